@@ -1,11 +1,21 @@
 """Package metadata; tool settings live in pyproject.toml."""
 
+import re
 from pathlib import Path
 
 from setuptools import find_packages, setup
 
-#: To convert models of Hugging Face Transformers, and to read their text.
-CONVERT = ["safetensors", "sentencepiece>=0.2.2", "tokenizers"]
+HERE = Path(__file__).parent
+#: The version is written there only.
+VERSION = re.search('^__version__ = "(.+)"$', (HERE / "alignment_eval/__init__.py").read_text("utf-8"), re.MULTILINE)[1]
+#: The bundled models, with what is needed to use them: fairseq_norm_plugin.load("demo").
+DEMO = ["*.pt", "*.json", "*.txt", "codes.bpe", "demo.*", "README.md"]
+
+#: TensorBoard of fairseq-train.
+TENSORBOARD = ["tensorboard"]
+#: Models in the format of Hugging Face Transformers, and their text.
+HUGGINGFACE = ["safetensors", "sentencepiece>=0.2.2", "tokenizers"]
+#: norm-align --engine ray, on several machines.
 RAY = ["ray[data]"]
 DOCS = ["mkdocs-material", "mkdocstrings-python", "mkdocs-jupyter", "latex2mathml"]
 TEST = [
@@ -27,15 +37,17 @@ TEST = [
 
 setup(
     name="fairseq-norm-plugin",
-    version="0.1.0",
+    version=VERSION,
     description="Norm-weighted attention maps of trained fairseq Transformers, and the word alignments in them",
-    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+    long_description=(HERE / "README.md").read_text("utf-8"),
     long_description_content_type="text/markdown",
     license="MIT",
     python_requires=">=3.11,<3.13",  # ve-fairseq has wheels for these
-    packages=find_packages(include=["fairseq_norm_plugin*", "alignment_eval*"]),
+    packages=[*find_packages(include=["fairseq_norm_plugin*", "alignment_eval*"]), "fairseq_norm_plugin.demo"],
+    package_dir={"fairseq_norm_plugin.demo": "data/demo"},
     package_data={
         "fairseq_norm_plugin": ["py.typed"],
+        "fairseq_norm_plugin.demo": DEMO,
         "alignment_eval": ["py.typed", "report/*.html", "report/*.js", "report/*.css"],
     },
     install_requires=[
@@ -52,11 +64,12 @@ setup(
         "ve-fairseq==0.12.3",  # fairseq's main branch; PyPI's fairseq 0.12.2 does not import on Python >= 3.11
     ],
     extras_require={
-        "convert": CONVERT,
+        "huggingface": HUGGINGFACE,
         "sentencepiece": ["sentencepiece>=0.2.2"],
         "ray": RAY,
+        "tensorboard": TENSORBOARD,
         "docs": DOCS,
-        "test": [*TEST, *CONVERT, *RAY, *DOCS],
+        "test": [*TEST, *HUGGINGFACE, *RAY, *DOCS],
     },
     entry_points={
         "console_scripts": [

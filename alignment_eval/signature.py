@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Union
 
 from alignment_eval import __version__
@@ -25,6 +26,12 @@ def signature(**fields: Value) -> str:
     return "|".join(
         f"{printable(key)}:{printable(text)}" for key, text in {**texts, "version": f"align-eval-{__version__}"}.items()
     )
+
+
+def joined(signatures: Sequence[str]) -> str:
+    """One signature for several results of a command; a field that differs has all values, separated by commas."""
+    fields = [dict(field.partition(":")[::2] for field in signature.split("|")) for signature in signatures]
+    return "|".join(f"{key}:{','.join(dict.fromkeys(each[key] for each in fields))}" for key in fields[0])
 
 
 def _text(value: Value) -> str:

@@ -10,7 +10,7 @@ trap 'rm -rf "$MADE"' EXIT
 GOLD=(--gold data/demo/demo.talp --gold-base 1)
 MAPS=("$DEMO/forced" --sentence 3 --heads 1 --kinds attn_w,attn_n --setting awo "${GOLD[@]}" --overwrite)
 
-align-eval plot "${MAPS[@]}" --title '' -o $TO/weights-and-norms.png
+python scripts/results/word_map.py 6 $TO/word-map.png
 align-eval plot "${MAPS[@]}" --dpi 150 -o $TO/plot.png
 align-eval curve data/demo/training-a.log data/demo/training-b.log --metrics aer,test1_nll_loss,train_nll_loss \
     --dpi 150 --overwrite -o $TO/curve.png
@@ -19,7 +19,7 @@ norm-analyze "$DEMO/bin" --path data/demo/checkpoint.pt --cpu --figure-formats p
 python scripts/results/systems.py figure $TO/systems.csv $TO/systems.png
 cp "$MADE/sweep/summary.png" $TO/sweep.png
 cp "$MADE/analysis/mixing-encoder-self.png" $TO/analysis.png
-python - $TO/{plot,curve,sweep,analysis,systems}.png <<'EOF'
+python - $TO/{word-map,plot,curve,sweep,analysis,systems}.png <<'EOF'
 """At most 256 colours: less than half of the bytes; fewer would change the colour of the dots."""
 import sys
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -16,7 +16,9 @@ from alignment_eval.options.alignments import (
     add_resampling_arguments,
     add_text_arguments,
     check_standard_input,
+    distinct_names,
     gold_of,
+    print_table,
     reading_fields,
     resampling_fields,
     resampling_of,
@@ -27,17 +29,21 @@ from alignment_eval.options.alignments import (
 from alignment_eval.options.common import add_format
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS
-from alignment_eval.scoring.significance import Difference, Resampling, compare
+from alignment_eval.scoring.significance import Difference, Interval, Resampling, compare_all
+from alignment_eval.scoring.tables import FORMATS, UNDEFINED, Table, difference_table, interval_text, percent
 from alignment_eval.signature import signature
 
 _EPILOG = """\
-Example, after make demo: do norms align better than attention weights?
+Examples, after make demo: do norms align better than attention weights?
   align-eval extract out/demo/forced --kind attn_w --layer 1 --setting awo --rule kobayashi2020 \\
       > out/demo/weights.pharaoh
   align-eval compare --gold data/demo/demo.talp --gold-base 1 \\
       out/demo/weights.pharaoh out/demo/hyp.pharaoh
+  align-eval compare --gold data/demo/demo.talp --gold-base 1 --format latex \\
+      out/demo/weights.pharaoh out/demo/hyp.pharaoh out/demo/both.pharaoh
 
-json: one object a line and system; metrics are fractions, null where undefined.  text: they are percentages.
+Several systems, md, latex and tsv: a table of all pairs; a star or bold type marks the best; latex needs booktabs.
+json: one object a line and pair; metrics are fractions, null where undefined.  Other formats: they are percentages.
 Exit status: 0 success, whatever the p-values; 1 bad data, 2 bad usage.
 """
 _HEADER = ("", "baseline", "system", "delta", "95 % interval", "p bootstrap", "p randomisation")
@@ -48,30 +54,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     group = parser.add_argument_group("hypotheses", "word alignments (-: standard input); all are read in the same way")
     group.add_argument("baseline", metavar="BASELINE", help="the system that the others are compared with")
-    group.add_argument("systems", metavar="SYSTEM", nargs="+", help="each is compared with the baseline")
+    group.add_argument("systems", metavar="SYSTEM", nargs="+", help="each is compared with all before it")
     add_base(group, "hyp", "0")
     add_gold_arguments(parser)
     add_text_arguments(parser)
     group = parser.add_argument_group("resampling", "paired bootstrap and approximate randomisation over sentences")
     add_resampling_arguments(group, f"number of resamples (default: {Resampling().resamples})")
     group = parser.add_argument_group("output")
-    add_format(group, _FORMATS)
+    add_format(group, (*FORMATS, "json"))
 
 
 def run(args: argparse.Namespace) -> None:
-    """Compare every system with the baseline, then print all results."""
-    check_standard_input([args.gold, args.baseline, *args.systems, args.source, args.target])
+    """Compare every two systems, then print all results."""
+    paths = [args.baseline, *args.systems]
+    check_standard_input([args.gold, *paths, args.source, args.target, args.text])
     resampling = resampling_of(args)
     texts = texts_of(args)
     gold = gold_of(args, texts)
     warn_of_few(len(gold))
-    files = [read_hypothesis(path, ReadOptions(base=args.hyp_base), texts) for path in (args.baseline, *args.systems)]
-    baseline, *systems = (score_files(file, gold).per_sentence for file in files)
+    files = [read_hypothesis(path, ReadOptions(base=args.hyp_base), texts) for path in paths]
+    scores = [score_files(file, gold) for file in files]
+    pairs = compare_all([score.per_sentence for score in scores], resampling, progress_bar)
     results = [
-        _result(gold, files[0], system, differences, resampling)
-        for system, differences in zip(files[1:], compare(baseline, systems, resampling, progress_bar))
+        _result(gold, files[first], files[second], differences, resampling)
+        for (first, second), differences in pairs.items()
     ]
-    for line in _FORMATS[args.format](results):
+    if args.format != "json" and (args.format != "text" or len(results) > 1):
+        title = f"{len(gold)} sentences; AER minus that of a system above, with p of approximate randomisation"
+        table = difference_table(title, distinct_names(paths), scores, pairs)
+        print_table(table, args.format, [result["signature"] for result in results])
+        return
+    for line in map(json.dumps, results) if args.format == "json" else _text(results[0]):
         print(line)
 
 
@@ -104,35 +117,22 @@ def _result(
     }
 
 
-def _json(results: Iterable[dict[str, Any]]) -> Iterator[str]:
-    return (json.dumps(result) for result in results)
-
-
-def _text(results: Iterable[dict[str, Any]]) -> Iterator[str]:
-    for result in results:
-        rows = [_HEADER, *(_row(label, result[name]) for name, label in METRIC_LABELS.items())]
-        widths = [max(map(len, column)) for column in zip(*rows)]
-        names = [printable(str(result[name])) for name in ("system", "baseline")]
-        yield f"{names[0]} against {names[1]}, {result['sentences']} sentences"
-        for row in rows:
-            yield "  " + "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
-        yield f"  {result['signature']}"
+def _text(result: dict[str, Any]) -> Iterator[str]:
+    names = [printable(str(result[name])) for name in ("system", "baseline")]
+    yield f"{names[0]} against {names[1]}, {result['sentences']} sentences"
+    rows = [_row(label, result[name]) for name, label in METRIC_LABELS.items()]
+    yield from (f"  {line}" for line in Table("", _HEADER, rows).lines())
+    yield f"  {result['signature']}"
 
 
 def _row(label: str, difference: Mapping[str, Any]) -> tuple[str, ...]:
     """One metric as text: percentages, percentage points and p-values."""
     interval = difference["interval"]
+    tests = [difference[name] for name in ("p_bootstrap", "p_randomisation")]
     return (
         label,
-        *(_shown(difference[name], 100, ".2f") for name in ("baseline", "system")),
-        _shown(difference["delta"], 100, "+.2f"),
-        "-" if interval is None else f"[{100 * interval['low']:+.2f}, {100 * interval['high']:+.2f}]",
-        *(_shown(difference[name], 1, ".3g") for name in ("p_bootstrap", "p_randomisation")),
+        *(percent(difference[name]) for name in ("baseline", "system")),
+        percent(difference["delta"], "+"),
+        interval_text(interval and Interval(**interval), "+"),
+        *(UNDEFINED if p is None else f"{p:.3g}" for p in tests),
     )
-
-
-def _shown(value: float | None, factor: int, form: str) -> str:
-    return "-" if value is None else format(factor * value, form)
-
-
-_FORMATS = {"text": _text, "json": _json}

@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Write the file; every loss was asked for or is warned of."""
-    check_standard_input([args.input, args.source, args.target])
+    check_standard_input([args.input, args.source, args.target, args.text])
     check_new(args.output, args.overwrite)
     base = args.to_base or ("1" if args.to == "naacl" else "0")
     if (args.to, base) == ("fairseq", "1"):
@@ -94,7 +94,7 @@ def marked_texts(args: argparse.Namespace) -> tuple[str | None, Texts | None]:
         InputError: they cannot be read, have different numbers of lines, or mix subword marks.
     """
     texts, mark = texts_of(args), args.subwords
-    if mark is None or texts is None:
+    if mark is None or texts is None or args.source is None:
         if mark is not None:
             raise UsageError("--subwords without --source and --target: expected both texts in subwords")
         return None, texts
@@ -139,6 +139,8 @@ def _check_losses(read: AlignmentFile, args: argparse.Namespace) -> None:
         raise InputError(f"{name}: the links have no scores, which --min-confidence needs; give a file of links i-j:p")
     if file.format == "fairseq":
         warn_on_stderr(f"{name}: only the first A- line of each sentence is taken, no other line")
+    if file.format == "fast_align":
+        warn_on_stderr(f"{name}: the scores of its sentences are dropped")
     if file.doubled:
         warn_on_stderr(f"{name}: {file.doubled} doubled links are written once")
     if not file.scored and to == "scored":

@@ -129,7 +129,7 @@ def extremes(table: pd.DataFrame) -> str:
         shown = group.iloc[[int(group["value"].argmin()), int(group["value"].argmax()), -1]]
         rows.append(
             [
-                *map(printable, key),
+                *(printable(str(name)) for name in key),
                 *(cell for v, at in zip(shown["value"], shown["update"]) for cell in (number.format(v), at)),
             ]
         )

@@ -26,7 +26,7 @@ from alignment_eval.options.alignments import (
 )
 from alignment_eval.options.common import add_format
 from alignment_eval.scoring.aer import METRIC_LABELS
-from alignment_eval.scoring.error_classes import SIDES, Text, confusion_table, error_table
+from alignment_eval.scoring.error_classes import SIDES, TITLES, Text, confusion_table, error_table
 from alignment_eval.signature import signature
 
 _EPILOG = """\
@@ -37,13 +37,6 @@ Example, after make demo:
 json: one object; shares and metrics are fractions, null where undefined.  text: tables with percentages.
 Exit status: 0 success, 1 bad data, 2 bad usage.
 """
-#: Titles of the tables.
-_TITLES = {
-    "all": "all words",
-    "sentence_length": "sentence length (words of that side)",
-    "word_type": "punctuation and words",
-    "fertility": "fertility (gold links of the word, sure and possible)",
-}
 _PERCENTAGES = {
     "null_gold": "null gold %",
     "null_hypothesis": "null hyp %",
@@ -143,8 +136,8 @@ def _json(result: Mapping[str, Any]) -> Iterator[str]:
 def _text(result: Mapping[str, Any]) -> Iterator[str]:
     names = {name: printable(str(result[name])) for name in ("hypothesis", "against")}
     yield f"{names['hypothesis']}: {result['sentences']} sentences"
-    where = "the training texts" if result["frequency"] == "training" else "the texts themselves"
-    titles = {**_TITLES, "frequency": f"frequency of the word in {where}"}
+    in_training = {"frequency": "frequency of the word in the training texts"}
+    titles = TITLES | (in_training if result["frequency"] == "training" else {})
     for by, rows in result["classes"].groupby("by", sort=False):
         yield f"\nBy {titles[by]}" if by != "all" else f"\n{titles[by].capitalize()}"
         shown = rows[["side", "class", *_COUNTS, *_WRONG, *_PERCENTAGES]].rename(columns=_COUNTS | _WRONG)

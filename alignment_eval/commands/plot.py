@@ -1,9 +1,11 @@
-"""``align-eval plot``: a picture of the maps of one sentence, with gold and predicted links."""
+"""``align-eval plot``: a picture of one sentence: its maps or the links of aligners, with gold."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from alignment_eval.errors import InputError, UsageError, say
 from alignment_eval.extraction.method import NO_MAPS, ExtractionOptions, MapName, MapNames
@@ -11,18 +13,29 @@ from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.figures.names import kind_name, layer_label, place_name, rule_name, visible
 from alignment_eval.figures.page import draw
 from alignment_eval.figures.sentence import Panel, Picture, panel_of, sides_of
-from alignment_eval.figures.style import ENDINGS, figure_ending, save_figure
+from alignment_eval.figures.style import ENDINGS, FigureOptions, figure_ending, save_figure
 from alignment_eval.files import check_new
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
-from alignment_eval.maps.sentence import KINDS, SentenceMaps
+from alignment_eval.maps.sentence import KINDS, SentenceMaps, SentenceSide
 from alignment_eval.maps.words import LEVELS, SETTINGS
-from alignment_eval.options.alignments import add_base, add_gold_reading, check_standard_input, gold_of, reading_fields
+from alignment_eval.options.alignments import (
+    HYPOTHESES,
+    add_base,
+    add_gold_reading,
+    add_text_arguments,
+    check_standard_input,
+    distinct_names,
+    gold_of,
+    reading_fields,
+    texts_of,
+    words_of,
+)
 from alignment_eval.options.common import add_list, add_output
 from alignment_eval.options.figures import add_figure_options, figure_options
-from alignment_eval.options.records import add_records, check_forced, gold_of_records
+from alignment_eval.options.records import add_records, check_forced, gold_of_records, refuse_without_records
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.gold_corpus import check_links
-from alignment_eval.signature import signature
+from alignment_eval.signature import Value, signature
 
 if TYPE_CHECKING:
     from alignment_eval.links.sets import GoldSentence, Links
@@ -32,6 +45,9 @@ Examples, after make demo:
   align-eval plot out/demo/forced --sentence 0 --heads 1 --kinds attn_w,attn_n --setting awo \\
       --gold data/demo/demo.talp --gold-base 1 -o out/demo/sentence-0.png
   align-eval plot out/demo/forced --sentence 0 -o out/demo/grid-0.pdf
+  align-eval plot --sentence 0 --hyp out/demo/hyp.pharaoh out/demo/both.pharaoh \\
+      --gold data/demo/demo.talp --gold-base 1 --source data/demo/demo.de --target data/demo/demo.en \\
+      -o out/demo/aligners-0.pdf
 
 Exit status: 0 success, 1 bad data, 2 bad usage.
 """
@@ -40,15 +56,14 @@ Exit status: 0 success, 1 bad data, 2 bad usage.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``plot``."""
     parser.epilog = _EPILOG
-    add_records(parser)
+    add_records(parser, optional=True)
     parser.add_argument("--sentence", required=True, type=int, metavar="ID", help="sentence, from 0 (line ID + 1)")
-    group = parser.add_argument_group("maps")
+    group = parser.add_argument_group("maps of RECORDS")
     add_list(
         group,
         "--kinds",
         f"drawn side by side: {', '.join(KINDS)} (default: attn_n)",
         metavar="KIND",
-        default=("attn_n",),
     )
     add_list(
         group,
@@ -60,20 +75,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--setting",
-        default="awo",
         metavar="SETTING",
         help=f"{', '.join(SETTINGS)}: the row that predicts a target word, or whose input it is (default: awo)",
     )
-    group.add_argument("--level", default="word", metavar="LEVEL", help=f"{', '.join(LEVELS)} (default: word)")
-    group = parser.add_argument_group("predicted links", "of each map by a rule, or from a file")
+    group.add_argument("--level", metavar="LEVEL", help=f"{', '.join(LEVELS)} (default: word)")
+    group = parser.add_argument_group("links", "of each map by a rule, or from a file; without RECORDS from each file")
     group.add_argument(
         "--rule", metavar="RULE", help=f"extraction rule: {', '.join(RULE_NAMES)} (default: kobayashi2020)"
     )
-    group.add_argument("--hyp", metavar="FILE", help="word alignments (-: standard input)")
+    group.add_argument("--hyp", action="extend", nargs="+", metavar="HYP", help=f"{HYPOTHESES}; one with RECORDS")
     add_base(group, "hyp", "0")
     group = parser.add_argument_group("gold")
     group.add_argument("--gold", metavar="FILE", help="gold alignments (-: standard input)")
     add_gold_reading(group)
+    add_text_arguments(parser)
     group = parser.add_argument_group("output")
     add_output(group, f"picture: .{', .'.join(ENDINGS)}", required=True)
     add_figure_options(parser)
@@ -82,53 +97,87 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Draw the picture; the signature goes to stderr and into the file's metadata."""
     figure_ending(args.output)
-    kinds = list(args.kinds)
-    maps, first = check_usage(args, kinds)
+    check_usage(args)
     check_new(args.output, args.overwrite)
+    look = figure_options(args)
+    picture, fields = _of_aligners(args, look) if args.records is None else _of_records(args, look)
+    signed = signature(**fields)
+    save_figure(draw(picture, look), args.output, signed, look.dpi)
+    say(signed)
+
+
+def check_usage(args: argparse.Namespace) -> None:
+    """Check the options.
+
+    Raises:
+        UsageError: an option needs records, is too many, or is missing.
+    """
+    refuse_without_records(args, ("kinds", "heads", "setting", "level", "rule"))
+    if args.records is None and not (args.hyp and (args.text or (args.source and args.target))):
+        raise UsageError(
+            "without RECORDS: expected alignments (--hyp) and their texts (--source and --target, or --text)"
+        )
+    if args.records is not None and len(args.hyp or []) > 1:
+        raise UsageError(f"{len(args.hyp)} files of --hyp with RECORDS: expected one, whose links all maps show")
+    if args.records is not None and not args.source is args.target is args.text is None:
+        raise UsageError("texts with RECORDS: leave --source, --target and --text out; records have the words")
+    if args.hyp is not None and args.rule is not None:
+        raise UsageError("--rule together with --hyp, which brings the links: leave one of the two out")
+    check_standard_input([args.gold, *(args.hyp or [])])
+
+
+def _of_aligners(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture, dict[str, Value]]:
+    """The picture of the links of aligners, one panel each, and the fields of its signature."""
+    words, texts = words_of(args), texts_of(args)
+    gold = None if args.gold is None else gold_of(args, texts)
+    files = [read_hypothesis(path, ReadOptions(base=args.hyp_base), texts) for path in args.hyp]
+    if words is None or not 0 <= args.sentence < len(words):
+        raise InputError(f"no sentence {args.sentence}: expected one of 0 to {len(words or ()) - 1}, counted from 0")
+    source, target = (SentenceSide.of_words(side) for side in words[args.sentence])
+    sentence = SentenceMaps(args.sentence, source, target, layers=())
+    empty = np.zeros((target.word_count, source.word_count))
+    panels = [
+        Panel(name, empty, links_in(file, sentence).possible) for name, file in zip(distinct_names(args.hyp), files)
+    ]
+    heading = look.heading_of(f"Sentence {args.sentence}")
+    picture = Picture(heading, source, target, (tuple(panels),), None if gold is None else links_in(gold, sentence))
+    fields = {f"{name}_{n}": v for n, file in enumerate(files, 1) for name, v in reading_fields("hyp", file).items()}
+    return picture, {"sentence": args.sentence, **fields, **({} if gold is None else reading_fields("gold", gold))}
+
+
+def _of_records(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture, dict[str, Value]]:
+    """The picture of recorded maps, and the fields of its signature."""
+    args.kinds, args.setting, args.level = args.kinds or ("attn_n",), args.setting or "awo", args.level or "word"
+    maps = NO_MAPS if args.heads is None else MapNames(args.heads)
+    if any(name.setting for name in maps):
+        raise UsageError(f"--heads {maps}: all maps of a picture have one setting: expected it by --setting")
+    kinds = list(args.kinds)
+    first, *_ = [_options(args, kind, MapName(0)) for kind in kinds]
     records = Records(args.records)
     gold = hypothesis = None
     if args.gold is not None:
         check_forced(records)
         gold = gold_of_records(gold_of(args, None), records)
     if args.hyp is not None:
-        hypothesis = gold_of_records(read_hypothesis(args.hyp, ReadOptions(base=args.hyp_base)), records)
+        hypothesis = gold_of_records(read_hypothesis(args.hyp[0], ReadOptions(base=args.hyp_base)), records)
     sentence = find(records, args.sentence)
     predicted = None if hypothesis is None else links_in(hypothesis, sentence).possible
-    look = figure_options(args)
     picture = Picture(
         look.heading_of(heading_of(args, maps, first, hypothesis)),
         *sides_of(sentence, args.level),
         panels_of(args, kinds, maps, sentence, predicted),
         None if gold is None else links_in(gold, sentence),
     )
-    signed = signature(
-        records=records.info.signature_hash,
-        sentence=args.sentence,
-        kinds=",".join(kinds),
-        heads=str(maps) or "all",
-        setting=args.setting,
-        level=args.level,
-        **({"rule": first.rule, "null": first.null} if hypothesis is None else reading_fields("hyp", hypothesis)),
+    return picture, {
+        "records": records.info.signature_hash,
+        "sentence": args.sentence,
+        "kinds": ",".join(kinds),
+        "heads": str(maps) or "all",
+        "setting": args.setting,
+        "level": args.level,
+        **({"rule": first.rule, "null": str(first.null)} if hypothesis is None else reading_fields("hyp", hypothesis)),
         **({} if gold is None else reading_fields("gold", gold)),
-    )
-    save_figure(draw(picture, look), args.output, signed, look.dpi)
-    say(signed)
-
-
-def check_usage(args: argparse.Namespace, kinds: list[str]) -> tuple[MapNames, ExtractionOptions]:
-    """Check the options; give the maps that are named, none for all, and the extraction of the first kind.
-
-    Raises:
-        UsageError: one is too many, or names nothing known.
-    """
-    maps = NO_MAPS if args.heads is None else MapNames(args.heads)
-    if any(name.setting for name in maps):
-        raise UsageError(f"--heads {maps}: all maps of a picture have one setting: expected it by --setting")
-    if args.hyp is not None and args.rule is not None:
-        raise UsageError("--rule together with --hyp, which brings the links: leave one of the two out")
-    check_standard_input([args.gold, args.hyp])
-    options = [_options(args, kind, MapName(0)) for kind in kinds]
-    return maps, options[0]
+    }
 
 
 def _options(args: argparse.Namespace, kind: str, name: MapName) -> ExtractionOptions:

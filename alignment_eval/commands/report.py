@@ -1,37 +1,45 @@
-"""``align-eval report``: figures and maps of all layers, heads and sentences in one HTML page."""
+"""``align-eval report``: alignments compared, and maps of all layers, heads and sentences, in one HTML page."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from alignment_eval.errors import say, warn_on_stderr
+from alignment_eval.errors import UsageError, say, warn_on_stderr
 from alignment_eval.extraction.corpus import align_corpus, check_same_text
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.figures.names import visible
-from alignment_eval.files import STANDARD, check_new, write_lines
+from alignment_eval.files import check_new, write_lines
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
-from alignment_eval.maps.sentence import PairWords
+from alignment_eval.maps.sentence import PairWords, SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.options.alignments import (
+    HYPOTHESES,
     add_base,
     add_gold_arguments,
     add_text_arguments,
     check_standard_input,
+    distinct_names,
+    gold_of,
+    gold_of_size,
     reading_fields,
     resampling_fields,
+    texts_of,
     warn_of_few,
+    words_of,
 )
 from alignment_eval.options.common import add_output
 from alignment_eval.options.records import (
     add_kinds,
     add_records,
     forced_records,
-    gold_and_texts,
     gold_of_records,
     open_reverse,
+    refuse_without_records,
     warn_skipped,
 )
 from alignment_eval.profiles.chosen import NO_PROFILE, ChosenMethod
@@ -40,12 +48,15 @@ from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
 from alignment_eval.report.build import ReportOptions, System, build
 from alignment_eval.report.page import render
+from alignment_eval.scoring.diagnosis import direction_warning
 from alignment_eval.signature import Value, signature
 
 _EPILOG = """\
 The page is one file that needs no network and a browser of 2024 or later.
 
-Example, after make demo:
+Examples, after make demo:
+  align-eval report --gold data/demo/demo.talp --gold-base 1 --hyp out/demo/hyp.pharaoh out/demo/both.pharaoh \\
+      --source data/demo/demo.de --target data/demo/demo.en -o out/aligners.html
   align-eval report out/demo/forced --gold data/demo/demo.talp --gold-base 1 --output out/report.html
 """
 #: Larger pages open slowly.
@@ -55,80 +66,106 @@ LARGE = 15e6
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``report``."""
     parser.epilog = _EPILOG
-    add_records(parser)
+    add_records(parser, optional=True)
     add_gold_arguments(parser)
     add_text_arguments(parser)
-    add_kinds(parser)
-    parser.add_argument("--rule", default="kobayashi2020", metavar="RULE", help=f"extraction rule: {', '.join(RULES)}")
-    parser.add_argument(
+    group = parser.add_argument_group("hypotheses", "the alignments to compare")
+    group.add_argument(
+        "--hyp", action="extend", nargs="+", metavar="HYP", help=f"{HYPOTHESES}, all read in the same way"
+    )
+    add_base(group, "hyp", "0")
+    group = parser.add_argument_group("records")
+    add_kinds(group)
+    group.add_argument("--rule", metavar="RULE", help=f"extraction rule: {', '.join(RULES)} (default: kobayashi2020)")
+    group.add_argument(
         "--profile",
         metavar="FILE",
         help="also show the links by this profile (default: the profile in the records, if any; none: no links)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--reverse",
         metavar="RECORDS",
         help="records of a target-source model on the same pairs: the links by the profiles are of both directions",
     )
-    group = parser.add_argument_group("hypotheses", "shown next to each other and to the maps")
+    group = parser.add_argument_group("page")
+    group.add_argument("--title", metavar="TEXT", help="heading (default: what is compared)")
     group.add_argument(
-        "--hyp", action="extend", nargs="+", metavar="HYP", help="word alignments, all read in the same way"
-    )
-    add_base(group, "hyp", "0")
-    parser.add_argument(
         "--max-sentences",
         type=int,
         metavar="N",
-        help="maps of at most N sentences, evenly spaced over the corpus, to keep the page small (default: all)",
+        help="show at most N sentences, evenly spaced over the corpus, to keep the page small (default: all)",
     )
-    add_output(parser, "the page (-: standard output)", required=True)
+    add_output(group, "the page (-: standard output)", required=True)
 
 
 def run(args: argparse.Namespace) -> None:
     """Write the page; the signature of its figures goes to stderr."""
+    check_usage(args)
     check_new(args.output, args.overwrite)
-    check_standard_input([args.gold, *(args.hyp or [])])
-    records = forced_records(args.records)
-    options = ReportOptions(
-        kinds=tuple(args.kinds or records.info.kinds),
-        rule=args.rule,
-        max_sentences=args.max_sentences,
-    )
-    gold, texts = gold_and_texts(args, records)
-    reverse = None if args.reverse is None else open_reverse(args.reverse, records)
+    paths = args.hyp or []
+    check_standard_input([args.gold, *paths])
+    records = None if args.records is None else forced_records(args.records)
+    words, texts = words_of(args), texts_of(args)
+    gold = gold_of(args, texts)
+    size = f"{gold.file.name} has {len(gold)}"
+    if records is not None:
+        gold = gold_of_records(gold, records)
     hypotheses = [
-        gold_of_records(read_hypothesis(path, ReadOptions(base=args.hyp_base)), records) for path in args.hyp or []
+        gold_of_size(read_hypothesis(path, ReadOptions(base=args.hyp_base), texts), len(gold), size) for path in paths
     ]
-    warn_of_few(records.info.size)
-    chosen = _by_profile(args.profile, records, reverse)
-    systems = [] if chosen is None else [_aligned(records, reverse, chosen, texts)]
-    systems += [_read(path, read) for path, read in zip(distinct_names(args.hyp or []), hypotheses)]
-    report = build(progress_bar(records.best(), records.info.size, "sentences"), list(gold), options, texts, systems)
-    warn_skipped(report.skipped, records.info.size, "each counts as an empty hypothesis")
-    extraction = options.extraction()[0]
+    for warning in (direction_warning(read, gold) for read in hypotheses):
+        if warning is not None:
+            warn_on_stderr(warning)
+    warn_of_few(len(gold))
+    names = distinct_names(paths)
+    systems = [_read(name, read) for name, read in zip(names, hypotheses)]
+    options = ReportOptions((), max_sentences=args.max_sentences)
+    sentences: Iterable[SentenceMaps] = ()
+    fields: dict[str, Value] = {}
+    title, provenance = f"Word alignments compared: {', '.join(names)}", dict[str, Any]()
+    if records is None:
+        sides = enumerate(tuple(map(SentenceSide.of_words, pair)) for pair in words or ())
+        sentences = (SentenceMaps(id_, source, target, layers=()) for id_, (source, target) in sides)
+    else:
+        options = replace(options, kinds=tuple(args.kinds or records.info.kinds), rule=args.rule or options.rule)
+        reverse = None if args.reverse is None else open_reverse(args.reverse, records)
+        chosen = _by_profile(args.profile, records, reverse)
+        if chosen is not None:
+            systems.insert(0, _aligned(records, reverse, chosen, texts))
+        sentences, provenance = records.best(), dict(records.info.signature)
+        title = f"Attention maps and word alignments: {visible(Path(args.records).resolve().name)}"
+        extraction = options.extraction()[0]
+        fields = {"kinds": ",".join(options.kinds), "settings": ",".join(SETTINGS)}
+        fields |= {"rule": extraction.rule, "null": extraction.null}
+        fields |= {} if chosen is None else _alignment_fields(chosen, reverse)
+    report = build(progress_bar(sentences, len(gold), "sentences"), list(gold), options, texts, systems, words)
+    warn_skipped(report.skipped, len(gold), "each counts as an empty hypothesis")
     signed = signature(
-        records=records.info.signature_hash,
+        **({} if records is None else {"records": records.info.signature_hash}),
         **reading_fields("gold", gold),
-        kinds=",".join(options.kinds),
-        settings=",".join(SETTINGS),
-        rule=extraction.rule,
-        null=extraction.null,
-        **resampling_fields(options.resampling, records.info.size, interval="bootstrap-percentile"),
-        **({} if chosen is None else _alignment_fields(chosen, reverse)),
+        **fields,
+        **resampling_fields(options.resampling, len(gold), interval="bootstrap-percentile"),
         **{f"{name}_{n}": v for n, read in enumerate(hypotheses, 1) for name, v in reading_fields("hyp", read).items()},
     )
-    html = render(report, f"Word alignments in {args.records}", signed, records.info.signature)
+    html = render(report, title if args.title is None else args.title, signed, provenance)
     write_lines(args.output, [html])
-    if (size := len(html.encode())) > LARGE:
-        fitting = max(1, int(len(report.shown) * LARGE / size))
-        warn_on_stderr(f"{args.output}: {size / 1e6:.0f} MB; --max-sentences {fitting} makes a page of about 15 MB")
+    if (bytes_ := len(html.encode())) > LARGE:
+        fitting = max(1, int(len(report.shown) * LARGE / bytes_))
+        warn_on_stderr(f"{args.output}: {bytes_ / 1e6:.0f} MB; --max-sentences {fitting} makes a page of about 15 MB")
     say(signed)
 
 
-def distinct_names(paths: Sequence[str]) -> list[str]:
-    """Names of files on the page: without directories, unless two are the same."""
-    names = ["standard input" if path == STANDARD else Path(path).name for path in paths]
-    return [visible(name) for name in (names if len(set(names)) == len(names) else paths)]
+def check_usage(args: argparse.Namespace) -> None:
+    """Check the options.
+
+    Raises:
+        UsageError: an option needs records; or without records there is nothing to compare.
+    """
+    refuse_without_records(args, ("kinds", "rule", "profile", "reverse"))
+    if args.records is None and not args.hyp:
+        raise UsageError("neither RECORDS nor --hyp: expected alignments to compare, or records of maps, or both")
+    if args.records is None and args.text is None and None in (args.source, args.target):
+        raise UsageError("--hyp without RECORDS: expected the texts too, by --source and --target or by --text")
 
 
 def _by_profile(named: str | None, records: Records, reverse: Records | None) -> ChosenMethod | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from alignment_eval.errors import InputError, UsageError, printable, say, warn_on_stderr
+from alignment_eval.files import STANDARD
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
 from alignment_eval.options.alignments import (
     add_gold_arguments,
@@ -17,7 +18,9 @@ from alignment_eval.options.alignments import (
     add_text_arguments,
     check_as_many,
     check_standard_input,
+    distinct_names,
     gold_of,
+    print_table,
     reading_fields,
     resampling_fields,
     resampling_of,
@@ -27,27 +30,31 @@ from alignment_eval.options.alignments import (
 from alignment_eval.options.common import add_format
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts, Score, defined, score
-from alignment_eval.scoring.diagnosis import Diagnosis, diagnose, diagonal_warning, differing_words, direction_warning
-from alignment_eval.scoring.significance import Resampling, confidence
-from alignment_eval.signature import signature
+from alignment_eval.scoring.diagnosis import Diagnosis, diagnose, differing_words, direction_warning, doubtful_warning
+from alignment_eval.scoring.significance import Interval, Resampling, confidence
+from alignment_eval.scoring.tables import Table, interval_text, percent, score_table
+from alignment_eval.signature import joined, signature
 
 _EPILOG = """\
 Examples, after make demo:
   align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh
   align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh \\
       --source data/demo/demo.de --target data/demo/demo.en
-  align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh --resamples 10000
+  align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh out/demo/both.pharaoh --format latex
   align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh --gold-swap --diagnose
   fairseq-generate … --print-alignment hard | align-eval score --gold gold.talp --gold-base 1 -
 
+Several hypotheses, md and latex: a table, with intervals; a star or bold type marks the best; latex needs booktabs.
 json: one object a line and hypothesis; AER, precision and recall are fractions, null where undefined.
-text, tsv: they are percentages.  sentences: counts and scores of each sentence, as TSV.
+Other formats: they are percentages.  sentences: counts and scores of each sentence, as TSV.
 Exit status: 0 success, 1 bad data, 2 bad usage.
 """
 
 _COUNTS = ("hypothesis_links", "hypothesis_links_sure", "hypothesis_links_possible", "sure_links", "possible_links")
 
 
+#: Formats of a table that people read.
+_TABLES = ("md", "latex")
 _CONTEXT = {
     "possible_as_sure": "as read, the gold's possible links taken as sure",
     "possible_dropped": "as read, the gold's possible links dropped",
@@ -62,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_hypothesis_arguments(parser)
     add_text_arguments(parser)
     group = parser.add_argument_group("output")
-    add_format(group, (*_FORMATS, "sentences"))
+    add_format(group, ("text", *_TABLES, "tsv", "json", "sentences"))
     group = parser.add_argument_group("confidence", "95 % intervals from a bootstrap over sentences")
     add_resampling_arguments(group, "add intervals to AER, precision and recall, from N resamples, such as 10000")
     group = parser.add_argument_group("diagnosis", "of a high AER: are the files read as they were meant?")
@@ -77,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Score every hypothesis, then print all results."""
-    check_standard_input([args.gold, *args.hypotheses, args.source, args.target])
+    check_standard_input([args.gold, *args.hypotheses, args.source, args.target, args.text])
     resampling = _resampling(args)
     words = _differing_words(args)
     texts = texts_of(args)
@@ -89,14 +96,26 @@ def run(args: argparse.Namespace) -> None:
         hypothesis = read_hypothesis(path, ReadOptions(base=args.hyp_base), texts)
         diagnosis = diagnose(hypothesis, gold) if args.diagnose else None
         scored = _score(hypothesis, gold, diagnosis)
-        scores.append((hypothesis.file.name, scored))
+        scores.append(scored)
         result = _result(hypothesis, gold, scored, resampling)
         results.append(result | ({"diagnosis": _as_json(diagnosis, words)} if diagnosis else {}))
-    for line in _per_sentence(scores) if args.format == "sentences" else _FORMATS[args.format](results):
-        print(line)
-    if args.format in ("tsv", "sentences"):
+    signatures = [result["signature"] for result in results]
+    if _is_table(args):
+        intervals = [Interval(**result["confidence"]["aer"]) for result in results]
+        table = score_table(_of_gold(results[0]), distinct_names(args.hypotheses), scores, intervals)
+        print_table(table, args.format, signatures)
+    elif args.format == "tsv":
+        print_table(_machine_table(results), "tsv", signatures)
+    elif args.format == "sentences":
+        for line in _per_sentence(args.hypotheses, scores):
+            print(line)
+        say(joined(signatures))
+    else:
         for result in results:
-            say(f"{printable(result['hypothesis'])}: {result['signature']}")
+            print(json.dumps(result) if args.format == "json" else _text(result))
+    for result in results:
+        if args.format == "text" and "diagnosis" in result:
+            print("\n".join(_diagnosis_text(result, named=_is_table(args))))
 
 
 def _differing_words(args: argparse.Namespace) -> list[str]:
@@ -105,7 +124,7 @@ def _differing_words(args: argparse.Namespace) -> list[str]:
     Raises:
         UsageError: options do not fit each other.
     """
-    if args.diagnose and args.format in ("tsv", "sentences"):
+    if args.diagnose and args.format not in ("text", "json"):
         raise UsageError(f"--diagnose with --format {args.format}: expected text or json; a table has no place for it")
     pairs = []
     for side in ("source", "target"):
@@ -131,21 +150,26 @@ def _score(hypothesis: AlignmentFile, gold: AlignmentFile, diagnosis: Diagnosis 
         raise InputError(f"{error} The links fit best if you {' and '.join(diagnosis.explanation.changes)}") from None
     warning = direction_warning(hypothesis, gold)
     if warning is None and diagnosis is None:
-        warning = diagonal_warning(hypothesis, gold)
+        warning = doubtful_warning(hypothesis, gold)
     if warning is not None:
         warn_on_stderr(warning)
     return score(hypothesis.each_links(), gold)
 
 
 def _resampling(args: argparse.Namespace) -> Resampling | None:
-    """How to resample; None without ``--resamples``."""
-    if args.resamples is not None:
+    """How to resample; None without ``--resamples``, except for a table that people read."""
+    if args.resamples is not None or _is_table(args):
         if args.format == "sentences":
             raise UsageError("--resamples with --format sentences: expected another format; an interval is of a corpus")
         return resampling_of(args)
     if args.seed is not None:
         raise UsageError("--seed without --resamples: expected the number of resamples too")
     return None
+
+
+def _is_table(args: argparse.Namespace) -> bool:
+    """Whether a table of the hypotheses, with intervals, is asked for."""
+    return args.format in _TABLES or (args.format == "text" and len(args.hypotheses) > 1)
 
 
 def _result(
@@ -188,23 +212,19 @@ def _as_json(diagnosis: Diagnosis, words: list[str]) -> dict[str, Any]:
     }
 
 
-def _json(results: Iterable[dict[str, Any]]) -> Iterator[str]:
-    return (json.dumps(result) for result in results)
+def _text(r: dict[str, Any]) -> str:
+    scores = ", ".join(_shown(r, key) for key in METRICS)
+    return f"{printable(r['hypothesis'])}: {scores}\n  {r['hypothesis_links']} links, {_of_gold(r)}\n  {r['signature']}"
 
 
-def _text(results: Iterable[dict[str, Any]]) -> Iterator[str]:
-    for r in results:
-        yield f"{printable(r['hypothesis'])}: " + ", ".join(_shown(r, key) for key in METRICS)
-        yield (
-            f"  {r['hypothesis_links']} links, gold {r['sure_links']} sure and {r['possible_links']} more possible, "
-            f"{r['sentences']} sentences"
-        )
-        yield f"  {r['signature']}"
-        if "diagnosis" in r:
-            yield from _diagnosis_text(r["diagnosis"])
+def _of_gold(r: dict[str, Any]) -> str:
+    return f"gold {r['sure_links']} sure and {r['possible_links']} more possible, {r['sentences']} sentences"
 
 
-def _diagnosis_text(diagnosis: dict[str, Any]) -> Iterator[str]:
+def _diagnosis_text(result: dict[str, Any], named: bool) -> Iterator[str]:
+    if named:
+        yield printable(result["hypothesis"])
+    diagnosis = result["diagnosis"]
     explained = " and ".join(diagnosis["explanation"] or ())
     yield f"  diagnosis: {explained or 'no other reading of the files explains this AER'}"
     rows = [(reading["aer"], " and ".join(reading["changes"]) or "as read") for reading in diagnosis["readings"]]
@@ -218,33 +238,33 @@ def _diagnosis_text(diagnosis: dict[str, Any]) -> Iterator[str]:
 def _shown(result: dict[str, Any], metric: str) -> str:
     """One metric, with its interval where there is one."""
     value = result[metric]
-    text = f"{METRIC_LABELS[metric]} {'undefined' if value is None else f'{100 * value:.2f} %'}"
+    text = f"{METRIC_LABELS[metric]} {'undefined' if value is None else f'{percent(value)} %'}"
     if "confidence" not in result:
         return text
     interval = result["confidence"][metric]
-    return f"{text} [{'undefined' if interval is None else ', '.join(_limits(interval))}]"
+    return f"{text} {'[undefined]' if interval is None else interval_text(Interval(**interval))}"
 
 
-def _limits(interval: dict[str, float] | None) -> tuple[str, str]:
-    """Both limits in percent, empty where undefined."""
-    return (f"{100 * interval['low']:.2f}", f"{100 * interval['high']:.2f}") if interval else ("", "")
+def _machine_table(results: Sequence[dict[str, Any]]) -> Table:
+    limits = [(name, end) for name in results[0].get("confidence", ()) for end in ("low", "high")]
+    heads = ["hypothesis", *(f"{name}_percent" for name in METRICS), *_COUNTS, "sentences"]
+    rows = [
+        [
+            r["hypothesis"],
+            *("" if r[key] is None else percent(r[key]) for key in METRICS),
+            *(str(r[key]) for key in (*_COUNTS, "sentences")),
+            *("" if (pair := r["confidence"][name]) is None else percent(pair[end]) for name, end in limits),
+        ]
+        for r in results
+    ]
+    return Table("", [*heads, *(f"{name}_{end}_percent" for name, end in limits)], rows)
 
 
-def _tsv(results: Sequence[dict[str, Any]]) -> Iterator[str]:
-    limits = [f"{name}_{end}_percent" for name in results[0].get("confidence", ()) for end in ("low", "high")]
-    yield "\t".join(("hypothesis", *(f"{name}_percent" for name in METRICS), *_COUNTS, "sentences", *limits))
-    for r in results:
-        scores = ("" if r[key] is None else f"{100 * r[key]:.2f}" for key in METRICS)
-        intervals = (text for interval in r.get("confidence", {}).values() for text in _limits(interval))
-        yield "\t".join(
-            (printable(r["hypothesis"]), *scores, *(str(r[key]) for key in (*_COUNTS, "sentences")), *intervals)
-        )
-
-
-def _per_sentence(scores: Iterable[tuple[str, Score]]) -> Iterator[str]:
+def _per_sentence(paths: Sequence[str], scores: Sequence[Score]) -> Iterator[str]:
     counts = ("hypothesis_links", "sure_links", "hypothesis_links_sure", "hypothesis_links_possible")
     yield "\t".join(("hypothesis", "line", *counts, *METRICS))
-    for name, scored in scores:
+    for path, scored in zip(paths, scores):
+        name = "<stdin>" if path == STANDARD else path
         yield from progress_bar(_rows(name, scored.per_sentence), len(scored.per_sentence.sure), "sentences")
 
 
@@ -254,6 +274,3 @@ def _rows(name: str, counts: Counts) -> Iterator[str]:
     for line, row in enumerate(zip(*columns), 1):
         fields = ("" if defined(value) is None else repr(value.item()) for value in row)
         yield "\t".join((printable(name), str(line), *fields))
-
-
-_FORMATS = {"text": _text, "json": _json, "tsv": _tsv}

@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from alignment_eval.errors import InputError, UsageError, say
-from alignment_eval.extraction.corpus import check_same_size, check_same_text
+from alignment_eval.extraction.corpus import DirectedPair, check_same_size, check_same_text
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, SINGLE_RULE
-from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions
+from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.files import STANDARD, check_new, write_lines
 from alignment_eval.links.sets import GoldSentence
@@ -26,11 +26,10 @@ from alignment_eval.options.records import (
     open_reverse,
     warn_skipped,
 )
-from alignment_eval.profiles.chosen import described, description, profiles_together
-from alignment_eval.profiles.of_records import calibrated_records, model_of
-from alignment_eval.profiles.profile import calibrated_by_gold
+from alignment_eval.profiles.chosen import described, description
+from alignment_eval.profiles.of_records import calibrated_records, directed_pairs, model_of
+from alignment_eval.profiles.profile import Profile, calibrated_by_gold, together
 from alignment_eval.profiles.search import GoldChoice, aer_of_method, choose_by_gold, exchanged_gold
-from alignment_eval.profiles.shares import Calibration
 from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.gold_corpus import confirmed
@@ -63,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_list(
         group,
         "--rules",
-        f"rules to choose among: {', '.join(RULE_NAMES)} (default: {SINGLE_RULE}, its share estimated without gold)",
+        f"rules to choose among: {', '.join(RULE_NAMES)} (default: {SINGLE_RULE})",
         metavar="RULE",
     )
     add_text_arguments(parser)
@@ -74,18 +73,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Print the choice; write the profile."""
     check_usage(args)
-    check_standard_input([args.gold, args.source, args.target])
+    check_standard_input([args.gold, args.source, args.target, args.text])
     runs = [forced_records(args.records)]
     if args.reverse is not None:
         runs.append(open_reverse(args.reverse, runs[0]))
         check_forced(runs[1])
     by_gold = args.gold is not None
-    calibrations, fields = (_by_gold if by_gold else _by_agreement)(args, runs)
-    check_same_pairs(calibrations)
-    profile, *_ = profiles_together(calibrations)
-    if by_gold and args.rules and len(runs) > 1:
-        gold, _ = gold_and_texts(args, runs[0])
-        profile = replace(profile, both=best_product(calibrations, args.rules, list(gold)))
+    profiles, fields = (_by_gold if by_gold else _by_agreement)(args, runs)
+    profile = profiles[0]
+    if len(runs) > 1:
+        profile = together(*profiles)
+        assert profile.both is not None
+        pairs = list(directed_pairs(runs[0], runs[1], profile.both, "word", None))
+        check_same_pairs(pairs)
+        if args.rules:
+            gold, _ = gold_and_texts(args, runs[0])
+            profile = replace(profile, both=best_product(profile.both, pairs, args.rules, list(gold)))
     signed = signature(
         records=runs[0].info.signature_hash,
         **({} if len(runs) == 1 else {"reverse": runs[1].info.signature_hash}),
@@ -116,39 +119,35 @@ def check_usage(args: argparse.Namespace) -> None:
         check_new(args.output, args.overwrite)
 
 
-def _by_agreement(args: argparse.Namespace, runs: Sequence[Records]) -> tuple[list[Calibration], dict[str, Value]]:
+def _by_agreement(args: argparse.Namespace, runs: Sequence[Records]) -> tuple[list[Profile], dict[str, Value]]:
     """The choice of each run without gold, and the signature fields of the choice."""
-    calibrations = [calibrated_records(records)[0] for records in runs]
-    for records, calibration in zip(runs, calibrations):
-        if not calibration.pairs:
+    profiles = [calibrated_records(records)[0] for records in runs]
+    for records, profile in zip(runs, profiles):
+        if profile.pairs < FEWEST_PAIRS:
             raise InputError(
                 f"{records.directory}: fewer than {FEWEST_PAIRS} different sentence pairs with maps: expected "
                 f"{FEWEST_PAIRS} or more to choose maps by; record more text, or give --dev-gold"
             )
-    return calibrations, {}
+    return profiles, {}
 
 
-def _by_gold(args: argparse.Namespace, runs: Sequence[Records]) -> tuple[list[Calibration], dict[str, Value]]:
+def _by_gold(args: argparse.Namespace, runs: Sequence[Records]) -> tuple[list[Profile], dict[str, Value]]:
     """The same as :func:`_by_agreement` by AER on ``--dev-gold``; prints what was compared."""
     gold, texts = gold_and_texts(args, runs[0])
     sentences = list(gold)
     own = (sentences, texts), (exchanged_gold(sentences), None if texts is None else texts.exchanged)
-    calibrations: list[Calibration] = []
+    profiles: list[Profile] = []
     for records, (own_gold, own_texts) in zip(runs, own):
         best = progress_bar(records.best(), records.info.size, "sentences")
         read = [sentence if own_texts is None else confirmed(sentence, own_texts) for sentence in best]
         kinds = args.kinds or records.info.kinds
         choice = choose_by_gold(read, own_gold, kinds, args.rules or [SINGLE_RULE])
-        if not calibrations:
+        if not profiles:
             warn_skipped(choice.skipped, records.info.size, "each counts as an empty hypothesis")
         print("\n".join(ranking(choice, records)))
-        profile = calibrated_by_gold(choice, str(model_of(records.info)), gold.file.hash)
-        if args.rules:
-            calibrations.append(Calibration.read(profile, read))
-        else:
-            calibrations.append(Calibration.of(profile, read).with_figure(own_gold))
+        profiles.append(calibrated_by_gold(choice, str(model_of(records.info)), gold.file.hash))
     fields: dict[str, Value] = {**reading_fields("dev_gold", gold), "kinds": ",".join(args.kinds or runs[0].info.kinds)}
-    return calibrations, {**fields, **({"rules": ",".join(args.rules)} if args.rules else {})}
+    return profiles, {**fields, **({"rules": ",".join(args.rules)} if args.rules else {})}
 
 
 def ranking(choice: GoldChoice, records: Records) -> list[str]:
@@ -159,39 +158,35 @@ def ranking(choice: GoldChoice, records: Records) -> list[str]:
     return [*lines, *("  ".join(row) for row in [("AER %", "kind", "rule", "maps"), *rows]), ""]
 
 
-def check_same_pairs(calibrations: Sequence[Calibration]) -> None:
+def check_same_pairs(pairs: Sequence[DirectedPair]) -> None:
     """Check that both directions have the same sentence pairs.
 
     Raises:
         InputError: a pair has another number of words, or too few words are equal.
     """
-    if len(calibrations) > 1:
-        forward, reverse = (calibration.pairs for calibration in calibrations)
-        both = [(pair.sentence, reverse[id_].sentence) for id_, pair in forward.items() if id_ in reverse]
-        for sentence, other in both:
-            if sentence.ok and other.ok:
-                check_same_size(sentence, other)
-        check_same_text((words_of(sentence), words_of(other)) for sentence, other in both)
+    both = [(forward.sentence, reverse.sentence) for forward, reverse in pairs if reverse is not None]
+    for sentence, other in both:
+        if sentence.ok and other.ok:
+            check_same_size(sentence, other)
+    check_same_text((words_of(sentence), words_of(other)) for sentence, other in both)
 
 
 def best_product(
-    calibrations: Sequence[Calibration], rules: Sequence[str], gold: Sequence[GoldSentence]
+    both: AlignmentMethod, pairs: Sequence[DirectedPair], rules: Sequence[str], gold: Sequence[GoldSentence]
 ) -> AlignmentMethod:
     """The product of both directions' word maps with the rule of the lowest AER; of equal ones the first.
 
     Raises:
         UsageError: no rule reads such a product.
     """
-    forward, reverse = calibrations
-    one, other = forward.profile.streamed.forward, reverse.profile.streamed.forward
+    assert both.reverse is not None
     methods = []
     for rule in rules:
         with suppress(UsageError):
-            product = BidirectionalOptions("product")
-            methods.append(AlignmentMethod(one.with_rule(rule), other.with_rule(rule), product))
+            directions = both.forward.with_rule(rule), both.reverse.with_rule(rule)
+            methods.append(AlignmentMethod(*directions, both.both))
     if not methods:
         raise UsageError(
             f"--rules {','.join(rules)}: none reads the product of two models: expected one such as grow=0.4"
         )
-    pairs = [(pair, reverse.pairs[id_]) for id_, pair in forward.pairs.items()]
     return min(methods, key=lambda method: aer_of_method(method, pairs, gold))

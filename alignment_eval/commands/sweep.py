@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,13 +16,15 @@ from alignment_eval.figures.names import layer_label
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.options.alignments import add_gold_arguments, add_text_arguments, reading_fields
-from alignment_eval.options.common import add_list, add_output
+from alignment_eval.options.common import add_format, add_list, add_output
 from alignment_eval.options.figures import add_figure_formats, add_figure_options, figure_options
 from alignment_eval.options.method import FINAL_PUNCTUATION
 from alignment_eval.options.records import add_kinds, add_records, forced_records, gold_and_texts, warn_skipped
 from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
+from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.sweep import SweepResult, configurations, sweep
+from alignment_eval.scoring.tables import FORMATS, Table, percent
 from alignment_eval.signature import signature
 
 if TYPE_CHECKING:
@@ -52,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--final-punctuation", action="store_true", help=FINAL_PUNCTUATION)
     what = "directory for table, JSON and heatmaps; only one that sweep wrote is replaced"
     add_output(parser, what, metavar="DIR", required=True, also=("--out",))
+    add_format(parser, FORMATS)
     add_figure_formats(add_figure_options(parser))
 
 
@@ -79,7 +83,9 @@ def run(args: argparse.Namespace) -> None:
     with new_directory(args.output, args.overwrite, _OWN_FILES) as directory:
         write_result(result, signed, records, directory)
         save_heatmaps(result.table, directory, figure_options(args), args.figure_formats)
-    print(report(result.table, records.info.size))
+    for table in report(result.table, records.info.size):
+        print(*table.lines(args.format), "", sep="\n")
+    print(f"{'% ' * (args.format == 'latex')}{ORACLE_NOTE}")
     say(signed)
 
 
@@ -98,33 +104,37 @@ def write_result(result: SweepResult, signed: str, records: Records, directory: 
     write_lines(directory / "sweep.json", [text])
 
 
-def report(table: pd.DataFrame, sentences: int) -> str:
+def report(table: pd.DataFrame, sentences: int) -> Iterator[Table]:
     """The figures for a reader: AER in % of every layer, weights beside norms, and the lowest rows."""
-    blocks = []
     for (rule, null), rows in table.groupby(["rule", "null"], sort=False):
-        lines = [f"AER %, {sentences} sentences, rule {rule}, null {null}", _layer_table(rows), ""]
-        blocks += lines
+        yield _layer_table(rows, f"AER %, {sentences} sentences, rule {rule}, null {null}")
     best = table.sort_values("aer", kind="stable").head(_BEST_ROWS)
-    shown = best[[*CONFIGURATION, "layer", "head", "links"]].copy()
-    shown["head"] = best["head"].astype(object).fillna("-")  # a whole layer
-    for name in ("aer", "precision", "recall"):
-        shown[f"{name} %"] = [f"{100 * value:.2f}" for value in best[name]]
-    blocks += [f"The {len(best)} lowest AERs", shown.to_string(index=False), "", ORACLE_NOTE]
-    return "\n".join(blocks)
+    heads = (*CONFIGURATION, "layer", "head", "links", *(f"{label} %" for label in METRIC_LABELS.values()))
+    cells = [
+        (
+            *(getattr(row, name) for name in CONFIGURATION),
+            str(row.layer),
+            "-" if row.level == "layer" else str(row.head),
+            str(row.links),
+            *(percent(getattr(row, name)) for name in METRIC_LABELS),
+        )
+        for row in best.itertuples()
+    ]
+    yield Table(f"The {len(best)} lowest AERs", heads, cells, names=len(CONFIGURATION))
 
 
-def _layer_table(rows: pd.DataFrame) -> str:
+def _layer_table(rows: pd.DataFrame, title: str) -> Table:
     """One line a setting and kind, one column a layer, and the best head."""
-    import pandas as pd
-
-    lines = {}
-    names = [(setting, kind) for setting in rows["setting"].unique() for kind in rows["kind"].unique()]
-    for setting, kind in names:
+    layers = sorted(rows["layer"].unique())
+    heads = ("", *(layer_label(int(layer)) for layer in layers), "best head (layer, head)")
+    lines, whole = [], []
+    for setting, kind in [(setting, kind) for setting in rows["setting"].unique() for kind in rows["kind"].unique()]:
         group = rows[(rows["setting"] == setting) & (rows["kind"] == kind)]
-        layers = group[group["level"] == "layer"]
-        line = {layer_label(int(n)): f"{100 * value:.2f}" for n, value in zip(layers["layer"], layers["aer"])}
-        line["best head (layer, head)"] = "-"  # kinds with maps of whole layers only
-        for _, best in group[group["level"] == "head"].sort_values("aer", kind="stable").head(1).iterrows():
-            line["best head (layer, head)"] = f"{100 * best['aer']:.2f} ({best['layer']}, {best['head']})"
-        lines[f"{setting.upper()} {kind}"] = line
-    return str(pd.DataFrame.from_dict(lines, orient="index").to_string())
+        aers = group[group["level"] == "layer"].set_index("layer")["aer"].reindex(layers).tolist()
+        best = group[group["level"] == "head"].sort_values("aer", kind="stable").head(1)
+        found = [f"{percent(row.aer)} ({row.layer}, {row.head})" for row in best.itertuples()]
+        whole.append(aers)
+        lines.append((f"{setting.upper()} {kind}", *map(percent, aers), *(found or ["-"])))
+    lowest = min(aer for aers in whole for aer in aers)
+    best_cells = {(r, 1 + c) for r, aers in enumerate(whole) for c, aer in enumerate(aers) if aer == lowest}
+    return Table(title, heads, lines, best_cells)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import PairMap, SentenceLinks, pair_map
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions
+from alignment_eval.extraction.pair_scores import PairScores, score_pair
 from alignment_eval.extraction.word_table import SAMPLE, WordTable, check_match, count_word_table
 from alignment_eval.links.symmetrize import symmetrize
 from alignment_eval.maps.sentence import PairWords, SentenceMaps, words_of
@@ -33,11 +34,13 @@ class AlignedPair:
         id: the pair's number in the corpus, from 0.
         links: its links; with confidences, unless they were symmetrised.  None: not aligned.
         status: ``ok``, or the reason why the pair is not aligned.
+        scores: its scores, if the log probabilities of its target are known.
     """
 
     id: int
     links: SentenceLinks | None
     status: str = "ok"
+    scores: PairScores | None = None
 
 
 #: The forward and the reverse direction of a pair; None: there is no reverse direction.
@@ -139,9 +142,11 @@ def _aligned(whole: PairMap, pair: DirectedPair, method: AlignmentMethod) -> Ali
         return AlignedPair(id_, None, status)
     forward, reverse = pair
     if reverse is None or method.reverse is None or method.both is None or method.both.joins_maps:
-        return AlignedPair(id_, whole.links(method.forward), status)
-    links = join_links(method.both, forward.links(method.forward), reverse.links(method.reverse))
-    return AlignedPair(id_, links, status)
+        links = whole.links(method.forward)
+    else:
+        links = join_links(method.both, forward.links(method.forward), reverse.links(method.reverse))
+    scores = None if forward.sentence.log_probs is None else score_pair(forward, reverse, links)
+    return AlignedPair(id_, links, status, scores)
 
 
 class CorpusAligner:

@@ -7,7 +7,6 @@ sweep over all heads give the same links.
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,6 +20,7 @@ from alignment_eval.extraction.rules import Choices, apply_rule, rule_of
 from alignment_eval.links.sets import Link, Links
 from alignment_eval.links.write import format_pharaoh_line, format_scored_line
 from alignment_eval.maps.sentence import Array, SentenceMaps, SentenceSide
+from alignment_eval.maps.subwords import is_punctuation
 from alignment_eval.maps.words import SETTINGS, UnitMap, combine, require_known, row_shares, unit_map
 
 
@@ -72,11 +72,13 @@ class PairMap:
         sentence: the pair, without its recorded quantities; its status says why there is no word map.
         scores: float64 [target words, source words + 1], the last column for null; None: the pair cannot be aligned.
         subwords: the map between subwords, if the rule reads that instead.
+        contribution: the mean share of the source in the prediction of a target token (ALTI+), if it was computed.
     """
 
     sentence: SentenceMaps
     scores: NDArray[np.float64] | None
     subwords: UnitMap | None = None
+    contribution: float | None = None
 
     @cached_property
     def shares(self) -> NDArray[np.float64]:
@@ -222,15 +224,13 @@ def choose_units(units: UnitMap, sentence: SentenceMaps, options: ExtractionOpti
 def ends_in_punctuation(source: SentenceSide, target: SentenceSide) -> bool:
     """Whether the final-punctuation rule applies: the last word of each side is punctuation.
 
-    A word is punctuation if the Unicode category of every character is P (so not ``$``, ``+`` or `````).  If the rule
-    applies, the last target word is linked to the last source word only, and no other target word may take the last
-    source word.  (If the source has one word and null is masked, the other target words stay unaligned.)  This
+    If the rule applies, the last target word is linked to the last source word only, and no other target word may take
+    the last source word.  (If the source has one word and null is masked, the other target words stay unaligned.)  This
     overrides every extraction rule; if it does not apply, nothing changes.  The published Shift-Att figures use it.
     """
     if not (source.word_count and target.word_count):
         return False
-    last = (side.word_strings()[-1] for side in (source, target))
-    return all(unicodedata.category(character).startswith("P") for word in last for character in word)
+    return all(is_punctuation(side.word_strings()[-1]) for side in (source, target))
 
 
 def max_norm_layer(sentences: Iterable[SentenceMaps], setting: str) -> int:

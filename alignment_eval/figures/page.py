@@ -49,8 +49,10 @@ MARKS: dict[str, tuple[str, str, float, bool]] = {
 _COLOURS = {"sure": "black", "possible": "black", "predicted": ACCENT}
 #: The space between words and special tokens, in cells.
 _APART = 0.4
-#: Sides of a cell: the smallest one whose label can be read, and the largest one.
+#: Sides of a cell: the smallest one for a label of :data:`TYPE`, and the largest one.
 SMALLEST, LARGEST = 1.18 * TYPE / POINTS, 0.3
+#: The smallest type of words, in points: words that would not fit otherwise are set smaller than other text.
+SMALLEST_TYPE = 5.0
 #: A line of text, the spaces at the figure's edge, between panels, and next to a mark of the legend.
 _LINE, _EDGE, _BETWEEN, _MARK = 1.35 * TYPE / POINTS, 0.03, 0.12, 0.35
 #: Around a map on Axes of its own: for titles, axis labels, the colour bar and the figure's margin.
@@ -67,6 +69,7 @@ class Layout:
         left: left of the panels, for words and their name.
         pitch: from a panel to the next one of its line.
         lines: the panels of each line; a row of the picture that does not fit has several lines.
+        type: of the words, in points.
     """
 
     width: float
@@ -74,39 +77,49 @@ class Layout:
     left: float
     pitch: float
     lines: tuple[tuple[Panel, ...], ...]
+    type: float
 
 
 @styled
 def layout(picture: Picture, options: FigureOptions = DEFAULT) -> Layout:
     """The layout of ``picture``: its rows are side by side in a column or page, or stacked where they do not fit.
 
+    Words of a map that is too wide by itself are set smaller, down to :data:`SMALLEST_TYPE`.
+
     Raises:
-        UsageError: the words do not fit at the width that the user gave.
+        UsageError: the words do not fit at the width that the user gave, or on a page.
     """
     use_fonts_for(picture.texts)
     most = max(map(len, picture.panels))
     size = column_places(picture.source)[-1] + 1  # cells
     titles = text_width(line for row in picture.panels for panel in row for line in _title(panel))
-    least = max(size * SMALLEST, titles)
-    left = _EDGE + _LINE + text_width(map(label_of, picture.target.tokens)) + 0.05
+    names = text_width(map(label_of, picture.target.tokens))
 
-    def needed(across: int) -> float:
-        return float(max(left + across * (least + _BETWEEN) + _EDGE, _legend_width(picture)))
+    def left_of(type_: float) -> float:
+        return _EDGE + _LINE + names * type_ / TYPE + 0.05
 
-    fitting = [width for width in (COLUMN, PAGE) if needed(most) <= width]
-    width = options.width or (fitting[0] if fitting else max(PAGE, needed(1)))
-    if needed(1) > width + 1e-6:
-        given, wanted = (f"{np.ceil(10 * length / UNITS['cm'] - 1e-6) / 10:g}cm" for length in (width, needed(1)))
-        raise UsageError(f"--width {given}: the words of a map need {wanted}; give that, or no --width")
+    def needed(across: int, type_: float = TYPE) -> float:
+        panel = max(size * SMALLEST * type_ / TYPE, titles) + _BETWEEN
+        return float(max(left_of(type_) + across * panel + _EDGE, _legend_width(picture)))
+
+    width = options.width or (COLUMN if needed(most) <= COLUMN else PAGE)
+    types = np.arange(TYPE, SMALLEST_TYPE - 0.01, -0.1)
+    type_ = next((float(points) for points in types if needed(1, points) <= width + 1e-6), None)
+    if type_ is None:
+        least = needed(1, SMALLEST_TYPE)
+        given, wanted = (f"{np.ceil(10 * length / UNITS['cm'] - 1e-6) / 10:g}cm" for length in (width, least))
+        raise UsageError(f"--width {given}: the words of a map need {wanted} or more; give that")
     across = max(n for n in range(1, most + 1) if n == 1 or needed(n) <= width + 1e-6)
+    left = left_of(type_)
     room = (width - left - _EDGE) / across - _BETWEEN
     cell = min(room / size, LARGEST)
     lines = tuple(row[first : first + across] for row in picture.panels for first in range(0, len(row), across))
-    return Layout(width, cell, left, max(cell * size, titles) + _BETWEEN, lines)
+    return Layout(width, cell, left, max(cell * size, titles) + _BETWEEN, lines, type_)
 
 
-def _title(panel: Panel) -> tuple[str, str]:
-    return panel.title, f"max {panel.values.max():.3g}"
+def _title(panel: Panel) -> list[str]:
+    """The lines above a panel; one of links alone has no values."""
+    return [panel.title, f"max {panel.values.max():.3g}"][: 2 if panel.values.any() else 1]
 
 
 @styled
@@ -124,12 +137,13 @@ def draw(picture: Picture, options: FigureOptions = DEFAULT) -> Figure:
     heading = wrapped(picture.title, placed.width - 2 * _EDGE)
     panel_width = placed.cell * (column_places(picture.source)[-1] + 1)
     panel_height = placed.cell * len(rows)
-    below = text_width(columns) + 0.05 + _LINE  # of panels that have none under them
+    below = text_width(columns) * placed.type / TYPE + 0.05 + _LINE  # of panels that have none under them
     lowest = [len(line) > len(after) for line, after in zip(placed.lines, (*placed.lines[1:], ()))]
     above = _EDGE + _LINE * (heading.count("\n") + 1 if heading else 0) + 0.04
+    titled = _LINE * max(len(_title(panel)) for line in placed.lines for panel in line)
     tops = [above + _LINE + 0.05]
     for ends in lowest:
-        tops.append(tops[-1] + 2 * _LINE + panel_height + _BETWEEN + (below if ends else 0))
+        tops.append(tops[-1] + titled + panel_height + _BETWEEN + (below if ends else 0))
     height = tops[-1] + _EDGE
     figure = Figure(figsize=(placed.width, height))
     if heading:
@@ -146,14 +160,15 @@ def draw(picture: Picture, options: FigureOptions = DEFAULT) -> Figure:
     )
     for r, line in enumerate(placed.lines):
         under = len(placed.lines[r + 1]) if r + 1 < len(placed.lines) else 0
-        bottom = height - tops[r] - 2 * _LINE - panel_height
+        bottom = height - tops[r] - titled - panel_height
         for c, panel in enumerate(line):
             left = placed.left + c * placed.pitch
             share = (left / placed.width, bottom / height, panel_width / placed.width, panel_height / height)
             axes = figure.add_axes(share)
             draw_panel(axes, picture, panel, placed.cell, f"{r}-{c}")
             axes.set_title("\n".join(_title(panel)), fontsize=TYPE, pad=2, linespacing=1.1, parse_math=False)
-            label_axes(axes, picture.source, columns if c >= under else [], rows if c == 0 else [])
+            shown = columns if c >= under else [], rows if c == 0 else []
+            label_axes(axes, picture.source, *shown, placed.type)
             axes.set_xlabel("source" if c >= under else "")
             axes.set_ylabel("target" if c == 0 else "")
     return figure
@@ -271,9 +286,11 @@ def _stretches(source: SentenceSide) -> Iterator[tuple[int, int]]:
     return itertools.pairwise(bounds)
 
 
-def label_axes(axes: Axes, source: SentenceSide, columns: Sequence[str], rows: Sequence[str]) -> None:
-    """Label the columns and rows of a map; a side without labels stays empty."""
-    text: dict[str, Any] = {"fontsize": TYPE, "parse_math": False}
+def label_axes(
+    axes: Axes, source: SentenceSide, columns: Sequence[str], rows: Sequence[str], points: float = TYPE
+) -> None:
+    """Label the columns and rows of a map, in type of ``points``; a side without labels stays empty."""
+    text: dict[str, Any] = {"fontsize": points, "parse_math": False}
     axes.set_xticks(column_places(source) if columns else [], columns, rotation=90, **text)
     axes.set_yticks(range(len(rows)), rows, **text)
 

@@ -64,7 +64,7 @@ class Contents:
 
     Attributes:
         name: the file, for messages.
-        format: one of :data:`alignment_eval.links.parse.HYPOTHESIS_FORMATS`.
+        format: one of those of :mod:`alignment_eval.links.parse`.
         hash: short hash of the content.
         sentences: the number of sentences.
         sure, possible: the number of links; possible ones include sure ones.
@@ -115,9 +115,9 @@ class Contents:
 
     def where(self, sentence: int) -> str:
         """The place of a sentence (counted from 0), for messages."""
-        if self.format not in ("naacl", "fairseq"):
+        if self.format not in ("naacl", "fairseq", "giza"):
             return f"{self.name}:{sentence + 1}"
-        return f"{self.name}: sentence {sentence + 1 if self.format == 'naacl' else sentence}"
+        return f"{self.name}: sentence {sentence if self.format == 'fairseq' else sentence + 1}"
 
 
 def decide_base(

@@ -19,7 +19,9 @@ from alignment_eval.links.sets import GoldSentence, Link
 #: Number of the line in the file, from 1, and the line without its end.
 Lines = Iterable[tuple[int, bytes]]
 
+#: Formats of files that are read and written; the others are those of one tool, and are read only.
 HYPOTHESIS_FORMATS = ("pharaoh", "scored", "talp", "naacl", "fairseq")
+TOOL_FORMATS = ("giza", "simalign", "fast_align")
 GOLD_FORMATS = ("talp", "naacl")
 
 _NUMBER = rb"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
@@ -32,7 +34,12 @@ _NAACL_LINE = re.compile(
 )
 _FAIRSEQ_LINE = re.compile(rb"A-([0-9]{1,9})(?:[ \t](.*))?")
 _GENERATE_LINE = re.compile(rb"^[STHDPA]-[0-9]+(?:\t|$)", re.MULTILINE)
-_A3 = b"# Sentence pair "
+#: GIZA's A3: a heading, the target words, and each source word (NULL first) with the numbers of its target words.
+_A3 = re.compile(rb"# Sentence pair \(([0-9]{1,9})\) .*")
+_A3_WORD = re.compile(rb"\S+ \(\{((?: [0-9]{1,6})*) \}\)(?: |$)")
+#: A line of simalign's script align_files.py, and what ends one of fast_align -s: the sentence's log probability.
+_SIMALIGN = re.compile(rb"([0-9]{1,9})\t(?:[0-9]+[-p].*)?")
+_FAST_ALIGN = re.compile(rb"[ \t]*\|\|\|[ \t]*%s[ \t]*" % _NUMBER)
 #: ``bytes.split`` takes these for blanks, but a file that has them is no list of links.
 _ODD_BLANKS = re.compile(rb"[\r\v\f]")
 
@@ -74,27 +81,30 @@ class _BadTokenError(ValueError):
 
 
 def detect_format(text: bytes) -> str | None:
-    """Detect ``naacl``, ``fairseq`` or ``scored`` from the first lines of a file; None: other lines of links."""
+    """Detect the format from the first lines of a file; None: lines of links without a mark of another format."""
     if _GENERATE_LINE.search(text):
         return "fairseq"
     first = next((line for line in text.split(b"\n") if line.strip()), b"")
     if _SCORED.match(first.lstrip()):
         return "scored"
-    return "naacl" if _NAACL_LINE.fullmatch(first) else None
+    marks = {"naacl": _NAACL_LINE, "giza": _A3, "simalign": _SIMALIGN}
+    named = next((name for name, mark in marks.items() if mark.fullmatch(first)), None)
+    return named or ("fast_align" if _FAST_ALIGN.search(first) else None)
 
 
 def parse(format: str, lines: Lines, name: str, tokens: Tokens, allow_possible: bool) -> Iterator[Parsed]:
-    """The sentences of a file's lines in a format of :data:`HYPOTHESIS_FORMATS`; ``tokens`` gives the links.
+    """The sentences of a file's lines in a format of :data:`HYPOTHESIS_FORMATS` or :data:`TOOL_FORMATS`.
 
-    ``name`` is the file, for messages; ``allow_possible``: possible links may occur.
+    ``tokens`` gives the links; ``name`` is the file, for messages; ``allow_possible``: possible links may occur.
 
     Raises:
         InputError: a line is not in the format, or is a possible link that may not occur.
     """
     if format == "naacl":
         return _parse_naacl(lines, name, tokens, allow_possible)
-    if format == "fairseq":
-        return _parse_lines(_best_of_fairseq(lines, name), name, tokens, False, _pairs)
+    to_pairs = {"fairseq": _best_of_fairseq, "giza": _of_giza, "simalign": _numbered, "fast_align": _without_scores}
+    if format in to_pairs:
+        return _parse_lines(to_pairs[format](lines, name), name, tokens, False, _pairs)
     return _parse_lines(lines, name, tokens, allow_possible, _scored if format == "scored" else _pairs)
 
 
@@ -107,7 +117,7 @@ def _parse_lines(
         try:
             sentence = read(words, tokens)
         except _BadTokenError as error:
-            raise InputError(f"{name}:{number}: {_wanted(error.args[0], number, line, read is _scored)}") from None
+            raise InputError(f"{name}:{number}: {_wanted(error.args[0], read is _scored)}") from None
         if _ODD_BLANKS.search(line):
             raise InputError(
                 f"{name}:{number}: {_text(line)} has an odd blank (\\r, \\v or \\f); separate links by blanks"
@@ -225,13 +235,59 @@ def _best_of_fairseq(lines: Lines, name: str) -> Lines:
     return [best[id_] for id_ in range(len(best))]
 
 
-def _wanted(token: bytes, number: int, line: bytes, scored: bool) -> str:
-    """What is wrong with a token of a line that should hold links, or links with scores."""
-    if line.startswith(_A3):
-        return (
-            f"line {number} looks like GIZA's A3 format; convert it with Moses (giza2bal.pl, then symal) or with "
-            f"a3ToTalp.py of lilt/alignment-scripts"
+def _of_giza(lines: Lines, name: str) -> Lines:
+    """A line of links, from 1, for each sentence of GIZA's A3, in the order of their numbers; NULL has no links."""
+    found: dict[int, tuple[int, bytes]] = {}
+    numbered = iter(lines)
+    for number, line in numbered:
+        heading = _A3.fullmatch(line)
+        (_, target), (place, source) = next(numbered, (0, b"")), next(numbered, (number, b""))
+        words = _A3_WORD.findall(source)
+        if not heading or _A3_WORD.sub(b"", source) or not words:
+            raise InputError(
+                f"{name}:{place}: expected three lines a sentence of GIZA's A3: '# Sentence pair (n) …', the target "
+                f"words, NULL ({{ … }}) and the source words with theirs; found {_text(source if heading else line)}"
+            )
+        links = [(i, int(j)) for i, linked in enumerate(words) for j in linked.split()]
+        if any(not 1 <= j <= len(target.split()) for _, j in links):
+            raise InputError(
+                f"{name}:{place}: a link beyond the {len(target.split())} target words of line {place - 1}"
+            )
+        if (n := int(heading[1])) in found:
+            raise InputError(f"{name}:{number}: duplicate sentence pair {n}; give the file of a single run")
+        found[n] = place, b" ".join(b"%d-%d" % link for link in links if link[0])
+    missing = next(n for n in range(1, len(found) + 2) if n not in found)
+    if missing <= len(found):
+        raise InputError(
+            f"{name}: sentence pair {missing} is missing, but there is {max(found)}; GIZA leaves out pairs that are "
+            f"empty or too long: leave them out of gold and texts too"
         )
+    return [found[n] for n in sorted(found)]
+
+
+def _numbered(lines: Lines, name: str) -> Lines:
+    """The links of simalign's ``align_files.py``, whose lines begin with the sentence's number, from 0."""
+    for expected, (number, line) in enumerate(lines):
+        match = _SIMALIGN.fullmatch(line)
+        if not match or int(match[1]) != expected:
+            raise InputError(
+                f"{name}:{number}: expected the sentence's number {expected}, a tab and links i-j, as simalign's "
+                f"align_files.py writes; found {_text(line)}"
+            )
+        yield number, line.partition(b"\t")[2]
+
+
+def _without_scores(lines: Lines, name: str) -> Lines:
+    """The links of ``fast_align -s``, without the score of the sentence."""
+    for number, line in lines:
+        links, mark, _ = line.partition(b"|||")
+        if not mark:
+            raise InputError(f"{name}:{number}: expected ||| and a score after the links, as in the lines before")
+        yield number, links
+
+
+def _wanted(token: bytes, scored: bool) -> str:
+    """What is wrong with a token of a line that should hold links, or links with scores."""
     found = _text(token)
     if scored and _LINK.fullmatch(token):
         return f"{found} has no score, but other links have; give every link a score, i-j:p, or give no link one"
@@ -241,8 +297,6 @@ def _wanted(token: bytes, number: int, line: bytes, scored: bool) -> str:
         return (
             f"{found} has a score, but the links before have none; give every link a score, i-j:p, or give no link one"
         )
-    if token == b"|||":
-        return f"{found} precedes the score of a sentence (fast_align -s); remove it with sed 's/ *|||.*//'"
     if _SOFT.fullmatch(token):
         return f"{found} is a list of weights, not a link i-j; generate with --print-alignment hard"
     return f"{found} is not a link i-j (sure, such as 2-3) or ipj (possible, such as 2p3) with numbers below 1000000"

@@ -1,7 +1,7 @@
-"""Reads and checks alignment files: Pharaoh, talp, NAACL/WPT, fairseq (docs/formats.md).
+"""Reads and checks alignment files: Pharaoh, talp, NAACL/WPT, fairseq, GIZA and others (docs/formats.md).
 
 A file is read once to count and check what it holds, and then as a stream as often as it is needed.  Only files whose
-lines are not in the order of the sentences (NAACL, fairseq) are held in memory while they are parsed.
+lines are not in the order of the sentences (NAACL, fairseq, GIZA) are held in memory while they are parsed.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from pathlib import Path
 
+import numpy as np
+
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.links.checks import Contents, Texts, Warn, check_range, decide_base
-from alignment_eval.links.parse import GOLD_FORMATS, HYPOTHESIS_FORMATS, Tokens, detect_format, parse
+from alignment_eval.links.parse import GOLD_FORMATS, HYPOTHESIS_FORMATS, TOOL_FORMATS, Tokens, detect_format, parse
 from alignment_eval.links.sets import GoldSentence, Links
-from alignment_eval.links.text import RepeatedFile, token_counts
+from alignment_eval.links.text import RepeatedFile, joined_tokens, token_counts
 
 _NOTHING = GoldSentence(frozenset())
 
@@ -26,7 +28,7 @@ class ReadOptions:
 
     Attributes:
         base: ``0``, ``1``, ``auto`` (detected from the data, with a warning) or ``0-unused`` (0, even if no link uses
-            index 0).  None: 1 for NAACL, which is defined so; else 0 for a hypothesis and ``auto`` for gold.
+            index 0).  None: 1 for NAACL and GIZA, which are defined so; else 0 for a hypothesis and ``auto`` for gold.
         swap: the file has target-source links; exchange them.
         allow_possible: accept possible links of a hypothesis as links.
     """
@@ -100,7 +102,7 @@ def read_hypothesis(
 
     Messages advise options whose names begin with ``role`` (``--hyp-base``).
     """
-    read = _read(path, options or ReadOptions(), HYPOTHESIS_FORMATS, "0", texts, warn, role)
+    read = _read(path, options or ReadOptions(), (*HYPOTHESIS_FORMATS, *TOOL_FORMATS), "0", texts, warn, role)
     if read.file.format == "fairseq" and texts is None:
         warn(
             f"{read.file.name}: fairseq's A- lines link tokens, which are read as words here; "
@@ -125,7 +127,7 @@ def _read(
     if file.format == "naacl":
         warn_of_gaps(file, sentences, warn)
     raw = AlignmentFile(file, 0, False, sentences, source, options.allow_possible)
-    wanted = options.base or ("1" if file.format == "naacl" else default_base)
+    wanted = options.base or ("1" if file.format in ("naacl", "giza") else default_base)
     first_end = None if texts is None else lambda: _first_end(raw, texts, options.swap)
     base = decide_base(file, wanted, options.base is not None, role, first_end, warn)
     read = replace(raw, base=base, swap=options.swap)
@@ -170,9 +172,17 @@ def _first_end(raw: AlignmentFile, texts: Texts, swap: bool) -> int | None:
     return None
 
 
-def read_texts(source: str | Path, target: str | Path) -> Texts:
-    """Count the tokens of the two texts; errors as for :class:`Texts` and :func:`token_counts`."""
-    return Texts(str(source), token_counts(source), str(target), token_counts(target))
+def read_texts(source: str | Path, target: str | Path | None = None) -> Texts:
+    """Count the tokens of the two texts; without ``target``, of a file of ``source ||| target`` lines.
+
+    Raises:
+        InputError: as for :class:`Texts`, :func:`token_counts` and :func:`joined_tokens`.
+    """
+    if target is not None:
+        return Texts(str(source), token_counts(source), str(target), token_counts(target))
+    sizes = [tuple(map(len, sides)) for sides in joined_tokens(source)]
+    counts = np.array(sizes, dtype=np.int64).reshape(-1, 2)
+    return Texts(str(source), counts[:, 0], str(source), counts[:, 1])
 
 
 def warn_of_gaps(file: Contents, sentences: int, warn: Warn = warn_on_stderr) -> None:

@@ -38,19 +38,22 @@ def row_numbers(size: int) -> Iterator[pa.Array]:
         yield pa.array(range(start, min(start + GROUP_ROWS, size)), pa.int64())
 
 
-def write_table(path: Path, rows: Iterable[Mapping[str, Any]], ids: Iterable[pa.Array]) -> None:
+def write_table(
+    path: Path, rows: Iterable[Mapping[str, Any]], ids: Iterable[pa.Array], types: Mapping[str, pa.DataType] = TYPES
+) -> None:
     """Write a Parquet table; memory does not grow with it.
 
     Args:
         path: a file that is replaced.
-        rows: the columns of :data:`TYPES` of each pair, in order.
+        rows: the columns of ``types`` of each pair, in order.
         ids: the id of each pair, batch by batch; int64 or string.
+        types: the columns, and their types in Arrow.
     """
     of_pairs = iter(rows)
     writer = None
     for batch in ids:
         group = list(itertools.islice(of_pairs, len(batch)))
-        columns = {name: pa.array([row[name] for row in group], type_) for name, type_ in TYPES.items()}
+        columns = {name: pa.array([row[name] for row in group], type_) for name, type_ in types.items()}
         table = pa.table({"id": batch, **columns})
         if writer is None:
             writer = pq.ParquetWriter(path, table.schema, compression="zstd", write_page_checksum=True)

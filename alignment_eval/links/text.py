@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from alignment_eval.errors import InputError
 from alignment_eval.files import STANDARD, ContentHash
 
 _CHUNK_BYTES = 2**20
+_SEPARATOR = re.compile(rb"(?<!\S)\|\|\|(?!\S)")
 
 
 class TextFile:
@@ -111,6 +113,35 @@ def token_lines(path: str | Path) -> Iterator[list[bytes]]:
     """
     for chunk in TextFile(path):
         yield from map(bytes.split, chunk.split(b"\n")[:-1])
+
+
+def joined_tokens(path: str | Path) -> Iterator[tuple[list[bytes], list[bytes]]]:
+    """The tokens of both sides of each line ``source ||| target``.
+
+    Raises:
+        InputError: as :class:`TextFile`; or as :func:`split_joined`.
+    """
+    file, number = TextFile(path), 0
+    for chunk in file:
+        for line in chunk.split(b"\n")[:-1]:
+            number += 1
+            source, target = split_joined(line, f"{file.name}:{number}")
+            yield source.split(), target.split()
+
+
+def split_joined(line: bytes, where: str) -> tuple[bytes, bytes]:
+    """Source and target of a line ``source ||| target``; a blank line is an empty pair.
+
+    Raises:
+        InputError: a line, read at ``where``, does not have exactly one separator.
+    """
+    parts = _SEPARATOR.split(line)
+    if len(parts) != 2 and line.strip():
+        raise InputError(
+            f"{where}: {len(parts) - 1} separators |||: expected one, SOURCE ||| TARGET; if ||| is part of the text, "
+            f"give source and target as two files"
+        )
+    return parts[0].strip(), parts[-1].strip()
 
 
 def token_counts(path: str | Path) -> NDArray[np.int64]:

@@ -79,6 +79,11 @@ class SentenceSide:
     spans: NDArray[np.int32] | None = None
     forms: tuple[str, ...] | None = None
 
+    @classmethod
+    def of_words(cls, words: Sequence[str]) -> SentenceSide:
+        """Words without subwords and special tokens."""
+        return cls(tuple(words), np.arange(len(words), dtype=np.int32))
+
     @cached_property
     def special(self) -> NDArray[np.bool_]:
         """True at tokens that belong to no word (``</s>``, language tags)."""
@@ -127,7 +132,8 @@ class SentenceMaps:
     ``status`` is ``"ok"``, or the reason why its words cannot be aligned: there are no maps (then both sides may be
     empty), or the words are not certain (:func:`status_of`).
     ``rank`` is the place in the n-best list (0 is the best; 0 in forced scoring).  ``score`` is the model's score.
-    ``layers[k]`` is the fairseq number (from 0) of the layer at index k of the L axis.
+    ``layers[k]`` is the fairseq number (from 0) of the layer at index k of the L axis.  ``log_probs`` [T] are the log
+    probabilities of the target tokens (base e), if they were computed; they are not recorded.
     """
 
     id: int
@@ -138,6 +144,7 @@ class SentenceMaps:
     score: float | None = None
     status: str = "ok"
     arrays: Mapping[str, Array] = field(default_factory=dict)
+    log_probs: NDArray[np.float64] | None = None
 
     @property
     def ok(self) -> bool:

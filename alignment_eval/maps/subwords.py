@@ -6,6 +6,7 @@ from 0, or -1 for a special token (``</s>``, language tags), which belongs to no
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import product
 
@@ -113,6 +114,11 @@ def word_strings(tokens: Sequence[str], words: Sequence[int] | NDArray[np.int32]
 def bare_piece(token: str) -> str:
     """What a subword spells, for any marker; empty for a lone ``▁``."""
     return "" if token == UNSPELLED else token.lstrip("▁").removeprefix("##").removesuffix("@@") or token
+
+
+def is_punctuation(word: str) -> bool:
+    """Whether all characters are punctuation (Unicode categories P…); symbols such as $, + and ^ are not."""
+    return all(unicodedata.category(character).startswith("P") for character in word)
 
 
 def word_pieces(tokens: Sequence[str], mark: str) -> list[list[int]]:

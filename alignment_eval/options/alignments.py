@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from alignment_eval.errors import InputError, UsageError, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
+from alignment_eval.figures.names import visible
 from alignment_eval.files import STANDARD
 from alignment_eval.links.checks import BASES, Texts
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_texts, warn_of_gaps
+from alignment_eval.links.text import joined_tokens, token_lines
+from alignment_eval.maps.sentence import PairWords
 from alignment_eval.scoring.aer import Score, score
 from alignment_eval.scoring.diagnosis import direction_warning
 from alignment_eval.scoring.significance import LEVEL, Resampling, group_size
-from alignment_eval.signature import Value
+from alignment_eval.scoring.tables import Table
+from alignment_eval.signature import Value, joined
 
 #: With fewer sentences, bootstrap intervals are too narrow.
 _FEW_SENTENCES = 20
+#: What the help says of hypotheses.
+HYPOTHESES = (
+    "word alignments (-: standard input), as norm-align, awesome-align, simalign, eflomal, fast_align, GIZA++ (A3) and "
+    "fairseq-generate write them"
+)
 
 
 def add_gold_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +54,7 @@ def add_hypothesis_arguments(parser: argparse.ArgumentParser, more: str = "") ->
         "hypotheses",
         nargs="+",
         metavar="HYP",
-        help=f"word alignments (-: standard input), all read in the same way{more}",
+        help=f"{HYPOTHESES}, all read in the same way{more}",
     )
     add_base(group, "hyp", "0")
 
@@ -56,6 +66,8 @@ def add_text_arguments(parser: argparse.ArgumentParser, required: bool = False) 
     )
     group.add_argument("--source", required=required, metavar="FILE", help="source text")
     group.add_argument("--target", required=required, metavar="FILE", help="target text")
+    if not required:
+        group.add_argument("--text", metavar="FILE", help="both texts, as lines SOURCE ||| TARGET")
 
 
 def add_base(group: argparse._ActionsContainer, role: str, default: str) -> None:
@@ -64,7 +76,7 @@ def add_base(group: argparse._ActionsContainer, role: str, default: str) -> None
         f"--{role}-base",
         choices=BASES,
         help="index of the first word; auto: detected from the data; 0-unused: 0, although no link uses it "
-        f"(default: {default}; 1 for the format naacl)",
+        f"(default: {default}; 1 for the formats naacl and giza)",
     )
 
 
@@ -135,13 +147,37 @@ def score_files(hypothesis: AlignmentFile, gold: AlignmentFile) -> Score:
     return score(hypothesis.each_links(), gold)
 
 
+def distinct_names(paths: Sequence[str]) -> list[str]:
+    """What tables and pages call files: without directories, unless two are the same."""
+    names = ["standard input" if path == STANDARD else Path(path).name for path in paths]
+    return [visible(name) for name in (names if len(set(names)) == len(names) else paths)]
+
+
+def print_table(table: Table, format: str, signatures: Sequence[str]) -> None:
+    """Print a table in one of :data:`alignment_eval.scoring.tables.FORMATS`, and below it one signature of its rows.
+
+    In LaTeX the signature is a comment; that of a TSV goes to stderr.
+    """
+    signed = joined(signatures)
+    lines = list(table.lines(format))
+    if format != "tsv":
+        lines += {"text": [signed], "md": ["", signed], "latex": [f"% {signed}"]}[format]
+    print("\n".join(lines))
+    if format == "tsv":
+        say(signed)
+
+
 def texts_of(args: argparse.Namespace) -> Texts | None:
-    """The texts of ``--source`` and ``--target``, None if neither is given.
+    """The texts of ``--source`` and ``--target``, or of ``--text``; None if none is given.
 
     Raises:
-        UsageError: only one of them is given.
+        UsageError: only one of two is given, or all three.
         InputError: they cannot be read, or have different numbers of lines.
     """
+    if getattr(args, "text", None) is not None:
+        if args.source is not None or args.target is not None:
+            raise UsageError("--text with --source or --target: expected either both texts in one file, or two files")
+        return read_texts(args.text)
     if args.source is None and args.target is None:
         return None
     if args.source is None or args.target is None:
@@ -182,3 +218,17 @@ def warn_of_few(sentences: int) -> None:
     """Warn if there are too few sentences for a reliable interval."""
     if sentences < _FEW_SENTENCES:
         warn_on_stderr(f"only {sentences} sentences: intervals are too narrow and p-values are coarse")
+
+
+def words_of(args: argparse.Namespace) -> list[PairWords] | None:
+    """The words of each sentence pair of the texts that :func:`texts_of` checks; None if none are given.
+
+    Raises:
+        UsageError: a text is the standard input, which cannot be read twice.
+    """
+    if STANDARD in (args.source, args.target, args.text):
+        raise UsageError("a text is -: expected a file; only alignments can come from the standard input")
+    if args.text is None and None in (args.source, args.target):
+        return None
+    texts = zip(token_lines(args.source), token_lines(args.target)) if args.text is None else joined_tokens(args.text)
+    return [([w.decode() for w in source], [w.decode() for w in target]) for source, target in texts]

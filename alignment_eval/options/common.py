@@ -15,7 +15,7 @@ from alignment_eval.errors import InputError, UsageError, one_line, say
 from alignment_eval.files import STANDARD, check_distinct
 
 #: Options that name files to be written.
-_OUTPUTS = ("output", "out", "save_word_table", "tokens_out")
+_OUTPUTS = ("output", "out", "save_word_table", "tokens_out", "scores_out")
 #: What a shell says of a program that a closed pipe has ended: 128 + SIGPIPE.
 CLOSED_PIPE = 141
 #: What it says of a program that Ctrl-C has ended: 128 + SIGINT.

@@ -21,7 +21,9 @@ def add_figure_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGro
     Returns:
         The group, for further options.
     """
-    group = parser.add_argument_group("look of the figures", "their type has at least 7 points at the printed width")
+    group = parser.add_argument_group(
+        "look of the figures", "their type has 7 points at the printed width, words that do not fit at least 5"
+    )
     group.add_argument(
         "--width",
         type=width_of,

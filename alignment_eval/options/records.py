@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from alignment_eval.errors import InputError, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.read import AlignmentFile
 from alignment_eval.maps.sentence import KINDS
@@ -20,9 +20,22 @@ def add_kinds(parser: argparse._ActionsContainer) -> None:
     add_list(parser, "--kinds", f"of {', '.join(KINDS)} (default: all recorded)", metavar="KIND")
 
 
-def add_records(parser: argparse.ArgumentParser) -> None:
-    """Declare RECORDS."""
-    parser.add_argument("records", metavar="RECORDS", help="records directory of a run (--norm-records)")
+def add_records(parser: argparse.ArgumentParser, optional: bool = False) -> None:
+    """Declare RECORDS; None stands for none if they are ``optional``."""
+    count, only = ("?", ", if maps are to be shown") if optional else (None, "")
+    help_ = f"records directory of a run (--norm-records){only}"
+    parser.add_argument("records", nargs=count, metavar="RECORDS", help=help_)
+
+
+def refuse_without_records(args: argparse.Namespace, options: Iterable[str]) -> None:
+    """Refuse options that are about records if there are none.
+
+    Raises:
+        UsageError: one is given.
+    """
+    for option in options if args.records is None else ():
+        if getattr(args, option) is not None:
+            raise UsageError(f"--{option} without RECORDS: expected a records directory, whose maps it is about")
 
 
 def forced_records(directory: str) -> Records:

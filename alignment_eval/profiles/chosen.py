@@ -8,17 +8,13 @@ from dataclasses import dataclass, replace
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.defaults import (
     FEWEST_PAIRS,
-    SHARE_ALONE,
-    SHARE_BOTH,
     WEAK,
-    both_directions,
     joined,
     with_word_table,
 )
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions
 from alignment_eval.maps.sentence import PairWords
-from alignment_eval.profiles.profile import Profile, read_profile, together
-from alignment_eval.profiles.shares import Calibration, estimated_share, rounded
+from alignment_eval.profiles.profile import Profile, read_profile
 from alignment_eval.signature import Value
 
 #: The value of ``--profile`` that ignores the profile of a model.
@@ -97,7 +93,7 @@ class ProfileSource:
 
     model: str
     carried: Callable[[], tuple[Profile, str] | None]
-    calibrate: Callable[[], tuple[Calibration, str]]
+    calibrate: Callable[[], tuple[Profile, str]]
 
 
 def find_profiles(sources: Sequence[ProfileSource], named: str | None) -> tuple[list[Profile], list[str]]:
@@ -120,30 +116,8 @@ def find_profiles(sources: Sequence[ProfileSource], named: str | None) -> tuple[
                 f"run norm-align calibrate with --reverse-path"
             )
         return [profile, profile.of_reverse(sources[1].model, named)], [named, named]
-    calibrations, names = [], []
-    for source in sources:
-        carried = source.carried() if named is None else None
-        calibration, name = source.calibrate() if carried is None else (Calibration(carried[0]), carried[1])
-        calibrations.append(calibration)
-        names.append(name)
-    return profiles_together(calibrations), names
-
-
-def profiles_together(calibrations: Sequence[Calibration]) -> list[Profile]:
-    """The profiles of one model, or of two; two that were chosen on the same pairs get a method for both.
-
-    Its share is estimated if that of one of the models is not the default.
-    """
-    profiles = [each.profile for each in calibrations]
-    if len(calibrations) < 2 or not all(each.pairs for each in calibrations):
-        return profiles
-    share = SHARE_BOTH
-    forward, reverse = calibrations
-    common = [(pair, reverse.pairs[id_]) for id_, pair in forward.pairs.items() if id_ in reverse.pairs]
-    if common and (forward.estimated or reverse.estimated):
-        maps = forward.profile.streamed.forward, reverse.profile.streamed.forward
-        share = rounded(estimated_share(common, both_directions(*maps, word_table=False)))
-    return [together(profile, other, share) for profile, other in (profiles, profiles[::-1])]
+    found = [(source.carried() if named is None else None) or source.calibrate() for source in sources]
+    return [profile for profile, _ in found], [name for _, name in found]
 
 
 def chosen_method(
@@ -195,11 +169,12 @@ def _remark(profile: Profile) -> str:
     """What a reader should know of a profile that has no good maps."""
     if profile.chosen_by != "upper-layers":
         return ""
-    if profile.figure is None:
+    if not profile.text:
         return (
             f"the text is too short to choose maps by: give {FEWEST_PAIRS} pairs or more, or run norm-align calibrate"
         )
-    return f"the alignment of this model has not formed: its maps agree in {100 * profile.figure:.0f} % of their links"
+    agreement = f"{100 * (profile.figure or 0):.0f} %"
+    return f"the alignment of this model has not formed: above chance its maps agree in {agreement} of their links"
 
 
 def _word_table(method: AlignmentMethod, pairs: int | None, overrides: Overrides, forward: Profile) -> str:
@@ -234,27 +209,20 @@ def description(profile: Profile) -> str:
         chosen = f"which it was trained to align with; on {profile.pairs} pairs"
     else:
         chosen = f"chosen by {profile.chosen_by} on {profile.pairs} pairs, {_figure(profile)}"
-    rules = f"rule {_rule(profile.streamed, SHARE_ALONE)}"
+    rules = f"rule {profile.streamed.forward.rule}"
     if profile.alone.word_table_passes:
         rules += f", with a word table {profile.alone.forward.rule}"
     if profile.both is not None:
-        rules += f", both models {_rule(profile.both, SHARE_BOTH)}"
+        rules += f", both models {profile.both.forward.rule}"
     return f"{maps}, {chosen}; {rules}"
 
 
 def _figure(profile: Profile) -> str:
     if profile.figure is None:
-        return "no two maps could be compared"
+        return "no two maps agree by more than chance"
     if profile.chosen_by == "gold":
         return f"AER {100 * profile.figure:.2f} %, an optimistic figure: report one on other sentences"
     return f"{100 * profile.figure:.1f} % agreement"
-
-
-def _rule(method: AlignmentMethod, default: float) -> str:
-    name, _, value = method.forward.rule.partition("=")
-    if name not in ("balanced", "grow"):
-        return method.forward.rule
-    return f"{name}={value} ({'default' if value == str(default) else f'estimated; default {default}'})"
 
 
 def few_pairs_warning(pairs: int) -> str | None:
@@ -263,7 +231,7 @@ def few_pairs_warning(pairs: int) -> str | None:
         return None
     return (
         f"the word table was counted on {pairs} sentence pairs: below {FEWEST_PAIRS} it says little; count one on more "
-        f"text with norm-align --save-word-table, and give it with --word-table-file (word_table_file in Python)"
+        f"text with norm-align --save-word-table, and give it as --word-table FILE (word_table_file in Python)"
     )
 
 

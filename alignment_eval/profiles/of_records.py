@@ -21,8 +21,7 @@ from alignment_eval.profiles.chosen import (
     chosen_method,
     find_profiles,
 )
-from alignment_eval.profiles.profile import Profile, parse_profile
-from alignment_eval.profiles.shares import Calibration, calibration
+from alignment_eval.profiles.profile import Profile, choose_profile, parse_profile
 from alignment_eval.records.store import Records, RunInfo
 from alignment_eval.scoring.gold_corpus import confirmed
 
@@ -73,7 +72,7 @@ def _carried(records: Records) -> tuple[Profile, str] | None:
     return parse_profile(records.info.profile, str(records.directory)), f"the one in {records.directory}"
 
 
-def calibrated_records(records: Records) -> tuple[Calibration, str]:
+def calibrated_records(records: Records) -> tuple[Profile, str]:
     """A choice on recorded maps, without gold, and where it was made.
 
     Raises:
@@ -85,7 +84,7 @@ def calibrated_records(records: Records) -> tuple[Calibration, str]:
             f"--heads, or give --profile FILE"
         )
     sentences = list(_different(records))
-    chosen = calibration(sentences, records.info.layers, str(model_of(records.info)))
+    chosen = choose_profile(sentences, records.info.layers, str(model_of(records.info)))
     return chosen, f"none, chosen on the maps in {records.directory}"
 
 

@@ -18,18 +18,18 @@ from alignment_eval.errors import InputError, printable
 from alignment_eval.extraction.defaults import (
     FEWEST_PAIRS,
     SHARE_ALONE,
-    SHARE_BOTH,
-    SINGLE_RULE,
+    SHARE_GUIDED,
     both_directions,
     one_direction,
     product_of,
+    single_rule,
     upper_layers,
     wants_word_table,
 )
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName
 from alignment_eval.files import ContentHash
-from alignment_eval.maps.sentence import PairWords
-from alignment_eval.profiles.search import Agreement, GoldChoice
+from alignment_eval.maps.sentence import PairWords, SentenceMaps, words_of
+from alignment_eval.profiles.search import Agreement, GoldChoice, choose_by_agreement
 from alignment_eval.schema import Count, ForeignFile
 from alignment_eval.signature import Value
 
@@ -135,7 +135,8 @@ class Profile:
             )
         alone = streamed = AlignmentMethod(self.both.reverse)
         if self.both.both is not None and self.both.both.join == "product":  # whose rule is not that of one direction
-            alone, streamed = by_default(self.both.reverse)
+            share = SHARE_GUIDED if self.chosen_by == "training" else SHARE_ALONE
+            alone, streamed = by_default(self.both.reverse, share)
         return replace(self, model=model, alone=alone, streamed=streamed, reverse_model=None, both=None)
 
     def seen(self, pairs: Iterable[PairWords]) -> int:
@@ -155,6 +156,23 @@ class Profile:
     def to_json(self) -> str:
         """The content of a profile file."""
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
+
+
+def choose_profile(
+    sentences: Sequence[SentenceMaps], layers: Sequence[int], model: str, guided: Sequence[MapName] = ()
+) -> Profile:
+    """The profile of a model by its training to align, else by the agreement of its own maps.
+
+    If the sentence pairs are too few to compare maps on, it reads the upper layers.
+
+    ``sentences`` are different pairs with the maps of all layers; ``layers`` are all decoder layers; ``guided`` are the
+    maps that the model was trained to align with.
+    """
+    if len(sentences) < FEWEST_PAIRS:
+        return calibrated(None, layers, model, "", len(sentences), guided)
+    agreement = None if guided else choose_by_agreement(sentences)
+    text = text_hash((sentence.id, words_of(sentence)) for sentence in sentences)
+    return calibrated(agreement, layers, model, text, len(sentences), guided)
 
 
 def calibrated(
@@ -181,7 +199,7 @@ def calibrated(
         chosen_by, maps = "training", product_of(guided)
     elif agreement is not None and agreement.formed:
         chosen_by, maps = "agreement", product_of(agreement.maps)
-    alone, streamed = by_default(maps)
+    alone, streamed = by_default(maps, SHARE_GUIDED if guided else SHARE_ALONE)
     return Profile(
         model,
         alone=alone,
@@ -193,11 +211,11 @@ def calibrated(
     )
 
 
-def calibrated_by_gold(choice: GoldChoice, model: str, gold: str) -> Profile:
-    """The profile of a model by its maps of the lowest AER on a development gold."""
+def calibrated_by_gold(choice: GoldChoice, model: str, gold: str, share: float = SHARE_ALONE) -> Profile:
+    """The profile of a model by its maps of the lowest AER on a development gold; ``share`` is its default share."""
     alone = streamed = AlignmentMethod(choice.maps)
-    if choice.maps.rule == SINGLE_RULE:
-        alone, streamed = by_default(choice.maps)
+    if choice.maps.rule == single_rule(share):
+        alone, streamed = by_default(choice.maps, share)
     return Profile(
         model,
         alone=alone,
@@ -216,10 +234,10 @@ def by_default(maps: ExtractionOptions, share: float = SHARE_ALONE) -> tuple[Ali
     return one_direction(maps, wants_word_table([maps], FEWEST_PAIRS), share), one_direction(maps, False, share)
 
 
-def together(forward: Profile, reverse: Profile, share: float = SHARE_BOTH) -> Profile:
-    """The profile of a model with the method for it and the model of the other direction, read by a two-way share."""
+def together(forward: Profile, reverse: Profile) -> Profile:
+    """The profile of a model with the method for it and the model of the other direction."""
     maps = forward.streamed.forward, reverse.streamed.forward
-    both = both_directions(*maps, wants_word_table(maps, FEWEST_PAIRS), share)
+    both = both_directions(*maps, wants_word_table(maps, FEWEST_PAIRS))
     return replace(forward, reverse_model=reverse.model, both=both)
 
 

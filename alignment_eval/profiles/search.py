@@ -4,7 +4,10 @@ In a decoder whose alignment has formed, a low layer finds the source word of th
 upper layer the source word of the token that it predicts (AWO).  The two make different errors.  So two such maps that
 draw the same links on unlabelled sentence pairs are both right, and their product is better than either.
 
-Every AWI map is compared with every AWO map of a higher layer.  In a young model no two maps agree well
+Every AWI map is compared with every AWO map of a higher layer.  Near-uniform maps of a short sentence pair share most
+links by chance, so agreement counts above chance only.  It differs from text to text, and so does which
+of some close pairs has most of it.  Of those, the place in the model says which is better: alignment forms in one head
+of a low layer in AWI, and in all of the top layer in AWO.  In a young model no two maps agree well
 (:data:`~alignment_eval.extraction.defaults.FORMED`), and the upper layers in AWO are the better choice.
 docs/reproduction.md has the measurements.
 """
@@ -20,7 +23,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.corpus import DirectedPair, align_corpus
-from alignment_eval.extraction.defaults import FORMED, KIND, LINKED, PAIRS, SINGLE_RULE, product_of, upper_layers
+from alignment_eval.extraction.defaults import CLOSE, FORMED, KIND, LINKED, PAIRS, SINGLE_RULE, product_of, upper_layers
 from alignment_eval.extraction.extract import choose_units, stacked_maps, unit_maps, word_links
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName
 from alignment_eval.extraction.rules import rule_of
@@ -28,6 +31,12 @@ from alignment_eval.links.sets import GoldSentence, transpose
 from alignment_eval.maps.sentence import HEAD_KINDS, PairWords, SentenceMaps, words_of
 from alignment_eval.maps.words import combined, terms, two_way_shares
 from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, aer_of
+
+#: Two maps agree only if they share at least this many links a word above chance: near-uniform maps link next to no
+#: words of long sentences,
+FEWEST_SHARED = 0.15
+#: and if at least this part of the shared links is off the diagonal: maps may follow the order of the words only.
+OFF_DIAGONAL = 0.1
 
 #: Counts of one sentence for each of P pairs of maps, [P, n], from its maps [L, H + 1, T, S] and the pairs' indices.
 Counts = Callable[[SentenceMaps, NDArray[np.float64], "_Pairs"], NDArray[np.float64]]
@@ -40,7 +49,7 @@ class Agreement:
     Attributes:
         awi: the map to read in AWI, of a lower layer than ``awo``.
         awo: the map to read in AWO.
-        dice: Dice coefficient of their links, a fraction.
+        dice: Dice coefficient of their links above chance, a fraction.
         pairs: how many sentence pairs were compared.
     """
 
@@ -106,6 +115,11 @@ class _Pairs:
         layers = np.array([name.layer for name in names])
         return cls(names, *np.nonzero(layers[:, None] > layers))
 
+    def order(self, pair: int) -> tuple[int, bool, int, bool]:
+        """Its place among pairs that agree equally well: AWI of a low layer, of a head; AWO of a high one, whole."""
+        awi, awo = self.maps(pair)
+        return awi.layer, awi.head is None, -awo.layer, awo.head is not None
+
     def maps(self, pair: int) -> tuple[MapName, MapName]:
         """The two maps of a pair, each with its setting, the AWI map first."""
         awi, awo = self.names[self.awi[pair]], self.names[self.awo[pair]]
@@ -141,14 +155,21 @@ def _summed(sentences: Iterable[SentenceMaps], kind: str, counts: Counts) -> tup
 
 
 def choose_by_agreement(sentences: Iterable[SentenceMaps], kind: str = KIND, pairs: int = PAIRS) -> Agreement | None:
-    """The AWI map and the AWO map of a higher layer whose links agree most: the Dice coefficient over all sentences.
+    """The AWI map and the AWO map of a higher layer whose links agree most above chance.
 
-    Of equal ones the first: by layer and head of the AWO map, then of the AWI map; a whole layer comes after its heads.
+    With c links in common, a and b in each map, and a b / n of them in common by chance in a sentence pair of n cells,
+    the agreement is (2 Σ c − 2 Σ a b / n) / (Σ (a + b) − 2 Σ a b / n): the Dice coefficient, less what is chance in
+    numerator and denominator, as Cohen's kappa has it for cells.  It counts only if the maps share enough links, not
+    all of them in the order of the words: :data:`FEWEST_SHARED`, :data:`OFF_DIAGONAL`.
+
+    Pairs of maps within :data:`CLOSE` of the best are compared by their place in the model: first the AWI map of the
+    lowest layer, a head before its whole layer, then the AWO map of the highest layer, the whole layer before its
+    heads; of pairs alike in all that, the one that agrees most, and of equal ones the one of lower heads.
 
     ``sentences`` have the maps of all layers of one model; the first ``pairs`` that have maps are read.
 
     Returns:
-        None if the model has one layer only, or if no two maps share a link.
+        None if the model has one layer only, or if no two maps agree by more than chance and position.
 
     Raises:
         UsageError: ``pairs`` is less than 1.
@@ -158,23 +179,44 @@ def choose_by_agreement(sentences: Iterable[SentenceMaps], kind: str = KIND, pai
         raise UsageError(f"{pairs} sentence pairs to choose maps by: expected 1 or more")
     read = islice((sentence for sentence in sentences if sentence.ok), pairs)
     compared, total, number = _summed(read, kind, _links_in_common)
-    common, sizes = total.reshape(-1, 2).T
-    dice = np.divide(2 * common, sizes, out=np.zeros_like(common), where=sizes > 0)
+    if (best := best_of(compared, total)) is None:
+        return None
+    pair, dice = best
+    return Agreement(*compared.maps(pair), dice, number)
+
+
+def best_of(pairs: _Pairs, total: NDArray[np.float64]) -> tuple[int, float] | None:
+    """The pair of maps to read and its agreement, by the sums of :func:`_links_in_common`; None if no two agree."""
+    common, sizes, shared, straight, words = total.reshape(-1, 5).T
+    counts = (common >= FEWEST_SHARED * words) & (shared - straight >= OFF_DIAGONAL * shared) & (sizes > 0)
+    dice = np.divide(2 * common, sizes, out=np.zeros_like(common), where=counts)
     if not dice.any():
         return None
-    best = int(dice.argmax())
-    return Agreement(*compared.maps(best), float(dice[best]), number)
+    close = np.flatnonzero(dice >= dice.max() - CLOSE).tolist()
+    best = min(close, key=lambda pair: (pairs.order(pair), -dice[pair]))
+    return best, float(dice[best])
 
 
 def _links_in_common(sentence: SentenceMaps, maps: NDArray[np.float64], pairs: _Pairs) -> NDArray[np.float64]:
-    """How many links the two maps of each pair share, and how many they have in all, [P, 2]; exact in float64."""
+    """What the links of the two maps of each pair have in common, [P, 5].
+
+    They are: how many links they share and how many they have in all, both above chance; how many they share, and how
+    many of these are on the diagonal; and the mean number of words of both sides.
+    """
     linked = []
     for setting in ("awo", "awi"):
         scores = unit_maps(maps, sentence, setting, "words").scores[..., :-1]  # two-way shares leave null out
         linked.append((two_way_shares(scores) >= LINKED).reshape(len(pairs.names), -1).astype(np.float64))
+    height, width = scores.shape[-2:]
     awo, awi = linked
-    sizes = awo.sum(axis=1)[pairs.awo] + awi.sum(axis=1)[pairs.awi]
-    return np.stack([(awo @ awi.T)[pairs.awo, pairs.awi], sizes], axis=-1)
+    targets = np.arange(height)
+    diagonal = targets * width + (2 * targets + 1) * width // (2 * height)
+    first, second = awo.sum(axis=1)[pairs.awo], awi.sum(axis=1)[pairs.awi]
+    chance = first * second / (height * width)
+    shared = (awo @ awi.T)[pairs.awo, pairs.awi]
+    straight = (awo[:, diagonal] @ awi[:, diagonal].T)[pairs.awo, pairs.awi]
+    words = np.full(len(shared), (height + width) / 2)
+    return np.stack([shared - chance, first + second - 2 * chance, shared, straight, words], axis=-1)
 
 
 def choose_by_gold(

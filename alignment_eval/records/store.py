@@ -1,4 +1,4 @@
-"""The record format: a directory of Parquet parts with one row per sentence pair (docs/formats.md).
+"""The record format: a directory of Parquet parts with one row per sentence pair (docs/records.md).
 
 The plugin writes it and ``align-eval`` reads it; both use the schema of this module.
 """

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 import numpy as np
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.extract import SentenceLinks
+from alignment_eval.extraction.corpus import AlignedPair
+from alignment_eval.extraction.pair_scores import FIGURES, OF_WORDS, PairScores
 from alignment_eval.figures.names import shortened
 from alignment_eval.figures.page import draw_map
 from alignment_eval.figures.sentence import Panel
 from alignment_eval.files import check_new, new_file, write_lines
 from alignment_eval.links.sets import Link
-from alignment_eval.links.table import json_line, row_numbers, write_table
+from alignment_eval.links.table import TYPES, json_line, row_numbers, write_table
 from alignment_eval.links.write import format_pharaoh_line, format_scored_line
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.report.html import heat_table, text_of, text_table
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
 
 #: Characters of a line, counted in code points from 0; the end is exclusive.
 Span = tuple[int, int]
+#: The types in Arrow of the columns of a row with scores.
+TYPES_WITH_SCORES = {
+    **TYPES,
+    **dict.fromkeys(FIGURES, TYPES["score"]),
+    **dict.fromkeys(OF_WORDS, TYPES["confidences"]),
+}
 #: How many pairs a notebook cell lists.
 _LISTED = 10
 
@@ -58,6 +65,7 @@ class Alignment:
             a symmetrisation.
         status: ``ok``, or why there are no links, such as ``empty``.
         score: the model's mean log probability of a target token (base e), if it translated the source; else None.
+        scores: what the pair and its words are worth (docs/scores.md), if it was asked for.
     """
 
     source: str
@@ -68,13 +76,16 @@ class Alignment:
     confidences: dict[Link, float] = field(default_factory=dict)
     status: str = "ok"
     score: float | None = None
+    scores: PairScores | None = None
 
     @classmethod
-    def of(cls, source: SpannedText, target: SpannedText, links: SentenceLinks | None, status: str = "ok") -> Alignment:
-        """The alignment that was extracted for two lines; if ``links`` is None, ``status`` says why."""
+    def of(cls, source: SpannedText, target: SpannedText, pair: AlignedPair) -> Alignment:
+        """The alignment that was extracted for two lines."""
+        links = pair.links
         of_links: list[Link] = [] if links is None else sorted(links.links)
         confidences = {} if links is None or links.shares is None else links.confidences()
-        return cls(source.text, target.text, source.spans, target.spans, of_links, confidences, status)
+        lines = source.text, target.text, source.spans, target.spans
+        return cls(*lines, of_links, confidences, pair.status, scores=pair.scores)
 
     @property
     def source_words(self) -> tuple[str, ...]:
@@ -108,7 +119,8 @@ class Alignment:
 
         Returns:
             ``source``, ``target``, ``source_spans`` and ``target_spans`` ([[start, end], …]), ``links`` ([[i, j], …]),
-            ``confidences`` (one for each link; None where links have none), ``status``, ``score``.
+            ``confidences`` (one for each link; None where links have none), ``status``, ``score``; if the pair was
+            scored, also each of its ``scores``.
         """
         has_confidences = len(self.confidences) == len(self.links)
         return {
@@ -120,6 +132,7 @@ class Alignment:
             "confidences": [self.confidences[link] for link in self.links] if has_confidences else None,
             "status": self.status,
             "score": self.score,
+            **({} if self.scores is None else self.scores.to_row()),
         }
 
     def to_frame(self) -> pd.DataFrame:
@@ -154,7 +167,7 @@ class Alignment:
         Raises:
             InputError: a side has no words.
         """
-        source, target = map(_side, (self.source_words, self.target_words))
+        source, target = map(SentenceSide.of_words, (self.source_words, self.target_words))
         bar = "confidence" if self.confidences else None
         return draw_map(Panel("", self._strengths(), frozenset(self.links)), source, target, ax, bar)
 
@@ -170,18 +183,22 @@ class Alignment:
         return f"Alignment({shortened(self.source_words)!r}, {shortened(self.target_words)!r}, {found})"
 
     def _repr_html_(self) -> str:
-        """A table for a notebook that shows the confidence of each link in %, or a mark if it has none."""
+        """A table for a notebook that shows the confidence of each link in %, or a mark if it has none.
+
+        If the pair was scored, words are shaded that the other side does not say.
+        """
         if not self.ok:
             return f"<p>{text_of(repr(self))}</p>"
         strengths = self._strengths()
         texts = [["" for _ in self.source_spans] for _ in self.target_spans]
         for link in self.links:
             texts[link[1]][link[0]] = f"{100 * self.confidences[link]:.0f}" if link in self.confidences else "●"
-        return heat_table(self.source_words, self.target_words, strengths.tolist(), texts)
-
-
-def _side(words: tuple[str, ...]) -> SentenceSide:
-    return SentenceSide(words, np.arange(len(words), dtype=np.int32))
+        words = self.source_words, self.target_words
+        if self.scores is None or self.scores.unsupported is None:
+            return heat_table(*words, strengths.tolist(), texts)
+        marks = self.scores.omitted_words or [], self.scores.unsupported_words or []
+        answers = f"<p>unsupported {self.scores.unsupported:.2f}, omitted {self.scores.omitted:.2f}</p>"
+        return answers + heat_table(*words, strengths.tolist(), texts, marks)
 
 
 class Alignments(Sequence[Alignment]):
@@ -237,13 +254,38 @@ class Alignments(Sequence[Alignment]):
         """Write a table with the same columns, and ``id``, the pair's number; errors as for :meth:`to_pharaoh`."""
         check_new(path, overwrite)
         with new_file(path) as temporary:
-            write_table(temporary, (alignment.to_row() for alignment in self), row_numbers(len(self)))
+            types = TYPES_WITH_SCORES if self._scored else TYPES
+            write_table(temporary, (alignment.to_row() for alignment in self), row_numbers(len(self)), types)
 
     def to_frame(self) -> pd.DataFrame:
         """Make a table of the pairs, one row for each, with the columns of :meth:`Alignment.to_row`."""
         import pandas as pd
 
         return pd.DataFrame([alignment.to_row() for alignment in self])
+
+    @property
+    def scores(self) -> pd.DataFrame:
+        """A table of the scores of the pairs, one row for each; NaN for a pair that was not aligned.
+
+        Returns:
+            Columns ``log_prob``, ``reverse_log_prob``, ``confidence``, ``unlinked_source``, ``unlinked_target``,
+            ``source_contribution``, ``unsupported``, ``omitted`` (:class:`~alignment_eval.extraction.pair_scores`),
+            and ``status``.
+
+        Raises:
+            UsageError: the pairs were not scored.
+        """
+        import pandas as pd
+
+        if not self._scored:
+            raise UsageError("these pairs have no scores; align them with scores=True")
+        rows = [[*(getattr(a.scores, name) for name in FIGURES), a.status] for a in self]
+        types = {**dict.fromkeys(FIGURES, "float64"), "status": "str"}
+        return pd.DataFrame(rows, columns=list(types)).astype(types)
+
+    @property
+    def _scored(self) -> bool:
+        return all(alignment.scores is not None for alignment in self)
 
     def __repr__(self) -> str:
         left_out = sum(not alignment.ok for alignment in self)

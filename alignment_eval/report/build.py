@@ -1,13 +1,14 @@
-"""Computes the content of a report in one pass over the records."""
+"""Computes the content of a report: of alignments, and of recorded maps in one pass over the records."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
@@ -15,12 +16,14 @@ from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures.names import layer_label
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.sets import GoldSentence, Links
-from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from alignment_eval.maps.sentence import PairWords, SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.report.encoding import STEPS, KindLayout, encode_sentence, layout, pack
 from alignment_eval.scoring.aer import Counts, Score, aer, count
+from alignment_eval.scoring.error_classes import TITLES, error_table
 from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, check_links, linked_maps
-from alignment_eval.scoring.significance import Interval, Resampling, confidence_each
+from alignment_eval.scoring.significance import Interval, Resampling, compare_all, confidence_each
+from alignment_eval.scoring.tables import Table, difference_table, percent, score_table
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class ReportOptions:
     """The options of a report.
 
     Attributes:
-        kinds: map kinds.
+        kinds: map kinds; none: the page has no maps.
         rule: see :class:`alignment_eval.extraction.method.ExtractionOptions`.
         max_sentences: the page holds the maps of at most this number of sentences, evenly spaced over the corpus
             (:func:`shown_ids`); None: all.  Scores always cover all sentences.
@@ -98,7 +101,7 @@ class MapScore(LinkScore):
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """An alignment of the corpus that the page shows next to the maps.
+    """An alignment of the corpus.
 
     Attributes:
         name: what the page calls it.
@@ -132,8 +135,10 @@ class Report:
         skipped: why sentences cannot be aligned (id -> status).
         shown: the ids of the sentences whose maps are in the page.
         blocks: name -> packed data (:mod:`alignment_eval.report.encoding`): ``index`` is JSON; ``aers`` the AER of
-            each map and shown sentence, uint16 [maps, shown] in 1 / 10,000; ``s0``, ``s1``, … the shown sentences.
-        systems: the scores of the alignments next to the maps.
+            each map, then of each system, uint16 [maps + systems, shown] in 1 / 10,000; ``s0``, ``s1``, … the maps of
+            the shown sentences.
+        systems: the scores of the alignments.
+        tables: for people: scores of the systems, paired tests, AER by class of word; those that there are.
     """
 
     options: ReportOptions
@@ -144,10 +149,11 @@ class Report:
     shown: tuple[int, ...]
     blocks: Mapping[str, str]
     systems: tuple[SystemScore, ...] = ()
+    tables: Mapping[str, Table] = field(default_factory=dict)
 
     @property
     def best(self) -> MapScore:
-        """The map with the lowest AER, the first of equals."""
+        """The map with the lowest AER, the first of equals; raises ValueError if there are no maps."""
         return lowest(self.maps)
 
 
@@ -168,11 +174,13 @@ def build(
     options: ReportOptions,
     texts: Texts | None = None,
     systems: Sequence[System] = (),
+    words: Sequence[PairWords] | None = None,
 ) -> Report:
-    """Score all maps of ``sentences`` and keep what the page shows.
+    """Score all maps of ``sentences`` and all systems, and keep what the page shows.
 
-    ``sentences`` are the best hypotheses, in any order; id k belongs to ``gold[k]``.  With ``texts`` every sentence
-    must have the same number of words as its text.
+    ``sentences`` are the best hypotheses, in any order; id k belongs to ``gold[k]``.  They have maps, unless
+    ``options`` name no kinds.  With ``texts`` every sentence must have the same number of words as its text.
+    ``words`` are those of all sentences; without them there are no classes of words.
 
     Raises:
         InputError: as :func:`alignment_eval.scoring.sweep.sweep`; or a link of a system is outside its sentence.
@@ -192,11 +200,14 @@ def build(
         unaligned += sentence.target.word_count - linked
         if (place := shown.get(sentence.id)) is not None:
             entries[place] = _entry(sentence, gold[sentence.id], beside)
-            blocks[place] = pack(encode_sentence(sentence, collected.kinds, links))
+            if options.kinds:
+                blocks[place] = pack(encode_sentence(sentence, collected.kinds, links))
     for id_ in corpus.stubs.keys() & shown.keys():
         entries[shown[id_]] = _entry(corpus.stubs[id_], gold[id_], [frozenset()] * len(systems))
     counts = collected.counts(gold)
     maps = tuple(collected.scores(counts))
+    of_systems = [count((system.links.get(id_, ()) for id_ in range(len(gold))), gold) for system in systems]
+    scored = tuple(system_scores(systems, of_systems, unaligned.tolist(), options.resampling))
     index = {
         "layers": [layer_label(layer) for layer in collected.layers],
         "kinds": {name: asdict(kind) for name, kind in collected.kinds.items()},
@@ -206,11 +217,11 @@ def build(
             {"kind": m.kind, "setting": m.setting, "layer": collected.layers.index(m.layer), "head": m.head}
             for m in maps
         ],
-        "best": lowest(maps).number,
+        "best": lowest(maps).number if maps else None,
         "systems": [system.name for system in systems],
         "sentences": entries,
     }
-    aers = np.rint(aer(counts)[:, list(shown)] * 10_000).astype("<u2")
+    aers = np.concatenate([aer(counts), *(aer(own)[np.newaxis] for own in of_systems)])
     return Report(
         options=options,
         layers=collected.layers,
@@ -220,22 +231,63 @@ def build(
         shown=tuple(shown),
         blocks={
             "index": pack(json.dumps(index, ensure_ascii=False, allow_nan=False).encode()),
-            "aers": pack(aers.tobytes()),
+            "aers": pack(np.rint(aers[:, list(shown)] * 10_000).astype("<u2").tobytes()),
             **{f"s{place}": blocks[place] for place in sorted(blocks)},
         },
-        systems=tuple(system_scores(systems, gold, unaligned.tolist(), options.resampling)),
+        systems=scored,
+        tables=dict(tables(scored, gold, words, [system.links for system in systems], options.resampling)),
+    )
+
+
+def tables(
+    systems: Sequence[SystemScore],
+    gold: Sequence[GoldSentence],
+    words: Sequence[PairWords] | None,
+    links: Sequence[Mapping[int, Links]],
+    resampling: Resampling,
+) -> Iterator[tuple[str, Table]]:
+    """The tables of alignments, by name: ``scores``; ``tests`` of two and more; ``classes`` if the words are known."""
+    if not systems:
+        return
+    names, scores = [system.name for system in systems], [system.score for system in systems]
+    title = "Missed: sure links that are not there. Wrong: not even possible. Unaligned: target words without a link."
+    of_scores = score_table(title, names, scores, [system.interval for system in systems])
+    counts = [tuple(map(str, (system.missed, system.wrong, system.unaligned))) for system in systems]
+    rows = [(*row, *more) for row, more in zip(of_scores.rows, counts)]
+    yield "scores", replace(of_scores, heads=(*of_scores.heads, "missed", "wrong", "unaligned"), rows=rows)
+    if len(systems) > 1:
+        pairs = compare_all([score.per_sentence for score in scores], resampling)
+        title = "AER of a row minus AER of a row above it, with p (approximate randomisation over sentences)."
+        yield "tests", difference_table(title, names, scores, pairs)
+    if words is not None:
+        source, target = zip(*words)
+        every = [[own.get(id_, frozenset()) for id_ in range(len(gold))] for own in links]
+        yield "classes", class_table(names, [error_table(own, gold, source, target) for own in every])
+
+
+def class_table(names: Sequence[str], errors: Sequence[pd.DataFrame]) -> Table:
+    """AER of systems by class of word; ``errors`` has the :func:`error_table` of each."""
+    heads = ("property", "class", "side", "words", *(f"{name}: AER %" for name in names))
+    rows = list(zip(*(table.to_dict("records") for table in errors)))
+    cells = [
+        (TITLES[one["by"]], one["class"], one["side"], str(one["words"]), *(percent(r["aer"]) for r in (one, *others)))
+        for one, *others in rows
+    ]
+    aers = [[row["aer"] for row in systems] for systems in rows]
+    best = {(r, 4 + c) for r, own in enumerate(aers) for c, aer in enumerate(own) if aer == min(own) and len(own) > 1}
+    return Table(
+        "AER of the links of words, by what the words are. Frequencies are those in the texts.", heads, cells, best, 3
     )
 
 
 def system_scores(
-    systems: Sequence[System], gold: Sequence[GoldSentence], unaligned: Sequence[int], resampling: Resampling
+    systems: Sequence[System], counts: Sequence[Counts], unaligned: Sequence[int], resampling: Resampling
 ) -> Iterator[SystemScore]:
-    """The scores of alignments over the whole corpus."""
+    """The scores of alignments over the whole corpus, from the counts of each sentence."""
     if not systems:
         return
-    each = [count((system.links.get(id_, ()) for id_ in range(len(gold))), gold) for system in systems]
-    counts = each[0].map(lambda *arrays: np.stack(arrays), *each[1:])
-    for system, figures in zip(systems, link_scores(counts, unaligned, resampling)):
+    stacked = counts[0].map(lambda *arrays: np.stack(arrays), *counts[1:])
+    for system, figures in zip(systems, link_scores(stacked, unaligned, resampling)):
         yield SystemScore(*figures, system.name, system.description)
 
 
@@ -258,10 +310,12 @@ class _Collected:
         self.layers: tuple[int, ...] = ()
         self.kinds: dict[str, KindLayout] = {}
         self._counts: dict[int, NDArray[np.int64]] = {}
-        self._unaligned: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
+        self._unaligned: NDArray[np.int64] = np.zeros(1 if options.kinds else 0, dtype=np.int64)
 
     def add(self, sentence: SentenceMaps, gold: GoldMatrix) -> NDArray[np.bool_]:
         """Count a sentence, and return the links of every map: [maps, source words, target words]."""
+        if not self.options.kinds:
+            return np.zeros((0, sentence.source.word_count, sentence.target.word_count), dtype=np.bool_)
         if not self.layers:
             self.layers, self.kinds = sentence.layers, layout(sentence, self.options.kinds)
         linked = linked_maps(sentence, self.options.extraction())
@@ -281,6 +335,8 @@ class _Collected:
 
     def scores(self, counts: Counts) -> Iterable[MapScore]:
         """Every map with its score and interval."""
+        if not self.options.kinds:
+            return
         places = [
             (option.kind, option.setting, layer, head)
             for option in self.options.extraction()

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures.names import kind_name, layer_label, shortened
 from alignment_eval.figures.page import draw_map
@@ -53,12 +56,12 @@ class DisplayMaps(SentenceMaps):
         self,
         kind: str = "attn_n",
         *,
-        layer: int,
+        layer: int | None = None,
         head: int | None = None,
         level: str = "word",
         setting: str = "awo",
     ) -> pd.DataFrame:
-        """Make a table of a map, with target words as rows and source words as columns.
+        """Make a table of a map, with target words as rows and source words as columns; or one long table of all maps.
 
         A repeated word is numbered (``the#2``).  The last column, ``(null)``, is the sum over the special
         source tokens (``</s>``, tags).  Subwords are merged as the extraction rules merge them
@@ -66,30 +69,50 @@ class DisplayMaps(SentenceMaps):
 
         Args:
             kind: a recorded map kind.
-            layer: number of the layer, from 0.
+            layer: number of the layer, from 0; None: all layers and heads, in one long table.
             head: number of the head, from 0; None: the map of the whole layer.
             level: ``word``, or ``token`` for unmerged subwords with the special source tokens among the columns.
             setting: ``awo``: the rows that predict a target word; ``awi``: the rows that have it as input.
 
         Returns:
-            float64 values.
+            float64 values.  The long table has a row for each cell of each map, with the columns ``layer``, ``head``
+            (<NA>: the whole layer), ``target_index``, ``target``, ``source_index``, ``source``, ``value``; indices
+            count from 0, and words are not numbered.
 
         Raises:
             InputError: there are no maps, or none of that kind, layer or head.
-            UsageError: an unknown kind, level or setting.
+            UsageError: an unknown kind, level or setting; or a head without a layer.
         """
         import pandas as pd
 
         source, target = sides_of(self, level)
+        if layer is None:
+            if head is not None:
+                raise UsageError(f"head {head} without a layer: expected the layer, too, or neither for all maps")
+            places = [(layer, head) for layer in self.layers for head in (*range(self.heads_of(kind)), None)]
+            values = np.stack([self._panel(kind, *place, level, setting).values for place in places])
+            numbers, rows, columns = (indices.ravel() for indices in np.indices(values.shape))
+            layers, heads = zip(*places)
+            return pd.DataFrame(
+                {
+                    "layer": np.array(layers)[numbers],
+                    "head": pd.array(heads, dtype="Int64")[numbers],
+                    "target_index": rows,
+                    "target": np.array(target.tokens, dtype=object)[rows],
+                    "source_index": columns,
+                    "source": np.array(source.tokens, dtype=object)[columns],
+                    "value": values.ravel(),
+                }
+            )
         panel = self._panel(kind, layer, head, level, setting)
         if level == "word":
-            columns = [*distinct(source.tokens[:-1], reserved=[NULL_LABEL]), NULL_LABEL]
+            names = [*distinct(source.tokens[:-1], reserved=[NULL_LABEL]), NULL_LABEL]
         else:
-            columns = distinct(source.tokens)
+            names = distinct(source.tokens)
         return pd.DataFrame(
             panel.values,
             index=pd.Index(distinct(target.tokens), name="target"),
-            columns=pd.Index(columns, name="source"),
+            columns=pd.Index(names, name="source"),
         )
 
     def plot(

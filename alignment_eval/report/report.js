@@ -4,10 +4,10 @@
 
 const $ = (id) => document.getElementById(id);
 let page; // the index
-let aers; // Uint16Array [maps, sentences], in 1 / 10,000
+let aers; // Uint16Array [maps, then systems; sentences], in 1 / 10,000; without maps row 0 is the first system
 let map = 0; // numbers of what is shown
 let sentence = 0;
-let pair = [0, 1]; // the alignments beside each other: numbers of systems, the one after the last is the map
+let shown = []; // the alignments side by side: numbers of systems, the one after the last is the map
 
 async function unpack(id) {
   const bytes = Uint8Array.from(atob($(id).textContent), (character) => character.charCodeAt(0));
@@ -30,8 +30,16 @@ const aerOf = (place) => aers[map * page.sentences.length + place];
 
 // ---- one sentence, decoded
 
+// Gold of each cell, [target words][source words]: "sure", "possible" or "".
+function goldOf({ source, target, sure, possible }) {
+  const gold = target.words.map(() => Array(source.words.length).fill(""));
+  for (const [i, j] of possible) gold[j][i] = "possible";
+  for (const [i, j] of sure) gold[j][i] = "sure";
+  return gold;
+}
+
 async function decode(place) {
-  const { source, target, sure, possible } = page.sentences[place];
+  const { source, target } = page.sentences[place];
   const [S, T] = [source.pieces.length, target.pieces.length];
   const buffer = await unpack(`s${place}`);
   const [words, columns] = [target.words.length, source.words.length];
@@ -45,9 +53,6 @@ async function decode(place) {
   const start = 2 * (normed * (S + T) + planes * T);
   const steps = new Uint8Array(buffer, start, planes * T * S);
   const bits = new Uint8Array(buffer, start + steps.byteLength);
-  const gold = Array.from({ length: words }, () => Array(columns).fill(""));
-  for (const [i, j] of possible) gold[j][i] = "possible";
-  for (const [i, j] of sure) gold[j][i] = "sure";
 
   function token(plane, t, s) {
     const row = plane * T + t;
@@ -64,7 +69,7 @@ async function decode(place) {
     return sum / count;
   }
   return {
-    gold,
+    gold: goldOf(page.sentences[place]),
     // [target words][source words + 1], null last: sum over a source word's subwords, mean over a target word's
     values(number) {
       const place = page.maps[number];
@@ -104,25 +109,28 @@ function verdict(decoded, i, j, columns) {
 async function showMap() {
   const wanted = sentence;
   const entry = page.sentences[wanted];
-  const decoded = entry.status === "ok" ? await decode(wanted) : null;
+  const mapped = page.maps.length > 0;
+  const decoded = entry.status !== "ok" ? null : mapped ? await decode(wanted) : { gold: goldOf(entry) };
   if (wanted !== sentence) return; // another one was chosen meanwhile
-  const { kind, setting, layer, head } = page.maps[map];
+  const { kind, setting, layer, head } = page.maps[map] ?? {};
   const headName = head === null ? "whole layer" : `head ${head}`;
-  $("sentence-title").textContent = `Sentence ${entry.id}: ${kind}, ${setting.toUpperCase()}, ${page.layers[layer]}, ${headName}`;
-  $("link").hash = `sentence=${entry.id}&map=${map}`;
+  const mapName = mapped ? `: ${kind}, ${setting.toUpperCase()}, ${page.layers[layer]}, ${headName}` : "";
+  $("sentence-title").textContent = `Sentence ${entry.id}${mapName}`;
+  $("link").hash = `sentence=${entry.id}${mapped ? `&map=${map}` : ""}`;
+  $("summary").textContent = decoded ? bySystems(entry) : `No maps: ${entry.status}.`;
+  if (mapped) drawMap(entry, decoded);
+  showBeside(entry, decoded);
+}
+
+function drawMap(entry, decoded) {
   $("map").replaceChildren();
   $("links").tBodies[0].replaceChildren();
   $("readout").textContent = "Point at a cell, or move to it with the arrow keys.";
-  if (!decoded) {
-    $("summary").textContent = `No maps: ${entry.status}.`;
-    showPair(entry, null);
-    return;
-  }
+  if (!decoded) return;
   const source = [...entry.source.words, "null"];
   const target = entry.target.words;
   const columns = source.length - 1;
   const linkedBy = entry.aligned.map((links) => new Set(links.map(String))); // of each system
-  const first = page.systems[pair[0]]; // undefined: the map
   const counts = { right: 0, wrong: 0, missed: 0, null: 0, "null missed": 0 };
 
   const header = element("tr");
@@ -140,10 +148,10 @@ async function showMap() {
       const gold = i < columns ? decoded.gold[j][i] : "";
       if (found) counts[found]++;
       const bySystem = linkedBy.map((links) => links.has(`${i},${j}`));
-      const chosen = Boolean(first) && bySystem[pair[0]];
-      const texts = [gold && `gold ${gold}`, found && VERDICTS[found], chosen && `linked by ${first}`].filter(Boolean);
+      const by = page.systems.filter((_, k) => bySystem[k]).join(", ");
+      const texts = [gold && `gold ${gold}`, found && VERDICTS[found], by && `linked by ${by}`].filter(Boolean);
       const label = [`${source[i]} – ${target[j]}: ${value.toPrecision(3)}`, ...texts].join(", ");
-      const cell = element("td", "", { role: "gridcell", label, tabIndex: -1, className: `cell ${gold} ${found} ${chosen ? "aligned" : ""}` });
+      const cell = element("td", "", { role: "gridcell", label, tabIndex: -1, className: `cell ${gold} ${found} ${by ? "aligned" : ""}` });
       cell.style.setProperty("--value", value / top);
       line.append(cell);
       if (!(gold || found || bySystem.includes(true))) return;
@@ -158,8 +166,7 @@ async function showMap() {
   if (corner) corner.tabIndex = 0;
   $("summary").textContent =
     `AER ${percent(aerOf(sentence))} %: ${counts.right} right, ${counts.wrong} wrong links, ${counts.missed} missed sure links, ` +
-    `${counts.null + counts["null missed"]} target words unaligned, ${counts["null missed"]} of them against a sure link` + bySystems(entry);
-  showPair(entry, decoded);
+    `${counts.null + counts["null missed"]} target words unaligned, ${counts["null missed"]} of them against a sure link. ${bySystems(entry)}`;
 }
 
 // What each system makes of a sentence.
@@ -167,20 +174,26 @@ function bySystems({ aligned, sure, possible }) {
   const gold = new Set([...sure, ...possible].map(String));
   return aligned.map((links, k) => {
     const right = links.filter((link) => gold.has(String(link))).length;
-    return `. By ${page.systems[k]}: ${right} right, ${links.length - right} wrong links`;
+    return `${page.systems[k]}: ${right} right, ${links.length - right} wrong links. `;
   }).join("");
 }
 
-// ---- two alignments beside each other
+// ---- alignments side by side
 
-const pairName = (number) => page.systems[number] ?? "the map above";
+const systemName = (number) => page.systems[number] ?? "the map above";
 
-// How many links only one of the two systems has; the map, whose links are not at hand, stands back for the others.
-function differing(place) {
-  const [one, other] = pair.every((number) => number in page.systems) ? pair : [0, 1];
-  const [a, b] = [one, other].map((number) => new Set(page.sentences[place].aligned[number].map(String)));
-  return [...a].filter((link) => !b.has(link)).length + [...b].filter((link) => !a.has(link)).length;
+// Each link of some of the sets -> the numbers of those that have it.
+function owners(sets) {
+  const found = new Map();
+  sets.forEach((links, k) => links.forEach((link) => found.set(link, [...(found.get(link) ?? []), k])));
+  return found;
 }
+
+const partly = (sets) => [...owners(sets)].filter(([, has]) => has.length < sets.length);
+
+// How many links not all of the systems shown have; the map's links are not at hand.
+const differing = (place) =>
+  partly(shown.filter((number) => number in page.systems).map((number) => new Set(page.sentences[place].aligned[number].map(String)))).length;
 
 function linksOf(number, entry, decoded) {
   if (number in page.systems) return new Set(entry.aligned[number].map(String));
@@ -189,30 +202,31 @@ function linksOf(number, entry, decoded) {
   return links;
 }
 
-function showPair(entry, decoded) {
+function showBeside(entry, decoded) {
   if (!page.systems.length) return;
-  for (const id of ["first-links", "second-links"]) for (const row of [...$(id).rows]) row.remove();
   const rows = $("differences").tBodies[0];
   rows.replaceChildren();
+  $("beside").replaceChildren();
   $("difference").textContent = "";
-  for (const [k, id] of ["first-caption", "second-caption"].entries()) $(id).textContent = pairName(pair[k]);
   if (!decoded) return;
-  const both = pair.map((number) => linksOf(number, entry, decoded));
-  const [only, onlyOther] = both.map((links, k) => [...links].filter((link) => !both[1 - k].has(link)));
-  const names = pair.map(pairName);
-  $("difference").textContent =
-    `${both[0].size - only.length} links in both, ${only.length} only in ${names[0]}, ${onlyOther.length} only in ${names[1]}.`;
-  ["first-links", "second-links"].forEach((id, k) => drawLinks($(id), entry, decoded, both[k], both[1 - k]));
-  [only, onlyOther].forEach((links, k) => {
-    for (const [i, j] of links.map((link) => link.split(",").map(Number))) {
-      const row = element("tr");
-      row.append(...[entry.source.words[i], entry.target.words[j], decoded.gold[j][i] || "–", names[k]].map((text) => element("td", text)));
-      rows.append(row);
-    }
-  });
+  const sets = shown.map((number) => linksOf(number, entry, decoded));
+  const different = new Map(partly(sets));
+  const all = owners(sets).size - different.size;
+  if (shown.length > 1) {
+    const only = shown.map((number, k) => `${[...different.values()].filter((has) => String(has) === String(k)).length} only in ${systemName(number)}`);
+    $("difference").textContent = `${all} links in all, ${different.size} in some: ${only.join(", ")}.`;
+  }
+  shown.forEach((number, k) => $("beside").append(drawLinks(systemName(number), entry, decoded, sets[k], different)));
+  for (const [link, has] of different) {
+    const [i, j] = link.split(",").map(Number);
+    const names = has.map((k) => systemName(shown[k])).join(", ");
+    const row = element("tr");
+    row.append(...[entry.source.words[i], entry.target.words[j], decoded.gold[j][i] || "–", names].map((text) => element("td", text)));
+    rows.append(row);
+  }
 }
 
-function drawLinks(table, { source, target }, { gold }, links, others) {
+function drawLinks(name, { source, target }, { gold }, links, different) {
   const header = element("tr");
   header.append(element("td"), ...source.words.map((word) => element("th", word, { scope: "col", title: word })));
   const head = element("thead");
@@ -222,16 +236,21 @@ function drawLinks(table, { source, target }, { gold }, links, others) {
     const row = element("tr");
     row.append(element("th", word, { scope: "row", title: word }));
     source.words.forEach((other, i) => {
-      const [mine, theirs, truth] = [links.has(`${i},${j}`), others.has(`${i},${j}`), gold[j][i]];
+      const [mine, truth] = [links.has(`${i},${j}`), gold[j][i]];
       const found = mine ? (truth ? "right" : "wrong") : truth === "sure" ? "missed" : "";
-      const texts = [found && VERDICTS[found], truth && `gold ${truth}`, mine !== theirs && (mine ? "only here" : "only in the other")];
-      const cell = element("td", "", { className: `cell ${truth} ${found} ${mine && !theirs ? "only" : ""}` });
+      const only = mine && different.has(`${i},${j}`);
+      const texts = [found && VERDICTS[found], truth && `gold ${truth}`, only && "not in all"];
+      const cell = element("td", "", { className: `cell ${truth} ${found} ${only ? "only" : ""}` });
       if (found || mine) cell.append(element("span", [`${other} – ${word}`, ...texts.filter(Boolean)].join(", "), { className: "unseen" }));
       row.append(cell);
     });
     body.append(row);
   });
-  table.append(head, body);
+  const table = element("table", "", { className: "links" });
+  table.append(element("caption", name), head, body);
+  const region = element("div", "", { className: "scroll map", tabIndex: 0, role: "region", label: name });
+  region.append(table);
+  return region;
 }
 
 function addLink(texts) {
@@ -309,8 +328,8 @@ async function followHash() {
   if (place < 0) return;
   sentence = place;
   const number = Number(named.get("map") ?? map);
-  await chooseMap(number in page.maps ? number : map);
-  $("maps").scrollIntoView();
+  await (page.maps.length ? chooseMap(number in page.maps ? number : map) : chooseSentence(place));
+  $("sentences-section").scrollIntoView();
 }
 
 // The sentence `by` places further down the list.
@@ -394,13 +413,14 @@ function listen() {
     if (button?.matches("[data-map]")) {
       chooseMap(Number(button.dataset.map));
       $("sentence-title").focus();
-      $("maps").scrollIntoView();
+      $("sentences-section").scrollIntoView();
     } else if (button?.matches(".sort")) sortBy(button.closest("th"));
   });
   $("filter").addEventListener("input", showList);
   $("order").addEventListener("change", showList);
   $("sentences").addEventListener("change", () => chooseSentence(Number($("sentences").value)));
-  for (const [k, id] of ["first", "second"].entries()) $(id)?.addEventListener("change", () => choosePair(k, Number($(id).value)));
+  $("shown")?.addEventListener("change", chooseShown);
+  if (!page.maps.length) return;
   $("kind").addEventListener("change", () => change({ kind: $("kind").value }));
   $("setting").addEventListener("change", () => change({ setting: $("setting").value }));
   $("layer").addEventListener("input", () => change({ layer: Number($("layer").value) }));
@@ -410,18 +430,10 @@ function listen() {
   $("map").addEventListener("pointerover", (event) => readOut(event.target));
 }
 
-function choosePair(k, number) {
-  pair[k] = number;
-  for (const name of document.querySelectorAll(".first-name")) name.textContent = pairName(pair[0]);
+function chooseShown() {
+  shown = [...document.querySelectorAll("#shown input:checked")].map((box) => Number(box.value));
   showList();
   return showMap();
-}
-
-function offerPairs() {
-  for (const [k, id] of ["first", "second"].entries()) {
-    $(id)?.append(...[...page.systems, "the map above"].map((name, number) => element("option", name, { value: number })));
-    if ($(id)) $(id).value = pair[k];
-  }
 }
 
 function colourHeads() {
@@ -435,16 +447,21 @@ async function start() {
   colourHeads();
   page = JSON.parse(new TextDecoder().decode(await unpack("index")));
   aers = new Uint16Array(await unpack("aers"));
-  $("kind").append(...Object.keys(page.kinds).map((name) => element("option", name, { value: name })));
-  $("setting").append(...Object.keys(page.settings).map((name) => element("option", name.toUpperCase(), { value: name })));
-  offerPairs();
+  shown = [...page.systems.keys()];
   listen();
-  await chooseMap(page.best);
+  if (page.maps.length) {
+    $("kind").append(...Object.keys(page.kinds).map((name) => element("option", name, { value: name })));
+    $("setting").append(...Object.keys(page.settings).map((name) => element("option", name.toUpperCase(), { value: name })));
+    await chooseMap(page.best);
+  } else {
+    showList();
+    await chooseSentence(Number($("sentences").options[0].value));
+  }
   await followHash();
   document.body.dataset.ready = "yes";
 }
 
 start().catch((error) => {
-  $("problem").textContent = `The maps cannot be shown: ${error.message}. A browser of 2024 or later is needed.`;
+  $("problem").textContent = `The sentences cannot be shown: ${error.message}. A browser of 2024 or later is needed.`;
   throw error;
 });

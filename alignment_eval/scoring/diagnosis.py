@@ -1,4 +1,4 @@
-"""Finds a misreading of the files that explains a high AER: another index base or direction, or shifted lines.
+"""Finds a misreading of the files that explains a high AER: other indices, directions, or another order of lines.
 
 All of this looks at the first :data:`LOOKED_AT` sentences only.
 """
@@ -22,6 +22,10 @@ from alignment_eval.scoring.aer import Counts, aer, count
 
 T = TypeVar("T")
 LOOKED_AT = 10_000
+#: Another order of the lines is looked for in files of at most this many sentences: each is compared with each.
+ORDERED = 1000
+#: Lines count as a file in another order if at least this share of the sentences and lines choose each other.
+_MUTUAL = 0.5
 #: A warning is given if exchanging source and target lowers AER by more than this fraction.
 SUSPICIOUS_GAIN = 0.2
 
@@ -66,7 +70,7 @@ class Diagnosis:
 
 
 def diagnose(hypothesis: AlignmentFile, gold: AlignmentFile) -> Diagnosis:
-    """Compare all readings of the files: index bases × directions × lines shifted from some line on.
+    """Compare all readings of the files: index bases × directions × doubled indices × lines shifted or reordered.
 
     A reading with more changes must explain the AER of the best reading with fewer.  If the files have unequal
     numbers of sentences, the shorter one is filled up with sentences without links.
@@ -98,12 +102,20 @@ def _readings(
     difference: int,
 ) -> Iterator[Reading]:
     swap = _exchange(hypothesis, gold)
-    for (shift, base), turned in product(_base_changes(hypothesis, gold).items(), (False, True)):
-        changes = (*([base] if base else []), *([swap] if turned else []))
-        moved = [frozenset((i + shift, j + shift) for i, j in sentence) for sentence in links]
+    base = hypothesis.base
+    doubled = any(links) and all((index + base) % 2 == 0 for index in chain.from_iterable(chain.from_iterable(links)))
+    ways = product(_base_changes(hypothesis, gold).items(), (False, True), (False, True) if doubled else (False,))
+    for (shift, of_base), turned, halved in ways:
+        changes = [
+            *([of_base] if of_base else []),
+            *([swap] if turned else []),
+            *(["halve the indices of the hypothesis"] if halved else []),
+        ]
+        own = [frozenset((i // 2, j // 2) for i, j in sentence) for sentence in links] if halved else links
+        moved = [frozenset((i + shift, j + shift) for i, j in sentence) for sentence in own]
         moved = list(map(transpose, moved)) if turned else moved
         counts = count(moved, truth)
-        yield Reading(changes, counts)
+        yield Reading(tuple(changes), counts)
         for by in sorted({difference} if difference else {-1, 1}):
             start = best_start(counts, count(move_lines(moved, by, 0), truth), by)
             if start + abs(by) < len(moved):
@@ -111,6 +123,44 @@ def _readings(
                 what = f"insert {lines} into" if by > 0 else f"remove {lines} from"
                 advice = f"{what} the hypothesis at about line {start + 1} (or correct the gold)"
                 yield Reading((*changes, advice), count(move_lines(moved, by, start), truth))
+        if not difference and len(truth) <= ORDERED and (order := best_order(moved, truth)):
+            yield Reading((*changes, order[0]), count([moved[line] for line in order[1]], truth))
+
+
+def best_order(links: Sequence[Links], gold: Sequence[GoldSentence]) -> tuple[str, list[int]] | None:
+    """The order in which the lines fit the gold best: what to do for it, and the line of each sentence.
+
+    Each sentence of the gold chooses the line of the lowest AER, each line the sentence; most choices must be mutual.
+    If these are one rotation or reversal, it is the order.
+    """
+    size = len(gold)
+    cells = {cell: n for n, cell in enumerate(set().union(*links, *(sentence.possible for sentence in gold)))}
+    found, wanted = np.zeros((2, size, len(cells)), dtype=np.float32)
+    for n, (sentence, truth) in enumerate(zip(links, gold)):
+        found[n, [cells[cell] for cell in sentence]] = 1
+        wanted[n, [cells[cell] for cell in truth.possible]] = 1
+        wanted[n, [cells[cell] for cell in truth.sure]] += 1
+    totals = np.array([len(truth.sure) for truth in gold])[:, None] + found.sum(axis=1)
+    fits = np.divide(wanted @ found.T, totals, out=np.zeros((size, size)), where=totals > 0)
+    lines = fits.argmax(axis=1)
+    mutual = np.flatnonzero((fits.argmax(axis=0)[lines] == np.arange(size)) & (fits.max(axis=1) > 0))
+    if len(mutual) < max(_MIN_BETTER, _MUTUAL * size) or (lines[mutual] == mutual).mean() > _MUTUAL:
+        return None
+    by = int(np.bincount((lines[mutual] - mutual) % size).argmax())
+    ends = (
+        f"first {by} lines of the hypothesis to its end" if 2 * by <= size else f"last {size - by} lines to its start"
+    )
+    orders = {
+        f"move the {ends}": (np.arange(size) + by) % size,
+        "reverse the lines of the hypothesis": np.arange(size)[::-1],
+    }
+    for what, order in orders.items():
+        if (order[mutual] == lines[mutual]).mean() > _MUTUAL:
+            return what, order.tolist()
+    order = np.full(size, -1)
+    order[mutual] = lines[mutual]
+    order[order < 0] = np.setdiff1d(np.arange(size), lines[mutual])
+    return "put the lines of the hypothesis into the order of the gold", order.tolist()
 
 
 def _exchange(hypothesis: AlignmentFile, gold: AlignmentFile) -> str:
@@ -202,23 +252,32 @@ def direction_warning(hypothesis: AlignmentFile, gold: AlignmentFile) -> str | N
     )
 
 
-def diagonal_warning(hypothesis: AlignmentFile, gold: AlignmentFile) -> str | None:
-    """A warning if a diagonal has a lower AER than the hypothesis, with what explains it; else None.
+def doubtful_warning(hypothesis: AlignmentFile, gold: AlignmentFile) -> str | None:
+    """A warning if the AER is above that of a diagonal, with what explains it, or if it is 0; else None.
 
-    A few sentences, or gold without links, say nothing.
+    A few sentences, or gold without links, say nothing, unless gold and hypothesis are the same file.
     """
+    name = hypothesis.file.name
     truth = list(islice(gold, LOOKED_AT))
-    if len(truth) < _MIN_BETTER or not any(sentence.possible for sentence in truth):
+    if not any(sentence.possible for sentence in truth):
+        return None
+    if hypothesis.file.hash == gold.file.hash:
+        return f"{name}: gold and hypothesis have the same content; give the links that are to be scored"
+    if len(truth) < _MIN_BETTER:
         return None
     own = _aer(islice(hypothesis.each_links(), LOOKED_AT), truth)
     straight = _aer(map(diagonal, truth), truth)
+    if own == 0:
+        return f"{name}: AER 0: all links are those of the gold; check that the hypothesis was not made from the gold"
     if own <= straight:
         return None
-    explanation = diagnose(hypothesis, gold).explanation
-    advice = "--diagnose shows other readings of the files"
-    if explanation is not None:
+    if not hypothesis.file.possible:
+        advice = "it has no links; check how it was made, and with which threshold for confidences"
+    elif (explanation := diagnose(hypothesis, gold).explanation) is not None:
         advice = f"AER is {100 * explanation.aer:.2f} % if you {' and '.join(explanation.changes)}"
-    return f"{hypothesis.file.name}: AER {100 * own:.2f} % is above the {100 * straight:.2f} % of a diagonal; {advice}"
+    else:
+        advice = "no other reading of the files explains it; check that both are of the same sentences"
+    return f"{name}: AER {100 * own:.2f} % is above the {100 * straight:.2f} % of a diagonal; {advice}"
 
 
 def _filled(items: Iterable[T], size: int, filler: T) -> list[T]:

@@ -7,7 +7,6 @@ add up to the counts of the corpus, and the metrics of a class are those of its 
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
 from alignment_eval.links.sets import GoldSentence, Links
+from alignment_eval.maps.subwords import is_punctuation
 from alignment_eval.scoring.aer import METRICS, Counts
 
 IntArray = NDArray[np.int64]
@@ -24,6 +24,14 @@ IntArray = NDArray[np.int64]
 Text = Sequence[Sequence[str]]
 
 SIDES = ("source", "target")
+#: Properties -> how tables call them.
+TITLES = {
+    "all": "all words",
+    "sentence_length": "sentence length (words of that side)",
+    "frequency": "frequency of the word in the texts themselves",
+    "word_type": "punctuation and words",
+    "fertility": "fertility (gold links of the word, sure and possible)",
+}
 #: The columns of :func:`error_table`.
 COLUMNS = (
     *("by", "side", "class", "words", "null_gold", "null_hypothesis"),
@@ -37,11 +45,6 @@ CONFUSION_COLUMNS = ("gold", "both", "only_hypothesis", "only_other", "neither")
 SENTENCE_LENGTHS = (1, 11, 21, 31, 41, 51)
 FREQUENCIES = (0, 1, 2, 10, 100, 1000, 10_000)
 FERTILITIES = (0, 1, 2, 3, 4)
-
-
-def is_punctuation(word: str) -> bool:
-    """Whether all characters are punctuation (Unicode categories P…); symbols such as $, + and ^ are not."""
-    return all(unicodedata.category(character).startswith("P") for character in word)
 
 
 def error_table(
@@ -63,9 +66,9 @@ def error_table(
     Returns:
         One row per property (``by``), side and class that has words, with :data:`COLUMNS`.  Properties: ``all``;
         ``sentence_length``, in words of that side; ``frequency`` of the word form as written; ``word_type``
-        (``punctuation``, see :func:`is_punctuation`, or ``word``); ``fertility``, the number of gold links of the
-        word, sure and possible.  ``null_gold`` and ``null_hypothesis`` are shares of words without any link (in the
-        gold: neither sure nor possible).  Metrics are fractions, NaN where undefined.
+        (``punctuation``, see :func:`~alignment_eval.maps.subwords.is_punctuation`, or ``word``); ``fertility``, the
+        number of gold links of the word, sure and possible.  ``null_gold`` and ``null_hypothesis`` are shares of words
+        without any link (in the gold: neither sure nor possible).  Metrics are fractions, NaN where undefined.
 
     Raises:
         InputError: links and texts differ in the number of sentences, or a link lies outside its sentence.

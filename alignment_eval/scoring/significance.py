@@ -162,6 +162,17 @@ def compare(
     ]
 
 
+def compare_all(
+    systems: Sequence[Counts], options: Resampling, progress: Progress = no_progress
+) -> dict[tuple[int, int], dict[str, Difference]]:
+    """:func:`compare` for each pair of systems: (number of the baseline, number of a later system) -> differences."""
+    return {
+        (first, first + 1 + k): differences
+        for first in range(len(systems) - 1)
+        for k, differences in enumerate(compare(systems[first], systems[first + 1 :], options, progress))
+    }
+
+
 def _differences(
     baseline: Counts, system: Counts, baseline_samples: Counts, system_samples: Counts, moved: Counts
 ) -> dict[str, Difference]:

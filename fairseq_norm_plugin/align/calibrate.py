@@ -13,10 +13,9 @@ from alignment_eval.extraction.defaults import FEWEST_PAIRS, FORMED, PAIRS
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.options.alignments import add_gold_reading, gold_of, gold_of_size, reading_fields
 from alignment_eval.options.common import CommandParser, add_output, check_outputs, exit_status
-from alignment_eval.profiles.chosen import description, profiles_together
-from alignment_eval.profiles.profile import Profile
+from alignment_eval.profiles.chosen import description
+from alignment_eval.profiles.profile import Profile, together
 from alignment_eval.profiles.search import exchanged_gold
-from alignment_eval.profiles.shares import FEWEST_WORDS, Calibration
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
@@ -36,11 +35,11 @@ if TYPE_CHECKING:
 PROG = "norm-align calibrate"
 _DESCRIPTION = f"""\
 Choose the maps that a model aligns with: the two that agree most on sentence pairs, or those that it was trained to
-align with (--guided-maps).  The two-way share that they are read by is estimated on the same pairs.  No gold is needed.
+align with (--guided-maps).  No gold is needed.
 
 The first {PAIRS} different pairs of the text are read; {FEWEST_PAIRS} are enough.  With --dev-gold all pairs are read,
-and the maps of the lowest AER on that gold are chosen; the share is estimated without it.  The choice becomes a
-profile beside the checkpoint, which every command then uses.  With --reverse-path each of the two models gets one.
+and the maps of the lowest AER on that gold are chosen.  The choice becomes a profile beside the checkpoint, which
+every command then uses.  With --reverse-path each of the two models gets one.
 The profile also says how the model's text is made (tokenizer, case, subwords), so that nobody needs to state it again.
 """
 
@@ -91,31 +90,33 @@ def run(args: argparse.Namespace) -> None:
     text = text.through(directions[0].pipelines)
     hashes = [model.identity for model in models]
     recipes = [recipe_of(model.text, Path(file).parent) for model, file in zip(models, files)]
-    calibrations, fields = (_by_agreement if args.gold is None else _by_gold)(args, text, directions, hashes)
+    profiles, fields = (_by_agreement if args.gold is None else _by_gold)(args, text, directions, hashes)
     text.check_unchanged()
-    for file, profile, calibration, recipe in zip(files, profiles_together(calibrations), calibrations, recipes):
+    if len(profiles) > 1:
+        profiles = [together(*profiles), together(*profiles[::-1])]
+    for file, profile, recipe in zip(files, profiles, recipes):
         named = signature(pairs=profile.pairs, **fields, **profile.fields())
         signed = replace(profile, signature=named, text_recipe=recipe)
         write_lines(file, [signed.to_json()])
         print(f"{printable(str(file))}: {description(signed)}")
-        _remark(signed, calibration.enough_words)
+        _remark(signed)
 
 
 def _by_agreement(
     args: argparse.Namespace, text: SentencePairs, directions: Sequence[Direction], models: Sequence[str]
-) -> tuple[list[Calibration], dict[str, Value]]:
+) -> tuple[list[Profile], dict[str, Value]]:
     """The profile of each model, chosen without gold, and the signature fields of the choice."""
     from fairseq_norm_plugin.aligner.calibration import calibrate, usable_pairs
 
     pairs = usable_pairs(text, directions)
-    _check_text(text, len(pairs), directions[0], args)
+    _check_text(text, len(pairs), directions, args)
     own = [pairs, [(target, source) for source, target in pairs]]
     return [calibrate(*model, args.max_tokens) for model in zip(directions, own, models)], {}
 
 
 def _by_gold(
     args: argparse.Namespace, text: SentencePairs, directions: Sequence[Direction], models: Sequence[str]
-) -> tuple[list[Calibration], dict[str, Value]]:
+) -> tuple[list[Profile], dict[str, Value]]:
     """The same as :func:`_by_agreement`, chosen by AER on ``--dev-gold``."""
     from fairseq_norm_plugin.aligner.calibration import calibrate_by_gold, can_align
     from fairseq_norm_plugin.text.tokenise import words_of_pair
@@ -123,39 +124,34 @@ def _by_gold(
     gold = gold_of_size(gold_of(args, None), text.size, f"{', '.join(text_paths(args))}: {text.size} pairs")
     pairs = {id_: pair for id_, pair in enumerate(text) if can_align(pair, directions)}
     different = len(set(map(words_of_pair, pairs.values())))
-    _check_text(text, different, directions[0], args)
+    _check_text(text, different, directions, args)
     if lacking := text.size - len(pairs):
         warn_on_stderr(f"{lacking} of {text.size} sentence pairs are empty or too long: each is an empty hypothesis")
     exchanged = {id_: (target, source) for id_, (source, target) in pairs.items()}
     links = list(gold)
     own = (pairs, links), (exchanged, exchanged_gold(links))
-    calibrations = [
+    profiles = [
         calibrate_by_gold(direction, *of_direction, (model, gold.file.hash), args.max_tokens)
         for direction, of_direction, model in zip(directions, own, models)
     ]
-    return calibrations, reading_fields("dev_gold", gold)
+    return profiles, reading_fields("dev_gold", gold)
 
 
-def _check_text(text: SentencePairs, pairs: int, direction: Direction, args: argparse.Namespace) -> None:
+def _check_text(text: SentencePairs, pairs: int, directions: Sequence[Direction], args: argparse.Namespace) -> None:
     """Refuse a text of too few different pairs before it is scored; warn if it does not look parallel."""
-    from fairseq_norm_plugin.aligner.mismatch import mismatch_warning
+    from fairseq_norm_plugin.aligner.mismatch import find_mismatch, sampled
 
     if pairs < FEWEST_PAIRS:
         raise InputError(
             f"{', '.join(text_paths(args))}: {pairs} different sentence pairs that can be aligned: expected "
             f"{FEWEST_PAIRS} or more to choose maps by; pass more text of these languages"
         )
-    if warning := mismatch_warning(text, text.size, direction, args.max_tokens):
-        warn_on_stderr(warning)
+    if mismatch := find_mismatch(sampled(text, text.size), directions, args.max_tokens):
+        warn_on_stderr(mismatch.message)
 
 
-def _remark(profile: Profile, enough_words: bool) -> None:
+def _remark(profile: Profile) -> None:
     """Print what keeps the model from better links."""
-    if not enough_words:
-        say(
-            f"norm-align calibrate: the default share, because the pairs have fewer than {FEWEST_WORDS} words of both "
-            f"sides to estimate it on"
-        )
     if profile.chosen_by == "upper-layers":
         say(
             f"norm-align calibrate: no AWI and AWO map agree to {100 * FORMED:.0f} % or more: the alignment of this "

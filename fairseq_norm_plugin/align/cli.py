@@ -27,6 +27,7 @@ from alignment_eval.options.method import (
     check_word_table_arguments,
     stated_method,
     states_maps,
+    word_table_file,
 )
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
@@ -43,7 +44,7 @@ from fairseq_norm_plugin.process import silence_libraries
 
 PROG = "norm-align"
 #: The options that --engine ray takes with the options of models.
-_OF_RAY = ("parquet", "output", "overwrite", "profile", "word_table_file", "max_tokens", "cpu", "engine", "actors")
+_OF_RAY = ("parquet", "output", "overwrite", "profile", "max_tokens", "cpu", "engine", "actors")
 _EPILOG = f"""\
 Example, from the root of the repository:
   {PROG} --path data/demo/checkpoint.pt --data data/demo -s de -t en \\
@@ -123,10 +124,27 @@ def _parser() -> argparse.ArgumentParser:
     )
     group.add_argument("--confidences", action="store_true", help="write i-j:p, p: share of the link in its row")
     group.add_argument(
+        "--scores",
+        dest="scores_out",
+        nargs="?",
+        const="",
+        metavar="FILE.tsv",
+        help="score each pair: what the target says and the source does not, and the other way round; without FILE.tsv "
+        "only in -o FILE.jsonl or .parquet, where words are scored, too",
+    )
+    group.add_argument(
+        "--source-contribution",
+        action="store_true",
+        help="with --scores: also the share of the source in the prediction (ALTI+), which takes longer",
+    )
+    group.add_argument(
         "--tokens-out",
         nargs=2,
         metavar=("SOURCE", "TARGET"),
         help="files for the words that links count, separated by blanks: the tokens of --tokenizer",
+    )
+    group.add_argument(
+        "--force", action="store_true", help="align lines that do not look like translations of each other"
     )
     group.add_argument("--resume", action="store_true", help="continue a stopped run of the same options")
     group.add_argument("--overwrite", action="store_true", help="replace FILE, and what is left of a stopped run")
@@ -165,6 +183,8 @@ def _check_ray(args: argparse.Namespace) -> None:
     add_model_arguments(models)
     add_reverse_arguments(models)
     names = {action.dest for action in models._actions} | {*_OF_RAY, "dtype"}
+    if word_table_file(args) is not None:
+        names.add("word_table")
     default = _parser().parse_args(["--path", args.path, "-o", args.output])
     for name, value in vars(args).items():
         if name not in names and value != getattr(default, name):
@@ -202,6 +222,10 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--keep-going without --markup: give that too")
     if args.translate and not (args.markup or args.output.endswith((".jsonl", ".parquet"))):
         raise UsageError("--translate with links only would lose the translations: expected -o FILE.jsonl or .parquet")
+    if args.scores_out == "" and not args.output.endswith((".jsonl", ".parquet")):
+        raise UsageError("--scores without FILE.tsv: expected -o FILE.jsonl or .parquet, which have scores, too")
+    if args.source_contribution and args.scores_out is None:
+        raise UsageError("--source-contribution without --scores: give that too")
     check_outputs(vars(args), other_inputs(args), begun_with(args.output))
     if args.resume and args.overwrite:
         raise UsageError("--resume and --overwrite contradict each other: give one")

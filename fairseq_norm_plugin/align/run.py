@@ -6,13 +6,16 @@ import argparse
 import itertools
 import json
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from html import escape
 from pathlib import Path
 
+from fairseq_norm_plugin.hooks import registration as registration  # fairseq is imported there first
+
+# isort: split
 import torch
 
 from alignment_eval import __version__
@@ -20,9 +23,10 @@ from alignment_eval.errors import InputError, say, warn_on_stderr
 from alignment_eval.extraction.corpus import AlignedPair
 from alignment_eval.extraction.extract import links_line
 from alignment_eval.extraction.method import BidirectionalOptions
+from alignment_eval.extraction.pair_scores import FIGURES
 from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.files import check_new, file_hash, is_stream, json_hash, new_file, write_lines
-from alignment_eval.links.table import json_line, write_table
+from alignment_eval.links.table import TYPES, json_line, write_table
 from alignment_eval.options.common import check_outputs
 from alignment_eval.options.method import (
     given_passes,
@@ -32,10 +36,11 @@ from alignment_eval.options.method import (
     states_maps,
     with_word_table_options,
     word_table_fields,
+    word_table_file,
 )
 from alignment_eval.profiles.chosen import ChosenMethod, Overrides, by_options, chosen_method, seen_warning
 from alignment_eval.progress import progress_meter
-from alignment_eval.report.alignment_view import Alignment
+from alignment_eval.report.alignment_view import TYPES_WITH_SCORES, Alignment
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, model_inputs, read_text
 from fairseq_norm_plugin.align.translation import translated
@@ -49,7 +54,7 @@ from fairseq_norm_plugin.align.unfinished import (
 )
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.find_profiles import profiles_of
-from fairseq_norm_plugin.aligner.mismatch import mismatch_warning
+from fairseq_norm_plugin.aligner.mismatch import find_mismatch, sampled
 from fairseq_norm_plugin.model.jobs import plain_text, with_markup
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.process import keep_few_programs
@@ -67,11 +72,12 @@ def run(args: argparse.Namespace) -> None:
 
     Raises:
         UsageError: options that contradict each other, or a layer or head that the model lacks.
-        InputError: a file cannot be used, the output already exists, or a batch is too large for the GPU.
+        InputError: a file cannot be used, the output already exists, the lines are no translations of each other, or a
+            batch is too large for the GPU.
     """
     keep_few_programs()
     own = args.resume and partial_path(args.output).exists()  # what is there may be of the stopped run: see _write
-    for file in (args.output, *(args.tokens_out or ())):
+    for file in (args.output, *(args.tokens_out or ()), *([args.scores_out] if args.scores_out else ())):
         check_new(file, args.overwrite or own, parents=True)
     if not is_stream(args.output):
         for file in (args.output, translations_of(args.output)):
@@ -101,8 +107,10 @@ def _align(
 ) -> None:
     """Align a text, and write the output."""
     directions = [model.direction for model in models]
-    if warning := mismatch_warning(text, text.size, directions[0], args.max_tokens):
-        warn_on_stderr(warning)
+    if mismatch := find_mismatch(sampled(text, text.size), directions, args.max_tokens):
+        if mismatch.kind == "unrelated" and not args.force:
+            raise InputError(f"{mismatch.message}; give --force to align them all the same")
+        warn_on_stderr(mismatch.message)
     chosen = _choose_method(args, models, text)
     if chosen.profile is not None:
         say(f"norm-align: {chosen.reason}")
@@ -112,6 +120,8 @@ def _align(
         **chosen.method.fields(),
         **word_table_fields(args),
         **({"confidences": True} if args.confidences else {}),
+        **({"scores": True} if args.scores_out is not None else {}),
+        **({"source_contribution": True} if args.source_contribution else {}),
         **({"beam": args.translate} if args.translate else {}),
         **({"markup": args.markup} if args.markup else {}),
         **chosen.fields,
@@ -119,7 +129,15 @@ def _align(
     dtype = {} if args.dtype == "float32" else {"dtype": args.dtype}
     described = signature(run=_run_hash(dtype, text, models, fields), sentences=text.size, **dtype, **fields)
     counted: list[WordTable] = []
-    aligner = Aligner(chosen.method, directions, args.max_tokens, word_table, counted.append)
+    aligner = Aligner(
+        chosen.method,
+        directions,
+        args.max_tokens,
+        word_table,
+        counted.append,
+        scores=args.scores_out is not None,
+        contribution=args.source_contribution,
+    )
     windows = _Windows(args, text, aligner)
 
     def save() -> None:
@@ -141,7 +159,9 @@ def _align(
             save()
             _write(args, text, unfinished.rows())
     if windows.without_tags:
-        warn_on_stderr(f"lines whose markup is damaged: {windows.without_tags}, written without tags")
+        warn_on_stderr(f"lines written without tags: {windows.without_tags}; the first is {windows.first_without[1]}")
+    if warning := aligner.links_warning():
+        warn_on_stderr(warning)
     seconds, done = time.monotonic() - start, text.size - kept
     said = f", {kept} kept from before" if kept else ""
     say(f"norm-align: {done} sentences in {seconds:.1f} s, {done / seconds:.1f} sentences/s{said}")
@@ -163,7 +183,7 @@ def _choose_method(args: argparse.Namespace, models: Sequence[NormModel], text: 
         return by_options(with_word_table_options(stated_method(args, both, given_passes(args) or 0), args))
     directions, hashes = [model.direction for model in models], [model.identity for model in models]
     profiles, names = profiles_of(directions, hashes, text, args.profile, args.max_tokens)
-    overrides = Overrides(args.rule, args.word_table, stated, args.final_punctuation, args.word_table_file)
+    overrides = Overrides(args.rule, given_passes(args), stated, args.final_punctuation, word_table_file(args))
     chosen = chosen_method(profiles, names, text.size, overrides)
     return replace(chosen, method=with_word_table_options(chosen.method, args))
 
@@ -179,6 +199,7 @@ class _Windows:
     def __init__(self, args: argparse.Namespace, text: SentencePairs, aligner: Aligner) -> None:
         self._args = args
         self.without_tags = 0
+        self.first_without = (text.size, "")  # number of the pair, and why
         self._with_text = args.markup is not None or args.output.endswith(WITH_TEXT)
         self._lines: dict[int, tuple[LinePair, float | None]] = {}  # of a window, if they are written; and scores
         self._text = text
@@ -217,19 +238,25 @@ class _Windows:
             yield id_, pair
 
     def _row(self, pair: AlignedPair) -> str:
+        """What the outputs say of a pair: the fields of its scores, if they have a file of their own, and a line."""
+        fields = pair.scores.to_fields() if pair.scores is not None and self._args.scores_out else []
+        return "\t".join([*fields, self._line(pair)])
+
+    def _line(self, pair: AlignedPair) -> str:
         """What the output says of a pair."""
         if not self._with_text:
             return links_line(pair.links, self._args.confidences)
         lines, score = self._lines.pop(pair.id)
-        alignment = replace(Alignment.of(*lines, pair.links, pair.status), score=score)
+        alignment = replace(Alignment.of(*lines, pair), score=score)
         if self._args.markup is None:
             return json_line(alignment.to_row())
         try:
             return with_markup(lines[0].given, alignment, self._args.markup, f"{self._text.name}:{pair.id + 1}")
-        except InputError:
+        except InputError as error:
             if not self._args.keep_going:
                 raise
             self.without_tags += 1
+            self.first_without = min(self.first_without, (pair.id, str(error)))
             return escape(lines[1].text, quote=False)
 
 
@@ -239,16 +266,19 @@ def _write(args: argparse.Namespace, text: SentencePairs, rows: Iterator[Row]) -
     left_out: dict[str, list[int]] = {}
 
     def noted() -> Iterator[Row]:
-        for number, (status, links) in enumerate(rows, 1):
+        for number, (status, line) in enumerate(rows, 1):
             if status != "ok":
                 left_out.setdefault(status, [0, number])[0] += 1
-            yield status, links
+            yield status, line
 
-    if args.output.endswith(".parquet"):
-        with new_file(args.output, args.resume) as temporary:
-            write_table(temporary, (json.loads(row) for _, row in noted()), text.ids())
-    else:
-        write_lines(args.output, (links for _, links in noted()), args.resume)
+    with _scores_file(args.scores_out, args.resume) as lines_of:
+        lines = lines_of(noted())
+        if args.output.endswith(".parquet"):
+            types = TYPES if args.scores_out is None else TYPES_WITH_SCORES
+            with new_file(args.output, args.resume) as temporary:
+                write_table(temporary, map(json.loads, lines), text.ids(), types)
+        else:
+            write_lines(args.output, lines, args.resume)
     for status, (count, first) in left_out.items():
         warn_on_stderr(f"sentence pairs that are {status}: {count}, without links (the first is line {first})")
 
@@ -258,6 +288,24 @@ def _write_tokens(args: argparse.Namespace, text: SentencePairs, only_existing: 
     for which, file in enumerate(args.tokens_out or ()):
         if Path(file).exists() or not only_existing:
             write_lines(file, (" ".join(pair[which].words) for pair in text), args.resume)
+
+
+@contextmanager
+def _scores_file(path: str | None, overwrite: bool) -> Iterator[Callable[[Iterator[Row]], Iterator[str]]]:
+    """Gives a function from rows to the lines of the output, which writes the scores that precede them to a file."""
+    if not path:
+        yield lambda rows: (line for _, line in rows)
+        return
+    with new_file(path, overwrite) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+        file.write("\t".join((*FIGURES, "status")) + "\n")
+
+        def lines_of(rows: Iterator[Row]) -> Iterator[str]:
+            for status, row in rows:
+                *fields, line = row.split("\t", len(FIGURES))
+                file.write("\t".join((*fields, status)) + "\n")
+                yield line
+
+        yield lines_of
 
 
 def _run_hash(dtype: dict[str, str], text: SentencePairs, models: Sequence[NormModel], fields: dict[str, Value]) -> str:

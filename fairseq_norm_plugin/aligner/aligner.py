@@ -6,6 +6,7 @@ import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 
 import numpy as np
 from fairseq.data.data_utils import batch_by_size
@@ -13,7 +14,8 @@ from fairseq.data.data_utils import batch_by_size
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.corpus import AlignedPair, CorpusAligner, DirectedPair, read_word_map
 from alignment_eval.extraction.extract import PairMap
-from alignment_eval.extraction.method import AlignmentMethod
+from alignment_eval.extraction.method import AlignmentMethod, MapName
+from alignment_eval.extraction.pair_scores import PairScores
 from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from fairseq_norm_plugin.aligner.direction import Direction
@@ -24,8 +26,12 @@ from fairseq_norm_plugin.text.tokenise import LinePair
 
 #: Names of the sides in counts of subwords: of the first direction, and of the other.
 _SIDES = ("source", "target", "reverse source", "reverse target")
+#: The kind whose rows say how much of a prediction comes from the source.
+_ALTI = "alti_rollout"
 #: Tokens of a batch on a CPU: the numbers of larger ones do not stay in its caches.
 _CPU_TOKENS = 2000
+#: The fewest words on both sides of pairs that are checked for links of none or all of them, and the fewest pairs.
+_LONG, _FEWEST = 3, 10
 #: Batches that are read, or wait to be, while links are made of another.
 _AHEAD = 2
 
@@ -43,6 +49,8 @@ class Aligner:
         max_tokens: tokens of a batch, pads included; on a CPU, batches have 2,000 at most, because these are faster.
         word_table: a word table that reweights the word maps of all pairs; then none is counted.
         on_count: called with a counted word table, before the first alignment is yielded.
+        scores: score the pairs as well (alignment_eval.extraction.pair_scores).
+        contribution: with the contribution of the source, for which the maps of all layers are computed.
         check_word_table: check that ``word_table`` matches the first pairs; not if they are not the first of the text.
 
     Attributes:
@@ -50,6 +58,8 @@ class Aligner:
         counted_pairs: how many pairs, from the first on, a word table is counted on; 0: no word table is counted.
         tokens: number of subwords so far, by side (``source``, ``target``, and those of the other model).
         unknown: how many of them the models do not know.
+        linked: number of aligned pairs so far of :data:`_LONG` or more words on both sides (``pairs``), and how many of
+            them have one link at most (``none``) or all (``all``).
 
     Raises:
         UsageError: there are too few or too many models, or they lack maps that ``method`` names.
@@ -63,6 +73,8 @@ class Aligner:
         word_table: WordTable | None = None,
         on_count: Callable[[WordTable], object] = _ignore,
         check_word_table: bool = True,
+        scores: bool = False,
+        contribution: bool = False,
     ) -> None:
         self._options = [method.forward, *([] if method.reverse is None else [method.reverse])]
         if len(directions) != len(self._options):
@@ -75,10 +87,12 @@ class Aligner:
         self.method, self.directions = method, directions
         self.counted_pairs = method.word_table_pairs if method.word_table_passes and word_table is None else 0
         self._word_table = word_table, on_count, check_word_table
+        self._scores, self._contribution = scores, contribution
         self._on_cpu = all(direction.device.type == "cpu" for direction in directions)
         self._max_tokens = min(max_tokens, _CPU_TOKENS) if self._on_cpu else max_tokens
         self.tokens: Counter[str] = Counter()
         self.unknown: Counter[str] = Counter()
+        self.linked: Counter[str] = Counter()
 
     def align(
         self, windows: Iterable[Iterable[tuple[int, LinePair]]], progress: Callable[[int], object] = _ignore
@@ -96,8 +110,16 @@ class Aligner:
         corpus = CorpusAligner(self.method, *self._word_table)
         for window in windows:
             for pair in self._word_maps(window, progress):
-                yield from corpus.add(pair)
-        yield from corpus.finish()
+                yield from map(self._noted, corpus.add(pair))
+        yield from map(self._noted, corpus.finish())
+
+    def _noted(self, pair: AlignedPair) -> AlignedPair:
+        """Count a pair's links; gives the pair with scores, all of them unknown if it was not aligned."""
+        if pair.links is not None and min(pair.links.linked.shape) >= _LONG:
+            self.linked["pairs"] += 1
+            self.linked["none"] += int(pair.links.linked.sum()) <= 1  # one may be of the final punctuation
+            self.linked["all"] += bool(pair.links.linked.all())
+        return replace(pair, scores=PairScores()) if self._scores and pair.scores is None else pair
 
     def _word_maps(
         self, pairs: Iterable[tuple[int, LinePair]], progress: Callable[[int], object]
@@ -134,8 +156,16 @@ class Aligner:
     def _read_batch(self, which: int, pairs: Mapping[int, list[EncodedPair]]) -> dict[int, PairMap]:
         options = self._options[which]
         encoded = {id_: both[which] for id_, both in pairs.items()}
-        maps = self.directions[which].maps(encoded, [options.kind], options.maps)
-        return {id_: read_word_map(sentence, options) for id_, sentence in maps.items()}
+        direction = self.directions[which]
+        kinds, names = [options.kind], list(options.maps)
+        contributes = self._contribution and which == 0
+        if contributes:
+            kinds, names = [*kinds, _ALTI], [*names, MapName(direction.layers - 1)]
+        maps = direction.maps(encoded, kinds, names, self._scores)
+        read = {id_: read_word_map(sentence, options) for id_, sentence in maps.items()}
+        if not contributes:
+            return read
+        return {id_: replace(pair, contribution=_contribution(maps[id_])) for id_, pair in read.items()}
 
     def _reason(self, pair: LinePair, both: Sequence[EncodedPair]) -> str:
         """Why a pair cannot be aligned; an empty string if it can be."""
@@ -160,6 +190,22 @@ class Aligner:
             f"unknown to the model so far: {', '.join(shares)}; check that language, tokenisation, case and BPE codes "
             f"are those of its training"
         )
+
+    def links_warning(self) -> str | None:
+        """A warning if most pairs so far have no links, or all their words linked to all."""
+        total, none, every = (self.linked[name] for name in ("pairs", "none", "all"))
+        if total < _FEWEST or none + every <= total / 2:
+            return None
+        return (
+            f"{none} of {total} sentence pairs of {_LONG} or more words have one link or none, and in {every} each "
+            f"word is linked to all: the maps show no alignment; check that the model is trained, or name other maps "
+            f"and another rule"
+        )
+
+
+def _contribution(sentence: SentenceMaps) -> float:
+    """The share of the source in the prediction of a target token, the mean over tokens (Ferrando et al. 2022b)."""
+    return float(sentence.layer_maps(_ALTI)[-1].sum(axis=-1, dtype=np.float64).mean())
 
 
 def _pairs(read: Sequence[Future[dict[int, PairMap]]]) -> list[DirectedPair]:

@@ -1,8 +1,4 @@
-"""Choose the maps of a model on sentence pairs: by their agreement without gold, or by AER on a development gold.
-
-The two-way share that they are read by is then estimated on the same pairs, without gold
-(:mod:`alignment_eval.profiles.shares`).
-"""
+"""Choose the maps of a model on sentence pairs: by their agreement without gold, or by AER on a development gold."""
 
 from __future__ import annotations
 
@@ -10,13 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from alignment_eval.extraction.defaults import FEWEST_PAIRS, KIND, PAIRS
+from alignment_eval.extraction.defaults import FEWEST_PAIRS, KIND, PAIRS, SHARE_ALONE, SHARE_GUIDED, single_rule
 from alignment_eval.extraction.method import MapName
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from alignment_eval.profiles.profile import calibrated_by_gold
+from alignment_eval.profiles.profile import Profile, calibrated_by_gold, choose_profile
 from alignment_eval.profiles.search import choose_by_gold
-from alignment_eval.profiles.shares import Calibration, calibration
 from alignment_eval.progress import progress_bar
 from fairseq_norm_plugin.aligner.aligner import length_batches
 from fairseq_norm_plugin.aligner.direction import Direction
@@ -47,8 +42,8 @@ def can_align(pair: LinePair, directions: Sequence[Direction]) -> bool:
     return all(pair) and all(direction.fits(direction.encode(way)) for direction, way in ways)
 
 
-def calibrate(direction: Direction, pairs: Iterable[LinePair], model: str, max_tokens: int = 4000) -> Calibration:
-    """The profile of a model without gold (:func:`alignment_eval.profiles.shares.calibration`).
+def calibrate(direction: Direction, pairs: Iterable[LinePair], model: str, max_tokens: int = 4000) -> Profile:
+    """The profile of a model without gold (:func:`alignment_eval.profiles.profile.choose_profile`).
 
     Args:
         direction: the model.
@@ -60,7 +55,7 @@ def calibrate(direction: Direction, pairs: Iterable[LinePair], model: str, max_t
     if len(encoded) < FEWEST_PAIRS:
         encoded = {}
     sentences = sorted(_maps(direction, encoded, max_tokens), key=lambda sentence: sentence.id)
-    return calibration(sentences, range(direction.layers), model, direction.guided)
+    return choose_profile(sentences, range(direction.layers), model, direction.guided)
 
 
 def calibrate_by_gold(
@@ -69,8 +64,8 @@ def calibrate_by_gold(
     gold: Sequence[GoldSentence],
     names: tuple[str, str],
     max_tokens: int = 4000,
-) -> Calibration:
-    """The profile of a model by AER on a development gold, which chooses its maps but not its shares.
+) -> Profile:
+    """The profile of a model by AER on a development gold, which chooses its maps but not its share.
 
     Args:
         direction: the model.
@@ -91,9 +86,8 @@ def calibrate_by_gold(
         yield from _maps(direction, encoded, max_tokens)
         yield from stubs
 
-    choice = choose_by_gold(sentences(), gold)
-    calibrated = Calibration.of(calibrated_by_gold(choice, *names), sentences())
-    return calibrated.with_figure(gold)
+    share = SHARE_GUIDED if direction.guided else SHARE_ALONE
+    return calibrated_by_gold(choose_by_gold(sentences(), gold, rules=[single_rule(share)]), *names, share)
 
 
 def _maps(direction: Direction, encoded: Mapping[int, EncodedPair], max_tokens: int) -> Iterator[SentenceMaps]:

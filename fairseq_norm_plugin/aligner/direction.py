@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from fairseq.data.language_pair_dataset import collate
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from alignment_eval.errors import UsageError
@@ -116,15 +119,22 @@ class Direction:
         target = None if sample["target"] is None else sample["target"].to(self.device)
         return {**sample, "net_input": moved, "target": target}
 
+    def knows(self, piece: str, which: int) -> bool:
+        """Whether the dictionary of the source (``which`` 0) or of the target (1) has a piece."""
+        return piece in self._dictionaries[which]
+
     def fits(self, pair: EncodedPair) -> bool:
         """Whether a pair is short enough for the models."""
         return all(len(side.ids) <= limit for side, limit in zip(pair, self.limits))
 
     @torch.no_grad()
     def maps(
-        self, pairs: Mapping[int, EncodedPair], kinds: Sequence[str], names: Sequence[MapName]
+        self, pairs: Mapping[int, EncodedPair], kinds: Sequence[str], names: Sequence[MapName], log_probs: bool = False
     ) -> dict[int, SentenceMaps]:
-        """Compute the maps ``names`` of each pair of a batch, by id, in one pass that stops at the highest layer."""
+        """Compute the maps ``names`` of each pair of a batch, by id, in one pass that stops at the highest layer.
+
+        ``log_probs``: the pass goes on to the log probabilities of the target tokens.
+        """
         recorded = self.recorded(pairs, kinds, [name.layer for name in names])
         recorded = replace(recorded, whole={name.layer for name in names if name.head is None})
         sample = self.sample({id_: (source, None) for id_, (source, _) in pairs.items()})
@@ -133,13 +143,17 @@ class Direction:
         hypotheses: Hypotheses = [[{"tokens": pairs[id_][1].ids.to(src_tokens.device)}] for id_ in ids]
         pad = self._dictionaries[1].pad()
         with enough_threads(self._models, count_tokens(pairs)):
-            ((_, batch),) = forced_maps(self._models, sample, hypotheses, recorded, pad, self.frames.first)
-        arrays = batch.sentences(
-            real_positions(src_tokens, pad), [slice(len(pairs[id_][1].side.tokens)) for id_ in ids]
-        )
+            ((_, batch),) = forced_maps(
+                self._models, sample, hypotheses, recorded, pad, self.frames.first, log_probs=log_probs
+            )
+        lengths = [len(pairs[id_][1].ids) for id_ in ids]
+        arrays = batch.sentences(real_positions(src_tokens, pad), list(map(slice, lengths)))
+        probs = batch.log_probs(lengths) if log_probs else itertools.repeat(None)
         return {
-            id_: SentenceMaps(id_, pairs[id_][0].side, pairs[id_][1].side, recorded.layers, arrays=of_pair)
-            for id_, of_pair in zip(ids, arrays)
+            id_: SentenceMaps(
+                id_, pairs[id_][0].side, pairs[id_][1].side, recorded.layers, arrays=of_pair, log_probs=of_tokens
+            )
+            for id_, of_pair, of_tokens in zip(ids, arrays, probs)
         }
 
     def recorded(
@@ -155,8 +169,8 @@ class Direction:
         return RecordedMaps(tuple(sorted(set(layers))), quantities, source_words=source_words)
 
     @torch.no_grad()
-    def scores(self, pairs: Mapping[int, EncodedPair]) -> dict[int, float]:
-        """The log probability (base e, sum over tokens) of each target given its source, by the first model."""
+    def scores(self, pairs: Mapping[int, EncodedPair]) -> dict[int, NDArray[np.float64]]:
+        """The log probability (base e) of each token of each target given its source, by the first model."""
         sample = self.sample(pairs)
         target = sample["target"]
         model = self._models[0]
@@ -164,4 +178,5 @@ class Direction:
             lprobs = model.get_normalized_probs(model(**sample["net_input"]), log_probs=True)
         pads = target == self._dictionaries[1].pad()
         of_tokens = lprobs.gather(-1, target[..., None])[..., 0].masked_fill(pads, 0)
-        return dict(zip(sample["id"].tolist(), of_tokens.double().sum(-1).tolist()))
+        rows = zip(sample["id"].tolist(), of_tokens.double().cpu().numpy(), (~pads).sum(-1).tolist())
+        return {id_: row[:length] for id_, row, length in rows}

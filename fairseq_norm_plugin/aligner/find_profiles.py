@@ -7,7 +7,6 @@ from functools import cache, partial
 
 from alignment_eval.profiles.chosen import ProfileSource, find_profiles
 from alignment_eval.profiles.profile import Profile, read_profile
-from alignment_eval.profiles.shares import Calibration
 from fairseq_norm_plugin.aligner.calibration import calibrate, usable_pairs
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.text.tokenise import LinePair
@@ -39,7 +38,7 @@ def profiles_of(
         path = direction.profile
         return (read_profile(path, model), str(path)) if path.is_file() else None
 
-    def chosen(direction: Direction, model: str, exchanged: bool) -> tuple[Calibration, str]:
+    def chosen(direction: Direction, model: str, exchanged: bool) -> tuple[Profile, str]:
         own = [pair[::-1] if exchanged else pair for pair in pairs()]
         where = "the maps it was trained with" if direction.guided else "none, chosen on the text itself"
         return calibrate(direction, own, model, max_tokens), where

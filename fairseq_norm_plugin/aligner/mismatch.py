@@ -2,8 +2,10 @@
 
 Each sampled target is scored twice, teacher-forced: with its own source, and with a source of about the same length
 from another pair of the sample.  The gain of a pair is how much its own source adds, in nats per target token: 2 to 3
-for translations, about 0 for unrelated pairs.  Some pairs are also scored with source and target exchanged, which
-detects exchanged files.
+for translations, about 0 for unrelated pairs.  Some pairs are also scored as they would read in other :data:`WAYS`:
+with source and target exchanged, in lower case, with punctuation set apart.  A model prefers text like that of its
+training.  There are two more signs: the model does not expect targets to end where they do; and the dictionary has
+pieces of a word as one, which the model's own BPE codes would have joined.
 
 The thresholds were set on cmu150, vilar508 and held-out Europarl; docs/reproduction.md counts false alarms.
 """
@@ -12,10 +14,13 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from fairseq_norm_plugin.aligner.aligner import length_batches
@@ -26,16 +31,24 @@ from fairseq_norm_plugin.text.tokenise import LinePair, words_of_pair
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: How many pairs are scored, how many of them exchanged as well, and how many are needed for a verdict.
-SAMPLE, EXCHANGED, FEWEST = 100, 30, 10
+#: How many pairs are scored, how many of them in other ways as well, and how many are needed to compare sources.
+SAMPLE, OTHERWISE, FEWEST = 100, 30, 10
 #: Below this mean gain, in standard deviations of the gains, pairs do not count as translations.
 LEAST_EFFECT = 1.0
 #: From this mean gain on, the pairs outside a shifted stretch count as translations.
 CLEAR_EFFECT = 1.5
-#: Texts count as exchanged if more than this share of the pairs has a better score per token when exchanged.
-EXCHANGED_SHARE = 0.75
+#: A text is to be read in another way if more than this share of the pairs has a better score then,
+BETTER_SHARE = 0.5
+#: and if the mean gain is at least this many nats per token.
+BETTER = 0.3
 #: Texts count as the same if more than this share of the target words occur in their source line.
 COPIED_SHARE = 0.6
+#: Targets look cut off if more than this share of them ends where the model expects an end with at most this
+#: probability.
+CUT_SHARE, UNEXPECTED = 0.5, 0.05
+#: Words look cut by other codes if the dictionary has more than this share of neighbouring pieces as one piece, and so
+#: many of them: none in a text that was cut by the model's own codes.
+SPLIT_SHARE, FEWEST_SPLIT = 0.05, 10
 #: A pair looks misaligned if its gain is below this share of the gain of good pairs (the upper quartile).
 LOW_SHARE = 0.2
 #: Evidence for a shifted stretch of lines: added by a pair of low gain, by any other pair; the sum that is enough.
@@ -43,6 +56,18 @@ LOW_STEP, OTHER_STEP, ENOUGH = 2.0, -0.9, 9.0
 #: Tokens of a batch, at most: each needs scores of the whole vocabulary, in several copies (a vocabulary of 10,000
 #: words: 40 MB for 1,000 tokens, which the process keeps after the check).
 _MAX_TOKENS = 250
+_ATTACHED = re.compile(r"(\w)([.,;:!?)\"”»]+)(?=\s|$)")
+#: The other ways to read a pair -> what the text is like if they score better.
+WAYS = {
+    "exchanged": "source and target look exchanged",
+    "lowercase": "the model seems to read lower case, but the text has capitals",
+    "tokenised": "the model seems to read tokenised text, but the text has punctuation attached to words",
+}
+_ADVICE = {
+    "exchanged": "exchange the two texts, or the two models, or -s and -t",
+    "lowercase": "give --lowercase, or text in lower case",
+    "tokenised": "give the model's --tokenizer, or tokenised text",
+}
 
 
 @dataclass(frozen=True)
@@ -50,18 +75,47 @@ class Verdict:
     """The verdict on a sample.
 
     Attributes:
-        kind: ``fine``, ``few`` (too few pairs), ``exchanged``, ``copied``, ``unrelated`` or ``partly``.
+        kind: ``fine``, one of :data:`WAYS`, ``copied``, ``split``, ``unrelated``, ``partly`` or ``cut``.
         effect: mean gain divided by the standard deviation of the gains; NaN if there are too few pairs.
-        exchanged: the share of pairs that score better when exchanged.
-        copied: the share of target words that occur in their source line.
+        share: the share of the pairs (for ``copied``, of the target words; for ``split``, of neighbouring pieces) that
+            the verdict rests on; for ``unrelated``, of pairs with a gain.
         stretch: for ``partly``: the first and last pair of the stretch, as positions in the sample.
     """
 
     kind: str
-    effect: float
-    exchanged: float
-    copied: float
+    effect: float = np.nan
+    share: float = np.nan
     stretch: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """What is wrong with a text: the kind of the verdict, and a message."""
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What a model says of a sample, its pairs in the order of the text.
+
+    Attributes:
+        own: log probability (base e, sum over tokens) of each target given its own source, [N].
+        other: the same, given the source of its partner, [N].
+        tokens: number of target tokens, ``</s>`` included, [N].
+        ends: log probability of the end of each target, [N].
+        ways: what each of :data:`WAYS` adds to the score of a pair, in nats per token: 0 if it changes nothing; for the
+            pairs of :func:`pairs_otherwise`.
+        split: how many neighbouring pieces of a word there are, and how many of them the dictionary has as one.
+    """
+
+    own: Floats
+    other: Floats
+    tokens: Ints
+    ends: Floats
+    ways: Mapping[str, Floats] = field(default_factory=dict)
+    split: tuple[int, int] = (0, 0)
 
 
 def sample_lines(size: int, count: int = SAMPLE) -> list[int]:
@@ -87,9 +141,9 @@ def partners(source_tokens: Sequence[int], target_tokens: Sequence[int]) -> Ints
     return chosen
 
 
-def exchanged_pairs(size: int) -> list[int]:
-    """The pairs of a sample that are also scored exchanged: all, or :data:`EXCHANGED` evenly spread."""
-    return list(range(size)) if size <= EXCHANGED else [k * size // EXCHANGED for k in range(EXCHANGED)]
+def pairs_otherwise(size: int) -> list[int]:
+    """The pairs of a sample that are also read in other ways: all, or :data:`OTHERWISE` evenly spread."""
+    return list(range(size)) if size <= OTHERWISE else [k * size // OTHERWISE for k in range(OTHERWISE)]
 
 
 def copied_share(pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> float:
@@ -100,38 +154,37 @@ def copied_share(pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> float:
     return sum(word in there for line, there in zip(words, known) for word in line) / max(1, total)
 
 
-def judge(own: Floats, other: Floats, exchanged: Floats, tokens: Ints, source_tokens: Ints, copied: float) -> Verdict:
-    """Judge a sample, its pairs in the order of the text.
+def judge(scores: Scores, copied: float) -> Verdict:
+    """Judge a sample by its scores and its :func:`copied_share`.
 
-    Args:
-        own: log probability (base e, sum over tokens) of each target given its own source, [N].
-        other: the same, given the source of its partner, [N].
-        exchanged: the same, of each source given its target, [N]; NaN except for :func:`exchanged_pairs`.
-        tokens: number of target tokens, ``</s>`` included, [N].
-        source_tokens: number of source tokens, likewise.
-        copied: :func:`copied_share` of the sample.
+    A text that is to be read in another way is not judged further, because it was not scored as it should be.
     """
-    if len(own) < FEWEST:
-        return Verdict("few", np.nan, np.nan, copied)
-    gains = (own - other) / tokens
-    effect = _effect(gains)
-    scored = ~np.isnan(exchanged)
-    better = float((exchanged / source_tokens > own / tokens)[scored].mean())
-    kind, stretch = "fine", None
-    if copied > COPIED_SHARE:
-        kind = "copied"
-    elif better > EXCHANGED_SHARE:
-        kind = "exchanged"
-    else:
-        stretch = low_stretch(gains)
-        if stretch is not None:
-            rest = np.delete(gains, range(stretch[0], stretch[1] + 1))
-            kind = "partly" if len(rest) >= FEWEST and _effect(rest) >= CLEAR_EFFECT else "unrelated"
-        elif effect < LEAST_EFFECT:
-            kind = "unrelated"
-    if kind != "partly":
-        stretch = None
-    return Verdict(kind, effect, better, copied, stretch)
+    if copied > COPIED_SHARE and len(scores.own) >= FEWEST:
+        return Verdict("copied", share=copied)
+    if (otherwise := _better(scores.ways)) is not None:
+        return otherwise
+    neighbours, joined = scores.split
+    if joined >= FEWEST_SPLIT and joined > SPLIT_SHARE * neighbours:
+        return Verdict("split", share=joined / neighbours)
+    if len(scores.own) < FEWEST:
+        return Verdict("fine")
+    gains = (scores.own - scores.other) / scores.tokens
+    effect, gained = _effect(gains), float((gains > 0).mean())
+    stretch = low_stretch(gains)
+    if stretch is not None:
+        rest = np.delete(gains, range(stretch[0], stretch[1] + 1))
+        if len(rest) >= FEWEST and _effect(rest) >= CLEAR_EFFECT:
+            return Verdict("partly", effect, stretch=stretch)
+    if stretch is not None or effect < LEAST_EFFECT:
+        return Verdict("unrelated", effect, gained)
+    cut = float((scores.ends < np.log(UNEXPECTED)).mean())
+    return Verdict("cut" if cut > CUT_SHARE else "fine", effect, cut)
+
+
+def _better(ways: Mapping[str, Floats]) -> Verdict | None:
+    """The first way in which most pairs read better, if any."""
+    shares = {way: float((gains > 0).mean()) for way, gains in ways.items() if gains.mean() >= BETTER}
+    return next((Verdict(way, share=share) for way, share in shares.items() if share > BETTER_SHARE), None)
 
 
 def _effect(gains: Floats) -> float:
@@ -155,87 +208,162 @@ def low_stretch(gains: Floats) -> tuple[int, int] | None:
     return stretch if best >= ENOUGH else None
 
 
-def _sampled_pairs(text: Iterable[LinePair], size: int, direction: Direction) -> dict[int, LinePair]:
-    """Sample pairs of a text, by line, counted from 0: those that have words on both sides and fit the model both ways.
+def sampled(text: Iterable[LinePair], size: int) -> Iterator[tuple[int, LinePair]]:
+    """The pairs of :func:`sample_lines` of a text of ``size`` pairs, with their lines, counted from 0."""
+    wanted = set(sample_lines(size))
+    numbered = itertools.islice(enumerate(text), max(wanted, default=-1) + 1)
+    return ((number, pair) for number, pair in numbered if number in wanted)
+
+
+def _different(sample: Iterable[tuple[int, LinePair]], direction: Direction) -> dict[int, LinePair]:
+    """The pairs of a sample, by line, that have words on both sides and fit the model both ways.
 
     No two of them have the same source or the same target: each is compared with another one.
     """
-    wanted = set(sample_lines(size))
-    last = max(wanted, default=-1)
-    sample = {}
+    kept = {}
     seen: tuple[set[tuple[str, ...]], set[tuple[str, ...]]] = set(), set()
-    for number, pair in enumerate(text):
-        if number in wanted and all(pair):
-            sides = words_of_pair(pair)
-            is_new = not any(side in before for side, before in zip(sides, seen))
-            if is_new and all(direction.fits(direction.encode(way)) for way in (pair, pair[::-1])):
-                sample[number] = pair
-                for side, before in zip(sides, seen):
-                    before.add(side)
-        if number == last:
-            break
-    return sample
+    for number, pair in sample:
+        sides = words_of_pair(pair)
+        is_new = all(pair) and not any(side in before for side, before in zip(sides, seen))
+        if is_new and all(direction.fits(direction.encode(way)) for way in (pair, pair[::-1])):
+            kept[number] = pair
+            for side, before in zip(sides, seen):
+                before.add(side)
+    return kept
 
 
-def mismatch_warning(text: Iterable[LinePair], size: int, direction: Direction, max_tokens: int = 4000) -> str | None:
-    """Check whether a text looks parallel before it is aligned; None if it does, or is too short to tell.
+def find_mismatch(
+    sample: Iterable[tuple[int, LinePair]], directions: Sequence[Direction], max_tokens: int = 4000
+) -> Mismatch | None:
+    """Check whether a text looks parallel before it is aligned; None if it does, or if too little shows that it is not.
 
     Args:
-        text: the sentence pairs, read up to the last of the sample.
-        size: how many pairs there are.
-        direction: the source-target model.
+        sample: pairs of the text with their lines, counted from 0 (:func:`sampled`).
+        directions: the source-target model, and the target-source model if there is one.
         max_tokens: tokens of a batch, pads included.
     """
-    sample = _sampled_pairs(text, size, direction)
-    if len(sample) < 2:
+    first = directions[0]
+    different = _different(sample, first)
+    lines, pairs = list(different), list(different.values())
+    if not pairs:
         return None
-    verdict = judge_pairs(list(sample.values()), direction, max_tokens)
-    if verdict.kind == "exchanged" and direction.trained:
-        return None  # the model is of the other direction, which was told when it was loaded
-    lines = list(sample)
+    verdict = judge_pairs(pairs, first, max_tokens)
+    found = _of_models(pairs, verdict, directions, max_tokens) if verdict.kind in ("fine", "exchanged") else None
+    if found is not None or verdict.kind == "fine" or (verdict.kind == "exchanged" and first.trained):
+        return found  # a model that is known to be of the other direction was reported when it was loaded
     stretch = verdict.stretch and (lines[verdict.stretch[0]] + 1, lines[verdict.stretch[1]] + 1)
-    return _message(verdict, stretch, len(sample))
+    return Mismatch(verdict.kind, _message(verdict, stretch, len(pairs)))
+
+
+def _of_models(
+    pairs: Sequence[LinePair], verdict: Verdict, directions: Sequence[Direction], max_tokens: int
+) -> Mismatch | None:
+    """What is wrong if only one of two models finds source and target exchanged."""
+    if len(directions) == 1 or any(direction.trained for direction in directions):
+        return None
+    few = [pairs[k][::-1] for k in pairs_otherwise(len(pairs))]
+    own = _score(list(map(directions[1].encode, few)), directions[1], max_tokens)
+    other = _better(_score_ways(few, own, directions[1], ("exchanged",), max_tokens))
+    if (verdict.kind == "exchanged") == (other is not None):
+        return None
+    wrong = directions[other is not None].name
+    return Mismatch(
+        "exchanged",
+        f"{wrong}: looks like a model of the other direction, because it scores pairs better with source and target "
+        f"exchanged, and the other model does not; give a model of each direction",
+    )
 
 
 def judge_pairs(pairs: Sequence[LinePair], direction: Direction, max_tokens: int = 4000) -> Verdict:
-    """Judge two or more sentence pairs that fit the model, in the order of the text."""
+    """Judge sentence pairs that fit the model, in the order of the text."""
     encoded = [direction.encode(pair) for pair in pairs]
     lengths = np.array([[len(side.ids) for side in pair] for pair in encoded], dtype=np.int64)
-    other = partners(lengths[:, 0].tolist(), lengths[:, 1].tolist())
-    backwards = exchanged_pairs(len(pairs))
-    jobs: dict[int, EncodedPair] = dict(enumerate(encoded))
-    jobs.update({len(pairs) + i: (encoded[int(j)][0], encoded[i][1]) for i, j in enumerate(other)})
-    jobs.update({2 * len(pairs) + i: direction.encode((pairs[i][1], pairs[i][0])) for i in backwards})
-    scores: dict[int, float] = {}
-    for ids in length_batches(lengths_of(jobs), min(max_tokens, _MAX_TOKENS)):
-        scores.update(direction.scores({id_: jobs[id_] for id_ in ids}))
-    count = len(pairs)
-    exchanged = np.full(count, np.nan)
-    exchanged[backwards] = [scores[2 * count + i] for i in backwards]
-    own, swapped = (np.array([scores[start + i] for i in range(count)]) for start in (0, count))
-    return judge(own, swapped, exchanged, lengths[:, 1], lengths[:, 0], copied_share(list(map(words_of_pair, pairs))))
+    sources = partners(lengths[:, 0].tolist(), lengths[:, 1].tolist())
+    own = _score(encoded, direction, max_tokens)
+    other = _score([(encoded[k][0], target) for k, (_, target) in zip(sources, encoded)], direction, max_tokens)
+    end = -len(direction.frames.target.after)
+    scores = Scores(
+        np.array([tokens.sum() for tokens in own]),
+        np.array([tokens.sum() for tokens in other]),
+        lengths[:, 1],
+        np.array([tokens[end] for tokens in own]),
+        _score_ways(pairs, own, direction, tuple(WAYS), max_tokens),
+        _split_pieces(encoded, direction),
+    )
+    return judge(scores, copied_share(list(map(words_of_pair, pairs))))
 
 
-def _message(verdict: Verdict, stretch: tuple[int, int] | None, count: int) -> str | None:
-    if verdict.kind == "exchanged":
+def _score(pairs: Sequence[EncodedPair], direction: Direction, max_tokens: int) -> list[Floats]:
+    """The log probability of each target token of the pairs."""
+    numbered = dict(enumerate(pairs))
+    scores: dict[int, Floats] = {}
+    for ids in length_batches(lengths_of(numbered), min(max_tokens, _MAX_TOKENS)):
+        scores.update(direction.scores({id_: numbered[id_] for id_ in ids}))
+    return [scores[id_] for id_ in numbered]
+
+
+def _score_ways(
+    pairs: Sequence[LinePair], own: Sequence[Floats], direction: Direction, ways: Sequence[str], max_tokens: int
+) -> dict[str, Floats]:
+    """What each way to read them adds to the scores of pairs, as :class:`Scores` has it.
+
+    ``own`` are the scores of the pairs as they are.
+    """
+    chosen = pairs_otherwise(len(pairs))
+    jobs = {}
+    for way, k in itertools.product(ways, range(len(chosen))):
+        pair = pairs[chosen[k]]
+        as_is, read = direction.encode(pair), direction.encode(_otherwise(pair, way))
+        if not all(torch.equal(side.ids, other.ids) for side, other in zip(as_is, read)):
+            jobs[way, k] = read
+    gains = {way: np.zeros(len(chosen)) for way in ways}
+    for (way, k), tokens in zip(jobs, _score(list(jobs.values()), direction, max_tokens)):
+        before = own[chosen[k]]
+        # exchanged texts are compared per token, as their lengths differ; else the text is the same
+        gains[way][k] = tokens.sum() / len(tokens if way == "exchanged" else before) - before.mean()
+    return gains
+
+
+def _otherwise(pair: LinePair, way: str) -> LinePair:
+    """A pair as it reads in one of :data:`WAYS`; its spans of words do not fit then."""
+    changes: dict[str, Callable[[str], str]] = {"lowercase": str.lower, "tokenised": partial(_ATTACHED.sub, r"\1 \2")}
+    if way not in changes:
+        return pair[::-1] if way == "exchanged" else pair
+    change = changes[way]
+    source, target = (replace(line, text=change(line.text), given=change(line.given)) for line in pair)
+    return source, target
+
+
+def _split_pieces(pairs: Iterable[EncodedPair], direction: Direction) -> tuple[int, int]:
+    """How many neighbouring pieces of a word there are, and how many of them the dictionary has as one."""
+    joined = [
+        direction.knows(before.removesuffix("@@") + after.removeprefix("##"), which)
+        for pair in pairs
+        for which, side in enumerate(pair)
+        for (before, word), (after, next_word) in itertools.pairwise(zip(side.side.tokens, side.side.words.tolist()))
+        if word == next_word >= 0
+    ]
+    return len(joined), sum(joined)
+
+
+def _message(verdict: Verdict, stretch: tuple[int, int] | None, count: int) -> str:
+    share = f"{100 * verdict.share:.0f} %"
+    if verdict.kind in WAYS:
+        scored = len(pairs_otherwise(count))
         return (
-            f"source and target look exchanged: {100 * verdict.exchanged:.0f} % of {count} sampled pairs score "
-            f"better with source and target exchanged; exchange the two texts, or the models with -s and -t"
+            f"{WAYS[verdict.kind]}: {share} of {scored} sampled pairs score better if that is changed; "
+            f"{_ADVICE[verdict.kind]}"
         )
-    if verdict.kind == "copied":
-        return (
-            f"source and target look like the same text: {100 * verdict.copied:.0f} % of the target words occur in "
-            f"their source line; check that the two files differ"
-        )
-    if verdict.kind == "unrelated":
-        return (
-            f"the lines do not look like translations of each other: in {count} sampled pairs the model predicts a "
-            f"target hardly better from its own source than from another one; check that both files are complete, in "
-            f"the same order, and of the model's languages and case"
-        )
-    if verdict.kind == "partly" and stretch is not None:
-        return (
-            f"lines {stretch[0]} to {stretch[1]}, approximately, do not look like translations of each other, the "
-            f"others do: check for a missing or extra line there"
-        )
-    return None
+    return {
+        "copied": f"source and target look like the same text: {share} of the target words occur in their source line; "
+        f"check that the two files differ",
+        "split": f"words look cut by other BPE codes than the model's: the dictionary has {share} of the neighbouring "
+        f"pieces of words as one piece; cut the text with the codes of the model's training",
+        "unrelated": f"the lines do not look like translations of each other: only {share} of {count} sampled targets "
+        f"are likelier given their own source than given another one; check that both files are complete, in the same "
+        f"order, and of the model's languages and case",
+        "partly": f"lines {stretch and stretch[0]} to {stretch and stretch[1]}, approximately, do not look like "
+        f"translations of each other, the others do: check for a missing or extra line there",
+        "cut": f"targets look cut off: the model does not expect {share} of {count} sampled targets to end where they "
+        f"do; check that both texts have whole sentences",
+    }[verdict.kind]

@@ -34,7 +34,7 @@ def _aligned(aligner: Aligner, pairs: Mapping[int, tuple[str, str]]) -> dict[int
     try:
         lines = {id_: (source.read(line), target.read(other)) for id_, (line, other) in pairs.items()}
         aligned = aligner.align([lines.items()])
-        return {pair.id: Alignment.of(*lines[pair.id], pair.links, pair.status) for pair in aligned}
+        return {pair.id: Alignment.of(*lines[pair.id], pair) for pair in aligned}
     except (MemoryError, torch.OutOfMemoryError):  # of no single pair
         raise
     except Exception as error:

@@ -139,7 +139,7 @@ def run(args: Any) -> None:
     check_directory(args.output, args.overwrite, _OWN_FILES)
     if not args.path or ":" in args.path:
         raise UsageError(f"--path {args.path}: give one checkpoint; analyse the models of an ensemble one by one")
-    if not Path(args.path).is_file():
+    if not Path(args.path).exists():
         raise InputError(f"{args.path}: no such file; give a fairseq checkpoint")
     cfg = convert_namespace_to_omegaconf(args)
     analysis, summary = analyse(cfg, args.path, kinds)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -18,9 +20,11 @@ from alignment_eval.errors import InputError
 from fairseq_norm_plugin.analyze.statistics import BlockStatistics, TokenTypes
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, ENCODER_SELF
-from fairseq_norm_plugin.checkpoints.read import fairseq_errors, load_model
+from fairseq_norm_plugin.checkpoints.files import dictionary_files
+from fairseq_norm_plugin.checkpoints.read import build_model, fairseq_errors, load_model
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.weights import BlockWeights
+from fairseq_norm_plugin.model.families import read_release
 from fairseq_norm_plugin.recording.identity import data_hash, model_hash
 
 
@@ -29,7 +33,7 @@ def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[s
 
     Args:
         cfg: fairseq's configuration: task, subset, batch sizes, device.
-        path: the checkpoint, which exists.
+        path: the checkpoint, or the directory of a model in the format of Transformers; it exists.
         kinds: kinds of mixing ratios (maps.kinds.MIXING_KINDS).
 
     Returns:
@@ -41,7 +45,7 @@ def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[s
     with fairseq_errors(f"{cfg.task.data}: fairseq cannot set up its task", "give data of fairseq-preprocess"):
         task = setup_task(cfg.task)
     # fairseq-validate would take the task from the checkpoint; here it must be one that can read maps
-    model = load_model(path, task, cfg.task.data)
+    model = _released(path, task, cfg.task) if Path(path).is_dir() else load_model(path, task, cfg.task.data)
     model.float().eval()
     if torch.cuda.is_available() and not cfg.common.cpu:
         model.cuda()
@@ -64,6 +68,24 @@ def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[s
         **analysis.size(),
     }
     return analysis, summary
+
+
+def _released(path: str, task: Any, cfg: Any) -> Any:
+    """The model of a directory in the format of Transformers.
+
+    Raises:
+        InputError: it cannot be read, or the data was binarised with other dictionaries.
+    """
+    with TemporaryDirectory(prefix="dictionaries-") as place:
+        release = read_release(Path(path), Path(place), cfg.source_lang, cfg.target_lang)
+        files = dictionary_files(Path(place), release.languages)
+        own = [task.load_dictionary(str(file)) for file in files]
+    if own != [task.source_dictionary, task.target_dictionary]:
+        raise InputError(
+            f"{cfg.data}: was not binarised with the dictionaries of {path}; write them with python -m "
+            f"fairseq_norm_plugin.convert, and use them as --srcdict and --tgtdict of fairseq-preprocess"
+        )
+    return build_model(task, release.state, path)
 
 
 def _batches(task: Any, model: Any, subset: str, cfg: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ Hypotheses = list[list[dict[str, Any]]]
 
 #: Key of a hypothesis for its recorded quantities.
 MAPS_KEY = "norm_maps"
+#: Rows of a softmax at a time: the numbers of more do not stay in the caches of a CPU.
+_SOFTMAX_ROWS = 256
 #: Quantities that need the maps of all blocks up to a layer -> the kind of those maps.
 _ROLLOUTS = {"layer_rollout_w": "attnres_w", "layer_alti_rollout": "alti"}
 
@@ -167,6 +170,7 @@ class BatchMaps:
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}
         self._models = 0
+        self._log_probs: list[Tensor] = []
 
     def add(self, layers: Sequence[Quantities]) -> None:
         """Add one model's quantities, one dictionary per layer."""
@@ -174,6 +178,17 @@ class BatchMaps:
             stacked = torch.stack([layer[name] for layer in layers], dim=1).float()
             self._sums[name] = self._sums[name] + stacked if name in self._sums else stacked
         self._models += 1
+
+    def add_log_probs(self, model: Any, features: Tensor, tokens: Sequence[Tensor]) -> None:
+        """Add one model's log probabilities of the target ``tokens``, from what its decoder returns, [B, T, D]."""
+        rows = torch.cat([of_sentence[: len(target)] for of_sentence, target in zip(features, tokens)])
+        parts = zip(torch.split(rows, _SOFTMAX_ROWS), torch.split(torch.cat(list(tokens)), _SOFTMAX_ROWS))
+        self._log_probs.append(torch.cat([_log_probs(model, *part) for part in parts]))
+
+    def log_probs(self, lengths: Sequence[int]) -> list[NDArray[np.float64]]:
+        """The log probabilities of the target tokens of each sentence, of the mean probability over the models."""
+        mean = torch.stack(self._log_probs).double().logsumexp(dim=0) - math.log(len(self._log_probs))
+        return [of_sentence.cpu().numpy() for of_sentence in torch.split(mean, list(lengths))]
 
     def sentences(self, source: Sequence[slice], target: Sequence[slice]) -> list[dict[str, NDArray[Any]]]:
         """The arrays of each sentence without padding: ``source[i]`` and ``target[i]`` are its columns and rows."""
@@ -184,6 +199,13 @@ class BatchMaps:
             {name: _cut(array[i], QUANTITIES[name], columns, rows) for name, array in arrays.items()}
             for i, (columns, rows) in enumerate(zip(source, target))
         ]
+
+
+def _log_probs(model: Any, features: Tensor, target: Tensor) -> Tensor:
+    """The log probabilities of ``target`` [N] by the softmax of ``features`` [N, D]."""
+    output = model.decoder.output_layer(features[None]), None
+    found: Tensor = model.get_normalized_probs(output, log_probs=True, sample={"target": target[None]})
+    return found[0].gather(-1, target[:, None])[:, 0]
 
 
 def _cut(array: NDArray[Any], axes: str, columns: slice, rows: slice) -> NDArray[Any]:
@@ -222,10 +244,12 @@ def forced_maps(
     pad: int,
     bos: int,
     encoder_outs: Sequence[Any] = (),
+    log_probs: bool = False,
 ) -> list[tuple[list[int], BatchMaps]]:
     """For each rank of n-best ``hypotheses`` the sentences that have it, and their quantities, by teacher forcing.
 
-    This takes one encoder pass per model and one decoder pass per rank, which ends with the highest recorded map.
+    This takes one encoder pass per model and one decoder pass per rank, which ends with the highest recorded map, or
+    with ``log_probs`` gives the log probabilities of the hypotheses' tokens, too.
     ``bos`` is the decoder's first input: the end-of-sentence symbol, unless the search began with another.
     ``encoder_outs`` are what the encoders have already returned for this batch, by model; then they need not run again,
     unless maps of theirs are recorded.
@@ -237,7 +261,7 @@ def forced_maps(
     batches = [BatchMaps() for _ in ranks]
     for number, model in enumerate(models):
         recorder = Recorder(model, recorded, sample)
-        with teacher_forcing(model), capturing(norm_attentions(model), *recorder.captures, end_pass=True):
+        with teacher_forcing(model), capturing(norm_attentions(model), *recorder.captures, end_pass=not log_probs):
             known = bool(encoder_outs) and not recorder.reads_encoder
             encoder_out = encoder_outs[number] if known else model.encoder.forward_torchscript(net_input)
             for rank in ranks:
@@ -247,6 +271,7 @@ def forced_maps(
                 recorder.select(present[rank])
                 rank_out = model.encoder.reorder_encoder_out(encoder_out, order)
                 with suppress(PassEnd):
-                    model.decoder(inputs, encoder_out=rank_out, features_only=True)
+                    features, _ = model.decoder(inputs, encoder_out=rank_out, features_only=True)
+                    batches[rank].add_log_probs(model, features, tokens)
                 batches[rank].add(recorder.take())
     return list(zip(present, batches))

@@ -10,14 +10,17 @@ from typing import Any
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.profiles.profile import profile_path
+from fairseq_norm_plugin.checkpoints.foreign import weights_file
 
 #: Names of a directory's checkpoint, the first one that exists; else its only ``.pt`` file.
 _CHECKPOINTS = ("model.pt", "checkpoint_best.pt", "checkpoint.pt", "checkpoint_last.pt")
 #: Names of codes and of SentencePiece models, as fairseq and its released models spell them.
-_CODES = ("bpecodes", "bpe.codes", "codes.bpe", "code", "codes", "*.fastbpe.code", "*.bpecodes")
+_CODES = ("bpecodes", "bpe.codes", "codes.bpe", "code", "codes", "*.fastbpe.code", "*.bpecodes", "merges.txt")
 _SENTENCEPIECE = ("sentencepiece.bpe.model", "sentence.bpe.model", "spm.model", "spm*.model", "*spm.model", "*.model")
 #: One SentencePiece model a side, as Marian's converted models have.
 _SIDES = ("source.spm", "target.spm")
+#: The name of the bundled models, German-English and English-German.
+DEMO = "demo"
 #: A dictionary of all languages.
 _JOINT = ("dict.txt", "dictionary.txt", "model_dict*.txt")
 _NUMBERED = re.compile(r"(?P<stem>.*?\D)(?P<number>\d+)\.pt")
@@ -33,12 +36,14 @@ class ModelFiles:
         data: the directory of the dictionaries.
         subwords: the subwords of a released directory: ``bpe`` and the options that it needs.
         found: whether the files were found in a directory, rather than named.
+        foreign: whether the directory, ``data``, holds a model in the format of Transformers.
     """
 
     members: Sequence[Sequence[str]]
     data: Path
     subwords: Mapping[str, Any]
     found: bool
+    foreign: bool = False
 
     @property
     def name(self) -> str:
@@ -51,11 +56,20 @@ class ModelFiles:
         return [parts[0] for parts in self.members]
 
 
+def demo_checkpoints() -> tuple[Path, Path]:
+    """The bundled models: the installed package has them in ``demo``, a clone in ``data/demo``."""
+    package = Path(__file__).parents[1]
+    installed = package / "demo"
+    directory = installed if installed.is_dir() else package.with_name("data") / "demo"
+    return directory / "checkpoint.pt", directory / "checkpoint.en-de.pt"
+
+
 def find_files(path: str | Path, data: str | Path | None) -> ModelFiles:
     """The files of a model.
 
     Args:
-        path: a directory as released; or a checkpoint, or several of an ensemble, separated by colons.
+        path: a directory as released, by fairseq or in the format of Transformers; or a checkpoint, or several of an
+            ensemble, separated by colons.
         data: the directory of the dictionaries; default: ``path``, or the directory of the checkpoint if it has any.
 
     Raises:
@@ -64,6 +78,9 @@ def find_files(path: str | Path, data: str | Path | None) -> ModelFiles:
     """
     directory = Path(path)
     if directory.is_dir():
+        weights = weights_file(directory)
+        if (weights or (directory / "config.json").exists()) and not any(directory.glob("*.pt")):
+            return ModelFiles([[str(weights or directory)]], directory, {}, found=True, foreign=True)
         members = _checkpoints(directory)
         return ModelFiles(members, Path(data or directory), _subwords(directory), found=True)
     members = [_parts(Path(name)) for name in str(path).split(":")]
@@ -90,9 +107,10 @@ def _checkpoints(directory: Path) -> list[list[str]]:
         return [[str(directory / numbered[number])] for number in sorted(numbered)]
     if len(names) == 1:
         return [[str(directory / names[0])]]
+    found = ", ".join(names) or "no checkpoint (.pt), and no config.json of a model in the format of Transformers"
     raise InputError(
-        f"{directory}: {', '.join(names) or 'no checkpoint (.pt)'}: expected one checkpoint, {_CHECKPOINTS[0]}, or "
-        f"the numbered ones of an ensemble; name the checkpoint (--path) and the directory of its dictionaries (--data)"
+        f"{directory}: {found}: expected one checkpoint, {_CHECKPOINTS[0]}, or the numbered ones of an ensemble; name "
+        f"the checkpoint (--path) and the directory of its dictionaries (--data)"
     )
 
 

@@ -35,6 +35,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from alignment_eval.errors import InputError, printable, shown
+from fairseq_norm_plugin.checkpoints.foreign import StoredParameters
 from fairseq_norm_plugin.checkpoints.int8 import use_int8
 from fairseq_norm_plugin.checkpoints.options import LOOKED_UP, check_options, forget_paths
 from fairseq_norm_plugin.choices import DTYPES
@@ -314,14 +315,19 @@ def build_model(
     with _Unfilled():
         model: nn.Module = task.build_model(cfg, from_checkpoint=True)
     weights = state.pop("model")
-    model.upgrade_state_dict(weights)  # type: ignore[operator]
-    weights = checkpoint_utils.prune_state_dict(weights, cfg)
+    stored = isinstance(weights, StoredParameters)
+    if not stored:
+        model.upgrade_state_dict(weights)  # type: ignore[operator]
+        weights = checkpoint_utils.prune_state_dict(weights, cfg)
     if see is not None:
-        for entry, tensor in sorted(weights.items()):
-            see(entry, tensor)
+        for entry in sorted(weights):
+            see(entry, weights[entry])
     model.to(_TYPES[dtype])  # before they have numbers, so that no two copies of all are in memory
     try:
-        nn.Module.load_state_dict(model, weights, strict=True)
+        if stored:
+            weights.fill(model)
+        else:
+            nn.Module.load_state_dict(model, weights, strict=True)
     except RuntimeError as error:
         reasons = [line.strip() for line in str(error).splitlines() if line.startswith("\t")]
         raise InputError(

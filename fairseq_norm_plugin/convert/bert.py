@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from fairseq.dataclass.configs import FairseqConfig
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from torch import Tensor
 
 from alignment_eval.errors import InputError
 from alignment_eval.links.text import TextFile
-from fairseq_norm_plugin.convert.checkpoint import converted, write_checkpoint, write_dictionary
-from fairseq_norm_plugin.convert.files import Weights, check_heads, read_config, read_weights
+from fairseq_norm_plugin.checkpoints.foreign import Stored, Weights, check_heads, read_config, read_weights
+from fairseq_norm_plugin.convert.checkpoint import converted, write_checkpoint
+from fairseq_norm_plugin.model.families import plain, write_dictionary
 
 #: Transformers' hidden_act -> fairseq's --activation-fn.
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_accurate", "gelu_pytorch_tanh": "gelu_accurate", "relu": "relu"}
@@ -88,7 +90,8 @@ def convert(model: Path, out: Path, overwrite: bool = False) -> None:
             for name, tensor in read_weights(model).items()
         }
         built.load_state_dict(fairseq_weights(config, tensors, order), strict=True)
-        write_checkpoint(directory, built, args, task)
+        cfg = {**plain(FairseqConfig()), "model": args, "task": plain(task), "criterion": {"_name": "masked_lm"}}
+        write_checkpoint(directory, built, cfg)
 
 
 def read_vocabulary(path: Path) -> list[str]:
@@ -111,7 +114,7 @@ def read_vocabulary(path: Path) -> list[str]:
     return tokens
 
 
-def fairseq_weights(config: dict[str, Any], tensors: dict[str, Tensor], order: Sequence[int]) -> dict[str, Tensor]:
+def fairseq_weights(config: dict[str, Any], tensors: dict[str, Stored], order: Sequence[int]) -> dict[str, Tensor]:
     """The parameters of fairseq's model, under fairseq's names, from BERT's by name.
 
     The embedding of token type 0 is added to every position's: single sentences are all of that type.  ``order`` has
@@ -122,10 +125,12 @@ def fairseq_weights(config: dict[str, Any], tensors: dict[str, Tensor], order: S
     """
     weights = Weights(tensors, f"a BERT of {config['num_hidden_layers']} layers")
     width, inner = config["hidden_size"], config["intermediate_size"]
-    words = weights.take("embeddings.word_embeddings.weight", len(order), width)
-    places = weights.take("embeddings.position_embeddings.weight", config["max_position_embeddings"], width)
-    types = weights.take("embeddings.token_type_embeddings.weight", config["type_vocab_size"], width)
-    result = {
+    words = weights.take("embeddings.word_embeddings.weight", len(order), width).rows().float()
+    places = (
+        weights.take("embeddings.position_embeddings.weight", config["max_position_embeddings"], width).rows().float()
+    )
+    types = weights.take("embeddings.token_type_embeddings.weight", config["type_vocab_size"], width).rows().float()
+    result: dict[str, Tensor | Stored] = {
         "embed_tokens.weight": words[list(order)],
         # fairseq counts positions from the id of <pad>, 1, plus one
         "embed_positions.weight": torch.cat([torch.zeros(2, width), places + types[0]]),
@@ -142,24 +147,26 @@ def fairseq_weights(config: dict[str, Any], tensors: dict[str, Tensor], order: S
     result = {f"sentence_encoder.{name}": tensor for name, tensor in result.items()}
     result.update(_head(weights, words, order))
     weights.check_empty(_UNUSED)
-    return {f"encoder.{name}": tensor for name, tensor in result.items()}
+    return {
+        f"encoder.{name}": tensor.rows() if isinstance(tensor, Stored) else tensor for name, tensor in result.items()
+    }
 
 
-def _head(weights: Weights, words: Tensor, order: Sequence[int]) -> dict[str, Tensor]:
+def _head(weights: Weights, words: Tensor, order: Sequence[int]) -> dict[str, Tensor | Stored]:
     """The masked-LM head; one of NaN if the model has none."""
     size, width = words.shape
-    result = {"lm_head.weight": words[list(order)]}
+    result: dict[str, Tensor | Stored] = {"lm_head.weight": words[list(order)]}
     if "cls.predictions.bias" not in weights:
         shapes = {"dense.weight": (width, width), "dense.bias": (width,), "bias": (size,)}
         shapes.update({"layer_norm.weight": (width,), "layer_norm.bias": (width,)})
         result.update({f"lm_head.{name}": torch.full(shape, torch.nan) for name, shape in shapes.items()})
         return result
     decoder = "cls.predictions.decoder.weight"
-    if decoder in weights and not torch.equal(weights.take(decoder, size, width), words):
+    if decoder in weights and not torch.equal(weights.take(decoder, size, width).rows().float(), words):
         raise InputError(f"{decoder} differs from the word embeddings; the head must be tied")
     result.update(weights.linear("lm_head.dense", "cls.predictions.transform.dense", width, width))
     result.update(weights.norm("lm_head.layer_norm", "cls.predictions.transform.LayerNorm", width))
-    result["lm_head.bias"] = weights.take("cls.predictions.bias", size)[list(order)]
+    result["lm_head.bias"] = weights.take("cls.predictions.bias", size).rows()[list(order)]
     return result
 
 

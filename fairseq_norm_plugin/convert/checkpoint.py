@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq.data import Dictionary
-from fairseq.dataclass.configs import FairseqConfig
-from omegaconf import OmegaConf
 from torch import nn
 
 from alignment_eval.errors import InputError
@@ -22,7 +19,10 @@ CHECKPOINT = "checkpoint.pt"
 PROFILE = "upper-layers.align.json"
 _OWN = OwnFiles(
     "python -m fairseq_norm_plugin.convert",
-    re.compile(r"checkpoint\.pt|(checkpoint\.pt|upper-layers)\.align\.json|dict(\.[\w-]+)?\.txt|(source|target)\.spm"),
+    re.compile(
+        r"checkpoint\.pt|(checkpoint\.pt|upper-layers)\.align\.json|dict(\.[\w-]+)?\.txt|(source|target)\.spm"
+        r"|sentencepiece\.bpe\.model|merges\.txt"
+    ),
 )
 
 
@@ -44,16 +44,8 @@ def converted(model: Path, out: Path, overwrite: bool) -> Iterator[Path]:
             raise type(error)(f"{model}: {error}") from None
 
 
-def write_dictionary(path: Path, tokens: Iterable[str]) -> Dictionary:
-    """Write a fairseq dictionary of ``tokens``, which come after fairseq's own four, and read it as fairseq does."""
-    path.write_text("".join(f"{token} 1\n" for token in tokens), encoding="utf-8", newline="\n")
-    return Dictionary.load(str(path))
-
-
-def write_checkpoint(directory: Path, model: nn.Module, args: Any, task: Any) -> None:
-    """Write the checkpoint of a model that fairseq built, without an optimizer.
-
-    ``args`` are the model's options, an ``argparse.Namespace``; ``task`` is the dataclass of the task's.
+def write_checkpoint(directory: Path, model: nn.Module, cfg: Mapping[str, Any]) -> None:
+    """Write the checkpoint of a model that fairseq built, without an optimizer; ``cfg`` are its options.
 
     Raises:
         InputError: an option would be refused when the checkpoint is loaded.
@@ -61,12 +53,7 @@ def write_checkpoint(directory: Path, model: nn.Module, args: Any, task: Any) ->
     history = {"optimizer_name": "none", "criterion_name": "none", "lr_scheduler_state": {}, "num_updates": 0}
     content = {
         "args": None,
-        "cfg": {
-            **_plain(FairseqConfig()),
-            "model": args,
-            "task": _plain(task),
-            "criterion": {"_name": "cross_entropy" if task._name == "translation" else task._name},
-        },
+        "cfg": dict(cfg),
         "model": model.state_dict(),
         "optimizer_history": [history],
         "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},
@@ -74,7 +61,3 @@ def write_checkpoint(directory: Path, model: nn.Module, args: Any, task: Any) ->
     check_options(content, str(directory / CHECKPOINT))
     with (directory / CHECKPOINT).open("wb") as file:  # given a path, torch would store its name in the file
         torch.save(content, file)
-
-
-def _plain(config: Any) -> Any:
-    return OmegaConf.to_container(OmegaConf.structured(config), enum_to_str=True)

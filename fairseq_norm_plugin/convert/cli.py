@@ -27,22 +27,23 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = CommandParser(prog=PROG, description=_DESCRIPTION)
     families = parser.add_subparsers(dest="command", metavar="FAMILY", required=True)
-    for name, text in (("bert", "BERT (docs/bert.md)"), ("marian", "Marian, such as OPUS-MT (docs/models.md)")):
+    translation = "translation models: Marian, M2M-100, NLLB, mBART, FSMT (docs/models.md)"
+    for name, text in (("bert", "BERT (docs/bert.md)"), ("translation", translation)):
         family = families.add_parser(name, help=text, description=text)
         family.add_argument("model", type=Path, metavar="MODEL", help="directory of the model")
         family.add_argument("out", type=Path, metavar="OUT", help="directory to write")
         family.add_argument("--overwrite", action="store_true", help="replace OUT, if this command wrote it")
-        if name == "marian":
-            default = "(default: that of MODEL/tokenizer_config.json)"
+        if name == "translation":
+            default = "(default: the one that the files of MODEL name)"
             family.add_argument("-s", "--source-lang", metavar="LANG", help=f"source language {default}")
             family.add_argument("-t", "--target-lang", metavar="LANG", help=f"target language {default}")
     return parser
 
 
 def _run(args: argparse.Namespace) -> None:
-    from fairseq_norm_plugin.convert import bert, marian
+    from fairseq_norm_plugin.convert import bert, translation
 
     if args.command == "bert":
         bert.convert(args.model, args.out, args.overwrite)
     else:
-        marian.convert(args.model, args.out, args.overwrite, args.source_lang, args.target_lang)
+        translation.convert(args.model, args.out, args.overwrite, args.source_lang, args.target_lang)

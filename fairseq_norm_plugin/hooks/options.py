@@ -71,7 +71,7 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
         },
     )
     norm_records: Optional[str] = field(
-        default=None, metadata={"help": "directory for records of the maps (docs/formats.md); one run per directory"}
+        default=None, metadata={"help": "directory for records of the maps (docs/records.md); one run per directory"}
     )
     norm_record_kinds: str = field(
         default=",".join(DEFAULT_KINDS), metadata={"help": f"kinds of maps to record, some of {', '.join(KINDS)}"}
@@ -94,7 +94,7 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
         default=None,
         metadata={
             "help": "text of the binarised source, one sentence per line, in subwords or words; it shows which words "
-            "unknown subwords belong to; without it, sentences where that matters get no links (docs/formats.md); "
+            "unknown subwords belong to; without it, sentences where that matters get no links (docs/records.md); "
             "with --aer-gold: SUBSET=FILE, several separated by commas"
         },
     )

@@ -22,7 +22,7 @@ from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.find_profiles import profiles_of
-from fairseq_norm_plugin.aligner.mismatch import SAMPLE, mismatch_warning
+from fairseq_norm_plugin.aligner.mismatch import SAMPLE, find_mismatch, sampled
 from fairseq_norm_plugin.model.sentences import MAX_TOKENS, GivenPair, check_max_tokens
 from fairseq_norm_plugin.text.tokenise import Line, LinePair, TextPipeline
 
@@ -53,6 +53,8 @@ class ProfileAligner:
         max_tokens: int = MAX_TOKENS,
         quiet: bool = False,
         words: tuple[GivenWords, GivenWords] = (None, None),
+        scores: bool = False,
+        source_contribution: bool = False,
     ) -> Alignments:
         """Align sentence pairs, in their order, with a progress bar on a terminal.
 
@@ -63,6 +65,8 @@ class ProfileAligner:
             max_tokens: tokens of a batch, pads included.
             quiet: no progress bar and no warnings about the text.
             words: the words of each source and of each target, if they are given.
+            scores: score the pairs.
+            source_contribution: with the contribution of the source.
 
         Raises:
             InputError: a sentence is given as token ids, or a profile or word table cannot be used.
@@ -78,12 +82,21 @@ class ProfileAligner:
         if chosen.reason != self._said:
             self._said = chosen.reason
             say(f"align: {chosen.reason}")
-        if len(pairs) >= SAMPLE and (warning := mismatch_warning(pairs, len(pairs), first, max_tokens)):
-            warn_on_stderr(warning)
-        aligner = Aligner(chosen.method, self._directions, max_tokens, word_table, _warn_of_few)
+        checked = sampled(pairs, len(pairs) if len(pairs) >= SAMPLE else 0)
+        if mismatch := find_mismatch(checked, self._directions, max_tokens):
+            warn_on_stderr(mismatch.message)
+        aligner = Aligner(
+            chosen.method,
+            self._directions,
+            max_tokens,
+            word_table,
+            _warn_of_few,
+            scores=scores or source_contribution,
+            contribution=source_contribution,
+        )
         aligned = _align_all(aligner, pairs, quiet)
         fields = {**chosen.method.fields(), **word_table_fields, **chosen.fields}
-        alignments = (Alignment.of(*pair, links.links, links.status) for pair, links in zip(pairs, aligned))
+        alignments = (Alignment.of(*pair, links) for pair, links in zip(pairs, aligned))
         return Alignments(alignments, signature(sentences=len(pairs), **fields))
 
 
@@ -136,7 +149,7 @@ def _align_all(aligner: Aligner, pairs: Sequence[LinePair], quiet: bool) -> list
     with tqdm(total=len(pairs), unit=" pairs", disable=disable, leave=False, file=sys.stderr) as progress:
         by_id = {aligned.id: aligned for aligned in aligner.align(windows, progress.update)}
     if not quiet:
-        for warning in (*_left_out(by_id.values()), aligner.unknown_warning()):
+        for warning in (*_left_out(by_id.values()), aligner.unknown_warning(), aligner.links_warning()):
             if warning:
                 warn_on_stderr(warning)
     return [by_id[number] for number in range(len(pairs))]

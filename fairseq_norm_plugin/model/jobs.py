@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from html import unescape
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.report.alignment_view import Alignment
 from alignment_eval.transfer.labels import project_labels, spans_of
 from alignment_eval.transfer.markup import Syntax, parse_markup, transfer_markup
@@ -89,13 +89,21 @@ def check_labels(labels: Sequence[str], words: Sequence[str], name: str) -> None
         raise InputError(f"{name}: {error}") from error
 
 
-def with_labels(labels: Sequence[str], alignment: Alignment) -> list[tuple[str, str]]:
-    """The words of the target, each with its BIO label (alignment_eval.transfer.labels).
+def with_labels(labels: Sequence[Sequence[str]], alignments: Sequence[Alignment]) -> list[list[tuple[str, str]]]:
+    """The words of each target, each with its BIO label (alignment_eval.transfer.labels).
+
+    A warning counts the spans without a counterpart.
 
     Args:
-        labels: of the source words (:func:`check_labels`).
-        alignment: of the sentence pair.
+        labels: of the source words of each pair (:func:`check_labels`).
+        alignments: of the pairs.
     """
-    source, target = alignment.source_words, alignment.target_words
-    links = alignment.confidences or alignment.links
-    return list(zip(target, project_labels(labels, links, len(target), (source, target))))
+    found = []
+    for of_line, pair in zip(labels, alignments):
+        source, target = pair.source_words, pair.target_words
+        links = pair.confidences or pair.links
+        found.append(project_labels(of_line, links, len(target), (source, target)))
+    before, after = (sum(label.startswith("B-") for line in lines for label in line) for lines in (labels, found))
+    if after < before:
+        warn_on_stderr(f"{before - after} of {before} spans have no counterpart; their labels are left out")
+    return [list(zip(pair.target_words, of_line)) for pair, of_line in zip(alignments, found)]

@@ -14,7 +14,7 @@ from alignment_eval.errors import InputError, UsageError, printable, shown
 from fairseq_norm_plugin.checkpoints.files import dictionary_files
 from fairseq_norm_plugin.model.tags import source_tag
 
-_MULTILINGUAL, _PRETRAINED = "translation_multi_simple_epoch", "translation_from_pretrained_bart"
+MULTILINGUAL, PRETRAINED = "translation_multi_simple_epoch", "translation_from_pretrained_bart"
 #: Pairs that a message shows.
 _SHOWN = 5
 
@@ -58,12 +58,12 @@ def task_name(options: Any) -> str:
 
 def is_told_languages(options: Any) -> bool:
     """Whether the models of a checkpoint's task read their languages as tags."""
-    return task_name(options) in (_MULTILINGUAL, _PRETRAINED)
+    return task_name(options) in (MULTILINGUAL, PRETRAINED)
 
 
 def trained_pairs(options: Any) -> list[str]:
     """The language pairs that a multilingual model was trained on; none if its task is another."""
-    pairs = getattr(options, "lang_pairs", None) if task_name(options) == _MULTILINGUAL else None
+    pairs = getattr(options, "lang_pairs", None) if task_name(options) == MULTILINGUAL else None
     return pairs.split(",") if isinstance(pairs, str) else list(pairs or ())
 
 
@@ -79,13 +79,13 @@ def setup_task(options: Any, languages: Languages) -> Any:
         UsageError: the model does not have a language, or the tag of one.
     """
     name = task_name(options)
-    if name not in (_MULTILINGUAL, _PRETRAINED):
+    if name not in (MULTILINGUAL, PRETRAINED):
         return _translation(languages)
     if (tag := languages.stated.get("target_tag")) is not None:
         raise UsageError(f"target_tag={shown(tag)}: this model takes its languages from -s and -t; omit target_tag")
     task, args = TASK_REGISTRY[f"{name}_norm"], _arguments(f"{name}_norm", options, languages)
     fixed = languages.stated.get("fixed_dictionary")
-    if name == _PRETRAINED:
+    if name == PRETRAINED:
         task.check_languages(args)
         return task.with_dictionaries(args, dictionary_files(*languages.place, fixed))
     _check_direction(options, languages)
@@ -128,7 +128,7 @@ def _arguments(name: str, options: Any, languages: Languages) -> Namespace:
             setattr(args, option, value)
     if languages.stated.get("langs"):
         args.lang_dict = None
-        if name.startswith(_MULTILINGUAL):
+        if name.startswith(MULTILINGUAL):
             args.langs = str(args.langs).split(",")
     elif languages.stated.get("lang_dict"):
         args.langs = None

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ import torch
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.profiles.profile import read_profile
 from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.checkpoints.files import ModelFiles, find_files, profile_file
+from fairseq_norm_plugin.checkpoints.files import DEMO, ModelFiles, demo_checkpoints, find_files, profile_file
 from fairseq_norm_plugin.checkpoints.read import (
     build_model,
     direction_warning,
@@ -22,6 +23,7 @@ from fairseq_norm_plugin.checkpoints.read import (
     read_parts,
 )
 from fairseq_norm_plugin.choices import DTYPES, LANGUAGE_OPTIONS, NO_REVERSE
+from fairseq_norm_plugin.model.families import read_release
 from fairseq_norm_plugin.model.guided_maps import guided_maps
 from fairseq_norm_plugin.model.languages import Languages, is_told_languages, setup_task, trained_pairs
 from fairseq_norm_plugin.model.norm_model import NormModel
@@ -57,7 +59,8 @@ def load(
 
     Args:
         path: the checkpoint; several, for an ensemble, separated by colons; or a directory as it was released, with
-            checkpoint, dictionaries and subwords.
+            checkpoint, dictionaries and subwords, by fairseq or in the format of Transformers (docs/models.md); or
+            ``demo``, the bundled German-English model, which comes with its ``reverse_path``.
         data: the directory with ``dict.<lang>.txt`` of both languages; default: ``path``, or the directory of the
             checkpoint if it has dictionaries.
         source_lang: source language; by default detected from binarised data in ``data``, or from the names of the
@@ -96,6 +99,9 @@ def load(
     """
     if dtype not in DTYPES:
         raise UsageError(f"dtype {dtype}: choose one of {', '.join(DTYPES)}")
+    if path == DEMO:
+        path, demo_reverse = demo_checkpoints()
+        reverse_path = reverse_path or demo_reverse
     if reverse_path is None and reverse_bpe_codes is not None:
         raise UsageError("reverse_bpe_codes without reverse_path: give that checkpoint too")
     languages = {name: options.pop(name, None) for name in LANGUAGE_OPTIONS}
@@ -157,12 +163,28 @@ def _load_direction(
 
     If nothing is stated or found of its subwords, they are as ``otherwise`` says.
     """
-    state = read_parts(files.members[0])
+    if not files.foreign:
+        return _direction(files, stated, read_parts(files.members[0]), files.data, otherwise, own_reverse)
+    with TemporaryDirectory(prefix="dictionaries-") as place:
+        release = read_release(files.data, Path(place), *stated.languages)
+        files, stated = replace(files, subwords=release.subwords), replace(stated, languages=release.languages)
+        return _direction(files, stated, release.state, Path(place), otherwise, own_reverse)
+
+
+def _direction(
+    files: ModelFiles,
+    stated: _Stated,
+    state: dict[str, Any],
+    dictionaries: Path,
+    otherwise: TextSettings | None,
+    own_reverse: bool,
+) -> NormModel:
+    """The model of one direction, of the content of its checkpoint and the directory of its dictionaries."""
     cfg = state["cfg"]
     if "task" not in cfg:
         raise InputError(f"{files.name}: the options name no task; {_CHECKPOINT}")
-    source, target = _languages(files.data, stated.languages, cfg.task)
-    languages = Languages(source, target, files.data, stated.multilingual)
+    source, target = _languages(dictionaries, stated.languages, cfg.task)
+    languages = Languages(source, target, dictionaries, stated.multilingual)
     with fairseq_errors(f"{files.data}: not the dictionaries of the model", _DICTIONARY):
         task = setup_task(cfg.task, languages)
     profile = profile_file(files.checkpoints, task.told_direction)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, overload
 
@@ -193,6 +193,8 @@ class NormModel:
         word_table: int | None = ...,
         word_table_file: str | Path | None = ...,
         max_tokens: int = ...,
+        scores: bool = ...,
+        source_contribution: bool = ...,
     ) -> Alignment: ...
 
     @overload
@@ -205,6 +207,8 @@ class NormModel:
         word_table: int | None = ...,
         word_table_file: str | Path | None = ...,
         max_tokens: int = ...,
+        scores: bool = ...,
+        source_contribution: bool = ...,
         source_words: Iterable[Sequence[str]] | None = ...,
         target_words: Iterable[Sequence[str]] | None = ...,
     ) -> Alignments: ...
@@ -218,6 +222,8 @@ class NormModel:
         word_table: int | None = None,
         word_table_file: str | Path | None = None,
         max_tokens: int = MAX_TOKENS,
+        scores: bool = False,
+        source_contribution: bool = False,
         source_words: Iterable[Sequence[str]] | None = None,
         target_words: Iterable[Sequence[str]] | None = None,
     ) -> Alignment | Alignments:
@@ -234,6 +240,8 @@ class NormModel:
             word_table: how many passes to count a word table of the text in, 0 for none; default: as norm-align does.
             word_table_file: one that ``norm-align --save-word-table`` wrote; it is used instead of the text's own.
             max_tokens: tokens of a batch, pads included.
+            scores: score the pairs and their words, too (docs/scores.md).
+            source_contribution: with the contribution of the source (ALTI+), which takes longer; implies ``scores``.
             source_words: for lists: the words of each source, if they are given rather than found.
             target_words: likewise.
 
@@ -248,14 +256,15 @@ class NormModel:
                 out of its range.
         """
         overrides = _overrides(word_table, word_table_file)
+        align = partial(self._aligner.align, scores=scores, source_contribution=source_contribution)
         if target is None:
             raise InputError("target: None: expected the translation of source, or a list of them")
         if not is_one_pair(source, target):
             pairs = given_pairs(source, target, blanks=True)
             words = source_words, target_words
-            return self._aligner.align(pairs, overrides, profile, max_tokens, words=words)
+            return align(pairs, overrides, profile, max_tokens, words=words)
         pair = GivenPair(source, target)  # type: ignore[arg-type]
-        (alignment,) = self._aligner.align([pair], overrides, profile, max_tokens, quiet=True)
+        (alignment,) = align([pair], overrides, profile, max_tokens, quiet=True)
         if not alignment.ok:
             raise InputError(f"the sentence pair is {alignment.status}: expected one that the model can align")
         return alignment
@@ -381,8 +390,7 @@ class NormModel:
             raise InputError(f"labels of {len(of_words)} sentences, but {len(lines)} sources: expected as many")
         for number, (own, of_line) in enumerate(zip(of_words, words)):
             check_labels(own, of_line, f"labels[{number}]")
-        aligned = self.align(lines, targets, source_words=words, **options)
-        return [with_labels(own, pair) for own, pair in zip(of_words, aligned)]
+        return with_labels(of_words, self.align(lines, targets, source_words=words, **options))
 
     @cached_property
     def _aligner(self) -> ProfileAligner:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import redirect_stderr
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ CODES = {"subword_nmt": "two subwords", "fastbpe": "two subwords and a count"}
 _VERSION = "#version: 0.2\n"
 #: The versions that subword-nmt applies.
 _VERSIONS = ((0, 1), (0, 2))
+#: The end of a word in codes: part of its last character, in version 0.1 a subword of its own.
+_END = "</w>"
 
 
 def read_bpe(path: str | Path, kind: str | None = None, separator: str = "@@") -> Any:
@@ -30,8 +33,8 @@ def read_bpe(path: str | Path, kind: str | None = None, separator: str = "@@") -
         separator: the mark of a piece that another follows.
 
     Raises:
-        InputError: the file cannot be read, is not a codes file or one of the other kind, or subword-nmt is not
-            installed.
+        InputError: the file cannot be read, is not a codes file or one of the other kind, its lines are not as they
+            were learned, or subword-nmt is not installed.
     """
     try:
         from subword_nmt.apply_bpe import BPE
@@ -72,13 +75,46 @@ def read_bpe(path: str | Path, kind: str | None = None, separator: str = "@@") -
             f"{path}:1: version {shown('.'.join(map(str, bpe.version)))}: expected 0.1 or 0.2, as subword-nmt "
             f"learn-bpe writes"
         )
+    _check_order(bpe, path, text.startswith("#version") and found == "subword_nmt")
     return bpe
 
 
+def _check_order(bpe: Any, path: str | Path, has_version: bool) -> None:
+    """Check that each line joins characters and subwords of earlier lines, as learning makes them.
+
+    Raises:
+        InputError: one does not; all its subwords may be known to the model, and yet words are cut otherwise.
+    """
+    made: set[str] = set()
+    for pair, rank in sorted(bpe.bpe_codes.items(), key=itemgetter(1)):
+        for part in pair:
+            bare = part.removesuffix(_END)
+            if part in made or len(part) == 1 or (part == _END if bpe.version == (0, 1) else len(bare) == 1):
+                continue
+            lost = len(bare) == 1 and bpe.version == (0, 1)
+            advice = f"give its first line, {_VERSION.strip()}, back" if lost else "give the file as it was learned"
+            raise InputError(
+                f"{path}:{rank + 1 + has_version}: {shown(' '.join(pair))}: no earlier line makes {shown(part)}, so "
+                f"lines of the codes are missing or in another order; {advice}"
+            )
+        made.add("".join(pair))
+
+
+def made_by(bpe: Any, separator: str = "@@") -> set[str]:
+    """The subwords that codes make, characters apart, as they stand in a text."""
+    merged = map("".join, bpe.bpe_codes)
+    return {piece.removesuffix(_END) if piece.endswith(_END) else piece + separator for piece in merged}
+
+
 def kind_of_codes(text: str) -> str:
-    """Whose codes these are: ``fastbpe`` if the first line has two subwords and a count, else ``subword_nmt``."""
+    """Whose codes these are: ``fastbpe`` if the first line has two subwords and a count, else ``subword_nmt``.
+
+    Transformers leaves out the counts (``merges.txt``).  subword-nmt's codes without a version have ``</w>`` alone.
+    """
     columns = text.partition("\n")[0].rstrip("\r").split(" ")
-    return "fastbpe" if len(columns) == 3 and columns[2].isdecimal() else "subword_nmt"
+    counted = len(columns) == 3 and columns[2].isdecimal()
+    uncounted = columns[0] != "#version:" and len(columns) == 2 and "</w>\n" in text and " </w>\n" not in text
+    return "fastbpe" if counted or uncounted else "subword_nmt"
 
 
 def _is_dictionary(text: str) -> bool:
@@ -88,8 +124,9 @@ def _is_dictionary(text: str) -> bool:
 
 
 def _without_counts(text: str, path: str | Path) -> Iterator[str]:
-    for number, line in enumerate(text.rstrip("\n").split("\n"), 1):
-        columns = line.rstrip("\r").split(" ")
-        if len(columns) != 3 or not columns[2].isdecimal():
-            raise InputError(f"{path}:{number}: {shown(line)}: expected two subwords and a count, as fastBPE writes")
+    lines = [line.rstrip("\r").split(" ") for line in text.rstrip("\n").split("\n")]
+    for number, columns in enumerate(lines, 1):
+        if len(columns) != len(lines[0]) or not all(count.isdecimal() for count in columns[2:]):
+            said = shown(" ".join(columns))
+            raise InputError(f"{path}:{number}: {said}: expected two subwords and a count, as fastBPE writes")
         yield f"{columns[0]} {columns[1]}\n"

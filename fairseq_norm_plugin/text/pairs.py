@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -17,12 +16,9 @@ import pyarrow as pa
 from alignment_eval.errors import InputError
 from alignment_eval.files import STANDARD
 from alignment_eval.links.table import row_numbers
-from alignment_eval.links.text import TextFile
+from alignment_eval.links.text import TextFile, split_joined
 from fairseq_norm_plugin.text.pieces import MarkedPieces
 from fairseq_norm_plugin.text.tokenise import Line, LinePair, TextPipeline
-
-#: Separates source and target if both are in one file, as in fast_align's input.
-_SEPARATOR = re.compile(rb"(?<!\S)\|\|\|(?!\S)")
 
 
 class SentencePairs(ABC):
@@ -154,8 +150,8 @@ class ParallelText(SentencePairs):
         self._paths.append(path if copied is None else copied.name)
         lines = 0
         for chunk in file:
-            if joined:
-                _check_joined(chunk, file.name, lines)
+            for number, line in enumerate(chunk.split(b"\n")[:-1], lines + 1) if joined else ():
+                split_joined(line, f"{file.name}:{number}")
             lines += chunk.count(b"\n")
             if copied is not None:
                 copied.write(chunk)
@@ -165,7 +161,7 @@ class ParallelText(SentencePairs):
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         texts = [_lines_of(path) for path in self._paths]
-        pairs = zip(*texts) if len(texts) == 2 else map(_split_joined, texts[0])
+        pairs = zip(*texts) if len(texts) == 2 else (split_joined(line, self.name) for line in texts[0])
         return ((source.decode(), target.decode()) for source, target in pairs)
 
 
@@ -235,19 +231,3 @@ def _read(pipeline: TextPipeline, line: str, given: _GivenWords | None) -> Line:
         return pipeline.read(line, words)
     except InputError as error:
         raise InputError(f"{name}:{number}: {error}") from error
-
-
-def _split_joined(line: bytes) -> tuple[bytes, bytes]:
-    """Source and target of a line ``source ||| target``."""
-    source, *target = _SEPARATOR.split(line, maxsplit=1)
-    return source.strip(), b"".join(target).strip()
-
-
-def _check_joined(chunk: bytes, name: str, before: int) -> None:
-    for number, line in enumerate(chunk.split(b"\n")[:-1], before + 1):
-        count = len(_SEPARATOR.findall(line))
-        if count != 1 and line.strip():
-            raise InputError(
-                f"{name}:{number}: {count} separators |||: expected one, SOURCE ||| TARGET; if ||| is part of the "
-                f"text, give source and target as two files (--source-text, --target-text)"
-            )

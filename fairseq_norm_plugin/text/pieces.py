@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, shown
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.maps.subwords import bare_piece, word_indices, word_strings
-from fairseq_norm_plugin.text.codes import read_bpe
+from fairseq_norm_plugin.text.codes import made_by, read_bpe
 from fairseq_norm_plugin.text.offsets import Span, blank_spans
 
 #: Words whose pieces are cached.
 _CACHED = 100_000
+#: A larger share of a dictionary that codes do not make shows other codes; the model's own leave out next to nothing.
+_UNMADE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +143,26 @@ class WordPieces(Splitter):
         """The words."""
         return (" ".join(tokens) + " ").replace(f"{self._mark} ", "").rstrip()
 
+    def unmade(self, entries: Iterable[str]) -> set[str]:
+        """The entries of dictionaries that are longer than a character and that no line of the codes makes."""
+        long = {entry for entry in entries if len(entry.removesuffix(self._mark)) > 1 and not _is_filler(entry)}
+        return long - made_by(self._bpe, self._mark)
+
+
+def check_codes(codes: Mapping[str, WordPieces], dictionaries: Iterable[Any]) -> None:
+    """Check that codes, by their files, make the entries of a model's dictionaries.
+
+    Raises:
+        InputError: they do not make more than :data:`_UNMADE` of the entries.
+    """
+    entries = {entry for dictionary in dictionaries for entry in dictionary.symbols[dictionary.nspecial :]}
+    unmade = set.intersection(*(pieces.unmade(entries) for pieces in codes.values()))
+    if len(unmade) > _UNMADE * len(entries):
+        raise InputError(
+            f"{', '.join(codes)}: no line of the codes makes {len(unmade)} of the {len(entries)} entries of the "
+            f"dictionaries, such as {shown(min(unmade))}; give all the codes that the model's text was cut with"
+        )
+
 
 class LinePieces(Splitter):
     """Any encoder of fairseq's registry, which cuts a whole line.
@@ -201,6 +223,11 @@ class SentencePieces(Splitter):
         """Cut the text."""
         cut = self._processor.EncodeAsOffsetMapping(text)  # in characters
         return CutText(cut["pieces"], cut["offsets"])
+
+    @property
+    def pieces(self) -> list[str]:
+        """All pieces by id."""
+        return [self._processor.IdToPiece(number) for number in range(self._processor.GetPieceSize())]
 
     def joined(self, tokens: Sequence[str]) -> str:
         """The text, with blanks where pieces have their mark."""

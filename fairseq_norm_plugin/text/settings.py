@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from fairseq.data import encoders
+from fairseq.data.encoders import register_tokenizer
+from fairseq.data.encoders.moses_tokenizer import MosesTokenizer, MosesTokenizerConfig
 from fairseq.registry import REGISTRIES
 
 from alignment_eval.errors import InputError, UsageError, printable
 from fairseq_norm_plugin.checkpoints.options import PATHS
 from fairseq_norm_plugin.choices import WORDS
 from fairseq_norm_plugin.text.codes import CODES
-from fairseq_norm_plugin.text.pieces import LinePieces, MarkedPieces, SentencePieces, Splitter, WordPieces
+from fairseq_norm_plugin.text.pieces import LinePieces, MarkedPieces, SentencePieces, Splitter, WordPieces, check_codes
 from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
@@ -28,6 +30,25 @@ SIDED = ("bpe_codes", "sentencepiece_model")
 _WORDS_OF_MOSES = (("moses_no_dash_splits", "true"), ("moses_no_escape", "true"))
 #: Options of fairseq's encoders that norm-align sets itself (languages) or that would draw pieces by chance.
 _NOT_OFFERED = {"_name", "source_lang", "target_lang", "sentencepiece_enable_sampling", "sentencepiece_alpha"}
+
+
+@register_tokenizer("moses_normalized", dataclass=MosesTokenizerConfig)
+class NormalizedMosesTokenizer(MosesTokenizer):  # type: ignore[misc]  # fairseq is untyped
+    """fairseq's Moses tokenizer of text with normalised punctuation, as Transformers' FSMT reads it."""
+
+    def __init__(self, cfg: Any) -> None:
+        super().__init__(cfg)
+        from sacremoses import MosesPunctNormalizer  # the class before has imported it
+
+        normalizer = MosesPunctNormalizer(
+            cfg.source_lang, pre_replace_unicode_punct=True, post_remove_control_chars=True
+        )
+        self._normalize = normalizer.normalize
+
+    def encode(self, x: str) -> str:
+        """The tokens of a line, with blanks between."""
+        tokens: str = super().encode(self._normalize(x))
+        return tokens
 
 
 @dataclass(frozen=True)
@@ -192,6 +213,7 @@ def _splitters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabular
     if name in (None, *CODES):
         separator = str(settings.options.get("bpe_separator", "@@"))
         by_codes = {file: WordPieces(file, name, separator) for file in codes}
+        check_codes(by_codes, (vocabulary.dictionary for vocabulary in vocabularies))
         return [by_codes[codes[0]], by_codes[codes[-1]]]
     if name == "sentencepiece":
         models = settings.files_of("sentencepiece_model")

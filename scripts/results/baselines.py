@@ -1,9 +1,9 @@
 """Statistical word aligners on the text of the models: links, AER, processor time and memory (docs/reproduction.md).
 
-Each aligner is trained on PAIRS.de and PAIRS.en with both gold sets behind them, lowercased and without their links, as
-such aligners are used.  Both directions run one after the other in --python, which has eflomal, sil-machine and
-sil-thot.  How to symmetrise is chosen on GOLD/cmu150.  A file in OUT is not made again.  A table goes to stdout, all
-figures to OUT/baselines.json.
+Each aligner is trained on PAIRS.de and PAIRS.en (or the languages of --sets) with the gold sets behind them, lowercased
+and without their links, as such aligners are used.  Both directions run one after the other in --python, which has
+eflomal, sil-machine and sil-thot.  How to symmetrise is chosen on the last of --sets.  A file in OUT is not made again.
+A table goes to stdout, all figures to OUT/baselines.json.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from typing import Any
 
-from gold_sets import ALIGN_EVAL, DEV, LANGUAGES, TEST, Gold, markdown, reversed_links, run, write
+from gold_sets import ALIGN_EVAL, DEV, SETS, TEST, Gold, markdown, reversed_links, run, write
 
 from alignment_eval.links.symmetrize import METHODS, VARIANTS
 
 THOT = Path(__file__).with_name("thot_align.py")
 TOOLS = ("eflomal", "fast_align", "hmm", "ibm4")
-SIDES = {"forward": ("de", "en"), "reverse": ("en", "de")}
+#: Which language comes first.
+SIDES = {"forward": (0, 1), "reverse": (1, 0)}
 SYMMETRISED = [(m, v) for m in METHODS for v in (VARIANTS if m.startswith("grow") else VARIANTS[:1])]
 SYMMETRISED.remove(("grow-diag-final-and", "lilt"))
 
@@ -39,19 +40,20 @@ class Baseline:
         self.tool = tool
         self.name = f"{tool}-{pairs.name}"
 
-    def text(self, language: str) -> Path:
-        """The pairs, and behind them both gold sets."""
-        parts = [Path(f"{self.pairs}.{language}"), *(gold.texts[LANGUAGES.index(language)] for gold in self.golds)]
+    def text(self, which: int) -> Path:
+        """The source or the target of the pairs, and behind them those of the gold sets."""
+        language = self.golds[0].languages[which]
+        parts = [Path(f"{self.pairs}.{language}"), *(gold.texts[which] for gold in self.golds)]
         lines = [line for part in parts for line in part.read_text(encoding="utf-8").lower().split("\n")[:-1]]
         return write(self.out / "text" / f"{self.pairs.name}.{language}", lines)
 
     def trained(self, side: str) -> tuple[Path, dict[str, float]]:
-        """Links of both gold sets in one direction, from the aligner's first to its second text; and their cost."""
+        """Links of the gold sets in one direction, from the aligner's first to its second text; and their cost."""
         path = self.out / "made" / f"{self.name}-{side}.pharaoh"
         cost = path.with_suffix(".json")
         if not cost.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            source, target = (str(self.text(language)) for language in SIDES[side])
+            source, target = (str(self.text(which)) for which in SIDES[side])
             last = sum(gold.size for gold in self.golds)
             words = [str(self.python), str(THOT), self.tool, source, target, str(last), str(path)]
             if self.tool == "eflomal":
@@ -68,11 +70,11 @@ class Baseline:
         if side == "reverse":
             lines = reversed_links(lines)
         size = self.golds[0].size
-        parts = zip(self.golds, (lines[:size], lines[size:]))
+        parts = zip(self.golds, (lines[:size], lines[size:]))  # the second part is empty if there is one set
         return [write(self.out / "links" / f"{self.name}-{side}-{gold.name}.pharaoh", part) for gold, part in parts]
 
     def symmetrised(self) -> tuple[str, list[Path]]:
-        """The way to symmetrise that is best on the development set, and its links of each gold set."""
+        """The way to symmetrise that is best on the last gold set, and its links of each gold set."""
         sides = [self.links(side) for side in SIDES]
         ways: dict[str, list[Path]] = {}
         for method, variant in SYMMETRISED:
@@ -81,7 +83,7 @@ class Baseline:
                 how = ("--method", method, "--variant", variant)
                 run(*ALIGN_EVAL, "symmetrize", *pair, *how, "-o", path, makes=path)
                 ways.setdefault(f"{method} {variant}", []).append(path)
-        best = min(ways, key=lambda way: float(self.golds[1].score(ways[way][1])["aer"]))
+        best = min(ways, key=lambda way: float(self.golds[-1].score(ways[way][-1])["aer"]))
         return best, ways[best]
 
     def rows(self) -> list[dict[str, Any]]:
@@ -92,8 +94,9 @@ class Baseline:
         for what, paths, sides in ways:
             costs = [self.trained(side)[1] for side in sides]
             cost = {"seconds": sum(c["seconds"] for c in costs), "memory": max(c["memory"] for c in costs)}
-            row = {"tool": self.tool, "text": self.pairs.name, "what": what, "links": str(paths[0]), **cost}
-            items.append({**row, "dev_aer": self.golds[1].score(paths[1])["aer"], **self.golds[0].score(paths[0])})
+            pairs = f"{len(Path(f'{self.pairs}.{self.golds[0].languages[0]}').read_bytes().splitlines()):,} pairs"
+            row = {"tool": self.tool, "text": pairs, "what": what, "links": str(paths[0]), **cost}
+            items.append({**row, "dev_aer": self.golds[-1].score(paths[-1])["aer"], **self.golds[0].score(paths[0])})
         return items
 
 
@@ -115,18 +118,21 @@ def table(rows: list[dict[str, Any]]) -> str:
         aer = f"{100 * row['aer']:.2f} [{100 * interval['low']:.2f}, {100 * interval['high']:.2f}]"
         cost = [f"{row['seconds']:,.0f} s", f"{row['memory']:,.0f} MiB"]
         lines.append([row["text"], row["tool"], row["what"], f"{100 * row['dev_aer']:.2f}", aer, *cost])
-    return markdown(["pairs", "tool", "links", "cmu150", "vilar508 [95 %]", "processor", "memory"], lines)
+    return markdown(["pairs", "tool", "links", "last set", "first set [95 %]", "processor", "memory"], lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gold", type=Path, required=True, metavar="DIR", help="with vilar508 and cmu150")
+    parser.add_argument("--gold", type=Path, required=True, metavar="DIR", help="with the sets")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=(TEST, DEV), help="one, or a test set and another")
     parser.add_argument("--python", type=Path, required=True, metavar="FILE", help="Python that has the aligners")
-    parser.add_argument("--pairs", type=Path, nargs="+", required=True, metavar="PREFIX", help="PREFIX.de, PREFIX.en")
+    parser.add_argument(
+        "--pairs", type=Path, nargs="+", required=True, metavar="PREFIX", help="PREFIX.de and PREFIX.en"
+    )
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=TOOLS)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     args = parser.parse_args()
-    golds = [Gold(args.gold, name, args.out) for name in (TEST, DEV)]
+    golds = [Gold(args.gold, name, args.out) for name in args.sets]
     cases = [Baseline(golds, args.out, args.python, pairs, tool) for pairs in args.pairs for tool in args.tools]
     rows = [row for case in cases for row in case.rows()]
     write(args.out / "baselines.json", [json.dumps(rows, indent=1)])

@@ -12,8 +12,13 @@ from pathlib import Path
 from typing import Any
 
 TEST, DEV = "vilar508", "cmu150"
-FILES = {TEST: ("test.de", "test.en", "alignment.talp"), DEV: ("dev.de", "dev.en", "dev.talp")}
-LANGUAGES = ("de", "en")
+#: Name -> the languages of source and target, the files of both texts and of the gold, and the gold's index base.
+SETS = {
+    TEST: (("de", "en"), ("test.de", "test.en", "alignment.talp"), 1),
+    DEV: (("de", "en"), ("dev.de", "dev.en", "dev.talp"), 1),
+    "hansards447": (("en", "fr"), ("src.en", "tgt.fr", "gold.pharaoh"), 0),
+    "czenali2500": (("cs", "en"), ("src.cs", "tgt.en", "gold.pharaoh"), 0),
+}
 ALIGN_EVAL = (sys.executable, "-m", "alignment_eval")
 NORM_ALIGN = (sys.executable, "-m", "fairseq_norm_plugin.align")
 
@@ -37,9 +42,10 @@ class Gold:
 
     def __init__(self, folder: Path, name: str, out: Path) -> None:
         self.name = name
-        *texts, gold = (folder / name / file for file in FILES[name])
-        self.options = ("--gold", gold, "--gold-base", 1)
-        self.texts = [out / "text" / f"{name}.{language}" for language in LANGUAGES]
+        self.languages, files, base = SETS[name]
+        *texts, gold = (folder / name / file for file in files)
+        self.options = ("--gold", gold, "--gold-base", base)
+        self.texts = [out / "text" / f"{name}.{language}" for language in self.languages]
         for text, made in zip(texts, self.texts):
             made.parent.mkdir(parents=True, exist_ok=True)
             made.write_text(text.read_text(encoding="utf-8").lower(), encoding="utf-8")

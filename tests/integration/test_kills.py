@@ -19,7 +19,7 @@ import torch
 from fairseq_cli import train
 
 import fairseq_norm_plugin.align.run  # once here, not in each fork
-import fairseq_norm_plugin.convert.marian  # noqa: F401
+import fairseq_norm_plugin.convert.translation  # noqa: F401
 from fairseq_norm_plugin.align import cli as norm_align
 from fairseq_norm_plugin.convert import cli as convert
 from tests import marian
@@ -101,7 +101,7 @@ def commands(out, request):
         return norm_align.main([str(word) for word in words])
 
     def converted(again):
-        return convert.main(["marian", str(out.parent / "marian"), str(out / "model")])
+        return convert.main(["translation", str(out.parent / "marian"), str(out / "model")])
 
     def recorded(again):
         run_generate(*generated, *(["--norm-records-resume"] if again else []))

@@ -81,7 +81,7 @@ class MarianModel(TransformerModel):  # type: ignore[misc]  # fairseq is untyped
 
     @classmethod
     def hub_models(cls) -> dict[str, str]:
-        """No models: ``python -m fairseq_norm_plugin.convert marian`` makes the checkpoints."""
+        """No models: ``python -m fairseq_norm_plugin.convert translation`` makes the checkpoints."""
         return {}
 
     @classmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,17 @@ class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationM
     """fairseq's ``translation_multi_simple_epoch`` whose models show their maps."""
 
     @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """Add fairseq's arguments and those of the plugin."""
+        super().add_args(parser)
+        parser.add_argument(
+            "--encoder-langtok-last",
+            action="store_true",
+            help="the tag of the source comes after </s>, in fairseq_norm_plugin.load and norm-align (the order that "
+            "Transformers' NLLB tokenizer once had)",
+        )
+
+    @classmethod
     def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
         """Set up fairseq's task.
 
@@ -97,7 +109,8 @@ class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationM
         before = [() if tag is None else (tag,) for tag in (of_source, of_target)]
         if self.args.lang_tok_replacing_bos_eos:
             return Frames(Frame((), before[0] or (eos,)), Frame((), (eos,)), eos if of_target is None else of_target)
-        return Frames(Frame(before[0], (eos,)), Frame(before[1], (eos,)), eos)
+        source = Frame((), (eos, *before[0])) if self.args.encoder_langtok_last else Frame(before[0], (eos,))
+        return Frames(source, Frame(before[1], (eos,)), eos)
 
     @property
     def input_options(self) -> dict[str, Any]:
@@ -173,8 +186,8 @@ class TranslationFromPretrainedBARTNormTask(
 def _check_languages(args: Namespace, known: Sequence[str], origin: str) -> None:
     for option, language in (("--source-lang", args.source_lang), ("--target-lang", args.target_lang)):
         if language is not None and language not in known:
-            some = ", ".join(known[:5]) + (", …" if len(known) > 5 else "")
+            near = get_close_matches(language, known, n=5, cutoff=0.3) or known[:5]
             raise UsageError(
-                f"{option} {language} is not one of the model's {len(known)} languages ({origin}: {some}); give one "
-                f"of them, spelled as in training"
+                f"{option} {language} is not one of the model's {len(known)} languages ({origin}), such as "
+                f"{', '.join(near)}; give one of them, spelled as in training"
             )

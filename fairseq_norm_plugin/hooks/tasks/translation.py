@@ -17,6 +17,8 @@ from torch import nn
 from alignment_eval.errors import UsageError, say, warn_on_stderr
 from alignment_eval.profiles.chosen import NO_PROFILE
 from alignment_eval.profiles.profile import read_profile
+from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.aligner.mismatch import find_mismatch, sample_lines
 from fairseq_norm_plugin.capture.attention import swap_attention
 from fairseq_norm_plugin.capture.recorder import Hypotheses, RecordedMaps, layers_and_heads
 from fairseq_norm_plugin.checkpoints.files import profile_file
@@ -29,6 +31,8 @@ from fairseq_norm_plugin.recording.identity import ReadParameters, run_signature
 from fairseq_norm_plugin.recording.plan import Plan
 from fairseq_norm_plugin.recording.session import OutputOptions, RecordingSession, ids_in_all
 from fairseq_norm_plugin.text.binarised import side_readers
+from fairseq_norm_plugin.text.pieces import MarkedPieces
+from fairseq_norm_plugin.text.tokenise import LinePair, TextPipeline
 from fairseq_norm_plugin.text.tokens import Frames, Vocabulary
 
 logger = logging.getLogger(__name__)
@@ -145,6 +149,8 @@ class NormMixin:
             raise UsageError(f"maps need the norm task's own generator; {seq_gen_cls.__name__} cannot be used")
         check_command(self.cfg, args, wanted, interactive=self._plan is None and not self._training)
         self._warn_of_languages(models)
+        if self._plan is not None and getattr(args, "score_reference", False):
+            self._warn_of_text(models, self._plan)
         layers, heads = layers_and_heads(models)
         parameters = self._read.hash(models) if wanted else ""
         path = self._profile_path() if wanted else None
@@ -180,6 +186,27 @@ class NormMixin:
         for name, model in zip(str(self.cfg.norm_checkpoint or "the model").split(":"), models):
             if trained := other_languages(getattr(model, "args", None), used):
                 warn_on_stderr(direction_warning(name, trained, used))
+
+    def _warn_of_text(self, models: Sequence[nn.Module], plan: Plan) -> None:
+        """Warn if source and target do not look like translations of each other."""
+        for model in models:
+            model.eval()
+        source, target = (TextPipeline(MarkedPieces(vocabulary.mark)) for vocabulary in self.vocabularies)
+        dictionaries = self.source_dictionary, self.target_dictionary
+        direction = Direction(models, dictionaries, (source, target), str(self.cfg.norm_checkpoint), self.frames)
+
+        def pair(id_: int) -> LinePair:
+            sentence = self.datasets[plan.subset][id_]
+            ids = sentence["source"].tolist(), sentence["target"].tolist()
+            words = (
+                " ".join(vocabulary.dictionary[i] for i in side if i not in vocabulary.specials)
+                for vocabulary, side in zip(self.vocabularies, ids)
+            )
+            return source.read(next(words)), target.read(next(words))
+
+        sample = ((id_, pair(id_)) for id_ in sample_lines(plan.size) if id_ not in plan.skipped)
+        if mismatch := find_mismatch(sample, [direction]):
+            warn_on_stderr(mismatch.message)
 
     def _open_session(
         self, models: Sequence[nn.Module], args: Any, parameters: str, options: OutputOptions, profile: str | None

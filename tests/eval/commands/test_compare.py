@@ -19,7 +19,7 @@ FILES = {"gold": GOLD, "first": FIRST, "second": SECOND}
 def test_json(files, align_eval):
     done = align_eval("compare", "--format", "json", *STATED, "--seed", "3", "first", "second", "first")
     assert (done.returncode, done.stderr) == (0, "")
-    better, same = map(json.loads, done.stdout.splitlines())
+    better, same, back = map(json.loads, done.stdout.splitlines())
     gold = read_gold("gold", ReadOptions(base="1"))
     counts = [count(read_hypothesis(name).each_links(), gold) for name in ("first", "second")]
     for name, expected in compare(counts[0], counts[1:], Resampling(500, 3))[0].items():
@@ -30,6 +30,8 @@ def test_json(files, align_eval):
         assert same[name]["interval"] == {"low": 0, "high": 0}
     assert better["aer"]["delta"] < 0 < better["recall"]["delta"]
     assert (better["baseline"], better["system"], better["sentences"]) == ("first", "second", 30)
+    assert (back["baseline"], back["system"], back["aer"]["delta"]) == ("second", "first", -better["aer"]["delta"])
+    assert back["aer"]["p_randomisation"] == better["aer"]["p_randomisation"]
     assert list(better) == ["baseline", "system", "aer", "precision", "recall", "sentences", "signature"]
 
 
@@ -47,6 +49,19 @@ def test_text(files, call):
     assert signed.startswith("  metric:aer|gold:")
 
 
+def test_several_systems_are_a_matrix(files, call):
+    files("third", GOLD.replace("1-1 2-2 3p3", "0-0 1-1").replace("1-2 2-1", "0-1"))
+    status, out, err = call("compare", *STATED, "first", "second", "third", "--format", "latex")
+    assert (status, err) == (0, "")
+    rows = [line.removesuffix(r" \\").split(" & ") for line in out.splitlines() if line.endswith(r"\\")]
+    assert rows[0] == ["", "system", r"AER \%", r"precision \%", r"recall \%", "$-$ 1 (p)", "$-$ 2 (p)"]
+    assert [row[1:3] for row in rows[1:]] == [["first", "40.91"], ["second", r"\textbf{8.00}"], ["third", "14.29"]]
+    pairs = call("compare", *STATED, "first", "second", "third", "--format", "json")[1].splitlines()
+    for pair, cell in zip(map(json.loads, pairs), (rows[2][5], rows[3][5], rows[3][6])):
+        delta, p = pair["aer"]["delta"], pair["aer"]["p_randomisation"]
+        assert cell == f"{100 * delta:+.2f} ({p:.3g})".replace("-", "$-$", 1)
+
+
 def test_undefined(files, call):
     files("second", "\n" * 30)
     _, out, _ = call("compare", "--format", "json", *STATED, "first", "second")
@@ -54,7 +69,7 @@ def test_undefined(files, call):
     assert precision.pop("baseline") == 35 / 50
     assert set(precision.values()) == {None}
     _, out, _ = call("compare", *STATED, "first", "second", "--format", "text")
-    assert out.splitlines()[3].split() == ["precision", "70.00", "-", "-", "-", "-", "-"]
+    assert out.splitlines()[3].split() == ["precision", "70.00", *"–––––"]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[object, ...]] = {
     "convert": ("convert", "gold", "--to", "talp", "-o"),
     "curve": ("curve", "log", "--metrics", "aer", "-o"),
     "extract": ("extract", "run", *RULE, "-o"),
+    "filter": ("filter", "text", "--scores", "scores", "--keep", 0.5, "-o"),
     "lexicon": ("lexicon", "gold", "--source", "text", "--target", "text", "-o"),
     "merge": ("merge", "parts", "-o"),
     "plot": ("plot", "run", "--sentence", 0, "--heads", 1, "-o"),
@@ -45,6 +46,7 @@ def directory(
     (tmp_path / "gold").write_text("0-0\n1-1\n")
     (tmp_path / "log").write_text(LOG)
     (tmp_path / "text").write_text("a b\nc d\n")
+    (tmp_path / "scores").write_text("unsupported\tstatus\n0.1\tok\n0.2\tok\n")
     (tmp_path / "labels").write_text("a\tB-X\nb\tO\n\nc\tO\nd\tO\n")
     return tmp_path
 

@@ -120,6 +120,28 @@ def test_which_maps_are_drawn(run, tmp_path, plot):
         (tmp_path / "p.svg").unlink()
 
 
+def test_links_of_aligners_without_records(tmp_path, gold, call):
+    files = {"a": "0-0 2-2\n\n0-0\n", "b": "0-0 1-0 2-1\n\n\n", "text": "a b c ||| x y z\nd ||| e\nd ||| e f\n"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    given = ("--hyp", tmp_path / "a", tmp_path / "b", "--text", tmp_path / "text", "--gold", gold, "--gold-base", 1)
+    out = tmp_path / "p.svg"
+    status, _, signature = call("plot", "--sentence", 0, *given, "-o", out)
+    assert status == 0, signature
+    assert groups(out, "predicted") == {"predicted-0-0": 2, "predicted-0-1": 3}
+    assert groups(out, "sure") == {"sure-0-0": 2, "sure-0-1": 2}
+    assert {"a", "b", "c", "x", "y", "z", "Sentence 0"} <= set(texts(out))
+    assert signature.startswith("sentence:0|hyp_1:")
+    for arguments, expected, message in (
+        ((*given, "--heads", "1"), 2, "--heads without RECORDS"),
+        (given[:3], 2, "without RECORDS: expected alignments (--hyp) and their texts"),
+        ((*given, "--sentence", "3"), 1, "no sentence 3: expected one of 0 to 2"),
+    ):
+        status, _, err = call("plot", "--sentence", 0, *arguments, "-o", tmp_path / "q.svg")
+        assert (status, (tmp_path / "q.svg").exists()) == (expected, False)
+        assert says(err, message)
+
+
 # --- errors
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -82,20 +84,17 @@ def test_the_alignment_by_a_profile(tmp_path, make_sentence, make_records, call,
     assert [" ".join(f"{i}-{j}" for i, j in entry["aligned"][0]) for entry in entries] == lines
     score = ("score", "--gold", gold, "--gold-base", 0, tmp_path / "h", "--format", "text", "--resamples", 10_000)
     scored = call(*score)[1]
-    row = page_row(html, len(Page(html).index["maps"]))
+    (row,) = table_rows(html, "scores")
     assert row[0] == "the profile"
-    assert scored.startswith(f"{tmp_path / 'h'}: AER {row[4]} %")
-    assert (
-        f'the profile: <strong class="alignment">{row[4]}</strong> {row[5]}; reading head 0.1 (AWI) × layer 1 (AWO)'
-        in html
-    )
+    assert scored.startswith(f"{tmp_path / 'h'}: AER {row[1]} % {row[2]}")
+    assert "<li>the profile: reading head 0.1 (AWI) × layer 1 (AWO)" in html
     # without it
     status, _, messages = call(
         *("report", records, "--gold", gold, "--gold-base", 0, "--profile", "none", "-o", tmp_path / "none"),
     )
     page = (tmp_path / "none").read_text()
     assert (status, "alignment" in messages, Page(page).index["systems"]) == (0, False, [])
-    assert 'class="alignment"' not in page
+    assert 'id="scores-table"' not in page
 
 
 def test_files_and_both_directions_beside_each_other(tmp_path, make_sentence, make_records, call):
@@ -122,7 +121,7 @@ def test_files_and_both_directions_beside_each_other(tmp_path, make_sentence, ma
     shown = [entry["aligned"][0] for entry in page.index["sentences"]]
     assert [" ".join(f"{i}-{j}" for i, j in links) for links in shown] == lines
     scored = call("score", "--gold", gold, "--gold-base", 0, one, "--hyp-base", "0-unused", "--format", "text")[1]
-    assert f"AER {page_row(html, len(page.index['maps']) + 1)[4]} %" in scored
+    assert f"AER {table_rows(html, 'scores')[1][1]} %" in scored
 
 
 @pytest.mark.parametrize(
@@ -141,6 +140,62 @@ def page_row(html, number):
     body = html.split('id="sweep-table"')[1].split("<tbody>")[1].split("</tbody>")[0]
     row = body.split("<tr>")[number + 1].replace("\n", "")
     return [cell.split("</td>")[0] for cell in row.split("<td>")[1:]]
+
+
+def table_rows(html, name):
+    """The cells of each row of a table of alignments."""
+    body = html.split(f'id="{name}-table"')[1].split("<tbody>")[1].split("</tbody>")[0]
+    return [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in body.split("<tr>")[1:]]
+
+
+TEXT = "das Haus ist klein ||| the house is small\nja ||| yes indeed\n" * 12
+
+
+def test_alignments_of_any_aligners_without_records(tmp_path, call, monkeypatch):
+    """The figures are those of ``score``, ``compare`` and ``errors``."""
+    monkeypatch.chdir(tmp_path)
+    lines = {"gold": "1-1 2-2 3p3 4-4\n1-1\n", "a": "0-0 1-1 3-3\n0-1\n", "b": "0-0 2-1\n0-0\n", "c": "0-0 1-1\n\n"}
+    for name, text in lines.items():
+        (tmp_path / name).write_text(text * 12)
+    (tmp_path / "text").write_text(TEXT)
+    gold, names = ("--gold", "gold", "--gold-base", 1), ("a", "b", "c")
+    command = ("report", *gold, "--hyp", *names, "--text", "text")
+    status, out, err = call(*command, "-o", "page", "--title", "Three <aligners>")
+    assert (status, out) == (0, ""), err
+    html = (tmp_path / "page").read_text()
+    page = Page(html)
+    assert "Three &lt;aligners&gt;" in html
+    assert (page.index["systems"], page.index["maps"], sorted(page.blocks)) == (["a", "b", "c"], [], ["aers", "index"])
+    assert page.index["sentences"][0]["source"]["words"] == ["das", "Haus", "ist", "klein"]
+    assert [entry["aligned"][0] for entry in page.index["sentences"][:2]] == [[[0, 0], [1, 1], [3, 3]], [[0, 1]]]
+    assert page.aers()[:, :2].tolist() == [[0, 1], [0.6, 0], [0.2, 1]]
+    scored = call("score", *gold, *names, "--text", "text", "--format", "md")[1].splitlines()[4:7]
+    shown = [row[:6] for row in table_rows(html, "scores")]
+    assert [[cell.strip("* ") for cell in line.strip("|").split("|")] for line in scored] == shown
+    compared = call("compare", *gold, *names, "--text", "text", "--format", "tsv")[1].splitlines()[1:]
+    assert [row.split("\t") for row in compared] == table_rows(html, "tests")
+    for side, of_side in zip(("source", "target"), zip(*(line.split(" ||| ") for line in TEXT.splitlines()))):
+        (tmp_path / side).write_text("".join(f"{line}\n" for line in of_side))
+    told = call("errors", *gold, "b", "--source", "source", "--target", "target", "--format", "json")[1]
+    aers = [f"{100 * row['aer']:.2f}" for row in json.loads(told)["classes"]]
+    assert [row[5] for row in table_rows(html, "classes")] == aers
+    status, _, _ = call("report", *gold, "--hyp", "a", "--source", "source", "--target", "target", "-o", "one")
+    assert (status, 'id="tests-table"' in (tmp_path / "one").read_text()) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "neither RECORDS nor --hyp"),
+        (("--hyp", "a"), "--hyp without RECORDS: … texts too, by --source and --target or by --text"),
+        (("--hyp", "a", "--text", "t", "--rule", "shift-att"), "--rule without RECORDS"),
+        (("--hyp", "a", "--text", "-"), "a text is -"),
+    ],
+)
+def test_what_is_missing_without_records(tmp_path, call, arguments, message):
+    status, _, err = call("report", "--gold", "g", "-o", tmp_path / "r", *arguments)
+    assert (status, (tmp_path / "r").exists()) == (2, False)
+    assert says(err, message)
 
 
 def test_standard_output(inputs, align_eval):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -68,13 +69,51 @@ def test_tsv_of_several_hypotheses(files, call):
     assert header[:4] == ["hypothesis", "aer_percent", "precision_percent", "recall_percent"]
     assert first == ["hyp", "37.50", "75.00", "50.00", "4", "2", "3", "4", "1", "2"]
     assert second == ["empty", "100.00", "", "0.00", "0", "0", "0", "4", "1", "2"]
-    assert [line.split(":")[0] for line in err.splitlines()] == ["hyp", "empty"]
+    hashes = ",".join(file_hash(text.encode()) for text in (HYPOTHESIS, "\n\n"))
+    assert f"|hyp:{hashes}|hyp_format:pharaoh|" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("format_", "best", "title", "signed"),
+    [
+        ("text", "{}*", "gold 60", "metric:"),
+        ("md", "**{}**", "gold 60", "metric:"),
+        ("latex", r"\textbf{{{}}}", "% ", "% "),
+    ],
+)
+def test_several_hypotheses_are_one_table(files, call, format_, best, title, signed):
+    files("gold", GOLD * 15)
+    files("hyp", HYPOTHESIS * 15)
+    files("a_b|c", "0-0\n0-1 1-0\n" * 15)
+    status, out, err = call("score", *STATED, "a_b|c", "--format", format_)
+    assert (status, err) == (0, "")
+    lines = [line for line in out.splitlines() if line]
+    assert lines[0].startswith(title)
+    assert lines[-1].startswith(signed)
+    assert lines[-1].count("metric:aer|gold:") == 1
+    (row,) = (line for line in lines if line.startswith(("a_b|c", r"| a_b\|c", r"a\_b|c")))
+    # |A| = 45, |S| = 60, |A∩S| = |A∩P| = 45
+    cells = re.split(r"  +| \| | & ", row.removesuffix(r" \\").strip("| "))
+    json_ = call("score", *GOLD_OPTIONS, "a_b|c", "--format", "json", "--resamples", 10_000)[1]
+    interval = json.loads(json_)["confidence"]["aer"]
+    shown = f"[{100 * interval['low']:.2f}, {100 * interval['high']:.2f}]"
+    assert cells[1:] == [best.format("14.29"), shown, best.format("100.00"), best.format("75.00"), "45"]
+
+
+def test_both_texts_in_one_file_check_the_links(files, call):
+    files("text", "a b c d ||| v w x y\na b ||| v w\n")
+    assert call("score", *STATED, "--text", "text")[0] == 0
+    files("text", "a b c ||| v w x\na b ||| v w\n")
+    status, out, err = call("score", *STATED, "--text", "text")
+    assert (status, out) == (1, "")
+    assert says(err, "hyp:1: link 3-3 is outside its sentence pair, which has 3 and 3 words")
 
 
 def test_per_sentence(files, call):
     files("other", "\n0-1 1-0\n")
     status, out, err = call("score", *STATED, "other", "--format", "sentences")
-    assert (status, [line.split(":")[0] for line in err.splitlines()]) == (0, ["hyp", "other"])
+    assert (status, err.count("\n")) == (0, 1)
     header, *rows = (line.split("\t") for line in out.splitlines())
     columns = "hypothesis line hypothesis_links sure_links hypothesis_links_sure hypothesis_links_possible"
     assert header == [*columns.split(), "aer", "precision", "recall"]
@@ -144,6 +183,7 @@ def test_bad_data(files, call, contents, arguments, message):
     ("arguments", "message"),
     [
         ((*STATED, "--source", "s"), "only one of --source and --target is given: expected both or neither"),
+        ((*STATED, "--source", "s", "--text", "t"), "--text with --source or --target"),
         (("--gold", "-", "-"), "several inputs are -: expected at most one input from the standard input"),
         ((*STATED, "--seed", "7"), "--seed without --resamples: expected the number of resamples too"),
         ((*STATED, "--resamples", "200", "--format", "sentences"), "--resamples with --format sentences"),

@@ -28,8 +28,8 @@ def picture(source="a b", target="x y z", gold=None, **panel):
     return Picture("title", *sides, ((Panel(**panel),),), gold)
 
 
-def check_print(figure: Figure, apart: bool = True) -> None:
-    """All text has at least 7 points, lies within the page and, if ``apart``, on no other text."""
+def check_print(figure: Figure, apart: bool = True, least: float = TYPE) -> None:
+    """All text has at least 7 points (``least``), lies within the page and, if ``apart``, on no other text."""
     figure.savefig(io.BytesIO(), format="png", dpi=72)
     texts = [t for t in figure.findobj(Text) if isinstance(t, Text) and t.get_visible() and t.get_text().strip()]
     shown = [text for text in texts if text.get_figure() is not None and text.stale is False]
@@ -37,7 +37,7 @@ def check_print(figure: Figure, apart: bool = True) -> None:
     width, height = figure.get_size_inches() * 72
     boxes = []
     for text in shown:
-        assert text.get_fontsize() >= TYPE, text.get_text()
+        assert text.get_fontsize() >= least, text.get_text()
         box = text.get_window_extent(dpi=72)
         inside = box.x0 >= -1 and box.y0 >= -1 and box.x1 <= width + 1 and box.y1 <= height + 1
         assert inside, (text.get_text(), box, width, height)

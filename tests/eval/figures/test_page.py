@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import subprocess
 import sys
+import zlib
 
 import matplotlib as mpl
 import numpy as np
@@ -11,9 +14,9 @@ import pytest
 from matplotlib import pyplot
 
 from alignment_eval.errors import UsageError
-from alignment_eval.figures.page import draw
+from alignment_eval.figures.page import SMALLEST_TYPE, draw
 from alignment_eval.figures.sentence import Panel, Picture
-from alignment_eval.figures.style import COLUMN, PAGE, UNITS, FigureOptions, save_figure
+from alignment_eval.figures.style import COLUMN, PAGE, TYPE, UNITS, FigureOptions, save_figure
 from alignment_eval.links.sets import GoldSentence
 from tests.drawn import meshes
 from tests.eval.figures.printed import check_print, picture, plain
@@ -74,27 +77,56 @@ LONG = Picture("long words " * 12, *(plain("a b c"),) * 2, ((Panel("", np.ones((
 
 
 @pytest.mark.parametrize(
-    ("drawn", "asked", "width"),
+    ("drawn", "asked", "width", "least"),
     [
-        (picture("wort " * 15, "wort " * 15, GoldSentence(frozenset({(0, 0)}))), None, COLUMN),
-        (two(20), None, PAGE),
-        (two(70), None, None),  # wider than a page
-        (grid(2, 9, 12), None, PAGE),
-        (two(20), 3.1, 3.1),
-        (LONG, None, COLUMN),
+        (picture("wort " * 15, "wort " * 15, GoldSentence(frozenset({(0, 0)}))), None, COLUMN, TYPE),
+        (two(20), None, PAGE, TYPE),
+        (two(70), None, PAGE, SMALLEST_TYPE),
+        (grid(2, 9, 12), None, PAGE, TYPE),
+        (two(20), 3.1, 3.1, TYPE),
+        (LONG, None, COLUMN, TYPE),
     ],
 )
-def test_it_is_as_wide_as_said_and_its_text_is_large_enough_inside_and_apart(drawn, asked, width):
+def test_it_is_as_wide_as_said_and_its_text_is_large_enough_inside_and_apart(drawn, asked, width, least):
     figure = draw(drawn, FigureOptions(width=asked))
-    assert figure.get_figwidth() == pytest.approx(width) if width else figure.get_figwidth() > PAGE
-    check_print(figure)
+    assert figure.get_figwidth() == pytest.approx(width)
+    check_print(figure, least=least)
+
+
+#: Words of a dozen letters and more, as German has them, and short ones.
+WORDS = ("verkehrsunfall", "wo", "wirtschaftlich", "in", "und", "bekämpfen", "die")
+
+
+@pytest.mark.parametrize("size", [5, 12, 25])
+def test_two_maps_with_all_their_words_fit_a_column_of_print(tmp_path, size):
+    source, target = ([f"{WORDS[(n + shift) % 7]}{n}" for n in range(size)] for shift in (0, 2))
+    sides = plain(" ".join([*source, "<null>"])), plain(" ".join(target))
+    panels = tuple(Panel(name, np.ones((size, size + 1))) for name in ("weights", "norms"))
+    figure = draw(Picture("", *sides, (panels,)), FigureOptions(width=COLUMN))
+    check_print(figure, least=SMALLEST_TYPE)
+    save_figure(figure, tmp_path / "a.pdf")
+    width, shown = printed(tmp_path / "a.pdf")
+    assert width == pytest.approx(72 * 8.5 / 2.54, abs=0.1)
+    assert {*source, *target, "<null>", "weights", "norms"} <= shown
+
+
+def printed(path):
+    """The width of the page of a PDF in points, and its texts."""
+    content = path.read_bytes()
+    width = float(re.search(rb"/MediaBox \[ 0 0 ([0-9.]+) ", content)[1])
+    texts = set()
+    for stream in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", content, re.DOTALL):
+        with contextlib.suppress(zlib.error):
+            for drawn in re.findall(rb"BT\n(.*?)\nET", zlib.decompress(stream), re.DOTALL):
+                texts.add(b"".join(re.findall(rb"\((.*?)\)", drawn)).replace(b"\0", b"").decode("latin-1"))
+    return width, texts
 
 
 def test_a_width_that_is_too_small_for_the_words_is_refused_with_the_one_that_fits():
     with pytest.raises(UsageError, match=facts("--width 5.1cm: … words … need ")) as error:
         draw(two(30), FigureOptions(width=2.0))
     needed = float(str(error.value).split("need ")[1].split("cm")[0]) * UNITS["cm"]
-    check_print(draw(two(30), FigureOptions(width=needed)))
+    check_print(draw(two(30), FigureOptions(width=needed)), least=SMALLEST_TYPE)
 
 
 def test_matplotlib_is_imported_only_to_draw():

@@ -16,7 +16,7 @@ from alignment_eval.errors import InputError
 from alignment_eval.links import text as textfiles
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.parse import HYPOTHESIS_FORMATS, Tokens, detect_format, parse
-from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_hypothesis, read_texts
 from alignment_eval.links.sets import GoldSentence, Link
 from alignment_eval.links.text import RepeatedFile
 from alignment_eval.links.write import format_lines
@@ -42,6 +42,20 @@ def parsed(text: str, format_: str) -> list[GoldSentence]:
 def test_line_ends_and_blanks(tmp_path: Path, end: str) -> None:
     path = written(tmp_path, end.join(["0-0  1p2", "", " 3-3\t4-4", "", "5-6"]))
     assert list(read(path)) == [gold("0-0", "1-2"), gold(), gold("3-3 4-4"), gold(), gold("5-6")]
+
+
+def test_words_of_giza_may_look_like_its_marks() -> None:
+    text = "# Sentence pair (1) source length 2 target length 2 alignment score : 1e-05\nx })\n"
+    text += "NULL ({ }) ({ ({ 1 2 }) }) ({ 2 }) \n"
+    (sentence,) = parsed(text, "giza")
+    assert sentence == gold("1-1 1-2 2-2")
+
+
+def test_both_texts_in_one_file(tmp_path: Path) -> None:
+    texts = read_texts(written(tmp_path, "a b ||| c\n\n||| x|||y z\n"))
+    assert (texts.source.tolist(), texts.target.tolist()) == ([2, 0, 0], [1, 0, 2])
+    with pytest.raises(InputError, match=facts(":2: 0 separators ||| … SOURCE ||| TARGET")):
+        read_texts(written(tmp_path, "a ||| c\na b\n"))
 
 
 def test_duplicate_links_count_once_and_sure_wins(tmp_path: Path) -> None:
@@ -82,6 +96,7 @@ def test_naacl(tmp_path: Path) -> None:
     assert [sentence.confidence for sentence in file] == [{(1, 2): 1, (2, 2): 0.5}, {}, {(4, 5): 1, (1, 1): 0.25}]
 
 
+A3 = "# Sentence pair (1) source length 2 target length 2\na house\nNULL ({ }) das ({ 2 1 }) haus ({ })\n"
 BAD = [
     ("talp", "0-0\n1-1 2-x\n", "x.talp:2: '2-x' … i-j … ipj … 1000000"),
     ("talp", "0-0 1 2-2-3\n", "x.talp:1: '1' … i-j"),
@@ -91,7 +106,13 @@ BAD = [
     ("talp", "1\u00a02-2\n", "x.talp:1: … i-j"),
     ("talp", "1-1000000\n", "x.talp:1: '1-1000000' … i-j … 1000000"),
     ("talp", f"{'x' * 99}\n", f"x.talp:1: '{'x' * 78}…"),
-    ("talp", "# Sentence pair (1) source length 5\n", "x.talp:1: line 1 looks like GIZA's A3 format; convert it with"),
+    ("giza", A3.replace("({ 2 1 })", "({ 2 3 })"), "x.talp:3: … beyond the 2 target words of line 2"),
+    ("giza", A3.replace("NULL ({ })", "NULL"), "x.talp:3: expected three lines … found 'NULL das"),
+    ("giza", A3 + "0-0\n", "x.talp:4: expected three lines … '0-0'"),
+    ("giza", A3 * 2, "x.talp:4: duplicate sentence pair 1"),
+    ("giza", A3.replace("(1)", "(2)"), "x.talp: sentence pair 1 is missing … there is 2"),
+    ("simalign", "0\t0-0\n2\t0-0\n", "x.talp:2: … number 1 … '2\\t0-0'"),
+    ("fast_align", "0-0 ||| -1.5\n0-0\n", "x.talp:2: expected |||"),
     ("pharaoh", "1-1:0.25\n", "x.talp:1: '1-1:0.25' has a score"),
     ("scored", "\n1-1\n", "x.talp:2: '1-1' … no score … i-j:p"),
     ("scored", "0-0:1e-05 1-1:nan\n", "x.talp:1: '1-1:nan' … i-j:p"),
@@ -258,7 +279,7 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(tmp_path: Path, format_: 
     except InputError as error:
         assert_readable(error, path)
     else:
-        again = "talp" if file.file.format == "pharaoh" else file.file.format
+        again = file.file.format if file.file.format in ("scored", "naacl", "fairseq") else "talp"
         if any(sentence.possible for sentence in sentences):
             assert parsed(content(sentences, again).decode(), again) == sentences
     for base in (None, "1", "auto"):

@@ -54,8 +54,9 @@ class Page(HTMLParser):
         self._open = ""
 
     def aers(self) -> NDArray[np.float64]:
-        """Fractions, [maps, sentences]."""
-        return np.frombuffer(self.blocks["aers"], "<u2").reshape(len(self.index["maps"]), -1) / 10_000
+        """Fractions, [maps and then systems, sentences]."""
+        rows = len(self.index["maps"]) + len(self.index["systems"])
+        return np.frombuffer(self.blocks["aers"], "<u2").reshape(rows, -1) / 10_000
 
     def sentence(self, place: int) -> tuple[dict[str, Any], NDArray[np.float64], NDArray[np.bool_]]:
         """Entry, token maps of all map numbers [maps, T, S], links [maps, source words, target words]."""

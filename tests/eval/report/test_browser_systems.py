@@ -62,37 +62,42 @@ def test_the_alignment_by_a_profile_stands_beside_every_map(browser: Browser, pa
         gold = [*entry["sure"], *entry["possible"]]
         right = sum(link in gold for link in aligned)
         wrong = len(aligned) - right
-        assert f". By the profile: {right} right, {wrong} wrong links. By hyp: " in browser.text("#summary")
+        assert f". the profile: {right} right, {wrong} wrong links. hyp: " in browser.text("#summary")
         rows = browser.run(
             "return [...document.querySelectorAll('#links tbody tr')].map((r) => r.cells[5].textContent)"
         )
         assert rows.count("yes") == len(aligned)
-    assert "linked by the profile" in " ".join(browser.texts(".legend li"))
-    check_the_pair(browser, {tuple(link) for link in aligned}, {tuple(link) for link in hyp})
+    check_side_by_side(browser, {tuple(link) for link in aligned}, {tuple(link) for link in hyp})
     check_order_by_difference(browser, page)
     assert browser.driven.get_log("browser") == []
 
 
-def check_the_pair(browser: Browser, ours: set[tuple[int, int]], theirs: set[tuple[int, int]]) -> None:
-    """Two alignments beside each other, their differences in frames and in a table; by the keyboard alone."""
-    marked = """return [...document.querySelectorAll(`#${arguments[0]}-links tbody tr`)].flatMap((row, j) =>
+def check_side_by_side(browser: Browser, ours: set[tuple[int, int]], theirs: set[tuple[int, int]]) -> None:
+    """Alignments side by side, their differences in frames and in a table; the map joins them on request."""
+    marked = """return [...document.querySelectorAll('#beside table')[arguments[0]].tBodies[0].rows].flatMap((row, j) =>
         [...row.querySelectorAll('td')].flatMap((cell, i) => cell.matches(arguments[1]) ? [[i, j]] : []))"""
 
-    def shown(side: str, classes: str) -> set[tuple[int, int]]:
-        return {tuple(place) for place in browser.run(marked, side, classes)}
+    def shown(place: int, classes: str) -> set[tuple[int, int]]:
+        return {tuple(place) for place in browser.run(marked, place, classes)}
 
-    for side, links, others in (("first", ours, theirs), ("second", theirs, ours)):
-        assert shown(side, ".right, .wrong") == links
-        assert shown(side, ".only") == links - others
+    assert browser.texts("#beside caption") == ["the profile", "hyp"]
+    for place, links, others in ((0, ours, theirs), (1, theirs, ours)):
+        assert shown(place, ".right, .wrong") == links
+        assert shown(place, ".only") == links - others
     only = [len(ours - theirs), len(theirs - ours)]
-    counts = f"{len(ours & theirs)} links in both, {only[0]} only in the profile, {only[1]} only in hyp."
+    counts = (
+        f"{len(ours & theirs)} links in all, {sum(only)} in some: {only[0]} only in the profile, {only[1]} only in hyp."
+    )
     assert browser.text("#difference") == counts
     assert len(browser.texts("#differences tbody tr")) == sum(only)
-    browser.run("document.getElementById('second').focus()")
-    browser.press("\ue010")  # end
-    browser.until(lambda: browser.text("#second-caption") == "the map above")
-    browser.run("document.getElementById('second').focus()")
-    browser.press("\ue013")  # arrow up
+    boxes = "#shown input"
+    for _ in range(2):  # the map, on and off
+        browser.run("[...document.querySelectorAll(arguments[0])].at(-1).click()", boxes)
+        browser.until(lambda: browser.text("#difference") != "")
+    browser.until(lambda: browser.text("#difference") == counts)
+    browser.run("[...document.querySelectorAll(arguments[0])].at(-1).click()", boxes)
+    browser.until(lambda: browser.texts("#beside caption") == ["the profile", "hyp", "the map above"])
+    browser.run("[...document.querySelectorAll(arguments[0])].at(-1).click()", boxes)
     browser.until(lambda: browser.text("#difference") == counts)
 
 
@@ -103,3 +108,43 @@ def check_order_by_difference(browser: Browser, page: Path) -> None:
     places = [int(text.split()[0]) for text in browser.texts("#sentences option")]
     assert [differing[place] for place in places] == sorted(differing, reverse=True)
     assert len(set(differing)) > 1
+
+
+@pytest.fixture(scope="module")
+def aligners(tmp_path_factory: pytest.TempPathFactory, align_eval: Callable[..., Any]) -> Path:
+    """A page of three aligners, without records."""
+    directory = tmp_path_factory.mktemp("aligners")
+    texts = [" ".join(WORDS[(k + n) % 6] for n in range(4 + 7 * (k % 5))) for k in range(30)]
+    (directory / "text").write_text("".join(f"{text} ||| {text}\n" for text in texts), encoding="utf-8")
+    (directory / "gold").write_text("0-0 1p1\n" * 30)
+    hyps = [directory / name for name in ("one", "a-long-name-of-an-aligner.pharaoh", "three")]
+    for shift, hyp in enumerate(hyps):
+        hyp.write_text("".join(f"0-0 {(k * shift) % 4}-1 2-{shift}\n" for k in range(30)))
+    given = ("--gold", directory / "gold", "--gold-base", 0, "--text", directory / "text", "--hyp", *hyps)
+    done = align_eval("report", *given, "-o", directory / "page.html")
+    assert done.returncode == 0, done.stderr
+    return directory / "page.html"
+
+
+def test_aligners_without_records(chromium: Any, aligners: Path) -> None:
+    """Sentences are ordered by difference and found by link; nothing is wider than a narrow screen."""
+    browser = Browser(chromium)
+    browser.open(aligners)
+    names = ["one", "a-long-name-of-an-aligner.pharaoh", "three"]
+    assert browser.texts("#beside caption") == names
+    entries = Page(aligners.read_text(encoding="utf-8")).index["sentences"]
+    sets = [[{tuple(link) for link in links} for links in entry["aligned"]] for entry in entries]
+    differing = [len(set.union(*links) - set.intersection(*links)) for links in sets]
+    places = [int(text.split()[0]) for text in browser.texts("#sentences option")]
+    assert [differing[place] for place in places] == sorted(differing, reverse=True)
+    assert len(set(differing)) > 1
+    browser.choose_sentence(2)
+    browser.until_title("Sentence 2")
+    assert browser.run("return document.getElementById('link').href") == f"{aligners.as_uri()}#sentence=2"
+    browser.find("#shown input").click()
+    browser.until(lambda: browser.texts("#beside caption") == names[1:])
+    browser.driven.set_window_size(400, 900)
+    inner, wide = browser.run("return [window.innerWidth, document.documentElement.scrollWidth]")
+    browser.driven.set_window_size(1400, 1000)
+    assert wide <= inner
+    assert browser.driven.get_log("browser") == []

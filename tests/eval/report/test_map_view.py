@@ -40,6 +40,23 @@ def test_frame_of_words(maps: DisplayMaps, setting: str, head: int | None) -> No
     assert frame.loc[".#2", "(null)"] == frame.to_numpy()[3, 4]
 
 
+@pytest.mark.parametrize("level", ["word", "token"])
+def test_all_maps_are_one_long_table(maps: DisplayMaps, level: str) -> None:
+    table = maps.to_frame("attn_n", level=level, setting="awi")
+    source, target = (
+        (["a@@", "b", "c", "a", ".", "</s>"], ["x", "y@@", "z", ".", "."]) if level == "token" else ([], [])
+    )
+    assert len(table) == 2 * (3 + 1) * (6 * 5 if level == "token" else 5 * 4)
+    assert not source or list(dict.fromkeys(zip(table["source_index"], table["source"]))) == list(enumerate(source))
+    assert not target or list(dict.fromkeys(zip(table["target_index"], table["target"]))) == list(enumerate(target))
+    for layer, head in ((0, 2), (1, None)):
+        rows = table[(table["layer"] == layer) & (table["head"].isna() if head is None else table["head"] == head)]
+        wide = maps.to_frame("attn_n", layer=layer, head=head, level=level, setting="awi")
+        np.testing.assert_array_equal(rows.pivot(index="target_index", columns="source_index", values="value"), wide)
+    with pytest.raises(UsageError, match="head 1 without a layer"):
+        maps.to_frame(head=1)
+
+
 def test_bad_names_are_refused(maps: DisplayMaps, make_sentence: Factory) -> None:
     with pytest.raises(UsageError, match="unknown map kind 'attn'"):
         maps.to_frame("attn", layer=0)

@@ -12,9 +12,9 @@ from alignment_eval.scoring.diagnosis import (
     best_start,
     diagnose,
     diagonal,
-    diagonal_warning,
     differing_words,
     direction_warning,
+    doubtful_warning,
     explains,
     move_lines,
 )
@@ -142,7 +142,9 @@ def test_right_files_are_not_explained(tmp_path):
     every = [GoldSentence(sentence.possible) for sentence in SENTENCES]
     assert found.context["possible_as_sure"] == score(LINKS, every).aer > 0
     assert found.context["diagonal"] == score(map(diagonal, SENTENCES), SENTENCES).aer
-    assert diagonal_warning(hypothesis(tmp_path, LINKS), truth) is None
+    assert says(doubtful_warning(hypothesis(tmp_path, LINKS), truth), "AER 0: all links are those of the gold")
+    near = hypothesis(tmp_path, [LINKS[0] - {min(LINKS[0])}, *LINKS[1:]])
+    assert doubtful_warning(near, truth) is None
 
 
 def test_every_base_and_direction_that_the_indices_allow_is_tried(tmp_path):
@@ -171,6 +173,10 @@ def test_every_base_and_direction_that_the_indices_allow_is_tried(tmp_path):
         (0, False, [*LINKS[:20], *LINKS[21:], ()], ("insert 1 line into the hypothesis at about line 21",)),
         (0, False, [*LINKS[:20], (), *LINKS[20:39]], ("remove 1 line from the hypothesis at about line 21",)),
         (0, False, [*LINKS[:10], *LINKS[13:]], ("insert 3 lines into the hypothesis at about line 11",)),
+        (0, False, LINKS[::-1], ("reverse the lines of the hypothesis",)),
+        (0, False, [*LINKS[5:], *LINKS[:5]], ("move the last 5 lines to its start",)),
+        (0, True, [*LINKS[5:], *LINKS[:5]], (f"{EXCHANGE} or give --gold-swap", "move the last 5 lines to its start")),
+        (0, False, [{(2 * i, 2 * j) for i, j in links} for links in LINKS], ("halve the indices of the hypothesis",)),
         (1, False, [(), *LINKS], ("give --hyp-base 1", "remove 1 line from the hypothesis at about line 1")),
     ],
 )
@@ -181,7 +187,7 @@ def test_what_explains_an_aer(tmp_path, base, swap, moved, changes):
     assert found.explanation is not None
     assert tuple(change.split(" (or correct")[0] for change in found.explanation.changes) == changes
     assert found.explanation.aer < 0.1 < found.readings[0].aer
-    warning = diagonal_warning(wrong, truth) if len(wrong) == len(truth) else None
+    warning = doubtful_warning(wrong, truth) if len(wrong) == len(truth) else None
     assert warning is None or "if you " + " and ".join(found.explanation.changes) in warning
 
 
@@ -189,7 +195,12 @@ def test_a_poor_alignment_is_not_explained(tmp_path):
     truth = gold(tmp_path, SENTENCES)
     poor = hypothesis(tmp_path, [{(0, j) for j in range(11)}] * 40)
     assert diagnose(poor, truth).explanation is None
-    assert says(diagonal_warning(poor, truth), "is above … of a diagonal; --diagnose")
+    assert says(doubtful_warning(poor, truth), "is above … of a diagonal; no other reading")
+
+
+def test_a_hypothesis_without_links(tmp_path):
+    warning = doubtful_warning(hypothesis(tmp_path, [()] * 40), gold(tmp_path, SENTENCES))
+    assert says(warning, "AER 100.00 % is above … it has no links")
 
 
 def test_few_sentences_explain_nothing(tmp_path):

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.links.sets import GoldSentence
+from alignment_eval.maps.subwords import is_punctuation
 from alignment_eval.scoring.error_classes import (
     COLUMNS,
     CONFUSION_COLUMNS,
     SIDES,
     confusion_table,
     error_table,
-    is_punctuation,
 )
 from tests.facts import facts
 

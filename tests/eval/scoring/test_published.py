@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from alignment_eval.errors import InputError
 from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis, read_texts
 from alignment_eval.links.sets import GoldSentence, transpose
 from alignment_eval.scoring.aer import aer, count, score
-from alignment_eval.scoring.diagnosis import diagnose, diagonal_warning, direction_warning
+from alignment_eval.scoring.diagnosis import diagnose, direction_warning, doubtful_warning
 from alignment_eval.scoring.significance import Resampling, compare, confidence
 
 pytestmark = pytest.mark.shared
@@ -101,7 +103,7 @@ def test_hypothesis_read_in_the_wrong_direction(shared, gold, texts, aligner):
         read_hypothesis(path, None, texts)
     wrong = read_hypothesis(path)
     assert "exchange the hypothesis" in (direction_warning(wrong, gold) or "")
-    assert "if you exchange the hypothesis" in (diagonal_warning(wrong, gold) or "")
+    assert "if you exchange the hypothesis" in (doubtful_warning(wrong, gold) or "")
 
 
 def test_no_stored_file_raises_a_false_alarm(shared, gold, texts):
@@ -110,7 +112,7 @@ def test_no_stored_file_raises_a_false_alarm(shared, gold, texts):
     for path in paths:
         links = hypothesis(path, texts)
         assert direction_warning(links, gold) is None
-        assert diagonal_warning(links, gold) is None
+        assert doubtful_warning(links, gold) is None
         found = diagnose(links, gold)
         assert found.explanation is None
         assert round(100 * found.context["diagonal"], 1) == 74.3
@@ -137,6 +139,48 @@ def test_moved_lines(shared, gold, tmp_path, fault):
         (change,) = explanation.changes
         assert change.startswith(f"{advice} "), path
         assert abs(int(change.split("about line ")[1].split()[0]) - line) <= 1, path
+
+
+def doubled(lines):
+    return [" ".join("-".join(str(2 * int(i)) for i in link.split("-")) for link in line.split()) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("damage", "advice"),
+    [
+        (lambda lines: random.Random(0).sample(lines, len(lines)), "put the lines of the hypothesis into the order"),
+        (lambda lines: lines[::-1], "reverse the lines of the hypothesis"),
+        (lambda lines: [*lines[100:], *lines[:100]], "move the last 100 lines to its start"),
+        (lambda lines: [*lines[-7:], *lines[:-7]], "move the first 7 lines of the hypothesis to its end"),
+        (doubled, "halve the indices of the hypothesis"),
+        (lambda lines: [""] * len(lines), "it has no links"),
+    ],
+)
+def test_what_explains_an_aer_above_that_of_a_diagonal(shared, gold, tmp_path, damage, advice):
+    for path in (shared / GIZA, shared / "data/baselines/eflomal/test.deen.rev.talp"):
+        damaged = tmp_path / path.name
+        damaged.write_text("\n".join(damage(path.read_text().splitlines())) + "\n")
+        warning = doubtful_warning(hypothesis(damaged), gold) or ""
+        assert "of a diagonal; " in warning
+        assert advice in warning
+
+
+def test_links_of_another_text(shared, tmp_path):
+    """Some lines fit some sentences by chance, but they do not choose each other."""
+    (tmp_path / "h").write_text("".join((shared / GIZA).read_text().splitlines(keepends=True)[:150]))
+    gold = read_gold(shared / "data/gold/cmu150/dev.talp", ReadOptions(base="1"))
+    assert "no other reading of the files explains it" in (doubtful_warning(hypothesis(tmp_path / "h"), gold) or "")
+
+
+def test_one_file_as_gold_and_hypothesis(shared, gold, tmp_path):
+    sure = [
+        " ".join(link for link in line.split() if "p" not in link) for line in (shared / GOLD).read_text().splitlines()
+    ]
+    (tmp_path / "sure").write_text("\n".join(sure) + "\n")
+    links = read_hypothesis(tmp_path / "sure", ReadOptions(base="1"))
+    assert "AER 0: all links are those of the gold" in (doubtful_warning(links, gold) or "")
+    same = read_gold(tmp_path / "sure", ReadOptions(base="1"))
+    assert "gold and hypothesis have the same content" in (doubtful_warning(links, same) or "")
 
 
 def test_several_faults_at_once(shared, tmp_path):

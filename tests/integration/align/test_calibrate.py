@@ -79,8 +79,7 @@ def test_profiles_are_those_that_are_bundled(call, models):
         assert mine == bundled
         assert mine["alone"]["forward"]["heads"] == "0.0:awi,2"
     assert done.out.count("chosen by agreement on 60 pairs") == 2
-    assert "rule balanced=0.25 (default), both models grow=0.4 (default)" in done.out
-    assert "fewer than 2000 words of both sides" in done.err
+    assert "rule balanced=0.25, both models grow=0.4" in done.out
     again = call("calibrate", *both(models))
     assert (again.status, "already exists" in again.err) == (1, True)
 

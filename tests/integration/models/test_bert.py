@@ -18,7 +18,7 @@ import fairseq_norm_plugin  # noqa: F401  # registers --arch bert
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.convert.bert import convert
 from fairseq_norm_plugin.convert.cli import main
-from tests.integration.models.test_marian import transformers
+from tests.families import transformers
 
 safetensors = pytest.importorskip("safetensors.torch")
 pytest.importorskip("tokenizers")

@@ -16,7 +16,7 @@ from fairseq_norm_plugin.align import cli as align
 from fairseq_norm_plugin.convert.cli import main
 from tests import marian
 from tests.facts import says
-from tests.integration.models.test_marian import transformers
+from tests.families import transformers
 
 sentencepiece = pytest.importorskip("sentencepiece")
 pytest.importorskip("safetensors")
@@ -52,7 +52,7 @@ def make(directory):
     )
     for side in SIDES:
         (directory / f"{side}.spm").rename(directory / "model" / f"{side}.spm")
-    assert main(["marian", str(directory / "model"), str(directory / "out")]) == 0
+    assert main(["translation", str(directory / "model"), str(directory / "out")]) == 0
     for language in SIDES.values():
         name = f"dict.{language}.txt"
         (directory / "data" / name).write_bytes((directory / "out" / name).read_bytes())
@@ -91,18 +91,6 @@ def subwords_of(opus):
     return ["--bpe", "sentencepiece", "--model-option", models[0], "--model-option", models[1]]
 
 
-def test_raw_text_becomes_the_ids_of_transformers_own_tokenizer(opus):
-    tokenizer = transformers("MarianTokenizer").from_pretrained(opus / "model")
-    model = fairseq_norm_plugin.load(opus / "out", words="blanks")
-    expected = tokenizer(lines("de"), text_target=lines("en"))
-    names = ("input_ids", "labels")
-    for which, (name, language) in enumerate(zip(names, SIDES.values())):
-        dictionary = (model.task.source_dictionary, model.task.target_dictionary)[which]
-        for line, ids in zip(lines(language), expected[name]):
-            found = model.direction.encode_side(model.direction.pipelines[which].read(line), which).ids.tolist()
-            assert [dictionary[number] for number in found] == tokenizer.convert_ids_to_tokens(ids)
-
-
 def test_links_of_raw_text_of_pieces_and_of_fairseq_generate(opus, run, generate, tmp_path):
     stub = opus / "out" / "upper-layers.align.json"
     profile = ("--profile", stub, "--word-table", 0)
@@ -125,7 +113,7 @@ def tagged(opus, tmp_path_factory):
     ids = json.loads(path.read_text())
     tokens = [*list(ids)[:-3], ">>fra<<", ">>spa<<", "<pad>"]
     path.write_text(json.dumps({token: number for number, token in enumerate(tokens)}))
-    assert main(["marian", str(directory / "model"), str(directory / "out")]) == 0
+    assert main(["translation", str(directory / "model"), str(directory / "out")]) == 0
     return directory
 
 

@@ -16,11 +16,11 @@ LINKS = ["0-0 1-1\n", "0-1 2-2\n"]
 def gold(monkeypatch, tmp_path):
     """A gold set of two pairs, and its links."""
     monkeypatch.syspath_prepend(str(ROOT / "scripts" / "results"))
-    from gold_sets import FILES, TEST, Gold
+    from gold_sets import SETS, TEST, Gold
 
     (tmp_path / TEST).mkdir()
     texts = ("A B\nA B C\n", "X Y\nX Y Z\n", "1-1 2-2\n1-1 2p2 3-3\n")
-    for file, text in zip(FILES[TEST], texts):
+    for file, text in zip(SETS[TEST][1], texts):
         (tmp_path / TEST / file).write_text(text)
     return Gold(tmp_path, TEST, tmp_path / "out")
 

@@ -7,10 +7,11 @@ import pytest
 
 from fairseq_norm_plugin.aligner.mismatch import (
     FEWEST,
+    Scores,
     copied_share,
-    exchanged_pairs,
     judge,
     low_stretch,
+    pairs_otherwise,
     partners,
     sample_lines,
 )
@@ -19,13 +20,13 @@ N = 60
 TOKENS = np.full(N, 20)
 
 
-def verdict(gains, exchanged=-100.0, copied=0.1, tokens=TOKENS):
-    """Scores with these gains a token; the exchanged pairs score ``exchanged``."""
-    tokens = tokens[: len(gains)]
+def verdict(gains, copied=0.1, ends=-0.1, split=(50, 0), **ways):
+    """Scores with these gains a token; each pair gains as ``ways`` say when it is read in another way."""
+    tokens = TOKENS[: len(gains)]
     own = np.full(len(gains), -60.0)
-    backwards = np.full(len(gains), np.nan)
-    backwards[exchanged_pairs(len(gains))] = exchanged
-    return judge(own, own - np.asarray(gains) * tokens, backwards, tokens, tokens, copied)
+    otherwise = {way: np.full(len(pairs_otherwise(len(gains))), gain) for way, gain in ways.items()}
+    ends = np.full(len(gains), ends)
+    return judge(Scores(own, own - np.asarray(gains) * tokens, tokens, ends, otherwise, split), copied)
 
 
 @pytest.fixture
@@ -35,23 +36,20 @@ def gains():
 
 
 def test_translations(gains):
-    found = verdict(gains)
+    found = verdict(gains, exchanged=-4.0, lowercase=0.0, tokenised=0.1)
     assert (found.kind, found.stretch) == ("fine", None)
     assert found.effect == pytest.approx(gains.mean() / gains.std(ddof=1))
 
 
 def test_other_texts(gains):
     assert verdict(gains - 2.5).kind == "unrelated"
-    assert verdict(gains - 2.5, exchanged=-40.0).kind == "exchanged"
-    assert verdict(gains, exchanged=-61.0).kind == "fine"
+    assert verdict(gains - 2.5, exchanged=4.0).kind == "exchanged"
     assert verdict(gains, copied=0.9).kind == "copied"
-
-
-@pytest.mark.parametrize(("source", "kind"), [(30, "exchanged"), (20, "fine"), (10, "fine")])
-def test_exchanged_pairs_are_compared_per_token(gains, source, kind):
-    """A longer text has a lower log probability in all: -65 of 30 tokens is better than -60 of 20."""
-    own = np.full(N, -60.0)
-    assert judge(own, own - gains * TOKENS, np.full(N, -65.0), TOKENS, np.full(N, source), 0.1).kind == kind
+    assert verdict(gains, lowercase=1.0).kind == "lowercase"
+    assert verdict(gains - 2.5, exchanged=-4.0, tokenised=1.0).kind == "tokenised"
+    assert verdict(gains, split=(100, 40)).kind == "split"
+    assert verdict(gains, split=(10, 4)).kind == "fine"
+    assert verdict(gains, ends=-9.0).kind == "cut"
 
 
 def test_a_stretch_of_shifted_lines(gains):
@@ -64,7 +62,8 @@ def test_a_stretch_of_shifted_lines(gains):
 
 
 def test_too_few(gains):
-    assert verdict(gains[: FEWEST - 1]).kind == "few"
+    assert verdict(gains[: FEWEST - 1] - 2.5).kind == "fine"
+    assert verdict(gains[:3] - 2.5, exchanged=4.0).kind == "exchanged"
     assert verdict(gains[:FEWEST]).kind == "fine"
 
 

@@ -11,7 +11,7 @@ import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.profiles.profile import read_profile
 from fairseq_norm_plugin.convert.cli import main
-from fairseq_norm_plugin.convert.marian import convert
+from fairseq_norm_plugin.convert.translation import convert
 from fairseq_norm_plugin.recording.identity import model_hash
 from tests import marian
 from tests.facts import facts, says
@@ -27,7 +27,7 @@ def converted(tmp_path, config=None, weights=None, tokens=()):
 
 def test_what_is_written(tmp_path, capsys):
     marian.save(tmp_path / "model", marian.config())
-    assert main(["marian", str(tmp_path / "model"), str(tmp_path / "out"), "-s", "deu", "-t", "eng"]) == 0
+    assert main(["translation", str(tmp_path / "model"), str(tmp_path / "out"), "-s", "deu", "-t", "eng"]) == 0
     out = tmp_path / "out"
     names = {"checkpoint.pt", "upper-layers.align.json", "dict.deu.txt", "dict.eng.txt", "source.spm", "target.spm"}
     assert {path.name for path in out.iterdir()} == names
@@ -35,9 +35,9 @@ def test_what_is_written(tmp_path, capsys):
     profile = read_profile(out / "upper-layers.align.json", model_hash(model.models))
     assert (profile.chosen_by, profile.pairs) == ("upper-layers", 0)
     assert profile.streamed.forward.map_names == "1,2"
-    assert main(["marian", str(tmp_path / "model"), str(out)]) == 1
+    assert main(["translation", str(tmp_path / "model"), str(out)]) == 1
     assert "out: already exists" in capsys.readouterr().err
-    assert main(["marian", str(tmp_path / "model"), str(out), "--overwrite"]) == 0
+    assert main(["translation", str(tmp_path / "model"), str(out), "--overwrite"]) == 0
     assert (out / "dict.de.txt").exists()
     assert not (out / "dict.deu.txt").exists()
 
@@ -116,8 +116,8 @@ def test_a_token_with_a_blank_of_unicode_keeps_its_place(tmp_path):
         ({"scale_embedding": "yes"}, "scale_embedding is 'yes' … False or True"),
         ({"decoder_vocab_size": 30}, "vocab_size 40 … decoder_vocab_size 30 … share_encoder_decoder_embeddings"),
         ({"decoder_start_token_id": 0}, "decoder_start_token_id is 0 … pad_token_id 39"),
-        ({"decoder_start_token_id": 5, "pad_token_id": 5}, "vocab.json: <pad> … 39 … pad_token_id 5"),
-        ({"eos_token_id": 2}, "vocab.json: </s> … 0 … eos_token_id 2"),
+        ({"decoder_start_token_id": 5, "pad_token_id": 5}, "<pad> … 39 … pad_token_id 5"),
+        ({"eos_token_id": 2}, "</s> … 0 … eos_token_id 2"),
         ({"vocab_size": 50, "decoder_vocab_size": 50}, "vocab.json … 40 tokens … vocab_size 50"),
         ({"d_model": None}, "d_model is None, not a positive integer"),
         ({"encoder_layers": True}, "encoder_layers is True, not a positive integer"),
@@ -142,7 +142,7 @@ def test_other_configurations_are_refused(tmp_path, change, message):
     [
         (lambda tokens: {**tokens, "<pad>": 38}, "vocab.json: the ids are not … 0 to 39"),
         (lambda tokens: [*tokens], "vocab.json: … no JSON object"),
-        (lambda tokens: {("<p>" if t == "<pad>" else t): i for t, i in tokens.items()}, "vocab.json: … no <pad>"),
+        (lambda tokens: {("<p>" if t == "<pad>" else t): i for t, i in tokens.items()}, "vocabulary has no <pad>"),
         (
             lambda tokens: {("a\n" if i == 7 else t): i for t, i in tokens.items()},
             "token 'a\\n' … line end",
@@ -176,7 +176,7 @@ def test_languages(tmp_path):
     with pytest.raises(UsageError, match=facts("-s ../de … name of a language")):
         convert(model, tmp_path / "out", source_lang="../de")
     (model / "tokenizer_config.json").unlink()
-    with pytest.raises(UsageError, match=facts("tokenizer_config.json: source_lang is None … -s")):
+    with pytest.raises(UsageError, match=facts("tokenizer_config.json names no language (None) … -s")):
         convert(model, tmp_path / "out")
 
 

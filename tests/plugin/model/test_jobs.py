@@ -8,7 +8,7 @@ import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.transfer.markup import parse_markup
 from fairseq_norm_plugin.model.jobs import plain_text
-from tests.facts import facts
+from tests.facts import facts, says
 from tests.plugin.model.test_norm_model import DEMO
 
 
@@ -114,6 +114,12 @@ def test_labels_go_with_the_words_of_the_text_as_it_is(model):
 def test_bad_labels_are_named(model, labels, sources, targets, text):
     with pytest.raises(InputError, match=facts(text)):
         model.project(labels, sources, targets)
+
+
+def test_spans_without_a_counterpart_are_counted(model, capsys):
+    labels, sources = [["B-X"], ["B-X", "B-Y", "O"]], ["ja", "wir sind hier"]
+    assert model.project(labels, sources, ["", "we are here"]) == [[], [("we", "B-X"), ("are", "B-Y"), ("here", "O")]]
+    assert says(capsys.readouterr().err, "warning: 1 of 3 spans have no counterpart")
 
 
 def test_empty_pairs_keep_their_place(model):

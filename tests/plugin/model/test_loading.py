@@ -30,6 +30,17 @@ def test_missing_files_are_named(tmp_path):
         fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", reverse_path=tmp_path / "noreverse.pt")
 
 
+def test_bundled_models_are_found_by_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    both = [
+        (model.task.cfg.source_lang, model.direction.name) for model in fairseq_norm_plugin.load("demo").with_reverse
+    ]
+    assert both == [("de", f"{DEMO}/checkpoint.pt"), ("en", f"{DEMO}/checkpoint.en-de.pt")]
+    assert len(fairseq_norm_plugin.load("demo", reverse_path="none").with_reverse) == 1
+    with pytest.raises(InputError, match=r"demo: no such file"):  # a path
+        fairseq_norm_plugin.load("./demo", DEMO, "de", "en")
+
+
 def test_options_that_do_not_go_together():
     for options, said in (
         ({"bpe_codes": [CODES] * 3}, "bpe_codes: 3 files"),

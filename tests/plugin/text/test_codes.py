@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
+from fairseq.data import Dictionary
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.text.codes import read_bpe
+from fairseq_norm_plugin.text.pieces import WordPieces, check_codes
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 #: What is no codes file, and what the message names.
@@ -52,3 +55,40 @@ def test_fastbpe_codes_are_applied_as_the_package_does(tmp_path):
     codes = fast_codes(tmp_path)
     mine, theirs = read_bpe(codes), fast.fastBPE(str(codes))
     assert [" ".join(mine.segment_tokens(line.split())) for line in lines] == theirs.apply(lines)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda lines: [lines[0], *random.Random(0).sample(lines[1:], len(lines) - 1)], "missing or in another order"),
+        (lambda lines: [lines[0], *lines[:0:-1]], "missing or in another order"),
+        (lambda lines: [lines[0], *lines[100:]], "codes:[0-9]+: .*no earlier line makes"),
+    ],
+)
+def test_codes_that_are_not_as_they_were_learned(tmp_path, change, named):
+    """They make pieces that the model knows, but other pieces than in its training."""
+    lines = (DEMO / "codes.bpe").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "codes").write_text("".join(f"{line}\n" for line in change(lines)), "utf-8")
+    with pytest.raises(InputError, match=named):
+        read_bpe(tmp_path / "codes")
+
+
+def test_codes_whose_version_is_lost_cut_as_before(tmp_path):
+    """As those of Transformers, which have none.  Read as 0.1, the end of a word would be a piece of its own."""
+    lines = (DEMO / "codes.bpe").read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / "codes").write_text("".join(lines[1:]), "utf-8")
+    words = (DEMO / "demo.de").read_text(encoding="utf-8").split()
+    assert read_bpe(tmp_path / "codes").segment_tokens(words) == read_bpe(DEMO / "codes.bpe").segment_tokens(words)
+
+
+def test_codes_are_compared_with_the_dictionaries(tmp_path):
+    dictionaries = [Dictionary.load(str(DEMO / f"dict.{language}.txt")) for language in ("de", "en")]
+    check_codes({"all": WordPieces(DEMO / "codes.bpe")}, dictionaries)
+    lines = (DEMO / "codes.bpe").read_text(encoding="utf-8").splitlines()[:7001]
+    (tmp_path / "first").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    first = WordPieces(tmp_path / "first")
+    unmade = {entry for entry in dictionaries[0].symbols if first.cut(entry.removesuffix("@@"), "").tokens != [entry]}
+    assert first.unmade(dictionaries[0].symbols) <= unmade
+    with pytest.raises(InputError, match=r"first: no line of the codes makes 99[0-9] of the 8276 entries"):
+        check_codes({"first": first}, dictionaries)
+    check_codes({"first": first, "all": WordPieces(DEMO / "codes.bpe")}, dictionaries)  # one may be of each side

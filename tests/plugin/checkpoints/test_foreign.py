@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.convert.files import Weights, read_weights
+from fairseq_norm_plugin.checkpoints.foreign import Weights, read_weights
 from tests.facts import facts
 
 safetensors = pytest.importorskip("safetensors.torch")
@@ -25,7 +25,7 @@ def in_parts(directory, save, ending):
 
 
 @pytest.mark.parametrize(("save", "ending"), [(safetensors.save_file, "safetensors"), (torch.save, "bin")])
-def test_one_file_or_parts_in_float32(tmp_path, save, ending):
+def test_one_file_or_parts(tmp_path, save, ending):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     whole.mkdir()
     parts.mkdir()
@@ -34,8 +34,8 @@ def test_one_file_or_parts_in_float32(tmp_path, save, ending):
     for directory in (whole, parts):
         found = read_weights(directory)
         assert found.keys() == TENSORS.keys()
-        assert {tensor.dtype for tensor in found.values()} == {torch.float32}
-        assert all(torch.equal(found[name], tensor.float()) for name, tensor in TENSORS.items())
+        assert {name: stored.dtype for name, stored in found.items()} == {"a": torch.float32, "b": torch.float16}
+        assert all(torch.equal(found[name].rows(), tensor) for name, tensor in TENSORS.items())
 
 
 def test_a_part_is_missing_or_another_one(tmp_path):
@@ -84,12 +84,16 @@ def test_files_that_are_no_weights(tmp_path):
         read_weights(tmp_path)
 
 
-def test_tensors_are_taken_once():
-    weights = Weights(TENSORS, "a model of tests")
+def test_tensors_are_taken_once(tmp_path):
+    safetensors.save_file({**TENSORS, "c": torch.ones(2, dtype=torch.int8)}, tmp_path / "model.safetensors")
+    stored = read_weights(tmp_path)
+    weights = Weights(stored, "a model of tests")
     assert "a" in weights
     with pytest.raises(InputError, match=facts("a has the shape [2, 3] … [3, 2]")):
         weights.take("a", 3, 2)
-    weights = Weights(TENSORS, "a model of tests")
+    with pytest.raises(InputError, match=facts("c is of the type torch.int8 … not quantised")):
+        weights.take("c", 2)
+    weights = Weights(stored, "a model of tests")
     weights.take("a", 2, 3)
     with pytest.raises(InputError, match=facts("no a, which a model of tests has")):
         weights.take("a", 2, 3)

@@ -1,0 +1,121 @@
+"""``align-eval filter``: leave out the lines of parallel texts whose pairs have bad scores."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import sys
+from array import array
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alignment_eval.errors import InputError, UsageError, shown
+from alignment_eval.files import STANDARD, check_new, file_hash, write_lines
+from alignment_eval.links.text import TextFile
+from alignment_eval.options.common import finite_number
+from alignment_eval.signature import Value, signature
+
+_EPILOG = """\
+Example:
+  align-eval filter text.de text.en --scores scores.tsv --keep 0.9 -o out/text.de out/text.en
+
+Pairs that norm-align could not align are left out.  How many lines are left out and why goes to stderr, and so does the
+signature.  Exit status: 0 success, 1 bad data, 2 bad usage.
+"""
+_COLUMN, _STATUS = "unsupported", "status"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``filter``."""
+    parser.epilog = _EPILOG
+    parser.add_argument("texts", nargs="+", metavar="TEXT", help="files with a line for each pair: texts, links, …")
+    parser.add_argument("--scores", required=True, metavar="FILE.tsv", help="scores of the pairs: norm-align --scores")
+    group = parser.add_mutually_exclusive_group(required=True)
+    group.add_argument(
+        "--keep", type=_share, metavar="SHARE", help="keep this share of all pairs, 0 to 1: the least unsupported"
+    )
+    group.add_argument(
+        "--max-unsupported", type=_share, metavar="X", help="keep pairs whose unsupported is X or less, 0 to 1"
+    )
+    parser.add_argument(
+        *("-o", "--output"),
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="the lines that are kept, a file for each TEXT",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace output that exists")
+
+
+def _share(text: str) -> float:
+    value = finite_number(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number from 0 to 1")
+    return value
+
+
+def run(args: argparse.Namespace) -> None:
+    """Write the lines that are kept."""
+    if len(args.output) != len(args.texts):
+        raise UsageError(f"-o names {len(args.output)} files for {len(args.texts)} texts: expected one for each")
+    if STANDARD in (*args.texts, args.scores):
+        raise UsageError("a text or the scores are -: expected files, because they are read twice")
+    for file in args.output:
+        check_new(file, args.overwrite)
+    scores, left_out = _read_scores(args.scores)
+    for text in args.texts:
+        if (lines := sum(1 for _ in _lines(text))) != len(scores):
+            raise InputError(f"{text}: {lines} lines, but {args.scores} scores {len(scores)} pairs: expected as many")
+    if args.keep is None:
+        option: dict[str, Value] = {"max_unsupported": args.max_unsupported}
+        kept = scores <= args.max_unsupported
+    else:
+        option = {"keep": args.keep}
+        best = np.argsort(scores, kind="stable")[: round(args.keep * len(scores))]  # NaN is last
+        kept = np.zeros(len(scores), dtype=np.bool_)
+        kept[best] = ~np.isnan(scores[best])
+    for text, output in zip(args.texts, args.output):
+        write_lines(output, itertools.compress(_lines(text), kept))
+    worse = scores[~kept & ~np.isnan(scores)]
+    reasons = [f"{count} {status}" for status, count in left_out.items()]
+    if len(worse):
+        reasons.insert(0, f"{len(worse)} with unsupported from {worse.min():g} on")
+    print(f"filter: {kept.sum()} of {len(kept)} lines kept; left out: {', '.join(reasons) or 'none'}", file=sys.stderr)
+    print(signature(scores=file_hash(args.scores), **option, kept=int(kept.sum())), file=sys.stderr)
+
+
+def _lines(path: str) -> Iterator[str]:
+    for chunk in TextFile(path, "a line for each pair"):
+        yield from chunk.decode().split("\n")[:-1]
+
+
+def _read_scores(path: str) -> tuple[NDArray[np.float64], Counter[str]]:
+    """The column ``unsupported``, NaN for pairs that were not aligned, and the statuses of these.
+
+    Raises:
+        InputError: the file has no such column, or a line has no number from 0 to 1 in it.
+    """
+    lines = _lines(path)
+    names = next(lines).split("\t")
+    if not {_COLUMN, _STATUS} <= set(names):
+        raise InputError(f"{path}:1: no columns {_COLUMN} and {_STATUS}; give a file that norm-align --scores wrote")
+    scores = array("d")
+    statuses: Counter[str] = Counter()
+    for number, line in enumerate(lines, 2):
+        fields = dict(zip(names, line.split("\t"), strict=False))
+        score, status = fields.get(_COLUMN, ""), fields.get(_STATUS, "")
+        if status not in ("", "ok") and not score:
+            statuses[status] += 1
+            scores.append(math.nan)
+            continue
+        with suppress(ValueError):
+            if 0 <= (value := float(score)) <= 1:
+                scores.append(value)
+                continue
+        raise InputError(f"{path}:{number}: {_COLUMN} is {shown(score)}: expected a number from 0 to 1")
+    return np.frombuffer(scores, dtype=np.float64), statuses

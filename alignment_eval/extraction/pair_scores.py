@@ -1,0 +1,151 @@
+"""Scores of a sentence pair and of its words: what does one side say that the other does not?
+
+A word of one side may be new to the other for two reasons: the model that reads the other side does not expect it, and
+no word over there takes it.  Its *surprise* is s / (s + :data:`HALF`), where s is -log p (base e), the mean over its
+subwords.  Its *support* is the largest value of its row or column of a map [target words, source words]: the row shares
+F of the one model, or √(F ∘ Rᵀ) with the row shares R of the reverse model; null counts in rows.  The reverse model
+knows the surprise of source words; without one it is 1/2.
+
+    of a word:      new = surprise · (1 - support)
+    of a pair:      x = mean of surprise · (1 - support / 2) over both sides
+                    y = mean new of target words - mean new of source words
+    unsupported:    answer(max(x - DOUBTFUL, y - MORE)): neither side explains the other, or the target says more
+    omitted:        answer(-y - MORE): the source says more
+
+answer(z) is 1 / (1 + exp(-:data:`SLOPE` z)).  Means leave out punctuation; that over both sides is the mean of two
+means.  In y, free words of both sides cancel out; without a reverse model, all surprises in it are 1/2, or its two
+means could not be compared.  docs/scores.md has the measurements.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alignment_eval.extraction.extract import PairMap, SentenceLinks
+from alignment_eval.maps.sentence import SentenceSide
+from alignment_eval.maps.subwords import is_punctuation
+
+Floats = NDArray[np.float64]
+
+#: -log p of a subword that surprises by half; the slope of answers; the x and the y from which they are over 1/2.  They
+#: were chosen on every second translation of Guerreiro et al. (2022).
+HALF, SLOPE, DOUBTFUL, MORE = 3.0, 20.0, 0.45, 0.25
+#: Decimals of scores: those after these depend on the order of sums.
+_DECIMALS = 6
+
+
+@dataclass(frozen=True)
+class PairScores:
+    """The scores of a sentence pair; None: not known.
+
+    Attributes:
+        log_prob: mean log probability (base e) of a target token, ``</s>`` included.
+        reverse_log_prob: that of a source token, by the reverse model.
+        confidence: mean confidence of the links, 0 without links; None if links have none.
+        unlinked_source: the share of source words without a link, without punctuation.
+        unlinked_target: that of target words.
+        source_contribution: the share of the source in the prediction of the target (ALTI+), if it was computed.
+        unsupported: how likely the target says what the source does not, from 0 to 1.
+        omitted: how likely the source says what the target does not.
+        unsupported_words: how new each target word is to the source, from 0 to 1.
+        omitted_words: how new each source word is to the target.
+    """
+
+    log_prob: float | None = None
+    reverse_log_prob: float | None = None
+    confidence: float | None = None
+    unlinked_source: float | None = None
+    unlinked_target: float | None = None
+    source_contribution: float | None = None
+    unsupported: float | None = None
+    omitted: float | None = None
+    unsupported_words: list[float] | None = None
+    omitted_words: list[float] | None = None
+
+    def to_row(self) -> dict[str, Any]:
+        """The scores by name, as JSON and tables hold them."""
+        return asdict(self)
+
+    def to_fields(self) -> list[str]:
+        """The :data:`FIGURES` as text; empty where one is not known."""
+        values = (getattr(self, name) for name in FIGURES)
+        return ["" if value is None else repr(value) for value in values]
+
+
+#: The names of scores: those of a pair, one number each, and those of its words.
+FIGURES = tuple(PairScores.__annotations__)[:-2]
+OF_WORDS = tuple(PairScores.__annotations__)[-2:]
+
+
+def score_pair(forward: PairMap, reverse: PairMap | None, links: SentenceLinks) -> PairScores:
+    """The scores of a pair whose maps were read with the log probabilities of their targets.
+
+    Args:
+        forward: the word map of the source-target model.
+        reverse: that of the target-source model, if there is one.
+        links: the links of the pair.
+    """
+    source, target = forward.sentence.source, forward.sentence.target
+    support = forward.shares[:, :-1]
+    if reverse is not None:
+        support = np.sqrt(support * reverse.shares[:, :-1].T)
+    supports = support.max(axis=0), support.max(axis=1)
+    counted = _counted(source), _counted(target)
+    known = [None if reverse is None else _surprise(reverse), _surprise(forward)]
+    surprises = [np.full(len(own), 0.5) if surprise is None else surprise for own, surprise in zip(supports, known)]
+    new = [surprise * (1 - own) for surprise, own in zip(surprises, supports)]
+    missing = new if reverse is not None else [0.5 * (1 - own) for own in supports]
+    weak = [surprise * (1 - own / 2) for surprise, own in zip(surprises, supports)]
+    x = sum(_mean(values, words) for values, words in zip(weak, counted)) / 2
+    y = _mean(missing[1], counted[1]) - _mean(missing[0], counted[0])
+    unlinked = [links.linked.sum(axis=axis) == 0 for axis in (1, 0)]
+    shares = None if links.shares is None else links.shares[:, :-1].T[links.linked]
+    return PairScores(
+        log_prob=_rounded(_log_probs(forward).mean()),
+        reverse_log_prob=None if reverse is None else _rounded(_log_probs(reverse).mean()),
+        confidence=None if shares is None else _rounded(shares.mean() if len(shares) else 0.0),
+        unlinked_source=_rounded(_mean(unlinked[0], counted[0])),
+        unlinked_target=_rounded(_mean(unlinked[1], counted[1])),
+        source_contribution=None if forward.contribution is None else _rounded(forward.contribution),
+        unsupported=_answer(max(x - DOUBTFUL, y - MORE)),
+        omitted=_answer(-y - MORE),
+        unsupported_words=list(map(_rounded, new[1])),
+        omitted_words=list(map(_rounded, new[0])),
+    )
+
+
+def _answer(z: float) -> float:
+    return _rounded(1 / (1 + math.exp(-SLOPE * z)))
+
+
+def _surprise(pair: PairMap) -> Floats:
+    """The surprise of each target word of a map; words that share a piece share its surprise."""
+    side = pair.sentence.target
+    words = side.words[~side.special]
+    surprisal = np.bincount(words, -_log_probs(pair)[~side.special]) / np.bincount(words)
+    surprise: Floats = surprisal / (surprisal + HALF)
+    return surprise if side.spans is None else np.repeat(surprise, side.spans)
+
+
+def _log_probs(pair: PairMap) -> Floats:
+    assert pair.sentence.log_probs is not None
+    return pair.sentence.log_probs
+
+
+def _counted(side: SentenceSide) -> NDArray[np.bool_]:
+    """The words that means are over: those that are not punctuation, or all if there is no other."""
+    words = np.array([not is_punctuation(word) for word in side.word_strings()], dtype=np.bool_)
+    return words if words.any() else ~words
+
+
+def _mean(values: NDArray[Any], counted: NDArray[np.bool_]) -> float:
+    return float(values[counted].mean())
+
+
+def _rounded(value: float) -> float:
+    return round(float(value), _DECIMALS)

@@ -1,0 +1,60 @@
+"""Translation models in the format of Transformers, written as fairseq's checkpoint, dictionaries and subwords."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from alignment_eval.errors import InputError
+from alignment_eval.profiles.profile import calibrated
+from fairseq_norm_plugin.checkpoints.read import build_model
+from fairseq_norm_plugin.convert.checkpoint import PROFILE, converted, write_checkpoint
+from fairseq_norm_plugin.model.families import read_release
+from fairseq_norm_plugin.model.languages import Languages, is_told_languages, setup_task
+from fairseq_norm_plugin.model.tags import NO_TAG
+from fairseq_norm_plugin.recording.identity import model_hash, told_hash
+
+
+def convert(
+    model: Path,
+    out: Path,
+    overwrite: bool = False,
+    source_lang: str | None = None,
+    target_lang: str | None = None,
+) -> None:
+    """Write OUT/checkpoint.pt, dictionaries, the files of the subwords, and a profile.
+
+    The profile, OUT/upper-layers.align.json, is for commands that have no text to choose maps on.  It is not named
+    after the checkpoint, because the others would then use it instead of choosing.
+
+    Args:
+        model: directory of the model.
+        out: directory to write.
+        overwrite: replace ``out``.
+        source_lang: source language; default: the one that the model's files name.
+        target_lang: target language; likewise.
+
+    Raises:
+        InputError: a file is missing, is damaged or holds what cannot be converted; or ``out`` exists.
+        UsageError: the languages are not known, or cannot be names of dictionaries.
+    """
+    with converted(model, out, overwrite) as directory:
+        release = read_release(model, directory, source_lang, target_lang)
+        if getattr(release.cfg["task"], "encoder_langtok_last", False):
+            raise InputError(
+                f"{model}/tokenizer_config.json: legacy_behaviour is true, but fairseq's tasks cannot put the language "
+                f"of the source last; give {model} itself to norm-align"
+            )
+        for named in release.subwords.values():
+            for file in map(Path, named if isinstance(named, list) else [named]):
+                if file.parent == model:
+                    shutil.copyfile(file, directory / file.name)
+        state = release.state
+        told = is_told_languages(state["cfg"].task)  # others may have tags, of which each run chooses one
+        stated = {} if told else {"target_tag": NO_TAG}
+        task = setup_task(state["cfg"].task, Languages(*release.languages, directory, stated))
+        built = build_model(task, state, str(model))
+        write_checkpoint(directory, built, release.cfg)
+        layers = range(release.cfg["model"].decoder_layers)
+        profile = calibrated(None, layers, told_hash(model_hash([built]), task.frames), "", 0)
+        (directory / PROFILE).write_text(f"{profile.to_json()}\n", encoding="utf-8")

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.facts import says
+
+Call = Callable[..., tuple[int, str, str]]
+COMMAND = ("filter", "text.a", "text.b", "--scores", "scores", "-o", "out.a", "out.b")
+SCORES = ["0.5\tok", "\tempty", "0.25\tok", "0.5\tok", "1e-06\tok", "\tlonger than 9 tokens", "1.0\tok"]
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("scores").write_text("\n".join(("unsupported\tstatus", *SCORES, "")))
+    for name in "ab":
+        Path(f"text.{name}").write_bytes("".join(f"{name}{k}\r\u2028\n" for k in range(7)).encode())
+
+
+def kept() -> str:
+    texts = [Path(f"out.{name}").read_bytes().decode() for name in "ab"]
+    assert texts[0].replace("a", "b") == texts[1]
+    return "".join(line[1] for line in texts[0].split("\n")[:-1])
+
+
+@pytest.mark.parametrize(
+    ("options", "lines", "said"),
+    [
+        (("--keep", 0.3), "24", ("2 of 7", "3 with unsupported from 0.5 on", "1 empty", "1 longer than 9 tokens")),
+        (("--keep", 0.43), "024", ("3 of 7", "2 with unsupported from 0.5 on")),
+        (("--keep", 1), "02346", ("5 of 7 lines kept; left out: 1 empty, 1 longer",)),
+        (("--keep", 0), "", ("0 of 7", "5 with unsupported from 1e-06 on")),
+        (("--max-unsupported", 0.5), "0234", ("4 of 7", "1 with unsupported from 1 on")),
+        (("--max-unsupported", 0), "", ("0 of 7",)),
+    ],
+)
+def test_lines_that_are_kept(call: Call, options: tuple[object, ...], lines: str, said: tuple[str, ...]) -> None:
+    status, out, messages = call(*COMMAND, *options)
+    assert (status, out, kept()) == (0, "", lines)
+    assert all(part in messages for part in said), messages
+
+
+@pytest.mark.parametrize(
+    ("scores", "status", "message"),
+    [
+        ("unsupported\tstatus\n0.5\tok\n", 1, "text.a: 7 lines … 1 pairs"),
+        ("omitted\tstatus\n0.5\tok\n", 1, "scores:1: no columns unsupported"),
+        ("unsupported\tstatus\n0.5\tok\n\tok\n", 1, "scores:3: unsupported is ''"),
+        ("unsupported\tstatus\n1.5\tok\n", 1, "scores:2: unsupported is '1.5'"),
+        ("unsupported\tstatus\nnan\tok\n", 1, "scores:2: unsupported is 'nan'"),
+        ("", 1, "scores: the file is empty"),
+    ],
+)
+def test_scores_that_do_not_fit(call: Call, scores: str, status: int, message: str) -> None:
+    Path("scores").write_text(scores)
+    found, _, messages = call(*COMMAND, "--keep", 0.5)
+    assert found == status
+    assert says(messages, message)
+    assert not Path("out.a").exists()
+
+
+def test_usage(call: Call) -> None:
+    assert call(*COMMAND, "out.c", "--keep", 0.5)[0] == 2
+    assert call(*COMMAND, "--keep", 0.5, "--max-unsupported", 0.5)[0] == 2
+    assert call(*COMMAND, "--keep", 2)[0] == 2
+    assert call("filter", "text.a", "--scores", "scores", "--keep", 1, "-o", "scores", "--overwrite")[0] == 2

@@ -1,0 +1,110 @@
+"""Scores of pairs and words, against sums word by word."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from alignment_eval.extraction.extract import PairMap, SentenceLinks
+from alignment_eval.extraction.pair_scores import PairScores, score_pair
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+
+SOURCE = SentenceSide(("a@@", "b", ".", "c", "</s>"), np.array([0, 0, 1, 2, -1], dtype=np.int32))
+# its second piece spans two words
+TARGET = SentenceSide(
+    ("<tag>", "x", "yz", "!", "</s>"), np.array([-1, 0, 1, 2, -1]), np.array([1, 2, 1]), ("x", "y", "z", "!")
+)
+
+
+def pair_map(source: SentenceSide, target: SentenceSide, chance: np.random.Generator) -> PairMap:
+    sentence = SentenceMaps(0, source, target, ())
+    scores = chance.random((target.word_count, source.word_count + 1))
+    return PairMap(replace(sentence, log_probs=-3 * chance.random(len(target.tokens))), scores)
+
+
+def slow(forward: PairMap, reverse: PairMap | None, linked: np.ndarray) -> dict[str, float | list[float]]:
+    """The scores by the equations of docs/scores.md."""
+
+    def share(pair: PairMap, row: int, column: int) -> float:
+        assert pair.scores is not None
+        return pair.scores[row, column] / pair.scores[row].sum()
+
+    def support(i: int, j: int) -> float:
+        one = share(forward, j, i)
+        return one if reverse is None else math.sqrt(one * share(reverse, i, j))
+
+    def surprise(pair: PairMap | None, pieces: list[int]) -> float:
+        if pair is None:
+            return 0.5
+        assert pair.sentence.log_probs is not None
+        surprisal = sum(-pair.sentence.log_probs[piece] for piece in pieces) / len(pieces)
+        return surprisal / (surprisal + 3)
+
+    source_pieces, target_pieces = [[0, 1], [2], [3]], [[1], [2], [2], [3]]
+    supports = (
+        [max(support(i, j) for j in range(4)) for i in range(3)],
+        [max(support(i, j) for i in range(3)) for j in range(4)],
+    )
+    surprises = [surprise(reverse, p) for p in source_pieces], [surprise(forward, p) for p in target_pieces]
+    counted = [0, 2], [0, 1, 2]
+    new = [[s * (1 - g) for s, g in zip(*side)] for side in zip(surprises, supports)]
+    x = sum(sum(surprises[k][w] * (1 - supports[k][w] / 2) for w in counted[k]) / len(counted[k]) for k in (0, 1)) / 2
+    missing = new if reverse is not None else [[0.5 * (1 - g) for g in side] for side in supports]
+    y = float(np.mean([missing[1][w] for w in counted[1]]) - np.mean([missing[0][w] for w in counted[0]]))
+    return {
+        "unsupported": 1 / (1 + math.exp(-20 * max(x - 0.45, y - 0.25))),
+        "omitted": 1 / (1 + math.exp(-20 * (-y - 0.25))),
+        "unsupported_words": new[1],
+        "omitted_words": new[0],
+        "unlinked_source": np.mean([not linked[w].any() for w in counted[0]]),
+        "unlinked_target": np.mean([not linked[:, w].any() for w in counted[1]]),
+    }
+
+
+@pytest.mark.parametrize("models", [1, 2])
+@pytest.mark.parametrize("seed", range(5))
+def test_scores_are_those_of_the_equations(models: int, seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    forward = pair_map(SOURCE, TARGET, chance)
+    reverse = pair_map(TARGET, SOURCE, chance) if models == 2 else None
+    linked = chance.random((3, 4)) < 0.4
+    links = SentenceLinks(linked, forward.shares)
+    found = score_pair(forward, reverse, links)
+    expected = slow(forward, reverse, linked)
+    assert {name: getattr(found, name) for name in expected} == {
+        name: pytest.approx(value, abs=1e-6) for name, value in expected.items()
+    }
+    assert forward.sentence.log_probs is not None
+    assert found.log_prob == pytest.approx(forward.sentence.log_probs.mean(), abs=1e-6)
+    assert (found.reverse_log_prob is None) == (models == 1)
+    confidences = list(links.confidences().values())
+    assert found.confidence == pytest.approx(np.mean(confidences) if confidences else 0, abs=1e-6)
+    assert score_pair(forward, reverse, SentenceLinks(linked)).confidence is None
+
+
+def test_less_probable_and_less_supported_words_are_worse() -> None:
+    chance = np.random.default_rng(1)
+    forward, reverse = pair_map(SOURCE, TARGET, chance), pair_map(TARGET, SOURCE, chance)
+    links = SentenceLinks(np.zeros((3, 4), dtype=np.bool_))
+    before = score_pair(forward, reverse, links)
+    log_probs = forward.sentence.log_probs
+    assert log_probs is not None
+    assert forward.scores is not None
+    less_probable = replace(forward, sentence=replace(forward.sentence, log_probs=log_probs - 1))
+    to_null = forward.scores.copy()
+    to_null[:, -1] += 1
+    for worse in (less_probable, PairMap(forward.sentence, to_null)):
+        after = score_pair(worse, reverse, links)
+        assert (after.unsupported or 0) > (before.unsupported or 0)
+        assert all(a > b for a, b in zip(after.unsupported_words or [], before.unsupported_words or []))
+
+
+def test_a_pair_of_punctuation_has_scores() -> None:
+    side = SentenceSide((".", "</s>"), np.array([0, -1], dtype=np.int32))
+    found = score_pair(pair_map(side, side, np.random.default_rng(1)), None, SentenceLinks(np.ones((1, 1), np.bool_)))
+    assert found.unlinked_source == 0
+    assert found.to_fields()[1] == ""
+    assert set(PairScores().to_fields()) == {""}

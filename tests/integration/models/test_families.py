@@ -1,0 +1,234 @@
+"""Models of each family, read from Transformers' files: states, logits, translations and maps are Transformers'."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+import fairseq_norm_plugin
+from tests.families import KINDS, save, transformers
+
+pytest.importorskip("safetensors")
+
+OWN_VOCABULARIES = {"share_encoder_decoder_embeddings": False, "activation_function": "relu"}
+#: Shapes that are run by hand: the proportions of the released models, and others than fairseq's usual ones.
+BASE = {
+    "width": 256,
+    "layers": (12, 12),
+    **dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), 16),
+    **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim"), 1024),
+}
+OPUS = {**BASE, "layers": (6, 6), **dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), 8)}
+ODD = {
+    "width": 48,
+    "layers": (1, 4),
+    "encoder_attention_heads": 6,
+    "decoder_attention_heads": 3,
+    "encoder_ffn_dim": 70,
+    "activation_function": "gelu",
+    "scale_embedding": False,
+    "tie_word_embeddings": False,
+}
+SMALL = {"marian": {"activation_function": "swish"}, "fsmt": {"tie_word_embeddings": True}}
+CASES = [(name, "small", SMALL.get(name, {})) for name in KINDS]
+SLOW = [
+    *((name, "base", OPUS if name in ("marian", "fsmt") else BASE) for name in KINDS),
+    *((name, "odd", ODD) for name in KINDS),
+    ("marian", "own vocabularies", OWN_VOCABULARIES),
+    ("mbart", "relu", {"activation_function": "relu"}),
+]
+#: The longest translation, in tokens without </s>.
+LONGEST = 20
+
+
+def both(directory, name, **options):
+    """A random model in Transformers and in fairseq, with the id in fairseq of each of Transformers'."""
+    save(directory, name, **options)
+    source, target = KINDS[name][2]
+    ours = fairseq_norm_plugin.load(directory, source_lang=source, target_lang=target)
+    reference = transformers(KINDS[name][1]).from_pretrained(directory, attn_implementation="eager").eval()
+    config = reference.config
+    if name == "fsmt":  # its own function fails in float64
+        vars(sys.modules[type(reference).__module__])["fill_with_neg_inf"] = lambda mask: mask.fill_(-1e9)
+    ids, plain = [], []
+    for vocabulary, file in zip(ours.vocabularies, ("vocab.json", "target_vocab.json")):
+        dictionary = vocabulary.dictionary
+        known = directory / (file if (directory / file).exists() else "vocab.json")
+        numbers = list(range(len(dictionary)))
+        if name == "marian":
+            numbers = [dictionary.index(token) for token in json.loads(known.read_text(encoding="utf-8"))]
+        ids.append(torch.tensor(numbers))
+        plain.append([k for k, n in enumerate(numbers) if n > 3 and n not in vocabulary.specials])
+    tags = [getattr(ours.direction.frames, side).before for side in ("source", "target")]
+    return SimpleNamespace(ours=ours, reference=reference, ids=ids, plain=plain, tags=tags, config=config)
+
+
+def batches(models, count, longest=12, size=20):
+    """Batches of sentence pairs in Transformers' ids, padded on the right: sources, and inputs of the decoder."""
+    config, generator = models.config, torch.Generator().manual_seed(count)
+    before = models.tags[0], (config.decoder_start_token_id, *models.tags[1])
+    sides = []
+    for plain, first, last in zip(models.plain, before, ([config.eos_token_id], [])):
+        lengths = torch.randint(1, longest + 1, (count,), generator=generator).tolist()
+        rows = (torch.tensor(plain)[torch.randint(0, len(plain), (n,), generator=generator)] for n in lengths)
+        sides.append([torch.tensor([*first, *row.tolist(), *last]) for row in rows])
+    for begin in range(0, count, size):
+        part = slice(begin, begin + size)
+        yield tuple(pad_sequence(rows[part], batch_first=True, padding_value=config.pad_token_id) for rows in sides)
+
+
+def fairseq_source(models, source):
+    """The sources of a batch as fairseq makes them: in its ids, padded on the left."""
+    rows = [models.ids[0][row[row != models.config.pad_token_id]] for row in source]
+    return pad_sequence(rows, batch_first=True, padding_value=1, padding_side="left")
+
+
+@torch.no_grad()
+def differences(models, source, inputs):
+    """The largest difference of encoder states, decoder states and logits of a batch, where there is no padding.
+
+    Logits: absolute; states: relative to the largest number of their layer.
+    """
+    real = source != models.config.pad_token_id
+    expected = models.reference(
+        input_ids=source,
+        attention_mask=real.long(),
+        decoder_input_ids=inputs,
+        output_hidden_states=True,
+        use_cache=False,
+    )
+    src_tokens, ours = fairseq_source(models, source), models.ids[1][inputs]
+    ours[:, 0] = models.ours.direction.frames.first
+    model = models.ours.models[0]
+    encoded = model.encoder(src_tokens, return_all_hiddens=True)
+    features, extra = model.decoder(ours, encoder_out=encoded, features_only=True)
+    logits = model.decoder.output_layer(features)
+    on_left, rows = src_tokens != 1, ours != 1
+    # Transformers has the layer norm after the last layer, if there is one, in the last state
+    states = [*(state.transpose(0, 1) for state in encoded["encoder_states"][:-1])]
+    states.append(encoded["encoder_out"][0].transpose(0, 1))
+    inner = [*(state.transpose(0, 1) for state in extra["inner_states"][:-1]), features]
+    found = {
+        "encoder": zip(states, expected.encoder_hidden_states, [(on_left, real)] * 99),
+        "decoder": zip(inner, expected.decoder_hidden_states, [(rows, rows)] * 99),
+    }
+    assert len(states) == len(expected.encoder_hidden_states)
+    assert len(inner) == len(expected.decoder_hidden_states)
+    result = {
+        name: max(float((a[mask] - b[other]).abs().max() / b[other].abs().max()) for a, b, (mask, other) in pairs)
+        for name, pairs in found.items()
+    }
+    result["logits"] = float((logits[..., models.ids[1]] - expected.logits)[rows].abs().max())
+    return result
+
+
+class Force:
+    """Forces a tag and the last </s> as fairseq does; Transformers' own way gives them the log probability 0."""
+
+    def __init__(self, tag, eos):
+        self.tag, self.eos = tag, eos
+
+    def __call__(self, tokens, scores):
+        forced = self.eos if tokens.size(1) > LONGEST else self.tag if tokens.size(1) == 1 else None
+        if forced is not None:
+            scores[:, torch.arange(scores.size(1)) != forced] = -torch.inf
+        return scores
+
+
+@torch.no_grad()
+def translations(models, source):
+    """The best translations of a batch by Transformers and by fairseq, with a beam of 5, in fairseq's ids."""
+    config, tag = models.config, models.tags[1]
+    real = source != config.pad_token_id
+    expected = models.reference.generate(
+        input_ids=source, attention_mask=real.long(), num_beams=5, max_new_tokens=LONGEST + 1, min_new_tokens=5,
+        do_sample=False, early_stopping=True, bad_words_ids=[[config.pad_token_id]], forced_eos_token_id=None,
+        max_length=None, pad_token_id=config.pad_token_id, eos_token_id=config.eos_token_id,
+        decoder_start_token_id=config.decoder_start_token_id, length_penalty=1.0,
+        logits_processor=[Force(tag[0] if tag else None, config.eos_token_id)],
+    )  # fmt: skip
+    src_tokens = fairseq_source(models, source)
+    options = argparse.Namespace(beam=5, max_len_b=LONGEST, min_len=5)
+    generator = models.ours.task.build_generator(models.ours.models, options)
+    prefix = src_tokens.new_tensor(tag).expand(len(source), -1) if tag else None
+    sample = {"net_input": {"src_tokens": src_tokens}}
+    found = generator.generate(models.ours.models, sample, prefix_tokens=prefix)
+    rows = [models.ids[1][row[1:]].tolist() for row in expected]
+    return [row[: row.index(2) + 1] for row in rows], [nbest[0]["tokens"].tolist() for nbest in found]
+
+
+@torch.no_grad()
+def differences_of_maps(models, count, longest=12):
+    """The largest difference of the maps from those in float64: absolute of weights, relative to the norm of attn_n.
+
+    ``heads``: from Transformers' own ``output_attentions`` of each head, in float32.
+    """
+    result = {"heads": 0.0, "attn_w": 0.0, "attn_n": 0.0}
+    for source, inputs in batches(models, count, longest, size=1):
+        numbers = source[0, len(models.tags[0]) :], inputs[0, 1 + len(models.tags[1]) :]
+        maps = models.ours.maps(*(ids[of].tolist() for ids, of in zip(models.ids, numbers)), kinds=["attn_w", "attn_n"])
+        weights = outputs(models.reference, source, inputs).cross_attentions
+        heads = torch.tensor(maps.head_maps("attn_w")) - torch.stack([of[0] for of in weights])
+        result["heads"] = max(result["heads"], float(heads.abs().max()))
+        for kind, expected in zip(("attn_w", "attn_n"), reference_maps(models.reference.double(), source, inputs)):
+            difference = (torch.tensor(maps.layer_maps(kind)).double() - expected).abs()
+            if kind == "attn_n":
+                difference /= expected.amax(dim=-1, keepdim=True)
+            result[kind] = max(result[kind], float(difference.max()))
+        models.reference.float()
+    return result
+
+
+def outputs(reference, source, inputs):
+    return reference.model(input_ids=source, decoder_input_ids=inputs, output_attentions=True, use_cache=False)
+
+
+def reference_maps(reference, source, inputs):
+    """attn_w and attn_n [L, T, S] of one pair, by the definition, from the modules of Transformers."""
+    output = outputs(reference, source, inputs)
+    maps = []
+    for layer, alpha in zip(reference.model.decoder.layers, output.cross_attentions):
+        attention = layer.encoder_attn
+        values = attention.v_proj(output.encoder_last_hidden_state[0]).unflatten(-1, (attention.num_heads, -1))
+        weights = attention.out_proj.weight.unflatten(-1, (attention.num_heads, -1))  # [D, H, d]
+        transformed = torch.einsum("shd,ehd->hse", values, weights)
+        norms = torch.einsum("hts,hse->tse", alpha[0], transformed).norm(dim=-1)
+        maps.append((alpha[0].mean(0), norms))
+    return [torch.stack(kind) for kind in zip(*maps)]
+
+
+def compare(models, count, longest, of_maps):
+    """All differences, how many translations are equal, and how many different ones there are."""
+    found = dict.fromkeys(("encoder", "decoder", "logits"), 0.0)
+    equal, different = 0, set()
+    for source, inputs in batches(models, count, longest):
+        found = {key: max(found[key], value) for key, value in differences(models, source, inputs).items()}
+        expected, translated = translations(models, source)
+        equal += sum(a == b for a, b in zip(expected, translated))
+        different.update(map(tuple, translated))
+    return {**found, **differences_of_maps(models, of_maps, longest)}, equal, len(different)
+
+
+@pytest.mark.parametrize(("name", "shape", "options"), CASES, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_model_computes_what_transformers_does(tmp_path, name, shape, options):
+    found, equal, different = compare(both(tmp_path, name, **options), 20, 12, 4)
+    assert max(found.values()) < 1e-5, found
+    assert equal == 20
+    assert different > 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "shape", "options"), SLOW, ids=lambda value: value if isinstance(value, str) else "")
+def test_other_shapes(tmp_path, name, shape, options):
+    """The figures of docs/models.md."""
+    found, equal, different = compare(both(tmp_path, name, **options), 200, 30, 50)
+    figures = ", ".join(f"{key} {value:.1e}" for key, value in found.items())
+    print(f"\n{name}, {shape}: {figures}; {equal} of 200 translations equal, {different} different ones")
+    assert max(found.values()) < 1e-5
+    assert equal == 200

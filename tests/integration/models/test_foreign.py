@@ -1,0 +1,244 @@
+"""A directory in the format of Transformers, as it is, with every command; and what its conversion gives."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fairseq import options
+from fairseq_cli import preprocess
+
+import fairseq_norm_plugin
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.files import write_lines
+from fairseq_norm_plugin.align import cli as align
+from fairseq_norm_plugin.analyze import cli as analyze
+from fairseq_norm_plugin.convert.cli import main as convert
+from tests.facts import facts
+from tests.families import KINDS, LINES, save, transformers
+
+pytest.importorskip("safetensors")
+
+TOKENIZERS = {
+    "marian": "MarianTokenizer",
+    "m2m_100": "M2M100Tokenizer",
+    "nllb": "NllbTokenizer",
+    "mbart": "MBart50Tokenizer",
+    "fsmt": "FSMTTokenizer",
+}
+MARKS = [
+    "½ ﬁne Ａｂｃ １２ …",
+    "$5.00 (10%) & <tag> | [x]",
+    "emoji 😀 ok",
+    "1,000.50 3-4 e-mail x--y",
+    "a\u00a0b\u200bc",
+]
+
+
+@pytest.fixture(scope="module")
+def directories(made_once):
+    """A model of each kind, and its conversion."""
+
+    def make(directory):
+        for name, (_, _, (source, target)) in KINDS.items():
+            save(directory / name, name)
+            words = [
+                "translation",
+                str(directory / name),
+                str(directory / f"{name}-fairseq"),
+                "-s",
+                source,
+                "-t",
+                target,
+            ]
+            assert convert(words) == 0
+
+    return made_once("families", make)
+
+
+def load(directory, name, **options):
+    source, target = KINDS[name][2]
+    return fairseq_norm_plugin.load(directory, source_lang=source, target_lang=target, words="blanks", **options)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_raw_text_becomes_the_ids_of_transformers_own_tokenizer(directories, name):
+    model, languages = load(directories / name, name), dict(zip(("src_lang", "tgt_lang"), KINDS[name][2]))
+    told = {} if name in ("marian", "fsmt") else languages
+    check_ids(model, transformers(TOKENIZERS[name]).from_pretrained(directories / name, **told))
+
+
+def check_ids(model, tokenizer, lines=(*LINES, *MARKS)):
+    """FSMT's tokenizer of Transformers takes every text for a source."""
+    names = {0: "text"} if "FSMT" in type(tokenizer).__name__ else {0: "text", 1: "text_target"}
+    for which, name in names.items():
+        dictionary = model.vocabularies[which].dictionary
+        for line in lines:
+            expected = tokenizer(**{name: line})["input_ids"]
+            found = model.direction.encode_side(model.direction.pipelines[which].read(line), which).ids.tolist()
+            if tokenizer.vocab_size and "Marian" in type(tokenizer).__name__:
+                assert [dictionary[number] for number in found] == tokenizer.convert_ids_to_tokens(expected)
+            else:
+                assert found == expected, line
+
+
+def test_the_old_order_of_nllb(directories, tmp_path):
+    """``legacy_behaviour``: the source's language comes after </s>; fairseq's tasks cannot do that."""
+    shutil.copytree(directories / "nllb", tmp_path / "model")
+    path = tmp_path / "model" / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "legacy_behaviour": True}))
+    model = load(tmp_path / "model", "nllb")
+    tokenizer = transformers("NllbTokenizer").from_pretrained(tmp_path / "model", src_lang="deu_Latn")
+    assert tokenizer.legacy_behaviour
+    ids = model.direction.encode_side(model.direction.pipelines[0].read(LINES[0]), 0).ids.tolist()
+    assert ids == tokenizer(LINES[0])["input_ids"]
+    assert ids[-2:] == [2, tokenizer.convert_tokens_to_ids("deu_Latn")]
+    assert model.maps(LINES[0], LINES[1]).target.tokens[0] == "__fra_Latn__"
+    assert (
+        convert(["translation", str(tmp_path / "model"), str(tmp_path / "out"), "-s", "deu_Latn", "-t", "fra_Latn"])
+        == 1
+    )
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_directory_and_its_conversion_give_the_same(directories, name):
+    both = [load(directories / (name + ending), name) for ending in ("", "-fairseq")]
+    first, second = (model.translate(LINES[:3]) for model in both)
+    assert [(a.target, a.score, a.links) for a in first] == [(b.target, b.score, b.links) for b in second]
+    first, second = (model.maps(LINES[2], LINES[3], kinds=["attn_n"]) for model in both)
+    assert (first.target.tokens, first.score) == (second.target.tokens, second.score)
+    np.testing.assert_array_equal(first.layer_maps("attn_n"), second.layer_maps("attn_n"))
+    assert both[0].identity == both[1].identity
+    assert load(directories / name, name, dtype="bfloat16").identity == both[0].identity
+
+
+@pytest.mark.parametrize("name", ["nllb", "fsmt"])
+def test_calibrated_and_aligned(directories, tmp_path, capsys, name):
+    shutil.copytree(directories / name, tmp_path / "model")
+    source, target = KINDS[name][2]
+    for file, lines in (("source", LINES * 3), ("target", [*LINES, *LINES[1:], *LINES[2:], *LINES[:3]])):
+        write_lines(tmp_path / file, lines)
+    words = ["--path", tmp_path / "model", "-s", source, "-t", target, "--cpu"]
+    words += ["--source-text", tmp_path / "source", "--target-text", tmp_path / "target"]
+    assert align.main([str(word) for word in ("calibrate", *words)]) == 0
+    pairs = (".deu_Latn-fra_Latn", ".fra_Latn-deu_Latn") if name == "nllb" else ("",)
+    assert all((tmp_path / "model" / f"model.safetensors{pair}.align.json").is_file() for pair in pairs)
+    capsys.readouterr()
+    assert align.main([str(word) for word in (*words, "-o", tmp_path / "links")]) == 0
+    assert f"model.safetensors{pairs[0]}.align.json" in capsys.readouterr().err
+    assert len((tmp_path / "links").read_text().splitlines()) == 48
+
+
+def binarised(directory, name, made):
+    """The text in pieces, binarised with the dictionaries of a conversion."""
+    model = load(made / name, name)
+    languages = KINDS[name][2]
+    for which, language in enumerate(languages):
+        lines = [" ".join(model.direction.pipelines[which].segment(model.direction.pipelines[which].read(line)).tokens)
+                 for line in LINES]  # fmt: skip
+        write_lines(directory / f"text.{language}", lines)
+    words = ["-s", languages[0], "-t", languages[1], "--destdir", directory / "bin"]
+    for side, language in zip(("src", "tgt"), languages):
+        words += [f"--{side}dict", made / f"{name}-fairseq" / f"dict.{language}.txt"]
+    words += [f"--{split}pref={directory / 'text'}" for split in ("test", "train", "valid")]
+    preprocess.main(options.get_preprocessing_parser().parse_args([str(word) for word in words]))
+    return directory / "bin"
+
+
+def test_analysed(directories, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("fairseq_norm_plugin.analyze.figures.save_figures", lambda *_: None)
+    data = binarised(tmp_path, "fsmt", directories)
+
+    def run(path, out):
+        words = [data, "--path", directories / path, "-s", "de", "-t", "en", "--cpu", "-o", tmp_path / out]
+        return analyze.main([str(word) for word in words])
+
+    for path, out in (("fsmt", "direct"), ("fsmt-fairseq/checkpoint.pt", "converted")):
+        assert run(path, out) == 0, capsys.readouterr().err
+    tables = [(tmp_path / out / "mixing.csv").read_text() for out in ("direct", "converted")]
+    assert tables[0] == tables[1]
+    assert run("marian", "other") == 1
+    assert "not binarised with the dictionaries" in capsys.readouterr().err
+
+
+def test_monitored_while_it_is_trained_further(directories, tmp_path, trained, caplog):
+    data = binarised(tmp_path, "fsmt", directories)
+    (tmp_path / "gold").write_text("1-1\n" * len(LINES))
+    sizes = {"encoder-layers": 2, "decoder-layers": 3, "encoder-attention-heads": 2, "decoder-attention-heads": 4}
+    sizes.update(
+        {"encoder-embed-dim": 16, "decoder-embed-dim": 16, "encoder-ffn-embed-dim": 24, "decoder-ffn-embed-dim": 20}
+    )
+    words = [word for name, value in sizes.items() for word in (f"--{name}", value)]
+    words += ["--finetune-from-model", directories / "fsmt-fairseq" / "checkpoint.pt", "-s", "de", "-t", "en"]
+    words += ["--aer-gold", f"test={tmp_path / 'gold'}", "--aer-gold-base", 1, "--valid-subset", "test"]
+    trained("fsmt", *words, data=data, task="translation_norm", updates=1)
+    assert "aer_l2_n_awo" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "languages", "message"),
+    [
+        ("m2m_100", {}, ("deu", "fr"), "--source-lang deu is not one of the model's 100 languages … such as de"),
+        ("nllb", {}, ("deu_Latn", "fra"), "--target-lang fra is not one of the model's 4 languages … such as fra_Latn"),
+        ("nllb", {"vocab_size": 900}, None, "the tokenizer has 426 tokens … config.json gives vocab_size 900"),
+        ("nllb", {"decoder_start_token_id": 0}, None, "decoder_start_token_id is 0 … eos_token_id 2"),
+        ("nllb", {"model_type": "nllb-moe"}, None, "model_type is 'nllb-moe' … m2m_100 (M2M-100 or NLLB)"),
+        ("nllb", {"model_type": "t5"}, None, "model_type is 't5' … m2m_100 (M2M-100 or NLLB)"),
+        ("nllb", {"model_type": "llama", "is_encoder_decoder": None}, None, "'llama', no encoder-decoder, … marian"),
+        ("nllb", {"encoder_ffn_dim": 10**9}, None, "fc1.weight has the shape [24, 16] … [1000000000, 16]"),
+        ("fsmt", {"encoder_layers": 10**9}, None, "the weights have no model.encoder.layers.2"),
+        ("mbart", {"activation_function": "silu"}, None, "activation_function is 'silu' … gelu or relu"),
+    ],
+)
+def test_other_configurations_and_languages_are_refused(directories, tmp_path, name, change, languages, message):
+    shutil.copytree(directories / name, tmp_path / "model")
+    path = tmp_path / "model" / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    source, target = languages or KINDS[name][2]
+    with pytest.raises((InputError, UsageError), match=facts(message)):
+        fairseq_norm_plugin.load(tmp_path / "model", source_lang=source, target_lang=target)
+
+
+def missing(name):
+    return lambda model: (model / name).unlink()
+
+
+def linked(model):
+    (model / "sentencepiece.bpe.model").rename(model.parent / "elsewhere")
+    (model / "sentencepiece.bpe.model").symlink_to(model.parent / "elsewhere")
+
+
+def of_another(model):
+    shutil.copyfile(model.parent / "other" / "sentencepiece.bpe.model", model / "sentencepiece.bpe.model")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (missing("config.json"), "config.json: cannot read the file"),
+        (missing("model.safetensors"), "neither model.safetensors nor pytorch_model.bin"),
+        (missing("sentencepiece.bpe.model"), "sentencepiece.bpe.model: no such file"),
+        (linked, "sentencepiece.bpe.model: a symbolic link to … elsewhere, outside of the model's directory"),
+        (of_another, "the tokenizer has … tokens with ids up to"),
+        (lambda model: [file.unlink() for file in model.iterdir()], "no checkpoint (.pt), and no config.json"),
+    ],
+)
+def test_files_that_are_missing_or_of_another_model(directories, tmp_path, change, message):
+    for name, other in (("model", "nllb"), ("other", "m2m_100")):
+        shutil.copytree(directories / other, tmp_path / name)
+    change(tmp_path / "model")
+    with pytest.raises(InputError, match=facts(message)):
+        load(tmp_path / "model", "nllb")
+
+
+def test_a_directory_of_hugging_faces_cache(directories, tmp_path):
+    """Its files are links to ``blobs`` beside the snapshots."""
+    snapshot = tmp_path / "snapshots" / "revision"
+    snapshot.mkdir(parents=True)
+    shutil.copytree(directories / "fsmt", tmp_path / "blobs")
+    for file in (tmp_path / "blobs").iterdir():
+        (snapshot / file.name).symlink_to(Path("../../blobs") / file.name)
+    assert load(snapshot, "fsmt").identity == load(directories / "fsmt", "fsmt").identity
