@@ -178,7 +178,7 @@ def test_nothing_of_a_hostile_page_runs_or_is_fetched(
     check_inert(chromium, tmp_path / "report.html")
     spans = ((0, len(token)),)
     alignment = Alignment(token, token, spans, spans, [(0, 0)], {(0, 0): 0.5}, status=token)
-    shown = [DisplayMaps.of(sentence), alignment, Alignments([alignment])]
+    shown: list[Any] = [DisplayMaps.of(sentence), alignment, Alignments([alignment])]
     cells = "".join(cell._repr_html_() for cell in shown)
     (tmp_path / "cells.html").write_text(f"<!doctype html><meta charset=utf-8>{cells}", encoding="utf-8")
     check_inert(chromium, tmp_path / "cells.html")
