@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
-import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.errors import InputError, UsageError, shown
+from alignment_eval.errors import InputError, UsageError, say, shown
 from alignment_eval.files import STANDARD, check_new, file_hash, write_lines
 from alignment_eval.links.text import TextFile
 from alignment_eval.options.common import finite_number
@@ -85,8 +84,8 @@ def run(args: argparse.Namespace) -> None:
     reasons = [f"{count} {status}" for status, count in left_out.items()]
     if len(worse):
         reasons.insert(0, f"{len(worse)} with unsupported from {worse.min():g} on")
-    print(f"filter: {kept.sum()} of {len(kept)} lines kept; left out: {', '.join(reasons) or 'none'}", file=sys.stderr)
-    print(signature(scores=file_hash(args.scores), **option, kept=int(kept.sum())), file=sys.stderr)
+    say(f"filter: {kept.sum()} of {len(kept)} lines kept; left out: {', '.join(reasons) or 'none'}")
+    say(signature(scores=file_hash(args.scores), **option, kept=int(kept.sum())))
 
 
 def _lines(path: str) -> Iterator[str]:

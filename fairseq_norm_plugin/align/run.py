@@ -291,12 +291,12 @@ def _write_tokens(args: argparse.Namespace, text: SentencePairs, only_existing: 
 
 
 @contextmanager
-def _scores_file(path: str | None, overwrite: bool) -> Iterator[Callable[[Iterator[Row]], Iterator[str]]]:
+def _scores_file(path: str | None, resumed: bool) -> Iterator[Callable[[Iterator[Row]], Iterator[str]]]:
     """Gives a function from rows to the lines of the output, which writes the scores that precede them to a file."""
     if not path:
         yield lambda rows: (line for _, line in rows)
         return
-    with new_file(path, overwrite) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+    with new_file(path, resumed) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         file.write("\t".join((*FIGURES, "status")) + "\n")
 
         def lines_of(rows: Iterator[Row]) -> Iterator[str]:
