@@ -169,11 +169,12 @@ def _remark(profile: Profile) -> str:
     """What a reader should know of a profile that has no good maps."""
     if profile.chosen_by != "upper-layers":
         return ""
-    if profile.figure is None:
+    if not profile.text:
         return (
             f"the text is too short to choose maps by: give {FEWEST_PAIRS} pairs or more, or run norm-align calibrate"
         )
-    return f"the alignment of this model has not formed: its maps agree in {100 * profile.figure:.0f} % of their links"
+    agreement = f"{100 * (profile.figure or 0):.0f} %"
+    return f"the alignment of this model has not formed: above chance its maps agree in {agreement} of their links"
 
 
 def _word_table(method: AlignmentMethod, pairs: int | None, overrides: Overrides, forward: Profile) -> str:
