@@ -162,7 +162,9 @@ def test_without_tags_the_output_is_the_escaped_target(target):
         pytest.param(
             "Click <b>Add it</b>. To go", "Klick <b>Zusatz</b>. Um ein", "0-0 2-1 1-3 4-3", None, id="full stops"
         ),
+        pytest.param("<b>Aa . cc</b> cc !", "<b>bb ! Aa</b> Dddd bb", "2-1", None, id="a full stop inside"),
         pytest.param("Hi! <b>Bulk is it.</b>", "Ja! <b>Der Bulk geht.</b>", "0-0 1-1 2-3 4-4 5-5", None, id="sentence"),
+        pytest.param("Hi! <b>Bulk is it</b>", "Ja! <b>Der Bulk geht</b>", "0-0 1-1 2-3", None, id="the last sentence"),
     ],
 )
 def test_where_tags_go(line, target, links, expected):
