@@ -195,9 +195,11 @@ class NormMixin:
         dictionaries = self.source_dictionary, self.target_dictionary
         direction = Direction(models, dictionaries, (source, target), str(self.cfg.norm_checkpoint), self.frames)
 
+        dataset = self.datasets[plan.subset]
+
         def pair(id_: int) -> LinePair:
-            sentence = self.datasets[plan.subset][id_]
-            ids = sentence["source"].tolist(), sentence["target"].tolist()
+            batch = dataset.collater([dataset[id_]])  # alike for all data sets of fairseq, where an item is not
+            ids = batch["net_input"]["src_tokens"][0].tolist(), batch["target"][0].tolist()
             words = (
                 " ".join(vocabulary.dictionary[i] for i in side if i not in vocabulary.specials)
                 for vocabulary, side in zip(self.vocabularies, ids)

@@ -130,7 +130,7 @@ def test_mbart_is_calibrated_and_aligns_as_it_generates(variant, run, words, cap
             ("xx", "yy"),
             {"lang_dict": "/far/langs.txt"},
             {},
-            "/far/langs.txt: no such file … --model-option lang_dict=FILE",
+            "/bin/langs.txt: no such file … /far/langs.txt … --model-option lang_dict=FILE",
         ),
         ("m2m", ("xx", "yy"), {}, {"langs": "xx,yy,zz"}, "the checkpoint has … but the task has"),
         ("m2m", ("xx", "yy"), {}, {"langs": "yy,xx"}, "langs=yy,xx: … another order, xx,yy"),
