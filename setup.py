@@ -13,8 +13,8 @@ DEMO = ["*.pt", "*.json", "*.txt", "codes.bpe", "demo.*", "README.md"]
 
 #: TensorBoard of fairseq-train.
 TENSORBOARD = ["tensorboard"]
-#: To convert models of Hugging Face Transformers, and to read their text.
-CONVERT = ["safetensors", "sentencepiece>=0.2.2", "tokenizers"]
+#: Models in the format of Hugging Face Transformers, and their text.
+HUGGINGFACE = ["safetensors", "sentencepiece>=0.2.2", "tokenizers"]
 #: norm-align --engine ray, on several machines.
 RAY = ["ray[data]"]
 DOCS = ["mkdocs-material", "mkdocstrings-python", "mkdocs-jupyter", "latex2mathml"]
@@ -64,12 +64,12 @@ setup(
         "ve-fairseq==0.12.3",  # fairseq's main branch; PyPI's fairseq 0.12.2 does not import on Python >= 3.11
     ],
     extras_require={
-        "convert": CONVERT,
+        "huggingface": HUGGINGFACE,
         "sentencepiece": ["sentencepiece>=0.2.2"],
         "ray": RAY,
         "tensorboard": TENSORBOARD,
         "docs": DOCS,
-        "test": [*TEST, *CONVERT, *RAY, *DOCS],
+        "test": [*TEST, *HUGGINGFACE, *RAY, *DOCS],
     },
     entry_points={
         "console_scripts": [

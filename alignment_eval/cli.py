@@ -16,7 +16,7 @@ from alignment_eval.options.common import CommandParser, exit_status
 #: Subcommand -> one line of help; the module ``alignment_eval.commands.<name>`` has the rest:
 #: ``add_arguments(parser)`` and ``run(args)``.
 COMMANDS = {
-    "compare": "compare systems with a baseline: differences, intervals and paired significance tests",
+    "compare": "compare systems: differences, intervals and paired significance tests",
     "convert": "write an alignment file in another format",
     "curve": "draw AER and mixing ratios by update from the logs of fairseq-train",
     "errors": "break errors down by sentence length, word frequency, punctuation and fertility",
@@ -24,9 +24,9 @@ COMMANDS = {
     "filter": "leave out the lines of parallel texts whose pairs have bad scores",
     "lexicon": "make a bilingual lexicon of the links of a text",
     "merge": "make one alignment file in corpus order of the parts of a run's shards",
-    "plot": "draw the maps of one sentence, with gold and predicted links",
+    "plot": "draw one sentence: the links of aligners, or recorded maps, with gold",
     "project": "move labels of words (BIO) onto the words of the translation",
-    "report": "write one HTML page with the figures and maps of all layers, heads and sentences",
+    "report": "write one HTML page that compares aligners, with the maps of a run if there are any",
     "score": "score word alignments against gold: AER, precision, recall",
     "select": "choose the maps to read, by their agreement or on a development gold",
     "sweep": "score every layer, head, kind, setting and rule of recorded maps",

@@ -69,9 +69,16 @@ class ForeignFile:
             InputError: it has another form.
         """
         try:
-            return msgspec.convert(value, type_, dec_hook=lambda custom, text: custom(text))
+            return msgspec.convert(value, type_, dec_hook=_of_text)
         except msgspec.ValidationError as error:
             raise self.error(_problem(str(error), value, path)) from error
+
+
+def _of_text(type_: type[T], text: Any) -> T:
+    """The value of a type that files hold as text."""
+    if not isinstance(text, str):
+        raise TypeError("Expected `str`")
+    return type_(text)  # type: ignore[call-arg]
 
 
 def _problem(error: str, value: Any, path: str) -> str:

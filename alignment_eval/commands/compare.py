@@ -34,11 +34,13 @@ from alignment_eval.scoring.tables import FORMATS, UNDEFINED, Table, difference_
 from alignment_eval.signature import signature
 
 _EPILOG = """\
-Example, after make demo: do norms align better than attention weights?
+Examples, after make demo: do norms align better than attention weights?
   align-eval extract out/demo/forced --kind attn_w --layer 1 --setting awo --rule kobayashi2020 \\
       > out/demo/weights.pharaoh
   align-eval compare --gold data/demo/demo.talp --gold-base 1 \\
       out/demo/weights.pharaoh out/demo/hyp.pharaoh
+  align-eval compare --gold data/demo/demo.talp --gold-base 1 --format latex \\
+      out/demo/weights.pharaoh out/demo/hyp.pharaoh out/demo/both.pharaoh
 
 Several systems, md, latex and tsv: a table of all pairs; a star or bold type marks the best; latex needs booktabs.
 json: one object a line and pair; metrics are fractions, null where undefined.  Other formats: they are percentages.

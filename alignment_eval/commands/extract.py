@@ -26,6 +26,7 @@ from alignment_eval.options.method import (
     states_maps,
     with_word_table_options,
     word_table_fields,
+    word_table_file,
 )
 from alignment_eval.options.records import add_records, open_reverse, texts_of_records, warn_skipped
 from alignment_eval.profiles.chosen import Overrides, by_options, seen_warning
@@ -85,7 +86,7 @@ def run(args: argparse.Namespace) -> None:
         stated = stated_method(args, both, given_passes(args) or 0, layer)
     if stated is None:
         runs = [records] if reverse is None else [records, reverse]
-        overrides = Overrides(args.rule, args.word_table, both, args.final_punctuation, args.word_table_file)
+        overrides = Overrides(args.rule, given_passes(args), both, args.final_punctuation, word_table_file(args))
         chosen = method_of_records(runs, args.profile, overrides, pair_by_pair=args.level == "token")
     else:
         chosen = by_options(stated)
@@ -139,5 +140,5 @@ def check_usage(args: argparse.Namespace) -> None:
     if args.reverse is None and args.reverse_heads is not None:
         raise UsageError("--reverse-heads without --reverse: expected the records of the other direction too")
     check_word_table_arguments(args, args.overwrite)
-    if args.level == "token" and (args.save_word_table or args.word_table_file):
+    if args.level == "token" and (args.save_word_table or word_table_file(args)):
         raise UsageError("--level token with a word table file: that is of words: expected --level word")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
-import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterator
@@ -14,15 +13,16 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.errors import InputError, UsageError, shown
+from alignment_eval.errors import InputError, UsageError, say, shown
 from alignment_eval.files import STANDARD, check_new, file_hash, write_lines
 from alignment_eval.links.text import TextFile
 from alignment_eval.options.common import finite_number
 from alignment_eval.signature import Value, signature
 
 _EPILOG = """\
-Example:
-  align-eval filter text.de text.en --scores scores.tsv --keep 0.9 -o out/text.de out/text.en
+Example, after norm-align --scores out/scores.tsv:
+  align-eval filter data/demo/demo.de data/demo/demo.en --scores out/scores.tsv \\
+      --max-unsupported 0.5 -o out/good.de out/good.en
 
 Pairs that norm-align could not align are left out.  How many lines are left out and why goes to stderr, and so does the
 signature.  Exit status: 0 success, 1 bad data, 2 bad usage.
@@ -85,8 +85,8 @@ def run(args: argparse.Namespace) -> None:
     reasons = [f"{count} {status}" for status, count in left_out.items()]
     if len(worse):
         reasons.insert(0, f"{len(worse)} with unsupported from {worse.min():g} on")
-    print(f"filter: {kept.sum()} of {len(kept)} lines kept; left out: {', '.join(reasons) or 'none'}", file=sys.stderr)
-    print(signature(scores=file_hash(args.scores), **option, kept=int(kept.sum())), file=sys.stderr)
+    say(f"filter: {kept.sum()} of {len(kept)} lines kept; left out: {', '.join(reasons) or 'none'}")
+    say(signature(scores=file_hash(args.scores), **option, kept=int(kept.sum())))
 
 
 def _lines(path: str) -> Iterator[str]:

@@ -32,7 +32,7 @@ from alignment_eval.options.alignments import (
 )
 from alignment_eval.options.common import add_list, add_output
 from alignment_eval.options.figures import add_figure_options, figure_options
-from alignment_eval.options.records import add_records, check_forced, gold_of_records
+from alignment_eval.options.records import add_records, check_forced, gold_of_records, refuse_without_records
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.gold_corpus import check_links
 from alignment_eval.signature import Value, signature
@@ -112,9 +112,7 @@ def check_usage(args: argparse.Namespace) -> None:
     Raises:
         UsageError: an option needs records, is too many, or is missing.
     """
-    needy = ("kinds", "heads", "setting", "level", "rule")
-    if args.records is None and (given := [name for name in needy if getattr(args, name) is not None]):
-        raise UsageError(f"--{given[0]} without RECORDS: expected a records directory, whose maps it is about")
+    refuse_without_records(args, ("kinds", "heads", "setting", "level", "rule"))
     if args.records is None and not (args.hyp and (args.text or (args.source and args.target))):
         raise UsageError(
             "without RECORDS: expected alignments (--hyp) and their texts (--source and --target, or --text)"

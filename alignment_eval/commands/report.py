@@ -39,6 +39,7 @@ from alignment_eval.options.records import (
     forced_records,
     gold_of_records,
     open_reverse,
+    refuse_without_records,
     warn_skipped,
 )
 from alignment_eval.profiles.chosen import NO_PROFILE, ChosenMethod
@@ -160,9 +161,7 @@ def check_usage(args: argparse.Namespace) -> None:
     Raises:
         UsageError: an option needs records; or without records there is nothing to compare.
     """
-    needy = ("kinds", "rule", "profile", "reverse")
-    if args.records is None and (given := [name for name in needy if getattr(args, name) is not None]):
-        raise UsageError(f"--{given[0]} without RECORDS: expected a records directory, whose maps it is about")
+    refuse_without_records(args, ("kinds", "rule", "profile", "reverse"))
     if args.records is None and not args.hyp:
         raise UsageError("neither RECORDS nor --hyp: expected alignments to compare, or records of maps, or both")
     if args.records is None and args.text is None and None in (args.source, args.target):

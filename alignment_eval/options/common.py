@@ -33,7 +33,7 @@ class CommandParser(argparse.ArgumentParser):
         found, others = super().parse_known_args(args, namespace)
         for action in self._actions:
             value = getattr(found, action.dest, None)
-            if action.dest != "title" and value != action.default and "" in _texts(value):
+            if action.dest != "title" and value not in (action.default, action.const) and "" in _texts(value):
                 self.error(f"{'/'.join(action.option_strings) or action.metavar or action.dest} '': the value is empty")
         return found, others
 
@@ -116,7 +116,7 @@ def check_outputs(options: Mapping[str, object], inputs: Iterable[str] = (), out
     Raises:
         UsageError: one is.
     """
-    named = [text for option in _OUTPUTS for text in _texts(options.get(option))]
+    named = [text for option in _OUTPUTS for text in _texts(options.get(option)) if text]
     check_distinct([*named, *outputs], [*_files(options), *inputs])
 
 

@@ -139,9 +139,9 @@ def add_word_table_arguments(parser: argparse.ArgumentParser, default: str) -> N
     group = parser.add_argument_group("word table", "reweights word maps by how strongly their words belong together")
     group.add_argument(
         "--word-table",
-        type=int,
-        metavar="PASSES",
-        help=f"count a word table on the text in PASSES passes (0: none; default: {default})",
+        type=_passes_or_file,
+        metavar="PASSES|FILE",
+        help=f"count a word table on the text in PASSES passes (0: none; default: {default}), or use the one in FILE",
     )
     group.add_argument(
         "--word-table-pairs",
@@ -150,7 +150,10 @@ def add_word_table_arguments(parser: argparse.ArgumentParser, default: str) -> N
         help=f"count it on the first N sentence pairs and use it for all pairs (default: {WORD_TABLE_PAIRS})",
     )
     group.add_argument("--save-word-table", metavar="FILE", help="write it to FILE (Parquet)")
-    group.add_argument("--word-table-file", metavar="FILE", help="use the word table in FILE instead of counting one")
+
+
+def _passes_or_file(text: str) -> int | str:
+    return int(text) if text.lstrip("-").isdecimal() else text
 
 
 def check_word_table_arguments(args: argparse.Namespace, overwrite: bool) -> None:
@@ -162,16 +165,13 @@ def check_word_table_arguments(args: argparse.Namespace, overwrite: bool) -> Non
         UsageError: two contradict each other.
         InputError: the word table cannot be saved there.
     """
-    if args.word_table is not None and args.word_table < 0:
-        raise UsageError(
-            f"--word-table {args.word_table}: expected a number of passes, 1 or more, or 0 for no word table"
-        )
-    if args.word_table_file is not None:
-        for name in ("word_table", "word_table_pairs", "save_word_table"):
-            if getattr(args, name):
-                raise UsageError(
-                    f"--{name.replace('_', '-')} with --word-table-file, which replaces counting: leave one out"
-                )
+    if isinstance(args.word_table, int) and args.word_table < 0:
+        raise UsageError(f"--word-table {args.word_table}: expected passes, 1 or more, 0 for no word table, or a file")
+    for name in ("word_table_pairs", "save_word_table"):
+        if word_table_file(args) is not None and getattr(args, name):
+            raise UsageError(
+                f"--{name.replace('_', '-')} with --word-table {args.word_table}, where none is counted: leave it out"
+            )
     if args.save_word_table == STANDARD:
         raise UsageError("--save-word-table -: a word table is not text: expected the name of a file")
     if args.save_word_table is not None:
@@ -179,18 +179,23 @@ def check_word_table_arguments(args: argparse.Namespace, overwrite: bool) -> Non
 
 
 def given_passes(args: argparse.Namespace) -> int | None:
-    """Passes over a word table of the text, None if not given; 0 with ``--word-table-file``."""
-    return args.word_table if args.word_table_file is None else 0
+    """Passes over a word table of the text, None if not given; 0 with a word table of a file."""
+    return 0 if isinstance(args.word_table, str) else args.word_table
+
+
+def word_table_file(args: argparse.Namespace) -> str | None:
+    """The file of ``--word-table FILE``."""
+    return args.word_table if isinstance(args.word_table, str) else None
 
 
 def with_word_table_options(method: AlignmentMethod, args: argparse.Namespace) -> AlignmentMethod:
     """The method, with ``--word-table-pairs``.
 
     Raises:
-        UsageError: ``--word-table-file`` is given, but the method does not read word maps; or an option of a counted
+        UsageError: ``--word-table FILE`` is given, but the method does not read word maps; or an option of a counted
             word table is given, but none is counted.
     """
-    if args.word_table_file is not None:
+    if word_table_file(args) is not None:
         method.check_word_table()
     for name in ("word_table_pairs", "save_word_table"):
         if getattr(args, name) is not None and not method.word_table_passes:
@@ -201,17 +206,19 @@ def with_word_table_options(method: AlignmentMethod, args: argparse.Namespace) -
 
 
 def given_word_table(args: argparse.Namespace) -> WordTable | None:
-    """The word table of ``--word-table-file``, if one is given.
+    """The word table of ``--word-table FILE``, if one is given.
 
     Raises:
         InputError: the file cannot be read, or is not a word table.
     """
-    return None if args.word_table_file is None else read_word_table(args.word_table_file)
+    file = word_table_file(args)
+    return None if file is None else read_word_table(file)
 
 
 def word_table_fields(args: argparse.Namespace) -> dict[str, Value]:
-    """Signature fields of ``--word-table-file``."""
-    return {} if args.word_table_file is None else {"word_table_file": file_hash(args.word_table_file)}
+    """Signature fields of ``--word-table FILE``."""
+    file = word_table_file(args)
+    return {} if file is None else {"word_table_file": file_hash(file)}
 
 
 def on_count(args: argparse.Namespace, signature: str) -> Callable[[WordTable], None]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from alignment_eval.errors import InputError, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.read import AlignmentFile
 from alignment_eval.maps.sentence import KINDS
@@ -25,6 +25,17 @@ def add_records(parser: argparse.ArgumentParser, optional: bool = False) -> None
     count, only = ("?", ", if maps are to be shown") if optional else (None, "")
     help_ = f"records directory of a run (--norm-records){only}"
     parser.add_argument("records", nargs=count, metavar="RECORDS", help=help_)
+
+
+def refuse_without_records(args: argparse.Namespace, options: Iterable[str]) -> None:
+    """Refuse options that are about records if there are none.
+
+    Raises:
+        UsageError: one is given.
+    """
+    for option in options if args.records is None else ():
+        if getattr(args, option) is not None:
+            raise UsageError(f"--{option} without RECORDS: expected a records directory, whose maps it is about")
 
 
 def forced_records(directory: str) -> Records:

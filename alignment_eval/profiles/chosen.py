@@ -169,11 +169,12 @@ def _remark(profile: Profile) -> str:
     """What a reader should know of a profile that has no good maps."""
     if profile.chosen_by != "upper-layers":
         return ""
-    if profile.figure is None:
+    if not profile.text:
         return (
             f"the text is too short to choose maps by: give {FEWEST_PAIRS} pairs or more, or run norm-align calibrate"
         )
-    return f"the alignment of this model has not formed: its maps agree in {100 * profile.figure:.0f} % of their links"
+    agreement = f"{100 * (profile.figure or 0):.0f} %"
+    return f"the alignment of this model has not formed: above chance its maps agree in {agreement} of their links"
 
 
 def _word_table(method: AlignmentMethod, pairs: int | None, overrides: Overrides, forward: Profile) -> str:
@@ -218,7 +219,7 @@ def description(profile: Profile) -> str:
 
 def _figure(profile: Profile) -> str:
     if profile.figure is None:
-        return "no two maps could be compared"
+        return "no two maps agree by more than chance"
     if profile.chosen_by == "gold":
         return f"AER {100 * profile.figure:.2f} %, an optimistic figure: report one on other sentences"
     return f"{100 * profile.figure:.1f} % agreement"
@@ -230,7 +231,7 @@ def few_pairs_warning(pairs: int) -> str | None:
         return None
     return (
         f"the word table was counted on {pairs} sentence pairs: below {FEWEST_PAIRS} it says little; count one on more "
-        f"text with norm-align --save-word-table, and give it with --word-table-file (word_table_file in Python)"
+        f"text with norm-align --save-word-table, and give it as --word-table FILE (word_table_file in Python)"
     )
 
 

@@ -32,6 +32,12 @@ from alignment_eval.maps.sentence import HEAD_KINDS, PairWords, SentenceMaps, wo
 from alignment_eval.maps.words import combined, terms, two_way_shares
 from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, aer_of
 
+#: Two maps agree only if they share at least this many links a word above chance: near-uniform maps link next to no
+#: words of long sentences,
+FEWEST_SHARED = 0.15
+#: and if at least this part of the shared links is off the diagonal: maps may follow the order of the words only.
+OFF_DIAGONAL = 0.1
+
 #: Counts of one sentence for each of P pairs of maps, [P, n], from its maps [L, H + 1, T, S] and the pairs' indices.
 Counts = Callable[[SentenceMaps, NDArray[np.float64], "_Pairs"], NDArray[np.float64]]
 
@@ -153,7 +159,8 @@ def choose_by_agreement(sentences: Iterable[SentenceMaps], kind: str = KIND, pai
 
     With c links in common, a and b in each map, and a b / n of them in common by chance in a sentence pair of n cells,
     the agreement is (2 Σ c − 2 Σ a b / n) / (Σ (a + b) − 2 Σ a b / n): the Dice coefficient, less what is chance in
-    numerator and denominator, as Cohen's kappa has it for cells.
+    numerator and denominator, as Cohen's kappa has it for cells.  It counts only if the maps share enough links, not
+    all of them in the order of the words: :data:`FEWEST_SHARED`, :data:`OFF_DIAGONAL`.
 
     Pairs of maps within :data:`CLOSE` of the best are compared by their place in the model: first the AWI map of the
     lowest layer, a head before its whole layer, then the AWO map of the highest layer, the whole layer before its
@@ -162,7 +169,7 @@ def choose_by_agreement(sentences: Iterable[SentenceMaps], kind: str = KIND, pai
     ``sentences`` have the maps of all layers of one model; the first ``pairs`` that have maps are read.
 
     Returns:
-        None if the model has one layer only, or if no two maps agree more than by chance.
+        None if the model has one layer only, or if no two maps agree by more than chance and position.
 
     Raises:
         UsageError: ``pairs`` is less than 1.
@@ -172,25 +179,44 @@ def choose_by_agreement(sentences: Iterable[SentenceMaps], kind: str = KIND, pai
         raise UsageError(f"{pairs} sentence pairs to choose maps by: expected 1 or more")
     read = islice((sentence for sentence in sentences if sentence.ok), pairs)
     compared, total, number = _summed(read, kind, _links_in_common)
-    common, sizes = total.reshape(-1, 2).T
-    dice = np.divide(2 * common, sizes, out=np.zeros_like(common), where=sizes > 0).clip(min=0)
+    if (best := best_of(compared, total)) is None:
+        return None
+    pair, dice = best
+    return Agreement(*compared.maps(pair), dice, number)
+
+
+def best_of(pairs: _Pairs, total: NDArray[np.float64]) -> tuple[int, float] | None:
+    """The pair of maps to read and its agreement, by the sums of :func:`_links_in_common`; None if no two agree."""
+    common, sizes, shared, straight, words = total.reshape(-1, 5).T
+    counts = (common >= FEWEST_SHARED * words) & (shared - straight >= OFF_DIAGONAL * shared) & (sizes > 0)
+    dice = np.divide(2 * common, sizes, out=np.zeros_like(common), where=counts)
     if not dice.any():
         return None
     close = np.flatnonzero(dice >= dice.max() - CLOSE).tolist()
-    best = min(close, key=lambda pair: (compared.order(pair), -dice[pair]))
-    return Agreement(*compared.maps(best), float(dice[best]), number)
+    best = min(close, key=lambda pair: (pairs.order(pair), -dice[pair]))
+    return best, float(dice[best])
 
 
 def _links_in_common(sentence: SentenceMaps, maps: NDArray[np.float64], pairs: _Pairs) -> NDArray[np.float64]:
-    """How many links the two maps of each pair share, and how many they have in all, both above chance, [P, 2]."""
+    """What the links of the two maps of each pair have in common, [P, 5].
+
+    They are: how many links they share and how many they have in all, both above chance; how many they share, and how
+    many of these are on the diagonal; and the mean number of words of both sides.
+    """
     linked = []
     for setting in ("awo", "awi"):
         scores = unit_maps(maps, sentence, setting, "words").scores[..., :-1]  # two-way shares leave null out
         linked.append((two_way_shares(scores) >= LINKED).reshape(len(pairs.names), -1).astype(np.float64))
+    height, width = scores.shape[-2:]
     awo, awi = linked
-    sizes = awo.sum(axis=1)[pairs.awo], awi.sum(axis=1)[pairs.awi]
-    chance = sizes[0] * sizes[1] / max(awo.shape[1], 1)
-    return np.stack([(awo @ awi.T)[pairs.awo, pairs.awi] - chance, sizes[0] + sizes[1] - 2 * chance], axis=-1)
+    targets = np.arange(height)
+    diagonal = targets * width + (2 * targets + 1) * width // (2 * height)
+    first, second = awo.sum(axis=1)[pairs.awo], awi.sum(axis=1)[pairs.awi]
+    chance = first * second / (height * width)
+    shared = (awo @ awi.T)[pairs.awo, pairs.awi]
+    straight = (awo[:, diagonal] @ awi[:, diagonal].T)[pairs.awo, pairs.awi]
+    words = np.full(len(shared), (height + width) / 2)
+    return np.stack([shared - chance, first + second - 2 * chance, shared, straight, words], axis=-1)
 
 
 def choose_by_gold(

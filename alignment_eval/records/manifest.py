@@ -179,8 +179,8 @@ def finished_run(directory: str | Path, type_: type[M]) -> list[Part[M]]:
     parts = read_parts(directory, type_)
     if not parts:
         raise InputError(
-            f"{directory}: the directory has no parts (part-NNNNN-of-NNNNN-NNNNN.parquet); give the {option} directory "
-            f"of a run"
+            f"{directory}: the directory has no parts (part-NNNNN-of-NNNNN-NNNNN.parquet): the run is still running, "
+            f"or stopped; or give the {option} directory of a run"
         )
     first = parts[0].manifest
     for part in parts[1:]:
@@ -215,8 +215,8 @@ def _check_ids(directory: Path, parts: Sequence[Part[M]]) -> None:
         shards = abbreviate((n for n in range(manifest.shards) if n not in present), absent)
         without = f" (shards without any part: {shards} of {manifest.shards})" if absent else ""
         raise InputError(
-            f"{directory}: sentences {ids_missing} are missing{without}; run the shards (--distributed-rank) to their "
-            f"end, with {RESUME}"
+            f"{directory}: sentences {ids_missing} are missing{without}: the run is still running, or stopped; wait "
+            f"for it, or run the shards (--distributed-rank) to their end, with {RESUME}"
         )
 
 

@@ -24,8 +24,7 @@ from alignment_eval import __version__
 from alignment_eval.figures.names import kind_name, layer_label
 from alignment_eval.report.build import MapScore, Report, lowest
 from alignment_eval.report.encoding import ERROR, NORM_ERROR
-
-MISSING = "–"
+from alignment_eval.scoring.tables import interval_text, percent
 
 
 def render(report: Report, title: str, signature: str, provenance: Mapping[str, Any]) -> str:
@@ -37,7 +36,7 @@ def render(report: Report, title: str, signature: str, provenance: Mapping[str, 
         loader=jinja2.FunctionLoader(_asset), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters.update(percent=percent, layer=layer_label, kind=kind_name)
+    environment.filters.update(percent=percent, interval=interval_text, layer=layer_label, kind=kind_name)
     script, style = _asset("report.js"), _asset("report.css")
     return environment.get_template("template.html").render(
         report=report,
@@ -58,11 +57,6 @@ def render(report: Report, title: str, signature: str, provenance: Mapping[str, 
 def _rounded_up(share: float) -> str:
     """A share in % with one decimal, not less than it is."""
     return f"{math.ceil(1000 * share) / 10:.1f}"
-
-
-def percent(value: float | None) -> str:
-    """A fraction in % with two decimals."""
-    return MISSING if value is None else f"{100 * value:.2f}"
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ _VOID = frozenset(
 )
 #: HTML's elements whose content is not markup.
 _RAW = frozenset({"script", "style"})
+_PAIRS = "expected both tags of a pair in one line; correct the tags, or cut the text where no tag is open"
 _UNFINISHED = re.compile(r"<[A-Za-z/!?]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 #: The element that a line of XML is read as.
@@ -97,14 +98,14 @@ class _Tree:
         index, opened = self._open.pop() if self._open else (-1, "")
         if opened != name:
             found = f"{tag} where {self._elements[index].opening} is open" if opened else f"{tag} without a start tag"
-            raise InputError(f"found {found}; expected tags in pairs; correct the tags of this line")
+            raise InputError(f"found {found}; {_PAIRS}")
         element = self._elements[index]
         self._elements[index] = Element(element.opening, tag, (element.span[0], self._length), element.parent)
 
     def line(self) -> MarkedLine:
         if self._open:
             tag = self._elements[self._open[-1][0]].opening
-            raise InputError(f"found {tag} without an end tag; expected tags in pairs; correct the tags of this line")
+            raise InputError(f"found {tag} without an end tag; {_PAIRS}")
         return MarkedLine("".join(self._text), tuple(self._elements))
 
 

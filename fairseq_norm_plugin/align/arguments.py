@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import STANDARD
-from alignment_eval.maps.subwords import MARKS
 from alignment_eval.options.common import positive_integer
 from fairseq_norm_plugin.choices import DTYPES, WORDS
 
@@ -29,7 +28,8 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         "--path",
         required=True,
         metavar="CHECKPOINT",
-        help="an ensemble: several, separated by :; or the directory of a released model",
+        help="an ensemble: several, separated by :; the directory of a released model; or demo, the included models of "
+        "both directions",
     )
     group.add_argument(
         "--data", metavar="DIR", help="directory with dict.LANG.txt of both languages (default: that of --path)"
@@ -42,8 +42,9 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="KEY=VALUE",
         help="an option of fairseq's tokenizer, such as moses_no_escape=true; of its subwords, such as "
-        "sentencepiece_model=FILE (twice: of source and target); or of a multilingual model, such as langs=LANG,LANG,… "
-        "in the order of its training, lang_pairs=SRC-TGT,…, target_tag=fra for >>fra<<; may be repeated",
+        "sentencepiece_model=FILE (twice: of source and target), subword_mark=@@ of text in subwords, or "
+        "reverse_bpe_codes=FILE of the other direction; or of a multilingual model, such as langs=LANG,LANG,… in the "
+        "order of its training, lang_pairs=SRC-TGT,…, target_tag=fra for >>fra<<; may be repeated",
     )
     _add_pipeline_arguments(parser.add_argument_group("words and subwords", "default: as the model's profile says"))
 
@@ -62,12 +63,6 @@ def _add_pipeline_arguments(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--bpe-codes", nargs="+", metavar="CODES", help="of subword-nmt or fastBPE: joint, or source and target"
-    )
-    group.add_argument(
-        "--subword-mark",
-        choices=("auto", *MARKS),
-        default="auto",
-        help="subword mark of the text with --bpe none (default: auto, detected from the dictionaries)",
     )
     group.add_argument(
         "--words",
@@ -99,12 +94,6 @@ def add_reverse_arguments(parser: argparse.ArgumentParser) -> argparse._Argument
         "--reverse-path",
         metavar="CHECKPOINT",
         help="a target-source model; a multilingual model is its own (none: only one direction of it)",
-    )
-    group.add_argument(
-        "--reverse-bpe-codes",
-        nargs="+",
-        metavar="CODES",
-        help="its codes: joint, or of TARGET-LANG and SOURCE-LANG",
     )
     return group
 
@@ -169,14 +158,14 @@ def check_input(args: argparse.Namespace) -> None:
         raise UsageError("no text, or more than one: expected --source-text and --target-text, --text, or --parquet")
     if pair == (STANDARD, STANDARD):
         raise UsageError("both texts are - (standard input): expected a file for one of them, or --text -")
-    if args.bpe == "none" and (args.bpe_codes or args.reverse_bpe_codes):
-        raise UsageError(_NO_SUBWORDS)
     if len(args.words) > 2:
         raise UsageError(f"--words is given {len(args.words)} values: expected one, or two, of source and target")
     for what in args.words:
         if what not in WORDS and not Path(what).is_file():
             raise UsageError(f"--words {what}: no such file, and none of {', '.join(WORDS)}")
-    _model_options(args)
+    options = _model_options(args)
+    if args.bpe == "none" and (args.bpe_codes or "reverse_bpe_codes" in options):
+        raise UsageError(_NO_SUBWORDS)
 
 
 def other_inputs(args: argparse.Namespace) -> Iterator[str]:
@@ -213,8 +202,8 @@ def check_directions(args: argparse.Namespace, directions: int) -> None:
 
 def model_options(args: argparse.Namespace) -> dict[str, Any]:
     """The arguments of :func:`fairseq_norm_plugin.load`."""
-    named = ("data", "source_lang", "target_lang", "tokenizer", "lowercase", "bpe", "bpe_codes", "subword_mark")
-    names = ("path", *named, "reverse_path", "reverse_bpe_codes", "dtype")
+    named = ("data", "source_lang", "target_lang", "tokenizer", "lowercase", "bpe", "bpe_codes")
+    names = ("path", *named, "reverse_path", "dtype")
     words = [what if what in WORDS else "tokens" for what in args.words]
     return {**{name: getattr(args, name) for name in names}, "words": (words[0], words[-1]), **_model_options(args)}
 

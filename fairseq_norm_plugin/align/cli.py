@@ -27,6 +27,7 @@ from alignment_eval.options.method import (
     check_word_table_arguments,
     stated_method,
     states_maps,
+    word_table_file,
 )
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
@@ -43,11 +44,11 @@ from fairseq_norm_plugin.process import silence_libraries
 
 PROG = "norm-align"
 #: The options that --engine ray takes with the options of models.
-_OF_RAY = ("parquet", "output", "overwrite", "profile", "word_table_file", "max_tokens", "cpu", "engine", "actors")
+_OF_RAY = ("parquet", "output", "overwrite", "profile", "max_tokens", "cpu", "engine", "actors")
 _EPILOG = f"""\
 Example, from the root of the repository:
-  {PROG} --path data/demo/checkpoint.pt --data data/demo -s de -t en \\
-      --bpe-codes data/demo/codes.bpe --source-text data/demo/demo.de --target-text data/demo/demo.en -o -
+  {PROG} --path demo --tokenizer none \\
+      --source-text data/demo/demo.de --target-text data/demo/demo.en -o -
 
 The signature goes to stderr.  Exit status: 0 success, 1 bad data, 2 bad usage.
 """
@@ -182,6 +183,8 @@ def _check_ray(args: argparse.Namespace) -> None:
     add_model_arguments(models)
     add_reverse_arguments(models)
     names = {action.dest for action in models._actions} | {*_OF_RAY, "dtype"}
+    if word_table_file(args) is not None:
+        names.add("word_table")
     default = _parser().parse_args(["--path", args.path, "-o", args.output])
     for name, value in vars(args).items():
         if name not in names and value != getattr(default, name):

@@ -36,6 +36,7 @@ from alignment_eval.options.method import (
     states_maps,
     with_word_table_options,
     word_table_fields,
+    word_table_file,
 )
 from alignment_eval.profiles.chosen import ChosenMethod, Overrides, by_options, chosen_method, seen_warning
 from alignment_eval.progress import progress_meter
@@ -107,7 +108,7 @@ def _align(
     """Align a text, and write the output."""
     directions = [model.direction for model in models]
     if mismatch := find_mismatch(sampled(text, text.size), directions, args.max_tokens):
-        if mismatch.kind == "unrelated" and not args.force:
+        if mismatch.kind == "unrelated" and not (args.force or args.translate):
             raise InputError(f"{mismatch.message}; give --force to align them all the same")
         warn_on_stderr(mismatch.message)
     chosen = _choose_method(args, models, text)
@@ -159,6 +160,8 @@ def _align(
             _write(args, text, unfinished.rows())
     if windows.without_tags:
         warn_on_stderr(f"lines written without tags: {windows.without_tags}; the first is {windows.first_without[1]}")
+    if warning := aligner.links_warning():
+        warn_on_stderr(warning)
     seconds, done = time.monotonic() - start, text.size - kept
     said = f", {kept} kept from before" if kept else ""
     say(f"norm-align: {done} sentences in {seconds:.1f} s, {done / seconds:.1f} sentences/s{said}")
@@ -180,7 +183,7 @@ def _choose_method(args: argparse.Namespace, models: Sequence[NormModel], text: 
         return by_options(with_word_table_options(stated_method(args, both, given_passes(args) or 0), args))
     directions, hashes = [model.direction for model in models], [model.identity for model in models]
     profiles, names = profiles_of(directions, hashes, text, args.profile, args.max_tokens)
-    overrides = Overrides(args.rule, args.word_table, stated, args.final_punctuation, args.word_table_file)
+    overrides = Overrides(args.rule, given_passes(args), stated, args.final_punctuation, word_table_file(args))
     chosen = chosen_method(profiles, names, text.size, overrides)
     return replace(chosen, method=with_word_table_options(chosen.method, args))
 
@@ -288,12 +291,12 @@ def _write_tokens(args: argparse.Namespace, text: SentencePairs, only_existing: 
 
 
 @contextmanager
-def _scores_file(path: str | None, overwrite: bool) -> Iterator[Callable[[Iterator[Row]], Iterator[str]]]:
+def _scores_file(path: str | None, resumed: bool) -> Iterator[Callable[[Iterator[Row]], Iterator[str]]]:
     """Gives a function from rows to the lines of the output, which writes the scores that precede them to a file."""
     if not path:
         yield lambda rows: (line for _, line in rows)
         return
-    with new_file(path, overwrite) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+    with new_file(path, resumed) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         file.write("\t".join((*FIGURES, "status")) + "\n")
 
         def lines_of(rows: Iterator[Row]) -> Iterator[str]:

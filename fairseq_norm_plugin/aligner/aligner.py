@@ -30,6 +30,8 @@ _SIDES = ("source", "target", "reverse source", "reverse target")
 _ALTI = "alti_rollout"
 #: Tokens of a batch on a CPU: the numbers of larger ones do not stay in its caches.
 _CPU_TOKENS = 2000
+#: The fewest words on both sides of pairs that are checked for links of none or all of them, and the fewest pairs.
+_LONG, _FEWEST = 3, 10
 #: Batches that are read, or wait to be, while links are made of another.
 _AHEAD = 2
 
@@ -56,6 +58,8 @@ class Aligner:
         counted_pairs: how many pairs, from the first on, a word table is counted on; 0: no word table is counted.
         tokens: number of subwords so far, by side (``source``, ``target``, and those of the other model).
         unknown: how many of them the models do not know.
+        linked: number of aligned pairs so far of :data:`_LONG` or more words on both sides (``pairs``), and how many of
+            them have one link at most (``none``) or all (``all``).
 
     Raises:
         UsageError: there are too few or too many models, or they lack maps that ``method`` names.
@@ -88,6 +92,7 @@ class Aligner:
         self._max_tokens = min(max_tokens, _CPU_TOKENS) if self._on_cpu else max_tokens
         self.tokens: Counter[str] = Counter()
         self.unknown: Counter[str] = Counter()
+        self.linked: Counter[str] = Counter()
 
     def align(
         self, windows: Iterable[Iterable[tuple[int, LinePair]]], progress: Callable[[int], object] = _ignore
@@ -105,11 +110,15 @@ class Aligner:
         corpus = CorpusAligner(self.method, *self._word_table)
         for window in windows:
             for pair in self._word_maps(window, progress):
-                yield from map(self._scored, corpus.add(pair))
-        yield from map(self._scored, corpus.finish())
+                yield from map(self._noted, corpus.add(pair))
+        yield from map(self._noted, corpus.finish())
 
-    def _scored(self, pair: AlignedPair) -> AlignedPair:
-        """The pair with scores, all of them unknown if it was not aligned."""
+    def _noted(self, pair: AlignedPair) -> AlignedPair:
+        """Count a pair's links; gives the pair with scores, all of them unknown if it was not aligned."""
+        if pair.links is not None and min(pair.links.linked.shape) >= _LONG:
+            self.linked["pairs"] += 1
+            self.linked["none"] += int(pair.links.linked.sum()) <= 1  # one may be of the final punctuation
+            self.linked["all"] += bool(pair.links.linked.all())
         return replace(pair, scores=PairScores()) if self._scores and pair.scores is None else pair
 
     def _word_maps(
@@ -180,6 +189,17 @@ class Aligner:
         return (
             f"unknown to the model so far: {', '.join(shares)}; check that language, tokenisation, case and BPE codes "
             f"are those of its training"
+        )
+
+    def links_warning(self) -> str | None:
+        """A warning if most pairs so far have no links, or all their words linked to all."""
+        total, none, every = (self.linked[name] for name in ("pairs", "none", "all"))
+        if total < _FEWEST or none + every <= total / 2:
+            return None
+        return (
+            f"{none} of {total} sentence pairs of {_LONG} or more words have one link or none, and in {every} each "
+            f"word is linked to all: the maps show no alignment; check that the model is trained, or name other maps "
+            f"and another rule"
         )
 
 

@@ -48,7 +48,7 @@ COPIED_SHARE = 0.6
 CUT_SHARE, UNEXPECTED = 0.5, 0.05
 #: Words look cut by other codes if the dictionary has more than this share of neighbouring pieces as one piece, and so
 #: many of them: none in a text that was cut by the model's own codes.
-SPLIT_SHARE, FEWEST_SPLIT = 0.1, 10
+SPLIT_SHARE, FEWEST_SPLIT = 0.05, 10
 #: A pair looks misaligned if its gain is below this share of the gain of good pairs (the upper quartile).
 LOW_SHARE = 0.2
 #: Evidence for a shifted stretch of lines: added by a pair of low gain, by any other pair; the sum that is enough.

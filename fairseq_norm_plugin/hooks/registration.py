@@ -2,23 +2,26 @@
 
 Modules of fairseq call ``logging.basicConfig(level=logging.DEBUG)`` when they are imported.  The debug messages of all
 libraries would then go to the standard error of a program that imports the plugin.  So the root logger has a handler
-meanwhile: then ``basicConfig`` does nothing.
+meanwhile: then ``basicConfig`` does nothing.  With torch 2.14 they also warn of ``torch.jit.script``, which they call.
 """
 
 import logging
+import warnings
 
 _root, _placeholder = logging.getLogger(), logging.NullHandler()
 _root.addHandler(_placeholder)
 try:
-    from fairseq_norm_plugin.checkpoints.read import admit_checkpoint_types
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*torch.jit", category=FutureWarning)
+        from fairseq_norm_plugin.checkpoints.read import admit_checkpoint_types
 
-    admit_checkpoint_types()
+        admit_checkpoint_types()
 
-    from fairseq_norm_plugin.hooks import criterion as criterion
-    from fairseq_norm_plugin.hooks.models import bert as bert
-    from fairseq_norm_plugin.hooks.models import marian as marian
-    from fairseq_norm_plugin.hooks.tasks import masked_lm as masked_lm
-    from fairseq_norm_plugin.hooks.tasks import multilingual as multilingual
-    from fairseq_norm_plugin.hooks.tasks import translation as translation
+        from fairseq_norm_plugin.hooks import criterion as criterion
+        from fairseq_norm_plugin.hooks.models import bert as bert
+        from fairseq_norm_plugin.hooks.models import marian as marian
+        from fairseq_norm_plugin.hooks.tasks import masked_lm as masked_lm
+        from fairseq_norm_plugin.hooks.tasks import multilingual as multilingual
+        from fairseq_norm_plugin.hooks.tasks import translation as translation
 finally:
     _root.removeHandler(_placeholder)

@@ -16,9 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from torch import Tensor
 
-from alignment_eval.errors import InputError, UsageError, say
+from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.maps.sentence import SentenceMaps, status_of
+from alignment_eval.maps.sentence import KINDS, SentenceMaps, status_of
 from alignment_eval.records.merge import AlignmentRun
 from alignment_eval.records.store import RunInfo, arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
@@ -30,6 +30,8 @@ from fairseq_norm_plugin.text.binarised import SideReader
 
 logger = logging.getLogger(__name__)
 
+#: Kinds that need a product of matrices for each pair of positions (docs/maps.md).
+COSTLY = ("ff_n", "ffres_n", "ffresln_n")
 #: The parts of an output, and what makes their rows of sentences.
 Writer = tuple[ShardParts, Callable[[Sequence[SentenceMaps]], pa.Table]]
 
@@ -99,6 +101,12 @@ class RecordingSession:
         self._writers = _open_writers(cfg, plan, options, signature, self.recorded, profile)
         self._part_sentences, self._in_part = int(cfg.norm_part_sentences), 0
         self._start = time.monotonic()
+        every = {*options.kinds, *([options.extraction.kind] if options.extraction else [])}
+        if (costly := [kind for kind in KINDS if kind in every and kind in COSTLY]) and self._total:
+            warn_on_stderr(
+                f"recording {', '.join(costly)} takes long: for each kind about 17 more forward passes of a sentence "
+                f"of 50 source tokens, 34 of one of 100; --norm-record-layers records fewer layers"
+            )
         stubs = plan.stubs(options.layers)
         if stubs:
             logger.warning("%d of %d sentences were skipped and get no maps", len(stubs), plan.size)

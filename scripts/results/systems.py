@@ -61,7 +61,7 @@ FIGURES = {
 _DE, _FR, _CS = (f"{name}: " for name in TEXTS)
 _BOTH, _ALONE, _OLD = "both models, pair by pair (default)", WAYS[""], WAYS["-2020"]
 _SAME = "eflomal, {}; 87,652 pairs"
-#: Page -> the titles of its table, and its rows: a title, and cells that name rows of the CSV: SET: NAME; TEXT / NAME.
+#: Page -> the titles of its table, and its rows: a title, and cells of words, or naming rows: SET: NAME; TEXT / NAME.
 PAGES: dict[str, tuple[Sequence[str], Sequence[Sequence[str]]]] = {
     "readme": (
         ("", "both directions", "De-En", "En-De"),
@@ -76,13 +76,36 @@ PAGES: dict[str, tuple[Sequence[str], Sequence[Sequence[str]]]] = {
         ),
     ),
     "main": (
-        ("AER %", "German-English", "English-French"),
+        ("AER %", "text", "German-English", "English-French"),
         (
-            ("**ours, both models**", _DE + _BOTH, ""),
-            ("ours, one model", f"{_DE}German-English{_ALONE} / English-German{_ALONE}", ""),
-            ("norms of the best layer (2020)", f"{_DE}German-English{_OLD} / English-German{_OLD}", ""),
-            ("eflomal, both", _DE + _SAME.format("both (grow-diag)"), ""),
-            ("eflomal, one direction", f"{_DE}eflomal, De-En; 87,652 pairs / eflomal, En-De; 87,652 pairs", ""),
+            ("**ours, both models**", "models' text", _DE + _BOTH, ""),
+            ("ours, one model", "models' text", f"{_DE}German-English{_ALONE} / English-German{_ALONE}", ""),
+            ("norms of the best layer (2020)", "models' text", f"{_DE}German-English{_OLD} / English-German{_OLD}", ""),
+            (
+                "eflomal, both",
+                "models' text",
+                _DE + _SAME.format("both (grow-diag)"),
+                f"{_FR}eflomal, both (intersection)",
+            ),
+            (
+                "eflomal, one direction",
+                "models' text",
+                f"{_DE}eflomal, De-En; 87,652 pairs / eflomal, En-De; 87,652 pairs",
+                f"{_FR}eflomal, En-Fr / eflomal, Fr-En",
+            ),
+            ("HMM, both", "models' text", f"{_DE}HMM (sil-thot), both (grow-diag-final); 87,652 pairs", ""),
+            ("fast_align, both", "models' text", f"{_DE}fast_align (sil-thot), both (grow-diag); 87,652 pairs", ""),
+            ("fast_align, published", "full text", f"{_DE}fast_align, grow diag final", f"{_FR}fast_align"),
+            ("GIZA++, published", "full text", f"{_DE}GIZA++, grow diag final", f"{_FR}GIZA++"),
+            ("Shift-Att, published", "full text", f"{_DE}Shift-Att, both", f"{_FR}Shift-Att, both"),
+            ("Mask-Align, published", "full text", f"{_DE}Mask-Align, both", f"{_FR}Mask-Align, both"),
+            (
+                "awesome-align, published",
+                "full text, mBERT",
+                f"{_DE}awesome-align, fine-tuned",
+                f"{_FR}awesome-align, fine-tuned",
+            ),
+            ("Cross-Align, published", "full text, pretrained model", f"{_DE}Cross-Align", f"{_FR}Cross-Align"),
         ),
     ),
 }
@@ -147,14 +170,16 @@ def table(args: argparse.Namespace) -> None:
 
 
 def _cell(frame: pd.DataFrame, cell: str) -> str:
-    """The figures of the rows that a cell names."""
+    """The figures of the rows that a cell names, or its words if it names none."""
+    if ": " not in cell:
+        return cell or "–"
     which, _, names = cell.partition(": ")
     found = []
-    for name in names.split(" / ") if cell else ():
+    for name in names.split(" / "):
         wanted, _, text = name.partition("; ")
         row = frame[(frame.set == which) & (frame.name == wanted) & ((frame.text == text) | (not text))]
         found.append(f"{row.aer.item():.1f}")
-    return " / ".join(found) or "–"
+    return " / ".join(found)
 
 
 def page(args: argparse.Namespace) -> str:

@@ -101,15 +101,16 @@ def main() -> None:
         BOTH: [corpus.by_models(args.models, source, True) for source in DIRECTIONS],
         "one model": [corpus.by_models(args.models, source, False) for source in DIRECTIONS],
     }
+    base = BOTH if not args.others else args.others[0].partition("=")[0]
     for name, _, file in (other.partition("=") for other in args.others):
         systems[name] = [corpus.by_links(Path(file), source) for source in DIRECTIONS]
     rows = []
     for name, ways in systems.items():
         row = [name]
-        for (lines, tags), (our_lines, _) in zip(ways, systems[BOTH]):
-            row += [f1(lines), f1(tags), "" if name == BOTH else lead(our_lines, lines)]
+        for (lines, tags), (base_lines, _) in zip(ways, systems[base]):
+            row += [f1(lines), f1(tags), "" if name == base else lead(lines, base_lines)]
         rows.append(row)
-    titles = ("lines %", "tags %", f"lead of {BOTH} in lines")
+    titles = ("lines %", "tags %", f"lead over {base} in lines")
     print(markdown(["", *(f"{title}, {source} → {OTHER[source]}" for source in DIRECTIONS for title in titles)], rows))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -15,6 +16,12 @@ from alignment_eval.cli import COMMANDS, main
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(path for path in (ROOT / "docs/commands").glob("*.md") if path.name != "README.md")
+#: Pages of no one command, if they have examples.
+OTHER_PAGES = [
+    page
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    if "```console\n" in page.read_text(encoding="utf-8")
+]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 #: Columns of a wide terminal: argparse breaks the lines of --help by it.
@@ -175,24 +182,12 @@ def test_page(page, bash, update):
     check_examples(page, bash, update)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "README.md",
-        "docs/get-started.md",
-        "docs/align.md",
-        "docs/analysis.md",
-        "docs/profiles.md",
-        "docs/text.md",
-        "docs/use.md",
-        "docs/scores.md",
-    ],
-)
+@pytest.mark.parametrize("page", OTHER_PAGES, ids=lambda page: page.stem)
 def test_other_page(page, bash, update):
-    check_examples(ROOT / page, bash, update)
+    check_examples(page, bash, update)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/use.md"])
 def test_page_of_python(page, bash, update):
     check_python_examples(ROOT / page, bash, update)
 
@@ -259,3 +254,13 @@ def test_output_is_compared(expected, found, same):
 def test_what_is_printed_now_is_cut_as_before(old, found, new):
     assert cut_alike(old, found) == new
     assert pattern(new).fullmatch(found)
+
+
+@pytest.mark.parametrize(("page", "table"), [("README.md", "readme"), ("docs/reproduction.md", "main")])
+def test_tables_of_results_are_those_of_the_figures(monkeypatch, page, table):
+    """``python scripts/results/systems.py page`` makes them."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts/results"))
+    import systems
+
+    made = systems.page(argparse.Namespace(name=table, csv=ROOT / "docs/figures/systems.csv"))
+    assert made in (ROOT / page).read_text(encoding="utf-8")

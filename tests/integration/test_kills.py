@@ -63,10 +63,10 @@ def content(directory):
     }
 
 
-def parameters(directory):
-    """What a training leaves: its files, and the parameters of the last checkpoint; it also notes times."""
-    weights = torch.load(directory / "checkpoint_last.pt", weights_only=False)["model"]
-    return sorted(path.name for path in directory.iterdir()), {name: w.tolist() for name, w in weights.items()}
+def names(directory):
+    """What a training leaves; after a stop, fairseq does not go on with the same numbers."""
+    last = torch.load(directory / "checkpoint_last.pt", weights_only=False)
+    return sorted(path.name for path in directory.iterdir()), last["optimizer_history"][-1]["num_updates"]
 
 
 def commands(out, request):
@@ -123,7 +123,7 @@ def commands(out, request):
         "calibrate": (calibrated, content),
         "convert": (converted, content),
         "generate": (recorded, content),
-        "train": (trained, parameters),
+        "train": (trained, names),
     }
 
 

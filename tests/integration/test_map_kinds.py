@@ -142,6 +142,7 @@ def test_beam_search_cannot_show_every_kind_step_by_step(norm):
 def test_alignments_of_any_kind(norm, records, tmp_path, capsys):
     options = ("--norm-map", "ffresln_n", "--norm-layer", 1, "--norm-alignments", tmp_path / "a")
     norm("--score-reference", *options)
+    assert "recording ffresln_n takes long" in capsys.readouterr().err
     words = ["extract", records, "--kind", "ffresln_n", "--layer", 1, "--setting", "awo", "--rule", "kobayashi2020"]
     assert cli.main([str(word) for word in words]) == 0
     assert (tmp_path / "a").read_text() == capsys.readouterr().out

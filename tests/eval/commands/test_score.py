@@ -101,6 +101,15 @@ def test_several_hypotheses_are_one_table(files, call, format_, best, title, sig
     assert cells[1:] == [best.format("14.29"), shown, best.format("100.00"), best.format("75.00"), "45"]
 
 
+def test_both_texts_in_one_file_check_the_links(files, call):
+    files("text", "a b c d ||| v w x y\na b ||| v w\n")
+    assert call("score", *STATED, "--text", "text")[0] == 0
+    files("text", "a b c ||| v w x\na b ||| v w\n")
+    status, out, err = call("score", *STATED, "--text", "text")
+    assert (status, out) == (1, "")
+    assert says(err, "hyp:1: link 3-3 is outside its sentence pair, which has 3 and 3 words")
+
+
 def test_per_sentence(files, call):
     files("other", "\n0-1 1-0\n")
     status, out, err = call("score", *STATED, "other", "--format", "sentences")
@@ -174,6 +183,7 @@ def test_bad_data(files, call, contents, arguments, message):
     ("arguments", "message"),
     [
         ((*STATED, "--source", "s"), "only one of --source and --target is given: expected both or neither"),
+        ((*STATED, "--source", "s", "--text", "t"), "--text with --source or --target"),
         (("--gold", "-", "-"), "several inputs are -: expected at most one input from the standard input"),
         ((*STATED, "--seed", "7"), "--seed without --resamples: expected the number of resamples too"),
         ((*STATED, "--resamples", "200", "--format", "sentences"), "--resamples with --format sentences"),

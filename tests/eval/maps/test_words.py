@@ -14,7 +14,7 @@ from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract, stacked_maps, word_links
 from alignment_eval.extraction.method import ExtractionOptions, parse_maps
 from alignment_eval.maps.sentence import SentenceSide
-from alignment_eval.maps.words import COMBINATIONS, FLOOR, combine, unit_map, word_map
+from alignment_eval.maps.words import COMBINATIONS, FLOOR, combine, two_way_shares, unit_map, word_map
 from tests.facts import facts
 
 MAPS = st.tuples(st.integers(1, 5), st.integers(0, 4), st.integers(1, 5), st.integers(0, 2**32 - 1))
@@ -48,6 +48,16 @@ def test_combinations_are_those_of_the_slow_loop(shape, how):
     else:
         assert combine(maps, how) is maps[0] or np.array_equal(combine(maps, how), maps[0])
     assert FLOOR == 1e-6
+
+
+@given(shape=MAPS)
+def test_two_way_shares_are_those_of_the_slow_loop(shape):
+    """Rows are divided by their sums before columns are."""
+    scores = random_maps(shape)[0]
+    rows = [[cell / (math.fsum(row) or 1) for cell in row] for row in scores]
+    columns = [math.fsum(row[s] for row in rows) or 1 for s in range(scores.shape[1])]
+    slow = [[math.sqrt(cell * cell / columns[s]) for s, cell in enumerate(row)] for row in rows]
+    np.testing.assert_allclose(two_way_shares(scores), np.reshape(slow, scores.shape), rtol=1e-12)
 
 
 def options(names, **fields):

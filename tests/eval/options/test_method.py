@@ -96,7 +96,7 @@ def test_a_word_table_of_a_file(tmp_path, pairs, make_records, call):
     counted = (*TWO_WAY, "--word-table", 2, "--word-table-pairs", 5, "--save-word-table", word_table)
     status, saved, _ = call("extract", directory, *counted)
     assert status == 0
-    _, given, err = call("extract", directory, *TWO_WAY, "--word-table-file", word_table)
+    _, given, err = call("extract", directory, *TWO_WAY, "--word-table", word_table)
     assert "|word_table_file:" in err
     assert given.splitlines()[5:] == saved.splitlines()[5:]
     status, _, err = call("extract", directory, *counted)
@@ -104,16 +104,17 @@ def test_a_word_table_of_a_file(tmp_path, pairs, make_records, call):
     assert call("extract", directory, *counted, "--overwrite")[0] == 0
     (tmp_path / "broken").write_bytes(b"PAR1")
     for options, message in (
-        (("--word-table-file", tmp_path / "broken"), "broken: damaged, or not a word table file"),
+        (("--word-table", tmp_path / "broken"), "broken: damaged, or not a word table file"),
         (
-            ("--word-table-file", word_table, "--level", "token"),
+            ("--word-table", word_table, "--level", "token"),
             "--level token with a word table file: that is of words",
         ),
         (
             ("--save-word-table", tmp_path / "new"),
             "--save-word-table: no word table is counted here: expected --word-table",
         ),
-        (("--word-table", -1), "--word-table -1: expected a number of passes, 1 or more, or 0 for no word table"),
+        (("--word-table", -1), "--word-table -1: expected passes, 1 or more, 0 for no word table, or a file"),
+        (("--word-table", word_table, "--save-word-table", "new"), "leave it out"),
         (("--word-table", 1, "--word-table-pairs", 0), "'0': expected a number, 1 or more"),
     ):
         status, _, err = call("extract", directory, *TWO_WAY, *options)

@@ -42,7 +42,7 @@ def test_the_reason_names_maps_and_profiles():
     assert chosen_method([FORWARD], NAMES[:1], 100).reason == maps
     assert chosen_method(BOTH, NAMES, 100).reason == f"{maps}, b.json"
     young = chosen_method([YOUNG], NAMES[:1], None).reason
-    assert "reading the mean of layer 1 (AWO) and layer 2 (AWO); profile: a.json; the text is too short" in young
+    assert "reading the mean of layer 1 (AWO) and layer 2 (AWO); profile: a.json; the alignment of this" in young
     other = chosen_method([FORWARD, YOUNG], NAMES, 100).reason
     assert "and, in the other direction, the mean of layer 1 (AWO) and layer 2 (AWO); profile: a.json, b.json" in other
 

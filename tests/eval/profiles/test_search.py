@@ -63,13 +63,20 @@ def pairs_of(sentence, kind):
 
 
 def slow_dice(sentences, kind, pair):
-    """2 |A ∩ B| / (|A| + |B|) of the links that the extraction itself gives, less what is chance in both."""
-    common = size = 0.0
+    """2 |A ∩ B| / (|A| + |B|) of the links that the extraction itself gives, less what is chance in both.
+
+    It is 0 if they share few links, or those on the diagonal only.
+    """
+    common = size = words = 0.0
+    shared = straight = 0
     for sentence in sentences:
         a, b = (extract(sentence, ExtractionOptions(kind, heads=MapNames([name]), rule="two-way=0.3")) for name in pair)
         chance = len(a) * len(b) / (sentence.source.word_count * sentence.target.word_count)
         common, size = common + len(a & b) - chance, size + len(a) + len(b) - 2 * chance
-    return max(2 * common / size, 0) if size else 0
+        height, width = sentence.target.word_count, sentence.source.word_count
+        shared, words = shared + len(a & b), words + (height + width) / 2
+        straight += sum(i == int((j + 0.5) / height * width) for i, j in a & b)
+    return 2 * common / size if size and common >= 0.15 * words and straight <= 0.9 * shared else 0
 
 
 @pytest.mark.parametrize(("awi", "awo"), [((0, 1), (1, None)), ((0, 2), (1, 0)), ((0, None), (1, 2))])
@@ -102,6 +109,21 @@ def test_maps_that_link_all_words_do_not_agree(make_sentence):
     sentences = [make_sentence(id_, "a b </s>", "x y </s>") for id_ in range(5)]
     uniform = {name: np.ones_like(array) for name, array in sentences[0].arrays.items()}
     assert choose_by_agreement([replace(sentence, arrays=uniform) for sentence in sentences]) is None
+
+
+@pytest.mark.parametrize("linked", [np.eye(7), np.eye(7)[:, [1, 0, 2, 3, 4, 5, 6]] * (np.arange(7)[:, None] < 2)])
+def test_maps_that_agree_by_position_or_on_few_links_do_not_count(make_sentence, linked):
+    """Their Dice coefficient is 1: on the diagonal, or on two words of one of three sentences."""
+    sentences = []
+    for id_ in range(3):
+        sentence = make_sentence(id_, "a b c d e f </s>", "u v w x y z </s>")
+        arrays = {name: np.zeros_like(array, dtype=np.float64) for name, array in sentence.arrays.items()}
+        linked = linked if id_ == 0 or linked.trace() else 0 * linked
+        flat = linked + 0.02 * (linked.sum(axis=1, keepdims=True) == 0)
+        arrays["layer_attn_n"][1] = flat  # AWO
+        arrays["layer_attn_n"][0] = np.roll(flat, 1, axis=0)  # the same in AWI
+        sentences.append(replace(sentence, arrays=arrays))
+    assert choose_by_agreement(sentences) is None
 
 
 def test_an_alignment_has_formed_from_an_agreement_of_0_4_on():

@@ -44,7 +44,11 @@ def test_unfinished_temporary_and_stray_files_do_not_count(run):
     ("shards", "size", "text"),
     [
         ([[{0: "", 1: ""}], [{1: "", 2: ""}]], 4, f"{SECOND}: … repeats"),
-        ([[{0: "", 1: ""}], [{3: ""}]], 4, "sentences 2 are missing … --norm-records-resume"),
+        (
+            [[{0: "", 1: ""}], [{3: ""}]],
+            4,
+            "sentences 2 are missing: … still running, or stopped … --norm-records-resume",
+        ),
         ([[{0: ""}], []], 9, "sentences 1, 2, 3, 4, 5, … (8 in total) are missing (shards without any part: 1 of 2)"),
         ([[{0: "", 1: ""}], [{2: "", 4: ""}]], 4, f"{SECOND}: ids 4 are unknown … 0 to 3"),
         ([[{}], []], 2, "sentences 0, 1 are missing"),

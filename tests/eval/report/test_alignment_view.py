@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from matplotlib import pyplot
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.pair_scores import PairScores
 from alignment_eval.links.read import read_hypothesis
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.report.alignment_view import Alignment, Alignments
@@ -52,6 +54,23 @@ def test_frame_has_a_row_for_each_link() -> None:
     for alignment in (NONE, EMPTY):
         assert len(alignment.to_frame()) == 0
         assert list(map(str, alignment.to_frame().dtypes[2:])) == ["int64", "int64", "float64"]
+
+
+def test_scores_are_a_table_and_shade_words(tmp_path: Path) -> None:
+    scores = PairScores(-1.5, unsupported=0.25, omitted=0.5, unsupported_words=[0.0, 0.5], omitted_words=[1, 0, 0.25])
+    scored = Alignments([replace(ONE, scores=scores), replace(EMPTY, scores=PairScores())])
+    frame = scored.scores
+    assert frame["status"].tolist() == ["ok", "empty"]
+    assert frame["unsupported"].fillna(9).tolist() == [0.25, 9]
+    assert frame["reverse_log_prob"].isna().all()
+    with pytest.raises(UsageError, match="scores=True"):
+        ALL.scores  # noqa: B018
+    scored.to_parquet(tmp_path / "out.parquet")
+    assert pq.read_table(tmp_path / "out.parquet")["omitted_words"].to_pylist() == [[1, 0, 0.25], None]
+    page = scored[0]._repr_html_()
+    check_page(page)
+    assert "unsupported 0.25, omitted 0.50" in page
+    assert re.findall(r"rgba\(219,68,55,([^)]*)\)", page) == ["0.60", "0.15", "0.30"]
 
 
 def test_plot_marks_the_links() -> None:

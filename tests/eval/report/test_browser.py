@@ -5,6 +5,8 @@ Skipped with a reason where there is no browser (fixture ``chromium``).
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,9 @@ from alignment_eval.extraction.extract import stacked_maps
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import word_map
 from alignment_eval.records.store import Records
+from alignment_eval.report.alignment_view import Alignment, Alignments
 from alignment_eval.report.encoding import ERROR, NORM_ERROR
+from alignment_eval.report.map_view import DisplayMaps
 from tests.eval.report.driving import Browser
 from tests.eval.report.pages import Page
 
@@ -129,6 +133,55 @@ def test_hostile_words_stay_text(browser: Browser) -> None:
     assert browser.run("return document.images.length") == 0
     assert browser.run("return document.scripts.length") == len(browser.texts("script"))
     assert browser.driven.get_log("browser") == []
+
+
+def check_inert(driven: Any, page: Path) -> None:
+    """Open a page: no script of a token has run, and nothing but the page itself was asked for."""
+    driven.get_log("performance")
+    driven.get(page.as_uri())
+    time.sleep(0.3)
+    assert driven.execute_script("return window.ran") is None
+    assert driven.execute_script("return document.querySelectorAll('img, iframe, link').length") == 0
+    messages = [json.loads(entry["message"])["message"] for entry in driven.get_log("performance")]
+    asked = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    assert [url for url in asked if not url.startswith("data:")] == [page.as_uri()]
+
+
+#: Each would run, or ask for a file, in a page that takes it as it is.
+TOKENS = (
+    "<script>window.ran=1</script>",
+    "<img/src=http://localhost:9/x.png/onerror=window.ran=1>",
+    "\"'><svg/onload=window.ran=1>",
+    "</script></style></td></table><iframe/src=javascript:parent.ran=1>",
+    "<link/rel=stylesheet/href=http://localhost:9/x.css>",
+)
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_nothing_of_a_hostile_page_runs_or_is_fetched(
+    chromium: Any,
+    tmp_path: Path,
+    make_sentence: Callable[..., SentenceMaps],
+    make_records: Callable[..., Path],
+    align_eval: Callable[..., Any],
+    token: str,
+) -> None:
+    """Tokens and names of files, from which titles are made, in the report and in the cells of a notebook."""
+    name = token.replace("/", "\N{DIVISION SLASH}")
+    sentence = make_sentence(0, f"{token} b </s>", f"x {token} </s>")
+    make_records(tmp_path / name, [sentence])
+    for file in ("gold", "hyp"):
+        (tmp_path / f"{file}{name}").write_text("0-0 1-1\n")
+    named = ("--gold", tmp_path / f"gold{name}", "--gold-base", 0, "--hyp", tmp_path / f"hyp{name}")
+    done = align_eval("report", tmp_path / name, *named, "-o", tmp_path / "report.html")
+    assert done.returncode == 0, done.stderr
+    check_inert(chromium, tmp_path / "report.html")
+    spans = ((0, len(token)),)
+    alignment = Alignment(token, token, spans, spans, [(0, 0)], {(0, 0): 0.5}, status=token)
+    shown: list[Any] = [DisplayMaps.of(sentence), alignment, Alignments([alignment])]
+    cells = "".join(cell._repr_html_() for cell in shown)
+    (tmp_path / "cells.html").write_text(f"<!doctype html><meta charset=utf-8>{cells}", encoding="utf-8")
+    check_inert(chromium, tmp_path / "cells.html")
 
 
 def test_filter_and_order(browser: Browser) -> None:

@@ -108,3 +108,43 @@ def check_order_by_difference(browser: Browser, page: Path) -> None:
     places = [int(text.split()[0]) for text in browser.texts("#sentences option")]
     assert [differing[place] for place in places] == sorted(differing, reverse=True)
     assert len(set(differing)) > 1
+
+
+@pytest.fixture(scope="module")
+def aligners(tmp_path_factory: pytest.TempPathFactory, align_eval: Callable[..., Any]) -> Path:
+    """A page of three aligners, without records."""
+    directory = tmp_path_factory.mktemp("aligners")
+    texts = [" ".join(WORDS[(k + n) % 6] for n in range(4 + 7 * (k % 5))) for k in range(30)]
+    (directory / "text").write_text("".join(f"{text} ||| {text}\n" for text in texts), encoding="utf-8")
+    (directory / "gold").write_text("0-0 1p1\n" * 30)
+    hyps = [directory / name for name in ("one", "a-long-name-of-an-aligner.pharaoh", "three")]
+    for shift, hyp in enumerate(hyps):
+        hyp.write_text("".join(f"0-0 {(k * shift) % 4}-1 2-{shift}\n" for k in range(30)))
+    given = ("--gold", directory / "gold", "--gold-base", 0, "--text", directory / "text", "--hyp", *hyps)
+    done = align_eval("report", *given, "-o", directory / "page.html")
+    assert done.returncode == 0, done.stderr
+    return directory / "page.html"
+
+
+def test_aligners_without_records(chromium: Any, aligners: Path) -> None:
+    """Sentences are ordered by difference and found by link; nothing is wider than a narrow screen."""
+    browser = Browser(chromium)
+    browser.open(aligners)
+    names = ["one", "a-long-name-of-an-aligner.pharaoh", "three"]
+    assert browser.texts("#beside caption") == names
+    entries = Page(aligners.read_text(encoding="utf-8")).index["sentences"]
+    sets = [[{tuple(link) for link in links} for links in entry["aligned"]] for entry in entries]
+    differing = [len(set.union(*links) - set.intersection(*links)) for links in sets]
+    places = [int(text.split()[0]) for text in browser.texts("#sentences option")]
+    assert [differing[place] for place in places] == sorted(differing, reverse=True)
+    assert len(set(differing)) > 1
+    browser.choose_sentence(2)
+    browser.until_title("Sentence 2")
+    assert browser.run("return document.getElementById('link').href") == f"{aligners.as_uri()}#sentence=2"
+    browser.find("#shown input").click()
+    browser.until(lambda: browser.texts("#beside caption") == names[1:])
+    browser.driven.set_window_size(400, 900)
+    inner, wide = browser.run("return [window.innerWidth, document.documentElement.scrollWidth]")
+    browser.driven.set_window_size(1400, 1000)
+    assert wide <= inner
+    assert browser.driven.get_log("browser") == []

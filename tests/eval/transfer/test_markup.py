@@ -156,12 +156,15 @@ def test_without_tags_the_output_is_the_escaped_target(target):
         pytest.param("a <b>Bb</b> c", "ee <b>Ff</b>", "", None, id="no links: a capital"),
         pytest.param("aa <b>to do</b> bb cc", "pq rs tu <b>to do</b>", "", None, id="no links: the same words"),
         pytest.param("a ; <br/>b", "x y; <br/>z", "", None, id="a tag alone, behind the same mark"),
+        pytest.param("no<br/>n oo", "xx yy", "0-0 1-1", "xx<br/> yy", id="a tag alone, inside another word"),
         pytest.param("a b <br/>c d", "w x <br/>y z", "0-3 1-1 2-2 3-0", None, id="a tag alone, near links count most"),
         pytest.param("a <b>;</b> b", "; aa <b>;</b>", "1-2", None, id="links of marks"),
         pytest.param(
             "Click <b>Add it</b>. To go", "Klick <b>Zusatz</b>. Um ein", "0-0 2-1 1-3 4-3", None, id="full stops"
         ),
+        pytest.param("<b>Aa . cc</b> cc !", "<b>bb ! Aa</b> Dddd bb", "2-1", None, id="a full stop inside"),
         pytest.param("Hi! <b>Bulk is it.</b>", "Ja! <b>Der Bulk geht.</b>", "0-0 1-1 2-3 4-4 5-5", None, id="sentence"),
+        pytest.param("Hi! <b>Bulk is it</b>", "Ja! <b>Der Bulk geht</b>", "0-0 1-1 2-3", None, id="the last sentence"),
     ],
 )
 def test_where_tags_go(line, target, links, expected):
@@ -184,6 +187,10 @@ def test_the_surer_link_decides():
     links = "0-0 0-1 1-0 1-1"
     assert moved("old <b>tree</b>", "Baum alt", links, confidences=[0.1, 0.8, 0.7, 0.2]) == "<b>Baum</b> alt"
     assert moved("old <b>tree</b>", "alter Baum", links, confidences=[0.8, 0.1, 0.2, 0.7]) == "alter <b>Baum</b>"
+
+
+def test_elements_change_places_for_weak_links_too():
+    assert moved("<a>one</a> <b>two</b>", "zwei eins", "0-1 1-0", confidences=[0.4, 0.4]) == "<b>zwei</b> <a>eins</a>"
 
 
 def test_a_link_of_a_mark_counts_less_than_that_of_a_word():

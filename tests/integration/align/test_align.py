@@ -156,7 +156,7 @@ def test_one_file_and_standard_input(run, files, tmp_path, monkeypatch, capsys):
 def test_a_reader_that_goes_away_is_no_error(data, checkpoint, files, bin_directory):
     """As with ``| head``: no traceback; and no lines of fairseq and torch, which a whole process would print."""
     words = ["--path", checkpoint, "--data", data, "--source-text", files[0], "--target-text", files[1]]
-    words += ["--bpe", "none", "--cpu", "--confidences", "-o", "-"]
+    words += ["--bpe", "none", "--cpu", "--force", "--confidences", "-o", "-"]
     command = [bin_directory / "python", "-m", "fairseq_norm_plugin.align", *map(str, words)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     process.stdout.close()

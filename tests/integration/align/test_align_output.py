@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -70,9 +72,44 @@ def test_a_table_has_the_same_rows(write):
     assert pq.read_table(path).to_pylist() == [{"id": number, **row} for number, row in enumerate(rows)]
 
 
-@pytest.mark.parametrize("name", ["out.jsonl", "out.parquet"])
-def test_a_stopped_run_is_continued(write, tmp_path, monkeypatch, name):
-    status, whole = write(f"whole.{name}", "--window", 1)
+def test_scores_are_the_same_in_every_form(write, tmp_path):
+    table = tmp_path / "scores.tsv"
+    status, plain = write("out", "--scores", table, "--source-contribution")
+    assert status == 0
+    assert plain.read_bytes() == write("links")[1].read_bytes()
+    frame = pd.read_csv(table, sep="\t")
+    rows = rows_of(write("out.jsonl", "--scores", "--source-contribution")[1])
+    figures = list(frame.columns)[:-1]
+    assert [*COLUMNS, *figures, "unsupported_words", "omitted_words"] == list(rows[0])
+    for row, line in zip(rows, frame.to_dict("records")):
+        numbers = {name: math.nan if row[name] is None else row[name] for name in figures}
+        assert line.pop("status") == row["status"]
+        assert numbers == pytest.approx(line, nan_ok=True, abs=2e-6)
+    assert rows[2]["unsupported"] is rows[2]["omitted_words"] is None
+    for row in (rows[0], rows[1], rows[3]):
+        for side, answer in (("source", "omitted"), ("target", "unsupported")):
+            assert len(row[f"{answer}_words"]) == len(row[f"{side}_spans"])
+        assert 0 < row["source_contribution"] < 1
+    path = write("out.parquet", "--scores", "--source-contribution")[1]
+    assert pq.read_table(path).to_pylist() == [{"id": number, **row} for number, row in enumerate(rows)]
+
+
+@pytest.mark.parametrize(
+    "options", [("--scores",), ("--source-contribution",), ("--scores", "there"), ("--scores", "source")]
+)
+def test_scores_that_cannot_be_written(write, tmp_path, monkeypatch, options):
+    monkeypatch.chdir(tmp_path)
+    Path("there").write_text("mine")
+    assert write("out", *options)[0] in (1, 2)
+    assert Path("there").read_text() == "mine"
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(("name", "scores"), [("out.jsonl", False), ("out.parquet", False), ("out", True)])
+def test_a_stopped_run_is_continued(write, tmp_path, monkeypatch, name, scores):
+    files = [tmp_path / "whole.tsv", tmp_path / "out.tsv"]
+    whole_scores, out_scores = [("--scores", file) if scores else () for file in files]
+    status, whole = write(f"whole.{name}", "--window", 1, *whole_scores)
     assert status == 0
     maps = Direction.maps
 
@@ -83,11 +120,12 @@ def test_a_stopped_run_is_continued(write, tmp_path, monkeypatch, name):
 
     monkeypatch.setattr(Direction, "maps", stop)
     with pytest.raises(RuntimeError, match="the power is off"):
-        write(name, "--window", 1)
+        write(name, "--window", 1, *out_scores)
     assert (tmp_path / f"{name}.partial").exists()
     monkeypatch.setattr(Direction, "maps", maps)
-    status, path = write(name, "--window", 1, "--resume")
+    status, path = write(name, "--window", 1, "--resume", *out_scores)
     assert (status, path.read_bytes()) == (0, whole.read_bytes())
+    assert not scores or files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_links_of_two_models_that_are_symmetrized_have_no_confidences(write):

@@ -64,7 +64,7 @@ def test_raw_text_is_aligned_as_its_tokens(run, fast_codes, tmp_path):
         (("--bpe", "fastbpe", "--bpe-codes", DEMO / "codes.bpe"), 1, "codes of subword_nmt"),
         (("--bpe", "gpt2", "--model-option", "x"), 2, "--model-option x: expected KEY=VALUE"),
         (("--bpe", "none", "--bpe-codes", DEMO / "codes.bpe"), 2, "expected --bpe-codes CODES of the model, or --bpe"),
-        (("--bpe-codes", DEMO / "codes.bpe", "--reverse-bpe-codes", "c"), 2, "without reverse_path"),
+        (("--bpe-codes", DEMO / "codes.bpe", "--model-option", "reverse_bpe_codes=c"), 2, "without reverse_path"),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
 )

@@ -47,8 +47,9 @@ def test_unknown_subwords_are_counted_in_their_words(run, files, tmp_path):
 
 def test_codes_of_the_other_model_are_checked_too(run, files, tmp_path, backward):
     (tmp_path / "good").write_text(codes_of([*SYLLABLES, *(syllable[::-1] for syllable in SYLLABLES)]))
-    (tmp_path / "bad").write_text(codes_of(SYLLABLES))
-    options = ("--reverse-path", backward, "--join", "mutual", "--reverse-bpe-codes", tmp_path / "bad")
+    bad = tmp_path / "bad"
+    bad.write_text(codes_of(SYLLABLES))
+    options = ("--reverse-path", backward, "--join", "mutual", "--model-option", f"reverse_bpe_codes={bad}")
     done = run(*options, text=files, bpe=("--bpe-codes", tmp_path / "good"))
     assert done.status == 1
     assert "bad: no line of the codes makes" in done.err
@@ -74,7 +75,7 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, bin_direct
 @pytest.mark.parametrize(
     ("options", "status", "text"),
     [
-        (("--word-table", -1), 2, "--word-table -1: expected a number of passes"),
+        (("--word-table", -1), 2, "--word-table -1: expected passes, 1 or more"),
         (("--word-table", 1, "--rule", "kobayashi2020"), 2, "rule 'kobayashi2020' and null 'allow'"),
         (("--bpe-codes", "c"), 2, "expected --bpe-codes CODES of the model, or --bpe none"),
         (("--text", "t"), 2, "no text, or more than one: expected --source-text and --target-text, --text, or"),

@@ -20,7 +20,17 @@ def half(data, checkpoint, files, tmp_path_factory):
     """What HALF gives: its lines and its word table."""
     directory = tmp_path_factory.mktemp("half")
     words = ["--path", checkpoint, "--data", data, "--source-text", files[0], "--target-text", files[1]]
-    words += ["--bpe", "none", "--cpu", *HALF, "--save-word-table", directory / "word_table", "-o", directory / "out"]
+    words += [
+        "--bpe",
+        "none",
+        "--cpu",
+        "--force",
+        *HALF,
+        "--save-word-table",
+        directory / "word_table",
+        "-o",
+        directory / "out",
+    ]
     assert align.main([str(word) for word in words]) == 0
     return SimpleNamespace(lines=(directory / "out").read_text().splitlines(), word_table=directory / "word_table")
 
@@ -44,7 +54,7 @@ def test_windows_and_batches_change_nothing(run, batching, half):
 
 
 def test_a_word_table_is_saved_and_given(run, half):
-    given = run(*TWO_WAY[:-2], "--word-table-file", half.word_table, "--overwrite")
+    given = run(*TWO_WAY[:-2], "--word-table", half.word_table, "--overwrite")
     # the later pairs are the same; the first ones now speak for themselves
     assert given.lines[6:] == half.lines[6:]
     assert given.lines[:6] != half.lines[:6]
@@ -57,9 +67,9 @@ def test_a_word_table_is_saved_and_given(run, half):
 
 def test_a_given_word_table_by_default(run, backward, half):
     """Maps and rule are those that go with a word table, for a text that is too short for one of its own."""
-    one = run("--word-table-file", half.word_table, "--overwrite").err
+    one = run("--word-table", half.word_table, "--overwrite").err
     assert "|rule:balanced=0.35|" in one
-    both = run("--word-table-file", half.word_table, "--reverse-path", backward, "--overwrite").err
+    both = run("--word-table", half.word_table, "--reverse-path", backward, "--overwrite").err
     assert "|rule:grow=0.4|" in both
     assert "|word_table_file:" in both
 
@@ -71,7 +81,7 @@ def test_a_word_table_of_other_text(run, files, tmp_path, exchange):
     pairs = zip(*(file.read_text().splitlines() for file in files))
     (tmp_path / "text").write_text("".join(f"{source} ||| {exchange(target)}\n" * 5 for source, target in pairs))
     for options in ((), ("--resume",)):
-        done = run(*TWO_WAY[:-2], "--word-table-file", word_table, "--window", 2, *options, text=[tmp_path / "text"])
+        done = run(*TWO_WAY[:-2], "--word-table", word_table, "--window", 2, *options, text=[tmp_path / "text"])
         assert done.status == 1
         assert " target words, " in done.err
         assert "in the word table" in done.err
@@ -87,7 +97,6 @@ def test_few_pairs(run):
 @pytest.mark.parametrize(
     ("options", "status", "text"),
     [
-        (("--word-table", 2, "--word-table-file", "WORD_TABLE"), 2, "--word-table with --word-table-file"),
         (("--save-word-table", "new", "--word-table", 0), 2, "--save-word-table: no word table is counted here"),
         (
             ("--save-word-table", "WORD_TABLE"),
@@ -95,7 +104,7 @@ def test_few_pairs(run):
             "word_table.parquet: already exists; choose another path or pass --overwrite",
         ),
         (("--save-word-table", "none/new"), 1, "none/new: the directory"),
-        (("--word-table-file", "DAMAGED"), 1, "damaged: damaged, or not a word table file"),
+        (("--word-table", "DAMAGED"), 1, "damaged: damaged, or not a word table file"),
     ],
     ids=str,
 )

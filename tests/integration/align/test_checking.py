@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import re
+import shutil
+from argparse import Namespace
 from copy import copy
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from fairseq.models.transformer import base_architecture
 
 import fairseq_norm_plugin as fnp
+from alignment_eval.extraction.defaults import one_direction, product_of
+from alignment_eval.extraction.method import MapName
+from fairseq_norm_plugin.align.cli import main
+from fairseq_norm_plugin.aligner.aligner import Aligner
+from fairseq_norm_plugin.aligner.calibration import calibrate, can_align
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.mismatch import find_mismatch, judge_pairs, sampled
 from fairseq_norm_plugin.text.pairs import ParallelText
@@ -18,6 +26,8 @@ from fairseq_norm_plugin.text.pieces import MarkedPieces, WordPieces
 from fairseq_norm_plugin.text.tokenise import TextPipeline
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
+ROOT = DEMO.parents[1]
+SIZES = ("layers", "attention_heads")
 
 
 def direction_of(folder, checkpoint, source, target):
@@ -138,6 +148,76 @@ def test_models_of_other_directions(warned, direction):
     assert "exchange the two texts, or the two models" in warned(*texts, reverse, direction)
     assert "checkpoint.pt: looks like a model of the other direction" in warned(*texts, direction, direction)
     assert "checkpoint.en-de.pt: looks like a model of the other direction" in warned(*texts, reverse, reverse)
+
+
+@pytest.mark.shared
+def test_a_model_without_an_alignment_is_not_praised(direction, dev):
+    """Near-uniform maps share the few links that they have: without a floor they agree to 100 %."""
+    task = fnp.load(DEMO / "checkpoint.pt", DEMO, "de", "en").task
+    sizes = {f"{side}_{name}": 6 if name == "layers" else 8 for side in ("encoder", "decoder") for name in SIZES}
+    options = Namespace(arch="transformer", share_all_embeddings=True, max_source_positions=99, **sizes)
+    options.max_target_positions, options.encoder_embed_dim, options.encoder_ffn_embed_dim = 99, 128, 256
+    base_architecture(options)
+    torch.manual_seed(0)
+    untrained = copy(direction)
+    untrained._models, untrained.layers = [task.build_model(options).eval()], 6
+    source, target = direction.pipelines
+    pairs = [(source.read(german), target.read(english)) for german, english in zip(*dev)]
+    pairs = [pair for pair in pairs if can_align(pair, [untrained])]
+    assert calibrate(untrained, pairs, "hash").chosen_by == "upper-layers"
+    method = one_direction(product_of([MapName(1, None, "awi"), MapName(4, 7, "awo")]), word_table=False)
+    aligner = Aligner(method, [untrained])
+    assert len(list(aligner.align([enumerate(pairs)]))) == len(pairs)
+    assert "the maps show no alignment" in aligner.links_warning()
+
+
+def test_unrelated_text_is_not_aligned(tmp_path, capsys):
+    (tmp_path / "shifted.en").write_text("\n".join([*lines("en")[7:], *lines("en")[:7], ""]))
+    words = ["--path", DEMO / "checkpoint.pt", "--source-text", DEMO / "demo.de", "-s", "de", "-t", "en", "--cpu"]
+    words += ["--target-text", tmp_path / "shifted.en", "-o", tmp_path / "links"]
+    assert main([str(word) for word in words]) == 1
+    assert "do not look like translations of each other" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["shifted.en"]
+    assert main([str(word) for word in (*words, "--force")]) == 0
+    assert "do not look like translations of each other" in capsys.readouterr().err
+
+
+@pytest.fixture
+def generate(program, run_generate, tmp_path, capsys):
+    """Binarise two lists of lines in subwords, score the pairs, and return standard error."""
+
+    def generate(source, target):
+        for language, side in (("de", source), ("en", target)):
+            (tmp_path / f"test.{language}").write_text("".join(f"{line}\n" for line in side))
+        program(
+            *("fairseq-preprocess", "-s", "de", "-t", "en", "--testpref", tmp_path / "test", "--srcdict"),
+            *(DEMO / "dict.de.txt", "--tgtdict", DEMO / "dict.en.txt", "--destdir", tmp_path / "bin"),
+        )
+        words = ["--path", DEMO / "checkpoint.pt", "--user-dir", ROOT / "fairseq_norm_plugin", "--score-reference"]
+        words += ["--task", "translation_norm", "--norm-alignments", tmp_path / "links"]
+        run_generate(tmp_path / "bin", *words)
+        return capsys.readouterr().err
+
+    return generate
+
+
+def test_fairseq_generate_makes_the_same_check(generate, tmp_path):
+    pieces, other = {}, {}
+    (tmp_path / "codes").write_text("\n".join((DEMO / "codes.bpe").read_text().splitlines()[:1001]))
+    for codes, cut in ((DEMO / "codes.bpe", pieces), (tmp_path / "codes", other)):
+        splitter = WordPieces(codes)
+        for lang in ("de", "en"):
+            cut[lang] = [" ".join(splitter.cut(line, line).tokens) for line in lines(lang)]
+    assert "look" not in generate(pieces["de"], pieces["en"])
+    for source, target, named in (
+        (pieces["en"], pieces["de"], "source and target look exchanged"),
+        (pieces["de"][7:], pieces["en"][:-7], "do not look like translations of each other"),
+        (pieces["de"], pieces["de"], "look like the same text"),
+        (other["de"], other["en"], "cut by other BPE codes"),
+    ):
+        shutil.rmtree(tmp_path / "bin")
+        (tmp_path / "links").unlink()
+        assert named in generate(source, target)
 
 
 def test_scores_are_those_of_forced_scoring(direction):

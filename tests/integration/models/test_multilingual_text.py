@@ -84,7 +84,7 @@ def test_one_checkpoint_of_both_directions(variant, corpus, lines, run, words, c
 
     def links(*more, out="out"):
         capsys.readouterr()
-        command = [*words(path), *more, "-o", tmp_path / out]
+        command = [*words(path), *more, "--force", "-o", tmp_path / out]
         assert align.main([str(word) for word in command]) == 0, capsys.readouterr().err
         return (tmp_path / out).read_text(), capsys.readouterr().err
 
@@ -110,7 +110,10 @@ def test_one_checkpoint_of_both_directions(variant, corpus, lines, run, words, c
 def test_mbart_is_calibrated_and_aligns_as_it_generates(variant, run, words, capsys, tmp_path):
     path = variant("mbart")
     assert align.main([str(word) for word in ("calibrate", *words(path))]) == 0
-    assert align.main([str(word) for word in (*words(path), "--word-table", 0, "-o", tmp_path / "aligned")]) == 0
+    assert (
+        align.main([str(word) for word in (*words(path), "--word-table", 0, "--force", "-o", tmp_path / "aligned")])
+        == 0
+    )
     run("mbart", *SCORE, "--norm-alignments", tmp_path / "generated", path=path)
     assert capsys.readouterr().err.count(f"{tmp_path}/mbart.pt.xx-yy.align.json") == 2
     assert (tmp_path / "generated").read_text().splitlines() == (tmp_path / "aligned").read_text().splitlines()[:9]

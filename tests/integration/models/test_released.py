@@ -61,7 +61,7 @@ def test_as_stock_with_maps_and_a_profile(generate, released, tmp_path, capsys):
     first, *others = released.split(":")
     profile = f"{first}+{len(others)}.align.json" if others else f"{first}.align.json"
     assert Path(profile).is_file()
-    assert align.main([str(word) for word in (*words, "--word-table", 0, "-o", tmp_path / "aligned")]) == 0
+    assert align.main([str(word) for word in (*words, "--word-table", 0, "--force", "-o", tmp_path / "aligned")]) == 0
     capsys.readouterr()
     generate(*SCORE, "--norm-alignments", tmp_path / "generated")
     assert f"from {profile}" in capsys.readouterr().err

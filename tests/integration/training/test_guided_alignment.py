@@ -115,7 +115,8 @@ def test_guided_models_generate_align_and_calibrate(trained, guided, norm, tmp_p
     text = ["--source-text", guided / "train.xx", "--target-text", guided / "train.yy", "--bpe", "none", "--cpu"]
     model = ["--path", path, "--data", guided / "bin", *text, "--overwrite"]
     profile = tmp_path / "profile"
-    for command in (["calibrate", *model, "-o", profile], [*model, "--profile", profile, "-o", tmp_path / "links"]):
+    align = [*model, "--profile", profile, "-o", tmp_path / "links", "--force"]  # 4 updates tell no pair from another
+    for command in (["calibrate", *model, "-o", profile], align):
         assert cli.main([str(word) for word in command]) == 0, capsys.readouterr().err
     assert any(line.split() for line in (tmp_path / "links").read_text().splitlines())
 
@@ -125,13 +126,14 @@ def test_a_guided_model_is_read_by_the_maps_that_it_was_trained_to_align_with(tr
     path = trained("reads its own", *words, data=guided / "bin", task="translation_norm", arch="transformer", updates=4)
     text = ["--source-text", guided / "train.xx", "--target-text", guided / "train.yy", "--bpe", "none", "--cpu"]
     model = ["--path", path, "--data", guided / "bin", *text, "--overwrite"]
+    align = [*model, "-o", tmp_path / "links", "--force"]  # 4 updates tell no pair from another
     profile = tmp_path / "profile"
     assert cli.main([str(word) for word in ["calibrate", *model, "-o", profile]]) == 0
     maps = "head 0.0 (AWI) × head 0.1 (AWI) × layer 1 (AWO)"
     assert f"{maps}, which it was trained to align with; on " in capsys.readouterr().out
-    assert cli.main([str(word) for word in [*model, "--profile", profile, "-o", tmp_path / "links"]]) == 0
+    assert cli.main([str(word) for word in [*align, "--profile", profile]]) == 0
     assert "|heads:0.0:awi,0.1:awi,1|combine:product|" in capsys.readouterr().err
-    assert cli.main([str(word) for word in [*model, "-o", tmp_path / "links"]]) == 0  # on the text itself
+    assert cli.main([str(word) for word in align]) == 0  # on the text itself
     assert "|heads:0.0:awi,0.1:awi,1|combine:product|" in (said := capsys.readouterr().err)
     assert "|rule:balanced=0.35|" in said
     assert "|profile:training|" in said

@@ -13,7 +13,11 @@ from alignment_eval.errors import UsageError
 from alignment_eval.extraction.corpus import align_pair
 from alignment_eval.extraction.extract import pair_map
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions, parse_maps
+from alignment_eval.extraction.pair_scores import PairScores
 from fairseq_norm_plugin.aligner.aligner import Aligner, length_batches
+from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.text.pieces import MarkedPieces
+from fairseq_norm_plugin.text.tokenise import TextPipeline
 from tests.plugin.aligner.lines import pair_of
 
 FORWARD = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.2")
@@ -74,6 +78,36 @@ def test_links_are_those_of_each_pair_alone(make_direction, pairs, how, max_toke
         len(pairs[id_][0].given.split()) for id_, pair in found.items() if pair.links is not None
     )
     assert not any(aligner.unknown.values())
+
+
+@pytest.mark.parametrize("max_tokens", [1, 4000])
+def test_scores_have_the_log_probabilities_of_a_whole_pass(make_direction, pairs, max_tokens):
+    """In both directions, and the mean contribution of the source over the rows of a recorded map."""
+    directions = [make_direction(1), make_direction(2)]
+    aligner = Aligner(METHODS["joined"], directions, max_tokens, contribution=True, scores=True)
+    links = {pair.id: pair.links for pair in Aligner(METHODS["joined"], directions).align([pairs.items()])}
+    for pair in list(aligner.align([pairs.items()])):
+        if pair.links is None:
+            assert pair.scores == PairScores()
+            continue
+        assert pair.links.links == links[pair.id].links
+        ways = [direction.encode(way) for direction, way in zip(directions, (pairs[pair.id], pairs[pair.id][::-1]))]
+        whole = [direction.scores({0: way})[0] / len(way[1].ids) for direction, way in zip(directions, ways)]
+        assert [pair.scores.log_prob, pair.scores.reverse_log_prob] == pytest.approx(whole, abs=2e-6)
+        maps = directions[0].maps({0: ways[0]}, ["alti_rollout"], parse_maps("0,1,2"))[0].layer_maps("alti_rollout")
+        assert pair.scores.source_contribution == pytest.approx(maps[2].sum(axis=1).mean(), abs=2e-6)
+
+
+def test_an_ensemble_gives_the_mean_probability(build, tgt_dict):
+    pipeline = TextPipeline(MarkedPieces("@@"))
+    models = [build(1), build(2)]
+    alone, other, both = (
+        Direction(members, (tgt_dict, tgt_dict), (pipeline, pipeline), "c.pt")
+        for members in (models[:1], models[1:], models)
+    )
+    pair = both.encode(pair_of(["w3@@", "w1"], ["w4", "w6", "w7"]))
+    probs = [np.exp(d.maps({0: pair}, ["attn_w"], parse_maps("1"), True)[0].log_probs) for d in (alone, other, both)]
+    np.testing.assert_allclose(probs[2], (probs[0] + probs[1]) / 2, rtol=1e-5)
 
 
 def test_a_pair_may_be_as_long_as_the_limits(make_direction):

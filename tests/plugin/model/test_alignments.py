@@ -57,7 +57,7 @@ def test_word_tables_are_those_of_the_command_line(models, tmp_path, which):
     file, texts = tmp_path / "word_table", (SOURCES[:12], TARGETS[:12])
     for option, given in (
         (["--word-table", "1", "--save-word-table", file], {"word_table": 1}),
-        (["--word-table-file", file, "--overwrite"], {"word_table_file": file}),
+        (["--word-table", file, "--overwrite"], {"word_table_file": file}),
         (["--word-table", "0", "--overwrite"], {"word_table": 0}),
     ):
         expected = command_line(tmp_path, *texts, "--confidences", *reverse, *option)

@@ -1,0 +1,98 @@
+"""Where an element goes: the fast search of an interval, against a slow one by the rules of the module."""
+
+import math
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alignment_eval.transfer import places
+from alignment_eval.transfer.places import element_places
+from alignment_eval.transfer.units import STOP, WORD, cut_both_sides, cut_units, unit_links
+
+TEXTS = st.lists(st.sampled_from(["Aa", "bb", "cc", "Dddd", "eeeeeee", ".", "!", ",", "“"]), min_size=2, max_size=6)
+
+
+def words(text):
+    return [match.span() for match in re.finditer(r"\S+", text)]
+
+
+def slow_score(source, target, links, element, interval):
+    """The score of an interval of target units for an element of source units, link by link and rule by rule."""
+    (a, b), (start, end) = element, interval
+    inside, there = source[a:b], target[start:end]
+
+    def begins_sentence(units, place):
+        return place == 0 or place == len(units) or units[place - 1].kind == STOP
+
+    score = -places._INSIDE * len(there)
+    for link in links:
+        kinds = {target[link.target].kind, *(source[s].kind for s in link.sources)}
+        weight = link.weight**2 * (1 if kinds == {WORD} else places._MARK_LINK)
+        ends = [any(a <= s < b for s in link.sources), start <= link.target < end]
+        score += weight * (all(ends) - (ends[0] != ends[1]))
+    if begins_sentence(source, a) and begins_sentence(source, b) and begins_sentence(target, start):
+        score += places._SENTENCE
+    score += places._CAPITAL * (there[0].capital == inside[0].capital)
+    score -= places._BORDER * ((there[0].kind != inside[0].kind) + (there[-1].kind != inside[-1].kind))
+    score -= places._STOPS * abs(sum(u.kind == STOP for u in there) - sum(u.kind == STOP for u in inside))
+    score += places._COPY * ([u.text for u in there] == [u.text for u in inside])
+
+    def share(units, first, last):  # of the characters before, and inside
+        lengths = [unit.end - unit.start for unit in units]
+        return sum(lengths[:first]) / sum(lengths), sum(lengths[first:last]) / sum(lengths)
+
+    (before, length), (before_there, length_there) = share(source, a, b), share(target, start, end)
+    score -= places._LENGTH * abs(math.log(length_there / length))
+    return score - places._CENTRE * abs(before_there + length_there / 2 - before - length / 2)
+
+
+@given(TEXTS, TEXTS, st.data())
+def test_an_element_takes_the_best_of_all_intervals(source, target, data):
+    a = data.draw(st.integers(0, len(source) - 1))
+    b = data.draw(st.integers(a + 1, len(source)).filter(lambda b: (a, b) != (0, len(source))))
+    texts = [" ".join(source), " ".join(target)]
+    spans = [words(text) for text in texts]
+    pairs = st.tuples(st.integers(0, len(source) - 1), st.integers(0, len(target) - 1))
+    weights = data.draw(st.dictionaries(pairs, st.floats(0, 1), max_size=8))
+    element = spans[0][a][0], spans[0][b - 1][1]
+    ((_, found),) = element_places(texts[0], [element], [None], spans[0], texts[1], spans[1], weights)
+    units, there = (cut_units(text, of_text) for text, of_text in zip(texts, spans))
+    links = unit_links(units, there, weights)
+    scores = {
+        (there[start].start, there[end - 1].end): slow_score(units, there, links, (a, b), (start, end))
+        for start in range(len(target))
+        for end in range(start + 1, len(target) + 1)
+    }
+    assert math.isclose(scores[found], max(scores.values()), abs_tol=1e-9)
+
+
+def test_combining_and_invisible_characters_belong_to_the_word_around_them():
+    text = "co\u00adop e\u0301t"
+    assert [text[unit.start : unit.end] for unit in cut_units(text, words(text))] == text.split()
+
+
+def linked(source, target, links, tags=()):
+    """The source units and the target unit of each link."""
+    sides = cut_both_sides(source, words(source), tags, target, words(target))
+    return sorted((link.sources, link.target) for link in unit_links(sides[0], sides[1], links))
+
+
+def test_words_equal_on_both_sides_are_linked_if_both_have_them_equally_often():
+    assert linked("Ann Bob", "Bob x Ann", {}) == [((0,), 2), ((1,), 0)]
+    assert linked("Ann Ann", "Ann x", {}) == []
+    assert linked("Ann Ann", "Ann Ann", {}) == [((0,), 0), ((1,), 1)]
+    assert linked("Ann Ann", "Ann Ann", {(0, 1), (1, 0)}) == [((0,), 1), ((1,), 0)]
+    assert linked("Ann Ann", "Ann Ann", {(0, 0), (0, 1)}) == [
+        ((0,), 0),
+        ((1,), 1),
+    ]  # the links do not name one for each
+
+
+def test_a_part_of_a_word_that_a_tag_cuts_is_no_word_of_its_own():
+    assert linked("EndAnn", "x Ann", {}, tags=[3]) == []
+
+
+def test_equal_units_of_linked_words_are_linked_and_the_rest_with_each_other():
+    assert linked("pq-rs", "pq-tu", {(0, 0)}) == [((0,), 0), ((1,), 1), ((2,), 2)]
+    assert linked("pq", "tu-vw", {(0, 0)}) == [((0,), 0), ((0,), 1), ((0,), 2)]
