@@ -20,9 +20,9 @@ from alignment_eval.errors import InputError, UsageError
 #: The file of the weights, and that which names the parts of larger ones; the first that exists is read.
 FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 #: Bytes of a file that are read before it is mapped anew.
-_MAPPED = 1 << 26
+_MAPPED = 1 << 25
 #: Numbers of a tensor that are copied at once.
-_PART = 1 << 24
+_PART = 1 << 22
 #: Types of weights; those of quantised models mean other numbers.
 _TYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
@@ -129,28 +129,27 @@ def read_weights(directory: Path) -> dict[str, Stored]:
 
 
 class _File:
-    """A file of weights, mapped into memory; it is mapped anew after some reading, so that little of it stays there."""
+    """A file of weights, mapped into memory, and anew after some reading, so that little of it stays there."""
 
     def __init__(self, path: Path) -> None:
         self._path = own_file(path)
-        self._mapped: dict[str, Tensor] | None = None
+        self._mapped: dict[str, Tensor] = {}
         self._bytes = 0
 
     def stored(self) -> dict[str, Stored]:
         """All tensors."""
-        tensors, self._mapped = self._map(), None
-        return {name: Stored(self, name, tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
+        return {name: Stored(self, name, tensor.shape, tensor.dtype) for name, tensor in self._map().items()}
 
     def tensor(self, name: str, size: int) -> Tensor:
         """A tensor, of which ``size`` bytes will be read."""
-        if self._mapped is None or self._bytes > _MAPPED:
-            self._mapped, self._bytes = self._map(), 0
+        if name not in self._mapped or self._bytes > _MAPPED:
+            self._mapped, self._bytes = self._map(name), 0
         self._bytes += size
         return self._mapped[name]
 
-    def _map(self) -> dict[str, Tensor]:
+    def _map(self, name: str | None = None) -> dict[str, Tensor]:
         try:
-            state = _load(self._path)
+            state = _load(self._path, name)
         except (pickle.UnpicklingError, OSError, EOFError, RuntimeError, ValueError) as error:
             reason = str(error).partition("\n")[0]
             # from None: torch's message recommends weights_only=False, which would run the file's code
@@ -160,7 +159,8 @@ class _File:
         return {str(name): tensor for name, tensor in state.items()}
 
 
-def _load(path: Path) -> Any:
+def _load(path: Path, name: str | None) -> Any:
+    """The tensors of a file, or at least that of a name."""
     if path.suffix != ".safetensors":
         # weights_only: a .bin cannot run code
         return torch.load(path, "cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
@@ -170,7 +170,7 @@ def _load(path: Path) -> Any:
         raise UsageError(f"{path}: reading this file needs the package safetensors; pip install safetensors") from None
     try:
         with safe_open(path, "pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is no dictionary
+            return {key: file.get_tensor(key) for key in ([name] if name else file.keys())}
     except SafetensorError as error:
         raise ValueError(str(error)) from error
 

@@ -97,7 +97,10 @@ def setup_task(options: Any, languages: Languages) -> Any:
     args.lang_pairs = args.lang_pairs or [languages.pair]
     task.check_languages(args)
     source, target = dictionary_files(*languages.place, fixed)
-    args.fixed_dictionary, args.source_dict, args.target_dict = None, str(source), str(target)
+    one = source == target  # then fairseq loads it once
+    args.fixed_dictionary, args.source_dict, args.target_dict = (
+        (str(source), None, None) if one else (None, str(source), str(target))
+    )
     return task.setup_task(args)
 
 

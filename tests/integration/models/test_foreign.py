@@ -127,7 +127,7 @@ def test_calibrated_and_aligned(directories, tmp_path, capsys, name):
     pairs = (".deu_Latn-fra_Latn", ".fra_Latn-deu_Latn") if name == "nllb" else ("",)
     assert all((tmp_path / "model" / f"model.safetensors{pair}.align.json").is_file() for pair in pairs)
     capsys.readouterr()
-    assert align.main([str(word) for word in (*words, "-o", tmp_path / "links")]) == 0
+    assert align.main([str(word) for word in (*words, "--force", "-o", tmp_path / "links")]) == 0
     assert f"model.safetensors{pairs[0]}.align.json" in capsys.readouterr().err
     assert len((tmp_path / "links").read_text().splitlines()) == 48
 

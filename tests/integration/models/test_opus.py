@@ -71,7 +71,7 @@ def run(opus, tmp_path, capsys):
 
     def start(*options, text=(DEMO / "demo.de", DEMO / "demo.en"), model=named):
         words = [*model, "--cpu", "--source-text", text[0], "--target-text", text[1], *options]
-        words += ["-o", tmp_path / "links", "--overwrite"]
+        words += ["-o", tmp_path / "links", "--overwrite", "--force"]  # random models
         assert align.main([str(word) for word in words]) == 0, capsys.readouterr().err
         return (tmp_path / "links").read_text().splitlines()
 
