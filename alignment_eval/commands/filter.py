@@ -20,8 +20,9 @@ from alignment_eval.options.common import finite_number
 from alignment_eval.signature import Value, signature
 
 _EPILOG = """\
-Example:
-  align-eval filter text.de text.en --scores scores.tsv --keep 0.9 -o out/text.de out/text.en
+Example, after norm-align --scores out/scores.tsv:
+  align-eval filter data/demo/demo.de data/demo/demo.en --scores out/scores.tsv \\
+      --max-unsupported 0.5 -o out/good.de out/good.en
 
 Pairs that norm-align could not align are left out.  How many lines are left out and why goes to stderr, and so does the
 signature.  Exit status: 0 success, 1 bad data, 2 bad usage.
