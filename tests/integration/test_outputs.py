@@ -78,7 +78,7 @@ def test_converted_models(directory):
 
     marian.save(directory / "marian", marian.config())
     before = everything(directory)
-    assert cli.main(["marian", "marian", "marian", "--overwrite"]) == 2
+    assert cli.main(["translation", "marian", "marian", "--overwrite"]) == 2
     assert everything(directory) == before
 
 

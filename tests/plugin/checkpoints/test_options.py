@@ -208,7 +208,7 @@ def checkpoint(tmp_path, legacy, **options):
     return tmp_path / "c.pt"
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # fairseq's way to compose old options
+@pytest.mark.filterwarnings("ignore")  # hydra warns of fairseq's calls
 @pytest.mark.parametrize("legacy", [False, True])
 def test_fairseq_opens_no_path_of_a_checkpoint(tmp_path, legacy):
     secret = tmp_path / "secret"
