@@ -563,5 +563,6 @@ def _optional(path: Path) -> dict[str, Any]:
 
 def _present(path: Path, what: str) -> Path:
     if not own_file(path).is_file():
-        raise InputError(f"{path}: no such file; give {what} that the model was trained with")
+        other = ", and tokenizer.json does not replace it" if (path.parent / "tokenizer.json").exists() else ""
+        raise InputError(f"{path}: no such file{other}; give {what} that the model was trained with")
     return path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +102,23 @@ def test_the_old_order_of_nllb(directories, tmp_path):
         convert(["translation", str(tmp_path / "model"), str(tmp_path / "out"), "-s", "deu_Latn", "-t", "fra_Latn"])
         == 1
     )
+
+
+def test_an_mbart_before_mbart_50(directories, tmp_path):
+    """Its language comes last in the source, and first for the decoder; Transformers has that order in the labels."""
+    shutil.copytree(directories / "mbart", tmp_path / "model")
+    (tmp_path / "model" / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "MBartTokenizer"}))
+    model, languages = load(tmp_path / "model", "mbart"), KINDS["mbart"][2]
+    tokenizer = transformers("MBartTokenizer").from_pretrained(
+        tmp_path / "model", src_lang=languages[0], tgt_lang=languages[1]
+    )
+    # Transformers 5 leaves this tokenizer's normalisation out, which SentencePiece applies
+    check_ids(model, tokenizer, [line for line in (*LINES, *MARKS) if unicodedata.is_normalized("NFKC", line)])
+    pair = tokenizer(LINES[2], text_target=LINES[3], return_tensors="pt")
+    assert pair["labels"][0, -2:].tolist() == [2, tokenizer.convert_tokens_to_ids("fr_XX")]
+    reference = transformers(KINDS["mbart"][1]).from_pretrained(tmp_path / "model").eval()
+    loss = reference(input_ids=pair["input_ids"], labels=pair["labels"]).loss.item()
+    assert model.maps(LINES[2], LINES[3]).score == pytest.approx(-loss, abs=1e-5)
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -206,6 +224,11 @@ def missing(name):
     return lambda model: (model / name).unlink()
 
 
+def saved_by_transformers_5(model):
+    missing("sentencepiece.bpe.model")(model)
+    assert (model / "tokenizer.json").is_file()
+
+
 def linked(model):
     (model / "sentencepiece.bpe.model").rename(model.parent / "elsewhere")
     (model / "sentencepiece.bpe.model").symlink_to(model.parent / "elsewhere")
@@ -220,7 +243,7 @@ def of_another(model):
     [
         (missing("config.json"), "config.json: cannot read the file"),
         (missing("model.safetensors"), "neither model.safetensors nor pytorch_model.bin"),
-        (missing("sentencepiece.bpe.model"), "sentencepiece.bpe.model: no such file"),
+        (saved_by_transformers_5, "sentencepiece.bpe.model: no such file, and tokenizer.json does not replace it"),
         (linked, "sentencepiece.bpe.model: a symbolic link to … elsewhere, outside of the model's directory"),
         (of_another, "the tokenizer has … tokens with ids up to"),
         (lambda model: [file.unlink() for file in model.iterdir()], "no checkpoint (.pt), and no config.json"),
