@@ -25,6 +25,7 @@ from itertools import takewhile
 from typing import Literal, NamedTuple, Union
 
 from alignment_eval.errors import InputError, printable, shown
+from alignment_eval.maps.subwords import is_punctuation
 
 #: Pair (source word, target word), counted from 0.
 Link = tuple[int, int]
@@ -248,10 +249,10 @@ def _trimmed(
     own = set(source[span.start : span.end])
     run = list(range(start, end))
     for border in (span.start, span.end - 1):  # first from the left, then the run reversed
-        if not _is_punctuation(source[border]):
-            marks = _leading(_is_punctuation(target[j]) and target[j] not in own for j in run)
+        if not is_punctuation(source[border]):
+            marks = _leading(is_punctuation(target[j]) and target[j] not in own for j in run)
             run = run[marks:] or run
-        small = _leading(target[j].islower() or _is_punctuation(target[j]) for j in run)
+        small = _leading(target[j].islower() or is_punctuation(target[j]) for j in run)
         dropped, kept = run[:small], run[small:]
         covered = set().union(*(sources[j] for j in kept))
         if kept and all(target[j] not in own and sources[j] <= covered for j in dropped):
@@ -263,7 +264,3 @@ def _trimmed(
 def _leading(flags: Iterable[bool]) -> int:
     """How many are true before the first that is not."""
     return sum(1 for _ in takewhile(bool, flags))
-
-
-def _is_punctuation(word: str) -> bool:
-    return not any(map(str.isalnum, word))

@@ -18,6 +18,7 @@ from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps
 from alignment_eval.profiles.profile import profile_path
+from fairseq_norm_plugin.capture.attention import teacher_forcing
 from fairseq_norm_plugin.capture.recorder import (
     Hypotheses,
     RecordedMaps,
@@ -174,8 +175,8 @@ class Direction:
         sample = self.sample(pairs)
         target = sample["target"]
         model = self._models[0]
-        with enough_threads([model], count_tokens(pairs)):
-            lprobs = model.get_normalized_probs(model(**sample["net_input"]), log_probs=True)
+        with enough_threads([model], count_tokens(pairs)), teacher_forcing(model):
+            lprobs = model.get_normalized_probs(model(**sample["net_input"]), log_probs=True, sample=sample)
         pads = target == self._dictionaries[1].pad()
         of_tokens = lprobs.gather(-1, target[..., None])[..., 0].masked_fill(pads, 0)
         rows = zip(sample["id"].tolist(), of_tokens.double().cpu().numpy(), (~pads).sum(-1).tolist())

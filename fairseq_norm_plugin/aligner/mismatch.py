@@ -7,7 +7,7 @@ with source and target exchanged, in lower case, with punctuation set apart.  A 
 training.  There are two more signs: the model does not expect targets to end where they do; and the dictionary has
 pieces of a word as one, which the model's own BPE codes would have joined.
 
-The thresholds were set on cmu150, vilar508 and held-out Europarl; docs/reproduction.md counts false alarms.
+The thresholds were set on cmu150, vilar508 and held-out Europarl; docs/reliability.md counts false alarms.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ themselves.
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from alignment_eval.maps.subwords import MARKS
+from alignment_eval.maps.subwords import bare_piece, is_punctuation
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, mixing_positions
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import head_map, head_mixing_ratio, layer_map, mixing_ratio
@@ -61,9 +60,8 @@ class TokenTypes:
 
 
 def _is_punctuation(token: str) -> bool:
-    for mark in MARKS:
-        token = token.replace(mark, "") if mark != "none" and token != mark else token
-    return bool(token) and all(unicodedata.category(character).startswith("P") for character in token)
+    spelled = bare_piece(token)
+    return bool(spelled) and is_punctuation(spelled)
 
 
 class PairSample:

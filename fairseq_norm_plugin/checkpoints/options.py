@@ -98,9 +98,10 @@ def check_options(state: Mapping[str, Any], path: str) -> None:
 def forget_paths(options: Any, kept: Collection[str] = ()) -> None:
     """Set to None, in place, every option of a checkpoint that is a path or an address, but those in ``kept``.
 
-    ``options`` are in mappings and namespaces, nested as fairseq nests them.
+    ``data`` stays: fairseq wants a text, and each command states its own.  ``options`` are in mappings and namespaces,
+    nested as fairseq nests them.
     """
-    forgotten = frozenset().union(*PATHS.values()) - {*kept}
+    forgotten = frozenset().union(*PATHS.values()) - {*kept, "data"}
     inner = _plain(options)
     if not isinstance(inner, Mapping):
         return

@@ -164,7 +164,7 @@ def read_checkpoint(path: str) -> dict[str, Any]:
     with explained(path):
         state = _check(path)
     for group in ("args", "cfg"):
-        forget_paths(state.get(group), LOOKED_UP | {"data"})  # data: not optional in fairseq; each caller states it
+        forget_paths(state.get(group), LOOKED_UP)
     if state.get("cfg") is not None:
         state["cfg"] = OmegaConf.create(state["cfg"], flags={"allow_objects": True})
     if "optimizer_history" not in state and "optimizer" not in state:  # removed to make the file smaller

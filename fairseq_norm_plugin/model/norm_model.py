@@ -279,6 +279,8 @@ class NormModel:
         profile: str | Path | None = ...,
         word_table: int | None = ...,
         word_table_file: str | Path | None = ...,
+        scores: bool = ...,
+        source_contribution: bool = ...,
     ) -> Alignment: ...
 
     @overload
@@ -291,6 +293,8 @@ class NormModel:
         profile: str | Path | None = ...,
         word_table: int | None = ...,
         word_table_file: str | Path | None = ...,
+        scores: bool = ...,
+        source_contribution: bool = ...,
     ) -> Alignments: ...
 
     def translate(
@@ -302,6 +306,8 @@ class NormModel:
         profile: str | Path | None = None,
         word_table: int | None = None,
         word_table_file: str | Path | None = None,
+        scores: bool = False,
+        source_contribution: bool = False,
     ) -> Alignment | Alignments:
         """Translate one line, or several, by fairseq's beam search, and align the translations.
 
@@ -312,6 +318,8 @@ class NormModel:
             profile: as for :meth:`align`.
             word_table: likewise.
             word_table_file: likewise.
+            scores: likewise.
+            source_contribution: likewise.
 
         Returns:
             The alignment of source and translation, as :meth:`align` makes it, with the ``score``.  In a list, a
@@ -336,6 +344,8 @@ class NormModel:
             word_table=word_table,
             word_table_file=word_table_file,
             max_tokens=max_tokens,
+            scores=scores,
+            source_contribution=source_contribution,
         )
         if isinstance(aligned, Alignment):
             return replace(aligned, score=translations[0].score)

@@ -158,8 +158,8 @@ def main() -> None:
     parser.add_argument("others", nargs="*", metavar="NAME=FILE", help="scores of OUT/noise.*, larger is worse")
     parser.add_argument("--models", type=Path, default=Path("data/demo"), help="folder of the bundled models")
     args = parser.parse_args()
-    print(noise(args.data, args.models, args.out, args.others), end="\n\n")
-    print(quality(args.data, args.models, args.out))
+    print(quality(args.data, args.models, args.out), end="\n\n", flush=True)
+    print(noise(args.data, args.models, args.out, args.others))
 
 
 if __name__ == "__main__":

@@ -79,8 +79,18 @@ PAGES: dict[str, tuple[Sequence[str], Sequence[Sequence[str]]]] = {
         ("AER %", "text", "German-English", "English-French"),
         (
             ("**ours, both models**", "models' text", _DE + _BOTH, ""),
-            ("ours, one model", "models' text", f"{_DE}German-English{_ALONE} / English-German{_ALONE}", ""),
-            ("norms of the best layer (2020)", "models' text", f"{_DE}German-English{_OLD} / English-German{_OLD}", ""),
+            (
+                "ours, one model",
+                "models' text",
+                f"{_DE}German-English{_ALONE} / English-German{_ALONE}",
+                f"{_FR}English-French alone, word table of the text (default)",
+            ),
+            (
+                "norms of the best layer (2020)",
+                "models' text",
+                f"{_DE}German-English{_OLD} / English-German{_OLD}",
+                f"{_FR}English-French{_OLD}",
+            ),
             (
                 "eflomal, both",
                 "models' text",

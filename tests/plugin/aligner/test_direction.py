@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,7 @@ from alignment_eval.extraction.method import ExtractionOptions, parse_maps
 from alignment_eval.maps.sentence import SentenceMaps
 from fairseq_norm_plugin.aligner.calibration import can_align, usable_pairs
 from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, one_thread
 from fairseq_norm_plugin.capture.recorder import forced_maps
 from fairseq_norm_plugin.text.pieces import MarkedPieces
 from fairseq_norm_plugin.text.tokenise import TextPipeline
@@ -76,6 +79,34 @@ def test_the_score_of_a_pair_does_not_depend_on_its_batch(make_direction):
     together = direction.scores(encoded)
     for id_, pair in encoded.items():
         assert together[id_] == pytest.approx(direction.scores({id_: pair})[id_], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "softmax", [{}, {"adaptive_softmax_cutoff": [8, 12], "share_decoder_input_output_embed": False}]
+)
+def test_scores_are_the_log_probabilities_that_come_with_maps(make_direction, softmax):
+    """Also of an adaptive softmax, whose tokens have clusters."""
+    direction = make_direction(1, **softmax)
+    encoded = {id_: direction.encode(pair) for id_, pair in PAIRS.items()}
+    with_maps = direction.maps(encoded, ["attn_w"], parse_maps("1"), log_probs=True)
+    for id_, found in direction.scores(encoded).items():
+        assert found == pytest.approx(with_maps[id_].log_probs, rel=1e-5)
+
+
+def test_scores_wait_for_another_thread_that_takes_maps(make_direction):
+    """A capture takes one pass; a pass of another thread would be a second one, or its maps would be mixed up."""
+    direction = make_direction(1)
+    encoded = {id_: direction.encode(pair) for id_, pair in PAIRS.items()}
+    capture = MapCapture("decoder.cross", [0, 1, 2], lambda block: block.alpha, needs_norms=False)
+    with ThreadPoolExecutor(1) as other:
+        (model,) = direction._models
+        with one_thread([model]), capturing(norm_attentions(model), capture):
+            scores = other.submit(direction.scores, encoded)
+            with pytest.raises(TimeoutError):
+                scores.result(timeout=0.2)
+        assert scores.result().keys() == encoded.keys()
+    with pytest.raises(RuntimeError, match="no maps"):
+        capture.take()
 
 
 def test_merged_maps_have_one_column_for_each_word(make_direction):

@@ -30,8 +30,10 @@ def test_one_line_is_translated_as_in_a_list(model):
 
 
 def test_the_alignment_is_that_of_source_and_translation(model):
-    found = model.translate(SOURCES, word_table=0)
-    aligned = model.align(SOURCES, [pair.target for pair in found], word_table=0)
+    options = {"word_table": 0, "source_contribution": True}
+    found = model.translate(SOURCES, **options)
+    aligned = model.align(SOURCES, [pair.target for pair in found], **options)
+    assert (found.scores["source_contribution"] > 0).all()
     assert [{**pair.to_row(), "score": None} for pair in found] == [pair.to_row() for pair in aligned]
     assert found.signature == aligned.signature
 
