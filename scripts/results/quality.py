@@ -82,7 +82,6 @@ def quality(data: Path, models: Path, out: Path) -> str:
     bad = {
         "hallucination": label["strong-unsupport"] | label["full-unsupport"],
         "fully detached": label["full-unsupport"],
-        "or repetition": label["strong-unsupport"] | label["full-unsupport"] | label["repetitions"],
         "omission": label["omission"],
     }
     reverse = ("--reverse-path", models / "checkpoint.en-de.pt")
