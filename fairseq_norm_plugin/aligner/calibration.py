@@ -18,6 +18,9 @@ from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.text.ids import EncodedPair, lengths_of
 from fairseq_norm_plugin.text.tokenise import LinePair, words_of_pair
 
+#: Tokens of a batch at most: all layers of it are held, which takes gigabytes of larger batches in large models.
+_TOKENS = 1000
+
 
 def usable_pairs(pairs: Iterable[LinePair], directions: Iterable[Direction]) -> list[LinePair]:
     """The first :data:`PAIRS` different pairs that all models can align; ``pairs`` are source-target.
@@ -91,7 +94,7 @@ def calibrate_by_gold(
 
 
 def _maps(direction: Direction, encoded: Mapping[int, EncodedPair], max_tokens: int) -> Iterator[SentenceMaps]:
-    batches = list(length_batches(lengths_of(encoded), max_tokens))
+    batches = list(length_batches(lengths_of(encoded), min(max_tokens, _TOKENS)))
     for ids in progress_bar(batches, len(batches), "batches"):
         batch = {id_: encoded[id_] for id_ in ids}
         yield from direction.maps(batch, [KIND], list(map(MapName, range(direction.layers)))).values()
