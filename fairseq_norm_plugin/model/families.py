@@ -17,44 +17,32 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.dataclass.configs import FairseqConfig
 from fairseq.modules import SinusoidalPositionalEmbedding
-from fairseq.tasks.translation import TranslationConfig
 from omegaconf import OmegaConf
 
-from alignment_eval.errors import InputError, UsageError, shown, warn_on_stderr
+from alignment_eval.errors import InputError, shown
 from fairseq_norm_plugin.checkpoints.foreign import (
     Stored,
     StoredParameters,
     Weights,
     check_heads,
-    own_file,
     read_config,
     read_json,
     read_weights,
 )
 from fairseq_norm_plugin.hooks.models.marian import sinusoids
-from fairseq_norm_plugin.model.languages import MULTILINGUAL, PRETRAINED
-from fairseq_norm_plugin.model.tags import MARIAN_TAG, list_tags
-from fairseq_norm_plugin.text.pieces import SentencePieces
+from fairseq_norm_plugin.model.family_text import (
+    SPECIALS,
+    fsmt_text,
+    marian_text,
+    multilingual_text,
+    plain,
+    starts_with_tag,
+)
 
 #: Transformers' activation_function -> fairseq's --activation-fn; swish needs the plugin's own network.
 ACTIVATIONS = {"gelu": "gelu", "relu": "relu", "gelu_new": "gelu_accurate", "swish": "swish", "silu": "swish"}
 #: The logit of ``<s>``, which Marian's vocabulary lacks: no probability in any dtype, and finite for training.
 NEVER = -1e4
-#: fairseq's own tokens, in the order of its ids.
-SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
-#: Rows of embeddings without a token: they make their number a multiple of one up to this.
-_SPARE = 128
-#: The languages of M2M-100 and of its models for WMT21, in the order of their ids: their files need not name them.
-_M2M_CODES = (
-    "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht hu hy "
-    "id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt ro ru "
-    "sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu"
-)
-_WMT21_CODES = "en ha is ja cs ru zh de"
-_SENTENCEPIECE = "sentencepiece.bpe.model"
-_LANGUAGE = re.compile(r"[\w-]+")
-#: A token that names a language: ``__de__``, ``deu_Latn``, ``de_DE``.
-_CODE = re.compile(r"__([\w-]+)__|([a-z]{2,3}_[A-Z][A-Za-z]{1,3})")
 _STACKS = ("encoder", "decoder")
 # copies of others, and version numbers of fairseq
 _UNUSED = re.compile(r"model\.shared\.weight$|.*\.version$")
@@ -171,17 +159,6 @@ class Release:
         return {"cfg": OmegaConf.create(self.cfg, flags={"allow_objects": True}), "model": self.parameters}
 
 
-@dataclass(frozen=True)
-class _Text:
-    """What the files of a tokenizer say: the tokens of both sides by id, the task, subwords and tokenizer."""
-
-    tokens: tuple[list[str], list[str]]
-    languages: tuple[str, str]
-    task: Any
-    subwords: dict[str, Any]
-    tokenizer: dict[str, Any] | None = None
-
-
 def read_release(directory: Path, place: Path, source: str | None, target: str | None) -> Release:
     """Read all but the weights of a model in the format of Transformers, and compare their headers with config.json.
 
@@ -197,7 +174,7 @@ def read_release(directory: Path, place: Path, source: str | None, target: str |
         UsageError: the languages are not known.
     """
     family, config = _read_config(directory / "config.json")
-    read = {"marian": _marian_text, "fsmt": _fsmt_text}.get(config["model_type"], _multilingual_text)
+    read = {"marian": marian_text, "fsmt": fsmt_text}.get(config["model_type"], multilingual_text)
     text = read(directory, config, (source, target))
     _check_ids(directory, family, config, text.tokens)
     name = f"a model of {config['encoder_layers']} and {config['decoder_layers']} layers"
@@ -219,11 +196,6 @@ def write_dictionary(path: Path, tokens: Iterable[str]) -> Dictionary:
     """Write a fairseq dictionary of ``tokens``, which come after fairseq's own four, and read it as fairseq does."""
     path.write_text("".join(f"{token} 1\n" for token in tokens), encoding="utf-8", newline="\n")
     return Dictionary.load(str(path))
-
-
-def plain(config: Any) -> Any:
-    """The options of one of fairseq's dataclasses as plain values."""
-    return OmegaConf.to_container(OmegaConf.structured(config), enum_to_str=True)
 
 
 def _read_config(path: Path) -> tuple[Family, dict[str, Any]]:
@@ -261,7 +233,7 @@ def _check_ids(directory: Path, family: Family, config: Mapping[str, Any], token
                     f"{option} {config.get(option)!r}"
                 )
     start = config.get("decoder_start_token_id")
-    if start != config[family.start] and not _starts_with_tag(directory, config):
+    if start != config[family.start] and not starts_with_tag(directory, config):
         raise InputError(
             f"{path}: decoder_start_token_id is {start!r}, but only {family.start} {config[family.start]!r} is "
             f"supported"
@@ -394,175 +366,3 @@ def _positions(family: Family, config: Mapping[str, Any], weights: Weights, name
                     f"supported"
                 )
     return {}
-
-
-# Text
-
-
-def _marian_text(directory: Path, config: Mapping[str, Any], stated: Sequence[str | None]) -> _Text:
-    path = directory / "tokenizer_config.json"
-    known = _optional(path)
-    languages = _languages(path, [known.get(name) for name in ("source_lang", "target_lang")], stated)
-    source = _vocabulary(directory / "vocab.json", config["vocab_size"])
-    other = directory / "target_vocab.json"
-    one = config["share_encoder_decoder_embeddings"] or not other.exists()
-    target = _vocabulary(directory / "vocab.json" if one else other, config["decoder_vocab_size"])
-    tags = [token for token in source if MARIAN_TAG.fullmatch(token)]
-    if tags and f">>{languages[1]}<<" not in tags:
-        warn_on_stderr(
-            f"{directory}: each source begins with the tag of a target language, and none is of {languages[1]}: name "
-            f"it with --model-option target_tag=TAG, or with -t ({list_tags(tags)})"
-        )
-    files = [str(_present(directory / name, "the SentencePiece model")) for name in ("source.spm", "target.spm")]
-    subwords = {"bpe": "sentencepiece", "sentencepiece_model": files}
-    return _Text((source, target), languages, _translation(languages), subwords)
-
-
-def _fsmt_text(directory: Path, config: Mapping[str, Any], stated: Sequence[str | None]) -> _Text:
-    path = directory / "config.json"
-    own = config.get("langs")
-    languages = _languages(path, own if isinstance(own, list) and len(own) == 2 else (None, None), stated)
-    trained = tuple(own) if isinstance(own, list) and languages == tuple(own[::-1]) else languages
-    sides = zip(("src", "tgt"), ("src_vocab_size", "tgt_vocab_size"))
-    source, target = (
-        [_fastbpe_piece(token) for token in _vocabulary(directory / f"vocab-{side}.json", config[size])]
-        for side, size in sides
-    )
-    codes = _present(directory / "merges.txt", "the codes")
-    lower = _optional(directory / "tokenizer_config.json").get("do_lower_case") is True
-    subwords = {"bpe": "fastbpe", "bpe_codes": str(codes), **({"lowercase": True} if lower else {})}
-    return _Text((source, target), languages, _translation(trained), subwords, {"_name": "moses_normalized"})
-
-
-def _fastbpe_piece(token: str) -> str:
-    """fastBPE's ``be@@`` and ``low`` of Transformers' ``be`` and ``low</w>``."""
-    if token in SPECIALS:
-        return token
-    return token.removesuffix("</w>") if token.endswith("</w>") else f"{token}@@"
-
-
-def _multilingual_text(directory: Path, config: Mapping[str, Any], stated: Sequence[str | None]) -> _Text:
-    """M2M-100, NLLB and mBART: one vocabulary, and the codes of the languages among the added tokens."""
-    model = _present(directory / _SENTENCEPIECE, "the SentencePiece model")
-    path = directory / "vocab.json"
-    if path.exists():
-        tokens = dict(enumerate(_vocabulary(path)))
-    else:
-        path = model
-        tokens = dict(enumerate([*SPECIALS, *SentencePieces(model).pieces[3:]]))
-    for number, token in _added_tokens(directory, len(tokens), path != model):
-        if tokens.setdefault(number, token) != token:
-            raise InputError(
-                f"{directory}: {shown(token)} has the id {number}, but {path.name} has {shown(tokens[number])} there; "
-                f"give the files of one tokenizer"
-            )
-    size = config["vocab_size"]
-    if len(tokens) <= max(tokens) or not len(tokens) <= size <= len(tokens) + _SPARE:
-        raise InputError(
-            f"{directory}: the tokenizer has {len(tokens)} tokens with ids up to {max(tokens)}, but config.json gives "
-            f"vocab_size {size}; give the files of the model's own tokenizer"
-        )
-    form = "[{}]" if config["model_type"] == "mbart" else "__{}__"
-    codes = {number: match[1] or match[2] for number in sorted(tokens) if (match := _CODE.fullmatch(tokens[number]))}
-    tokens.update({number: form.format(code) for number, code in codes.items()})
-    whole = [tokens.get(number, f"madeupword{number:04d}") for number in range(size)]
-    settings = _optional(directory / "tokenizer_config.json")
-    languages = _languages(
-        directory / "tokenizer_config.json", [settings.get(name) for name in ("src_lang", "tgt_lang")], stated
-    )
-    task = Namespace(
-        _name=MULTILINGUAL,
-        langs=list(codes.values()),
-        lang_pairs=[f"{languages[0]}-{languages[1]}", f"{languages[1]}-{languages[0]}"],
-        source_lang=languages[0],
-        target_lang=languages[1],
-        encoder_langtok="src",
-        decoder_langtok=True,
-        encoder_langtok_last=settings.get("legacy_behaviour") is True,
-        lang_tok_style="mbart" if form[0] == "[" else "multilingual",
-        max_source_positions=config["max_position_embeddings"],
-        max_target_positions=config["max_position_embeddings"],
-    )
-    if _starts_with_tag(directory, config):
-        task._name, task.langs, task.prepend_bos = PRETRAINED, ",".join(task.langs), False
-    subwords = {"bpe": "sentencepiece", "sentencepiece_model": str(model)}
-    return _Text((whole, whole), languages, task, subwords)
-
-
-def _starts_with_tag(directory: Path, config: Mapping[str, Any]) -> bool:
-    """Whether this is an mBART before mBART-50, whose sources end, and whose targets begin, with the language."""
-    if config["model_type"] != "mbart":
-        return False
-    named = (config, _optional(directory / "tokenizer_config.json"))
-    return not any(str(of.get("tokenizer_class")).startswith("MBart50") for of in named)
-
-
-def _added_tokens(directory: Path, count: int, own_ids: bool) -> Iterable[tuple[int, str]]:
-    """The tokens that come after the ``count`` of the vocabulary, and their ids.
-
-    ``own_ids``: M2M-100, where vocab.json has the ids; the others have ``<mask>`` at the end.
-    """
-    settings, special = (_optional(directory / f"{name}.json") for name in ("tokenizer_config", "special_tokens_map"))
-    if own_ids:
-        codes = _WMT21_CODES if settings.get("language_codes") == "wmt21" else _M2M_CODES
-        return enumerate((f"__{code}__" for code in codes.split()), count)
-    if by_id := settings.get("added_tokens_decoder"):
-        return [(int(number), token["content"]) for number, token in by_id.items()]
-    if listed := _optional(directory / "tokenizer.json").get("added_tokens"):
-        return [(token["id"], token["content"]) for token in listed]
-    named = special.get("additional_special_tokens") or settings.get("additional_special_tokens")
-    if not named:
-        raise InputError(
-            f"{directory}: no file names the codes of the languages; expected special_tokens_map.json, "
-            f"tokenizer_config.json or tokenizer.json as the model was saved with"
-        )
-    listed = [token["content"] if isinstance(token, dict) else token for token in named]
-    return enumerate([*listed, "<mask>"], count)
-
-
-def _vocabulary(path: Path, size: int | None = None) -> list[str]:
-    """The tokens of a vocabulary in JSON by id; config.json says that there are ``size``.
-
-    Raises:
-        InputError: the file is no such vocabulary, or does not belong to the configuration.
-    """
-    ids = read_json(path, "the vocabulary of the model")
-    if size is not None and len(ids) != size:
-        raise InputError(f"{path}: the file has {len(ids)} tokens, but config.json gives vocab_size {size}")
-    tokens = {number: token for token, number in ids.items() if type(number) is int}
-    if sorted(tokens) != list(range(len(ids))):
-        raise InputError(
-            f"{path}: the ids are not the numbers from 0 to {len(ids) - 1}, each once; copy the file again"
-        )
-    if broken := [token for token in ids if "\n" in token or "\r" in token]:
-        raise InputError(f"{path}: token {broken[0]!r} contains a line end, which fairseq's dictionaries cannot hold")
-    return [tokens[number] for number in range(len(ids))]
-
-
-def _languages(path: Path, known: Sequence[Any], stated: Sequence[str | None]) -> tuple[str, str]:
-    """The languages: as stated, else as a file says."""
-    languages = []
-    for option, given, own in zip(("-s", "-t"), stated, known):
-        language = given or own
-        if not isinstance(language, str) or not _LANGUAGE.fullmatch(language):
-            origin = f"{option} {given}" if given else f"{path} names no language ({own!r})"
-            raise UsageError(f"{origin}: expected the name of a language, such as de; give it with {option}")
-        languages.append(language)
-    if languages[0] == languages[1]:
-        raise UsageError(f"source and target language are both {languages[0]}: expected two; give them with -s and -t")
-    return languages[0], languages[1]
-
-
-def _translation(languages: Sequence[str]) -> Any:
-    return plain(TranslationConfig(_name="translation", data=".", source_lang=languages[0], target_lang=languages[1]))
-
-
-def _optional(path: Path) -> dict[str, Any]:
-    return read_json(path, f"the model's {path.name}") if path.exists() else {}
-
-
-def _present(path: Path, what: str) -> Path:
-    if not own_file(path).is_file():
-        other = ", and tokenizer.json does not replace it" if (path.parent / "tokenizer.json").exists() else ""
-        raise InputError(f"{path}: no such file{other}; give {what} that the model was trained with")
-    return path
