@@ -15,7 +15,7 @@ WITHOUT_BROKEN_AUDIO = $(BIN)/python -c 'import torchaudio' 2>/dev/null || $(BIN
 
 $(VENV)/.installed: setup.py constraints.txt
 	test -e "$(VENV)" || { mkdir -p "$(VENV)" && touch "$(VENV)/$(VENV_MARK)"; }
-	@echo "== installing into $(VENV): torch, fairseq and what they need; pip is silent for 1 to 3 minutes"
+	@echo "== installing into $(VENV): torch, fairseq and what they need; gigabytes, and pip is silent for 1 to 10 minutes"
 	test -e "$(VENV)/pyvenv.cfg" || $(PYTHON) -m venv "$(VENV)"
 	# torch first; TORCH_INDEX names the index of a CPU build, where pip would take one with gigabytes of CUDA packages
 	$(INSTALL) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) torch

@@ -238,5 +238,5 @@ def check_range(
 def swap_advice(role: str, swap: bool) -> str:
     """The advice for a file whose links have the other direction."""
     if role == "hyp":  # no option exchanges hypotheses
-        return "exchange the hypothesis with align-eval convert --from-swap"
+        return "exchange the hypothesis with align-eval convert --from-swap --to pharaoh"
     return f"omit --{role}-swap" if swap else f"give --{role}-swap"

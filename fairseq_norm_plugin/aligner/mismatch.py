@@ -351,7 +351,7 @@ def _message(verdict: Verdict, stretch: tuple[int, int] | None, count: int) -> s
     if verdict.kind in WAYS:
         scored = len(pairs_otherwise(count))
         return (
-            f"{WAYS[verdict.kind]}: {share} of {scored} sampled pairs score better if that is changed; "
+            f"{WAYS[verdict.kind]}: {share} of {scored} sampled pairs score better once this is undone; "
             f"{_ADVICE[verdict.kind]}"
         )
     return {
