@@ -92,7 +92,7 @@ def test_scores_have_the_log_probabilities_of_a_whole_pass(make_direction, pairs
             continue
         assert pair.links.links == links[pair.id].links
         ways = [direction.encode(way) for direction, way in zip(directions, (pairs[pair.id], pairs[pair.id][::-1]))]
-        whole = [direction.scores({0: way})[0] / len(way[1].ids) for direction, way in zip(directions, ways)]
+        whole = [direction.scores({0: way})[0].mean() for direction, way in zip(directions, ways)]
         assert [pair.scores.log_prob, pair.scores.reverse_log_prob] == pytest.approx(whole, abs=2e-6)
         maps = directions[0].maps({0: ways[0]}, ["alti_rollout"], parse_maps("0,1,2"))[0].layer_maps("alti_rollout")
         assert pair.scores.source_contribution == pytest.approx(maps[2].sum(axis=1).mean(), abs=2e-6)
