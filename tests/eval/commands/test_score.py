@@ -198,7 +198,7 @@ def test_bad_usage(files, call, arguments, message):
     assert says(err, message)
 
 
-EXCHANGE = "exchange the hypothesis with align-eval convert --from-swap"
+EXCHANGE = "exchange the hypothesis with align-eval convert --from-swap --to pharaoh"
 #: Ten sentences, no two alike, that count from 1.
 LINES = [" ".join(f"{(5 * k + n) % 7 + 1}-{(3 * k * k + n * n) % 11 + 1}" for k in range(6)) for n in range(12)]
 

@@ -134,11 +134,11 @@ def test_link_outside_the_texts(reader: Reader) -> None:
 def test_swapped_direction_is_seen_by_the_texts(reader: Reader, base: int) -> None:
     texts = lengths([2, 2], [5, 5])
     turned = [[(4, 1), (0, 0)], [(3, 0)]]
-    message = f"x:1: link {4 + base}-{1 + base} … 2 and 5 words … 2 of 3 links … convert --from-swap"
+    message = f"x:1: link {4 + base}-{1 + base} … 2 and 5 words … 2 of 3 links … convert --from-swap --to pharaoh"
     with pytest.raises(InputError, match=facts(message)):
         reader(turned, base, read_hypothesis, base=str(base), texts=texts)
     result = reader(turned, base, read_hypothesis, base=str(base), texts=texts, swap=True)
     assert list(result.each_links()) == [transpose(links) for links in turned]
     right = [sorted(transpose(links)) for links in turned]
-    with pytest.raises(InputError, match="convert --from-swap"):
+    with pytest.raises(InputError, match="convert --from-swap --to pharaoh"):
         reader(right, base, read_hypothesis, base=str(base), texts=texts, swap=True)

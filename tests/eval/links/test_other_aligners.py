@@ -137,7 +137,7 @@ class Case:
     pipe: str = ""
 
 
-EXCHANGE = "exchange the hypothesis with align-eval convert --from-swap"
+EXCHANGE = "exchange the hypothesis with align-eval convert --from-swap --to pharaoh"
 TURN = "align-eval convert FILE --from-swap --to pharaoh"
 READ = [
     *(Case(name) for name in ("awesome", "simalign", "eflomal.f", "eflomal.r", "fast_align", "moses", "fairseq")),
@@ -246,11 +246,11 @@ def test_what_is_not_read_as_it_is_is_refused(run: Run, file: str, message: str)
 def test_forgotten_direction(run: Run, file: str) -> None:
     status, out, err = score(run, file)
     assert status == 0
-    assert says(err, "exchanged … convert --from-swap")
+    assert says(err, "exchanged … convert --from-swap --to pharaoh")
     assert json.loads(out)["aer"] > 0.7
     status, out, err = score(run, file, *TEXTS)
     assert (status, out) == (1, "")
-    assert says(err, "exchanged all links are inside … convert --from-swap")
+    assert says(err, "exchanged all links are inside … convert --from-swap --to pharaoh")
     status, out, err = run("convert", file, "--to", "pharaoh", *TEXTS)
     assert (status, out) == (1, "")
     assert says(err, "exchanged all links are inside … give --from-swap")

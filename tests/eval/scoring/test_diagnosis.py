@@ -21,7 +21,7 @@ from alignment_eval.scoring.diagnosis import (
 from tests.eval.links.samples import gold as gold_sentence
 from tests.facts import facts, says
 
-EXCHANGE = "exchange the hypothesis with align-eval convert --from-swap"
+EXCHANGE = "exchange the hypothesis with align-eval convert --from-swap --to pharaoh"
 
 
 def hypothesis(folder, sentences, base=0, **options):

@@ -99,7 +99,7 @@ def test_gold_read_in_the_wrong_direction(shared, texts):
 @pytest.mark.parametrize("aligner", ["giza", "fastalign"])
 def test_hypothesis_read_in_the_wrong_direction(shared, gold, texts, aligner):
     path = shared / f"data/baselines/{aligner}/test.deen.reverse.talp"
-    with pytest.raises(InputError, match=r"exchanged.* convert --from-swap"):
+    with pytest.raises(InputError, match=r"exchanged.* convert --from-swap --to pharaoh"):
         read_hypothesis(path, None, texts)
     wrong = read_hypothesis(path)
     assert "exchange the hypothesis" in (direction_warning(wrong, gold) or "")
@@ -190,7 +190,7 @@ def test_several_faults_at_once(shared, tmp_path):
     assert explanation is not None
     assert explanation.changes == (
         "give --gold-base 1",
-        "exchange the hypothesis with align-eval convert --from-swap or give --gold-swap",
+        "exchange the hypothesis with align-eval convert --from-swap --to pharaoh or give --gold-swap",
     )
     assert round(100 * explanation.aer, 1) == 21.0
 
