@@ -13,7 +13,6 @@ from alignment_eval.figures.style import ENDINGS, figure_ending, save_figure
 from alignment_eval.figures.training_curves import draw_curves, is_share
 from alignment_eval.figures.training_log import read_training_log
 from alignment_eval.files import STANDARD, check_new, write_lines
-from alignment_eval.options.alignments import check_standard_input
 from alignment_eval.options.common import add_list, add_output
 from alignment_eval.options.figures import add_figure_options, figure_options
 from alignment_eval.signature import signature
@@ -60,11 +59,10 @@ def run(args: argparse.Namespace) -> None:
     if missing := int(metrics["value"].isna().sum()):
         warn_on_stderr(f"{missing} of {len(metrics)} values are not finite: left out")
     signed = signature(logs=",".join(hashes), metrics=",".join(patterns))
-    look = figure_options(args)
     if _is_csv(args.output):
         write_lines(args.output, metrics.to_csv(index=False, lineterminator="\n").splitlines())
     else:
-        save_figure(draw_curves(metrics, look), args.output, signed, look.dpi)
+        save_figure(draw_curves(metrics, figure_options(args)), args.output, signed)
     print(extremes(metrics))
     say(signed)
 
@@ -76,7 +74,6 @@ def _check_usage(args: argparse.Namespace) -> None:
         UsageError: two contradict each other, or a log is a duplicate.
         InputError: an output file exists.
     """
-    check_standard_input(args.logs)
     if not _is_csv(args.output):
         figure_ending(args.output)
     elif (args.width, args.title) != (None, None):

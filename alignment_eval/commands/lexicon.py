@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator
 
-from alignment_eval.errors import UsageError, say
-from alignment_eval.files import STANDARD, check_new, file_hash, write_lines
+from alignment_eval.errors import say
+from alignment_eval.files import check_new, file_hash, write_lines
 from alignment_eval.links.read import ReadOptions, read_hypothesis, read_texts
 from alignment_eval.links.text import token_lines
 from alignment_eval.options.alignments import add_base, add_swap, add_text_arguments, reading_fields
@@ -48,8 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Write the lexicon."""
-    if STANDARD in (args.source, args.target):
-        raise UsageError("a text is -: expected a file; only links can come from the standard input")
     check_new(args.output, args.overwrite)
     texts = read_texts(args.source, args.target)
     options = ReadOptions(base=args.links_base, swap=args.links_swap, allow_possible=True)

@@ -23,7 +23,6 @@ from alignment_eval.options.alignments import (
     add_base,
     add_gold_reading,
     add_text_arguments,
-    check_standard_input,
     distinct_names,
     gold_of,
     reading_fields,
@@ -102,7 +101,7 @@ def run(args: argparse.Namespace) -> None:
     look = figure_options(args)
     picture, fields = _of_aligners(args, look) if args.records is None else _of_records(args, look)
     signed = signature(**fields)
-    save_figure(draw(picture, look), args.output, signed, look.dpi)
+    save_figure(draw(picture, look), args.output, signed)
     say(signed)
 
 
@@ -113,17 +112,14 @@ def check_usage(args: argparse.Namespace) -> None:
         UsageError: an option needs records, is too many, or is missing.
     """
     refuse_without_records(args, ("kinds", "heads", "setting", "level", "rule"))
-    if args.records is None and not (args.hyp and (args.text or (args.source and args.target))):
-        raise UsageError(
-            "without RECORDS: expected alignments (--hyp) and their texts (--source and --target, or --text)"
-        )
+    if args.records is None and not (args.hyp and args.source and args.target):
+        raise UsageError("without RECORDS: expected alignments (--hyp) and their texts (--source and --target)")
     if args.records is not None and len(args.hyp or []) > 1:
         raise UsageError(f"{len(args.hyp)} files of --hyp with RECORDS: expected one, whose links all maps show")
-    if args.records is not None and not args.source is args.target is args.text is None:
-        raise UsageError("texts with RECORDS: leave --source, --target and --text out; records have the words")
+    if args.records is not None and not args.source is args.target is None:
+        raise UsageError("texts with RECORDS: leave --source and --target out; records have the words")
     if args.hyp is not None and args.rule is not None:
         raise UsageError("--rule together with --hyp, which brings the links: leave one of the two out")
-    check_standard_input([args.gold, *(args.hyp or [])])
 
 
 def _of_aligners(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture, dict[str, Value]]:

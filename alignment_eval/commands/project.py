@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
-from alignment_eval.files import STANDARD, check_new, file_hash, write_lines
+from alignment_eval.errors import InputError, say, warn_on_stderr
+from alignment_eval.files import check_new, file_hash, write_lines
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.links.text import TextFile, token_counts, token_lines
 from alignment_eval.options.alignments import add_base, add_swap, reading_fields
-from alignment_eval.options.common import add_output
+from alignment_eval.options.common import add_output, file_name
 from alignment_eval.progress import progress_bar
 from alignment_eval.signature import signature
 from alignment_eval.transfer.conll import LabelledSentence, format_conll, parse_conll
@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--labels",
         required=True,
+        type=file_name,
         metavar="FILE",
         help="source words and their BIO labels (CoNLL 2002: word, tab, label; a blank line between sentences)",
     )
@@ -44,7 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_base(group, "links", "0")
     add_swap(group, "links")
     group.add_argument(
-        "--target-text", required=True, metavar="FILE", help="target words, separated by blanks, one sentence a line"
+        "--target-text",
+        required=True,
+        type=file_name,
+        metavar="FILE",
+        help="target words, separated by blanks, one sentence a line",
     )
     group = parser.add_argument_group("spans")
     group.add_argument(
@@ -64,8 +69,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Write the labelled target words."""
-    if STANDARD in (args.labels, args.target_text):
-        raise UsageError("the labels or the text are -: expected a file; only links can come from the standard input")
     check_new(args.output, args.overwrite)
     texts = _sizes(args.labels, args.target_text)
     options = ReadOptions(base=args.links_base, swap=args.links_swap, allow_possible=True)

@@ -11,7 +11,7 @@ from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesi
 from alignment_eval.links.sets import transpose
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS, VARIANTS, check_method, symmetrize
 from alignment_eval.links.write import format_pharaoh_line
-from alignment_eval.options.alignments import add_base, add_swap, check_as_many, check_standard_input, reading_fields
+from alignment_eval.options.alignments import add_base, add_swap, check_as_many, reading_fields
 from alignment_eval.options.common import add_output
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.diagnosis import LOOKED_AT
@@ -49,7 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write one Pharaoh line a sentence."""
     check_method(args.method, args.variant)
-    check_standard_input([args.forward, args.reverse])
     check_new(args.output, args.overwrite)
     forward, reverse = (
         read_hypothesis(path, ReadOptions(base=args.from_base, swap=swap), role="from")

@@ -11,13 +11,11 @@ from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from pathlib import Path
 
-import numpy as np
-
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.links.checks import Contents, Texts, Warn, check_range, decide_base
 from alignment_eval.links.parse import GOLD_FORMATS, HYPOTHESIS_FORMATS, TOOL_FORMATS, Tokens, detect_format, parse
 from alignment_eval.links.sets import GoldSentence, Links
-from alignment_eval.links.text import RepeatedFile, joined_tokens, token_counts
+from alignment_eval.links.text import RepeatedFile, token_counts
 
 _NOTHING = GoldSentence(frozenset())
 
@@ -172,17 +170,9 @@ def _first_end(raw: AlignmentFile, texts: Texts, swap: bool) -> int | None:
     return None
 
 
-def read_texts(source: str | Path, target: str | Path | None = None) -> Texts:
-    """Count the tokens of the two texts; without ``target``, of a file of ``source ||| target`` lines.
-
-    Raises:
-        InputError: as for :class:`Texts`, :func:`token_counts` and :func:`joined_tokens`.
-    """
-    if target is not None:
-        return Texts(str(source), token_counts(source), str(target), token_counts(target))
-    sizes = [tuple(map(len, sides)) for sides in joined_tokens(source)]
-    counts = np.array(sizes, dtype=np.int64).reshape(-1, 2)
-    return Texts(str(source), counts[:, 0], str(source), counts[:, 1])
+def read_texts(source: str | Path, target: str | Path) -> Texts:
+    """Count the tokens of the two texts; errors as for :class:`Texts` and :func:`token_counts`."""
+    return Texts(str(source), token_counts(source), str(target), token_counts(target))
 
 
 def warn_of_gaps(file: Contents, sentences: int, warn: Warn = warn_on_stderr) -> None:

@@ -115,20 +115,6 @@ def token_lines(path: str | Path) -> Iterator[list[bytes]]:
         yield from map(bytes.split, chunk.split(b"\n")[:-1])
 
 
-def joined_tokens(path: str | Path) -> Iterator[tuple[list[bytes], list[bytes]]]:
-    """The tokens of both sides of each line ``source ||| target``.
-
-    Raises:
-        InputError: as :class:`TextFile`; or as :func:`split_joined`.
-    """
-    file, number = TextFile(path), 0
-    for chunk in file:
-        for line in chunk.split(b"\n")[:-1]:
-            number += 1
-            source, target = split_joined(line, f"{file.name}:{number}")
-            yield source.split(), target.split()
-
-
 def split_joined(line: bytes, where: str) -> tuple[bytes, bytes]:
     """Source and target of a line ``source ||| target``; a blank line is an empty pair.
 

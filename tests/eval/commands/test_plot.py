@@ -121,10 +121,11 @@ def test_which_maps_are_drawn(run, tmp_path, plot):
 
 
 def test_links_of_aligners_without_records(tmp_path, gold, call):
-    files = {"a": "0-0 2-2\n\n0-0\n", "b": "0-0 1-0 2-1\n\n\n", "text": "a b c ||| x y z\nd ||| e\nd ||| e f\n"}
+    files = {"a": "0-0 2-2\n\n0-0\n", "b": "0-0 1-0 2-1\n\n\n", "source": "a b c\nd\nd\n", "target": "x y z\ne\ne f\n"}
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    given = ("--hyp", tmp_path / "a", tmp_path / "b", "--text", tmp_path / "text", "--gold", gold, "--gold-base", 1)
+    words = ("--source", tmp_path / "source", "--target", tmp_path / "target")
+    given = ("--hyp", tmp_path / "a", tmp_path / "b", *words, "--gold", gold, "--gold-base", 1)
     out = tmp_path / "p.svg"
     status, _, signature = call("plot", "--sentence", 0, *given, "-o", out)
     assert status == 0, signature
