@@ -30,7 +30,7 @@ from alignment_eval.scoring.significance import Difference, Interval, Resampling
 from alignment_eval.scoring.tables import FORMATS, UNDEFINED, Table, difference_table, interval_text, percent
 from alignment_eval.signature import signature
 
-_EPILOG = """\
+EPILOG = """\
 Examples, after make demo: do norms align better than attention weights?
   align-eval extract out/demo/forced --kind attn_w --layer 1 --setting awo --rule kobayashi2020 \\
       > out/demo/weights.pharaoh
@@ -41,14 +41,12 @@ Examples, after make demo: do norms align better than attention weights?
 
 Several systems, md, latex and tsv: a table of all pairs; a star or bold type marks the best; latex needs booktabs.
 json: one object a line and pair; metrics are fractions, null where undefined.  Other formats: they are percentages.
-Exit status: 0 success, whatever the p-values; 1 bad data, 2 bad usage.
 """
 _HEADER = ("", "baseline", "system", "delta", "95 % interval", "p bootstrap", "p randomisation")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``compare``."""
-    parser.epilog = _EPILOG
     group = parser.add_argument_group("hypotheses", "word alignments (-: standard input); all are read in the same way")
     group.add_argument("baseline", metavar="BASELINE", help="the system that the others are compared with")
     group.add_argument("systems", metavar="SYSTEM", nargs="+", help="each is compared with all before it")

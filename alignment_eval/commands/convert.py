@@ -21,7 +21,7 @@ from alignment_eval.options.alignments import add_base, add_swap, add_text_argum
 from alignment_eval.options.common import add_output, finite_number
 from alignment_eval.progress import progress_bar
 
-_EPILOG = """\
+EPILOG = """\
 Examples, the last after make demo:
   align-eval convert data/demo/demo.talp --from-base 1 --to naacl
   align-eval convert data/demo/demo.talp --from-base 1 --to pharaoh --possible drop -o out/sure.pharaoh
@@ -29,7 +29,6 @@ Examples, the last after make demo:
       --target out/demo/text/test.en --subwords auto
 
 What the new format cannot hold is an error that asks for a decision (--possible) or a warning (confidences).
-Exit status: 0 success, 1 bad data, 2 bad usage.
 """
 _WITH_POSSIBLE = ("talp", "naacl", "scored")
 _WITH_CONFIDENCES = ("scored", "naacl")
@@ -37,7 +36,6 @@ _WITH_CONFIDENCES = ("scored", "naacl")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``convert``."""
-    parser.epilog = _EPILOG
     group = parser.add_argument_group("input")
     group.add_argument("input", metavar="IN", help="alignments (-: standard input)")
     add_base(group, "from", "0")

@@ -20,21 +20,19 @@ from alignment_eval.signature import signature
 if TYPE_CHECKING:
     import pandas as pd
 
-_EPILOG = """\
+EPILOG = """\
 Examples:
   align-eval curve data/demo/training-a.log -o out/curve.png
   align-eval curve data/demo/training-a.log -o out/curve.csv
   align-eval curve data/demo/training-a.log data/demo/training-b.log --metrics aer,nll_loss -o out/runs.svg
 
 A pattern has *, ? and [...].  It is compared with the name of a metric, with and without its subset (test1_aer, aer).
-Exit status: 0 success, 1 bad data, 2 bad usage.
 """
 _METRICS = ("aer", "aer_l*", "mixing_*")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``curve``."""
-    parser.epilog = _EPILOG
     parser.add_argument("logs", nargs="+", metavar="LOG", help="log of fairseq-train, one a run (-: standard input)")
     add_list(parser, "--metrics", f"names of metrics, or patterns (default: {','.join(_METRICS)})", metavar="GLOB")
     add_output(parser, f"picture: .{', .'.join(ENDINGS)}; or .csv: the values that it shows", required=True)

@@ -26,13 +26,12 @@ from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.error_classes import SIDES, TITLES, Text, confusion_table, error_table
 from alignment_eval.signature import signature
 
-_EPILOG = """\
+EPILOG = """\
 Example, after make demo:
   align-eval errors --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh \\
       --source data/demo/demo.de --target data/demo/demo.en
 
 json: one object; shares and metrics are fractions, null where undefined.  text: tables with percentages.
-Exit status: 0 success, 1 bad data, 2 bad usage.
 """
 _PERCENTAGES = {
     "null_gold": "null gold %",
@@ -47,7 +46,6 @@ _UNKNOWN = 0.5
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``errors``."""
-    parser.epilog = _EPILOG
     add_gold_arguments(parser)
     add_hypothesis_arguments(parser, "; of two, the second is the system to compare with")
     add_text_arguments(parser, required=True)

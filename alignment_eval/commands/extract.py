@@ -29,7 +29,7 @@ from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
 from alignment_eval.signature import signature
 
-_EPILOG = """\
+EPILOG = """\
 Examples, after make demo:
   align-eval extract out/demo/forced --heads 1 --setting awo --rule kobayashi2020
   align-eval extract out/demo/forced --heads 1.0,1.2,2 --combine product --setting awo \\
@@ -39,7 +39,6 @@ Examples, after make demo:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``extract``."""
-    parser.epilog = _EPILOG
     add_records(parser)
     group = add_map_arguments(
         parser, "default: the profile that the records carry; without one, maps chosen on the records themselves"

@@ -19,20 +19,19 @@ from alignment_eval.links.text import TextFile
 from alignment_eval.options.common import file_name, finite_number
 from alignment_eval.signature import Value, signature
 
-_EPILOG = """\
+EPILOG = """\
 Example, after norm-align --scores out/scores.tsv:
   align-eval filter data/demo/demo.de data/demo/demo.en --scores out/scores.tsv \\
       --max-unsupported 0.5 -o out/good.de out/good.en
 
 Pairs that norm-align could not align are left out.  How many lines are left out and why goes to stderr, and so does the
-signature.  Exit status: 0 success, 1 bad data, 2 bad usage.
+signature.
 """
 _COLUMN, _STATUS = "unsupported", "status"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``filter``."""
-    parser.epilog = _EPILOG
     parser.add_argument(
         "texts", nargs="+", type=file_name, metavar="TEXT", help="files with a line for each pair: texts, links, …"
     )

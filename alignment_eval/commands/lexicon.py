@@ -15,21 +15,20 @@ from alignment_eval.progress import progress_bar
 from alignment_eval.signature import signature
 from alignment_eval.transfer.lexicon import Entry, bilingual_lexicon
 
-_EPILOG = """\
+EPILOG = """\
 Example:
   align-eval lexicon data/demo/demo.talp --links-base 1 --source data/demo/demo.de --target data/demo/demo.en \\
       --min-count 9 -o out/lexicon.tsv
 
 Columns: source and target word; count, their links; p(t|s), count / links of the source word; p(s|t), count / links of
 the target word; dice, 2 count / (links of both).  Sorted by count, largest first, then by source and target word.  The
-signature goes to stderr.  Exit status: 0 success, 1 bad data, 2 bad usage.
+signature goes to stderr.
 """
 _HEADER = "source\ttarget\tcount\tp(t|s)\tp(s|t)\tdice"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``lexicon``."""
-    parser.epilog = _EPILOG
     group = parser.add_argument_group("links")
     group.add_argument("links", metavar="LINKS", help="word alignments (-: standard input)")
     add_base(group, "links", "0")

@@ -14,17 +14,16 @@ from alignment_eval.records.merge import merged
 from alignment_eval.schema import ForeignFile
 from alignment_eval.signature import Value, signature
 
-_EPILOG = """\
+EPILOG = """\
 Example, after make demo:
   align-eval merge out/demo/sharded.pharaoh.parts --output out/merged.pharaoh
 
-The signature goes to stderr.  Exit status: 0 success, 1 bad data, 2 bad usage.
+The signature goes to stderr.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``merge``."""
-    parser.epilog = _EPILOG
     parser.add_argument("parts", metavar="PARTS", help="directory of parts: FILE.parts of --norm-alignments FILE")
     add_output(parser, "Pharaoh file to write", required=True, type=file_name)
 

@@ -39,7 +39,7 @@ from alignment_eval.signature import Value, signature
 if TYPE_CHECKING:
     from alignment_eval.links.sets import GoldSentence, Links
 
-_EPILOG = """\
+EPILOG = """\
 Examples, after make demo:
   align-eval plot out/demo/forced --sentence 0 --heads 1 --kinds attn_w,attn_n --setting awo \\
       --gold data/demo/demo.talp --gold-base 1 -o out/demo/sentence-0.png
@@ -47,14 +47,11 @@ Examples, after make demo:
   align-eval plot --sentence 0 --hyp out/demo/hyp.pharaoh out/demo/both.pharaoh \\
       --gold data/demo/demo.talp --gold-base 1 --source data/demo/demo.de --target data/demo/demo.en \\
       -o out/demo/aligners-0.pdf
-
-Exit status: 0 success, 1 bad data, 2 bad usage.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``plot``."""
-    parser.epilog = _EPILOG
     add_records(parser, optional=True)
     parser.add_argument("--sentence", required=True, type=int, metavar="ID", help="sentence, from 0 (line ID + 1)")
     group = parser.add_argument_group("maps of RECORDS")

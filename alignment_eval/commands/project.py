@@ -21,18 +21,17 @@ from alignment_eval.signature import signature
 from alignment_eval.transfer.conll import LabelledSentence, format_conll, parse_conll
 from alignment_eval.transfer.labels import GAPS, Gaps, WeightedLinks, labels_of, project_spans, spans_of
 
-_EPILOG = """\
+EPILOG = """\
 Example, after make demo:
   align-eval project --labels data/demo/demo.de.conll --links out/demo/both.pharaoh --target-text data/demo/demo.en
 
 A span, B-TYPE I-TYPE, becomes one span of target words or none; how many have none goes to stderr, and so does the
-signature.  Exit status: 0 success, 1 bad data, 2 bad usage.
+signature.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``project``."""
-    parser.epilog = _EPILOG
     group = parser.add_argument_group("input")
     group.add_argument(
         "--labels",

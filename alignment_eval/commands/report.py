@@ -42,7 +42,7 @@ from alignment_eval.report.page import render
 from alignment_eval.scoring.diagnosis import direction_warning
 from alignment_eval.signature import Value, signature
 
-_EPILOG = """\
+EPILOG = """\
 The page is one file that needs no network and a browser of 2024 or later.
 
 Examples, after make demo:
@@ -56,7 +56,6 @@ LARGE = 20e6
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``report``."""
-    parser.epilog = _EPILOG
     add_records(parser, optional=True)
     add_gold_arguments(parser)
     add_text_arguments(parser)

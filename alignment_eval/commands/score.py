@@ -32,7 +32,7 @@ from alignment_eval.scoring.significance import Interval, Resampling, confidence
 from alignment_eval.scoring.tables import Table, interval_text, percent, score_table
 from alignment_eval.signature import joined, signature
 
-_EPILOG = """\
+EPILOG = """\
 Examples, after make demo:
   align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh
   align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh \\
@@ -44,7 +44,6 @@ Examples, after make demo:
 Several hypotheses, md and latex: a table, with intervals; a star or bold type marks the best; latex needs booktabs.
 json: one object a line and hypothesis; AER, precision and recall are fractions, null where undefined.
 Other formats: they are percentages.  sentences: counts and scores of each sentence, as TSV.
-Exit status: 0 success, 1 bad data, 2 bad usage.
 """
 
 _COUNTS = ("hypothesis_links", "hypothesis_links_sure", "hypothesis_links_possible", "sure_links", "possible_links")
@@ -61,7 +60,6 @@ _CONTEXT = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``score``."""
-    parser.epilog = _EPILOG
     add_gold_arguments(parser)
     add_hypothesis_arguments(parser)
     add_text_arguments(parser)

@@ -36,7 +36,7 @@ from alignment_eval.scoring.gold_corpus import confirmed
 from alignment_eval.signature import Value, signature
 
 _SHOWN = 10
-_EPILOG = """\
+EPILOG = """\
 Example, after make demo (a real choice is made on one gold set and used on another):
   align-eval select out/demo/forced --dev-gold data/demo/demo.talp --gold-base 1 --output out/profile.json --overwrite
   align-eval extract out/demo/forced --profile out/profile.json
@@ -45,7 +45,6 @@ Example, after make demo (a real choice is made on one gold set and used on anot
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``select``."""
-    parser.epilog = _EPILOG
     add_records(parser)
     parser.add_argument(
         "--reverse", metavar="RECORDS", help="records of a target-source model on the same pairs: choose for both"

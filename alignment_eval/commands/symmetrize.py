@@ -17,19 +17,18 @@ from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.diagnosis import LOOKED_AT
 from alignment_eval.signature import signature
 
-_EPILOG = """\
+EPILOG = """\
 Example, after make demo (a second rule stands in for a model of the other direction):
   align-eval extract out/demo/forced --kind attn_n --layer 1 --setting awo --rule shift-att --output out/other.pharaoh
   align-eval symmetrize out/demo/hyp.pharaoh out/other.pharaoh --method grow-diag-final --variant lilt
 
 Both files are read as source-target.  Give --reverse-swap if REVERSE is target-source, as a model of the other
-direction writes it.  The signature goes to stderr.  Exit status: 0 success, 1 bad data, 2 bad usage.
+direction writes it.  The signature goes to stderr.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``symmetrize``."""
-    parser.epilog = _EPILOG
     parser.add_argument("--method", required=True, choices=METHODS, help="how the two are combined")
     parser.add_argument(
         "--variant",
