@@ -54,14 +54,15 @@ def run(args: argparse.Namespace) -> None:
     pairs = zip(_words(args.source), _words(args.target), links.each_links())
     entries = bilingual_lexicon(progress_bar(pairs, len(links), "sentences"), args.min_count)
     write_lines(args.output, _lines(entries))
-    signed = signature(
-        **reading_fields("links", links),
-        source=file_hash(args.source),
-        target=file_hash(args.target),
-        min_count=args.min_count,
-        entries=len(entries),
+    say(
+        signature(
+            **reading_fields("links", links),
+            source=file_hash(args.source),
+            target=file_hash(args.target),
+            min_count=args.min_count,
+            entries=len(entries),
+        )
     )
-    say(signed)
 
 
 def _words(path: str) -> Iterator[list[str]]:

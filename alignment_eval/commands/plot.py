@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from alignment_eval.errors import InputError, UsageError, say
 from alignment_eval.extraction.method import NO_MAPS, ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import RULE_NAMES
-from alignment_eval.figures.names import kind_name, layer_label, place_name, rule_name, visible
+from alignment_eval.figures.names import kind_name, place_name, rule_name, visible
 from alignment_eval.figures.page import draw
 from alignment_eval.figures.sentence import Panel, Picture, panel_of, sides_of
 from alignment_eval.figures.style import ENDINGS, FigureOptions, figure_ending, save_figure
@@ -37,7 +38,7 @@ from alignment_eval.scoring.gold_corpus import check_links
 from alignment_eval.signature import Value, signature
 
 if TYPE_CHECKING:
-    from alignment_eval.links.sets import GoldSentence, Links
+    from alignment_eval.links.sets import GoldSentence
 
 EPILOG = """\
 Examples, after make demo:
@@ -121,12 +122,12 @@ def check_usage(args: argparse.Namespace) -> None:
 
 def _of_aligners(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture, dict[str, Value]]:
     """The picture of the links of aligners, one panel each, and the fields of its signature."""
-    words, texts = words_of(args), texts_of(args)
+    words, texts = words_of(args) or [], texts_of(args)
     gold = None if args.gold is None else gold_of(args, texts)
     files = [read_hypothesis(path, ReadOptions(base=args.hyp_base), texts) for path in args.hyp]
-    if words is None or not 0 <= args.sentence < len(words):
-        raise InputError(f"no sentence {args.sentence}: expected one of 0 to {len(words or ()) - 1}, counted from 0")
-    source, target = (SentenceSide.of_words(side) for side in words[args.sentence])
+    if not 0 <= args.sentence < len(words):
+        raise InputError(f"no sentence {args.sentence}: expected one of 0 to {len(words) - 1}, counted from 0")
+    source, target = map(SentenceSide.of_words, words[args.sentence])
     sentence = SentenceMaps(args.sentence, source, target, layers=())
     empty = np.zeros((target.word_count, source.word_count))
     panels = [
@@ -140,41 +141,57 @@ def _of_aligners(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture
 
 def _of_records(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture, dict[str, Value]]:
     """The picture of recorded maps, and the fields of its signature."""
-    args.kinds, args.setting, args.level = args.kinds or ("attn_n",), args.setting or "awo", args.level or "word"
+    kinds, setting, level = args.kinds or ("attn_n",), args.setting or "awo", args.level or "word"
     maps = NO_MAPS if args.heads is None else MapNames(args.heads)
     if any(name.setting for name in maps):
         raise UsageError(f"--heads {maps}: all maps of a picture have one setting: expected it by --setting")
-    kinds = list(args.kinds)
-    first, *_ = [_options(args, kind, MapName(0)) for kind in kinds]
+    options = [ExtractionOptions(kind, 0, None, setting, args.rule or "kobayashi2020") for kind in kinds]
     records = Records(args.records)
-    gold = hypothesis = None
+    gold = predicted = None
     if args.gold is not None:
         check_forced(records)
         gold = gold_of_records(gold_of(args, None), records)
+    sentence = find(records, args.sentence)
+    fields: dict[str, Value] = {"rule": options[0].rule, "null": str(options[0].null)}
+    shown = rule_name(options[0].rule, str(options[0].null))
     if args.hyp is not None:
         hypothesis = gold_of_records(read_hypothesis(args.hyp[0], ReadOptions(base=args.hyp_base)), records)
-    sentence = find(records, args.sentence)
-    predicted = None if hypothesis is None else links_in(hypothesis, sentence).possible
-    picture = Picture(
-        look.heading_of(heading_of(args, maps, first, hypothesis)),
-        *sides_of(sentence, args.level),
-        panels_of(args, kinds, maps, sentence, predicted),
-        None if gold is None else links_in(gold, sentence),
-    )
+        predicted, fields = links_in(hypothesis, sentence).possible, reading_fields("hyp", hypothesis)
+        shown = visible(hypothesis.file.name)
+    if maps:  # a row for each map, a column for each kind
+        rows = [[(option, name) for option in options] for name in maps]
+    else:  # a row for each kind and layer
+        rows = [
+            [(option, MapName(layer, head)) for head in (*range(sentence.head_maps(option.kind).shape[1]), None)]
+            for option in options
+            for layer in sentence.layers
+        ]
+    panels = [
+        [
+            panel_of(
+                sentence,
+                replace(option, layer=name.layer, head=name.head),
+                level,
+                f"{place_name(name.layer, name.head)}, {kind_name(option.kind)}",
+                predicted,
+            )
+            for option, name in row
+        ]
+        for row in rows
+    ]
+    heading = f"Sentence {args.sentence}, {setting.upper()}; predicted: {shown}"
+    truth = None if gold is None else links_in(gold, sentence)
+    picture = Picture(look.heading_of(heading), *sides_of(sentence, level), tuple(map(tuple, panels)), truth)
     return picture, {
         "records": records.info.signature_hash,
         "sentence": args.sentence,
         "kinds": ",".join(kinds),
         "heads": str(maps) or "all",
-        "setting": args.setting,
-        "level": args.level,
-        **({"rule": first.rule, "null": str(first.null)} if hypothesis is None else reading_fields("hyp", hypothesis)),
+        "setting": setting,
+        "level": level,
+        **fields,
         **({} if gold is None else reading_fields("gold", gold)),
     }
-
-
-def _options(args: argparse.Namespace, kind: str, name: MapName) -> ExtractionOptions:
-    return ExtractionOptions(kind, name.layer, name.head, args.setting, args.rule or "kobayashi2020")
 
 
 def find(records: Records, id_: int) -> SentenceMaps:
@@ -206,35 +223,3 @@ def links_in(alignments: AlignmentFile, sentence: SentenceMaps) -> GoldSentence:
     found = list(alignments)[sentence.id]
     check_links(found.possible, sentence, alignments.file.where(sentence.id))
     return found
-
-
-def panels_of(
-    args: argparse.Namespace, kinds: list[str], maps: MapNames, sentence: SentenceMaps, predicted: Links | None
-) -> tuple[tuple[Panel, ...], ...]:
-    """The panels: a row for each of ``maps``, a column for each kind; of all maps a row for each kind and layer."""
-    rows = []
-    if maps:
-        for name in maps:
-            place = f"{place_name(name.layer, name.head)}, " if len(maps) > 1 else ""
-            rows.append([(_options(args, kind, name), f"{place}{kind_name(kind)}") for kind in kinds])
-    else:
-        for kind in kinds:
-            of_kind = f", {kind_name(kind)}" if len(kinds) > 1 else ""
-            heads = [*range(sentence.head_maps(kind).shape[1]), None]
-            for layer in sentence.layers:
-                row = [(_options(args, kind, MapName(layer, head)), place_name(layer, head)) for head in heads]
-                rows.append([(option, f"{place}{of_kind}") for option, place in row])
-    return tuple(tuple(panel_of(sentence, option, args.level, name, predicted) for option, name in row) for row in rows)
-
-
-def heading_of(
-    args: argparse.Namespace, maps: MapNames, first: ExtractionOptions, hypothesis: AlignmentFile | None
-) -> str:
-    """Which maps are drawn, and where the predicted links come from."""
-    names = [f"Sentence {args.sentence}"]
-    names += [kind_name(kind) for kind in args.kinds if not maps and len(args.kinds) == 1]
-    if len(maps) == 1:
-        (name,) = maps
-        names += [layer_label(name.layer), *([] if name.head is None else [f"head {name.head}"])]
-    links = rule_name(first.rule, str(first.null)) if hypothesis is None else visible(hypothesis.file.name)
-    return f"{', '.join([*names, args.setting.upper()])}; predicted: {links}"

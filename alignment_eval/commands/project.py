@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -72,61 +71,51 @@ def run(args: argparse.Namespace) -> None:
     texts = _sizes(args.labels, args.target_text)
     options = ReadOptions(base=args.links_base, swap=args.links_swap, allow_possible=True)
     links = read_hypothesis(args.links, options, texts, role="links")
-    projection = _Projection(args.gaps, not args.keep_borders)
     pairs = zip(_labelled(args.labels), links, token_lines(args.target_text))
-    lines = projection.lines(links, progress_bar(pairs, len(links), "sentences"))
-    write_lines(args.output, lines)
-    if projection.lost:
+    shown = progress_bar(pairs, len(links), "sentences")
+    counts: list[tuple[int, int, int]] = []
+    write_lines(args.output, _projected(links, shown, args.gaps, not args.keep_borders, counts))
+    spans, lost = (sum(count[k] for count in counts) for k in (1, 2))
+    if lost:
+        first = next(line for line, _, missing in counts if missing)
         warn_on_stderr(
-            f"{projection.lost} of {projection.spans} spans have no counterpart, the first in the sentence at "
-            f"{args.labels}:{projection.first_lost}; their labels are left out"
+            f"{lost} of {spans} spans have no counterpart, the first in the sentence at {args.labels}:{first}; their "
+            f"labels are left out"
         )
-    signed = signature(
-        labels=file_hash(args.labels),
-        **reading_fields("links", links),
-        text=file_hash(args.target_text),
-        gaps=args.gaps,
-        borders="kept" if args.keep_borders else "trimmed",
-        spans=projection.spans,
-        projected=projection.spans - projection.lost,
+    say(
+        signature(
+            labels=file_hash(args.labels),
+            **reading_fields("links", links),
+            text=file_hash(args.target_text),
+            gaps=args.gaps,
+            borders="kept" if args.keep_borders else "trimmed",
+            spans=spans,
+            projected=spans - lost,
+        )
     )
-    say(signed)
 
 
-@dataclass
-class _Projection:
-    """Projects sentence by sentence, and counts."""
+def _projected(
+    links: AlignmentFile,
+    pairs: Iterable[tuple[LabelledSentence, GoldSentence, list[bytes]]],
+    gaps: Gaps,
+    trim: bool,
+    counts: list[tuple[int, int, int]],
+) -> Iterator[str]:
+    """The lines of the target side; ``links`` name the place of a bad confidence.
 
-    gaps: Gaps
-    trim: bool
-    spans: int = 0
-    lost: int = 0
-    #: line of the first sentence with a span that has no counterpart
-    first_lost: int = 0
-
-    def lines(
-        self, links: AlignmentFile, pairs: Iterator[tuple[LabelledSentence, GoldSentence, list[bytes]]]
-    ) -> Iterator[str]:
-        """The lines of the target side; ``links`` name the place of a bad confidence."""
-        for n, (labelled, sentence, tokens) in enumerate(pairs):
-            words = [token.decode() for token in tokens]
-            weighted: WeightedLinks = sentence.possible if sentence.confidence is None else sentence.confidence
-            try:
-                labels = self._labels(labelled, weighted, words)
-            except InputError as error:
-                raise InputError(f"{links.file.where(n)}: {error}") from None
-            yield from format_conll(words, labels)
-
-    def _labels(self, labelled: LabelledSentence, links: WeightedLinks, words: list[str]) -> list[str]:
-        spans = spans_of(labelled.labels)
-        sizes = len(labelled.words), len(words)
-        found = project_spans(spans, links, sizes, (labelled.words, words) if self.trim else None, self.gaps)
-        lost = found.count(None)
-        if lost and not self.lost:
-            self.first_lost = labelled.line
-        self.spans += len(spans)
-        self.lost += lost
-        return labels_of(found, len(words))
+    ``counts`` gets of each sentence its line, the number of its spans, and of those that have no counterpart.
+    """
+    for n, (labelled, sentence, tokens) in enumerate(pairs):
+        words = [token.decode() for token in tokens]
+        weighted: WeightedLinks = sentence.possible if sentence.confidence is None else sentence.confidence
+        spans, sizes = spans_of(labelled.labels), (len(labelled.words), len(words))
+        try:
+            found = project_spans(spans, weighted, sizes, (labelled.words, words) if trim else None, gaps)
+        except InputError as error:
+            raise InputError(f"{links.file.where(n)}: {error}") from None
+        counts.append((labelled.line, len(spans), found.count(None)))
+        yield from format_conll(words, labels_of(found, len(words)))
 
 
 def _labelled(path: str) -> Iterator[LabelledSentence]:

@@ -60,13 +60,14 @@ def run(args: argparse.Namespace) -> None:
     lines = (format_pharaoh_line(symmetrize(*pair, args.method, args.variant)) for pair in pairs)
     write_lines(args.output, lines)
     grown = args.method not in ("intersection", "union")
-    signed = signature(
-        symmetrized=args.method,
-        variant=args.variant if grown else None,
-        **reading_fields("forward", forward),
-        **reading_fields("reverse", reverse),
+    say(
+        signature(
+            symmetrized=args.method,
+            variant=args.variant if grown else None,
+            **reading_fields("forward", forward),
+            **reading_fields("reverse", reverse),
+        )
     )
-    say(signed)
 
 
 def _direction_warning(forward: AlignmentFile, reverse: AlignmentFile) -> str | None:

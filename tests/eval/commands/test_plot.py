@@ -88,8 +88,8 @@ def test_plot_end_to_end(run, gold, tmp_path, align_eval):
         for column, kind in enumerate(("attn_w", "attn_n"))
     }
     shown = texts(out)
-    assert {"weights", "norms"} <= set(shown)
-    assert "Sentence 0, layer 1 (2nd), AWO; predicted: rule kobayashi2020, null allowed" in " ".join(shown)
+    assert {"layer 1, weights", "layer 1, norms"} <= set(shown)
+    assert "Sentence 0, AWO; predicted: rule kobayashi2020, null allowed" in " ".join(shown)
     assert {"gold, sure", "gold, possible only", "predicted"} <= set(shown)
     labels = Counter(shown)
     assert (labels["ab"], labels["c"], labels["(null)"]) == (2, 2, 2)  # columns of each panel
