@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from alignment_eval.errors import InputError, UsageError, say
-from alignment_eval.extraction.method import NO_MAPS, ExtractionOptions, MapName, MapNames
+from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.figures.names import kind_name, layer_label, place_name, rule_name, visible
 from alignment_eval.figures.page import draw
@@ -148,7 +148,7 @@ def _of_aligners(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture
 def _of_records(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture, dict[str, Value]]:
     """The picture of recorded maps, and the fields of its signature."""
     args.kinds, args.setting, args.level = args.kinds or ("attn_n",), args.setting or "awo", args.level or "word"
-    maps = NO_MAPS if args.heads is None else MapNames(args.heads)
+    maps = MapNames(() if args.heads is None else args.heads)
     if any(name.setting for name in maps):
         raise UsageError(f"--heads {maps}: all maps of a picture have one setting: expected it by --setting")
     kinds = list(args.kinds)
@@ -181,7 +181,7 @@ def _of_records(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture,
 
 
 def _options(args: argparse.Namespace, kind: str, name: MapName) -> ExtractionOptions:
-    return ExtractionOptions(kind, name.layer, name.head, args.setting, args.rule or "kobayashi2020")
+    return ExtractionOptions(kind, MapNames([name]), setting=args.setting, rule=args.rule or "kobayashi2020")
 
 
 def find(records: Records, id_: int) -> SentenceMaps:

@@ -157,7 +157,7 @@ class Aligner:
         options = self._options[which]
         encoded = {id_: both[which] for id_, both in pairs.items()}
         direction = self.directions[which]
-        kinds, names = [options.kind], list(options.maps)
+        kinds, names = [options.kind], list(options.heads)
         contributes = self._contribution and which == 0
         if contributes:
             kinds, names = [*kinds, _ALTI], [*names, MapName(direction.layers - 1)]

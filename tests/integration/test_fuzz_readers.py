@@ -107,7 +107,7 @@ def damaged_json(rng, data):
 
 
 KEY, PART = b"alignment_eval", "part-00000-of-00001-00000.parquet"
-EXTRACTION = ExtractionOptions("attn_n", 0, setting="awo")
+EXTRACTION = ExtractionOptions("attn_n", "0", setting="awo")
 
 
 def with_manifest(read):

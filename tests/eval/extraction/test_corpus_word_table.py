@@ -8,12 +8,12 @@ import pytest
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.corpus import CorpusAligner, align_corpus, join_maps, read_word_map
 from alignment_eval.extraction.extract import PairMap, SentenceLinks, pair_map, word_links
-from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions, parse_maps
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions
 from alignment_eval.extraction.word_table import WordTable, count_word_table
 from alignment_eval.maps.sentence import words_of
 
-TWO_WAY = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.3")
-PRODUCT = ExtractionOptions("attn_n", heads=parse_maps("0,1"), combine="product", setting="awo", rule="two-way=0.3")
+TWO_WAY = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.3")
+PRODUCT = ExtractionOptions("attn_n", "0,1", "product", setting="awo", rule="two-way=0.3")
 SIZE = 9
 
 

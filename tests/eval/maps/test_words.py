@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract, stacked_maps, word_links
-from alignment_eval.extraction.method import ExtractionOptions, parse_maps
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, combine, two_way_shares, unit_map, word_map
 from tests.facts import facts
@@ -61,7 +61,7 @@ def test_two_way_shares_are_those_of_the_slow_loop(shape):
 
 
 def options(names, **fields):
-    return ExtractionOptions("attn_n", heads=parse_maps(names), **{"setting": "awi", **fields})
+    return ExtractionOptions("attn_n", names, **{"setting": "awi", **fields})
 
 
 @pytest.mark.parametrize("how", COMBINATIONS)
@@ -96,7 +96,7 @@ def test_maps_that_are_not_there(make_sentence):
     s = make_sentence()
     layers_only = replace(s, arrays={"layer_alti": s.arrays["layer_attn_n"]})
     with pytest.raises(InputError, match=r"no head 0: kind 'alti' has maps of whole layers only"):
-        extract(layers_only, ExtractionOptions("alti", heads=parse_maps("0,1.0")))
+        extract(layers_only, ExtractionOptions("alti", "0,1.0"))
 
 
 @pytest.mark.parametrize("setting", ["awo", "awi"])
