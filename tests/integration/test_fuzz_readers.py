@@ -27,7 +27,7 @@ from alignment_eval.extraction.word_table import Vocabulary, WordTable
 from alignment_eval.figures.training_log import read_training_log
 from alignment_eval.links.parse import HYPOTHESIS_FORMATS
 from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
-from alignment_eval.links.text import RepeatedFile
+from alignment_eval.links.text import TextFile
 from alignment_eval.profiles.profile import read_profile
 from alignment_eval.records.merge import merged
 from alignment_eval.records.store import Records
@@ -138,7 +138,7 @@ def read_log(path):
 
 
 def read_labels(path):
-    list(parse_conll(RepeatedFile(path).lines(), path.name))
+    list(parse_conll(TextFile(path).lines(), path.name))
 
 
 def read_alignments(path):
