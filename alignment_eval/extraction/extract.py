@@ -126,7 +126,7 @@ def pair_map(sentence: SentenceMaps, options: ExtractionOptions) -> PairMap:
 
 
 def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.float64]:
-    """The maps that ``options`` name, in that order: float64 [M, T, S]; no other is computed.
+    """The maps that ``options`` name, in that order: float64 [M, T, S]; no other layer is computed.
 
     Errors as for :func:`stacked_maps`.
 
@@ -135,17 +135,17 @@ def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np
     """
     kind, maps = options.kind, []
     for name in options.heads:
-        index = sentence.layer_index(name.layer)
+        of_layer = sentence.at(name.layer)
         if name.head is None:
-            maps.append(sentence.at(index).layer_maps(kind)[0].astype(np.float64))
+            maps.append(of_layer.layer_maps(kind)[0].astype(np.float64))
             continue
-        heads = sentence.heads_of(kind)
-        if not 0 <= name.head < heads:
-            known = f"each layer has {heads} heads; name one of 0 to {heads - 1}"
-            if not heads:
+        of_heads = _in_float64(of_layer).head_maps(kind)[0]
+        if not 0 <= name.head < len(of_heads):
+            known = f"each layer has {len(of_heads)} heads; name one of 0 to {len(of_heads) - 1}"
+            if not len(of_heads):
                 known = f"kind {kind!r} has maps of whole layers only; name the layer without a head"
             raise UsageError(f"the records have no head {name.head}: {known}")
-        maps.append(_in_float64(sentence.at(index, name.head)).head_maps(kind)[0, 0])
+        maps.append(of_heads[name.head])
     _check_finite(all(np.isfinite(array).all() for array in sentence.arrays.values()), sentence, kind)
     return np.stack(maps)
 

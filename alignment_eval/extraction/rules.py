@@ -40,7 +40,7 @@ class Rule:
 
     Attributes:
         name: its name in options and signatures, ``threshold=0.2``.
-        units: the units of the map that it reads (:data:`alignment_eval.maps.words.UNITS`).
+        units: the units of the map that it reads, ``words`` or ``subwords``.
         nulls: the treatments of null that it supports; the first is its default.
         pick: gives the columns that each row picks.
         two_way: gives the two-way shares that it links by, if it reads nothing else.

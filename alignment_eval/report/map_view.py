@@ -89,7 +89,7 @@ class DisplayMaps(SentenceMaps):
         if layer is None:
             if head is not None:
                 raise UsageError(f"head {head} without a layer: expected the layer, too, or neither for all maps")
-            places = [(layer, head) for layer in self.layers for head in (*range(self.heads_of(kind)), None)]
+            places = [(layer, head) for layer in self.layers for head in (*range(self.head_maps(kind).shape[1]), None)]
             values = np.stack([self._panel(kind, *place, level, setting).values for place in places])
             numbers, rows, columns = (indices.ravel() for indices in np.indices(values.shape))
             layers, heads = zip(*places)
