@@ -220,11 +220,16 @@ def test_layers_and_heads_that_are_not_there(make_sentence):
     s = make_sentence()
     with pytest.raises(InputError, match=facts("layer 2 … (counted from 0)")):
         extract(s, ExtractionOptions("attn_w", "2"))
+    with pytest.raises(InputError, match=facts("layer 7 … (counted from 0)")):
+        extract(s, ExtractionOptions("attn_w", "1.2,7.0"))
     for head in (3, -1):
         with pytest.raises(InputError, match=facts(f"head {head} … layer has 3 heads")):
             extract(s, ExtractionOptions("attn_w", [MapName(0, head)]))
     with pytest.raises(InputError, match=r"sentence 4 has no maps: too long"):
         extract(make_sentence(4, status="too long"), ExtractionOptions("attn_w", "0"))
+    layers_only = replace(s, arrays={"layer_alti": s.arrays["layer_attn_n"]})
+    with pytest.raises(InputError, match=r"no head 0: kind 'alti' has maps of whole layers only"):
+        extract(layers_only, ExtractionOptions("alti", "0,1.0"))
 
 
 def test_awi_of_a_last_token_is_refused(make_side):
@@ -264,13 +269,9 @@ def test_max_norm_layer_pools_over_cells(make_sentence):
     assert max_norm_layer(corpus, "awi") == 4
     assert max_norm_layer([*corpus, make_sentence(2, status="too long")], "awi") == 4
     assert max_norm_layer(corpus[:1], "awi") == 7
-
-
-def test_max_norm_layer_is_the_first_of_equal_ones(make_sentence):
-    s = make_sentence()
     for k in range(2):
-        set_heads(s, k, (1, 2, 3))
-    assert max_norm_layer([replace(s, layers=(4, 7))], "awi") == 4
+        set_heads(long, k, (1, 2, 3))
+    assert max_norm_layer([replace(long, layers=(4, 7))], "awi") == 4  # the first of equal ones
 
 
 def test_max_norm_layer_refusals(make_sentence):
