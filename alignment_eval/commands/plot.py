@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from alignment_eval.errors import InputError, UsageError, say
-from alignment_eval.extraction.method import NO_MAPS, ExtractionOptions, MapName, MapNames
+from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.figures.names import kind_name, place_name, rule_name, visible
 from alignment_eval.figures.page import draw
@@ -142,10 +142,12 @@ def _of_aligners(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture
 def _of_records(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture, dict[str, Value]]:
     """The picture of recorded maps, and the fields of its signature."""
     kinds, setting, level = args.kinds or ("attn_n",), args.setting or "awo", args.level or "word"
-    maps = NO_MAPS if args.heads is None else MapNames(args.heads)
+    maps = MapNames(() if args.heads is None else args.heads)
     if any(name.setting for name in maps):
         raise UsageError(f"--heads {maps}: all maps of a picture have one setting: expected it by --setting")
-    options = [ExtractionOptions(kind, 0, None, setting, args.rule or "kobayashi2020") for kind in kinds]
+    options = [
+        ExtractionOptions(kind, MapNames("0"), setting=setting, rule=args.rule or "kobayashi2020") for kind in kinds
+    ]
     records = Records(args.records)
     gold = predicted = None
     if args.gold is not None:
@@ -170,7 +172,7 @@ def _of_records(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture,
         [
             panel_of(
                 sentence,
-                replace(option, layer=name.layer, head=name.head),
+                replace(option, heads=MapNames([name])),
                 level,
                 f"{place_name(name.layer, name.head)}, {kind_name(option.kind)}",
                 predicted,

@@ -131,7 +131,7 @@ def stated_method(
     )
     if both is None:
         return AlignmentMethod(forward, word_table_passes=passes)
-    reverse = forward if args.reverse_heads is None else forward.with_maps(MapNames(args.reverse_heads))
+    reverse = forward if args.reverse_heads is None else replace(forward, heads=MapNames(args.reverse_heads))
     return AlignmentMethod(forward, reverse, both, passes)
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions, MapNames
 from alignment_eval.figures.names import layer_label
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.sets import GoldSentence, Links
@@ -53,7 +53,8 @@ class ReportOptions:
 
     def extraction(self) -> list[ExtractionOptions]:
         """Each kind in each setting; the layer is a placeholder."""
-        return [ExtractionOptions(kind, 0, None, setting, self.rule) for kind in self.kinds for setting in SETTINGS]
+        every = ((kind, setting) for kind in self.kinds for setting in SETTINGS)
+        return [ExtractionOptions(kind, MapNames("0"), "mean", setting, self.rule) for kind, setting in every]
 
 
 @dataclass(frozen=True, eq=False)

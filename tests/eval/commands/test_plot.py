@@ -84,7 +84,7 @@ def test_plot_end_to_end(run, gold, tmp_path, align_eval):
     assert groups(out, "sure") == {"sure-0-0": 2, "sure-0-1": 2}
     assert groups(out, "possible") == {"possible-0-0": 1, "possible-0-1": 1}
     assert groups(out, "predicted") == {
-        f"predicted-0-{column}": links(run, kind=kind, layer=1, setting="awo")
+        f"predicted-0-{column}": links(run, kind=kind, heads="1", setting="awo")
         for column, kind in enumerate(("attn_w", "attn_n"))
     }
     shown = texts(out)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from alignment_eval.extraction.extract import extract, stacked_maps
-from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.report.build import Report, ReportOptions, System, build
 from alignment_eval.report.encoding import ERROR
@@ -52,7 +52,7 @@ def test_page_holds_what_extract_and_sweep_find(corpus: list[SentenceMaps], kind
         sentence = by_id[place]
         exact = {kind: stacked_maps(sentence, kind) for kind in kinds}
         for number, m in enumerate(report.maps):
-            pairs = extract(sentence, ExtractionOptions(m.kind, m.layer, m.head, m.setting, rule))
+            pairs = extract(sentence, ExtractionOptions(m.kind, [MapName(m.layer, m.head)], "mean", m.setting, rule))
             assert {(int(i), int(j)) for i, j in np.argwhere(links[number])} == pairs
             links_of[number][place] = pairs
             want = exact[m.kind][sentence.layers.index(m.layer), -1 if m.head is None else m.head]
