@@ -161,7 +161,7 @@ class BidirectionalOptions:
 
     def __post_init__(self) -> None:
         if (self.join is None) == (self.method is None):
-            raise UsageError("two directions need a way to combine them; give either --join or --symmetrize")
+            raise UsageError("two directions need a way to combine them: expected either a join or a method")
         if self.join is not None:
             require_known("join", self.join, JOINS)
         if self.method is not None:
@@ -243,7 +243,7 @@ class AlignmentMethod:
                 f"rule two-way=0.3"
             )
         if self.both is not None and not self.both.joins_maps:
-            way = "--symmetrize" if self.both.join is None else f"join {self.both.join!r}"
+            way = f"join {self.both.join or self.both.method!r}"
             raise UsageError(
                 f"a word table does not work with {way}, which makes links before the word table applies; choose join "
                 f"'average' or 'product'"
