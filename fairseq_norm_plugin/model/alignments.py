@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import TypedDict
 
 from tqdm import tqdm
 
@@ -23,13 +24,24 @@ from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.find_profiles import profiles_of
 from fairseq_norm_plugin.aligner.mismatch import SAMPLE, find_mismatch, sampled
-from fairseq_norm_plugin.model.sentences import MAX_TOKENS, GivenPair, check_max_tokens
+from fairseq_norm_plugin.model.sentences import MAX_TOKENS, GivenPair, check_whole
 from fairseq_norm_plugin.text.tokenise import Line, LinePair, TextPipeline
 
 #: The words of each line of one side, if they are given.
 GivenWords = Iterable[Sequence[str]] | None
 #: Pairs that are sorted by length together, like the default of ``norm-align --window``.
 _WINDOW = 10_000
+
+
+class AlignOptions(TypedDict, total=False):
+    """The options of ``NormModel.align``, which says what they mean."""
+
+    profile: str | Path | None
+    word_table: int | None
+    word_table_file: str | Path | None
+    max_tokens: int
+    scores: bool
+    source_contribution: bool
 
 
 class ProfileAligner:
@@ -72,7 +84,7 @@ class ProfileAligner:
             InputError: a sentence is given as token ids, or a profile or word table cannot be used.
             UsageError: a profile of one direction for two models, or ``max_tokens`` is below 1.
         """
-        check_max_tokens(max_tokens)
+        check_whole("max_tokens", max_tokens)
         first = self._directions[0]
         pairs = _line_pairs(given, first, words)
         word_table, word_table_fields = _word_table(overrides.word_table_file)
