@@ -217,18 +217,19 @@ def test_analysed(directories, tmp_path, capsys, monkeypatch):
     assert "not binarised with the dictionaries" in capsys.readouterr().err
 
 
-def test_monitored_while_it_is_trained_further(directories, tmp_path, trained, caplog):
-    data = binarised(tmp_path, "fsmt", directories)
+@pytest.mark.parametrize(("name", "shape"), [("fsmt", ()), ("marian", ("--arch", "marian", "--activation-fn", "gelu"))])
+def test_monitored_while_it_is_trained_further(directories, tmp_path, trained, caplog, name, shape):
+    data = binarised(tmp_path, name, directories)
     (tmp_path / "gold").write_text("1-1\n" * len(LINES))
-    sizes = {"encoder-layers": 2, "decoder-layers": 3, "encoder-attention-heads": 2, "decoder-attention-heads": 4}
-    sizes.update(
-        {"encoder-embed-dim": 16, "decoder-embed-dim": 16, "encoder-ffn-embed-dim": 24, "decoder-ffn-embed-dim": 20}
-    )
-    words = [word for name, value in sizes.items() for word in (f"--{name}", value)]
-    words += ["--finetune-from-model", directories / "fsmt-fairseq" / "checkpoint.pt", "-s", "de", "-t", "en"]
+    sizes = {"layers": (2, 3), "attention-heads": (2, 4), "embed-dim": (16, 16), "ffn-embed-dim": (24, 20)}
+    words = [word for size, of in sizes.items() for side, value in zip(("encoder", "decoder"), of)
+             for word in (f"--{side}-{size}", value)]  # fmt: skip
+    words += ["--finetune-from-model", directories / f"{name}-fairseq" / "checkpoint.pt", "-s", "de", "-t", "en"]
     words += ["--aer-gold", f"test={tmp_path / 'gold'}", "--aer-gold-base", 1, "--valid-subset", "test"]
-    trained("fsmt", *words, data=data, task="translation_norm", updates=1)
+    further = trained(name, *words, *shape, "--lr", 0, data=data, task="translation_norm", updates=1)
     assert "aer_l2_n_awo" in caplog.text
+    # of a learning rate of 0
+    assert load(further, name, data=data).identity == load(directories / name, name).identity
 
 
 @pytest.mark.parametrize(
