@@ -19,6 +19,7 @@ import pandas as pd
 from gold_sets import DEV, Gold, lowercased
 
 from alignment_eval.extraction.defaults import KIND, SINGLE_RULE, product_of, upper_layers
+from alignment_eval.extraction.method import MapNames
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.profiles.search import choose_by_agreement, choose_by_gold, exchanged_gold
 from fairseq_norm_plugin import NormModel, load
@@ -38,12 +39,12 @@ def maps_of(model: NormModel, sources: Iterable[str], targets: Iterable[str]) ->
     return list(model.maps(list(sources), list(targets), kinds=[KIND]))
 
 
-def dev_aer(model: NormModel, gold: Gold, backwards: bool) -> dict[str, float]:
-    """The AER in % of each pair of maps on cmu150, by their names, and of the upper layers."""
+def dev_aer(model: NormModel, gold: Gold, backwards: bool) -> dict[MapNames, float]:
+    """The AER in % of each pair of maps on cmu150, and of the upper layers."""
     links = exchanged_gold(gold.links) if backwards else gold.links
     texts = [lowercased(path) for path in gold.texts[:: -1 if backwards else 1]]
     ranking = choose_by_gold(maps_of(model, *texts), links, rules=[SINGLE_RULE]).ranking
-    return {options.map_names: 100 * aer for options, aer in ranking}
+    return {options.heads: 100 * aer for options, aer in ranking}
 
 
 def main() -> None:
@@ -75,7 +76,7 @@ def main() -> None:
                     drawn = [pool[place] for place in random.permutation(len(pool))[:size]]
                     best = choose_by_agreement(drawn, pairs=size)
                     figures.append(0.0 if best is None else best.dice)
-                    lost.append(aer[(product_of(best.maps) if best and best.formed else upper).map_names] - least)
+                    lost.append(aer[(product_of(best.maps) if best and best.formed else upper).heads] - least)
                 row = {"model": name, "pairs": size, "domain": domain, "best AER": least, "mean lost": np.mean(lost)}
                 agreement = {"least agreement": min(figures), "largest agreement": max(figures)}
                 rows.append({**row, "most lost": max(lost), **agreement})
