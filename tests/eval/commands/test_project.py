@@ -11,17 +11,12 @@ Call = Callable[..., tuple[int, str, str]]
 LABELS = "Frau\tO\nAnna\tB-PER\nWirth\tI-PER\nlebt\tO\nin\tO\nGraz\tB-LOC\n\n\nNordtirols\tB-LOC\nWälder\tO\n"
 TEXT = "In Graz lives Anna Wirth .\nforests of North Tyrol\n"
 LINKS = "1-3 2-4 3-2 4-0 5-1\n0-1 0-2 0-3 1-0\n"
+FILES = {"labels": LABELS, "text": TEXT, "links": LINKS}
+pytestmark = pytest.mark.usefixtures("files")
 COMMAND = ("project", "--labels", "labels", "--target-text", "text", "--links")
 EXPECTED = (
     "In\tO\nGraz\tB-LOC\nlives\tO\nAnna\tB-PER\nWirth\tI-PER\n.\tO\n\nforests\tO\nof\tO\nNorth\tB-LOC\nTyrol\tI-LOC\n\n"
 )
-
-
-@pytest.fixture(autouse=True)
-def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name, text in (("labels", LABELS), ("text", TEXT), ("links", LINKS)):
-        Path(name).write_text(text, encoding="utf-8")
 
 
 def test_end_to_end(align_eval) -> None:
