@@ -207,8 +207,6 @@ def best_start(before: Counts, moved: Counts, by: int) -> int:
 def explains(before: Counts, after: Counts) -> bool:
     """Whether the change from one reading to another explains the AER of the first."""
     changed = np.any([old != new for old, new in zip(before.arrays(), after.arrays())], axis=0)
-    if not changed.any():
-        return False
     old, new = (float(aer(counts.map(lambda values: values[changed]).total())) for counts in (before, after))
     gain = aer(before) - aer(after)
     better, worse = int((gain > 0).sum()), int((gain < 0).sum())

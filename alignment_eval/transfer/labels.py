@@ -92,11 +92,7 @@ def spans_of(labels: Sequence[str]) -> list[Span]:
 
 
 def check_label(label: str, before: str) -> None:
-    """Check that a label is BIO; ``before`` is the label of the word before, ``O`` at the beginning.
-
-    Raises:
-        InputError: it is not.
-    """
+    """Check that a label is BIO; raises InputError if not.  ``before`` is the label before, ``O`` at the beginning."""
     if label != "O" and (label[:2] not in ("B-", "I-") or len(label) < 3):
         raise InputError(f"label {shown(label)}: expected O, B-TYPE or I-TYPE; convert the labels to BIO (IOB2)")
     if label.startswith("I-") and before[2:] != label[2:]:
