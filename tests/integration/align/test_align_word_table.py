@@ -20,17 +20,8 @@ def half(data, checkpoint, files, tmp_path_factory):
     """What HALF gives: its lines and its word table."""
     directory = tmp_path_factory.mktemp("half")
     words = ["--path", checkpoint, "--data", data, "--source-text", files[0], "--target-text", files[1]]
-    words += [
-        "--bpe",
-        "none",
-        "--cpu",
-        "--force",
-        *HALF,
-        "--save-word-table",
-        directory / "word_table",
-        "-o",
-        directory / "out",
-    ]
+    words += ["--bpe", "none", "--cpu", "--force", *HALF]
+    words += ["--save-word-table", directory / "word_table", "-o", directory / "out"]
     assert align.main([str(word) for word in words]) == 0
     return SimpleNamespace(lines=(directory / "out").read_text().splitlines(), word_table=directory / "word_table")
 
