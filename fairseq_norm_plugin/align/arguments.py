@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.rules import rule_of
-from alignment_eval.files import STANDARD
 from alignment_eval.options.common import positive_integer
 from fairseq_norm_plugin.choices import DTYPES, WORDS
 
@@ -157,8 +156,6 @@ def check_input(args: argparse.Namespace) -> None:
             raise UsageError("--translate: expected --source-text, and no other text")
     elif pair != (None, None) if args.text is not None else None in pair:
         raise UsageError("no text, or more than one: expected --source-text and --target-text, or --text")
-    if pair == (STANDARD, STANDARD):
-        raise UsageError("both texts are - (standard input): expected a file for one of them, or --text -")
     if len(args.words) > 2:
         raise UsageError(f"--words is given {len(args.words)} values: expected one, or two, of source and target")
     for what in args.words:

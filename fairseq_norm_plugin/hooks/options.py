@@ -10,7 +10,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import OmegaConf
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.maps.sentence import DEFAULT_KINDS, HEAD_KINDS, KINDS
 from alignment_eval.maps.subwords import MARKS
@@ -237,7 +237,7 @@ def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ExtractionOptio
         extraction = extraction_options(cfg, kind, layer, chosen)
         named = any(getattr(cfg, f"norm_{name}") is not None for name in ("map", "layer", "heads", "setting", "rule"))
         if profile is not None and not named:
-            extraction, read_kind, read_layers = profile, profile.kind, {name.layer for name in profile.maps}
+            extraction, read_kind, read_layers = profile, profile.kind, {name.layer for name in profile.heads}
     if not cfg.norm_records:
         record_layers, record_kinds = read_layers, {read_kind}
     elif cfg.norm_alignments and not (read_layers <= record_layers and read_kind in record_kinds):
@@ -285,8 +285,7 @@ def extraction_options(cfg: Any, kind: str, layer: int, heads: Optional[tuple[in
         )
     return ExtractionOptions(
         kind=kind,
-        layer=layer,
-        head=heads[0] if heads else None,
+        heads=MapNames([MapName(layer, heads[0] if heads else None)]),
         setting=_choice(cfg.norm_setting, "--norm-setting", SETTINGS, _SETTING),
         rule=_choice(cfg.norm_rule, "--norm-rule", RULES, _RULE),
     )

@@ -117,13 +117,7 @@ class MapReader:
         yield window
 
     def read(self, pairs: Mapping[int, SourceAndTarget], kinds: Sequence[str], beam: int) -> dict[int, DisplayMaps]:
-        """Read the maps of a batch of pairs, by id; either all have a target or none has one.
-
-        Args:
-            pairs: the encoded pairs.
-            kinds: which maps.
-            beam: beam size of the search for translations.
-        """
+        """Read the maps of ``kinds`` of a batch of pairs, by id; either all have a target or none has one."""
         recorded = self._direction.recorded(pairs, kinds, range(self._direction.layers))
         sample = self._direction.sample(pairs)
         if sample["target"] is None:

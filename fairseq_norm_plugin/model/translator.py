@@ -49,15 +49,10 @@ class Translator:
         max_tokens: int,
         progress: Callable[[int], object] = lambda _: None,
     ) -> list[Translation]:
-        """The best translation of each line, in their order.
+        """The best translation of each raw line, in their order, by a beam search with batches of ``max_tokens``.
 
-        A line without words, or one that is longer than the models take, gets an empty translation.
-
-        Args:
-            sources: raw lines.
-            beam: beam size.
-            max_tokens: tokens of a batch, pads included.
-            progress: called with the number of lines after each batch.
+        A line without words, or one that is longer than the models take, gets an empty translation.  After each batch
+        ``progress`` is called with its number of lines.
         """
         pipeline, limit = self._direction.pipelines[0], self._direction.limits[0]
         pairs: dict[int, SourceAndTarget] = {}
@@ -83,11 +78,8 @@ class Translator:
     ) -> Hypotheses:
         """The hypotheses of fairseq's beam search for each source of a batch, best first.
 
-        Args:
-            pairs: the batch.
-            sample: the same, collated (:meth:`Direction.sample`).
-            beam: beam size.
-            recorded: what the hypotheses carry of the maps.
+        ``sample`` is the batch ``pairs``, collated (:meth:`Direction.sample`); ``recorded`` says what the hypotheses
+        carry of the maps.
         """
         frames, dictionary = self._direction.frames, self._vocabulary.dictionary
         eos = frames.target.after[-1]

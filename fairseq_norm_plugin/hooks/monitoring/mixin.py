@@ -58,7 +58,7 @@ class MonitorMixin:
             extraction = options.extraction
             logger.info(
                 "aer: %s of decoder layer %s (counted from 0), %s, rule %s, null %s",
-                *(extraction.kind, extraction.layer, extraction.setting, extraction.rule, extraction.null),
+                *(extraction.kind, extraction.heads, extraction.setting, extraction.rule, extraction.null),
             )
         self.built = None
         return criterion

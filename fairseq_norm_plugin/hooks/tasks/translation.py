@@ -160,7 +160,7 @@ class NormMixin:
         logger.info("maps: %s of decoder layer %d of %d (counted from 0)", options.kind, options.layer, layers)
         printed = options.printed(str(style), self.vocabularies) if style else None
         if maps is not None and options.output.extraction == maps:
-            say(f"--norm-alignments: maps {maps.map_names} from {path}")
+            say(f"--norm-alignments: maps {maps.heads} from {path}")
         content = None if profile is None else profile.to_json()
         recorded = self._open_session(models, args, parameters, options.output, content) if wanted else None
         stock_args = copy.copy(args)

@@ -79,7 +79,7 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, bin_direct
         (("--word-table", 1, "--rule", "kobayashi2020"), 2, "rule 'kobayashi2020' and null 'allow'"),
         (("--bpe-codes", "c"), 2, "expected --bpe-codes CODES of the model, or --bpe none"),
         (("--text", "t"), 2, "no text, or more than one: expected --source-text and --target-text, or --text"),
-        (("--source-text", "-", "--target-text", "-"), 2, "both texts are - (standard input)"),
+        (("--source-text", "-", "--target-text", "-"), 2, "several inputs are -"),
         (("--source-text", "none.xx"), 1, "none.xx: no such file"),
         (("--join", "mutual"), 2, "--join without --reverse-path: expected a model of both directions"),
         (("--reverse-path", "r", "--rule", "top-k=2"), 2, "give --join"),
