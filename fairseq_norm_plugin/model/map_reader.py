@@ -11,14 +11,13 @@ from alignment_eval.errors import InputError, shown
 from alignment_eval.maps.sentence import status_of
 from alignment_eval.report.map_view import DisplayMaps
 from fairseq_norm_plugin.aligner.aligner import length_batches
-from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.aligner.direction import Direction, EncodedSide, SourceAndTarget, count_tokens, lengths_of
 from fairseq_norm_plugin.capture.attention import one_thread
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY
 from fairseq_norm_plugin.hooks.generator import NormSequenceScorer
 from fairseq_norm_plugin.model.sentences import GivenPair, Sentence, empty_sentence
 from fairseq_norm_plugin.model.translator import Translator
 from fairseq_norm_plugin.process import enough_threads
-from fairseq_norm_plugin.text.ids import EncodedSide, SourceAndTarget, count_tokens, lengths_of
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
 #: A window of pairs goes through the model in about this many parts of similar lengths.

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairseq_norm_plugin.aligner.aligner import length_batches
-from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.aligner.direction import Direction, SourceAndTarget, count_tokens, lengths_of
 from fairseq_norm_plugin.capture.attention import one_thread
 from fairseq_norm_plugin.capture.recorder import Hypotheses, RecordedMaps
 from fairseq_norm_plugin.hooks.generator import NormSequenceGenerator
 from fairseq_norm_plugin.process import enough_threads
-from fairseq_norm_plugin.text.ids import SourceAndTarget, count_tokens, lengths_of
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
 
