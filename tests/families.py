@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +61,12 @@ def transformers(name: str) -> Any:
             modules["torchaudio"] = known
 
 
-def sentencepiece_model(path: Path, kind: str = "unigram", size: int = 420) -> list[str]:
-    """Write a SentencePiece model of the text; returns its pieces."""
+def sentencepiece_model(path: Path, lines: Sequence[str], size: int, kind: str = "unigram") -> list[str]:
+    """Write a SentencePiece model of a text; returns its pieces."""
     sentencepiece = pytest.importorskip("sentencepiece")
     written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(LINES * 3), model_writer=written, vocab_size=size, model_type=kind, minloglevel=2,
+        sentence_iterator=iter([*lines] * 3), model_writer=written, vocab_size=size, model_type=kind, minloglevel=2,
         character_coverage=0.995, hard_vocab_limit=False,
     )  # fmt: skip
     path.write_bytes(written.getvalue())
@@ -73,20 +74,23 @@ def sentencepiece_model(path: Path, kind: str = "unigram", size: int = 420) -> l
     return [processor.IdToPiece(number) for number in range(processor.GetPieceSize())]
 
 
-def tokenizer(directory: Path, name: str) -> int:
-    """Write the files of a tokenizer as they are released, or as Transformers saves them; returns the rows it needs."""
+def tokenizer(directory: Path, name: str, lines: Sequence[str] = LINES, size: int = 420) -> int:
+    """Write the files of a tokenizer as they are released, or as Transformers saves them; returns the rows it needs.
+
+    SentencePiece makes ``size`` pieces of the text; fewer for Marian, which has two models.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     if name == "fsmt":
-        return _fsmt(directory)
+        return _fsmt(directory, lines)
     if name == "marian":
         tokens = ["</s>", "<unk>"]
-        for side in ("source", "target"):
-            pieces = sentencepiece_model(directory / f"{side}.spm", size=300 if side == "source" else 320)[3:]
+        for side, fewer in (("source", 120), ("target", 100)):
+            pieces = sentencepiece_model(directory / f"{side}.spm", lines, size - fewer)[3:]
             tokens += [piece for piece in pieces if piece not in tokens]
         _vocabulary(directory / "vocab.json", [*tokens, "<pad>"])
         _write(directory, "tokenizer_config", {"source_lang": "de", "target_lang": "en"})
         return len(tokens) + 1
-    pieces = sentencepiece_model(directory / _SPM, "bpe" if name == "nllb" else "unigram")[3:]
+    pieces = sentencepiece_model(directory / _SPM, lines, size, "bpe" if name == "nllb" else "unigram")[3:]
     if name == "m2m_100":
         _vocabulary(directory / "vocab.json", [*SPECIALS, *pieces[::-1]])
         _write(directory, "tokenizer_config", {"tokenizer_class": "M2M100Tokenizer"})
@@ -101,10 +105,10 @@ def tokenizer(directory: Path, name: str) -> int:
     return len(pieces) + 4 + len(NLLB_CODES) + 3
 
 
-def _fsmt(directory: Path) -> int:
+def _fsmt(directory: Path, lines: Sequence[str]) -> int:
     learn = pytest.importorskip("subword_nmt.learn_bpe").learn_bpe
     words = pytest.importorskip("sacremoses").MosesTokenizer("de")
-    text = [words.tokenize(line, return_str=True, aggressive_dash_splits=True) for line in LINES]
+    text = [words.tokenize(line, return_str=True, aggressive_dash_splits=True) for line in lines]
     codes = io.StringIO()
     learn(io.StringIO("\n".join(text * 2)), codes, 200)
     merges = codes.getvalue().splitlines()[1:]
@@ -144,14 +148,14 @@ def config(name: str, rows: int, width: int = 16, layers: tuple[int, int] = (2, 
 
 
 @torch.no_grad()
-def save(directory: Path, name: str, seed: int = 1, **options: Any) -> Any:
+def save(directory: Path, name: str, text: tuple[Sequence[str], int] = (LINES, 420), **options: Any) -> Any:
     """Write a model with random weights, so large that translations depend on the source; returns it.
 
-    ``</s>`` is likely enough to end a translation after some tokens.
+    ``</s>`` is likely enough to end a translation after some tokens.  ``text``: the arguments of :func:`tokenizer`.
     """
-    made = config(name, tokenizer(directory, name), **options)
+    made = config(name, tokenizer(directory, name, *text), **options)
     model = transformers(KINDS[name][1])(made).eval()
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(1)
     small = made.d_model**-0.5
     large = 1.5 * small if name in ("marian", "fsmt") else small  # states grow where layer norms come first
     for entry, parameter in model.named_parameters():

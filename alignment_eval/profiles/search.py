@@ -286,8 +286,7 @@ class _GoldCounts:
             if not len(lower):
                 continue
             scores = combined(added[lower] + term, 2, "product")
-            linked = choose_units(replace(awo, scores=scores), sentence, options).linked(*matrix.sure.shape)
-            counts.insert(-1, matrix.hits(linked))
+            counts.insert(-1, matrix.hits(choose_units(replace(awo, scores=scores), sentence, options)))
         return np.concatenate(counts).astype(np.float64)
 
 

@@ -148,10 +148,9 @@ def linked_maps(sentence: SentenceMaps, options: Iterable[ExtractionOptions]) ->
     """
     maps = cache(partial(stacked_maps, sentence))
     units = cache(lambda kind, setting, units: unit_maps(maps(kind), sentence, setting, units))
-    words = sentence.source.word_count, sentence.target.word_count
     for option in options:
         read = units(option.kind, option.setting, rule_of(option.rule).units)
-        yield choose_units(read, sentence, option).linked(*words)
+        yield choose_units(read, sentence, option)
 
 
 def aer_of(hits: NDArray[np.int64], sure: int) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions, MapNames
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.sets import GoldSentence
@@ -41,7 +41,7 @@ def configurations(
         UsageError: a name is unknown.
     """
     return [
-        ExtractionOptions(kind, 0, None, setting, rule, null, final_punctuation)
+        ExtractionOptions(kind, MapNames("0"), "mean", setting, rule, null, final_punctuation)
         for kind in kinds
         for setting in settings
         for rule in rules

@@ -90,7 +90,7 @@ class Direction:
             UsageError: the models lack a layer or head, or the kind has no maps of heads.
         """
         layers, heads = layers_and_heads(self._models)
-        for map_ in options.maps:
+        for map_ in options.heads:
             if map_.head is not None and options.kind not in HEAD_KINDS:
                 raise UsageError(
                     f"head {map_} of kind {options.kind}: this kind has maps of whole layers only; name a layer"

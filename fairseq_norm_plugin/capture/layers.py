@@ -110,7 +110,7 @@ class Site:
         return [parameter for module in modules for parameter in module.parameters()]
 
     def weights(self) -> BlockWeights:
-        """The block's parameters, at least in float32.
+        """The block's parameters, at least in float32; those of the network become so when a kind needs them.
 
         Raises:
             InputError: a layer norm has no weights.
@@ -121,10 +121,10 @@ class Site:
         if self.block != DECODER_SELF or layer.encoder_attn is None:
             final = self._norm(layer.final_layer_norm)
             feed_forward = FeedForward(
-                w_1=at_least_float32(layer.fc1.weight),
-                b_1=at_least_float32(layer.fc1.bias),
-                w_2=at_least_float32(layer.fc2.weight),
-                b_2=at_least_float32(layer.fc2.bias),
+                w_1=layer.fc1.weight.detach(),
+                b_1=layer.fc1.bias.detach(),
+                w_2=layer.fc2.weight.detach(),
+                b_2=layer.fc2.bias.detach(),
                 activation=layer.activation_fn,
                 norm=final if self.pre_norm else None,
                 final_norm=None if self.pre_norm else final,

@@ -7,7 +7,7 @@ in ``torch.nn.Linear.weight``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -94,7 +94,7 @@ class BlockWeights:
 
     @cached_property
     def network(self) -> FeedForward:
-        """The feed-forward network, checked (:func:`check_activation`).
+        """The feed-forward network, checked (:func:`check_activation`), in the type of the other parameters.
 
         Raises:
             InputError: no network follows the block, or its activation has no closed form.
@@ -105,7 +105,8 @@ class BlockWeights:
                 "encoder self-attention and encoder-decoder attention"
             )
         check_activation(self.feed_forward.activation)
-        return self.feed_forward
+        parts = {name: getattr(self.feed_forward, name).to(self.w_o.dtype) for name in ("w_1", "b_1", "w_2", "b_2")}
+        return replace(self.feed_forward, **parts)
 
     @property
     def input_norm(self) -> Norm | None:

@@ -217,7 +217,8 @@ def _splitters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabular
         return [by_codes[codes[0]], by_codes[codes[-1]]]
     if name == "sentencepiece":
         models = settings.files_of("sentencepiece_model")
-        pieces = [SentencePieces(models[0]), SentencePieces(models[-1])]
+        by_model = {file: SentencePieces(file) for file in models}
+        pieces = [by_model[models[0]], by_model[models[-1]]]
         for splitter, vocabulary in zip(pieces, vocabularies):
             splitter.check(vocabulary.dictionary)
         return list(pieces)

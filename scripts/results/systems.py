@@ -223,7 +223,7 @@ def figure(args: argparse.Namespace) -> None:
     axes.grid(axis="x")
     axes.set_xlabel("AER % of vilar508, with 95 % intervals where links are at hand")
     axes.legend(loc="upper right", fontsize=TYPE, title_fontsize=HEADING)
-    save_figure(drawn, args.png, "AER of vilar508 by system, with 95 % intervals", dpi=150)
+    save_figure(drawn, args.png, "AER of vilar508 by system, with 95 % intervals")
 
 
 def main() -> None:

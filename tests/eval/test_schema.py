@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.schema import Count, ForeignFile, check_columns, check_values, list_lengths
+from alignment_eval.schema import Count, ForeignFile, check_columns, check_values
 from tests.facts import facts
 
 FILE = ForeignFile("f.json", "a thing", "make it again")
@@ -135,7 +135,3 @@ def test_text_that_is_not_utf8():
     text = pa.array([b"ok", b"\xff"]).view(pa.string())
     with pytest.raises(InputError, match=facts("f.parquet: … UTF8")):
         check_values(pa.record_batch([text], schema=schema), schema, TABLE)
-
-
-def test_list_lengths():
-    assert list_lengths(pa.array([[1, 2], [], [3]])[1:]).tolist() == [0, 1]

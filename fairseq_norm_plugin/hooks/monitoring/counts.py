@@ -127,7 +127,7 @@ class Monitor:
             if not np.isfinite(stacked).all():
                 raise InputError(f"sentence {sentence.id}: the maps hold NaN or infinite values")
             for setting, extraction in self._extractions.items():
-                linked = choose(stacked, sentence, extraction).linked(*pair.gold.sure.shape)
+                linked = choose(stacked, sentence, extraction)
                 hits[setting] = hits[setting] + pair.gold.hits(linked)
         return {**self._frame(pairs, scored=True), **self._by_name(hits)}
 

@@ -16,9 +16,9 @@ from alignment_eval.errors import InputError
 from alignment_eval.links import text as textfiles
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.parse import HYPOTHESIS_FORMATS, Tokens, detect_format, parse
-from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_hypothesis, read_texts
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.sets import GoldSentence, Link
-from alignment_eval.links.text import RepeatedFile
+from alignment_eval.links.text import TextFile
 from alignment_eval.links.write import format_lines
 from tests.eval.links.samples import gold, written
 from tests.facts import facts
@@ -49,13 +49,6 @@ def test_words_of_giza_may_look_like_its_marks() -> None:
     text += "NULL ({ }) ({ ({ 1 2 }) }) ({ 2 }) \n"
     (sentence,) = parsed(text, "giza")
     assert sentence == gold("1-1 1-2 2-2")
-
-
-def test_both_texts_in_one_file(tmp_path: Path) -> None:
-    texts = read_texts(written(tmp_path, "a b ||| c\n\n||| x|||y z\n"))
-    assert (texts.source.tolist(), texts.target.tolist()) == ([2, 0, 0], [1, 0, 2])
-    with pytest.raises(InputError, match=facts(":2: 0 separators ||| … SOURCE ||| TARGET")):
-        read_texts(written(tmp_path, "a ||| c\na b\n"))
 
 
 def test_duplicate_links_count_once_and_sure_wins(tmp_path: Path) -> None:
@@ -142,7 +135,7 @@ BAD = [
 def test_bad_lines(tmp_path: Path, format_: str, text: str, message: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(InputError, match=facts(message)):
-        list(parse(format_, RepeatedFile(path).lines(), str(path), Tokens(), format_ == "talp"))
+        list(parse(format_, TextFile(path).lines(), str(path), Tokens(), format_ == "talp"))
 
 
 @pytest.mark.parametrize("size", [1, 8, 1000])
@@ -151,7 +144,7 @@ def test_line_numbers_across_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for format_, good, bad in (("talp", "0-0", "0-"), ("naacl", "1 1 1", "1 1"), ("fairseq", "log", "A-")):
         path = written(tmp_path, f"{good}\n" * 5 + f"{bad}\n{good}\n")
         with pytest.raises(InputError, match=r"x\.talp:6: "):
-            list(parse(format_, RepeatedFile(path).lines(), str(path), Tokens(), True))
+            list(parse(format_, TextFile(path).lines(), str(path), Tokens(), True))
     assert len(read(written(tmp_path, "0-0\n\n1p1\n" * 3))) == 9
 
 

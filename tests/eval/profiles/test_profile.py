@@ -43,12 +43,12 @@ def test_what_is_written_is_read(write, profile):
 
 def test_what_is_chosen():
     assert FORWARD.chosen_by == "agreement"
-    assert FORWARD.alone.forward.map_names == "0.0:awi,2"
+    assert str(FORWARD.alone.forward.heads) == "0.0:awi,2"
     assert (YOUNG.chosen_by, YOUNG.figure) == ("upper-layers", 0.39)
-    assert YOUNG.alone.forward.map_names == "1,2"
+    assert str(YOUNG.alone.forward.heads) == "1,2"
     assert calibrated(None, [0], "m", "t", 30).figure is None
     assert (GUIDED.chosen_by, GUIDED.figure) == ("training", None)
-    assert GUIDED.streamed.forward.map_names == "0.0:awi,1.0:awi,2"
+    assert str(GUIDED.streamed.forward.heads) == "0.0:awi,1.0:awi,2"
     assert GUIDED.streamed.forward.combine == "product"
 
 

@@ -31,7 +31,7 @@ def test_maps_of_a_sentence_pair(model):
     assert maps.layer_maps("attn_n").shape == (3, 5, 5)
     np.testing.assert_allclose(maps.head_maps("attn_w").sum(-1), 1, atol=1e-5)
     assert maps.score < 0
-    links = extract(maps, ExtractionOptions("attn_n", 1, setting="awo"))
+    links = extract(maps, ExtractionOptions("attn_n", "1", setting="awo"))
     best = maps.layer_maps("attn_n")[1].argmax(axis=-1)  # every word is one token here, so no merging
     assert links == {(int(i), j) for j, i in enumerate(best[:4]) if i != 4}
 
@@ -58,7 +58,7 @@ def test_unknown_pieces_are_of_the_words_of_the_text(model):
     assert hidden.status == "unknown subwords on both sides"
     np.testing.assert_array_equal(hidden.layer_maps("attn_n"), maps.layer_maps("attn_n"))
     with pytest.raises(InputError, match=facts("sentence 0 … subwords on both")):
-        extract(hidden, ExtractionOptions("attn_n", 1, setting="awo"))
+        extract(hidden, ExtractionOptions("attn_n", "1", setting="awo"))
 
 
 def test_its_own_translation(model):
