@@ -20,13 +20,13 @@ python scripts/results/systems.py figure $TO/systems.csv $TO/systems.png
 cp "$MADE/sweep/summary.png" $TO/sweep.png
 cp "$MADE/analysis/mixing-encoder-self.png" $TO/analysis.png
 python - $TO/{word-map,plot,curve,sweep,analysis,systems}.png <<'EOF'
-"""At most 256 colours: less than half of the bytes; fewer would change the colour of the dots."""
+"""150 dots per inch, and at most 256 colours: fewer would change the colour of the dots."""
 import sys
 
 from PIL import Image
 
 for path in sys.argv[1:]:
     with Image.open(path) as image:
-        small = image.convert("RGB").quantize(256)
+        small = image.convert("RGB").reduce(2).quantize(256)
     small.save(path, optimize=True)
 EOF

@@ -116,11 +116,7 @@ def join_links(both: BidirectionalOptions, forward: SentenceLinks, reverse: Sent
 
 
 def check_same_size(forward: SentenceMaps, reverse: SentenceMaps) -> None:
-    """Check that both directions of a sentence pair have the same number of words.
-
-    Raises:
-        InputError: the numbers differ.
-    """
+    """Check that both directions of a sentence pair have the same number of words; raises InputError if not."""
     sizes = forward.source.word_count, forward.target.word_count
     other = reverse.target.word_count, reverse.source.word_count
     if sizes != other:

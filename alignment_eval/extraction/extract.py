@@ -214,9 +214,8 @@ def choose_units(units: UnitMap, sentence: SentenceMaps, options: ExtractionOpti
 def ends_in_punctuation(source: SentenceSide, target: SentenceSide) -> bool:
     """Whether the final-punctuation rule applies: the last word of each side is punctuation.
 
-    If the rule applies, the last target word is linked to the last source word only, and no other target word may take
-    the last source word.  (If the source has one word and null is masked, the other target words stay unaligned.)  This
-    overrides every extraction rule; if it does not apply, nothing changes.  The published Shift-Att figures use it.
+    The last target word is then linked to the last source word only, and no other target word may take that one.  (If
+    the source has one word and null is masked, the others stay unaligned.)  The published Shift-Att figures use it.
     """
     if not (source.word_count and target.word_count):
         return False

@@ -211,24 +211,19 @@ class AlignmentMethod:
             )
         if self.word_table_pairs < 1:
             raise UsageError(f"word table pairs {self.word_table_pairs}: the number must be 1 or more")
-        join = None if self.both is None else self.both.join
-        if join in ("average", "product"):
-            self._check_joined(join)
-        if self.word_table_passes:
-            self.check_word_table()
-
-    def _check_joined(self, join: str) -> None:
-        if rule_of(self.forward.rule).units != "words":
+        if self.both is not None and self.both.joins_maps and rule_of(self.forward.rule).units != "words":
             raise UsageError(
-                f"join {join!r} does not work with rule {self.forward.rule!r}, which reads maps between subwords; the "
-                f"two models may segment words differently; choose a rule for words, such as kobayashi2020, or join "
-                f"'mutual'"
+                f"join {self.both.join!r} does not work with rule {self.forward.rule!r}, which reads maps between "
+                f"subwords; the two models may segment words differently; choose a rule for words, such as "
+                f"kobayashi2020, or join 'mutual'"
             )
-        if join == "product" and self.forward.null != "mask":
+        if self.both is not None and self.both.join == "product" and self.forward.null != "mask":
             raise UsageError(
                 "join 'product' does not work with null 'allow', because the reverse model has no score for target "
                 "words and null; choose null 'mask'"
             )
+        if self.word_table_passes:
+            self.check_word_table()
 
     def check_word_table(self) -> None:
         """Check that a word table, counted on this text or on another, can reweight the word maps.

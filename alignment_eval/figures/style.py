@@ -33,7 +33,7 @@ UNITS = {"cm": 1 / 2.54, "in": 1.0}
 #: Widths of one and two columns of a paper, in inches.
 COLUMN, PAGE = 8.5 * UNITS["cm"], 17.5 * UNITS["cm"]
 #: Resolution of bitmaps, dots per inch, also within vector files.
-_DPI = 200
+_DPI = 300
 #: Longest side of a bitmap; a larger one gets a lower resolution (vector formats have no such limit).
 _MAX_PIXELS = 12_000
 #: Ending of a figure's file -> the metadata key for a description, and the metadata that suppresses dates.

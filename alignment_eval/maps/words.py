@@ -43,11 +43,7 @@ class UnitMap:
 
 
 def require_known(what: str, name: str, known: Iterable[str]) -> None:
-    """Check an option's value.
-
-    Raises:
-        UsageError: ``name`` is not among ``known``.
-    """
+    """Check an option's value; raises UsageError if ``name`` is not among ``known``."""
     if name not in (names := list(known)):
         raise UsageError(f"unknown {what} {shown(name)}; choose one of {', '.join(names)}")
 

@@ -85,7 +85,7 @@ def _block(option: ExtractionOptions, hits: NDArray[np.int64], layers: Sequence[
     """The rows of one configuration, from its counts [L, H + 1, 3]."""
     heads = hits.shape[1] - 1
     counts = Counts(hits[..., 0].ravel(), np.full(hits[..., 0].size, sure), hits[..., 1].ravel(), hits[..., 2].ravel())
-    block = pd.DataFrame(
+    return pd.DataFrame(
         {
             "kind": option.kind,
             "level": (["head"] * heads + ["layer"]) * len(layers),
@@ -103,4 +103,3 @@ def _block(option: ExtractionOptions, hits: NDArray[np.int64], layers: Sequence[
             "links_possible": counts.hypothesis_possible,
         }
     )
-    return block[list(COLUMNS)]

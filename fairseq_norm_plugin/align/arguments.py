@@ -45,11 +45,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         "reverse_bpe_codes=FILE of the other direction; or of a multilingual model, such as langs=LANG,LANG,… in the "
         "order of its training, lang_pairs=SRC-TGT,…, target_tag=fra for >>fra<<; may be repeated",
     )
-    _add_pipeline_arguments(parser.add_argument_group("words and subwords", "default: as the model's profile says"))
-
-
-def _add_pipeline_arguments(group: argparse._ArgumentGroup) -> None:
-    """Declare fairseq's tokenizers and subwords."""
+    group = parser.add_argument_group("words and subwords", "default: as the model's profile says")
     group.add_argument(
         "--tokenizer", metavar="NAME", help="of fairseq: moses, nltk, space; none: the text is tokenised"
     )

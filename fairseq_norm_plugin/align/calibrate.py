@@ -147,7 +147,7 @@ def _check_text(text: SentencePairs, pairs: int, directions: Sequence[Direction]
             f"{', '.join(text_paths(args))}: {pairs} different sentence pairs that can be aligned: expected "
             f"{FEWEST_PAIRS} or more to choose maps by; pass more text of these languages"
         )
-    if mismatch := find_mismatch(sampled(text, text.size), directions, args.max_tokens):
+    if mismatch := find_mismatch(sampled(text, text.size), directions):
         warn_on_stderr(mismatch.message)
 
 

@@ -18,10 +18,9 @@ from alignment_eval.extraction.method import AlignmentMethod, MapName
 from alignment_eval.extraction.pair_scores import PairScores
 from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.aligner.direction import Direction, EncodedPair
 from fairseq_norm_plugin.process import executors
 from fairseq_norm_plugin.recording.unknown import SUSPICIOUS_UNKNOWN
-from fairseq_norm_plugin.text.ids import EncodedPair
 from fairseq_norm_plugin.text.tokenise import LinePair
 
 #: Names of the sides in counts of subwords: of the first direction, and of the other.

@@ -192,18 +192,14 @@ class BlockStatistics:
         classes = self.rows.by_class
         counts = self._row_counts @ classes
         sums: dict[tuple[str, Any], Tensor] = {(kind, None): total @ classes for kind, total in self._mixing.items()}
-        for kind, total in self._head_mixing.items():
-            sums.update({(kind, head): row for head, row in enumerate(total)})
-        result = []
-        for (kind, head), by_class in sums.items():
-            totals = [("all", by_class.sum(), counts.sum()), *zip(TOKEN_CLASSES, by_class, counts)]
-            for name, total, count in totals:
-                if count:
-                    mean = float(total / count)
-                    result.append(
-                        {"kind": kind, "head": head, "token_class": name, "mean": mean, "positions": int(count)}
-                    )
-        return result
+        for kind, of_heads in self._head_mixing.items():
+            sums.update({(kind, head): row for head, row in enumerate(of_heads)})
+        return [
+            {"kind": kind, "head": head, "token_class": name, "mean": float(total / count), "positions": int(count)}
+            for (kind, head), by_class in sums.items()
+            for name, total, count in [("all", by_class.sum(), counts.sum()), *zip(TOKEN_CLASSES, by_class, counts)]
+            if count
+        ]
 
     def mixing_by_frequency(self) -> list[dict[str, Any]]:
         """Spearman's ρ over token types of the mean mixing ratio and the frequency of a type; one row per kind."""
@@ -213,23 +209,19 @@ class BlockStatistics:
 
     def attention(self) -> list[dict[str, Any]]:
         """Shares of attention weight, of norm and of source tokens for each class, by head (None: the block)."""
-        result = []
-        tokens = self._class_counts / self._class_counts.sum()
-        for head in [None, *range(self._heads)]:
-            index = self._heads if head is None else head
-            shares = {kind: mass[index] / mass[index].sum() for kind, mass in self._mass.items()}
-            for c, name in enumerate(TOKEN_CLASSES):
-                if self._class_counts[c]:
-                    result.append(
-                        {
-                            "head": head,
-                            "token_class": name,
-                            "weight_share": float(shares["attn_w"][c]),
-                            "norm_share": float(shares["attn_n"][c]),
-                            "token_share": float(tokens[c]),
-                        }
-                    )
-        return result
+        seen, tokens = self._class_counts > 0, self._class_counts / self._class_counts.sum()
+        shares = {kind: mass / mass.sum(1, keepdim=True) for kind, mass in self._mass.items()}
+        return [
+            {
+                "head": head,
+                "token_class": TOKEN_CLASSES[c],
+                "weight_share": float(shares["attn_w"][-1 if head is None else head][c]),
+                "norm_share": float(shares["attn_n"][-1 if head is None else head][c]),
+                "token_share": float(tokens[c]),
+            }
+            for head in [None, *range(self._heads)]
+            for c in seen.nonzero()[:, 0].tolist()
+        ]
 
     def weight_norm_correlation(self) -> list[dict[str, Any]]:
         """Spearman's ρ of α and ‖f(x)‖ over (target, source) pairs; one row per head."""

@@ -16,7 +16,7 @@ from alignment_eval.links.table import TYPES
 from alignment_eval.profiles.chosen import NO_PROFILE, Overrides, chosen_method
 from alignment_eval.records.word_table_file import read_word_table
 from fairseq_norm_plugin.aligner.aligner import Aligner
-from fairseq_norm_plugin.aligner.find_profiles import profiles_of
+from fairseq_norm_plugin.aligner.calibration import profiles_of
 from fairseq_norm_plugin.aligner.separately import align_separately
 from fairseq_norm_plugin.model.loading import load
 from fairseq_norm_plugin.model.sentences import MAX_TOKENS, check_whole

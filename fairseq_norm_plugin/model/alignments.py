@@ -20,8 +20,8 @@ from alignment_eval.records.word_table_file import read_word_table
 from alignment_eval.report.alignment_view import Alignment, Alignments
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.aligner.aligner import Aligner
+from fairseq_norm_plugin.aligner.calibration import profiles_of
 from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.aligner.find_profiles import profiles_of
 from fairseq_norm_plugin.aligner.mismatch import SAMPLE, find_mismatch, sampled
 from fairseq_norm_plugin.model.sentences import MAX_TOKENS, GivenPair, check_whole
 from fairseq_norm_plugin.text.tokenise import Line, LinePair
@@ -87,7 +87,7 @@ class ProfileAligner:
             self._said = chosen.reason
             say(f"align: {chosen.reason}")
         checked = sampled(pairs, len(pairs) if len(pairs) >= SAMPLE else 0)
-        if mismatch := find_mismatch(checked, self._directions, max_tokens):
+        if mismatch := find_mismatch(checked, self._directions):
             warn_on_stderr(mismatch.message)
         aligner = Aligner(
             chosen.method,

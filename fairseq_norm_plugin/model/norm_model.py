@@ -82,7 +82,7 @@ class NormModel:
         self.reverse: NormModel | None = None
         self._parameters = parameters
         self.translator = Translator(self.models, direction, vocabularies[1])
-        self._reader = MapReader(self.models, direction, vocabularies, self.translator)
+        self._reader = MapReader(direction, vocabularies, self.translator)
 
     @cached_property
     def identity(self) -> str:

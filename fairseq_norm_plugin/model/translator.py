@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairseq_norm_plugin.aligner.aligner import length_batches
-from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.aligner.direction import Direction, SourceAndTarget, count_tokens, lengths_of
 from fairseq_norm_plugin.capture.attention import one_thread
-from fairseq_norm_plugin.capture.recorder import Hypotheses, RecordedMaps
+from fairseq_norm_plugin.capture.recorder import Hypotheses
 from fairseq_norm_plugin.hooks.generator import NormSequenceGenerator
 from fairseq_norm_plugin.process import enough_threads
-from fairseq_norm_plugin.text.ids import SourceAndTarget, count_tokens, lengths_of
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
 
@@ -70,17 +69,10 @@ class Translator:
             progress(len(ids))
         return found
 
-    def search(
-        self,
-        pairs: Mapping[int, SourceAndTarget],
-        sample: dict[str, Any],
-        beam: int,
-        recorded: RecordedMaps | None = None,
-    ) -> Hypotheses:
+    def search(self, pairs: Mapping[int, SourceAndTarget], sample: dict[str, Any], beam: int) -> Hypotheses:
         """The hypotheses of fairseq's beam search for each source of a batch, best first.
 
-        ``sample`` is the batch ``pairs``, collated (:meth:`Direction.sample`); ``recorded`` says what the hypotheses
-        carry of the maps.
+        ``sample`` is the batch ``pairs``, collated (:meth:`Direction.sample`).
         """
         frames, dictionary = self._direction.frames, self._vocabulary.dictionary
         eos = frames.target.after[-1]
@@ -90,7 +82,6 @@ class Translator:
         threads = enough_threads(self._models, count_tokens(pairs))
         with threads, one_thread(self._models):  # a generator sets its beam on the models
             generator = NormSequenceGenerator(self._models, dictionary, beam_size=beam, eos=eos)
-            generator.recorded = recorded
             return generator.generate(self._models, sample, prefix_tokens=forced, bos_token=first)
 
     def _text(self, ids: Sequence[int]) -> str:

@@ -7,6 +7,7 @@ validation is logged, and the AER of that validation is ``inf``, which is never 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from fairseq import checkpoint_utils
@@ -15,7 +16,7 @@ from torch import nn
 from alignment_eval.errors import UsageError
 from alignment_eval.records.manifest import differing
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
-from fairseq_norm_plugin.hooks.monitoring.counts import Listening, Monitor, Tally, monitored_layers
+from fairseq_norm_plugin.hooks.monitoring.counts import Monitor, Tally, monitored_layers
 from fairseq_norm_plugin.hooks.monitoring.gold import GOLD_KEY, GoldDataset, with_gold
 from fairseq_norm_plugin.hooks.monitoring.options import best_metric, resolve_monitor
 from fairseq_norm_plugin.hooks.options import other_option
@@ -92,21 +93,21 @@ class MonitorMixin:
         monitor = self._monitor
         if monitor is None or GOLD_KEY not in sample:
             return super().valid_step(sample, model, criterion, **kwargs)  # type: ignore[misc]
-        listening = Listening(criterion, monitor)
         try:
-            loss, sample_size, logging_output = super().valid_step(sample, model, listening, **kwargs)  # type: ignore[misc]
+            with monitor.listening(criterion) as tallies:
+                loss, sample_size, logging_output = super().valid_step(sample, model, criterion, **kwargs)  # type: ignore[misc]
         except Exception as error:
             self._note(error, sample)
             # If the model itself caused the error, this raises it again.
             loss, sample_size, logging_output = super().valid_step(sample, model, criterion, **kwargs)  # type: ignore[misc]
             return loss, sample_size, {**logging_output, **monitor.failed(sample)}
-        return loss, sample_size, {**logging_output, **self._counted(listening, monitor, sample)}
+        return loss, sample_size, {**logging_output, **self._counted(tallies, monitor, sample)}
 
-    def _counted(self, listening: Listening, monitor: Monitor, sample: dict[str, Any]) -> Tally:
+    def _counted(self, tallies: list[Callable[[], Tally]], monitor: Monitor, sample: dict[str, Any]) -> Tally:
         try:
-            if listening.tally is None:
+            if not tallies:
                 raise RuntimeError(f"the task {type(self).__name__} did not call its criterion in a validation step")
-            return listening.tally()
+            return tallies[-1]()
         except Exception as error:
             self._note(error, sample)
             return monitor.failed(sample)

@@ -109,7 +109,6 @@ GOLD_OPTIONS = ("--dev-gold", "gold", "--gold-base", "0")
 )
 def test_refusals(files, monkeypatch, call, given, status, text):
     monkeypatch.chdir(files)
-    (files / "empty").write_text("")
     before = sorted(path.name for path in files.iterdir())
     got, out, messages = call("select", "dev", "-o", "choice.json", *given)
     assert (got, out) == (status, "")

@@ -129,23 +129,6 @@ def links(s, setting, rule="kobayashi2020", **options):
     return set(extract(s, ExtractionOptions("attn_w", "0", "mean", setting, rule, **options)))
 
 
-def test_rules_by_hand(make_side):
-    s = one_map(
-        [
-            [0.2, 0.2, 0.3, 0.3],
-            [0.1, 0.1, 0.2, 0.6],
-            [0.0, 0.3, 0.6, 0.1],
-        ],
-        make_side("a@@ b c </s>"),
-        make_side("x y </s>"),
-    )
-    assert links(s, "awo") == {(0, 0)}  # 0.4 beats 0.3 and 0.3; </s> wins y
-    assert links(s, "awo", null="mask") == {(0, 0), (0, 1)}  # y: 0.1 + 0.1 ties with 0.2, the first wins
-    assert links(s, "awi") == {(1, 1)}  # </s> wins x
-    assert links(s, "awo", "shift-att") == {(1, 0), (1, 1)}
-    assert links(s, "awi", "shift-att") == {(1, 0), (1, 1)}
-
-
 @pytest.mark.parametrize("copies", [2, 3, 7, 8, 17])
 def test_equal_words_tie_exactly(make_side, copies):
     """Words of equal pieces stay exact ties, also where sums round, and whatever head stands beside them."""

@@ -20,6 +20,7 @@ from alignment_eval.profiles.search import (
     aer_of_method,
     choose_by_agreement,
     choose_by_gold,
+    exchanged_gold,
     map_names,
 )
 from alignment_eval.scoring.aer import score
@@ -211,3 +212,8 @@ def test_gold_of_other_text(make_sentence):
         choose_by_gold(sentences, [*gold, gold[0]])
     with pytest.raises(InputError, match="gold: link 0-9"):
         choose_by_gold(sentences, [GoldSentence(frozenset({(0, 9)})), *gold[1:]])
+
+
+def test_exchanged_gold():
+    (exchanged,) = exchanged_gold([GoldSentence(frozenset({(0, 2)}), frozenset({(1, 3)}))])
+    assert exchanged == GoldSentence(frozenset({(2, 0)}), frozenset({(3, 1)}))

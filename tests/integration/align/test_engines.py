@@ -51,7 +51,7 @@ def test_parquet(run, corpus, tmp_path, options):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (("--text", "x"), "no text, or more than one"),
+        (("--source-text", "x"), "no text, or more than one"),
         (("--ray", "--layer", 1), "--heads does not work with --ray"),
         (("--ray", "--resume"), "--resume does not work with --ray"),
         (("--ray", "-o", "-"), "--ray: expected Parquet files as --text, and a directory as -o"),
