@@ -14,7 +14,7 @@ from alignment_eval import __version__
 from alignment_eval.options.common import CommandParser, exit_status
 
 #: Subcommand -> one line of help; the module ``alignment_eval.commands.<name>`` has the rest:
-#: ``add_arguments(parser)`` and ``run(args)``.
+#: ``EPILOG``, ``add_arguments(parser)`` and ``run(args)``.
 COMMANDS = {
     "compare": "compare systems: differences, intervals and paired significance tests",
     "convert": "write an alignment file in another format",
@@ -51,6 +51,7 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         subparser = subparsers.add_parser(name, help=summary, description=summary)
         if name == asked:
             module = importlib.import_module(f"alignment_eval.commands.{name}")
+            subparser.epilog = f"{module.EPILOG}\nExit status: 0 success, 1 bad data, 2 bad usage."
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.run)
     return parser

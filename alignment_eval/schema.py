@@ -13,14 +13,11 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, printable, shown
 
 #: A number of things, or one of them counted from 0.
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-#: Malformed, not UTF-8, a lone surrogate, NaN, a number out of range, or nested too deeply.
-NOT_JSON = (msgspec.DecodeError, UnicodeError, RecursionError)
 T = TypeVar("T")
 
 
@@ -55,7 +52,7 @@ class ForeignFile:
         """
         try:
             value = msgspec.json.decode(content)
-        except NOT_JSON as error:
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:  # the last: nested too deeply
             raise self.error(str(error)) from error
         for key, known in version.items():
             if isinstance(value, dict) and type(value.get(key)) is int and value[key] != known:
@@ -133,19 +130,8 @@ def check_values(batch: pa.RecordBatch, expected: pa.Schema, file: ForeignFile, 
         if not nullable and (column.null_count or values.null_count):
             raise file.error(f"column {name} has null values")
         if pa.types.is_floating(values.type):
-            _check_floats(values.drop_null() if nullable else values, name, name in signed, file)
-
-
-def _check_floats(column: pa.Array, name: str, signed: bool, file: ForeignFile) -> None:
-    values = column.to_numpy(zero_copy_only=False)
-    lowest, highest = values.min(initial=0), values.max(initial=0)  # NaN if there is one
-    if not (np.isfinite(lowest) and np.isfinite(highest) and (signed or lowest >= 0)):
-        wrong = ~np.isfinite(values) | (False if signed else values < 0)
-        expected = "a finite number" if signed else "a finite number, 0 or more"
-        raise file.error(f"column {name} has the value {values[wrong][0]}: expected {expected}")
-
-
-def list_lengths(column: pa.ListArray) -> NDArray[np.int32]:
-    """The number of values in each list of a column without nulls."""
-    lengths: NDArray[Any] = np.diff(column.offsets.to_numpy())
-    return lengths
+            floats = (values.drop_null() if nullable else values).to_numpy(zero_copy_only=False)
+            wrong = ~np.isfinite(floats) | (False if name in signed else floats < 0)
+            if wrong.any():
+                expected = "a finite number" if name in signed else "a finite number, 0 or more"
+                raise file.error(f"column {name} has the value {floats[wrong][0]}: expected {expected}")

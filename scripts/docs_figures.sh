@@ -11,22 +11,22 @@ GOLD=(--gold data/demo/demo.talp --gold-base 1)
 MAPS=("$DEMO/forced" --sentence 3 --heads 1 --kinds attn_w,attn_n --setting awo "${GOLD[@]}" --overwrite)
 
 python scripts/results/word_map.py 6 $TO/word-map.png
-align-eval plot "${MAPS[@]}" --dpi 150 -o $TO/plot.png
+align-eval plot "${MAPS[@]}" -o $TO/plot.png
 align-eval curve data/demo/training-a.log data/demo/training-b.log --metrics aer,test1_nll_loss,train_nll_loss \
-    --dpi 150 --overwrite -o $TO/curve.png
-align-eval sweep "$DEMO/forced" "${GOLD[@]}" --figure-formats png --dpi 150 -o "$MADE/sweep"
-norm-analyze "$DEMO/bin" --path data/demo/checkpoint.pt --cpu --figure-formats png --dpi 150 -o "$MADE/analysis"
+    --overwrite -o $TO/curve.png
+align-eval sweep "$DEMO/forced" "${GOLD[@]}" --figure-formats png -o "$MADE/sweep"
+norm-analyze "$DEMO/bin" --path data/demo/checkpoint.pt --cpu --figure-formats png -o "$MADE/analysis"
 python scripts/results/systems.py figure $TO/systems.csv $TO/systems.png
 cp "$MADE/sweep/summary.png" $TO/sweep.png
 cp "$MADE/analysis/mixing-encoder-self.png" $TO/analysis.png
 python - $TO/{word-map,plot,curve,sweep,analysis,systems}.png <<'EOF'
-"""At most 256 colours: less than half of the bytes; fewer would change the colour of the dots."""
+"""150 dots per inch, and at most 256 colours: fewer would change the colour of the dots."""
 import sys
 
 from PIL import Image
 
 for path in sys.argv[1:]:
     with Image.open(path) as image:
-        small = image.convert("RGB").quantize(256)
+        small = image.convert("RGB").reduce(2).quantize(256)
     small.save(path, optimize=True)
 EOF

@@ -9,21 +9,18 @@ from dataclasses import asdict
 from typing import Any
 
 from alignment_eval.errors import printable
-from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
+from alignment_eval.links.read import AlignmentFile
 from alignment_eval.options.alignments import (
     add_base,
     add_gold_arguments,
-    add_resampling_arguments,
+    add_resamples,
     add_text_arguments,
-    check_standard_input,
     distinct_names,
-    gold_of,
     print_table,
+    read_systems,
     reading_fields,
     resampling_fields,
-    resampling_of,
     score_files,
-    texts_of,
     warn_of_few,
 )
 from alignment_eval.options.common import add_format
@@ -33,7 +30,7 @@ from alignment_eval.scoring.significance import Difference, Interval, Resampling
 from alignment_eval.scoring.tables import FORMATS, UNDEFINED, Table, difference_table, interval_text, percent
 from alignment_eval.signature import signature
 
-_EPILOG = """\
+EPILOG = """\
 Examples, after make demo: do norms align better than attention weights?
   align-eval extract out/demo/forced --kind attn_w --layer 1 --setting awo --rule kobayashi2020 \\
       > out/demo/weights.pharaoh
@@ -44,14 +41,12 @@ Examples, after make demo: do norms align better than attention weights?
 
 Several systems, md, latex and tsv: a table of all pairs; a star or bold type marks the best; latex needs booktabs.
 json: one object a line and pair; metrics are fractions, null where undefined.  Other formats: they are percentages.
-Exit status: 0 success, whatever the p-values; 1 bad data, 2 bad usage.
 """
 _HEADER = ("", "baseline", "system", "delta", "95 % interval", "p bootstrap", "p randomisation")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``compare``."""
-    parser.epilog = _EPILOG
     group = parser.add_argument_group("hypotheses", "word alignments (-: standard input); all are read in the same way")
     group.add_argument("baseline", metavar="BASELINE", help="the system that the others are compared with")
     group.add_argument("systems", metavar="SYSTEM", nargs="+", help="each is compared with all before it")
@@ -59,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_gold_arguments(parser)
     add_text_arguments(parser)
     group = parser.add_argument_group("resampling", "paired bootstrap and approximate randomisation over sentences")
-    add_resampling_arguments(group, f"number of resamples (default: {Resampling().resamples})")
+    add_resamples(group, f"number of resamples (default: {Resampling().resamples})")
     group = parser.add_argument_group("output")
     add_format(group, (*FORMATS, "json"))
 
@@ -67,12 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Compare every two systems, then print all results."""
     paths = [args.baseline, *args.systems]
-    check_standard_input([args.gold, *paths, args.source, args.target, args.text])
-    resampling = resampling_of(args)
-    texts = texts_of(args)
-    gold = gold_of(args, texts)
+    resampling = Resampling() if args.resamples is None else Resampling(args.resamples)
+    _, gold, files = read_systems(args, paths)
     warn_of_few(len(gold))
-    files = [read_hypothesis(path, ReadOptions(base=args.hyp_base), texts) for path in paths]
     scores = [score_files(file, gold) for file in files]
     pairs = compare_all([score.per_sentence for score in scores], resampling, progress_bar)
     results = [

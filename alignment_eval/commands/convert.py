@@ -17,11 +17,11 @@ from alignment_eval.links.sets import GoldSentence
 from alignment_eval.links.text import token_lines
 from alignment_eval.links.write import format_lines
 from alignment_eval.maps.subwords import MARKS, detect_mark, subword_links, word_pieces
-from alignment_eval.options.alignments import add_base, add_swap, add_text_arguments, check_standard_input, texts_of
+from alignment_eval.options.alignments import add_base, add_swap, add_text_arguments, texts_of
 from alignment_eval.options.common import add_output, finite_number
 from alignment_eval.progress import progress_bar
 
-_EPILOG = """\
+EPILOG = """\
 Examples, the last after make demo:
   align-eval convert data/demo/demo.talp --from-base 1 --to naacl
   align-eval convert data/demo/demo.talp --from-base 1 --to pharaoh --possible drop -o out/sure.pharaoh
@@ -29,7 +29,6 @@ Examples, the last after make demo:
       --target out/demo/text/test.en --subwords auto
 
 What the new format cannot hold is an error that asks for a decision (--possible) or a warning (confidences).
-Exit status: 0 success, 1 bad data, 2 bad usage.
 """
 _WITH_POSSIBLE = ("talp", "naacl", "scored")
 _WITH_CONFIDENCES = ("scored", "naacl")
@@ -37,7 +36,6 @@ _WITH_CONFIDENCES = ("scored", "naacl")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``convert``."""
-    parser.epilog = _EPILOG
     group = parser.add_argument_group("input")
     group.add_argument("input", metavar="IN", help="alignments (-: standard input)")
     add_base(group, "from", "0")
@@ -69,7 +67,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Write the file; every loss was asked for or is warned of."""
-    check_standard_input([args.input, args.source, args.target, args.text])
     check_new(args.output, args.overwrite)
     base = args.to_base or ("1" if args.to == "naacl" else "0")
     if (args.to, base) == ("fairseq", "1"):
@@ -94,10 +91,10 @@ def marked_texts(args: argparse.Namespace) -> tuple[str | None, Texts | None]:
         InputError: they cannot be read, have different numbers of lines, or mix subword marks.
     """
     texts, mark = texts_of(args), args.subwords
-    if mark is None or texts is None or args.source is None:
-        if mark is not None:
-            raise UsageError("--subwords without --source and --target: expected both texts in subwords")
+    if mark is None:
         return None, texts
+    if texts is None:
+        raise UsageError("--subwords without --source and --target: expected both texts in subwords")
     paths = args.source, args.target
     if mark == "auto":
         try:

@@ -13,7 +13,6 @@ from alignment_eval.figures.style import ENDINGS, figure_ending, save_figure
 from alignment_eval.figures.training_curves import draw_curves, is_share
 from alignment_eval.figures.training_log import read_training_log
 from alignment_eval.files import STANDARD, check_new, write_lines
-from alignment_eval.options.alignments import check_standard_input
 from alignment_eval.options.common import add_list, add_output
 from alignment_eval.options.figures import add_figure_options, figure_options
 from alignment_eval.signature import signature
@@ -21,21 +20,19 @@ from alignment_eval.signature import signature
 if TYPE_CHECKING:
     import pandas as pd
 
-_EPILOG = """\
+EPILOG = """\
 Examples:
   align-eval curve data/demo/training-a.log -o out/curve.png
   align-eval curve data/demo/training-a.log -o out/curve.csv
   align-eval curve data/demo/training-a.log data/demo/training-b.log --metrics aer,nll_loss -o out/runs.svg
 
 A pattern has *, ? and [...].  It is compared with the name of a metric, with and without its subset (test1_aer, aer).
-Exit status: 0 success, 1 bad data, 2 bad usage.
 """
 _METRICS = ("aer", "aer_l*", "mixing_*")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``curve``."""
-    parser.epilog = _EPILOG
     parser.add_argument("logs", nargs="+", metavar="LOG", help="log of fairseq-train, one a run (-: standard input)")
     add_list(parser, "--metrics", f"names of metrics, or patterns (default: {','.join(_METRICS)})", metavar="GLOB")
     add_output(parser, f"picture: .{', .'.join(ENDINGS)}; or .csv: the values that it shows", required=True)
@@ -60,11 +57,10 @@ def run(args: argparse.Namespace) -> None:
     if missing := int(metrics["value"].isna().sum()):
         warn_on_stderr(f"{missing} of {len(metrics)} values are not finite: left out")
     signed = signature(logs=",".join(hashes), metrics=",".join(patterns))
-    look = figure_options(args)
     if _is_csv(args.output):
         write_lines(args.output, metrics.to_csv(index=False, lineterminator="\n").splitlines())
     else:
-        save_figure(draw_curves(metrics, look), args.output, signed, look.dpi)
+        save_figure(draw_curves(metrics, figure_options(args)), args.output, signed)
     print(extremes(metrics))
     say(signed)
 
@@ -76,7 +72,6 @@ def _check_usage(args: argparse.Namespace) -> None:
         UsageError: two contradict each other, or a log is a duplicate.
         InputError: an output file exists.
     """
-    check_standard_input(args.logs)
     if not _is_csv(args.output):
         figure_ending(args.output)
     elif (args.width, args.title) != (None, None):

@@ -11,31 +11,27 @@ from typing import Any
 import pandas as pd
 
 from alignment_eval.errors import UsageError, printable, warn_on_stderr
-from alignment_eval.files import STANDARD, file_hash
-from alignment_eval.links.read import ReadOptions, read_hypothesis
+from alignment_eval.files import file_hash
 from alignment_eval.links.text import token_lines
 from alignment_eval.options.alignments import (
     add_gold_arguments,
     add_hypothesis_arguments,
     add_text_arguments,
-    check_standard_input,
-    gold_of,
+    read_systems,
     reading_fields,
     score_files,
-    texts_of,
 )
-from alignment_eval.options.common import add_format
+from alignment_eval.options.common import add_format, file_name
 from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.error_classes import SIDES, TITLES, Text, confusion_table, error_table
 from alignment_eval.signature import signature
 
-_EPILOG = """\
+EPILOG = """\
 Example, after make demo:
   align-eval errors --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh \\
       --source data/demo/demo.de --target data/demo/demo.en
 
 json: one object; shares and metrics are fractions, null where undefined.  text: tables with percentages.
-Exit status: 0 success, 1 bad data, 2 bad usage.
 """
 _PERCENTAGES = {
     "null_gold": "null gold %",
@@ -50,7 +46,6 @@ _UNKNOWN = 0.5
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``errors``."""
-    parser.epilog = _EPILOG
     add_gold_arguments(parser)
     add_hypothesis_arguments(parser, "; of two, the second is the system to compare with")
     add_text_arguments(parser, required=True)
@@ -58,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--train-frequency",
         nargs=2,
+        type=file_name,
         metavar=("SOURCE", "TARGET"),
         help="count word frequencies in these training texts (default: in --source and --target)",
     )
@@ -68,15 +64,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Print the tables."""
     texts = [args.source, args.target, *(args.train_frequency or ())]
-    if STANDARD in texts:
-        raise UsageError("a text is -: expected a file; only alignments can come from the standard input")
     paths = args.hypotheses
     if len(paths) > 2:
         raise UsageError(f"{len(paths)} hypotheses: expected one, or two to compare")
-    check_standard_input([args.gold, *paths])
-    lengths = texts_of(args)
-    gold = gold_of(args, lengths)
-    systems = [read_hypothesis(path, ReadOptions(base=args.hyp_base), lengths) for path in paths]
+    _, gold, systems = read_systems(args, paths)
     for system in systems:
         score_files(system, gold)  # for its checks
     source, target = ([[word.decode() for word in line] for line in token_lines(path)] for path in texts[:2])

@@ -15,18 +15,12 @@ from alignment_eval.options.alignments import add_text_arguments
 from alignment_eval.options.common import add_output
 from alignment_eval.options.method import (
     MAX_NORM,
+    WORD_TABLE,
     add_map_arguments,
     add_reverse_heads,
-    add_word_table_arguments,
-    check_word_table_arguments,
-    given_passes,
-    given_word_table,
-    on_count,
     stated_method,
     states_maps,
-    with_word_table_options,
-    word_table_fields,
-    word_table_file,
+    warn_of_few_pairs,
 )
 from alignment_eval.options.records import add_records, open_reverse, texts_of_records, warn_skipped
 from alignment_eval.profiles.chosen import Overrides, by_options, seen_warning
@@ -35,7 +29,7 @@ from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
 from alignment_eval.signature import signature
 
-_EPILOG = """\
+EPILOG = """\
 Examples, after make demo:
   align-eval extract out/demo/forced --heads 1 --setting awo --rule kobayashi2020
   align-eval extract out/demo/forced --heads 1.0,1.2,2 --combine product --setting awo \\
@@ -45,7 +39,6 @@ Examples, after make demo:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``extract``."""
-    parser.epilog = _EPILOG
     add_records(parser)
     group = add_map_arguments(
         parser, "default: the profile that the records carry; without one, maps chosen on the records themselves"
@@ -66,7 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "their word maps",
     )
     add_reverse_heads(group)
-    add_word_table_arguments(parser, "0 where maps are named, else that of the profile")
+    parser.add_argument_group("word table", WORD_TABLE).add_argument(
+        "--word-table",
+        type=int,
+        metavar="PASSES",
+        help="count one on the text in PASSES passes (0: none; default: 0 where maps are named, else by the profile)",
+    )
     group = parser.add_argument_group("output")
     group.add_argument("--confidences", action="store_true", help="write i-j:p, p: share of the link in its row")
     add_output(group, "Pharaoh file", standard=True)
@@ -76,40 +74,37 @@ def run(args: argparse.Namespace) -> None:
     """Write one line a sentence in corpus order; the signature goes to stderr."""
     check_usage(args)
     check_new(args.output, args.overwrite)
-    word_table = given_word_table(args)
     both = None if args.join is None else BidirectionalOptions(args.join)
-    stated = stated_method(args, both, given_passes(args) or 0) if states_maps(args) else None
+    stated = stated_method(args, both, args.word_table or 0) if states_maps(args) else None
     records = Records(args.records)
     reverse = None if args.reverse is None else open_reverse(args.reverse, records)
     if stated is not None and args.heads == MAX_NORM:
         layer = max_norm_layer(records.best(), stated.forward.setting)
-        stated = stated_method(args, both, given_passes(args) or 0, layer)
+        stated = stated_method(args, both, args.word_table or 0, layer)
     if stated is None:
         runs = [records] if reverse is None else [records, reverse]
-        overrides = Overrides(args.rule, given_passes(args), both, args.final_punctuation, word_table_file(args))
+        overrides = Overrides(args.rule, args.word_table, both, args.final_punctuation)
         chosen = method_of_records(runs, args.profile, overrides, pair_by_pair=args.level == "token")
     else:
         chosen = by_options(stated)
-    method = with_word_table_options(chosen.method, args)
     if chosen.profile is not None:
         say(f"align-eval extract: {chosen.reason}")
 
     described = signature(
         records=records.info.signature_hash,
         **({} if reverse is None else {"reverse": reverse.info.signature_hash}),
-        **method.fields(),
-        **word_table_fields(args),
+        **chosen.method.fields(),
         **({"layer_by": MAX_NORM} if args.heads == MAX_NORM else {}),
         **({} if args.level == "word" else {"level": args.level}),
         **chosen.fields,
     )
     words: dict[int, tuple[PairWords, PairWords | None]] = {}
-    pairs = directed_pairs(records, reverse, method, args.level, texts_of_records(args, records))
+    pairs = directed_pairs(records, reverse, chosen.method, args.level, texts_of_records(args, records))
     if chosen.profile is not None or reverse is not None:
         pairs = with_words(pairs, words)
     shown = progress_bar(pairs, records.info.size, "sentences")
     lines, skipped = {}, {}
-    for pair in align_corpus(shown, method, word_table, on_count(args, described)):
+    for pair in align_corpus(shown, chosen.method, on_count=warn_of_few_pairs):
         lines[pair.id] = links_line(pair.links, args.confidences)
         if pair.links is None:
             skipped[pair.id] = pair.status
@@ -139,6 +134,3 @@ def check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--join without --reverse: expected the records of the other direction too")
     if args.reverse is None and args.reverse_heads is not None:
         raise UsageError("--reverse-heads without --reverse: expected the records of the other direction too")
-    check_word_table_arguments(args, args.overwrite)
-    if args.level == "token" and (args.save_word_table or word_table_file(args)):
-        raise UsageError("--level token with a word table file: that is of words: expected --level word")

@@ -14,27 +14,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError, say, shown
-from alignment_eval.files import STANDARD, check_new, file_hash, write_lines
+from alignment_eval.files import check_new, file_hash, write_lines
 from alignment_eval.links.text import TextFile
-from alignment_eval.options.common import finite_number
+from alignment_eval.options.common import file_name, finite_number
 from alignment_eval.signature import Value, signature
 
-_EPILOG = """\
+EPILOG = """\
 Example, after norm-align --scores out/scores.tsv:
   align-eval filter data/demo/demo.de data/demo/demo.en --scores out/scores.tsv \\
       --max-unsupported 0.5 -o out/good.de out/good.en
 
 Pairs that norm-align could not align are left out.  How many lines are left out and why goes to stderr, and so does the
-signature.  Exit status: 0 success, 1 bad data, 2 bad usage.
+signature.
 """
 _COLUMN, _STATUS = "unsupported", "status"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``filter``."""
-    parser.epilog = _EPILOG
-    parser.add_argument("texts", nargs="+", metavar="TEXT", help="files with a line for each pair: texts, links, …")
-    parser.add_argument("--scores", required=True, metavar="FILE.tsv", help="scores of the pairs: norm-align --scores")
+    parser.add_argument(
+        "texts", nargs="+", type=file_name, metavar="TEXT", help="files with a line for each pair: texts, links, …"
+    )
+    parser.add_argument(
+        "--scores", required=True, type=file_name, metavar="FILE.tsv", help="scores of the pairs: norm-align --scores"
+    )
     group = parser.add_mutually_exclusive_group(required=True)
     group.add_argument(
         "--keep", type=_share, metavar="SHARE", help="keep this share of all pairs, 0 to 1: the least unsupported"
@@ -63,8 +66,6 @@ def run(args: argparse.Namespace) -> None:
     """Write the lines that are kept."""
     if len(args.output) != len(args.texts):
         raise UsageError(f"-o names {len(args.output)} files for {len(args.texts)} texts: expected one for each")
-    if STANDARD in (*args.texts, args.scores):
-        raise UsageError("a text or the scores are -: expected files, because they are read twice")
     for file in args.output:
         check_new(file, args.overwrite)
     scores, left_out = _read_scores(args.scores)

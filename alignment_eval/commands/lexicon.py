@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator
 
-from alignment_eval.errors import UsageError, say
-from alignment_eval.files import STANDARD, check_new, file_hash, write_lines
+from alignment_eval.errors import say
+from alignment_eval.files import check_new, file_hash, write_lines
 from alignment_eval.links.read import ReadOptions, read_hypothesis, read_texts
 from alignment_eval.links.text import token_lines
 from alignment_eval.options.alignments import add_base, add_swap, add_text_arguments, reading_fields
@@ -15,21 +15,20 @@ from alignment_eval.progress import progress_bar
 from alignment_eval.signature import signature
 from alignment_eval.transfer.lexicon import Entry, bilingual_lexicon
 
-_EPILOG = """\
+EPILOG = """\
 Example:
   align-eval lexicon data/demo/demo.talp --links-base 1 --source data/demo/demo.de --target data/demo/demo.en \\
       --min-count 9 -o out/lexicon.tsv
 
 Columns: source and target word; count, their links; p(t|s), count / links of the source word; p(s|t), count / links of
 the target word; dice, 2 count / (links of both).  Sorted by count, largest first, then by source and target word.  The
-signature goes to stderr.  Exit status: 0 success, 1 bad data, 2 bad usage.
+signature goes to stderr.
 """
 _HEADER = "source\ttarget\tcount\tp(t|s)\tp(s|t)\tdice"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``lexicon``."""
-    parser.epilog = _EPILOG
     group = parser.add_argument_group("links")
     group.add_argument("links", metavar="LINKS", help="word alignments (-: standard input)")
     add_base(group, "links", "0")
@@ -48,8 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Write the lexicon."""
-    if STANDARD in (args.source, args.target):
-        raise UsageError("a text is -: expected a file; only links can come from the standard input")
     check_new(args.output, args.overwrite)
     texts = read_texts(args.source, args.target)
     options = ReadOptions(base=args.links_base, swap=args.links_swap, allow_possible=True)
@@ -57,14 +54,15 @@ def run(args: argparse.Namespace) -> None:
     pairs = zip(_words(args.source), _words(args.target), links.each_links())
     entries = bilingual_lexicon(progress_bar(pairs, len(links), "sentences"), args.min_count)
     write_lines(args.output, _lines(entries))
-    signed = signature(
-        **reading_fields("links", links),
-        source=file_hash(args.source),
-        target=file_hash(args.target),
-        min_count=args.min_count,
-        entries=len(entries),
+    say(
+        signature(
+            **reading_fields("links", links),
+            source=file_hash(args.source),
+            target=file_hash(args.target),
+            min_count=args.min_count,
+            entries=len(entries),
+        )
     )
-    say(signed)
 
 
 def _words(path: str) -> Iterator[list[str]]:

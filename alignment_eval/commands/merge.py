@@ -6,35 +6,30 @@ import argparse
 
 import msgspec
 
-from alignment_eval.errors import UsageError, say, warn_on_stderr
-from alignment_eval.files import STANDARD, check_new, write_lines
-from alignment_eval.options.common import add_output
+from alignment_eval.errors import say, warn_on_stderr
+from alignment_eval.files import check_new, write_lines
+from alignment_eval.options.common import add_output, file_name
 from alignment_eval.progress import progress_bar
 from alignment_eval.records.merge import merged
 from alignment_eval.schema import ForeignFile
 from alignment_eval.signature import Value, signature
 
-_EPILOG = """\
+EPILOG = """\
 Example, after make demo:
   align-eval merge out/demo/sharded.pharaoh.parts --output out/merged.pharaoh
 
-The signature goes to stderr.  Exit status: 0 success, 1 bad data, 2 bad usage.
+The signature goes to stderr.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``merge``."""
-    parser.epilog = _EPILOG
     parser.add_argument("parts", metavar="PARTS", help="directory of parts: FILE.parts of --norm-alignments FILE")
-    add_output(parser, "Pharaoh file to write", required=True)
+    add_output(parser, "Pharaoh file to write", required=True, type=file_name)
 
 
 def run(args: argparse.Namespace) -> None:
     """Write one Pharaoh line a sentence."""
-    if args.output == STANDARD:
-        raise UsageError(
-            "--output -: nothing is written before the last sentence is checked: expected the name of a file"
-        )
     check_new(args.output, args.overwrite)
     alignments = merged(args.parts)
     size = alignments.manifest.size

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from alignment_eval.errors import InputError, UsageError, say
-from alignment_eval.extraction.method import NO_MAPS, ExtractionOptions, MapName, MapNames
+from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import RULE_NAMES
-from alignment_eval.figures.names import kind_name, layer_label, place_name, rule_name, visible
+from alignment_eval.figures.names import kind_name, place_name, rule_name, visible
 from alignment_eval.figures.page import draw
 from alignment_eval.figures.sentence import Panel, Picture, panel_of, sides_of
 from alignment_eval.figures.style import ENDINGS, FigureOptions, figure_ending, save_figure
@@ -23,7 +24,6 @@ from alignment_eval.options.alignments import (
     add_base,
     add_gold_reading,
     add_text_arguments,
-    check_standard_input,
     distinct_names,
     gold_of,
     reading_fields,
@@ -38,9 +38,9 @@ from alignment_eval.scoring.gold_corpus import check_links
 from alignment_eval.signature import Value, signature
 
 if TYPE_CHECKING:
-    from alignment_eval.links.sets import GoldSentence, Links
+    from alignment_eval.links.sets import GoldSentence
 
-_EPILOG = """\
+EPILOG = """\
 Examples, after make demo:
   align-eval plot out/demo/forced --sentence 0 --heads 1 --kinds attn_w,attn_n --setting awo \\
       --gold data/demo/demo.talp --gold-base 1 -o out/demo/sentence-0.png
@@ -48,14 +48,11 @@ Examples, after make demo:
   align-eval plot --sentence 0 --hyp out/demo/hyp.pharaoh out/demo/both.pharaoh \\
       --gold data/demo/demo.talp --gold-base 1 --source data/demo/demo.de --target data/demo/demo.en \\
       -o out/demo/aligners-0.pdf
-
-Exit status: 0 success, 1 bad data, 2 bad usage.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``plot``."""
-    parser.epilog = _EPILOG
     add_records(parser, optional=True)
     parser.add_argument("--sentence", required=True, type=int, metavar="ID", help="sentence, from 0 (line ID + 1)")
     group = parser.add_argument_group("maps of RECORDS")
@@ -102,7 +99,7 @@ def run(args: argparse.Namespace) -> None:
     look = figure_options(args)
     picture, fields = _of_aligners(args, look) if args.records is None else _of_records(args, look)
     signed = signature(**fields)
-    save_figure(draw(picture, look), args.output, signed, look.dpi)
+    save_figure(draw(picture, look), args.output, signed)
     say(signed)
 
 
@@ -113,27 +110,24 @@ def check_usage(args: argparse.Namespace) -> None:
         UsageError: an option needs records, is too many, or is missing.
     """
     refuse_without_records(args, ("kinds", "heads", "setting", "level", "rule"))
-    if args.records is None and not (args.hyp and (args.text or (args.source and args.target))):
-        raise UsageError(
-            "without RECORDS: expected alignments (--hyp) and their texts (--source and --target, or --text)"
-        )
+    if args.records is None and not (args.hyp and args.source and args.target):
+        raise UsageError("without RECORDS: expected alignments (--hyp) and their texts (--source and --target)")
     if args.records is not None and len(args.hyp or []) > 1:
         raise UsageError(f"{len(args.hyp)} files of --hyp with RECORDS: expected one, whose links all maps show")
-    if args.records is not None and not args.source is args.target is args.text is None:
-        raise UsageError("texts with RECORDS: leave --source, --target and --text out; records have the words")
+    if args.records is not None and not args.source is args.target is None:
+        raise UsageError("texts with RECORDS: leave --source and --target out; records have the words")
     if args.hyp is not None and args.rule is not None:
         raise UsageError("--rule together with --hyp, which brings the links: leave one of the two out")
-    check_standard_input([args.gold, *(args.hyp or [])])
 
 
 def _of_aligners(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture, dict[str, Value]]:
     """The picture of the links of aligners, one panel each, and the fields of its signature."""
-    words, texts = words_of(args), texts_of(args)
+    words, texts = words_of(args) or [], texts_of(args)
     gold = None if args.gold is None else gold_of(args, texts)
     files = [read_hypothesis(path, ReadOptions(base=args.hyp_base), texts) for path in args.hyp]
-    if words is None or not 0 <= args.sentence < len(words):
-        raise InputError(f"no sentence {args.sentence}: expected one of 0 to {len(words or ()) - 1}, counted from 0")
-    source, target = (SentenceSide.of_words(side) for side in words[args.sentence])
+    if not 0 <= args.sentence < len(words):
+        raise InputError(f"no sentence {args.sentence}: expected one of 0 to {len(words) - 1}, counted from 0")
+    source, target = map(SentenceSide.of_words, words[args.sentence])
     sentence = SentenceMaps(args.sentence, source, target, layers=())
     empty = np.zeros((target.word_count, source.word_count))
     panels = [
@@ -147,41 +141,59 @@ def _of_aligners(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture
 
 def _of_records(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture, dict[str, Value]]:
     """The picture of recorded maps, and the fields of its signature."""
-    args.kinds, args.setting, args.level = args.kinds or ("attn_n",), args.setting or "awo", args.level or "word"
-    maps = NO_MAPS if args.heads is None else MapNames(args.heads)
+    kinds, setting, level = args.kinds or ("attn_n",), args.setting or "awo", args.level or "word"
+    maps = MapNames(() if args.heads is None else args.heads)
     if any(name.setting for name in maps):
         raise UsageError(f"--heads {maps}: all maps of a picture have one setting: expected it by --setting")
-    kinds = list(args.kinds)
-    first, *_ = [_options(args, kind, MapName(0)) for kind in kinds]
+    options = [
+        ExtractionOptions(kind, MapNames("0"), setting=setting, rule=args.rule or "kobayashi2020") for kind in kinds
+    ]
     records = Records(args.records)
-    gold = hypothesis = None
+    gold = predicted = None
     if args.gold is not None:
         check_forced(records)
         gold = gold_of_records(gold_of(args, None), records)
+    sentence = find(records, args.sentence)
+    fields: dict[str, Value] = {"rule": options[0].rule, "null": str(options[0].null)}
+    shown = rule_name(options[0].rule, str(options[0].null))
     if args.hyp is not None:
         hypothesis = gold_of_records(read_hypothesis(args.hyp[0], ReadOptions(base=args.hyp_base)), records)
-    sentence = find(records, args.sentence)
-    predicted = None if hypothesis is None else links_in(hypothesis, sentence).possible
-    picture = Picture(
-        look.heading_of(heading_of(args, maps, first, hypothesis)),
-        *sides_of(sentence, args.level),
-        panels_of(args, kinds, maps, sentence, predicted),
-        None if gold is None else links_in(gold, sentence),
-    )
+        predicted, fields = links_in(hypothesis, sentence).possible, reading_fields("hyp", hypothesis)
+        shown = visible(hypothesis.file.name)
+    if maps:  # a row for each map, a column for each kind
+        rows = [[(option, name) for option in options] for name in maps]
+    else:  # a row for each kind and layer
+        rows = [
+            [(option, MapName(layer, head)) for head in (*range(sentence.head_maps(option.kind).shape[1]), None)]
+            for option in options
+            for layer in sentence.layers
+        ]
+    panels = [
+        [
+            panel_of(
+                sentence,
+                replace(option, heads=MapNames([name])),
+                level,
+                f"{place_name(name.layer, name.head)}, {kind_name(option.kind)}",
+                predicted,
+            )
+            for option, name in row
+        ]
+        for row in rows
+    ]
+    heading = f"Sentence {args.sentence}, {setting.upper()}; predicted: {shown}"
+    truth = None if gold is None else links_in(gold, sentence)
+    picture = Picture(look.heading_of(heading), *sides_of(sentence, level), tuple(map(tuple, panels)), truth)
     return picture, {
         "records": records.info.signature_hash,
         "sentence": args.sentence,
         "kinds": ",".join(kinds),
         "heads": str(maps) or "all",
-        "setting": args.setting,
-        "level": args.level,
-        **({"rule": first.rule, "null": str(first.null)} if hypothesis is None else reading_fields("hyp", hypothesis)),
+        "setting": setting,
+        "level": level,
+        **fields,
         **({} if gold is None else reading_fields("gold", gold)),
     }
-
-
-def _options(args: argparse.Namespace, kind: str, name: MapName) -> ExtractionOptions:
-    return ExtractionOptions(kind, name.layer, name.head, args.setting, args.rule or "kobayashi2020")
 
 
 def find(records: Records, id_: int) -> SentenceMaps:
@@ -213,35 +225,3 @@ def links_in(alignments: AlignmentFile, sentence: SentenceMaps) -> GoldSentence:
     found = list(alignments)[sentence.id]
     check_links(found.possible, sentence, alignments.file.where(sentence.id))
     return found
-
-
-def panels_of(
-    args: argparse.Namespace, kinds: list[str], maps: MapNames, sentence: SentenceMaps, predicted: Links | None
-) -> tuple[tuple[Panel, ...], ...]:
-    """The panels: a row for each of ``maps``, a column for each kind; of all maps a row for each kind and layer."""
-    rows = []
-    if maps:
-        for name in maps:
-            place = f"{place_name(name.layer, name.head)}, " if len(maps) > 1 else ""
-            rows.append([(_options(args, kind, name), f"{place}{kind_name(kind)}") for kind in kinds])
-    else:
-        for kind in kinds:
-            of_kind = f", {kind_name(kind)}" if len(kinds) > 1 else ""
-            heads = [*range(sentence.head_maps(kind).shape[1]), None]
-            for layer in sentence.layers:
-                row = [(_options(args, kind, MapName(layer, head)), place_name(layer, head)) for head in heads]
-                rows.append([(option, f"{place}{of_kind}") for option, place in row])
-    return tuple(tuple(panel_of(sentence, option, args.level, name, predicted) for option, name in row) for row in rows)
-
-
-def heading_of(
-    args: argparse.Namespace, maps: MapNames, first: ExtractionOptions, hypothesis: AlignmentFile | None
-) -> str:
-    """Which maps are drawn, and where the predicted links come from."""
-    names = [f"Sentence {args.sentence}"]
-    names += [kind_name(kind) for kind in args.kinds if not maps and len(args.kinds) == 1]
-    if len(maps) == 1:
-        (name,) = maps
-        names += [layer_label(name.layer), *([] if name.head is None else [f"head {name.head}"])]
-    links = rule_name(first.rule, str(first.null)) if hypothesis is None else visible(hypothesis.file.name)
-    return f"{', '.join([*names, args.setting.upper()])}; predicted: {links}"

@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
-from alignment_eval.files import STANDARD, check_new, file_hash, write_lines
+from alignment_eval.errors import InputError, say, warn_on_stderr
+from alignment_eval.files import check_new, file_hash, write_lines
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.links.text import TextFile, token_counts, token_lines
 from alignment_eval.options.alignments import add_base, add_swap, reading_fields
-from alignment_eval.options.common import add_output
+from alignment_eval.options.common import add_output, file_name
 from alignment_eval.progress import progress_bar
 from alignment_eval.signature import signature
 from alignment_eval.transfer.conll import LabelledSentence, format_conll, parse_conll
 from alignment_eval.transfer.labels import GAPS, Gaps, WeightedLinks, labels_of, project_spans, spans_of
 
-_EPILOG = """\
+EPILOG = """\
 Example, after make demo:
   align-eval project --labels data/demo/demo.de.conll --links out/demo/both.pharaoh --target-text data/demo/demo.en
 
 A span, B-TYPE I-TYPE, becomes one span of target words or none; how many have none goes to stderr, and so does the
-signature.  Exit status: 0 success, 1 bad data, 2 bad usage.
+signature.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``project``."""
-    parser.epilog = _EPILOG
     group = parser.add_argument_group("input")
     group.add_argument(
         "--labels",
         required=True,
+        type=file_name,
         metavar="FILE",
         help="source words and their BIO labels (CoNLL 2002: word, tab, label; a blank line between sentences)",
     )
@@ -44,7 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_base(group, "links", "0")
     add_swap(group, "links")
     group.add_argument(
-        "--target-text", required=True, metavar="FILE", help="target words, separated by blanks, one sentence a line"
+        "--target-text",
+        required=True,
+        type=file_name,
+        metavar="FILE",
+        help="target words, separated by blanks, one sentence a line",
     )
     group = parser.add_argument_group("spans")
     group.add_argument(
@@ -64,67 +67,55 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Write the labelled target words."""
-    if STANDARD in (args.labels, args.target_text):
-        raise UsageError("the labels or the text are -: expected a file; only links can come from the standard input")
     check_new(args.output, args.overwrite)
     texts = _sizes(args.labels, args.target_text)
     options = ReadOptions(base=args.links_base, swap=args.links_swap, allow_possible=True)
     links = read_hypothesis(args.links, options, texts, role="links")
-    projection = _Projection(args.gaps, not args.keep_borders)
     pairs = zip(_labelled(args.labels), links, token_lines(args.target_text))
-    lines = projection.lines(links, progress_bar(pairs, len(links), "sentences"))
-    write_lines(args.output, lines)
-    if projection.lost:
+    shown = progress_bar(pairs, len(links), "sentences")
+    counts: list[tuple[int, int, int]] = []
+    write_lines(args.output, _projected(links, shown, args.gaps, not args.keep_borders, counts))
+    spans, lost = (sum(count[k] for count in counts) for k in (1, 2))
+    if lost:
+        first = next(line for line, _, missing in counts if missing)
         warn_on_stderr(
-            f"{projection.lost} of {projection.spans} spans have no counterpart, the first in the sentence at "
-            f"{args.labels}:{projection.first_lost}; their labels are left out"
+            f"{lost} of {spans} spans have no counterpart, the first in the sentence at {args.labels}:{first}; their "
+            f"labels are left out"
         )
-    signed = signature(
-        labels=file_hash(args.labels),
-        **reading_fields("links", links),
-        text=file_hash(args.target_text),
-        gaps=args.gaps,
-        borders="kept" if args.keep_borders else "trimmed",
-        spans=projection.spans,
-        projected=projection.spans - projection.lost,
+    say(
+        signature(
+            labels=file_hash(args.labels),
+            **reading_fields("links", links),
+            text=file_hash(args.target_text),
+            gaps=args.gaps,
+            borders="kept" if args.keep_borders else "trimmed",
+            spans=spans,
+            projected=spans - lost,
+        )
     )
-    say(signed)
 
 
-@dataclass
-class _Projection:
-    """Projects sentence by sentence, and counts."""
+def _projected(
+    links: AlignmentFile,
+    pairs: Iterable[tuple[LabelledSentence, GoldSentence, list[bytes]]],
+    gaps: Gaps,
+    trim: bool,
+    counts: list[tuple[int, int, int]],
+) -> Iterator[str]:
+    """The lines of the target side; ``links`` name the place of a bad confidence.
 
-    gaps: Gaps
-    trim: bool
-    spans: int = 0
-    lost: int = 0
-    #: line of the first sentence with a span that has no counterpart
-    first_lost: int = 0
-
-    def lines(
-        self, links: AlignmentFile, pairs: Iterator[tuple[LabelledSentence, GoldSentence, list[bytes]]]
-    ) -> Iterator[str]:
-        """The lines of the target side; ``links`` name the place of a bad confidence."""
-        for n, (labelled, sentence, tokens) in enumerate(pairs):
-            words = [token.decode() for token in tokens]
-            weighted: WeightedLinks = sentence.possible if sentence.confidence is None else sentence.confidence
-            try:
-                labels = self._labels(labelled, weighted, words)
-            except InputError as error:
-                raise InputError(f"{links.file.where(n)}: {error}") from None
-            yield from format_conll(words, labels)
-
-    def _labels(self, labelled: LabelledSentence, links: WeightedLinks, words: list[str]) -> list[str]:
-        spans = spans_of(labelled.labels)
-        sizes = len(labelled.words), len(words)
-        found = project_spans(spans, links, sizes, (labelled.words, words) if self.trim else None, self.gaps)
-        lost = found.count(None)
-        if lost and not self.lost:
-            self.first_lost = labelled.line
-        self.spans += len(spans)
-        self.lost += lost
-        return labels_of(found, len(words))
+    ``counts`` gets of each sentence its line, the number of its spans, and of those that have no counterpart.
+    """
+    for n, (labelled, sentence, tokens) in enumerate(pairs):
+        words = [token.decode() for token in tokens]
+        weighted: WeightedLinks = sentence.possible if sentence.confidence is None else sentence.confidence
+        spans, sizes = spans_of(labelled.labels), (len(labelled.words), len(words))
+        try:
+            found = project_spans(spans, weighted, sizes, (labelled.words, words) if trim else None, gaps)
+        except InputError as error:
+            raise InputError(f"{links.file.where(n)}: {error}") from None
+        counts.append((labelled.line, len(spans), found.count(None)))
+        yield from format_conll(words, labels_of(found, len(words)))
 
 
 def _labelled(path: str) -> Iterator[LabelledSentence]:

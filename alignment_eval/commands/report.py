@@ -9,26 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from alignment_eval.errors import UsageError, say, warn_on_stderr
-from alignment_eval.extraction.corpus import align_corpus, check_same_text
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.figures.names import visible
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.links.checks import Texts
-from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
-from alignment_eval.maps.sentence import PairWords, SentenceMaps, SentenceSide
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.options.alignments import (
     HYPOTHESES,
     add_base,
     add_gold_arguments,
     add_text_arguments,
-    check_standard_input,
     distinct_names,
-    gold_of,
     gold_of_size,
+    read_systems,
     reading_fields,
     resampling_fields,
-    texts_of,
     warn_of_few,
     words_of,
 )
@@ -38,20 +33,16 @@ from alignment_eval.options.records import (
     add_records,
     forced_records,
     gold_of_records,
-    open_reverse,
     refuse_without_records,
     warn_skipped,
 )
-from alignment_eval.profiles.chosen import NO_PROFILE, ChosenMethod
-from alignment_eval.profiles.of_records import directed_pairs, method_of_records, with_words
 from alignment_eval.progress import progress_bar
-from alignment_eval.records.store import Records
 from alignment_eval.report.build import ReportOptions, System, build
 from alignment_eval.report.page import render
 from alignment_eval.scoring.diagnosis import direction_warning
 from alignment_eval.signature import Value, signature
 
-_EPILOG = """\
+EPILOG = """\
 The page is one file that needs no network and a browser of 2024 or later.
 
 Examples, after make demo:
@@ -60,12 +51,11 @@ Examples, after make demo:
   align-eval report out/demo/forced --gold data/demo/demo.talp --gold-base 1 --output out/report.html
 """
 #: Larger pages open slowly.
-LARGE = 15e6
+LARGE = 20e6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``report``."""
-    parser.epilog = _EPILOG
     add_records(parser, optional=True)
     add_gold_arguments(parser)
     add_text_arguments(parser)
@@ -77,16 +67,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("records")
     add_kinds(group)
     group.add_argument("--rule", metavar="RULE", help=f"extraction rule: {', '.join(RULES)} (default: kobayashi2020)")
-    group.add_argument(
-        "--profile",
-        metavar="FILE",
-        help="also show the links by this profile (default: the profile in the records, if any; none: no links)",
-    )
-    group.add_argument(
-        "--reverse",
-        metavar="RECORDS",
-        help="records of a target-source model on the same pairs: the links by the profiles are of both directions",
-    )
     group = parser.add_argument_group("page")
     group.add_argument("--title", metavar="TEXT", help="heading (default: what is compared)")
     group.add_argument(
@@ -103,22 +83,19 @@ def run(args: argparse.Namespace) -> None:
     check_usage(args)
     check_new(args.output, args.overwrite)
     paths = args.hyp or []
-    check_standard_input([args.gold, *paths])
     records = None if args.records is None else forced_records(args.records)
-    words, texts = words_of(args), texts_of(args)
-    gold = gold_of(args, texts)
+    words = words_of(args)
+    texts, gold, hypotheses = read_systems(args, paths)
     size = f"{gold.file.name} has {len(gold)}"
     if records is not None:
         gold = gold_of_records(gold, records)
-    hypotheses = [
-        gold_of_size(read_hypothesis(path, ReadOptions(base=args.hyp_base), texts), len(gold), size) for path in paths
-    ]
+    hypotheses = [gold_of_size(read, len(gold), size) for read in hypotheses]
     for warning in (direction_warning(read, gold) for read in hypotheses):
         if warning is not None:
             warn_on_stderr(warning)
     warn_of_few(len(gold))
     names = distinct_names(paths)
-    systems = [_read(name, read) for name, read in zip(names, hypotheses)]
+    systems = [System(name, list(read.each_links())) for name, read in zip(names, hypotheses)]
     options = ReportOptions((), max_sentences=args.max_sentences)
     sentences: Iterable[SentenceMaps] = ()
     fields: dict[str, Value] = {}
@@ -128,16 +105,11 @@ def run(args: argparse.Namespace) -> None:
         sentences = (SentenceMaps(id_, source, target, layers=()) for id_, (source, target) in sides)
     else:
         options = replace(options, kinds=tuple(args.kinds or records.info.kinds), rule=args.rule or options.rule)
-        reverse = None if args.reverse is None else open_reverse(args.reverse, records)
-        chosen = _by_profile(args.profile, records, reverse)
-        if chosen is not None:
-            systems.insert(0, _aligned(records, reverse, chosen, texts))
         sentences, provenance = records.best(), dict(records.info.signature)
         title = f"Attention maps and word alignments: {visible(Path(args.records).resolve().name)}"
         extraction = options.extraction()[0]
         fields = {"kinds": ",".join(options.kinds), "settings": ",".join(SETTINGS)}
         fields |= {"rule": extraction.rule, "null": extraction.null}
-        fields |= {} if chosen is None else _alignment_fields(chosen, reverse)
     report = build(progress_bar(sentences, len(gold), "sentences"), list(gold), options, texts, systems, words)
     warn_skipped(report.skipped, len(gold), "each counts as an empty hypothesis")
     signed = signature(
@@ -151,7 +123,7 @@ def run(args: argparse.Namespace) -> None:
     write_lines(args.output, [html])
     if (bytes_ := len(html.encode())) > LARGE:
         fitting = max(1, int(len(report.shown) * LARGE / bytes_))
-        warn_on_stderr(f"{args.output}: {bytes_ / 1e6:.0f} MB; --max-sentences {fitting} makes a page of about 15 MB")
+        warn_on_stderr(f"{args.output}: {bytes_ / 1e6:.0f} MB; --max-sentences {fitting} makes a page of about 20 MB")
     say(signed)
 
 
@@ -161,41 +133,8 @@ def check_usage(args: argparse.Namespace) -> None:
     Raises:
         UsageError: an option needs records; or without records there is nothing to compare.
     """
-    refuse_without_records(args, ("kinds", "rule", "profile", "reverse"))
+    refuse_without_records(args, ("kinds", "rule"))
     if args.records is None and not args.hyp:
         raise UsageError("neither RECORDS nor --hyp: expected alignments to compare, or records of maps, or both")
-    if args.records is None and args.text is None and None in (args.source, args.target):
-        raise UsageError("--hyp without RECORDS: expected the texts too, by --source and --target or by --text")
-
-
-def _by_profile(named: str | None, records: Records, reverse: Records | None) -> ChosenMethod | None:
-    """The method that ``extract`` takes by a profile; None if there is no profile."""
-    if named == NO_PROFILE or (named is None and reverse is None and records.info.profile is None):
-        return None
-    chosen = method_of_records([records] if reverse is None else [records, reverse], named)
-    say(f"align-eval report: {chosen.reason}")
-    return chosen
-
-
-def _alignment_fields(chosen: ChosenMethod, reverse: Records | None) -> dict[str, Value]:
-    """The fields of the signature that describe the alignment by the profile."""
-    back = {} if reverse is None else {"reverse": reverse.info.signature_hash}
-    return {f"alignment_{name}": value for name, value in {**back, **chosen.method.fields(), **chosen.fields}.items()}
-
-
-def _aligned(records: Records, reverse: Records | None, chosen: ChosenMethod, texts: Texts | None) -> System:
-    """The links by the profile, as ``extract`` draws them.
-
-    Raises:
-        InputError: those of the records; or the two directions are not of the same text.
-    """
-    words: dict[int, tuple[PairWords, PairWords | None]] = {}
-    pairs = with_words(directed_pairs(records, reverse, chosen.method, "word", texts), words)
-    links = {pair.id: pair.links.links for pair in align_corpus(pairs, chosen.method) if pair.links is not None}
-    check_same_text((forward, back) for forward, back in words.values() if back is not None)
-    name = "the profile" if reverse is None else "the profiles of both directions"
-    return System(name, chosen.reason, links)
-
-
-def _read(name: str, read: AlignmentFile) -> System:
-    return System(name, f"read from {visible(read.file.name)}", dict(enumerate(read.each_links())))
+    if args.records is None and None in (args.source, args.target):
+        raise UsageError("--hyp without RECORDS: expected the texts too, by --source and --target")

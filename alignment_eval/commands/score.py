@@ -10,24 +10,21 @@ from typing import Any
 
 from alignment_eval.errors import InputError, UsageError, printable, say, warn_on_stderr
 from alignment_eval.files import STANDARD
-from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
+from alignment_eval.links.read import AlignmentFile
 from alignment_eval.options.alignments import (
     add_gold_arguments,
     add_hypothesis_arguments,
-    add_resampling_arguments,
+    add_resamples,
     add_text_arguments,
     check_as_many,
-    check_standard_input,
     distinct_names,
-    gold_of,
     print_table,
+    read_systems,
     reading_fields,
     resampling_fields,
-    resampling_of,
-    texts_of,
     warn_of_few,
 )
-from alignment_eval.options.common import add_format
+from alignment_eval.options.common import add_format, file_name
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts, Score, defined, score
 from alignment_eval.scoring.diagnosis import Diagnosis, diagnose, differing_words, direction_warning, doubtful_warning
@@ -35,7 +32,7 @@ from alignment_eval.scoring.significance import Interval, Resampling, confidence
 from alignment_eval.scoring.tables import Table, interval_text, percent, score_table
 from alignment_eval.signature import joined, signature
 
-_EPILOG = """\
+EPILOG = """\
 Examples, after make demo:
   align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh
   align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh \\
@@ -47,7 +44,6 @@ Examples, after make demo:
 Several hypotheses, md and latex: a table, with intervals; a star or bold type marks the best; latex needs booktabs.
 json: one object a line and hypothesis; AER, precision and recall are fractions, null where undefined.
 Other formats: they are percentages.  sentences: counts and scores of each sentence, as TSV.
-Exit status: 0 success, 1 bad data, 2 bad usage.
 """
 
 _COUNTS = ("hypothesis_links", "hypothesis_links_sure", "hypothesis_links_possible", "sure_links", "possible_links")
@@ -64,36 +60,37 @@ _CONTEXT = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``score``."""
-    parser.epilog = _EPILOG
     add_gold_arguments(parser)
     add_hypothesis_arguments(parser)
     add_text_arguments(parser)
     group = parser.add_argument_group("output")
     add_format(group, ("text", *_TABLES, "tsv", "json", "sentences"))
     group = parser.add_argument_group("confidence", "95 % intervals from a bootstrap over sentences")
-    add_resampling_arguments(group, "add intervals to AER, precision and recall, from N resamples, such as 10000")
+    add_resamples(group, "add intervals to AER, precision and recall, from N resamples, such as 10000")
     group = parser.add_argument_group("diagnosis", "of a high AER: are the files read as they were meant?")
     group.add_argument(
         "--diagnose",
         action="store_true",
         help="add AER under other index bases and directions, and with lines shifted by one",
     )
-    group.add_argument("--hyp-source", metavar="FILE", help="source text that the hypotheses link, to find other words")
-    group.add_argument("--hyp-target", metavar="FILE", help="target text that they link")
+    group.add_argument(
+        "--hyp-texts",
+        nargs=2,
+        type=file_name,
+        metavar=("SOURCE", "TARGET"),
+        help="texts that the hypotheses link, to find words that differ from --source and --target",
+    )
 
 
 def run(args: argparse.Namespace) -> None:
     """Score every hypothesis, then print all results."""
-    check_standard_input([args.gold, *args.hypotheses, args.source, args.target, args.text])
     resampling = _resampling(args)
     words = _differing_words(args)
-    texts = texts_of(args)
-    gold = gold_of(args, texts)
+    _, gold, hypotheses = read_systems(args, args.hypotheses)
     if resampling:
         warn_of_few(len(gold))
     results, scores = [], []
-    for path in args.hypotheses:
-        hypothesis = read_hypothesis(path, ReadOptions(base=args.hyp_base), texts)
+    for hypothesis in hypotheses:
         diagnosis = diagnose(hypothesis, gold) if args.diagnose else None
         scored = _score(hypothesis, gold, diagnosis)
         scores.append(scored)
@@ -126,13 +123,11 @@ def _differing_words(args: argparse.Namespace) -> list[str]:
     """
     if args.diagnose and args.format not in ("text", "json"):
         raise UsageError(f"--diagnose with --format {args.format}: expected text or json; a table has no place for it")
-    pairs = []
-    for side in ("source", "target"):
-        gold_text, text = getattr(args, side), getattr(args, f"hyp_{side}")
-        if text is not None and not (args.diagnose and gold_text is not None):
-            raise UsageError(f"--hyp-{side}: expected --diagnose and --{side}, the text of the gold, too")
-        if text is not None:
-            pairs.append((gold_text, text))
+    if args.hyp_texts is None:
+        return []
+    if not args.diagnose or None in (args.source, args.target):
+        raise UsageError("--hyp-texts: expected --diagnose, and the texts of the gold by --source and --target, too")
+    pairs = zip((args.source, args.target), args.hyp_texts)
     return [words for pair in pairs if (words := differing_words(*pair)) is not None]
 
 
@@ -161,9 +156,7 @@ def _resampling(args: argparse.Namespace) -> Resampling | None:
     if args.resamples is not None or _is_table(args):
         if args.format == "sentences":
             raise UsageError("--resamples with --format sentences: expected another format; an interval is of a corpus")
-        return resampling_of(args)
-    if args.seed is not None:
-        raise UsageError("--seed without --resamples: expected the number of resamples too")
+        return Resampling() if args.resamples is None else Resampling(args.resamples)
     return None
 
 

@@ -12,11 +12,11 @@ from alignment_eval.extraction.corpus import DirectedPair, check_same_size, chec
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, SINGLE_RULE
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.rules import RULE_NAMES
-from alignment_eval.files import STANDARD, check_new, write_lines
+from alignment_eval.files import check_new, write_lines
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import words_of
-from alignment_eval.options.alignments import add_gold_reading, add_text_arguments, check_standard_input, reading_fields
-from alignment_eval.options.common import add_list, add_output
+from alignment_eval.options.alignments import add_gold_reading, add_text_arguments, reading_fields
+from alignment_eval.options.common import add_list, add_output, file_name
 from alignment_eval.options.records import (
     add_kinds,
     add_records,
@@ -36,7 +36,7 @@ from alignment_eval.scoring.gold_corpus import confirmed
 from alignment_eval.signature import Value, signature
 
 _SHOWN = 10
-_EPILOG = """\
+EPILOG = """\
 Example, after make demo (a real choice is made on one gold set and used on another):
   align-eval select out/demo/forced --dev-gold data/demo/demo.talp --gold-base 1 --output out/profile.json --overwrite
   align-eval extract out/demo/forced --profile out/profile.json
@@ -45,7 +45,6 @@ Example, after make demo (a real choice is made on one gold set and used on anot
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``select``."""
-    parser.epilog = _EPILOG
     add_records(parser)
     parser.add_argument(
         "--reverse", metavar="RECORDS", help="records of a target-source model on the same pairs: choose for both"
@@ -67,13 +66,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_text_arguments(parser)
     group = parser.add_argument_group("output")
-    add_output(group, "profile, for align-eval extract --profile")
+    add_output(group, "profile, for align-eval extract --profile", type=file_name)
 
 
 def run(args: argparse.Namespace) -> None:
     """Print the choice; write the profile."""
     check_usage(args)
-    check_standard_input([args.gold, args.source, args.target, args.text])
     runs = [forced_records(args.records)]
     if args.reverse is not None:
         runs.append(open_reverse(args.reverse, runs[0]))
@@ -106,15 +104,13 @@ def check_usage(args: argparse.Namespace) -> None:
     """Check which options go together, and that the choice may be written.
 
     Raises:
-        UsageError: an option needs a gold, or the output is the standard output, which has the report.
+        UsageError: an option needs a gold.
         InputError: as :func:`alignment_eval.files.check_new`.
     """
     if args.gold is None:
         for name in ("source", "target", "kinds", "rules"):
             if getattr(args, name) is not None:
                 raise UsageError(f"--{name} without --dev-gold: expected a gold to choose by")
-    if args.output == STANDARD:
-        raise UsageError("--output -: the standard output has the report; expected the name of a file")
     if args.output is not None:
         check_new(args.output, args.overwrite)
 

@@ -34,7 +34,7 @@ ORACLE_NOTE = (
     "Layers and heads count from 0. A layer, head or rule chosen by these figures is an oracle choice on this gold: "
     "choose on one gold set, report on another."
 )
-_EPILOG = """\
+EPILOG = """\
 Example, after make demo:
   align-eval sweep out/demo/forced --gold data/demo/demo.talp --gold-base 1 --rules kobayashi2020 -o out/sweep
 """
@@ -44,7 +44,6 @@ _OWN_FILES = OwnFiles("align-eval sweep", re.compile(r"sweep\.(csv|json)|(summar
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``sweep``."""
-    parser.epilog = _EPILOG
     add_records(parser)
     add_gold_arguments(parser)
     add_text_arguments(parser)

@@ -11,25 +11,24 @@ from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesi
 from alignment_eval.links.sets import transpose
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS, VARIANTS, check_method, symmetrize
 from alignment_eval.links.write import format_pharaoh_line
-from alignment_eval.options.alignments import add_base, add_swap, check_as_many, check_standard_input, reading_fields
+from alignment_eval.options.alignments import add_base, add_swap, check_as_many, reading_fields
 from alignment_eval.options.common import add_output
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.diagnosis import LOOKED_AT
 from alignment_eval.signature import signature
 
-_EPILOG = """\
+EPILOG = """\
 Example, after make demo (a second rule stands in for a model of the other direction):
   align-eval extract out/demo/forced --kind attn_n --layer 1 --setting awo --rule shift-att --output out/other.pharaoh
   align-eval symmetrize out/demo/hyp.pharaoh out/other.pharaoh --method grow-diag-final --variant lilt
 
 Both files are read as source-target.  Give --reverse-swap if REVERSE is target-source, as a model of the other
-direction writes it.  The signature goes to stderr.  Exit status: 0 success, 1 bad data, 2 bad usage.
+direction writes it.  The signature goes to stderr.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``symmetrize``."""
-    parser.epilog = _EPILOG
     parser.add_argument("--method", required=True, choices=METHODS, help="how the two are combined")
     parser.add_argument(
         "--variant",
@@ -49,7 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write one Pharaoh line a sentence."""
     check_method(args.method, args.variant)
-    check_standard_input([args.forward, args.reverse])
     check_new(args.output, args.overwrite)
     forward, reverse = (
         read_hypothesis(path, ReadOptions(base=args.from_base, swap=swap), role="from")
@@ -62,13 +60,14 @@ def run(args: argparse.Namespace) -> None:
     lines = (format_pharaoh_line(symmetrize(*pair, args.method, args.variant)) for pair in pairs)
     write_lines(args.output, lines)
     grown = args.method not in ("intersection", "union")
-    signed = signature(
-        symmetrized=args.method,
-        variant=args.variant if grown else None,
-        **reading_fields("forward", forward),
-        **reading_fields("reverse", reverse),
+    say(
+        signature(
+            symmetrized=args.method,
+            variant=args.variant if grown else None,
+            **reading_fields("forward", forward),
+            **reading_fields("reverse", reverse),
+        )
     )
-    say(signed)
 
 
 def _direction_warning(forward: AlignmentFile, reverse: AlignmentFile) -> str | None:

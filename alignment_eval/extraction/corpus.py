@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Union
 
 import numpy as np
@@ -115,11 +116,7 @@ def join_links(both: BidirectionalOptions, forward: SentenceLinks, reverse: Sent
 
 
 def check_same_size(forward: SentenceMaps, reverse: SentenceMaps) -> None:
-    """Check that both directions of a sentence pair have the same number of words.
-
-    Raises:
-        InputError: the numbers differ.
-    """
+    """Check that both directions of a sentence pair have the same number of words; raises InputError if not."""
     sizes = forward.source.word_count, forward.target.word_count
     other = reverse.target.word_count, reverse.source.word_count
     if sizes != other:
@@ -149,14 +146,21 @@ def _aligned(whole: PairMap, pair: DirectedPair, method: AlignmentMethod) -> Ali
     return AlignedPair(id_, links, status, scores)
 
 
-class CorpusAligner:
-    """Aligns the sentence pairs of a corpus in the order in which they arrive.
+def align_corpus(
+    pairs: Iterable[DirectedPair],
+    method: AlignmentMethod,
+    word_table: WordTable | None = None,
+    on_count: Callable[[WordTable], object] = lambda _: None,
+    check: bool = True,
+) -> Iterator[AlignedPair]:
+    """Align the sentence pairs of a corpus in the order in which they arrive.
 
     If ``method`` counts a word table, it is counted on the first ``word_table_pairs`` pairs that arrive.  These must be
     the first of the corpus, in any order, and are held back until then.  The pairs after them are reweighted by that
     word table.
 
     Args:
+        pairs: the word maps of each pair.
         method: how links are made.
         word_table: a word table that reweights all pairs; then none is counted.
         on_count: called with the counted word table before the first alignment.
@@ -164,74 +168,37 @@ class CorpusAligner:
 
     Raises:
         UsageError: a word table is given, but ``method`` does not read word maps.
+        InputError: as :func:`align_pair`, or the word table does not match the text.
     """
-
-    def __init__(
-        self,
-        method: AlignmentMethod,
-        word_table: WordTable | None = None,
-        on_count: Callable[[WordTable], object] = lambda _: None,
-        check: bool = True,
-    ) -> None:
-        if word_table is not None:
-            method.check_word_table()
-        self._method = method
-        self._word_table = word_table
-        self._on_count = on_count
-        counted = method.word_table_pairs if method.word_table_passes else 0
-        self._wanted = counted if word_table is None else SAMPLE * check
-        self._held: list[DirectedPair] = []
-
-    def add(self, pair: DirectedPair) -> Sequence[AlignedPair]:
-        """Take one pair; returns the pairs that are aligned by now.
-
-        Raises:
-            InputError: as :func:`align_pair`, or the word table does not match the text.
-        """
-        if not self._wanted:
-            return [align_pair(pair, self._method, self._word_table)]
-        self._held.append(pair)
-        return self.finish() if len(self._held) == self._wanted else ()
-
-    def finish(self) -> list[AlignedPair]:
-        """Align the pairs that are held back; call it after the last pair; errors as for :meth:`add`."""
-        if not self._wanted:
-            return []
-        pairs, self._held, self._wanted = self._held, [], 0
-        if self._word_table is None:
-            return self._counted(pairs)
-        check_match(
-            self._word_table, (words_of(forward.sentence) for forward, _ in pairs if forward.scores is not None)
-        )
-        return [align_pair(pair, self._method, self._word_table) for pair in pairs]
-
-    def _counted(self, pairs: Sequence[DirectedPair]) -> list[AlignedPair]:
-        """Count the word table on pairs, and align them by their maps as counting has reweighted them."""
-        method = self._method
-        whole = [one_map(pair, method) for pair in pairs]
-        # the last digits of a sum depend on the order, so pairs are summed in the order of the corpus
-        maps = sorted((pair for pair in whole if pair.scores is not None), key=lambda pair: pair.sentence.id)
-        self._word_table, reweighted = count_word_table(
-            [(words_of(pair.sentence), pair.shares[:, :-1]) for pair in maps],
-            method.word_table_passes,
-            method.word_table_exponent,
-        )
-        self._on_count(self._word_table)
-        scores = {pair.sentence.id: _reweighted(pair, new) for pair, new in zip(maps, reweighted)}
-        return [_aligned(scores.get(joined.sentence.id, joined), pair, method) for joined, pair in zip(whole, pairs)]
-
-
-def align_corpus(
-    pairs: Iterable[DirectedPair],
-    method: AlignmentMethod,
-    word_table: WordTable | None = None,
-    on_count: Callable[[WordTable], object] = lambda _: None,
-) -> Iterator[AlignedPair]:
-    """Align sentence pairs; arguments and errors as for :class:`CorpusAligner`."""
-    aligner = CorpusAligner(method, word_table, on_count)
+    pairs = iter(pairs)
+    if word_table is not None:
+        method.check_word_table()
+        held = list(islice(pairs, SAMPLE * check))
+        if check:
+            check_match(word_table, (words_of(forward.sentence) for forward, _ in held if forward.scores is not None))
+        pairs = chain(held, pairs)
+    elif method.word_table_passes:
+        word_table, aligned = _counted(list(islice(pairs, method.word_table_pairs)), method)
+        on_count(word_table)
+        yield from aligned
     for pair in pairs:
-        yield from aligner.add(pair)
-    yield from aligner.finish()
+        yield align_pair(pair, method, word_table)
+
+
+def _counted(pairs: Sequence[DirectedPair], method: AlignmentMethod) -> tuple[WordTable, Iterator[AlignedPair]]:
+    """The word table of pairs, and the pairs aligned by their maps as counting has reweighted them."""
+    whole = [one_map(pair, method) for pair in pairs]
+    # the last digits of a sum depend on the order, so pairs are summed in the order of the corpus
+    maps = sorted((pair for pair in whole if pair.scores is not None), key=lambda pair: pair.sentence.id)
+    word_table, reweighted = count_word_table(
+        [(words_of(pair.sentence), pair.shares[:, :-1]) for pair in maps],
+        method.word_table_passes,
+        method.word_table_exponent,
+    )
+    scores = {pair.sentence.id: _reweighted(pair, new) for pair, new in zip(maps, reweighted)}
+    return word_table, (
+        _aligned(scores.get(joined.sentence.id, joined), pair, method) for joined, pair in zip(whole, pairs)
+    )
 
 
 def check_same_text(pairs: Iterable[tuple[PairWords, PairWords]]) -> None:

@@ -79,19 +79,19 @@ def _share(options: ExtractionOptions) -> float | None:
 def upper_layers(layers: Sequence[int]) -> ExtractionOptions:
     """The mean of the last two layers in AWO, which aligns best in a model whose AWI maps are still forming."""
     names = MapNames(MapName(layer) for layer in sorted(layers)[-2:])
-    return ExtractionOptions(KIND, heads=names, setting="awo", rule=SINGLE_RULE, final_punctuation=True)
+    return ExtractionOptions(KIND, names, setting="awo", rule=SINGLE_RULE, final_punctuation=True)
 
 
 def product_of(maps: Sequence[MapName], kind: str = KIND) -> ExtractionOptions:
     """The product of maps of which some are read in AWI and some in AWO, and which agree."""
     return ExtractionOptions(
-        kind, heads=MapNames(maps), combine="product", setting="awo", rule=SINGLE_RULE, final_punctuation=True
+        kind, MapNames(maps), combine="product", setting="awo", rule=SINGLE_RULE, final_punctuation=True
     )
 
 
 def has_formed(maps: ExtractionOptions) -> bool:
     """Whether the maps are those of a formed model: maps of both settings."""
-    return len({name.setting or maps.setting for name in maps.maps}) > 1
+    return len({name.setting or maps.setting for name in maps.heads}) > 1
 
 
 def one_direction(maps: ExtractionOptions, word_table: bool, share: float = SHARE_ALONE) -> AlignmentMethod:

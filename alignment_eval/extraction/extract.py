@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.extraction.rules import Choices, apply_rule, rule_of
+from alignment_eval.extraction.rules import apply_rule, rule_of
 from alignment_eval.links.sets import Link, Links
 from alignment_eval.links.write import format_pharaoh_line, format_scored_line
 from alignment_eval.maps.sentence import Array, SentenceMaps, SentenceSide
@@ -93,9 +93,7 @@ class PairMap:
         if units is None:
             targets, columns = self.scores.shape
             units = UnitMap(self.scores, np.arange(targets), np.append(np.arange(columns - 1), -1))
-        sentence = self.sentence
-        linked = choose_units(units, sentence, options).linked(sentence.source.word_count, sentence.target.word_count)
-        return SentenceLinks(linked, self.shares)
+        return SentenceLinks(choose_units(units, self.sentence, options), self.shares)
 
 
 def links_of(linked: NDArray[np.bool_]) -> Links:
@@ -128,36 +126,28 @@ def pair_map(sentence: SentenceMaps, options: ExtractionOptions) -> PairMap:
 
 
 def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.float64]:
-    """The maps that ``options`` name, in that order: float64 [M, T, S]; errors as for :func:`stacked_maps`.
+    """The maps that ``options`` name, in that order: float64 [M, T, S]; no other layer is computed.
+
+    Errors as for :func:`stacked_maps`.
 
     Raises:
         InputError: a layer or head was not recorded.
     """
-    kind = options.kind
-    maps: NDArray[np.float64] = np.stack([named_map(sentence, kind, name.layer, name.head) for name in options.maps])
+    kind, maps = options.kind, []
+    for name in options.heads:
+        of_layer = sentence.at(name.layer)
+        if name.head is None:
+            maps.append(of_layer.layer_maps(kind)[0].astype(np.float64))
+            continue
+        of_heads = _in_float64(of_layer).head_maps(kind)[0]
+        if not 0 <= name.head < len(of_heads):
+            known = f"each layer has {len(of_heads)} heads; name one of 0 to {len(of_heads) - 1}"
+            if not len(of_heads):
+                known = f"kind {kind!r} has maps of whole layers only; name the layer without a head"
+            raise UsageError(f"the records have no head {name.head}: {known}")
+        maps.append(of_heads[name.head])
     _check_finite(all(np.isfinite(array).all() for array in sentence.arrays.values()), sentence, kind)
-    return maps
-
-
-def named_map(sentence: SentenceMaps, kind: str, layer: int, head: int | None) -> NDArray[np.float64]:
-    """One of the maps of :func:`stacked_maps`, [T, S]; nothing else is computed.
-
-    Raises:
-        InputError: the layer or head was not recorded.
-    """
-    index = sentence.layer_index(layer)
-    of_layer = sentence.at(index)
-    if head is None:
-        whole: NDArray[np.float64] = of_layer.layer_maps(kind)[0].astype(np.float64)
-        return whole
-    heads = sentence.heads_of(kind)
-    if not 0 <= head < heads:
-        known = f"each layer has {heads} heads; name one of 0 to {heads - 1}"
-        if not heads:
-            known = f"kind {kind!r} has maps of whole layers only; name the layer without a head"
-        raise UsageError(f"the records have no head {head}: {known}")
-    one: NDArray[np.float64] = _in_float64(sentence.at(index, head)).head_maps(kind)[0, 0]
-    return one
+    return np.stack(maps)
 
 
 def _in_float64(sentence: SentenceMaps) -> SentenceMaps:
@@ -200,14 +190,14 @@ def unit_maps(maps: Array, sentence: SentenceMaps, setting: str, units: str) -> 
 
 def combined_units(maps: Array, sentence: SentenceMaps, options: ExtractionOptions, units: str) -> UnitMap:
     """Combine ``maps`` [M, T, S], which ``options`` name, into one map between units; each has its own setting."""
-    each = [unit_maps(one, sentence, name.setting or options.setting, units) for name, one in zip(options.maps, maps)]
+    each = [unit_maps(one, sentence, name.setting or options.setting, units) for name, one in zip(options.heads, maps)]
     return replace(each[0], scores=combine(np.stack([one.scores for one in each]), options.combine))
 
 
-def choose(maps: Array, sentence: SentenceMaps, options: ExtractionOptions) -> Choices:
-    """Apply the rule of ``options`` to each of ``maps`` [..., T, S] of ``sentence``.
+def choose(maps: Array, sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.bool_]:
+    """The links [..., source words, target words] of each of ``maps`` [..., T, S] by the rule of ``options``.
 
-    Kind, layer and heads of ``options`` are ignored, because the maps are given.
+    Kind and heads of ``options`` are ignored, because the maps are given.
 
     Raises:
         InputError: word indices are not 0, 1, 2, …, or AWI needs a row beyond the map.
@@ -215,8 +205,8 @@ def choose(maps: Array, sentence: SentenceMaps, options: ExtractionOptions) -> C
     return choose_units(unit_maps(maps, sentence, options.setting, rule_of(options.rule).units), sentence, options)
 
 
-def choose_units(units: UnitMap, sentence: SentenceMaps, options: ExtractionOptions) -> Choices:
-    """Apply the rule of ``options`` to each of the maps ``units``, which must be between the rule's units."""
+def choose_units(units: UnitMap, sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.bool_]:
+    """The links of each of the maps ``units``, which must be between the units of the rule of ``options``."""
     final = options.final_punctuation and ends_in_punctuation(sentence.source, sentence.target)
     return apply_rule(rule_of(options.rule), units, options.null, final)
 
@@ -224,9 +214,8 @@ def choose_units(units: UnitMap, sentence: SentenceMaps, options: ExtractionOpti
 def ends_in_punctuation(source: SentenceSide, target: SentenceSide) -> bool:
     """Whether the final-punctuation rule applies: the last word of each side is punctuation.
 
-    If the rule applies, the last target word is linked to the last source word only, and no other target word may take
-    the last source word.  (If the source has one word and null is masked, the other target words stay unaligned.)  This
-    overrides every extraction rule; if it does not apply, nothing changes.  The published Shift-Att figures use it.
+    The last target word is then linked to the last source word only, and no other target word may take that one.  (If
+    the source has one word and null is masked, the others stay unaligned.)  The published Shift-Att figures use it.
     """
     if not (source.word_count and target.word_count):
         return False

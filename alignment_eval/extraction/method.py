@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Optional
 
@@ -64,43 +64,33 @@ def parse_maps(text: str) -> MapNames:
     return MapNames(names)
 
 
-NO_MAPS = MapNames()
-
-
 @dataclass(frozen=True)
 class ExtractionOptions:
     """Which maps are read, and how links are made of them; names are checked on construction.
 
-    ``layer`` and ``head`` name one map, ``heads`` names several.  A single name in ``heads`` is turned into ``layer``
-    and ``head``.
-
     Attributes:
         kind: a map kind (:data:`alignment_eval.maps.sentence.KINDS`).
-        layer: the layer's fairseq number, from 0.
-        head: the head's number, from 0; None: the map of the whole layer.
+        heads: the maps, in the order of their combination, or their text (:func:`parse_maps`).
+        combine: how to combine them (:func:`alignment_eval.maps.words.combine`); ignored for a single map.
         setting: ``awo``, alignment with output: a target token's row is the one that predicts it; ``awi``,
-            alignment with input: its row is the next one, where it is the decoder input.  Each of ``heads`` may have
-            its own setting.
+            alignment with input: its row is the next one, where it is the decoder input.  Each of several ``heads``
+            may have its own setting; that of a single one becomes ``setting``.
         rule: a rule of :mod:`alignment_eval.extraction.rules`, with its value if it has one: ``threshold=0.2``.
         null: ``allow``: special source tokens (``</s>``) may win, and the word then stays unaligned;
             ``mask``: they cannot win.  None: the rule's default.
         final_punctuation: link the final punctuation of both sides to each other only (:func:`ends_in_punctuation`).
-        heads: maps to combine.
-        combine: how to combine them (:func:`alignment_eval.maps.words.combine`); ignored for a single map.
 
     Raises:
         UsageError: a name is unknown, the rule does not have this ``null``, no map is named, or a map is named twice.
     """
 
     kind: str
-    layer: Optional[int] = None
-    head: Optional[int] = None
+    heads: MapNames
+    combine: str = "mean"
     setting: str = "awi"
     rule: str = "kobayashi2020"
     null: Optional[str] = None
     final_punctuation: bool = False
-    heads: MapNames = NO_MAPS
-    combine: str = "mean"
 
     def __post_init__(self) -> None:
         require_known("map kind", self.kind, KINDS)
@@ -118,69 +108,38 @@ class ExtractionOptions:
             )
 
     def _name_maps(self) -> None:
-        object.__setattr__(self, "heads", MapNames(self.heads))
-        if (self.layer is None) == (not self.heads):
-            raise UsageError("name the maps either by a layer (and a head) or by heads")
-        if self.heads and self.head is not None:
-            raise UsageError(f"both head {self.head} and heads {self.map_names} are given; give one of them")
-        for name in self.heads:
+        """Give the same maps the same names: a map has a setting only where it is not that of the others."""
+        named = MapNames(self.heads)
+        if not named:
+            raise UsageError("no maps are named; name a head, such as 1.2, or a layer, such as 1")
+        for name in named:
             if name.setting is not None:
                 require_known("setting", name.setting, SETTINGS)
-        # the same map must have the same name
-        heads = MapNames(replace(n, setting=None) if n.setting == self.setting else n for n in self.heads)
+        setting = (named[0].setting if len(named) == 1 else None) or self.setting
+        heads = MapNames(replace(name, setting=None) if name.setting == setting else name for name in named)
         if len(set(heads)) < len(heads):
-            raise UsageError(f"duplicate head in heads {self.map_names} (setting {self.setting}); name each head once")
+            raise UsageError(f"duplicate head in heads {named} (setting {setting}); name each head once")
+        object.__setattr__(self, "setting", setting)
         object.__setattr__(self, "heads", heads)
-        if len(self.heads) == 1:
-            object.__setattr__(self, "layer", self.heads[0].layer)
-            object.__setattr__(self, "head", self.heads[0].head)
-            object.__setattr__(self, "setting", self.heads[0].setting or self.setting)
-            object.__setattr__(self, "heads", NO_MAPS)
-
-    @property
-    def maps(self) -> MapNames:
-        """The maps that are read, in the order of their combination."""
-        return MapNames([MapName(self.layer, self.head)]) if self.layer is not None else self.heads
-
-    @property
-    def map_names(self) -> str:
-        """The names of the maps, as :func:`parse_maps` reads them."""
-        return str(self.maps)
-
-    def with_maps(self, maps: Sequence[MapName]) -> ExtractionOptions:
-        """The same extraction from other maps."""
-        return replace(self, layer=None, head=None, heads=MapNames(maps))
 
     def with_rule(self, rule: str) -> ExtractionOptions:
         """The same maps with another rule and that rule's default treatment of null."""
         return replace(self, rule=rule, null=None)
 
-    def fields(self) -> dict[str, str | int | float | bool | None]:
+    def fields(self) -> dict[str, Value]:
         """The fields of the extraction in a signature."""
-        maps: dict[str, str | int | float | bool | None] = {"layer": self.layer, "head": self.head}
-        if self.heads:
-            floor = {"floor": FLOOR} if self.combine == "product" else {}
-            maps = {"heads": self.map_names, "combine": self.combine, **floor}
-        return {
-            "kind": self.kind,
-            **maps,
-            "setting": self.setting,
-            "rule": self.rule,
-            "null": self.null,
-            "final_punctuation": self.final_punctuation,
-        }
+        stated: dict[str, Value] = self.to_dict()
+        first, *others = self.heads
+        if not others:
+            stated = {"kind": self.kind, "layer": first.layer, "head": first.head, **stated}
+            del stated["heads"], stated["combine"]
+        elif self.combine == "product":
+            stated = {**{name: stated.pop(name) for name in ("kind", "heads", "combine")}, "floor": FLOOR, **stated}
+        return stated
 
     def to_dict(self) -> dict[str, Any]:
         """The options as files hold them; msgspec reads them."""
-        return {
-            "kind": self.kind,
-            "heads": self.map_names,
-            "combine": self.combine,
-            "setting": self.setting,
-            "rule": self.rule,
-            "null": self.null,
-            "final_punctuation": self.final_punctuation,
-        }
+        return {**vars(self), "heads": str(self.heads)}
 
 
 @dataclass(frozen=True)
@@ -202,7 +161,7 @@ class BidirectionalOptions:
 
     def __post_init__(self) -> None:
         if (self.join is None) == (self.method is None):
-            raise UsageError("two directions need a way to combine them; give either --join or --symmetrize")
+            raise UsageError("two directions need a way to combine them: expected either a join or a method")
         if self.join is not None:
             require_known("join", self.join, JOINS)
         if self.method is not None:
@@ -252,24 +211,19 @@ class AlignmentMethod:
             )
         if self.word_table_pairs < 1:
             raise UsageError(f"word table pairs {self.word_table_pairs}: the number must be 1 or more")
-        join = None if self.both is None else self.both.join
-        if join in ("average", "product"):
-            self._check_joined(join)
-        if self.word_table_passes:
-            self.check_word_table()
-
-    def _check_joined(self, join: str) -> None:
-        if rule_of(self.forward.rule).units != "words":
+        if self.both is not None and self.both.joins_maps and rule_of(self.forward.rule).units != "words":
             raise UsageError(
-                f"join {join!r} does not work with rule {self.forward.rule!r}, which reads maps between subwords; the "
-                f"two models may segment words differently; choose a rule for words, such as kobayashi2020, or join "
-                f"'mutual'"
+                f"join {self.both.join!r} does not work with rule {self.forward.rule!r}, which reads maps between "
+                f"subwords; the two models may segment words differently; choose a rule for words, such as "
+                f"kobayashi2020, or join 'mutual'"
             )
-        if join == "product" and self.forward.null != "mask":
+        if self.both is not None and self.both.join == "product" and self.forward.null != "mask":
             raise UsageError(
                 "join 'product' does not work with null 'allow', because the reverse model has no score for target "
                 "words and null; choose null 'mask'"
             )
+        if self.word_table_passes:
+            self.check_word_table()
 
     def check_word_table(self) -> None:
         """Check that a word table, counted on this text or on another, can reweight the word maps.
@@ -284,7 +238,7 @@ class AlignmentMethod:
                 f"rule two-way=0.3"
             )
         if self.both is not None and not self.both.joins_maps:
-            way = "--symmetrize" if self.both.join is None else f"join {self.both.join!r}"
+            way = f"join {self.both.join or self.both.method!r}"
             raise UsageError(
                 f"a word table does not work with {way}, which makes links before the word table applies; choose join "
                 f"'average' or 'product'"
@@ -293,17 +247,17 @@ class AlignmentMethod:
     @property
     def word_table_exponent(self) -> float:
         """The power of a word table's association: 1 / the number of multiplied maps; so it weighs as much as one."""
-        multiplied = (len(o.maps) for o in (self.forward, self.reverse) if o is not None and o.combine == "product")
+        multiplied = (len(o.heads) for o in (self.forward, self.reverse) if o is not None and o.combine == "product")
         return 1 / max(multiplied, default=1)
 
     def fields(self) -> dict[str, Value]:
         """The fields of the method in a signature."""
         fields = self.forward.fields()
         if self.both is not None and self.reverse is not None:
-            fields |= {**self.both.fields(), "reverse_heads": self.reverse.map_names}
+            fields |= {**self.both.fields(), "reverse_heads": str(self.reverse.heads)}
             for name in ("kind", "setting", "combine"):  # as in the forward direction unless it is stated
                 value = getattr(self.reverse, name)
-                if value != getattr(self.forward, name) and (name != "combine" or self.reverse.heads):
+                if value != getattr(self.forward, name) and (name != "combine" or len(self.reverse.heads) > 1):
                     fields[f"reverse_{name}"] = value
         if self.word_table_passes:
             fields |= {"word_table": self.word_table_passes, "word_table_pairs": self.word_table_pairs}

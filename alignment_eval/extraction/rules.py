@@ -40,7 +40,7 @@ class Rule:
 
     Attributes:
         name: its name in options and signatures, ``threshold=0.2``.
-        units: the units of the map that it reads (:data:`alignment_eval.maps.words.UNITS`).
+        units: the units of the map that it reads, ``words`` or ``subwords``.
         nulls: the treatments of null that it supports; the first is its default.
         pick: gives the columns that each row picks.
         two_way: gives the two-way shares that it links by, if it reads nothing else.
@@ -53,29 +53,8 @@ class Rule:
     two_way: Shares | None = None
 
 
-@dataclass(frozen=True)
-class Choices:
-    """The choices of the units of a target sentence (words or subwords).
-
-    ``target_words`` [K] is the target word of each choice, ``source_words`` [..., K] the chosen source word, -1 for
-    none.  A unit may make several choices.  Choices of the same pair of words give one link.
-    """
-
-    target_words: NDArray[np.intp]
-    source_words: NDArray[np.intp]
-
-    def linked(self, source_count: int, target_count: int) -> NDArray[np.bool_]:
-        """The links as a matrix [..., source words, target words], true where linked."""
-        leading = self.source_words.shape[:-1]
-        # The extra row takes the choices of unaligned units (-1).
-        matrix = np.zeros((math.prod(leading), source_count + 1, target_count), dtype=np.bool_)
-        source_words = self.source_words.reshape(len(matrix), len(self.target_words))
-        matrix[np.arange(len(matrix))[:, None], source_words, self.target_words] = True
-        return matrix[:, :-1].reshape(*leading, source_count, target_count)
-
-
-def apply_rule(rule: Rule, units: UnitMap, null: str | None, final: bool) -> Choices:
-    """The choices of the rows of ``units``.
+def apply_rule(rule: Rule, units: UnitMap, null: str | None, final: bool) -> NDArray[np.bool_]:
+    """The links that the rows of ``units`` choose, [..., source words, target words], true where linked.
 
     With ``null`` ``mask``, null columns cannot be chosen.  With ``final``, the last target word takes the last source
     word only, and no other target word may take that one.
@@ -88,12 +67,16 @@ def apply_rule(rule: Rule, units: UnitMap, null: str | None, final: bool) -> Cho
         barred = (units.row_words != last_target)[:, None] & (units.column_words == last_source)
         scores[..., barred] = -np.inf
     picked = rule.pick(scores)
+    leading, maps = scores.shape[:-2], math.prod(scores.shape[:-2])
     target_words = np.repeat(units.row_words, picked.shape[-1])
     # The extra entry, at -1, stands for rows that pick nothing.
-    words = np.append(units.column_words, UNALIGNED)[picked].reshape(*picked.shape[:-2], len(target_words))
+    words = np.append(units.column_words, UNALIGNED)[picked].reshape(maps, len(target_words))
     if final:
-        words[..., target_words == last_target] = last_source
-    return Choices(target_words, words)
+        words[:, target_words == last_target] = last_source
+    # The extra row takes the choices of unaligned units (-1).
+    linked = np.zeros((maps, last_source + 2, last_target + 1), dtype=np.bool_)
+    linked[np.arange(maps)[:, None], words, target_words] = True
+    return linked[:, :-1].reshape(*leading, last_source + 1, last_target + 1)
 
 
 def largest(scores: NDArray[np.float64], count: int) -> NDArray[np.intp]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import PairWords
 from alignment_eval.maps.words import two_way_shares
 
@@ -124,13 +124,9 @@ def count_word_table(
     pass reweights the original maps.  A cell does not support itself: its own contribution to n (see
     :meth:`WordTable.reweight`) is subtracted when it is reweighted.
 
-    Word maps are [target words, source words]; they are multiplied by the association to the power ``exponent``.
-
-    Raises:
-        UsageError: ``passes`` is less than 1.
+    ``passes`` is 1 or more.  Word maps are [target words, source words]; they are multiplied by the association to the
+    power ``exponent``.
     """
-    if passes < 1:
-        raise UsageError(f"word table passes {passes}: the number must be 1 or more")
     words = [sides for sides, scores in pairs if scores.size]
     source, target = (Vocabulary.of(sides[which] for sides in words) for which in (0, 1))
     numbered = [cell_numbers(source.lookup(s), target.lookup(t), source).ravel() for s, t in words]
@@ -156,12 +152,9 @@ def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def check_match(word_table: WordTable, pairs: Iterable[PairWords]) -> None:
-    """Check that a word table has the languages and the preprocessing of a text.
+    """Check that a word table has the languages and the preprocessing of a text; raises InputError if it has not.
 
     A side with fewer than :data:`FEW_WORDS` running words is not checked.
-
-    Raises:
-        InputError: it has not.
     """
     for name, known, words in zip(("source", "target"), (word_table.source, word_table.target), zip(*pairs)):
         counts = Counter(itertools.chain.from_iterable(words))

@@ -84,7 +84,7 @@ def save_heatmaps(
         figures[f"heads-{kind}-{setting}-{rule}-{null}"] = draw_heatmap(drawn, heading, options)
     paths = [Path(directory) / f"{name}.{ending}" for name in figures for ending in formats]
     for path in paths:
-        save_figure(figures[path.stem], path, dpi=options.dpi)
+        save_figure(figures[path.stem], path)
         figures[path.stem].set_layout_engine("none")  # laid out once for all formats
     return paths
 

@@ -99,8 +99,7 @@ def panel_of(
     require_known("level", level, LEVELS)
     (values,) = named_maps(sentence, options)
     if predicted is None:
-        sizes = sentence.source.word_count, sentence.target.word_count
-        predicted = links_of(choose(values, sentence, options).linked(*sizes))
+        predicted = links_of(choose(values, sentence, options))
     return Panel(title, unit_maps(values, sentence, options.setting, LEVELS[level]).scores, predicted)
 
 

@@ -32,8 +32,8 @@ POINTS = 72
 UNITS = {"cm": 1 / 2.54, "in": 1.0}
 #: Widths of one and two columns of a paper, in inches.
 COLUMN, PAGE = 8.5 * UNITS["cm"], 17.5 * UNITS["cm"]
-#: Resolution of bitmaps, dots per inch.
-DPI = 300
+#: Resolution of bitmaps, dots per inch, also within vector files.
+_DPI = 300
 #: Longest side of a bitmap; a larger one gets a lower resolution (vector formats have no such limit).
 _MAX_PIXELS = 12_000
 #: Ending of a figure's file -> the metadata key for a description, and the metadata that suppresses dates.
@@ -97,12 +97,10 @@ class FigureOptions:
     Attributes:
         width: the printed width in inches; None: one column, or two where one is too narrow.
         title: the heading; None: the figure's own; empty: none.
-        dpi: dots per inch of bitmaps.
     """
 
     width: float | None = None
     title: str | None = None
-    dpi: int = DPI
 
     def heading_of(self, own: str) -> str:
         """The heading of a figure whose own one is ``own``; empty: none."""
@@ -210,14 +208,13 @@ def figure_ending(path: str | Path) -> str:
 
 
 @styled
-def save_figure(figure: Figure, path: str | Path, description: str | None = None, dpi: int = DPI) -> None:
+def save_figure(figure: Figure, path: str | Path, description: str | None = None) -> None:
     """Write ``figure`` to ``path`` in its own size; the ending decides the format.
 
     The file has no date and no random ids.  In SVG text stays text; in PDF fonts are embedded as TrueType.  A warning
     names characters that no font has.
 
-    An existing file is replaced.  ``description`` is stored in the file's metadata; ``dpi`` is also that of a bitmap
-    within a vector file.
+    An existing file is replaced.  ``description`` is stored in the file's metadata.
 
     Raises:
         UsageError: the ending is unknown.
@@ -231,7 +228,7 @@ def save_figure(figure: Figure, path: str | Path, description: str | None = None
         figure.savefig(
             content,
             format=ending,
-            dpi=min(dpi, _MAX_PIXELS / max(figure.get_size_inches())),
+            dpi=min(_DPI, _MAX_PIXELS / max(figure.get_size_inches())),
             metadata={**metadata, **({key: description} if description else {})},
         )
     write_bytes(path, content.getvalue())

@@ -192,13 +192,13 @@ def _doubt_zero(file: Contents, role: str, stated: bool, warn: Warn) -> None:
 
 
 def check_range(
-    file: Contents, sentences: Callable[[], Iterable[GoldSentence]], base: int, swap: bool, role: str, texts: Texts
+    file: Contents, sentences: Iterable[GoldSentence], base: int, swap: bool, role: str, texts: Texts
 ) -> None:
     """Check that every link of a file lies inside its sentence pair.
 
     Args:
         file: what it holds.
-        sentences: gives the links, source-target from 0.
+        sentences: the links, source-target from 0; iterated again if one lies outside.
         base: the index base that the file is read with.
         swap: whether the user said that the file holds target-source links.
         role: ``gold`` or ``hyp``, for the option names in messages.
@@ -208,17 +208,14 @@ def check_range(
         InputError: some links lie outside; the message says whether the other direction or the other base would fit.
     """
     lengths = list(zip(texts.source.tolist(), texts.target.tolist()))
-    first = next(
-        (
-            (n, min((i, j) for i, j in sentence.possible if i >= height or j >= width))
-            for n, (sentence, (height, width)) in enumerate(zip(sentences(), lengths))
-            if any(i >= height or j >= width for i, j in sentence.possible)
-        ),
-        None,
-    )
+    first = None
+    for n, (sentence, (height, width)) in enumerate(zip(sentences, lengths)):
+        if any(i >= height or j >= width for i, j in sentence.possible):
+            first = n, min((i, j) for i, j in sentence.possible if i >= height or j >= width), (height, width)
+            break
     if first is None:
         return
-    every = [(*link, *size) for sentence, size in zip(sentences(), lengths) for link in sentence.possible]
+    every = [(*link, *size) for sentence, size in zip(sentences, lengths) for link in sentence.possible]
     if not any(i >= width or j >= height for i, j, height, width in every):
         advice = f"with source and target exchanged all links are inside; {swap_advice(role, swap)}"
     elif base == 0 and all(0 < i <= height and 0 < j <= width for i, j, height, width in every):
@@ -226,9 +223,9 @@ def check_range(
     else:
         advice = "give the texts that the alignment was made from, with the same tokenisation"
     outside = sum(i >= height or j >= width for i, j, height, width in every)
-    n, link = first
-    i, j = link[::-1] if swap else link
-    height, width = (int(side[n]) for side in texts.sides(swap))
+    n, (i, j), (height, width) = first
+    if swap:
+        i, j, height, width = j, i, width, height
     raise InputError(
         f"{file.where(n)}: link {i + base}-{j + base} is outside its sentence pair, which has {height} and "
         f"{width} words; {outside} of {file.possible} links are outside, read as {base}-based; {advice}"

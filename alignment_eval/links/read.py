@@ -11,13 +11,11 @@ from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from pathlib import Path
 
-import numpy as np
-
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.links.checks import Contents, Texts, Warn, check_range, decide_base
 from alignment_eval.links.parse import GOLD_FORMATS, HYPOTHESIS_FORMATS, TOOL_FORMATS, Tokens, detect_format, parse
 from alignment_eval.links.sets import GoldSentence, Links
-from alignment_eval.links.text import RepeatedFile, joined_tokens, token_counts
+from alignment_eval.links.text import TextFile, token_counts
 
 _NOTHING = GoldSentence(frozenset())
 
@@ -50,7 +48,7 @@ class AlignmentFile:
     base: int
     swap: bool
     sentences: int
-    _source: RepeatedFile
+    _source: TextFile
     _allow_possible: bool
 
     def __len__(self) -> int:
@@ -121,46 +119,35 @@ def _read(
     role: str,
 ) -> AlignmentFile:
     """Read a file in one of the ``formats``; the first is that of lines without marks of another format."""
-    source = RepeatedFile(path)
-    file = _contents(source, formats, options.allow_possible)
-    sentences = file.sentences if texts is None else _sentences_of(file, texts)
-    if file.format == "naacl":
+    source = TextFile(path, keep=True)
+    format = detect_format(next(iter(source))) or formats[0]
+    if format not in formats:
+        raise InputError(
+            f"{source.name}: the file is in the format {format}, but gold must be in one of the formats "
+            f"{', '.join(formats)}; check that gold and hypothesis are not exchanged"
+        )
+    file = Contents(source.name, format)
+    for parsed in parse(format, source.lines(), source.name, Tokens(), options.allow_possible):
+        file.add(parsed)
+    file.hash = source.hash.short
+    sentences = file.sentences if texts is None else len(texts.source)
+    # a NAACL file does not state its number of sentences
+    if file.sentences > sentences or (file.sentences != sentences and format != "naacl"):
+        assert texts is not None
+        raise InputError(
+            f"{file.name}: the file has {file.sentences} sentences, but {texts.source_name} has {sentences} lines; "
+            f"check that it is the alignment of this text and that no line is missing"
+        )
+    if format == "naacl":
         warn_of_gaps(file, sentences, warn)
     raw = AlignmentFile(file, 0, False, sentences, source, options.allow_possible)
-    wanted = options.base or ("1" if file.format in ("naacl", "giza") else default_base)
+    wanted = options.base or ("1" if format in ("naacl", "giza") else default_base)
     first_end = None if texts is None else lambda: _first_end(raw, texts, options.swap)
     base = decide_base(file, wanted, options.base is not None, role, first_end, warn)
     read = replace(raw, base=base, swap=options.swap)
     if texts is not None:
-        check_range(file, read.__iter__, base, options.swap, role, texts)
+        check_range(file, read, base, options.swap, role, texts)
     return read
-
-
-def _contents(source: RepeatedFile, formats: tuple[str, ...], allow_possible: bool) -> Contents:
-    """Read a file for the first time: its format and what it holds."""
-    name = source.text.name
-    format = detect_format(next(source.chunks())) or formats[0]
-    if format not in formats:
-        raise InputError(
-            f"{name}: the file is in the format {format}, but gold must be in one of the formats "
-            f"{', '.join(formats)}; check that gold and hypothesis are not exchanged"
-        )
-    contents = Contents(name, format)
-    for parsed in parse(format, source.lines(), name, Tokens(), allow_possible):
-        contents.add(parsed)
-    contents.hash = source.text.hash.short
-    return contents
-
-
-def _sentences_of(file: Contents, texts: Texts) -> int:
-    """The number of sentences of the texts; a NAACL file does not state its own, others must agree."""
-    expected = len(texts.source)
-    if file.sentences > expected or (file.sentences != expected and file.format != "naacl"):
-        raise InputError(
-            f"{file.name}: the file has {file.sentences} sentences, but {texts.source_name} has {expected} lines; "
-            f"check that it is the alignment of this text and that no line is missing"
-        )
-    return expected
 
 
 def _first_end(raw: AlignmentFile, texts: Texts, swap: bool) -> int | None:
@@ -172,17 +159,9 @@ def _first_end(raw: AlignmentFile, texts: Texts, swap: bool) -> int | None:
     return None
 
 
-def read_texts(source: str | Path, target: str | Path | None = None) -> Texts:
-    """Count the tokens of the two texts; without ``target``, of a file of ``source ||| target`` lines.
-
-    Raises:
-        InputError: as for :class:`Texts`, :func:`token_counts` and :func:`joined_tokens`.
-    """
-    if target is not None:
-        return Texts(str(source), token_counts(source), str(target), token_counts(target))
-    sizes = [tuple(map(len, sides)) for sides in joined_tokens(source)]
-    counts = np.array(sizes, dtype=np.int64).reshape(-1, 2)
-    return Texts(str(source), counts[:, 0], str(source), counts[:, 1])
+def read_texts(source: str | Path, target: str | Path) -> Texts:
+    """Count the tokens of the two texts; errors as for :class:`Texts` and :func:`token_counts`."""
+    return Texts(str(source), token_counts(source), str(target), token_counts(target))
 
 
 def warn_of_gaps(file: Contents, sentences: int, warn: Warn = warn_on_stderr) -> None:

@@ -47,11 +47,7 @@ def symmetrize(forward: Links, reverse: Links, method: str, variant: str = DEFAU
 
 
 def check_method(method: str, variant: str) -> None:
-    """Check that the variant has the method.
-
-    Raises:
-        UsageError: it does not have it, or one of them is unknown.
-    """
+    """Check that the variant has the method; raises UsageError if not, or if one of them is unknown."""
     for what, name, known in (("method", method, METHODS), ("variant", variant, VARIANTS)):
         if name not in known:
             raise UsageError(f"unknown symmetrisation {what} {shown(name)}; choose one of {', '.join(known)}")

@@ -21,7 +21,7 @@ _SEPARATOR = re.compile(rb"(?<!\S)\|\|\|(?!\S)")
 
 
 class TextFile:
-    r"""A UTF-8 text file, or standard input (``-``), that is read once.
+    r"""A UTF-8 text file, or standard input (``-``).
 
     Iterating gives pieces of whole lines as bytes.  Every line ends with ``\n``: ``\r\n`` becomes ``\n``, a missing
     final ``\n`` is added, a byte order mark is dropped.  ``name`` is for messages; ``hash`` is the hash of the content,
@@ -30,27 +30,45 @@ class TextFile:
     Args:
         path: the file.
         expected: what the file should hold, for the error about an empty file.
+        keep: keep standard input and pipes in memory, so that they can be read several times as files can.
 
     Raises:
         InputError: while iterating, if the file does not exist, cannot be read, is empty, or is not UTF-8.
     """
 
-    def __init__(self, path: str | Path, expected: str = "one line per sentence (a blank line: no links)") -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        expected: str = "one line per sentence (a blank line: no links)",
+        keep: bool = False,
+    ) -> None:
         self._path = path
         self._expected = expected
+        self._keep = keep and not Path(path).is_file()
+        self._kept: list[bytes] = []
         self.name = "<stdin>" if str(path) == STANDARD else str(path)
         self.hash = ContentHash()
 
     def __iter__(self) -> Iterator[bytes]:
+        if self._kept:
+            yield from self._kept
+            return
+        self.hash = ContentHash()
         try:
             with contextlib.ExitStack() as stack:
                 standard = str(self._path) == STANDARD
                 file: BinaryIO = sys.stdin.buffer if standard else stack.enter_context(Path(self._path).open("rb"))
-                yield from self._chunks(file)
+                if self._keep:
+                    self._kept = list(self._chunks(file))
+                yield from self._kept or self._chunks(file)
         except FileNotFoundError as error:
             raise InputError(f"{self.name}: no such file; check the path") from error
         except OSError as error:
             raise InputError(f"{self.name}: cannot read the file ({error.strerror})") from error
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """The number of each line, from 1, and the line without its end."""
+        return enumerate((line for chunk in self for line in chunk.split(b"\n")[:-1]), 1)
 
     def _chunks(self, file: BinaryIO) -> Iterator[bytes]:
         read, lines = 0, False
@@ -76,33 +94,6 @@ class TextFile:
             raise InputError(f"{self.name}: the file is empty; expected {self._expected}")
 
 
-class RepeatedFile:
-    """A :class:`TextFile` whose lines can be read several times; standard input and pipes are kept in memory."""
-
-    def __init__(self, path: str | Path) -> None:
-        self._path = path
-        self._kept: list[bytes] | None = None
-        self.text = TextFile(path)
-
-    def chunks(self) -> Iterator[bytes]:
-        """Pieces of whole lines; errors as for :class:`TextFile`."""
-        if Path(self._path).is_file():
-            self.text = TextFile(self._path)
-            yield from self.text
-            return
-        if self._kept is None:
-            self._kept = list(self.text)
-        yield from self._kept
-
-    def lines(self) -> Iterator[tuple[int, bytes]]:
-        """The number of each line, from 1, and the line without its end."""
-        number = 0
-        for chunk in self.chunks():
-            for line in chunk.split(b"\n")[:-1]:
-                number += 1
-                yield number, line
-
-
 def token_lines(path: str | Path) -> Iterator[list[bytes]]:
     """The tokens of each line of a tokenised text, as UTF-8.
 
@@ -113,20 +104,6 @@ def token_lines(path: str | Path) -> Iterator[list[bytes]]:
     """
     for chunk in TextFile(path):
         yield from map(bytes.split, chunk.split(b"\n")[:-1])
-
-
-def joined_tokens(path: str | Path) -> Iterator[tuple[list[bytes], list[bytes]]]:
-    """The tokens of both sides of each line ``source ||| target``.
-
-    Raises:
-        InputError: as :class:`TextFile`; or as :func:`split_joined`.
-    """
-    file, number = TextFile(path), 0
-    for chunk in file:
-        for line in chunk.split(b"\n")[:-1]:
-            number += 1
-            source, target = split_joined(line, f"{file.name}:{number}")
-            yield source.split(), target.split()
 
 
 def split_joined(line: bytes, where: str) -> tuple[bytes, bytes]:

@@ -215,23 +215,11 @@ class SentenceMaps:
             )
         return self.layers.index(layer)
 
-    def heads_of(self, kind: str) -> int:
-        """Number of heads of :meth:`head_maps` of ``kind``.
-
-        Raises:
-            InputError: the kind is unknown or was not recorded.
-        """
-        self._require(kind)
-        name = "head_attn_w" if kind == "attn_n" and "head_attn_n" not in self.arrays else f"head_{kind}"
-        return self.arrays[name].shape[1] if name in self.arrays else 0
-
-    def at(self, index: int, head: int | None = None) -> SentenceMaps:
-        """The sentence with only the maps of one layer, at ``index`` of the L axis, and perhaps of one head."""
+    def at(self, layer: int) -> SentenceMaps:
+        """The sentence with only the maps of layer number ``layer``; errors as for :meth:`layer_index`."""
+        index = self.layer_index(layer)
         arrays = {name: array[index : index + 1] for name, array in self.arrays.items()}
-        if head is not None:
-            for name in [name for name in arrays if "H" in QUANTITIES[name]]:
-                arrays[name] = arrays[name][:, head : head + 1]
-        return replace(self, layers=(self.layers[index],), arrays=arrays)
+        return replace(self, layers=(layer,), arrays=arrays)
 
     def _has(self, kind: str) -> bool:
         if kind == "attn_n":

@@ -19,9 +19,7 @@ from alignment_eval.maps.sentence import Array, SentenceSide
 #: decoder input r, which is the token before it.
 SETTINGS: dict[str, int] = {"awo": 0, "awi": 1}
 
-#: The rows and columns of a :class:`UnitMap` are units of one of these types.
-UNITS = ("words", "subwords")
-#: What is linked or drawn -> its units.
+#: What is linked or drawn -> the units of its map: rows and columns of a :class:`UnitMap`.
 LEVELS = {"word": "words", "token": "subwords"}
 
 #: Ways to combine maps (:func:`combine`).
@@ -45,11 +43,7 @@ class UnitMap:
 
 
 def require_known(what: str, name: str, known: Iterable[str]) -> None:
-    """Check an option's value.
-
-    Raises:
-        UsageError: ``name`` is not among ``known``.
-    """
+    """Check an option's value; raises UsageError if ``name`` is not among ``known``."""
     if name not in (names := list(known)):
         raise UsageError(f"unknown {what} {shown(name)}; choose one of {', '.join(names)}")
 
@@ -107,9 +101,8 @@ def spread(merged: NDArray[np.float64], source: SentenceSide, target: SentenceSi
 def unit_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: str, units: str) -> UnitMap:
     """The maps between words (:func:`word_map`) or subwords, where each special source token has its own null column.
 
-    Arguments and errors as for :func:`word_map`; ``units`` is one of :data:`UNITS`.
+    Arguments and errors as for :func:`word_map`; ``units`` is ``words`` or ``subwords``.
     """
-    require_known("units", units, UNITS)
     if units == "words":
         scores = word_map(maps, source, target, setting)
         return UnitMap(scores, np.arange(target.word_count), np.append(np.arange(source.word_count), -1))
@@ -160,7 +153,6 @@ def balanced_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def terms(scores: NDArray[np.float64], how: str) -> NDArray[np.float64]:
     """The terms that :func:`combine` adds: the row shares of ``scores`` [..., K, N], or their logarithms."""
-    require_known("combination", how, COMBINATIONS)
     shares = row_shares(scores)
     return shares if how == "mean" else np.log(np.maximum(shares, FLOOR))
 

@@ -1,9 +1,9 @@
-"""Options of the commands that read and score alignment files: base, direction, texts, resampling."""
+"""Options of the commands that read and score alignment files: base, direction, texts, resamples."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +11,10 @@ from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.figures.names import visible
 from alignment_eval.files import STANDARD
 from alignment_eval.links.checks import BASES, Texts
-from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_texts, warn_of_gaps
-from alignment_eval.links.text import joined_tokens, token_lines
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_hypothesis, read_texts, warn_of_gaps
+from alignment_eval.links.text import token_lines
 from alignment_eval.maps.sentence import PairWords
+from alignment_eval.options.common import file_name
 from alignment_eval.scoring.aer import Score, score
 from alignment_eval.scoring.diagnosis import direction_warning
 from alignment_eval.scoring.significance import LEVEL, Resampling, group_size
@@ -64,10 +65,8 @@ def add_text_arguments(parser: argparse.ArgumentParser, required: bool = False) 
     group = parser.add_argument_group(
         "texts", "tokenised, one sentence a line; indices and word counts are checked against them"
     )
-    group.add_argument("--source", required=required, metavar="FILE", help="source text")
-    group.add_argument("--target", required=required, metavar="FILE", help="target text")
-    if not required:
-        group.add_argument("--text", metavar="FILE", help="both texts, as lines SOURCE ||| TARGET")
+    for side in ("source", "target"):
+        group.add_argument(f"--{side}", required=required, type=file_name, metavar="FILE", help=f"{side} text")
 
 
 def add_base(group: argparse._ActionsContainer, role: str, default: str) -> None:
@@ -85,22 +84,21 @@ def add_swap(group: argparse._ActionsContainer, role: str) -> None:
     group.add_argument(f"--{role}-swap", action="store_true", help="the file has target-source links: swap them")
 
 
-def check_standard_input(paths: Iterable[str | None]) -> None:
-    """Check that at most one input is ``-``.
-
-    Raises:
-        UsageError: several are.
-    """
-    if list(paths).count(STANDARD) > 1:
-        raise UsageError("several inputs are -: expected at most one input from the standard input")
-
-
 def gold_of(args: argparse.Namespace, texts: Texts | None) -> AlignmentFile:
     """Read the gold of ``--gold``; warn if it has no links."""
     gold = read_gold(args.gold, ReadOptions(base=args.gold_base, swap=args.gold_swap), texts)
     if not gold.file.possible:
         warn_on_stderr(f"{gold.file.name}: the gold has no links: AER says nothing")
     return gold
+
+
+def read_systems(
+    args: argparse.Namespace, paths: Sequence[str]
+) -> tuple[Texts | None, AlignmentFile, list[AlignmentFile]]:
+    """The texts, the gold of ``--gold``, and the hypotheses at ``paths``, which are checked against the texts."""
+    texts = texts_of(args)
+    gold = gold_of(args, texts)
+    return texts, gold, [read_hypothesis(path, ReadOptions(base=args.hyp_base), texts) for path in paths]
 
 
 def gold_of_size(gold: AlignmentFile, size: int, others: str) -> AlignmentFile:
@@ -168,21 +166,25 @@ def print_table(table: Table, format: str, signatures: Sequence[str]) -> None:
 
 
 def texts_of(args: argparse.Namespace) -> Texts | None:
-    """The texts of ``--source`` and ``--target``, or of ``--text``; None if none is given.
+    """The numbers of words of ``--source`` and ``--target``; None if they are not given.
 
     Raises:
-        UsageError: only one of two is given, or all three.
+        UsageError: only one of the two is given.
         InputError: they cannot be read, or have different numbers of lines.
     """
-    if getattr(args, "text", None) is not None:
-        if args.source is not None or args.target is not None:
-            raise UsageError("--text with --source or --target: expected either both texts in one file, or two files")
-        return read_texts(args.text)
-    if args.source is None and args.target is None:
-        return None
-    if args.source is None or args.target is None:
+    if (args.source is None) != (args.target is None):
         raise UsageError("only one of --source and --target is given: expected both or neither")
-    return read_texts(args.source, args.target)
+    return None if args.source is None else read_texts(args.source, args.target)
+
+
+def words_of(args: argparse.Namespace) -> list[PairWords] | None:
+    """The words of each sentence pair of the texts that :func:`texts_of` checks; None if they are not given."""
+    if None in (args.source, args.target):
+        return None
+    source, target = (
+        [[word.decode() for word in line] for line in token_lines(path)] for path in (args.source, args.target)
+    )
+    return list(zip(source, target))
 
 
 def reading_fields(role: str, alignments: AlignmentFile) -> dict[str, Value]:
@@ -195,16 +197,9 @@ def reading_fields(role: str, alignments: AlignmentFile) -> dict[str, Value]:
     }
 
 
-def add_resampling_arguments(group: argparse._ActionsContainer, help: str) -> None:
-    """Declare ``--resamples``, with this help, and ``--seed``; both are None where they are not given."""
+def add_resamples(group: argparse._ActionsContainer, help: str) -> None:
+    """Declare ``--resamples``, with this help; None where it is not given."""
     group.add_argument("--resamples", type=int, metavar="N", help=help)
-    group.add_argument("--seed", type=int, metavar="N", help=f"seed of the random draws (default: {Resampling().seed})")
-
-
-def resampling_of(args: argparse.Namespace) -> Resampling:
-    """The given options, or their defaults; raises UsageError for impossible values."""
-    given = {name: getattr(args, name) for name in ("resamples", "seed") if getattr(args, name) is not None}
-    return Resampling(**given)
 
 
 def resampling_fields(options: Resampling, sentences: int, **methods: str) -> dict[str, str | int | float]:
@@ -218,17 +213,3 @@ def warn_of_few(sentences: int) -> None:
     """Warn if there are too few sentences for a reliable interval."""
     if sentences < _FEW_SENTENCES:
         warn_on_stderr(f"only {sentences} sentences: intervals are too narrow and p-values are coarse")
-
-
-def words_of(args: argparse.Namespace) -> list[PairWords] | None:
-    """The words of each sentence pair of the texts that :func:`texts_of` checks; None if none are given.
-
-    Raises:
-        UsageError: a text is the standard input, which cannot be read twice.
-    """
-    if STANDARD in (args.source, args.target, args.text):
-        raise UsageError("a text is -: expected a file; only alignments can come from the standard input")
-    if args.text is None and None in (args.source, args.target):
-        return None
-    texts = zip(token_lines(args.source), token_lines(args.target)) if args.text is None else joined_tokens(args.text)
-    return [([w.decode() for w in source], [w.decode() for w in target]) for source, target in texts]

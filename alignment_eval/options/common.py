@@ -68,6 +68,13 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(entries))
 
 
+def file_name(text: str) -> str:
+    """The value of an option that names a file which is read twice, or which is written at the end."""
+    if text == STANDARD:
+        raise argparse.ArgumentTypeError("'-': expected the name of a file, not the standard input or output")
+    return text
+
+
 def finite_number(text: str) -> float:
     """The value of an option that is a number, neither NaN nor infinite."""
     with suppress(ValueError):
@@ -91,14 +98,15 @@ def add_output(
     required: bool = False,
     standard: bool = False,
     also: Sequence[str] = (),
+    type: Callable[[str], str] = str,
 ) -> None:
     """Declare ``-o``, ``--output`` (and ``also``) and ``--overwrite``; ``help`` says what is written.
 
-    ``standard``: it is the standard output where it is not given.
+    ``standard``: it is the standard output where it is not given; ``type`` checks the value.
     """
     default, help = ("-", f"{help} (default: -, the standard output)") if standard else (None, help)
     words = ("-o", "--output", *also)
-    group.add_argument(*words, dest="output", required=required, default=default, metavar=metavar, help=help)
+    group.add_argument(*words, required=required, default=default, type=type, metavar=metavar, help=help)
     group.add_argument("--overwrite", action="store_true", help="replace output that exists")
 
 
@@ -114,18 +122,20 @@ def check_outputs(options: Mapping[str, object], inputs: Iterable[str] = (), out
     are more files.
 
     Raises:
-        UsageError: one is.
+        UsageError: one is; or several inputs are the standard input.
     """
+    read = [text for option, value in options.items() if option not in _OUTPUTS for text in _texts(value)]
+    if read.count(STANDARD) > 1:
+        raise UsageError("several inputs are -: expected at most one input from the standard input")
     named = [text for option in _OUTPUTS for text in _texts(options.get(option)) if text]
-    check_distinct([*named, *outputs], [*_files(options), *inputs])
+    check_distinct([*named, *outputs], [*_files(read), *inputs])
 
 
-def _files(options: Mapping[str, object]) -> Iterator[str]:
+def _files(values: Iterable[str]) -> Iterator[str]:
     """The files and directories that options name, also in an ensemble, ``A:B``, or in ``KEY=VALUE,KEY=VALUE``."""
-    for option, value in options.items():
-        for text in () if option in _OUTPUTS else _texts(value):
-            parts = [part.partition("=")[2] for part in text.split(",")]
-            yield from (name for name in (text, *text.split(":"), *parts) if name == STANDARD or _exists(name))
+    for text in values:
+        parts = [part.partition("=")[2] for part in text.split(",")]
+        yield from (name for name in (text, *text.split(":"), *parts) if name == STANDARD or _exists(name))
 
 
 def _exists(name: str) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import re
 
-from alignment_eval.figures.style import DPI, ENDINGS, UNITS, FigureOptions
-from alignment_eval.options.common import add_list, names, positive_integer
+from alignment_eval.figures.style import ENDINGS, UNITS, FigureOptions
+from alignment_eval.options.common import add_list, names
 
 #: Formats of the figures of a directory, unless others are named.
 DEFAULT_FORMATS = ("png", "svg")
@@ -16,7 +16,7 @@ _NARROWEST = 1.5
 
 
 def add_figure_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Declare ``--width``, ``--title`` and ``--dpi``; read by :func:`figure_options`.
+    """Declare ``--width`` and ``--title``; read by :func:`figure_options`.
 
     Returns:
         The group, for further options.
@@ -31,9 +31,6 @@ def add_figure_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGro
         help="printed width, such as 8.5cm or 3.3in (default: 8.5cm, one column; where that is too narrow, 17.5cm)",
     )
     group.add_argument("--title", metavar="TEXT", help="heading (default: what is drawn; '': none)")
-    group.add_argument(
-        "--dpi", type=positive_integer, default=DPI, metavar="N", help=f"resolution of PNG (default: {DPI})"
-    )
     return group
 
 
@@ -46,7 +43,7 @@ def add_figure_formats(group: argparse._ActionsContainer) -> None:
 
 def figure_options(args: argparse.Namespace) -> FigureOptions:
     """The options of :func:`add_figure_options`."""
-    return FigureOptions(args.width, args.title, args.dpi)
+    return FigureOptions(args.width, args.title)
 
 
 def width_of(text: str) -> float:

@@ -28,6 +28,7 @@ from alignment_eval.signature import Value
 
 MAX_NORM = "max-norm"
 FINAL_PUNCTUATION = "link the final punctuation marks of both sides to each other and to nothing else"
+WORD_TABLE = "reweights word maps by how strongly their words belong together"
 #: The options that mean something only where maps are named.
 _OF_MAPS = ("kind", "combine", "setting", "null", "reverse_heads")
 
@@ -130,13 +131,13 @@ def stated_method(
     )
     if both is None:
         return AlignmentMethod(forward, word_table_passes=passes)
-    reverse = forward if args.reverse_heads is None else forward.with_maps(MapNames(args.reverse_heads))
+    reverse = forward if args.reverse_heads is None else replace(forward, heads=MapNames(args.reverse_heads))
     return AlignmentMethod(forward, reverse, both, passes)
 
 
 def add_word_table_arguments(parser: argparse.ArgumentParser, default: str) -> None:
     """Declare the options; ``default`` says what ``--word-table`` is when it is not given."""
-    group = parser.add_argument_group("word table", "reweights word maps by how strongly their words belong together")
+    group = parser.add_argument_group("word table", WORD_TABLE)
     group.add_argument(
         "--word-table",
         type=_passes_or_file,
@@ -228,9 +229,14 @@ def on_count(args: argparse.Namespace, signature: str) -> Callable[[WordTable], 
     """
 
     def counted(word_table: WordTable) -> None:
-        if warning := few_pairs_warning(word_table.pairs):
-            warn_on_stderr(warning)
+        warn_of_few_pairs(word_table)
         if args.save_word_table is not None:
-            write_word_table(args.save_word_table, word_table, signature, getattr(args, "resume", False))
+            write_word_table(args.save_word_table, word_table, signature, args.resume)
 
     return counted
+
+
+def warn_of_few_pairs(word_table: WordTable) -> None:
+    """Warn of a counted word table of few pairs."""
+    if warning := few_pairs_warning(word_table.pairs):
+        warn_on_stderr(warning)

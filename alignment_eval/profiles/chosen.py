@@ -146,7 +146,7 @@ def chosen_method(
     for prefix, profile in zip(("", "reverse_"), profiles):
         fields.update({f"{prefix}{name}": value for name, value in profile.fields().items()})
     read = [described(method.forward)]
-    if method.reverse is not None and method.reverse.maps != method.forward.maps:
+    if method.reverse is not None and method.reverse.heads != method.forward.heads:
         read.append(f"and, in the other direction, {described(method.reverse)}")
     reason = f"reading {' '.join(read)}; profile: {', '.join(dict.fromkeys(names))}"
     remarks = [_remark(profile) for profile in profiles] + [_word_table(method, pairs, overrides, forward)]
@@ -194,7 +194,7 @@ def _word_table(method: AlignmentMethod, pairs: int | None, overrides: Overrides
 def described(options: ExtractionOptions) -> str:
     """The maps that are read: ``head 0.0 (AWI) × layer 2 (AWO)``."""
     names = []
-    for name in options.maps:
+    for name in options.heads:
         what = "layer" if name.head is None else "head"
         names.append(f"{what} {replace(name, setting=None)} ({(name.setting or options.setting).upper()})")
     if len(names) > 1 and options.combine == "mean":

@@ -53,7 +53,7 @@ def method_of_records(
         profiles = [replace(profile, alone=profile.streamed) for profile in profiles]
     chosen = chosen_method(profiles, names, runs[0].info.size, overrides)
     for run, name, options in zip(runs, names, (chosen.method.forward, chosen.method.reverse)):
-        for chosen_map in () if options is None else options.maps:
+        for chosen_map in () if options is None else options.heads:
             if chosen_map.layer not in run.info.layers or (
                 chosen_map.head is not None and chosen_map.head >= run.info.heads
             ):
@@ -135,7 +135,7 @@ def best_of_each(
         InputError: a sentence has other words than its ``texts``, or the records lack a layer that is to be read.
     """
     for sentence in records.best():
-        for name in options.maps:
+        for name in options.heads:
             sentence.layer_index(name.layer)  # an unknown layer is an error even if all sentences were skipped
         checked = sentence if texts is None else confirmed(sentence, texts)
         yield checked.by_tokens() if level == "token" else checked

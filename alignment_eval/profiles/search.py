@@ -4,11 +4,9 @@ In a decoder whose alignment has formed, a low layer finds the source word of th
 upper layer the source word of the token that it predicts (AWO).  The two make different errors.  So two such maps that
 draw the same links on unlabelled sentence pairs are both right, and their product is better than either.
 
-Every AWI map is compared with every AWO map of a higher layer.  Near-uniform maps of a short sentence pair share most
-links by chance, so agreement counts above chance only.  It differs from text to text, and so does which
-of some close pairs has most of it.  Of those, the place in the model says which is better: alignment forms in one head
-of a low layer in AWI, and in all of the top layer in AWO.  In a young model no two maps agree well
-(:data:`~alignment_eval.extraction.defaults.FORMED`), and the upper layers in AWO are the better choice.
+Every AWI map is compared with every AWO map of a higher layer.  Which of some close pairs agrees most differs from text
+to text.  Of those, the place in the model says which is better: alignment forms in one head of a low layer in AWI, and
+in all of the top layer in AWO.  In a young model no two maps agree well, and the upper layers in AWO are better.
 docs/reproduction.md has the measurements.
 """
 
@@ -286,8 +284,7 @@ class _GoldCounts:
             if not len(lower):
                 continue
             scores = combined(added[lower] + term, 2, "product")
-            linked = choose_units(replace(awo, scores=scores), sentence, options).linked(*matrix.sure.shape)
-            counts.insert(-1, matrix.hits(linked))
+            counts.insert(-1, matrix.hits(choose_units(replace(awo, scores=scores), sentence, options)))
         return np.concatenate(counts).astype(np.float64)
 
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from alignment_eval.errors import shown
 from alignment_eval.maps.sentence import QUANTITIES, SentenceMaps, SentenceSide
 from alignment_eval.records.manifest import Manifest, finished_run, open_part
-from alignment_eval.schema import Count, ForeignFile, check_columns, check_values, list_lengths
+from alignment_eval.schema import Count, ForeignFile, check_columns, check_values
 
 #: The columns of every part.
 _FIELDS = [
@@ -149,9 +149,9 @@ def _read_part(part: Path, info: RunInfo) -> Iterator[SentenceMaps]:
 def _check_words(batch: pa.RecordBatch, side: str, file: ForeignFile) -> None:
     """Check that each token of one side has a word, which is -1 if the token is special."""
     tokens, words, special = (batch.column(f"{side}_{name}") for name in ("tokens", "words", "special"))
-    lengths = list_lengths(tokens)
+    lengths = np.diff(tokens.offsets.to_numpy())
     for name, column in (("words", words), ("special", special)):
-        if (wrong := np.flatnonzero(list_lengths(column) != lengths)).size:
+        if (wrong := np.flatnonzero(np.diff(column.offsets.to_numpy()) != lengths)).size:
             raise file.error(
                 f"sentence {batch['id'][wrong[0]]} has {lengths[wrong[0]]} {side} tokens, but {side}_{name} is another "
                 f"number of values"

@@ -44,13 +44,6 @@ def write_word_table(path: str | Path, word_table: WordTable, signature: str, re
     if not word_table.pairs:
         raise InputError(f"{path}: cannot write a word table without sentence pairs; no pair has maps")
     about = {"version": VERSION, "pairs": word_table.pairs, "signature": signature}
-    schema = SCHEMA.with_metadata({_METADATA: json.dumps(about, ensure_ascii=False)})
-    with new_file(path, resumed) as temporary:
-        table = _to_table(word_table, schema)
-        pq.write_table(table, temporary, compression="zstd", use_dictionary=_WORDS, write_page_checksum=True)
-
-
-def _to_table(word_table: WordTable, schema: pa.Schema) -> pa.Table:
     sides = (word_table.source, word_table.target)
     width = len(word_table.source.counts)
     # rows with both words, then those with a source word, then those with a target word; the last number is no word
@@ -62,7 +55,10 @@ def _to_table(word_table: WordTable, schema: pa.Schema) -> pa.Table:
     ]
     columns = [pa.array([*side.numbers, ""]).take(pa.array(of)) for side, of in zip(sides, codes)]
     weights = np.concatenate([word_table.sums, *(side.counts[:-1] for side in sides)], dtype=np.float64)
-    return pa.Table.from_arrays([*columns, pa.array(weights)], schema=schema)
+    schema = SCHEMA.with_metadata({_METADATA: json.dumps(about, ensure_ascii=False)})
+    table = pa.Table.from_arrays([*columns, pa.array(weights)], schema=schema)
+    with new_file(path, resumed) as temporary:
+        pq.write_table(table, temporary, compression="zstd", use_dictionary=_WORDS, write_page_checksum=True)
 
 
 def read_word_table(path: str | Path) -> WordTable:
@@ -75,9 +71,9 @@ def read_word_table(path: str | Path) -> WordTable:
     file = ForeignFile(str(path), "a word table file", _ADVICE)
     try:
         with Path(path).open("rb") as opened:
-            check_columns(pq.ParquetFile(opened).schema_arrow, SCHEMA, file)
-            # read as dictionaries: a word that occurs often is in memory once
-            table = pq.ParquetFile(opened, read_dictionary=_WORDS, page_checksum_verification=True).read()
+            content = pq.ParquetFile(opened, page_checksum_verification=True)
+            check_columns(content.schema_arrow, SCHEMA, file)
+            table = content.read()
     except OSError as error:
         raise InputError(
             f"{path}: cannot read the file ({error.strerror or printable(str(error), 200)}); {_ADVICE}"
@@ -87,10 +83,25 @@ def read_word_table(path: str | Path) -> WordTable:
     for batch in table.to_batches():
         check_values(batch, SCHEMA, file)
     header = file.decode((table.schema.metadata or {}).get(_METADATA, b""), _Header, version=VERSION)
-    try:
-        return _from_table(table.select(SCHEMA.names), header.pairs, str(path))
-    except ValueError as error:
-        raise file.error(str(error)) from error
+    if not len(table):
+        raise file.error("no rows")
+    weights = table["weight"].to_numpy()
+    (sources, source), (targets, target) = (_numbered(table[side]) for side in _WORDS)
+    width = len(sources) + 1
+    rows = target * width + source
+    if len(np.unique(rows)) < len(rows):
+        raise file.error("duplicate rows")
+    no_source, no_target = source == len(sources), target == len(targets)
+    cells = ~(no_source | no_target)
+    order = np.argsort(rows[cells])
+    return WordTable(
+        Vocabulary(sources, _counts(source[no_target], weights[no_target], len(sources), file)),
+        Vocabulary(targets, _counts(target[no_source], weights[no_source], len(targets), file)),
+        rows[cells][order],
+        weights[cells][order].astype(np.float32),
+        header.pairs,
+        str(path),
+    )
 
 
 class _Header(msgspec.Struct):
@@ -101,49 +112,23 @@ class _Header(msgspec.Struct):
     signature: str
 
 
-def _from_table(table: pa.Table, pairs: int, name: str) -> WordTable:
-    """The word table of a table.
-
-    Raises:
-        ValueError: it has no rows, duplicate rows, or words without a count.
-    """
-    if not len(table):
-        raise ValueError("no rows")
-    weights = table["weight"].to_numpy()
-    (sources, source), (targets, target) = (_numbered(table[side]) for side in _WORDS)
-    width = len(sources) + 1
-    rows = target * width + source
-    if len(np.unique(rows)) < len(rows):
-        raise ValueError("duplicate rows")
-    no_source, no_target = source == len(sources), target == len(targets)
-    cells = ~(no_source | no_target)
-    order = np.argsort(rows[cells])
-    return WordTable(
-        Vocabulary(sources, _counts(source[no_target], weights[no_target], len(sources))),
-        Vocabulary(targets, _counts(target[no_source], weights[no_source], len(targets))),
-        rows[cells][order],
-        weights[cells][order].astype(np.float32),
-        pairs,
-        name,
-    )
-
-
 def _numbered(column: pa.ChunkedArray) -> tuple[dict[str, int], NDArray[np.int64]]:
     """The words of a column with their numbers, and the number of each row; the empty word comes last."""
-    encoded = column.unify_dictionaries().combine_chunks()
-    found = encoded.dictionary.dictionary_encode()  # a foreign file may have a word in its dictionary twice
-    values = found.dictionary.to_pylist()
-    numbers = {word: number for number, word in enumerate(filter(None, values))}
-    of_values = np.array([numbers.get(word, len(numbers)) for word in values], dtype=np.int64)
-    return numbers, of_values[found.indices.to_numpy()][encoded.indices.to_numpy()]
+    encoded = column.combine_chunks().dictionary_encode()
+    words = encoded.dictionary.to_pylist()
+    numbers = {word: number for number, word in enumerate(filter(None, words))}
+    of_words = np.array([numbers.get(word, len(numbers)) for word in words], dtype=np.int64)
+    return numbers, of_words[encoded.indices.to_numpy()]
 
 
-def _counts(numbers: NDArray[np.int64], weights: NDArray[np.float64], size: int) -> NDArray[np.int64]:
+def _counts(
+    numbers: NDArray[np.int64], weights: NDArray[np.float64], size: int, file: ForeignFile
+) -> NDArray[np.int64]:
     """How often each of ``size`` words occurs in the text, and a final 0."""
     whole = (weights >= 1) & (weights < 2**53) & (weights == np.floor(weights))
     counts = np.zeros(size + 1, dtype=np.int64)
     if whole.all():
         counts[numbers] = weights
     if not (counts[:-1] > 0).all() or counts[-1]:
-        raise ValueError("words without a count, or with a count that is not a whole number")
+        raise file.error("words without a count, or with a count that is not a whole number")
     return counts

@@ -5,23 +5,23 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions, MapNames
 from alignment_eval.figures.names import layer_label
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.sets import GoldSentence, Links
 from alignment_eval.maps.sentence import PairWords, SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS
-from alignment_eval.report.encoding import STEPS, KindLayout, encode_sentence, layout, pack
+from alignment_eval.report.encoding import STEPS, encode_sentence, pack
 from alignment_eval.scoring.aer import Counts, Score, aer, count
 from alignment_eval.scoring.error_classes import TITLES, error_table
-from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, check_links, linked_maps
+from alignment_eval.scoring.gold_corpus import GoldCorpus, check_links, linked_maps
 from alignment_eval.scoring.significance import Interval, Resampling, compare_all, confidence_each
 from alignment_eval.scoring.tables import Table, difference_table, percent, score_table
 
@@ -53,7 +53,8 @@ class ReportOptions:
 
     def extraction(self) -> list[ExtractionOptions]:
         """Each kind in each setting; the layer is a placeholder."""
-        return [ExtractionOptions(kind, 0, None, setting, self.rule) for kind in self.kinds for setting in SETTINGS]
+        every = ((kind, setting) for kind in self.kinds for setting in SETTINGS)
+        return [ExtractionOptions(kind, MapNames("0"), "mean", setting, self.rule) for kind, setting in every]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,25 +102,17 @@ class MapScore(LinkScore):
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """An alignment of the corpus.
-
-    Attributes:
-        name: what the page calls it.
-        description: how it was made.
-        links: the links of each sentence, by its id; a missing sentence has none.
-    """
+    """An alignment of the corpus: what the page calls it, and the links of each sentence, in the order of the gold."""
 
     name: str
-    description: str
-    links: Mapping[int, Links]
+    links: Sequence[Links]
 
 
 @dataclass(frozen=True, eq=False)
 class SystemScore(LinkScore):
-    """The score of a :class:`System`, with its name and description."""
+    """The score of a :class:`System`, with its name."""
 
     name: str
-    description: str
 
 
 @dataclass(frozen=True)
@@ -187,72 +180,87 @@ def build(
     """
     shown = {id_: place for place, id_ in enumerate(shown_ids(len(gold), options.max_sentences))}
     corpus = GoldCorpus(sentences, gold, texts)
-    collected = _Collected(options)
+    layers: tuple[int, ...] = ()
+    heads: dict[str, int] = {}
+    hits: dict[int, NDArray[np.int64]] = {}
+    unaligned: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
     entries: list[dict[str, object]] = [{} for _ in shown]
     blocks: dict[int, str] = {}
-    unaligned = np.zeros(len(systems), dtype=np.int64)
     for sentence, matrix in corpus:
-        links = collected.add(sentence, matrix)
-        beside = [system.links.get(sentence.id, frozenset()) for system in systems]
+        if not layers:  # they are the same for all sentences of a run
+            layers = sentence.layers
+            heads = {kind: sentence.head_maps(kind).shape[1] for kind in options.kinds}
+        links = _linked(sentence, options)
+        if options.kinds:
+            hits[sentence.id] = matrix.hits(links).T
+        beside = [system.links[sentence.id] for system in systems]
         for system, chosen in zip(systems, beside):
             check_links(chosen, sentence, f"{system.name}:{sentence.id + 1}")
-        linked = np.array([len({j for _, j in chosen}) for chosen in beside], dtype=np.int64)
-        unaligned += sentence.target.word_count - linked
+        linked = [len({j for _, j in chosen}) for chosen in beside]
+        unaligned = unaligned + sentence.target.word_count - np.append(links.any(axis=1).sum(axis=-1), linked)
         if (place := shown.get(sentence.id)) is not None:
             entries[place] = _entry(sentence, gold[sentence.id], beside)
             if options.kinds:
-                blocks[place] = pack(encode_sentence(sentence, collected.kinds, links))
+                blocks[place] = pack(encode_sentence(sentence, options.kinds, links))
     for id_ in corpus.stubs.keys() & shown.keys():
         entries[shown[id_]] = _entry(corpus.stubs[id_], gold[id_], [frozenset()] * len(systems))
-    counts = collected.counts(gold)
-    maps = tuple(collected.scores(counts))
-    of_systems = [count((system.links.get(id_, ()) for id_ in range(len(gold))), gold) for system in systems]
-    scored = tuple(system_scores(systems, of_systems, unaligned.tolist(), options.resampling))
+    places = [
+        (option.kind, option.setting, layer, head)
+        for option in options.extraction()
+        for layer in layers
+        for head in (*range(heads[option.kind]), None)
+    ]
+    counts = _counts(hits, len(places), gold, systems)
+    figures = list(link_scores(counts, unaligned.tolist(), options.resampling))
+    maps = tuple(
+        MapScore(*own, number, kind, setting, layer, head)
+        for number, (own, (kind, setting, layer, head)) in enumerate(zip(figures, places))
+    )
+    scored = tuple(SystemScore(*own, system.name) for own, system in zip(figures[len(places) :], systems))
+    planes = np.cumsum([0, *(len(layers) * (count_ + 1) for count_ in heads.values())]).tolist()
     index = {
-        "layers": [layer_label(layer) for layer in collected.layers],
-        "kinds": {name: asdict(kind) for name, kind in collected.kinds.items()},
+        "layers": [layer_label(layer) for layer in layers],
+        "kinds": {kind: {"heads": heads[kind], "plane": plane} for kind, plane in zip(heads, planes)},
         "settings": SETTINGS,
         "steps": STEPS,
         "maps": [  # the layer is its place among the layers
-            {"kind": m.kind, "setting": m.setting, "layer": collected.layers.index(m.layer), "head": m.head}
-            for m in maps
+            {"kind": m.kind, "setting": m.setting, "layer": layers.index(m.layer), "head": m.head} for m in maps
         ],
         "best": lowest(maps).number if maps else None,
         "systems": [system.name for system in systems],
         "sentences": entries,
     }
-    aers = np.concatenate([aer(counts), *(aer(own)[np.newaxis] for own in of_systems)])
     return Report(
         options=options,
-        layers=collected.layers,
+        layers=layers,
         maps=maps,
         sentences=len(gold),
         skipped=corpus.skipped,
         shown=tuple(shown),
         blocks={
             "index": pack(json.dumps(index, ensure_ascii=False, allow_nan=False).encode()),
-            "aers": pack(np.rint(aers[:, list(shown)] * 10_000).astype("<u2").tobytes()),
+            "aers": pack(np.rint(aer(counts)[:, list(shown)] * 10_000).astype("<u2").tobytes()),
             **{f"s{place}": blocks[place] for place in sorted(blocks)},
         },
         systems=scored,
-        tables=dict(tables(scored, gold, words, [system.links for system in systems], options.resampling)),
+        tables=dict(tables(scored, gold, words, systems, options.resampling)),
     )
 
 
 def tables(
-    systems: Sequence[SystemScore],
+    scored: Sequence[SystemScore],
     gold: Sequence[GoldSentence],
     words: Sequence[PairWords] | None,
-    links: Sequence[Mapping[int, Links]],
+    systems: Sequence[System],
     resampling: Resampling,
 ) -> Iterator[tuple[str, Table]]:
     """The tables of alignments, by name: ``scores``; ``tests`` of two and more; ``classes`` if the words are known."""
     if not systems:
         return
-    names, scores = [system.name for system in systems], [system.score for system in systems]
+    names, scores = [system.name for system in scored], [system.score for system in scored]
     title = "Missed: sure links that are not there. Wrong: not even possible. Unaligned: target words without a link."
-    of_scores = score_table(title, names, scores, [system.interval for system in systems])
-    counts = [tuple(map(str, (system.missed, system.wrong, system.unaligned))) for system in systems]
+    of_scores = score_table(title, names, scores, [system.interval for system in scored])
+    counts = [tuple(map(str, (system.missed, system.wrong, system.unaligned))) for system in scored]
     rows = [(*row, *more) for row, more in zip(of_scores.rows, counts)]
     yield "scores", replace(of_scores, heads=(*of_scores.heads, "missed", "wrong", "unaligned"), rows=rows)
     if len(systems) > 1:
@@ -261,8 +269,7 @@ def tables(
         yield "tests", difference_table(title, names, scores, pairs)
     if words is not None:
         source, target = zip(*words)
-        every = [[own.get(id_, frozenset()) for id_ in range(len(gold))] for own in links]
-        yield "classes", class_table(names, [error_table(own, gold, source, target) for own in every])
+        yield "classes", class_table(names, [error_table(own.links, gold, source, target) for own in systems])
 
 
 def class_table(names: Sequence[str], errors: Sequence[pd.DataFrame]) -> Table:
@@ -280,17 +287,6 @@ def class_table(names: Sequence[str], errors: Sequence[pd.DataFrame]) -> Table:
     )
 
 
-def system_scores(
-    systems: Sequence[System], counts: Sequence[Counts], unaligned: Sequence[int], resampling: Resampling
-) -> Iterator[SystemScore]:
-    """The scores of alignments over the whole corpus, from the counts of each sentence."""
-    if not systems:
-        return
-    stacked = counts[0].map(lambda *arrays: np.stack(arrays), *counts[1:])
-    for system, figures in zip(systems, link_scores(stacked, unaligned, resampling)):
-        yield SystemScore(*figures, system.name, system.description)
-
-
 def link_scores(
     counts: Counts, unaligned: Sequence[int], resampling: Resampling
 ) -> Iterator[tuple[Score, Interval, int]]:
@@ -302,50 +298,26 @@ def link_scores(
         yield score, interval, int(unaligned[number])
 
 
-class _Collected:
-    """Sums over the sentences that have maps."""
+def _linked(sentence: SentenceMaps, options: ReportOptions) -> NDArray[np.bool_]:
+    """The links of every map: [maps, source words, target words]."""
+    size = sentence.source.word_count, sentence.target.word_count
+    linked = [kind.reshape(math.prod(kind.shape[:2]), *size) for kind in linked_maps(sentence, options.extraction())]
+    return np.concatenate([np.zeros((0, *size), dtype=np.bool_), *linked])
 
-    def __init__(self, options: ReportOptions) -> None:
-        self.options = options
-        self.layers: tuple[int, ...] = ()
-        self.kinds: dict[str, KindLayout] = {}
-        self._counts: dict[int, NDArray[np.int64]] = {}
-        self._unaligned: NDArray[np.int64] = np.zeros(1 if options.kinds else 0, dtype=np.int64)
 
-    def add(self, sentence: SentenceMaps, gold: GoldMatrix) -> NDArray[np.bool_]:
-        """Count a sentence, and return the links of every map: [maps, source words, target words]."""
-        if not self.options.kinds:
-            return np.zeros((0, sentence.source.word_count, sentence.target.word_count), dtype=np.bool_)
-        if not self.layers:
-            self.layers, self.kinds = sentence.layers, layout(sentence, self.options.kinds)
-        linked = linked_maps(sentence, self.options.extraction())
-        links = np.concatenate([kind.reshape(math.prod(kind.shape[:2]), *kind.shape[2:]) for kind in linked])
-        self._counts[sentence.id] = gold.hits(links).T
-        self._unaligned = self._unaligned + (~links.any(axis=1)).sum(axis=-1)
-        return links
+def _counts(
+    hits: Mapping[int, NDArray[np.int64]], maps: int, gold: Sequence[GoldSentence], systems: Sequence[System]
+) -> Counts:
+    """The counts of every map and then of every system, [maps + systems, sentences].
 
-    def counts(self, gold: Sequence[GoldSentence]) -> Counts:
-        """The counts of every map and sentence, [maps, sentences]."""
-        maps = len(self._unaligned)
-        table = np.zeros((3, maps, len(gold)), dtype=np.int64)
-        for id_, counted in self._counts.items():
-            table[:, :, id_] = counted
-        sure = np.broadcast_to([len(sentence.sure) for sentence in gold], table.shape[1:])
-        return Counts(table[0], sure, table[1], table[2])
-
-    def scores(self, counts: Counts) -> Iterable[MapScore]:
-        """Every map with its score and interval."""
-        if not self.options.kinds:
-            return
-        places = [
-            (option.kind, option.setting, layer, head)
-            for option in self.options.extraction()
-            for layer in self.layers
-            for head in (*range(self.kinds[option.kind].heads), None)
-        ]
-        scores = link_scores(counts, self._unaligned.tolist(), self.options.resampling)
-        for number, ((kind, setting, layer, head), figures) in enumerate(zip(places, scores)):
-            yield MapScore(*figures, number, kind, setting, layer, head)
+    ``hits``: |A|, |A∩S| and |A∩P|, [3, maps], of the sentences that have maps, by their ids.
+    """
+    table = np.zeros((3, maps, len(gold)), dtype=np.int64)
+    for id_, counted in hits.items():
+        table[:, :, id_] = counted
+    sure = np.broadcast_to([len(sentence.sure) for sentence in gold], table.shape[1:])
+    of_maps = Counts(table[0], sure, table[1], table[2])
+    return of_maps.map(lambda *rows: np.vstack(rows), *(count(system.links, gold) for system in systems))
 
 
 def _entry(sentence: SentenceMaps, gold: GoldSentence, systems: Sequence[Links]) -> dict[str, object]:

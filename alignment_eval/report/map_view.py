@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.figures.names import kind_name, layer_label, shortened
 from alignment_eval.figures.page import draw_map
 from alignment_eval.figures.sentence import NULL_LABEL, Panel, panel_of, sides_of
@@ -89,7 +89,7 @@ class DisplayMaps(SentenceMaps):
         if layer is None:
             if head is not None:
                 raise UsageError(f"head {head} without a layer: expected the layer, too, or neither for all maps")
-            places = [(layer, head) for layer in self.layers for head in (*range(self.heads_of(kind)), None)]
+            places = [(layer, head) for layer in self.layers for head in (*range(self.head_maps(kind).shape[1]), None)]
             values = np.stack([self._panel(kind, *place, level, setting).values for place in places])
             numbers, rows, columns = (indices.ravel() for indices in np.indices(values.shape))
             layers, heads = zip(*places)
@@ -145,7 +145,7 @@ class DisplayMaps(SentenceMaps):
     def _panel(
         self, kind: str, layer: int, head: int | None, level: str, setting: str, links: Iterable[Link] = ()
     ) -> Panel:
-        options = ExtractionOptions(kind, layer, head, setting)
+        options = ExtractionOptions(kind, MapNames([MapName(layer, head)]), setting=setting)
         parts = [kind_name(kind), layer_label(layer), *([] if head is None else [f"head {head}"]), setting.upper()]
         return panel_of(self, options, level, ", ".join(parts), frozenset(links))
 

@@ -23,7 +23,7 @@ from markupsafe import Markup
 from alignment_eval import __version__
 from alignment_eval.figures.names import kind_name, layer_label
 from alignment_eval.report.build import MapScore, Report, lowest
-from alignment_eval.report.encoding import ERROR, NORM_ERROR
+from alignment_eval.report.encoding import ERROR
 from alignment_eval.scoring.tables import interval_text, percent
 
 
@@ -44,19 +44,13 @@ def render(report: Report, title: str, signature: str, provenance: Mapping[str, 
         signature=signature,
         provenance=json.dumps(provenance, indent=1, ensure_ascii=False, default=str),
         version=__version__,
-        error=_rounded_up(ERROR),
-        norm_error=_rounded_up(NORM_ERROR),
+        error=f"{math.ceil(1000 * ERROR) / 10:.1f}",  # in %, not less than it is
         script=Markup(script),  # safe: the script and the style sheet are our own files
         style=Markup(style),
         policy=f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
         f"base-uri 'none'; form-action 'none'",
         groups=_groups(report.maps),
     )
-
-
-def _rounded_up(share: float) -> str:
-    """A share in % with one decimal, not less than it is."""
-    return f"{math.ceil(1000 * share) / 10:.1f}"
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,6 @@ async function unpack(id) {
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
 }
 
-// Numbers that are stored as the upper halves of float32.
-const floats = (buffer, start, size) => new Float32Array(Uint32Array.from(new Uint16Array(buffer, start, size), (half) => half << 16).buffer);
-
 function element(tag, text = "", properties = {}) {
   const { role, label, scope, ...others } = properties;
   const made = Object.assign(document.createElement(tag), others);
@@ -43,43 +40,27 @@ async function decode(place) {
   const [S, T] = [source.pieces.length, target.pieces.length];
   const buffer = await unpack(`s${place}`);
   const [words, columns] = [target.words.length, source.words.length];
-  const heads = Math.max(...Object.values(page.kinds).map((kind) => (kind.normed ? kind.heads : 0)));
   const mapBytes = Math.ceil((words * columns) / 8);
-  const normed = page.layers.length * heads; // planes that norms multiply
-  const planes = (buffer.byteLength - 2 * normed * (S + T) - page.maps.length * mapBytes) / (T * (S + 2));
-  const norms = floats(buffer, 0, normed * S);
-  const scales = floats(buffer, 2 * normed * S, planes * T);
-  const normedScales = floats(buffer, 2 * (normed * S + planes * T), normed * T);
-  const start = 2 * (normed * (S + T) + planes * T);
-  const steps = new Uint8Array(buffer, start, planes * T * S);
-  const bits = new Uint8Array(buffer, start + steps.byteLength);
+  const rows = (buffer.byteLength - page.maps.length * mapBytes) / (S + 2); // of all planes
+  const halves = Uint32Array.from(new Uint16Array(buffer, 0, rows), (half) => half << 16); // of float32
+  const scales = new Float32Array(halves.buffer);
+  const steps = new Uint8Array(buffer, 2 * rows, rows * S);
+  const bits = new Uint8Array(buffer, (2 + S) * rows);
 
-  function token(plane, t, s) {
-    const row = plane * T + t;
-    const value = steps[row * S + s] / page.steps;
-    if (plane >= normed || !value) return value * scales[row];
-    return value / Math.max(1 / scales[row], norms[plane * S + s] / (normedScales[row] || Infinity));
-  }
-  function tokenValue({ kind, layer, head }, t, s) {
-    const { heads: count, head_plane: first, layer_plane: whole, normed } = page.kinds[kind];
-    if (head !== null) return token(first + layer * count + head, t, s) * (normed ? norms[(layer * heads + head) * S + s] : 1);
-    if (whole !== null) return token(whole + layer, t, s);
-    let sum = 0;
-    for (let h = 0; h < count; h++) sum += token(first + layer * count + h, t, s);
-    return sum / count;
-  }
   return {
     gold: goldOf(page.sentences[place]),
     // [target words][source words + 1], null last: sum over a source word's subwords, mean over a target word's
     values(number) {
-      const place = page.maps[number];
+      const { kind, setting, layer, head } = page.maps[number];
+      const { heads, plane } = page.kinds[kind];
+      const first = (plane + layer * (heads + 1) + (head ?? heads)) * T + page.settings[setting];
       const result = Array.from({ length: words }, () => Array(columns + 1).fill(0));
       const pieces = Array(words).fill(0);
       for (const word of target.pieces) if (word >= 0) pieces[word]++;
       target.pieces.forEach((j, t) => {
         if (j < 0) return;
         source.pieces.forEach((i, s) => {
-          result[j][i < 0 ? columns : i] += tokenValue(place, t + page.settings[place.setting], s) / pieces[j];
+          result[j][i < 0 ? columns : i] += (steps[(first + t) * S + s] * scales[first + t]) / page.steps / pieces[j];
         });
       });
       return result;

@@ -106,16 +106,13 @@ def _readings(
     doubled = any(links) and all((index + base) % 2 == 0 for index in chain.from_iterable(chain.from_iterable(links)))
     ways = product(_base_changes(hypothesis, gold).items(), (False, True), (False, True) if doubled else (False,))
     for (shift, of_base), turned, halved in ways:
-        changes = [
-            *([of_base] if of_base else []),
-            *([swap] if turned else []),
-            *(["halve the indices of the hypothesis"] if halved else []),
-        ]
+        whole = (of_base, swap if turned else "", "halve the indices of the hypothesis" if halved else "")
+        changes = tuple(filter(None, whole))
         own = [frozenset((i // 2, j // 2) for i, j in sentence) for sentence in links] if halved else links
         moved = [frozenset((i + shift, j + shift) for i, j in sentence) for sentence in own]
         moved = list(map(transpose, moved)) if turned else moved
         counts = count(moved, truth)
-        yield Reading(tuple(changes), counts)
+        yield Reading(changes, counts)
         for by in sorted({difference} if difference else {-1, 1}):
             start = best_start(counts, count(move_lines(moved, by, 0), truth), by)
             if start + abs(by) < len(moved):
@@ -210,8 +207,6 @@ def best_start(before: Counts, moved: Counts, by: int) -> int:
 def explains(before: Counts, after: Counts) -> bool:
     """Whether the change from one reading to another explains the AER of the first."""
     changed = np.any([old != new for old, new in zip(before.arrays(), after.arrays())], axis=0)
-    if not changed.any():
-        return False
     old, new = (float(aer(counts.map(lambda values: values[changed]).total())) for counts in (before, after))
     gain = aer(before) - aer(after)
     better, worse = int((gain > 0).sum()), int((gain < 0).sum())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -80,60 +81,57 @@ def error_table(
             f"numbers must be the same"
         )
     sure, possible = [truth.sure for truth in gold], [truth.possible for truth in gold]
-    counted = (
-        *(hypothesis, sure),
-        *([links & right for links, right in zip(hypothesis, truth)] for truth in (sure, possible)),
-    )
-    sides = []
+    counted = {
+        "hypothesis_links": hypothesis,
+        "sure_links": sure,
+        "hypothesis_links_sure": [links & right for links, right in zip(hypothesis, sure)],
+        "hypothesis_links_possible": [links & right for links, right in zip(hypothesis, possible)],
+    }
+    found: dict[str, list[pd.DataFrame]] = {}  # by property
     for axis, text in enumerate((source, target)):
-        places = [_places(links, axis, text) for links in counted]
-        words = sum(map(len, text))
-        fertility = np.bincount(_places(possible, axis, text), minlength=words)
-        linked = np.bincount(places[0], minlength=words)
-        chosen = [np.arange(words), np.flatnonzero(fertility == 0), np.flatnonzero(linked == 0), *places]
-        properties = _classes(text, frequencies and frequencies[axis], fertility)
-        sides.append(
-            [
-                _rows(names, [np.bincount(classes[at], minlength=len(names)) for at in chosen]).assign(
-                    by=by, side=SIDES[axis]
-                )
-                for by, (names, classes) in properties.items()
-            ]
-        )
-    # source and target of a property follow each other
-    table: pd.DataFrame = pd.concat([rows for both in zip(*sides) for rows in both], ignore_index=True)
-    return table.reindex(columns=list(COLUMNS))
+        fertility = _links_of_words(possible, axis, text)
+        words = pd.DataFrame({name: _links_of_words(links, axis, text) for name, links in counted.items()})
+        words = words.assign(words=1, null_gold=fertility == 0, null_hypothesis=words["hypothesis_links"] == 0)
+        for by, classes in _classes(text, frequencies and frequencies[axis], fertility).items():
+            sums = words.groupby(pd.CategoricalIndex(classes), observed=True).sum().rename_axis("class").reset_index()
+            found.setdefault(by, []).append(sums.astype({"class": str}).assign(by=by, side=SIDES[axis]))
+    rows = pd.concat([sums for both in found.values() for sums in both])
+    counts = Counts(*(rows[name].to_numpy() for name in counted))
+    table: pd.DataFrame = rows.assign(
+        null_gold=rows["null_gold"] / rows["words"],
+        null_hypothesis=rows["null_hypothesis"] / rows["words"],
+        missed_sure=counts.sure - counts.hypothesis_sure,
+        wrong_links=counts.hypothesis - counts.hypothesis_possible,
+        **{name: metric(counts) for name, metric in METRICS.items()},
+    )
+    return table.reset_index(drop=True)[list(COLUMNS)]
 
 
-def _classes(
-    text: Text, frequencies: Mapping[str, int] | None, fertility: IntArray
-) -> dict[str, tuple[tuple[str, ...], IntArray]]:
-    """Property -> the names of its classes, and the class of each word."""
+def _classes(text: Text, frequencies: Mapping[str, int] | None, fertility: IntArray) -> dict[str, pd.Categorical[Any]]:
+    """Property -> the class of each word."""
     words = [word for sentence in text for word in sentence]
     known = Counter(words) if frequencies is None else frequencies
     lengths = [len(sentence) for sentence in text for _ in sentence]
+    punctuation = [int(is_punctuation(word)) for word in words]
     return {
-        "all": (("all",), np.zeros(len(words), dtype=np.int64)),
-        "sentence_length": (_names(SENTENCE_LENGTHS), _class(lengths, SENTENCE_LENGTHS)),
-        "frequency": (_names(FREQUENCIES), _class([known.get(word, 0) for word in words], FREQUENCIES)),
-        "word_type": (("word", "punctuation"), np.array([is_punctuation(word) for word in words], dtype=np.int64)),
-        "fertility": (_names(FERTILITIES), _class(fertility, FERTILITIES)),
+        "all": pd.Categorical(["all"] * len(words)),
+        "sentence_length": _by_number(lengths, SENTENCE_LENGTHS),
+        "frequency": _by_number([known.get(word, 0) for word in words], FREQUENCIES),
+        "word_type": pd.Categorical.from_codes(punctuation, pd.Index(["word", "punctuation"])),
+        "fertility": _by_number(fertility, FERTILITIES),
     }
 
 
-def _names(limits: Sequence[int]) -> tuple[str, ...]:
-    """The names of classes: ``1-10``, ``11``, ``12+`` for limits 1, 11, 12."""
+def _by_number(values: Sequence[int] | IntArray, limits: Sequence[int]) -> pd.Categorical[Any]:
+    """The class of each value, named like ``1-10``, ``11``, ``12+`` for limits 1, 11, 12."""
     ends = [following - 1 for following in limits[1:]]
-    return (*(str(low) if low == high else f"{low}-{high}" for low, high in zip(limits, ends)), f"{limits[-1]}+")
+    names = [*(str(low) if low == high else f"{low}-{high}" for low, high in zip(limits, ends)), f"{limits[-1]}+"]
+    codes = np.searchsorted(limits, np.asarray(values, dtype=np.int64), side="right") - 1
+    return pd.Categorical.from_codes(codes, pd.Index(names))
 
 
-def _class(values: Sequence[int] | IntArray, limits: Sequence[int]) -> IntArray:
-    """The number of each value's class."""
-    return np.searchsorted(limits, np.asarray(values, dtype=np.int64), side="right") - 1
-
-
-def _places(links: Iterable[Links], axis: int, text: Text) -> IntArray:
-    """The positions, among all words of a side, of the words that are linked, once for each link.
+def _links_of_words(links: Iterable[Links], axis: int, text: Text) -> IntArray:
+    """The number of links of each word of a side.
 
     Raises:
         InputError: a sentence has no such word.
@@ -149,30 +147,7 @@ def _places(links: Iterable[Links], axis: int, text: Text) -> IntArray:
             )
         places += [before + word for word in linked]
         before += len(words)
-    return np.array(places, dtype=np.int64)
-
-
-def _rows(names: Sequence[str], tallies: Sequence[IntArray]) -> pd.DataFrame:
-    """The rows of one property and side; classes without words are omitted."""
-    words, null_gold, null_hypothesis, *links = tallies
-    counts = Counts(*links)
-    table = pd.DataFrame(
-        {
-            "class": names,
-            "words": words,
-            "null_gold": null_gold / np.maximum(words, 1),
-            "null_hypothesis": null_hypothesis / np.maximum(words, 1),
-            "hypothesis_links": counts.hypothesis,
-            "sure_links": counts.sure,
-            "hypothesis_links_sure": counts.hypothesis_sure,
-            "hypothesis_links_possible": counts.hypothesis_possible,
-            "missed_sure": counts.sure - counts.hypothesis_sure,
-            "wrong_links": counts.hypothesis - counts.hypothesis_possible,
-            **{name: metric(counts) for name, metric in METRICS.items()},
-        }
-    )
-    kept: pd.DataFrame = table[words > 0]
-    return kept
+    return np.bincount(np.array(places, dtype=np.int64), minlength=before)
 
 
 def confusion_table(hypothesis: Sequence[Links], other: Sequence[Links], gold: Sequence[GoldSentence]) -> pd.DataFrame:

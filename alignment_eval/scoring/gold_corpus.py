@@ -68,18 +68,21 @@ class GoldCorpus:
 
     def __iter__(self) -> Iterator[tuple[SentenceMaps, GoldMatrix]]:
         seen: set[int] = set()
+        size = len(self.gold)
         for unchecked in self.sentences:
-            self._check_id(unchecked.id, seen)
+            if (id_ := unchecked.id) in seen or not 0 <= id_ < size:
+                what = "is a duplicate" if id_ in seen else f"has no gold (the gold has {size} sentences)"
+                raise InputError(f"sentence {id_} {what}; the records must have each id from 0 to {size - 1} once")
+            seen.add(id_)
             sentence = unchecked if self.texts is None else confirmed(unchecked, self.texts)
             if sentence.ok:
                 check_links(self.gold[sentence.id].possible, sentence, "gold")
                 yield sentence, GoldMatrix.of(self.gold[sentence.id], sentence)
             else:
                 self.stubs[sentence.id] = sentence
-        if len(seen) != len(self.gold):
+        if len(seen) != size:
             raise InputError(
-                f"the records have {len(seen)} sentences, the gold has {len(self.gold)}; give records and gold of the "
-                f"same text"
+                f"the records have {len(seen)} sentences, the gold has {size}; give records and gold of the same text"
             )
         if len(self.stubs) == len(seen):
             raise InputError("no sentence has maps that could be scored; the records' column 'status' says why")
@@ -93,13 +96,6 @@ class GoldCorpus:
     def sure(self) -> int:
         """The number of sure links, including those of sentences that cannot be aligned."""
         return sum(len(sentence.sure) for sentence in self.gold)
-
-    def _check_id(self, id_: int, seen: set[int]) -> None:
-        size = len(self.gold)
-        if id_ in seen or not 0 <= id_ < size:
-            what = "is a duplicate" if id_ in seen else f"has no gold (the gold has {size} sentences)"
-            raise InputError(f"sentence {id_} {what}; the records must have each id from 0 to {size - 1} once")
-        seen.add(id_)
 
 
 def confirmed(sentence: SentenceMaps, texts: Texts) -> SentenceMaps:
@@ -126,11 +122,7 @@ def confirmed(sentence: SentenceMaps, texts: Texts) -> SentenceMaps:
 
 
 def check_links(links: Links, sentence: SentenceMaps, where: str) -> None:
-    """Check that ``links``, which were read at ``where``, are inside the sentence.
-
-    Raises:
-        InputError: one is outside.
-    """
+    """Check that ``links``, which were read at ``where``, are inside the sentence; raises InputError if not."""
     height, width = sentence.source.word_count, sentence.target.word_count
     for i, j in sorted(links):
         if i >= height or j >= width:
@@ -148,10 +140,9 @@ def linked_maps(sentence: SentenceMaps, options: Iterable[ExtractionOptions]) ->
     """
     maps = cache(partial(stacked_maps, sentence))
     units = cache(lambda kind, setting, units: unit_maps(maps(kind), sentence, setting, units))
-    words = sentence.source.word_count, sentence.target.word_count
     for option in options:
         read = units(option.kind, option.setting, rule_of(option.rule).units)
-        yield choose_units(read, sentence, option).linked(*words)
+        yield choose_units(read, sentence, option)
 
 
 def aer_of(hits: NDArray[np.int64], sure: int) -> NDArray[np.float64]:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,14 +151,24 @@ def compare(
     every = baseline.map(lambda *arrays: np.stack(arrays), *systems)
     samples = _sums(every, _bootstrap_weights, options, progress)
     # What exchanging a sentence adds to the baseline and subtracts from the system.
-    gains = every.map(lambda values: values[1:] - values[:1])
-    moved = _sums(gains, _exchanges, options, progress)
-    totals = every.total()
-    observed, drawn = ([counts.map(itemgetter(k)) for k in range(1 + len(systems))] for counts in (totals, samples))
-    return [
-        _differences(observed[0], observed[k], drawn[0], drawn[k], moved.map(itemgetter(k - 1)))
-        for k in range(1, 1 + len(systems))
-    ]
+    moved = _sums(every.map(lambda values: values[1:] - values[:1]), _exchanges, options, progress)
+    totals = every.map(lambda values: values.sum(axis=-1, keepdims=True))
+    exchanged = [totals.map(lambda of, more: of[:1] + more, moved), totals.map(lambda of, less: of[1:] - less, moved)]
+    results: list[dict[str, Difference]] = [{} for _ in systems]
+    for name, metric in METRICS.items():
+        values, drawn = metric(totals)[:, 0].tolist(), metric(samples)
+        null = metric(exchanged[1]) - metric(exchanged[0])
+        for k, result in enumerate(results, 1):
+            delta, deltas = values[k] - values[0], drawn[k] - drawn[0]
+            result[name] = Difference(
+                baseline=defined(values[0]),
+                system=defined(values[k]),
+                delta=defined(delta),
+                interval=_interval(deltas),
+                p_bootstrap=_p_value(delta, deltas - delta),
+                p_randomisation=_p_value(delta, null[k - 1]),
+            )
+    return results
 
 
 def compare_all(
@@ -171,28 +180,6 @@ def compare_all(
         for first in range(len(systems) - 1)
         for k, differences in enumerate(compare(systems[first], systems[first + 1 :], options, progress))
     }
-
-
-def _differences(
-    baseline: Counts, system: Counts, baseline_samples: Counts, system_samples: Counts, moved: Counts
-) -> dict[str, Difference]:
-    """The differences, from the counts of the corpus [] and of the resamples [resamples]."""
-    exchanged_baseline, exchanged_system = baseline.map(np.add, moved), system.map(np.subtract, moved)
-    results = {}
-    for name, metric in METRICS.items():
-        values = float(metric(baseline)), float(metric(system))
-        delta = values[1] - values[0]
-        deltas = metric(system_samples) - metric(baseline_samples)
-        exchanged = metric(exchanged_system) - metric(exchanged_baseline)
-        results[name] = Difference(
-            baseline=defined(values[0]),
-            system=defined(values[1]),
-            delta=defined(delta),
-            interval=_interval(deltas),
-            p_bootstrap=_p_value(delta, deltas - delta),
-            p_randomisation=_p_value(delta, exchanged),
-        )
-    return results
 
 
 def _interval(samples: FloatArray) -> Interval | None:

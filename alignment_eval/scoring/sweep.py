@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions, MapNames
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.sets import GoldSentence
@@ -41,7 +41,7 @@ def configurations(
         UsageError: a name is unknown.
     """
     return [
-        ExtractionOptions(kind, 0, None, setting, rule, null, final_punctuation)
+        ExtractionOptions(kind, MapNames("0"), "mean", setting, rule, null, final_punctuation)
         for kind in kinds
         for setting in settings
         for rule in rules
@@ -85,7 +85,7 @@ def _block(option: ExtractionOptions, hits: NDArray[np.int64], layers: Sequence[
     """The rows of one configuration, from its counts [L, H + 1, 3]."""
     heads = hits.shape[1] - 1
     counts = Counts(hits[..., 0].ravel(), np.full(hits[..., 0].size, sure), hits[..., 1].ravel(), hits[..., 2].ravel())
-    block = pd.DataFrame(
+    return pd.DataFrame(
         {
             "kind": option.kind,
             "level": (["head"] * heads + ["layer"]) * len(layers),
@@ -103,4 +103,3 @@ def _block(option: ExtractionOptions, hits: NDArray[np.int64], layers: Sequence[
             "links_possible": counts.hypothesis_possible,
         }
     )
-    return block[list(COLUMNS)]

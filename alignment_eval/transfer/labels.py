@@ -92,11 +92,7 @@ def spans_of(labels: Sequence[str]) -> list[Span]:
 
 
 def check_label(label: str, before: str) -> None:
-    """Check that a label is BIO; ``before`` is the label of the word before, ``O`` at the beginning.
-
-    Raises:
-        InputError: it is not.
-    """
+    """Check that a label is BIO; raises InputError if not.  ``before`` is the label before, ``O`` at the beginning."""
     if label != "O" and (label[:2] not in ("B-", "I-") or len(label) < 3):
         raise InputError(f"label {shown(label)}: expected O, B-TYPE or I-TYPE; convert the labels to BIO (IOB2)")
     if label.startswith("I-") and before[2:] != label[2:]:
@@ -136,7 +132,9 @@ def project_spans(
         raise InputError(f"{len(words[0])} and {len(words[1])} words, but links of {sizes[0]} and {sizes[1]} words")
     target = _Target(spans, weights, sizes[1], gaps)
     first = {k: run for k in range(len(spans)) if (run := target.best_run(k)) is not None}
-    linked = _linked_words(weights)
+    linked = defaultdict[int, list[int]](list)  # source word -> its target words
+    for i, j in weights:
+        linked[i].append(j)
     counterparts: list[Span | None] = [None] * len(spans)
     for k in sorted(first, key=lambda k: -first[k].weight):
         run = target.best_run(k)  # of the words that are left
@@ -144,7 +142,7 @@ def project_spans(
             start, end = run.start, run.end
             if words is not None:
                 start, end = _trimmed(spans[k], start, end, linked, words)
-            target.take(start, end)
+            target.taken[start:end] = bytes([1]) * (end - start)
             counterparts[k] = Span(start, end, spans[k].type)
     return counterparts
 
@@ -175,7 +173,7 @@ class _Run(NamedTuple):
 
 
 class _Target:
-    """The words of the target sentence: what speaks for each span, and what is taken.
+    """The words of the target sentence: what speaks for each span, and which words are ``taken`` by one.
 
     Args:
         spans: of the source.
@@ -186,7 +184,7 @@ class _Target:
 
     def __init__(self, spans: Sequence[Span], weights: Mapping[Link, float], size: int, gaps: Gaps) -> None:
         self._gaps = gaps
-        self._taken = bytearray(size)
+        self.taken = bytearray(size)
         #: for each span: target word -> weight of its links to the span
         self._inside = [defaultdict[int, float](float) for _ in spans]
         self._outside = [0.0] * size
@@ -209,7 +207,7 @@ class _Target:
         """The run of free words of span ``k``, None if nothing speaks for one; of equal ones the first."""
         best: _Run | None = None
         current: _Run | None = None
-        for j in sorted(j for j in self._inside[k] if not self._taken[j]):
+        for j in sorted(j for j in self._inside[k] if not self.taken[j]):
             weight = self._inside[k][j] - (self._outside[j] if self._gaps == "best" else 0)
             bridged = None if current is None else self._bridged(current, j)
             current = _Run(weight, j, j + 1) if bridged is None else _Run(bridged.weight + weight, bridged.start, j + 1)
@@ -219,22 +217,10 @@ class _Target:
 
     def _bridged(self, run: _Run, j: int) -> _Run | None:
         """The run up to word ``j``, None where a new one that begins there is better."""
-        if self._taken.find(1, run.end, j) >= 0 or (self._gaps == "run" and run.end < j):
+        if self.taken.find(1, run.end, j) >= 0 or (self._gaps == "run" and run.end < j):
             return None
         cost = self._costs[j] - self._costs[run.end] if self._gaps == "best" else 0.0
         return run._replace(weight=run.weight - cost, end=j) if run.weight > cost else None
-
-    def take(self, start: int, end: int) -> None:
-        """Keep words from other spans."""
-        self._taken[start:end] = bytes([1]) * (end - start)
-
-
-def _linked_words(links: Iterable[Link]) -> dict[int, list[int]]:
-    """Source word -> its target words."""
-    linked = defaultdict[int, list[int]](list)
-    for i, j in links:
-        linked[i].append(j)
-    return linked
 
 
 def _trimmed(

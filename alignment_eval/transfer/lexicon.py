@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from alignment_eval.errors import InputError
 
-_BITS = 32
-
 
 class Entry(NamedTuple):
     """A pair of words that are linked.
@@ -45,35 +43,25 @@ def bilingual_lexicon(
     Raises:
         InputError: a link is outside its sentence pair.
     """
-    source, target = _Numbers(), _Numbers()
-    counts = defaultdict[int, int](int)  # number of the source word, shifted, and of the target word
+    known: dict[str, str] = {}  # each word is in memory once
+    counts = defaultdict[tuple[str, str], int](int)
     for source_words, target_words, links in pairs:
-        numbers = [source[word] for word in source_words], [target[word] for word in target_words]
         for i, j in links:
             if not (0 <= i < len(source_words) and 0 <= j < len(target_words)):
                 raise InputError(
                     f"link {i}-{j} is outside its sentence pair, which has {len(source_words)} and {len(target_words)} "
                     f"words; give the text that was aligned"
                 )
-            counts[numbers[0][i] << _BITS | numbers[1][j]] += 1
-    totals = [0] * len(source), [0] * len(target)
-    for key, count in counts.items():
-        totals[0][key >> _BITS] += count
-        totals[1][key & (1 << _BITS) - 1] += count
-    words = list(source), list(target)
+            source, target = source_words[i], target_words[j]
+            counts[known.setdefault(source, source), known.setdefault(target, target)] += 1
+    totals = defaultdict[str, int](int), defaultdict[str, int](int)
+    for pair, count in counts.items():
+        for of_side, word in zip(totals, pair):
+            of_side[word] += count
     entries = []
-    for key, count in counts.items():
+    for (source, target), count in counts.items():
         if count >= min_count:
-            s, t = key >> _BITS, key & (1 << _BITS) - 1
-            of_source, of_target = totals[0][s], totals[1][t]
+            of_source, of_target = totals[0][source], totals[1][target]
             dice = 2 * count / (of_source + of_target)
-            entries.append(Entry(words[0][s], words[1][t], count, count / of_source, count / of_target, dice))
+            entries.append(Entry(source, target, count, count / of_source, count / of_target, dice))
     return sorted(entries, key=lambda entry: (-entry.links, entry.source, entry.target))
-
-
-class _Numbers(dict[str, int]):
-    """Word -> its number, in the order of their first occurrence."""
-
-    def __missing__(self, word: str) -> int:
-        number = self[word] = len(self)
-        return number

@@ -15,12 +15,12 @@ The rules of where a tag goes are those of :mod:`alignment_eval.transfer.places`
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape, unescape
 from html.parser import HTMLParser
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 from xml.parsers import expat
 
 from alignment_eval.errors import InputError, shown
@@ -72,41 +72,44 @@ class MarkedLine:
     elements: tuple[Element, ...]
 
 
-class _Tree:
-    """Collects text and elements in the order of the line."""
+class _Piece(NamedTuple):
+    """A piece of a line.
 
-    def __init__(self) -> None:
-        self._text: list[str] = []
-        self._length = 0
-        self._elements: list[Element] = []
-        self._open: list[tuple[int, str]] = []  # index, name
+    Attributes:
+        kind: ``text``, ``alone``, ``start`` or ``end``.
+        raw: the tag as the line has it, or the text with entities resolved.
+        name: of the element of a tag in a pair.
+    """
 
-    def add_text(self, text: str) -> None:
-        text = text.replace("\r", " ").replace("\n", " ")
-        self._text.append(text)
-        self._length += len(text)
+    kind: str
+    raw: str
+    name: str = ""
 
-    def add_alone(self, tag: str) -> None:
-        parent = self._open[-1][0] if self._open else None
-        self._elements.append(Element(tag, "", (self._length, self._length), parent))
 
-    def start(self, tag: str, name: str) -> None:
-        self.add_alone(tag)
-        self._open.append((len(self._elements) - 1, name))
-
-    def end(self, tag: str, name: str) -> None:
-        index, opened = self._open.pop() if self._open else (-1, "")
-        if opened != name:
-            found = f"{tag} where {self._elements[index].opening} is open" if opened else f"{tag} without a start tag"
-            raise InputError(f"found {found}; {_PAIRS}")
-        element = self._elements[index]
-        self._elements[index] = Element(element.opening, tag, (element.span[0], self._length), element.parent)
-
-    def line(self) -> MarkedLine:
-        if self._open:
-            tag = self._elements[self._open[-1][0]].opening
-            raise InputError(f"found {tag} without an end tag; {_PAIRS}")
-        return MarkedLine("".join(self._text), tuple(self._elements))
+def _marked(pieces: Iterable[_Piece]) -> MarkedLine:
+    """The text and the elements of a line, in the order of the line."""
+    texts: list[str] = []
+    elements: list[Element] = []
+    opened: list[tuple[int, str]] = []  # index, name
+    length = 0
+    for kind, raw, name in pieces:
+        if kind == "text":
+            texts.append(raw.replace("\r", " ").replace("\n", " "))
+            length += len(raw)
+        elif kind == "end":
+            index, expected = opened.pop() if opened else (-1, "")
+            if expected != name:
+                found = f"{raw} where {elements[index].opening} is open" if expected else f"{raw} without a start tag"
+                raise InputError(f"found {found}; {_PAIRS}")
+            start = elements[index].span[0]
+            elements[index] = replace(elements[index], closing=raw, span=(start, length))
+        else:
+            elements.append(Element(raw, "", (length, length), opened[-1][0] if opened else None))
+            if kind == "start":
+                opened.append((len(elements) - 1, name))
+    if opened:
+        raise InputError(f"found {elements[opened[-1][0]].opening} without an end tag; {_PAIRS}")
+    return MarkedLine("".join(texts), tuple(elements))
 
 
 def parse_markup(line: str, syntax: Syntax) -> MarkedLine:
@@ -125,7 +128,7 @@ def parse_markup(line: str, syntax: Syntax) -> MarkedLine:
     """
     if half := _SURROGATE.search(line):
         raise InputError(f"found the surrogate {half[0]!r}; expected Unicode text; read the text as UTF-8")
-    return _parse_xml(line) if syntax == "xml" else _HtmlLine(line).parsed()
+    return _parse_xml(line) if syntax == "xml" else _marked(_html_pieces(line))
 
 
 def _parse_xml(line: str) -> MarkedLine:
@@ -151,97 +154,44 @@ def _parse_xml(line: str) -> MarkedLine:
         at = parser.ErrorByteIndex
         if found == expat.errors.XML_ERROR_TAG_MISMATCH:  # the place is behind </
             at = document.rindex(b"<", 0, at)
-            tree = _xml_tree(document, [*events, (at, "other", "")])
             tag = document[at:].partition(b">")[0].decode() + ">"
-            if not tag.startswith(f"</{_ROOT}"):
-                tree.end(tag, tag[2:-1].strip())
-            tree.line()
+            wrong = [] if tag.startswith(f"</{_ROOT}") else [_Piece("end", tag, tag[2:-1].strip())]
+            _marked([*_xml_pieces(document, [*events, (at, "other", "")]), *wrong])
         rest = document[at : -len(f"</{_ROOT}>")].decode(errors="ignore") or line[line.rfind("<") :]
         raise InputError(
             f"found {found}, {shown(rest)}; expected XML, &amp; for &, &lt; for <; correct it, or read HTML"
         ) from error
-    return _xml_tree(document, events).line()
+    return _marked(_xml_pieces(document, events))
 
 
-def _xml_tree(document: bytes, events: list[tuple[int, str, str]]) -> _Tree:
+def _xml_pieces(document: bytes, events: list[tuple[int, str, str]]) -> Iterator[_Piece]:
     """The content of the root, from the events without the first and the last."""
-    tree = _Tree()
-    is_alone = False
     for (begin, kind, value), (end, _, _) in list(pairwise(events))[1:]:
         tag = document[begin:end].decode()
         if kind == "text":
-            tree.add_text(value)
-        elif kind == "alone":
-            tree.add_alone(tag)
+            yield _Piece(kind, value)
         elif kind == "start" and tag.endswith("/>"):
-            tree.add_alone(tag)
-            is_alone = True
-        elif kind == "start":
-            tree.start(tag, value)
-        elif kind == "end" and is_alone:  # <b/> ends, too
-            is_alone = False
-        elif kind == "end":
-            tree.end(tag, value)
-    return tree
+            yield _Piece("alone", tag)
+        elif kind != "other" and tag:  # <b/> ends too, without a tag
+            yield _Piece(kind, tag, value)
 
 
-class _HtmlLine(HTMLParser):
-    """Cuts a line into tags and text; a tag ends where the next event begins."""
+class _HtmlEvents(HTMLParser):
+    """Where tags and texts of a line begin: character, kind, name."""
 
     def __init__(self, line: str) -> None:
         super().__init__(convert_charrefs=True)
-        self._line = line
-        self._events: list[tuple[int, str, str]] = []  # character, kind, name
-
-    def parsed(self) -> MarkedLine:
-        self.feed(self._line)
+        self.events: list[tuple[int, str, str]] = []
+        self.feed(line)
         self.close()
-        events = self._events
-        if not events or events[0][0] > 0:
-            events.insert(0, (0, "text", ""))
-        tree = _Tree()
-        raw_from = None  # where <script> or <style> begins
-        ends = [begin for begin, _, _ in events[1:]] + [len(self._line)]
-        for (begin, kind, name), end in zip(events, ends):
-            raw = self._line[begin:end]
-            if raw_from is not None:
-                if kind == "end":
-                    tree.add_alone(self._line[raw_from:end])
-                    raw_from = None
-            elif kind == "text":
-                if unfinished := _UNFINISHED.search(raw):
-                    raise self._unfinished(raw[unfinished.start() :])
-                tree.add_text(unescape(raw))
-            elif not raw.endswith(">"):
-                raise self._unfinished(raw)
-            elif kind == "alone" or (kind == "start" and name in _VOID):
-                tree.add_alone(raw)
-            elif kind == "start" and name in _RAW:
-                raw_from = begin
-            elif kind == "start":
-                tree.start(raw, name)
-            else:
-                tree.end(raw, name)
-        if raw_from is not None:
-            raise self._unfinished(self._line[raw_from:])
-        return tree.line()
-
-    @staticmethod
-    def _unfinished(found: str) -> InputError:
-        return InputError(
-            f"found {shown(found)}, which does not end; expected a whole tag; end it, or write &lt; for <"
-        )
 
     def _record(self, kind: str, name: str = "") -> None:
-        if kind == "text" == (self._events[-1][1] if self._events else ""):
+        if kind == "text" == (self.events[-1][1] if self.events else ""):
             return  # "a < b" is three pieces of one text
-        self._events.append((self.getpos()[1], kind, name))
+        self.events.append((self.getpos()[1], kind, name))
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._record("start", tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._record("alone")
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self._record("alone" if tag in _VOID else "start", tag)
 
     def handle_endtag(self, tag: str) -> None:
         self._record("end", tag)
@@ -249,17 +199,40 @@ class _HtmlLine(HTMLParser):
     def handle_data(self, data: str) -> None:
         self._record("text")
 
-    def handle_comment(self, data: str) -> None:
+    def _alone(self, *_: object, **__: object) -> None:
         self._record("alone")
 
-    def handle_decl(self, decl: str) -> None:
-        self._record("alone")
+    handle_startendtag = handle_comment = handle_decl = unknown_decl = handle_pi = _alone
 
-    def unknown_decl(self, data: str) -> None:
-        self._record("alone")
 
-    def handle_pi(self, data: str) -> None:
-        self._record("alone")
+def _html_pieces(line: str) -> Iterator[_Piece]:
+    """The pieces of a line of HTML; a tag ends where the next event begins."""
+    events = _HtmlEvents(line).events
+    if not events or events[0][0] > 0:
+        events.insert(0, (0, "text", ""))
+    raw_from = None  # where <script> or <style> begins
+    for (begin, kind, name), (end, _, _) in pairwise([*events, (len(line), "", "")]):
+        raw = line[begin:end]
+        if raw_from is not None:
+            if kind == "end":
+                yield _Piece("alone", line[raw_from:end])
+                raw_from = None
+        elif kind == "text":
+            if unfinished := _UNFINISHED.search(raw):
+                raise _unfinished(raw[unfinished.start() :])
+            yield _Piece(kind, unescape(raw))
+        elif not raw.endswith(">"):
+            raise _unfinished(raw)
+        elif kind == "start" and name in _RAW:
+            raw_from = begin
+        else:
+            yield _Piece(kind, raw, name)
+    if raw_from is not None:
+        raise _unfinished(line[raw_from:])
+
+
+def _unfinished(found: str) -> InputError:
+    return InputError(f"found {shown(found)}, which does not end; expected a whole tag; end it, or write &lt; for <")
 
 
 def transfer_markup(
@@ -321,10 +294,8 @@ def _written(elements: Sequence[Element], target: str, places: Sequence[tuple[in
     while waiting:
         index, is_end = waiting.pop()
         place = places[index][1][is_end]
-        written += [
-            escape(target[at:place], quote=False),
-            elements[index].closing if is_end else elements[index].opening,
-        ]
+        tag = elements[index].closing if is_end else elements[index].opening
+        written += [escape(target[at:place], quote=False), tag]
         at = place
         if not is_end:
             waiting.append((index, True))

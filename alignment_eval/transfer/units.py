@@ -7,7 +7,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
+T = TypeVar("T")
 Span = tuple[int, int]
 WordLink = tuple[int, int]
 
@@ -129,13 +131,10 @@ def cut_both_sides(
     cuts: list[int] = []
     for unit in cut_units(target, target_words) if cut_words else ():
         equal = [place for text, length, place in cut_words if (text, length) == (unit.text, unit.end - unit.start)]
-        cuts += [unit.start + place for place in equal] or _capitals_inside(target, unit)
+        inside = range(unit.start + 1, unit.end)
+        capitals = [at for at in inside if target[at - 1].islower() and target[at].isupper()]
+        cuts += [unit.start + place for place in equal] or capitals
     return cut_units(source, source_words, tags), cut_units(target, target_words, cuts)
-
-
-def _capitals_inside(text: str, unit: Unit) -> list[int]:
-    """Where a capital follows a small letter."""
-    return [at for at in range(unit.start + 1, unit.end) if text[at - 1].islower() and text[at].isupper()]
 
 
 def unit_links(
@@ -158,7 +157,7 @@ def _links_of_words(
 
     Of equal words, the units at the same place are linked; of others, equal units, and all that remain with all.
     """
-    of_source, of_target = _units_of_words(source), _units_of_words(target)
+    of_source, of_target = (_places(unit.word for unit in units) for units in (source, target))
     found = []
     for (i, j), weight in weights.items():
         rest, rest_target = list(of_source.get(i, ())), list(of_target.get(j, ()))
@@ -190,11 +189,12 @@ def _same_place(
     return tuple(s for s in word if source[s].start < end and start < source[s].end)
 
 
-def _units_of_words(units: Sequence[Unit]) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for index, unit in enumerate(units):
-        if unit.word is not None:
-            found.setdefault(unit.word, []).append(index)
+def _places(keys: Iterable[T | None]) -> dict[T, list[int]]:
+    """The places of each key; None is no key."""
+    found: dict[T, list[int]] = {}
+    for place, key in enumerate(keys):
+        if key is not None:
+            found.setdefault(key, []).append(place)
     return found
 
 
@@ -204,7 +204,9 @@ def _equal_pairs(source: Sequence[Unit], target: Sequence[Unit], links: Sequence
     The pairs are those that links name, if they name one for each; else the first with the first, and so on.
     """
     linked = {(link.sources[0], link.target) for link in links if len(link.sources) == 1}
-    of_source, of_target = _units_of_texts(source), _units_of_texts(target)
+    of_source, of_target = (
+        _places(unit.text if unit.kind == WORD and unit.whole else None for unit in units) for units in (source, target)
+    )
     pairs: list[tuple[int, int]] = []
     for text, sources in of_source.items():
         targets = of_target.get(text, [])
@@ -215,11 +217,3 @@ def _equal_pairs(source: Sequence[Unit], target: Sequence[Unit], links: Sequence
         one_each = len(named) == len({s for s, _ in named}) == len({t for _, t in named}) == len(sources)
         pairs += named if one_each else zip(sources, targets)
     return pairs
-
-
-def _units_of_texts(units: Sequence[Unit]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for index, unit in enumerate(units):
-        if unit.kind == WORD and unit.whole:
-            found.setdefault(unit.text, []).append(index)
-    return found

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.rules import rule_of
-from alignment_eval.files import STANDARD
 from alignment_eval.options.common import positive_integer
 from fairseq_norm_plugin.choices import DTYPES, WORDS
 
@@ -46,11 +45,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         "reverse_bpe_codes=FILE of the other direction; or of a multilingual model, such as langs=LANG,LANG,… in the "
         "order of its training, lang_pairs=SRC-TGT,…, target_tag=fra for >>fra<<; may be repeated",
     )
-    _add_pipeline_arguments(parser.add_argument_group("words and subwords", "default: as the model's profile says"))
-
-
-def _add_pipeline_arguments(group: argparse._ArgumentGroup) -> None:
-    """Declare fairseq's tokenizers and subwords."""
+    group = parser.add_argument_group("words and subwords", "default: as the model's profile says")
     group.add_argument(
         "--tokenizer", metavar="NAME", help="of fairseq: moses, nltk, space; none: the text is tokenised"
     )
@@ -79,11 +74,11 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("text", "raw, or as the tokenizer above leaves it (-: standard input)")
     group.add_argument("--source-text", metavar="FILE", help="source text, one sentence a line")
     group.add_argument("--target-text", metavar="FILE", help="target text, the translations line by line")
-    group.add_argument("--text", metavar="FILE", help="both texts, as lines SOURCE ||| TARGET")
     group.add_argument(
-        "--parquet",
+        "--text",
         metavar="PATH",
-        help="both texts, in columns source and target (and perhaps id): a file, a directory or a glob",
+        help="both texts: a file with lines SOURCE ||| TARGET; or Parquet with columns source and target (and perhaps "
+        "id): FILE.parquet, a directory or a glob",
     )
 
 
@@ -121,8 +116,14 @@ def add_speed_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGr
 
 def text_paths(args: argparse.Namespace) -> list[str]:
     """The files of the text, as they are named."""
-    joined = args.text if args.parquet is None else args.parquet
-    return [joined] if joined is not None else [args.source_text, args.target_text]
+    return [args.source_text, args.target_text] if args.text is None else [args.text]
+
+
+def is_parquet(text: str | None) -> bool:
+    """Whether ``--text`` names Parquet files: by their ending, as a directory, or by a glob."""
+    if text is None or Path(text).is_file():
+        return str(text).endswith(".parquet")
+    return text.endswith(".parquet") or Path(text).is_dir() or any(character in text for character in "*?[")
 
 
 def read_text(args: argparse.Namespace) -> SentencePairs:
@@ -138,7 +139,7 @@ def read_text(args: argparse.Namespace) -> SentencePairs:
     if getattr(args, "translate", None):
         text = TranslatedText(args.source_text)
     else:
-        text = ParallelText(text_paths(args)) if args.parquet is None else ParquetText(args.parquet)
+        text = ParquetText(args.text) if is_parquet(args.text) else ParallelText(text_paths(args))
     files = [None if what in WORDS else what for what in args.words]
     return text.segmented((files[0], files[-1])) if any(files) else text
 
@@ -150,14 +151,11 @@ def check_input(args: argparse.Namespace) -> None:
         UsageError: an option is missing, or two contradict each other.
     """
     pair = (args.source_text, args.target_text)
-    ways = [way for way in (args.text, args.parquet) if way is not None] + ([pair] if pair != (None, None) else [])
     if getattr(args, "translate", None):
-        if ways != [pair] or args.target_text is not None or args.source_text is None:
+        if args.text is not None or args.target_text is not None or args.source_text is None:
             raise UsageError("--translate: expected --source-text, and no other text")
-    elif len(ways) != 1 or (ways == [pair] and None in pair):
-        raise UsageError("no text, or more than one: expected --source-text and --target-text, --text, or --parquet")
-    if pair == (STANDARD, STANDARD):
-        raise UsageError("both texts are - (standard input): expected a file for one of them, or --text -")
+    elif pair != (None, None) if args.text is not None else None in pair:
+        raise UsageError("no text, or more than one: expected --source-text and --target-text, or --text")
     if len(args.words) > 2:
         raise UsageError(f"--words is given {len(args.words)} values: expected one, or two, of source and target")
     for what in args.words:
@@ -173,8 +171,8 @@ def other_inputs(args: argparse.Namespace) -> Iterator[str]:
     for path in filter(None, (args.path, args.reverse_path)):
         if args.data is None and not Path(path).is_dir():
             yield str(Path(path.split(":")[0]).parent)
-    if args.parquet is not None:
-        yield from glob.glob(args.parquet)  # noqa: PTH207  # a pattern
+    if is_parquet(args.text):
+        yield from glob.glob(args.text)  # noqa: PTH207  # a pattern
 
 
 def model_inputs(models: Sequence[NormModel]) -> Iterator[str]:
@@ -191,13 +189,13 @@ def check_directions(args: argparse.Namespace, directions: int) -> None:
         UsageError: they need a model of the other direction, or say too little for two.
     """
     if directions == 1:
-        for name in ("reverse_heads", "join", "symmetrize"):
+        for name in ("reverse_heads", "join"):
             if getattr(args, name, None) is not None:
                 raise UsageError(
                     f"--{name.replace('_', '-')} without --reverse-path: expected a model of both directions"
                 )
-    elif not (args.join or args.symmetrize or args.rule is None or rule_of(args.rule).two_way):
-        raise UsageError(f"--rule {args.rule} with two directions: give --join or --symmetrize too")
+    elif not (args.join or args.rule is None or rule_of(args.rule).two_way):
+        raise UsageError(f"--rule {args.rule} with two directions: give --join too")
 
 
 def model_options(args: argparse.Namespace) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from alignment_eval.errors import InputError, printable, say, warn_on_stderr
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, FORMED, PAIRS
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.options.alignments import add_gold_reading, gold_of, gold_of_size, reading_fields
+from alignment_eval.options.alignments import add_base, gold_of, gold_of_size, reading_fields
 from alignment_eval.options.common import CommandParser, add_output, check_outputs, exit_status
 from alignment_eval.profiles.chosen import description
 from alignment_eval.profiles.profile import Profile, together
@@ -61,7 +61,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="gold alignments of the text: choose the lowest AER; report figures on other sentences",
     )
-    add_gold_reading(group)
+    add_base(group, "gold", "auto, which warns")
+    parser.set_defaults(gold_swap=False)
     group = parser.add_argument_group("output")
     add_output(group, "the profile (default: CHECKPOINT.align.json)")
     add_speed_arguments(parser)
@@ -146,7 +147,7 @@ def _check_text(text: SentencePairs, pairs: int, directions: Sequence[Direction]
             f"{', '.join(text_paths(args))}: {pairs} different sentence pairs that can be aligned: expected "
             f"{FEWEST_PAIRS} or more to choose maps by; pass more text of these languages"
         )
-    if mismatch := find_mismatch(sampled(text, text.size), directions, args.max_tokens):
+    if mismatch := find_mismatch(sampled(text, text.size), directions):
         warn_on_stderr(mismatch.message)
 
 

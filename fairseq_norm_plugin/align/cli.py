@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
-from alignment_eval.extraction.method import JOINS, BidirectionalOptions
+from alignment_eval.extraction.method import JOINS
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import STANDARD
 from alignment_eval.links.symmetrize import METHODS
@@ -36,6 +36,7 @@ from fairseq_norm_plugin.align.arguments import (
     add_text_arguments,
     check_directions,
     check_input,
+    is_parquet,
     other_inputs,
 )
 from fairseq_norm_plugin.align.unfinished import begun_with
@@ -43,8 +44,8 @@ from fairseq_norm_plugin.choices import NO_REVERSE
 from fairseq_norm_plugin.process import silence_libraries
 
 PROG = "norm-align"
-#: The options that --engine ray takes with the options of models.
-_OF_RAY = ("parquet", "output", "overwrite", "profile", "max_tokens", "cpu", "engine", "actors")
+#: The options that --ray takes with the options of models.
+_OF_RAY = ("text", "output", "overwrite", "profile", "max_tokens", "cpu", "ray")
 _EPILOG = f"""\
 Example, from the root of the repository:
   {PROG} --path demo --tokenizer none \\
@@ -67,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(args: argparse.Namespace) -> None:
     _check_usage(args)
-    if args.engine == "ray":
+    if args.ray is not None:
         from fairseq_norm_plugin.align.on_ray import run
     else:
         from fairseq_norm_plugin.align.run import run
@@ -90,10 +91,10 @@ def _parser() -> argparse.ArgumentParser:
     add_reverse_heads(group)
     group.add_argument(
         "--join",
-        choices=JOINS,
-        help="mutual links, or the rule on average or product of both word maps (with two-way shares: product)",
+        choices=(*JOINS, *METHODS),
+        help="mutual links; the rule on average or product of both word maps (with two-way shares: product); or links "
+        "symmetrised by one of the other methods, without confidences",
     )
-    group.add_argument("--symmetrize", choices=METHODS, help="symmetrise the links of both directions")
     add_word_table_arguments(
         parser,
         f"{PASSES} where the alignment of a model has not formed and the text has {FEWEST_PAIRS} pairs or more, else 0",
@@ -104,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
         required=True,
         metavar="FILE",
         help="Pharaoh file (-: standard output); with text, character spans, links and confidences if it ends in "
-        ".jsonl or .parquet; with --engine ray, a directory",
+        ".jsonl or .parquet; with --ray, a directory",
     )
     group.add_argument(
         "--translate",
@@ -118,9 +119,6 @@ def _parser() -> argparse.ArgumentParser:
         "--markup",
         choices=("xml", "html"),
         help="the source text has inline markup: write the target text with the same tags, instead of links",
-    )
-    group.add_argument(
-        "--keep-going", action="store_true", help="write a line without tags where --markup is damaged, and count it"
     )
     group.add_argument("--confidences", action="store_true", help="write i-j:p, p: share of the link in its row")
     group.add_argument(
@@ -144,7 +142,10 @@ def _parser() -> argparse.ArgumentParser:
         help="files for the words that links count, separated by blanks: the tokens of --tokenizer",
     )
     group.add_argument(
-        "--force", action="store_true", help="align lines that do not look like translations of each other"
+        "--force",
+        action="store_true",
+        help="align lines that do not look like translations of each other; write a line without tags where --markup "
+        "is damaged, and count it",
     )
     group.add_argument("--resume", action="store_true", help="continue a stopped run of the same options")
     group.add_argument("--overwrite", action="store_true", help="replace FILE, and what is left of a stopped run")
@@ -156,19 +157,14 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="sentences sorted by length together, and the most that a stop can lose (default: 10000)",
     )
-    group = parser.add_argument_group("several processes or machines")
     group.add_argument(
-        "--engine",
-        choices=("local", "ray"),
-        default="local",
-        help="align in this process, or Parquet files on a Ray cluster: that of RAY_ADDRESS, or one that is started on "
-        "this machine (default: local)",
-    )
-    group.add_argument(
-        "--actors",
+        "--ray",
+        nargs="?",
         type=positive_integer,
-        metavar="N",
-        help="processes that align (default: one for each GPU of the cluster, without GPUs one for each processor)",
+        const=0,
+        metavar="ACTORS",
+        help="align Parquet files on a Ray cluster, that of RAY_ADDRESS or one that is started on this machine, in so "
+        "many processes (default: one for each GPU of the cluster, without GPUs one for each processor)",
     )
     return parser
 
@@ -189,11 +185,11 @@ def _check_ray(args: argparse.Namespace) -> None:
     for name, value in vars(args).items():
         if name not in names and value != getattr(default, name):
             raise UsageError(
-                f"--{name.replace('_', '-')} does not work with --engine ray, which reads --parquet, aligns each pair "
+                f"--{name.replace('_', '-')} does not work with --ray, which reads Parquet files, aligns each pair "
                 f"by the models' profiles, and writes a directory of Parquet files"
             )
-    if args.parquet is None or args.output == STANDARD:
-        raise UsageError("--engine ray: expected --parquet PATH, and a directory as -o")
+    if not is_parquet(args.text) or args.output == STANDARD:
+        raise UsageError("--ray: expected Parquet files as --text, and a directory as -o")
 
 
 def _check_usage(args: argparse.Namespace) -> None:
@@ -205,21 +201,15 @@ def _check_usage(args: argparse.Namespace) -> None:
     check_input(args)
     if args.reverse_path not in (None, NO_REVERSE):
         check_directions(args, 2)
-    if args.symmetrize is not None and args.confidences:
-        raise UsageError("--symmetrize makes links without confidences: give --join, or leave --confidences out")
-    if args.join is not None or args.symmetrize is not None:
-        BidirectionalOptions(args.join, args.symmetrize)
+    if args.join in METHODS and args.confidences:
+        raise UsageError(f"--join {args.join} makes links without confidences: give another, or omit --confidences")
     check_word_table_arguments(args, args.overwrite or args.resume)
-    if args.engine == "ray":
+    if args.ray is not None:
         _check_ray(args)
-    elif args.actors is not None:
-        raise UsageError("--actors without --engine ray: give that too")
-    if args.markup is not None and (args.output.endswith((".jsonl", ".parquet")) or args.parquet is not None):
+    if args.markup is not None and (args.output.endswith((".jsonl", ".parquet")) or is_parquet(args.text)):
         raise UsageError("--markup writes the target text, one line a pair: expected text files, and -o FILE")
     if args.markup is not None and args.confidences:
         raise UsageError("--confidences with --markup, which writes text: leave it out")
-    if args.keep_going and args.markup is None:
-        raise UsageError("--keep-going without --markup: give that too")
     if args.translate and not (args.markup or args.output.endswith((".jsonl", ".parquet"))):
         raise UsageError("--translate with links only would lose the translations: expected -o FILE.jsonl or .parquet")
     if args.scores_out == "" and not args.output.endswith((".jsonl", ".parquet")):

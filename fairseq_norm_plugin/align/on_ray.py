@@ -1,4 +1,4 @@
-"""``--engine ray``: Ray Data reads Parquet files, ``AlignBatch`` aligns, Ray Data writes Parquet files."""
+"""``--ray``: Ray Data reads Parquet files, ``AlignBatch`` aligns, Ray Data writes Parquet files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BATCH = 1000
 #: What Ray reads when it is imported: no network call for statistics of usage.
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 _MARK = "_SUCCESS"
-_OWN_FILES = OwnFiles("norm-align --engine ray", re.compile(rf"{_MARK}|.*\.parquet"))
+_OWN_FILES = OwnFiles("norm-align --ray", re.compile(rf"{_MARK}|.*\.parquet"))
 
 
 def run(args: argparse.Namespace) -> None:
@@ -38,9 +38,9 @@ def run(args: argparse.Namespace) -> None:
     """
     check_directory(args.output, args.overwrite, _OWN_FILES)
     ray = _import_ray()
-    paths = parquet_files(args.parquet)
+    paths = parquet_files(args.text)
     if type_of_ids(paths) is None:
-        raise InputError(f"{args.parquet}: no column id, and Ray keeps no order of rows: expected an id in each row")
+        raise InputError(f"{args.text}: no column id, and Ray keeps no order of rows: expected an id in each row")
     options = {
         **model_options(args),
         "profile": args.profile,
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> None:
             size = _check(directory)
             (directory / _MARK).touch()
     except (ray.exceptions.RayError, ConnectionError) as error:
-        raise InputError(f"--engine ray: {_reason(error)}") from error
+        raise InputError(f"--ray: {_reason(error)}") from error
     finally:
         if not connected:
             ray.shutdown()
@@ -86,7 +86,7 @@ def _import_ray() -> Any:
         import ray.data
     except ImportError as error:
         raise InputError(
-            f"--engine ray: the package ray cannot be imported ({error}); install it with pip install 'ray[data]'"
+            f"--ray: the package ray cannot be imported ({error}); install it with pip install 'ray[data]'"
         ) from error
     # the newer reader lists files in threads; without aiohttp, one may find a half-imported module of fsspec
     ray.data.DataContext.get_current().use_datasource_v2 = False
@@ -97,14 +97,14 @@ def _start(ray: Any) -> None:
     try:
         ray.init(address=os.environ.get("RAY_ADDRESS"), log_to_driver=False)
     except Exception as error:  # Ray raises plain exceptions
-        raise InputError(f"--engine ray: Ray cannot be started ({_reason(error)}); try again") from error
+        raise InputError(f"--ray: Ray cannot be started ({_reason(error)}); try again") from error
 
 
 def _actors(args: argparse.Namespace, ray: Any) -> dict[str, Any]:
     """How many actors align, and what each reserves: one for each GPU, or for each processor without GPUs."""
     resources = ray.cluster_resources()
     gpus = 0 if args.cpu else int(resources.get("GPU", 0))
-    actors = args.actors or gpus or max(1, int(resources.get("CPU", 1)))
+    actors = args.ray or gpus or max(1, int(resources.get("CPU", 1)))
     pool = ray.data.ActorPoolStrategy(min_size=1, max_size=actors)
     # several actors may share a GPU: much of the work of each is on a processor
     return {"compute": pool, **({"num_gpus": 1 / math.ceil(actors / gpus)} if gpus else {"num_cpus": 1})}

@@ -26,6 +26,7 @@ from alignment_eval.extraction.method import BidirectionalOptions
 from alignment_eval.extraction.pair_scores import FIGURES
 from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.files import check_new, file_hash, is_stream, json_hash, new_file, write_lines
+from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.links.table import TYPES, json_line, write_table
 from alignment_eval.options.common import check_outputs
 from alignment_eval.options.method import (
@@ -53,7 +54,7 @@ from fairseq_norm_plugin.align.unfinished import (
     translations_of,
 )
 from fairseq_norm_plugin.aligner.aligner import Aligner
-from fairseq_norm_plugin.aligner.find_profiles import profiles_of
+from fairseq_norm_plugin.aligner.calibration import profiles_of
 from fairseq_norm_plugin.aligner.mismatch import find_mismatch, sampled
 from fairseq_norm_plugin.model.jobs import plain_text, with_markup
 from fairseq_norm_plugin.model.norm_model import NormModel
@@ -82,11 +83,11 @@ def run(args: argparse.Namespace) -> None:
     if not is_stream(args.output):
         for file in (args.output, translations_of(args.output)):
             check_not_begun(file, args.resume, args.overwrite)
-    args.confidences |= args.output.endswith(WITH_TEXT) and args.symmetrize is None
+    args.confidences |= args.output.endswith(WITH_TEXT) and args.join not in METHODS
     word_table = given_word_table(args)
     text = read_text(args)
     if args.markup is not None:
-        text = text.marked_up(partial(plain_text, syntax=args.markup, keep_going=args.keep_going))
+        text = text.marked_up(partial(plain_text, syntax=args.markup, keep_going=args.force))
     models = load_models(args)
     check_outputs(vars(args), model_inputs(models), begun_with(args.output))
     check_directions(args, len(models))
@@ -107,7 +108,7 @@ def _align(
 ) -> None:
     """Align a text, and write the output."""
     directions = [model.direction for model in models]
-    if mismatch := find_mismatch(sampled(text, text.size), directions, args.max_tokens):
+    if mismatch := find_mismatch(sampled(text, text.size), directions):
         if mismatch.kind == "unrelated" and not (args.force or args.translate):
             raise InputError(f"{mismatch.message}; give --force to align them all the same")
         warn_on_stderr(mismatch.message)
@@ -176,8 +177,8 @@ def _choose_method(args: argparse.Namespace, models: Sequence[NormModel], text: 
         InputError: a profile cannot be used.
     """
     stated = None
-    if args.join is not None or args.symmetrize is not None:
-        stated = BidirectionalOptions(args.join, args.symmetrize)
+    if args.join is not None:
+        stated = BidirectionalOptions(method=args.join) if args.join in METHODS else BidirectionalOptions(args.join)
     if states_maps(args):
         both = (stated or BidirectionalOptions(join="product")) if len(models) > 1 else None
         return by_options(with_word_table_options(stated_method(args, both, given_passes(args) or 0), args))
@@ -253,7 +254,7 @@ class _Windows:
         try:
             return with_markup(lines[0].given, alignment, self._args.markup, f"{self._text.name}:{pair.id + 1}")
         except InputError as error:
-            if not self._args.keep_going:
+            if not self._args.force:
                 raise
             self.without_tags += 1
             self.first_without = min(self.first_without, (pair.id, str(error)))

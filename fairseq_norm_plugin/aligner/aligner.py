@@ -12,16 +12,15 @@ import numpy as np
 from fairseq.data.data_utils import batch_by_size
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.corpus import AlignedPair, CorpusAligner, DirectedPair, read_word_map
+from alignment_eval.extraction.corpus import AlignedPair, DirectedPair, align_corpus, read_word_map
 from alignment_eval.extraction.extract import PairMap
 from alignment_eval.extraction.method import AlignmentMethod, MapName
 from alignment_eval.extraction.pair_scores import PairScores
 from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.aligner.direction import Direction, EncodedPair
 from fairseq_norm_plugin.process import executors
 from fairseq_norm_plugin.recording.unknown import SUSPICIOUS_UNKNOWN
-from fairseq_norm_plugin.text.ids import EncodedPair
 from fairseq_norm_plugin.text.tokenise import LinePair
 
 #: Names of the sides in counts of subwords: of the first direction, and of the other.
@@ -107,11 +106,8 @@ class Aligner:
             progress: called with the number of pairs after each batch; with a word table, that is long before the first
                 alignment is yielded.
         """
-        corpus = CorpusAligner(self.method, *self._word_table)
-        for window in windows:
-            for pair in self._word_maps(window, progress):
-                yield from map(self._noted, corpus.add(pair))
-        yield from map(self._noted, corpus.finish())
+        pairs = (pair for window in windows for pair in self._word_maps(window, progress))
+        yield from map(self._noted, align_corpus(pairs, self.method, *self._word_table))
 
     def _noted(self, pair: AlignedPair) -> AlignedPair:
         """Count a pair's links; gives the pair with scores, all of them unknown if it was not aligned."""
@@ -157,7 +153,7 @@ class Aligner:
         options = self._options[which]
         encoded = {id_: both[which] for id_, both in pairs.items()}
         direction = self.directions[which]
-        kinds, names = [options.kind], list(options.maps)
+        kinds, names = [options.kind], list(options.heads)
         contributes = self._contribution and which == 0
         if contributes:
             kinds, names = [*kinds, _ALTI], [*names, MapName(direction.layers - 1)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import ExtractionOptions, MapName
-from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps
+from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps, SentenceSide
 from alignment_eval.profiles.profile import profile_path
 from fairseq_norm_plugin.capture.attention import teacher_forcing
 from fairseq_norm_plugin.capture.recorder import (
@@ -28,9 +28,41 @@ from fairseq_norm_plugin.capture.recorder import (
     recorded_quantities,
 )
 from fairseq_norm_plugin.process import enough_threads
-from fairseq_norm_plugin.text.ids import EncodedPair, EncodedSide, SideEncoder, SourceAndTarget, count_tokens
 from fairseq_norm_plugin.text.tokenise import Line, LinePair, TextPipeline
 from fairseq_norm_plugin.text.tokens import Frames
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedSide:
+    """One side of a pair, encoded for a model.
+
+    Attributes:
+        ids: token ids with the special tokens around them.
+        side: tokens with their words.
+        unknown: how many tokens the dictionary lacks.
+        certain: whether the words are certainly those of the text (tokens.Spelling).
+    """
+
+    ids: Tensor
+    side: SentenceSide
+    unknown: int
+    certain: bool = True
+
+
+#: An encoded sentence pair, source and target.
+EncodedPair = tuple[EncodedSide, EncodedSide]
+#: The same; if there is no target, the model translates.
+SourceAndTarget = tuple[EncodedSide, EncodedSide | None]
+
+
+def lengths_of(pairs: Mapping[int, EncodedPair | SourceAndTarget]) -> dict[int, list[int]]:
+    """The number of tokens of the sides of each pair."""
+    return {id_: [len(side.ids) for side in pair if side is not None] for id_, pair in pairs.items()}
+
+
+def count_tokens(pairs: Mapping[int, EncodedPair | SourceAndTarget]) -> int:
+    """The tokens of all sides of a batch."""
+    return sum(map(sum, lengths_of(pairs).values()))
 
 
 class Direction:
@@ -67,11 +99,7 @@ class Direction:
         self._dictionaries = dictionaries
         self.pipelines = pipelines
         self.frames = frames or Frames.plain(dictionaries[1].eos())
-        frames_of_sides = (self.frames.source, self.frames.target)
-        self._encoders = [
-            SideEncoder(pipeline, dictionary, frame, self.frames.ids)
-            for pipeline, dictionary, frame in zip(pipelines, dictionaries, frames_of_sides)
-        ]
+        self._special_ids = self.frames.ids
         self.name, self.profile = name, profile or profile_path(name)
         self.trained = trained
         self.guided = tuple(guided)
@@ -90,7 +118,7 @@ class Direction:
             UsageError: the models lack a layer or head, or the kind has no maps of heads.
         """
         layers, heads = layers_and_heads(self._models)
-        for map_ in options.maps:
+        for map_ in options.heads:
             if map_.head is not None and options.kind not in HEAD_KINDS:
                 raise UsageError(
                     f"head {map_} of kind {options.kind}: this kind has maps of whole layers only; name a layer"
@@ -106,8 +134,19 @@ class Direction:
         return self.encode_side(pair[0], 0), self.encode_side(pair[1], 1)
 
     def encode_side(self, line: Line, which: int) -> EncodedSide:
-        """Encode a source (``which`` 0) or a target (1)."""
-        return self._encoders[which](line)
+        """Encode a source (``which`` 0) or a target (1).
+
+        A word of the text that looks like ``</s>``, ``<pad>`` or a tag is unknown.
+        """
+        dictionary, frame = self._dictionaries[which], (self.frames.source, self.frames.target)[which]
+        side = self.pipelines[which].segment(
+            line, *([dictionary[i] for i in part] for part in (frame.before, frame.after))
+        )
+        known = map(dictionary.index, side.tokens[len(frame.before) : len(side.tokens) - len(frame.after)])
+        unknown = dictionary.unk()
+        ids = [id_ if id_ >= dictionary.nspecial and id_ not in self._special_ids else unknown for id_ in known]
+        whole = np.array([*frame.before, *ids, *frame.after], dtype=np.int64)
+        return EncodedSide(torch.from_numpy(whole), side, ids.count(unknown))
 
     def sample(self, pairs: Mapping[int, EncodedPair | SourceAndTarget]) -> dict[str, Any]:
         """Collate pairs, given by id, to a batch on the models' device; targets may be left out."""

@@ -24,8 +24,7 @@ import torch
 from numpy.typing import NDArray
 
 from fairseq_norm_plugin.aligner.aligner import length_batches
-from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.text.ids import EncodedPair, lengths_of
+from fairseq_norm_plugin.aligner.direction import Direction, EncodedPair, lengths_of
 from fairseq_norm_plugin.text.tokenise import LinePair, words_of_pair
 
 Floats = NDArray[np.float64]
@@ -232,38 +231,33 @@ def _different(sample: Iterable[tuple[int, LinePair]], direction: Direction) -> 
     return kept
 
 
-def find_mismatch(
-    sample: Iterable[tuple[int, LinePair]], directions: Sequence[Direction], max_tokens: int = 4000
-) -> Mismatch | None:
+def find_mismatch(sample: Iterable[tuple[int, LinePair]], directions: Sequence[Direction]) -> Mismatch | None:
     """Check whether a text looks parallel before it is aligned; None if it does, or if too little shows that it is not.
 
     Args:
         sample: pairs of the text with their lines, counted from 0 (:func:`sampled`).
         directions: the source-target model, and the target-source model if there is one.
-        max_tokens: tokens of a batch, pads included.
     """
     first = directions[0]
     different = _different(sample, first)
     lines, pairs = list(different), list(different.values())
     if not pairs:
         return None
-    verdict = judge_pairs(pairs, first, max_tokens)
-    found = _of_models(pairs, verdict, directions, max_tokens) if verdict.kind in ("fine", "exchanged") else None
+    verdict = judge_pairs(pairs, first)
+    found = _of_models(pairs, verdict, directions) if verdict.kind in ("fine", "exchanged") else None
     if found is not None or verdict.kind == "fine" or (verdict.kind == "exchanged" and first.trained):
         return found  # a model that is known to be of the other direction was reported when it was loaded
     stretch = verdict.stretch and (lines[verdict.stretch[0]] + 1, lines[verdict.stretch[1]] + 1)
     return Mismatch(verdict.kind, _message(verdict, stretch, len(pairs)))
 
 
-def _of_models(
-    pairs: Sequence[LinePair], verdict: Verdict, directions: Sequence[Direction], max_tokens: int
-) -> Mismatch | None:
+def _of_models(pairs: Sequence[LinePair], verdict: Verdict, directions: Sequence[Direction]) -> Mismatch | None:
     """What is wrong if only one of two models finds source and target exchanged."""
     if len(directions) == 1 or any(direction.trained for direction in directions):
         return None
     few = [pairs[k][::-1] for k in pairs_otherwise(len(pairs))]
-    own = _score(list(map(directions[1].encode, few)), directions[1], max_tokens)
-    other = _better(_score_ways(few, own, directions[1], ("exchanged",), max_tokens))
+    own = _score(list(map(directions[1].encode, few)), directions[1])
+    other = _better(_score_ways(few, own, directions[1], ("exchanged",)))
     if (verdict.kind == "exchanged") == (other is not None):
         return None
     wrong = directions[other is not None].name
@@ -274,36 +268,36 @@ def _of_models(
     )
 
 
-def judge_pairs(pairs: Sequence[LinePair], direction: Direction, max_tokens: int = 4000) -> Verdict:
+def judge_pairs(pairs: Sequence[LinePair], direction: Direction) -> Verdict:
     """Judge sentence pairs that fit the model, in the order of the text."""
     encoded = [direction.encode(pair) for pair in pairs]
     lengths = np.array([[len(side.ids) for side in pair] for pair in encoded], dtype=np.int64)
     sources = partners(lengths[:, 0].tolist(), lengths[:, 1].tolist())
-    own = _score(encoded, direction, max_tokens)
-    other = _score([(encoded[k][0], target) for k, (_, target) in zip(sources, encoded)], direction, max_tokens)
+    own = _score(encoded, direction)
+    other = _score([(encoded[k][0], target) for k, (_, target) in zip(sources, encoded)], direction)
     end = -len(direction.frames.target.after)
     scores = Scores(
         np.array([tokens.sum() for tokens in own]),
         np.array([tokens.sum() for tokens in other]),
         lengths[:, 1],
         np.array([tokens[end] for tokens in own]),
-        _score_ways(pairs, own, direction, tuple(WAYS), max_tokens),
+        _score_ways(pairs, own, direction, tuple(WAYS)),
         _split_pieces(encoded, direction),
     )
     return judge(scores, copied_share(list(map(words_of_pair, pairs))))
 
 
-def _score(pairs: Sequence[EncodedPair], direction: Direction, max_tokens: int) -> list[Floats]:
+def _score(pairs: Sequence[EncodedPair], direction: Direction) -> list[Floats]:
     """The log probability of each target token of the pairs."""
     numbered = dict(enumerate(pairs))
     scores: dict[int, Floats] = {}
-    for ids in length_batches(lengths_of(numbered), min(max_tokens, _MAX_TOKENS)):
+    for ids in length_batches(lengths_of(numbered), _MAX_TOKENS):
         scores.update(direction.scores({id_: numbered[id_] for id_ in ids}))
     return [scores[id_] for id_ in numbered]
 
 
 def _score_ways(
-    pairs: Sequence[LinePair], own: Sequence[Floats], direction: Direction, ways: Sequence[str], max_tokens: int
+    pairs: Sequence[LinePair], own: Sequence[Floats], direction: Direction, ways: Sequence[str]
 ) -> dict[str, Floats]:
     """What each way to read them adds to the scores of pairs, as :class:`Scores` has it.
 
@@ -317,7 +311,7 @@ def _score_ways(
         if not all(torch.equal(side.ids, other.ids) for side, other in zip(as_is, read)):
             jobs[way, k] = read
     gains = {way: np.zeros(len(chosen)) for way in ways}
-    for (way, k), tokens in zip(jobs, _score(list(jobs.values()), direction, max_tokens)):
+    for (way, k), tokens in zip(jobs, _score(list(jobs.values()), direction)):
         before = own[chosen[k]]
         # exchanged texts are compared per token, as their lengths differ; else the text is the same
         gains[way][k] = tokens.sum() / len(tokens if way == "exchanged" else before) - before.mean()

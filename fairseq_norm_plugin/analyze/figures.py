@@ -56,7 +56,7 @@ def save_figures(
     for name, figure in figures.items():
         for ending in formats:
             paths.append(directory / f"{name}.{ending}")
-            save_figure(figure, paths[-1], dpi=options.dpi)
+            save_figure(figure, paths[-1])
     return paths
 
 

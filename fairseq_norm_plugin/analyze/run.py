@@ -19,13 +19,16 @@ from alignment_eval import __version__
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.analyze.statistics import BlockStatistics, TokenTypes
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, teacher_forcing
-from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, ENCODER_SELF
+from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.checkpoints.files import dictionary_files
-from fairseq_norm_plugin.checkpoints.read import build_model, fairseq_errors, load_model
+from fairseq_norm_plugin.checkpoints.read import build_model, fairseq_errors, read_parts
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.weights import BlockWeights
 from fairseq_norm_plugin.model.families import read_release
 from fairseq_norm_plugin.recording.identity import data_hash, model_hash
+
+#: The tokens of the rows and of the columns of each block type's maps.
+_SIDES = {ENCODER_SELF: ("source",) * 2, DECODER_SELF: ("target",) * 2, DECODER_CROSS: ("target", "source")}
 
 
 def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[str, Any]]:
@@ -45,8 +48,8 @@ def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[s
     with fairseq_errors(f"{cfg.task.data}: fairseq cannot set up its task", "give data of fairseq-preprocess"):
         task = setup_task(cfg.task)
     # fairseq-validate would take the task from the checkpoint; here it must be one that can read maps
-    model = _released(path, task, cfg.task) if Path(path).is_dir() else load_model(path, task, cfg.task.data)
-    model.float().eval()
+    state = _released(path, task, cfg.task) if Path(path).is_dir() else read_parts([path])
+    model = build_model(task, state, path)
     if torch.cuda.is_available() and not cfg.common.cpu:
         model.cuda()
     subset = cfg.dataset.gen_subset
@@ -70,8 +73,8 @@ def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[s
     return analysis, summary
 
 
-def _released(path: str, task: Any, cfg: Any) -> Any:
-    """The model of a directory in the format of Transformers.
+def _released(path: str, task: Any, cfg: Any) -> dict[str, Any]:
+    """What a checkpoint would hold, of a directory in the format of Transformers.
 
     Raises:
         InputError: it cannot be read, or the data was binarised with other dictionaries.
@@ -85,7 +88,7 @@ def _released(path: str, task: Any, cfg: Any) -> Any:
             f"{cfg.data}: was not binarised with the dictionaries of {path}; write them with python -m "
             f"fairseq_norm_plugin.convert, and use them as --srcdict and --tgtdict of fairseq-preprocess"
         )
-    return build_model(task, release.state, path)
+    return release.state
 
 
 def _batches(task: Any, model: Any, subset: str, cfg: Any) -> Any:
@@ -114,77 +117,55 @@ class Analysis:
 
     def __init__(self, model: Any, task: Any, kinds: Sequence[str]) -> None:
         self._model = model
-        source, target = task.source_dictionary, getattr(task, "target_dictionary", None)
-        translation = hasattr(model, "decoder")
-        self.languages = (task.cfg.source_lang, task.cfg.target_lang) if translation else (None, None)
-        source_words = TokenTypes.of(source)
-        target_words = TokenTypes.of(target) if translation else source_words
+        self._decodes = hasattr(model, "decoder")
+        source = TokenTypes.of(task.source_dictionary)
+        types = {"source": source, "target": TokenTypes.of(task.target_dictionary) if self._decodes else source}
+        self.languages = (task.cfg.source_lang, task.cfg.target_lang) if self._decodes else (None, None)
         self.statistics: dict[tuple[str, int], BlockStatistics] = {}
         self._captures: list[MapCapture[None]] = []
         self._tokens: dict[str, torch.Tensor] = {}
-        self._sentences = 0
-        self._counts = {"source": 0, "target": 0}
-        self._pad = source.pad()
-        for type_ in BLOCK_TYPES:
-            for attention in [a for a in norm_attentions(model) if a.site.block == type_]:
-                rows = source_words if type_ == ENCODER_SELF else target_words
-                columns = source_words if type_ in (ENCODER_SELF, DECODER_CROSS) else target_words
-                known = [kind for kind in kinds if _applies(kind, attention.block_weights())]
-                number = attention.site.number
-                self.statistics[type_, number] = BlockStatistics(type_, known, rows, columns)
-                compute = partial(self._add_block, (type_, number))
-                self._captures.append(MapCapture(type_, [number], compute))
+        self._sentences, self._pad = 0, source.pad
+        self._counts = dict.fromkeys(types if self._decodes else ("source",), 0)
+        for attention in sorted(norm_attentions(model), key=lambda known: BLOCK_TYPES.index(known.site.block)):
+            block, number = attention.site.block, attention.site.number
+            rows, columns = (types[side] for side in _SIDES[block])
+            known = [kind for kind in kinds if _applies(kind, attention.block_weights())]
+            self.statistics[block, number] = BlockStatistics(block, known, rows, columns)
+            self._captures.append(MapCapture(block, [number], partial(self._add_block, (block, number))))
 
     def add(self, sample: dict[str, Any]) -> None:
         """Run the model over one batch, teacher-forced, and add it."""
         inputs = sample["net_input"]
         source = inputs["src_tokens"]
-        target = inputs.get("prev_output_tokens", source)
-        self._tokens = {"source": source, "target": target}
+        self._tokens = {"source": source, "target": inputs.get("prev_output_tokens", source)}
         self._sentences += len(source)
-        for side, tokens in self._tokens.items():
-            self._counts[side] += int(tokens.ne(self._pad).sum())
+        for side in self._counts:
+            self._counts[side] += int(self._tokens[side].ne(self._pad).sum())
         with torch.no_grad(), teacher_forcing(self._model), capturing(norm_attentions(self._model), *self._captures):
-            if hasattr(self._model, "decoder"):
-                self._model(**inputs, features_only=True)
-            else:
-                self._model(source, features_only=True)
+            self._model(**(inputs if self._decodes else {"src_tokens": source}), features_only=True)
         for capture in self._captures:
             capture.take()
 
     def _add_block(self, key: tuple[str, int], block: Block) -> None:
-        rows = self._tokens["source" if key[0] == ENCODER_SELF else "target"]
-        columns = self._tokens["source" if key[0] in (ENCODER_SELF, DECODER_CROSS) else "target"]
+        rows, columns = (self._tokens[side] for side in _SIDES[key[0]])
         self.statistics[key].add(block, rows, columns)
 
     def size(self) -> dict[str, Any]:
         """The numbers of analysed sentences and tokens, and of positions that were left out."""
-        sides = self._counts if hasattr(self._model, "decoder") else {"source": self._counts["source"]}
         left_out = {f"{type_} {number}": s.left_out for (type_, number), s in self.statistics.items() if s.left_out}
-        return {"sentences": self._sentences, "tokens": sides, "positions_with_nothing_to_mix": left_out}
+        return {"sentences": self._sentences, "tokens": self._counts, "positions_with_nothing_to_mix": left_out}
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """The results, one table per file (docs/analysis.md)."""
-        collected: dict[str, list[dict[Any, Any]]] = {}
-        for (type_, number), statistics in self.statistics.items():
-            place = {"block": type_, "layer": number}
-            parts: dict[str, list[dict[Any, Any]]] = {
-                "mixing": statistics.mixing(),
-                "mixing_by_frequency": statistics.mixing_by_frequency(),
-                "attention": statistics.attention(),
-                "weight_norm_correlation": statistics.weight_norm_correlation(),
-                "norm_by_frequency": [statistics.norm_by_frequency()],
-                "token_norms": statistics.token_norms().to_dict("records"),
-            }
-            for name, rows in parts.items():
-                collected.setdefault(name, []).extend({**place, **row} for row in rows)
-        tables = {name: pd.DataFrame(rows) for name, rows in collected.items()}
         broken = [place for place, statistics in self.statistics.items() if statistics.broken]
-        if broken:
-            block, number = min(
-                broken, key=lambda place: (place[0] != ENCODER_SELF, place[1])
-            )  # as a forward pass runs
+        if broken:  # the first one of a forward pass, where it arises
+            block, number = min(broken, key=lambda place: (place[0] != ENCODER_SELF, place[1]))
             raise InputError(f"the maps of {block} {number} hold NaN; check whether the checkpoint holds NaN")
+        collected: dict[str, list[dict[Any, Any]]] = {}
+        for (block, number), statistics in self.statistics.items():
+            for name, rows in statistics.tables().items():
+                collected.setdefault(name, []).extend({"block": block, "layer": number, **row} for row in rows)
+        tables = {name: pd.DataFrame(rows) for name, rows in collected.items()}
         for name, table in tables.items():  # pandas would turn integers with gaps into floats
             column = "frequency" if name == "token_norms" else "head"
             if column in table:

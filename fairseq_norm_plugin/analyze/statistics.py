@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,11 @@ class TokenTypes:
         return cls(
             tokens, torch.tensor(classes), np.arange(len(tokens)) < dictionary.nspecial, frequency, dictionary.pad()
         )
+
+    @cached_property
+    def by_class(self) -> Tensor:
+        """1 where a token is of a class: float64 [V, classes]."""
+        return torch.nn.functional.one_hot(self.classes, len(TOKEN_CLASSES)).double()
 
 
 def _is_punctuation(token: str) -> bool:
@@ -111,13 +117,12 @@ class BlockStatistics:
         self.kinds = tuple(kinds)
         self.rows, self.columns = rows, columns
         self.left_out = 0
-        classes = len(TOKEN_CLASSES)
         self._heads = 0
         self._mixing = {kind: torch.zeros(len(rows.tokens), dtype=torch.float64) for kind in kinds}
         self._row_counts = torch.zeros(len(rows.tokens), dtype=torch.float64)
         self._head_mixing: dict[str, Tensor] = {}
         self._mass: dict[str, Tensor] = {}
-        self._class_counts = torch.zeros(classes, dtype=torch.float64)
+        self._class_counts = torch.zeros(len(TOKEN_CLASSES), dtype=torch.float64)
         self._norms = torch.zeros(len(columns.tokens), dtype=torch.float64)
         self._column_counts = torch.zeros(len(columns.tokens), dtype=torch.float64)
         self._sample = PairSample(seed)
@@ -136,9 +141,8 @@ class BlockStatistics:
         norms = transformed_norms(block.factor).double()  # [B, H, S]
         ids = column_tokens[real_columns].cpu()
         self._norms.index_add_(0, ids, norms.mean(1)[real_columns].cpu())
-        self._column_counts.index_add_(0, ids, torch.ones(len(ids), dtype=torch.float64))
-        classes = torch.nn.functional.one_hot(self.columns.classes, len(TOKEN_CLASSES)).double()
-        by_class = classes[column_tokens.cpu()] * real_columns.cpu()[..., None]  # [B, S, C]
+        self._column_counts += torch.bincount(ids, minlength=len(self._column_counts))
+        by_class = self.columns.by_class[column_tokens.cpu()] * real_columns.cpu()[..., None]  # [B, S, C]
         self._class_counts += by_class.sum((0, 1))
         for kind in ("attn_w", "attn_n"):
             maps = torch.cat([head_map(block, kind), layer_map(block, kind)[:, None]], dim=1).double().cpu()
@@ -154,12 +158,12 @@ class BlockStatistics:
         mixes = mixing_positions(self.type, real)
         self.left_out += int((real & ~mixes).sum())
         ids = row_tokens[mixes].cpu()
-        self._row_counts.index_add_(0, ids, torch.ones(len(ids), dtype=torch.float64))
+        self._row_counts += torch.bincount(ids, minlength=len(self._row_counts))
         for kind in self.kinds:
             self._mixing[kind].index_add_(0, ids, mixing_ratio(block, kind).double()[mixes].cpu())
         if block.weights.cross:
             return
-        classes = torch.nn.functional.one_hot(self.rows.classes, len(TOKEN_CLASSES)).double()[ids]
+        classes = self.rows.by_class[ids]
         for kind in _HEAD_MIXING_KINDS:
             ratio = head_mixing_ratio(block, kind).double().transpose(1, 2)[mixes].cpu()  # [rows, H]
             self._head_mixing[kind] = self._head_mixing.get(kind, 0) + ratio.t() @ classes
@@ -172,23 +176,30 @@ class BlockStatistics:
         sums = [self._norms, *self._mixing.values(), *self._head_mixing.values(), *self._mass.values()]
         return not all(bool(total.isfinite().all()) for total in sums)
 
+    def tables(self) -> dict[str, list[dict[Any, Any]]]:
+        """The rows of each table, by the name of its file (docs/analysis.md)."""
+        return {
+            "mixing": self.mixing(),
+            "mixing_by_frequency": self.mixing_by_frequency(),
+            "attention": self.attention(),
+            "weight_norm_correlation": self.weight_norm_correlation(),
+            "norm_by_frequency": [self.norm_by_frequency()],
+            "token_norms": self.token_norms().to_dict("records"),
+        }
+
     def mixing(self) -> list[dict[str, Any]]:
         """Mean mixing ratios: rows of kind, head (None: the block), token class (also ``all``), mean, positions."""
-        classes = torch.nn.functional.one_hot(self.rows.classes, len(TOKEN_CLASSES)).double()
+        classes = self.rows.by_class
         counts = self._row_counts @ classes
         sums: dict[tuple[str, Any], Tensor] = {(kind, None): total @ classes for kind, total in self._mixing.items()}
-        for kind, total in self._head_mixing.items():
-            sums.update({(kind, head): row for head, row in enumerate(total)})
-        result = []
-        for (kind, head), by_class in sums.items():
-            totals = [("all", by_class.sum(), counts.sum()), *zip(TOKEN_CLASSES, by_class, counts)]
-            for name, total, count in totals:
-                if count:
-                    mean = float(total / count)
-                    result.append(
-                        {"kind": kind, "head": head, "token_class": name, "mean": mean, "positions": int(count)}
-                    )
-        return result
+        for kind, of_heads in self._head_mixing.items():
+            sums.update({(kind, head): row for head, row in enumerate(of_heads)})
+        return [
+            {"kind": kind, "head": head, "token_class": name, "mean": float(total / count), "positions": int(count)}
+            for (kind, head), by_class in sums.items()
+            for name, total, count in [("all", by_class.sum(), counts.sum()), *zip(TOKEN_CLASSES, by_class, counts)]
+            if count
+        ]
 
     def mixing_by_frequency(self) -> list[dict[str, Any]]:
         """Spearman's ρ over token types of the mean mixing ratio and the frequency of a type; one row per kind."""
@@ -198,23 +209,19 @@ class BlockStatistics:
 
     def attention(self) -> list[dict[str, Any]]:
         """Shares of attention weight, of norm and of source tokens for each class, by head (None: the block)."""
-        result = []
-        tokens = self._class_counts / self._class_counts.sum()
-        for head in [None, *range(self._heads)]:
-            index = self._heads if head is None else head
-            shares = {kind: mass[index] / mass[index].sum() for kind, mass in self._mass.items()}
-            for c, name in enumerate(TOKEN_CLASSES):
-                if self._class_counts[c]:
-                    result.append(
-                        {
-                            "head": head,
-                            "token_class": name,
-                            "weight_share": float(shares["attn_w"][c]),
-                            "norm_share": float(shares["attn_n"][c]),
-                            "token_share": float(tokens[c]),
-                        }
-                    )
-        return result
+        seen, tokens = self._class_counts > 0, self._class_counts / self._class_counts.sum()
+        shares = {kind: mass / mass.sum(1, keepdim=True) for kind, mass in self._mass.items()}
+        return [
+            {
+                "head": head,
+                "token_class": TOKEN_CLASSES[c],
+                "weight_share": float(shares["attn_w"][-1 if head is None else head][c]),
+                "norm_share": float(shares["attn_n"][-1 if head is None else head][c]),
+                "token_share": float(tokens[c]),
+            }
+            for head in [None, *range(self._heads)]
+            for c in seen.nonzero()[:, 0].tolist()
+        ]
 
     def weight_norm_correlation(self) -> list[dict[str, Any]]:
         """Spearman's ρ of α and ‖f(x)‖ over (target, source) pairs; one row per head."""

@@ -12,9 +12,8 @@ may run a model (:func:`one_thread`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from copy import copy
-from functools import partial
 from threading import Lock, RLock
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
@@ -108,67 +107,40 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
     ends_pass: bool  #: whether the pass ends here, with :class:`PassEnd`
     _weights: tuple[tuple[Any, ...], BlockWeights] | None
 
-    def forward(  # the signature is fairseq's
-        self,
-        query: Tensor,
-        key: Tensor | None,
-        value: Tensor | None,
-        key_padding_mask: Tensor | None = None,
-        incremental_state: dict[str, dict[str, Tensor | None]] | None = None,
-        need_weights: bool = True,
-        static_kv: bool = False,
-        attn_mask: Tensor | None = None,
-        before_softmax: bool = False,
-        need_head_weights: bool = False,
+    def forward(
+        self, query: Tensor, key: Tensor | None, value: Tensor | None, **options: Any
     ) -> tuple[Tensor, Tensor | None]:
-        """fairseq's forward; it also feeds ``captures``."""
-        captured = bool(self.captures) and not before_softmax
-        fused = incremental_state is None and not static_kv and not self.skip_embed_dim_check
-        with _outputs(self.v_proj, captured and incremental_state is None and self._needs_norms) as values:
-            output, weights = super().forward(
-                query,
-                key,
-                value,
-                key_padding_mask=key_padding_mask,
-                incremental_state=incremental_state,
-                need_weights=need_weights or (captured and not fused),
-                static_kv=static_kv,
-                attn_mask=attn_mask,
-                before_softmax=before_softmax,
-                need_head_weights=need_head_weights or (captured and not fused),
-            )
-        if not captured:
+        """fairseq's forward with its ``options``; it also feeds ``captures``."""
+        if not self.captures or options.get("before_softmax"):
+            output, weights = super().forward(query, key, value, **options)
             return output, weights
+        state = options.get("incremental_state")
+        fused = state is None and not options.get("static_kv") and not self.skip_embed_dim_check
+        given = options if fused else {**options, "need_weights": True, "need_head_weights": True}
+        values: list[Tensor] = []
+        seen = state is None and not fused and self._needs_norms
+        hook = self.v_proj.register_forward_hook(lambda *of_call: values.append(of_call[-1])) if seen else nullcontext()
+        with hook:
+            output, weights = super().forward(query, key, value, **given)
         # [B, H, T, S]; fairseq's softmax gives float32 for every dtype of the model
-        args = (query, key, value, key_padding_mask, attn_mask)
-        alpha = self._head_weights(*args) if fused else weights.transpose(0, 1)
+        alpha = self._head_weights(query, key, value, **options) if fused else weights.transpose(0, 1)
         if fused and self._needs_norms:
-            assert value is not None
             values.append(self.v_proj(value))  # inside the fused kernel, nothing shows the values
         alpha = alpha.to(at_least_float32(output).dtype)
-        block = self._block(alpha, query, values, output, key_padding_mask, incremental_state)
+        block = self._block(alpha, query, values, output, options.get("key_padding_mask"), state)
         for capture in self.captures:
             capture.receive(self.site.number, block)
         if self.ends_pass:
             raise PassEnd
-        if fused:
+        if fused or options.get("need_head_weights"):
             return output, weights
-        if not (need_weights or need_head_weights):
-            return output, None
-        return output, weights if need_head_weights else weights.mean(dim=0)
+        return output, weights.mean(dim=0) if options.get("need_weights", True) else None
 
     @property
     def _needs_norms(self) -> bool:
         return any(capture.needs_norms for capture in self.captures)
 
-    def _head_weights(
-        self,
-        query: Tensor,
-        key: Tensor | None,
-        value: Tensor | None,
-        key_padding_mask: Tensor | None,
-        attn_mask: Tensor | None,
-    ) -> Tensor:
+    def _head_weights(self, *inputs: Tensor | None, **options: Any) -> Tensor:
         """The weights of each head, [B, H, T, S], which the fused kernel does not give.
 
         A position that sees nothing (padding before a causal sentence) has weights 0, as in the kernel.
@@ -176,9 +148,7 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         before: bool = self.skip_embed_dim_check  # type: ignore[has-type]
         self.skip_embed_dim_check = True  # fairseq's switch between torch's fused attention and its own
         try:
-            logits, _ = super().forward(
-                query, key, value, key_padding_mask=key_padding_mask, attn_mask=attn_mask, before_softmax=True
-            )
+            logits, _ = super().forward(*inputs, **{**options, "before_softmax": True})
         finally:
             self.skip_embed_dim_check = before
         logits = at_least_float32(logits).view(-1, self.num_heads, *logits.shape[1:])
@@ -191,21 +161,21 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         query: Tensor,
         projected: Sequence[Tensor],
         output: Tensor,
-        key_padding_mask: Tensor | None,
-        incremental_state: dict[str, dict[str, Tensor | None]] | None,
+        padding: Tensor | None,
+        state: dict[str, dict[str, Tensor | None]] | None,
     ) -> Block:
         factor = None
         if not self._needs_norms:
             values = alpha.new_empty(alpha.size(0), 0)
-        elif incremental_state is None:
+        elif state is None:
             values = projected[-1].view(*projected[-1].shape[:-1], self.num_heads, self.head_dim).transpose(0, 1)
         else:
-            buffer = self._get_input_buffer(incremental_state)
+            buffer = self._get_input_buffer(state)
             values = buffer["prev_value"].transpose(1, 2)  # [B, H, S, d] → [B, S, H, d]
             if _FACTOR_KEY not in buffer:  # it depends on the source only, so it is built once per sentence
-                factor = gram_factor(values, self.block_weights().gram_basis, _real(key_padding_mask, values))
+                factor = gram_factor(values, self.block_weights().gram_basis, _real(padding, values))
                 buffer[_FACTOR_KEY] = factor.movedim(1, -1)  # [B, H, H, S]: its memory layout, kept by reordering
-                self._set_input_buffer(incremental_state, buffer)
+                self._set_input_buffer(state, buffer)
             factor = _share_values(buffer[_FACTOR_KEY], alpha.size(0)).movedim(-1, 1)
         return Block(
             weights=self.block_weights(),
@@ -214,8 +184,16 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
             residual=at_least_float32(query if self.stream is None else self.stream).transpose(0, 1),
             output=at_least_float32(output).transpose(0, 1),
             known_factor=factor,
-            real=_real(key_padding_mask, values),
+            real=_real(padding, values),
         )
+
+    def listen(self, captures: Sequence[MapCapture[Any]] = (), ends_pass: bool = False) -> None:
+        """Pass the next forward passes to ``captures``, by default to none."""
+        self.captures, self.ends_pass, self.stream = tuple(captures), ends_pass, None
+
+    def keep_stream(self, _norm: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        """Keep the input of a pre-norm layer's norm; a hook of that norm."""
+        self.stream = inputs[0]
 
     def train(self, mode: bool = True) -> NormAttention:
         """torch's ``train``; training mode discards what was computed from the parameters."""
@@ -244,20 +222,6 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         if self._weights is None or self._weights[0] != version:
             self._weights = (version, self.site.weights())
         return self._weights[1]
-
-
-@contextmanager
-def _outputs(module: nn.Module, wanted: bool) -> Iterator[list[Tensor]]:
-    """What ``module`` returns in the block, if that is ``wanted``."""
-    found: list[Tensor] = []
-    if not wanted:
-        yield found
-        return
-    hook = module.register_forward_hook(lambda _module, _inputs, output: found.append(output))
-    try:
-        yield found
-    finally:
-        hook.remove()
 
 
 def _real(padding: Tensor | None, values: Tensor) -> Tensor | None:
@@ -305,9 +269,7 @@ def swap_attention(model: nn.Module, required: str = DECODER_CROSS) -> None:
         attention = site.attention
         attention.__class__ = NormAttention
         attention.site = site
-        attention.captures = ()
-        attention.stream = None
-        attention.ends_pass = False
+        attention.listen()
         attention._weights = None
 
 
@@ -358,28 +320,16 @@ def capturing(
         end_pass: end each pass after its last capture by :class:`PassEnd`, which the caller must catch; neither
             the network after it nor any higher layer is computed.
     """
-    hooks = []
-    for attention in attentions:
-        site = attention.site
-        attention.captures = tuple(c for c in captures if c.wants(site.block, site.number))
-        if site.pre_norm and any(capture.needs_norms for capture in attention.captures):
-            # The attention sees only its normalised input; the residual connection takes the input of the norm.
-            hooks.append(site.layer_norm.register_forward_pre_hook(partial(_keep_stream, attention)))
-    for attention in [attention for attention in attentions if attention.captures][-1:]:
-        attention.ends_pass = end_pass
-    try:
+    wanted = [tuple(c for c in captures if c.wants(a.site.block, a.site.number)) for a in attentions]
+    last = max((number for number, of_attention in enumerate(wanted) if of_attention), default=None)
+    with ExitStack() as stack:
+        for number, (attention, of_attention) in enumerate(zip(attentions, wanted)):
+            stack.callback(attention.listen)
+            attention.listen(of_attention, end_pass and number == last)
+            if attention.site.pre_norm and attention._needs_norms:
+                # The attention sees only its normalised input; the residual connection takes the input of the norm.
+                stack.enter_context(attention.site.layer_norm.register_forward_pre_hook(attention.keep_stream))
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
-        for attention in attentions:
-            attention.ends_pass = False
-            attention.captures = ()
-            attention.stream = None
-
-
-def _keep_stream(attention: NormAttention, module: Any, inputs: tuple[Tensor, ...]) -> None:
-    attention.stream = inputs[0]
 
 
 @contextmanager
@@ -389,17 +339,10 @@ def teacher_forcing(model: Any) -> Iterator[None]:
     ``transformer_align`` may add a second, full-context pass for its supervised head.  BART's attention expects the
     beams of a search, which a teacher-forced batch does not have.
     """
-    with one_thread([model]):
-        full_context = getattr(model, "full_context_alignment", None)
-        beams = {module: module.beam_size for module in model.modules() if getattr(module, "beam_size", 1) != 1}
-        if full_context is not None:
-            model.full_context_alignment = False
-        for module in beams:
-            module.beam_size = 1
-        try:
-            yield
-        finally:
-            if full_context is not None:
-                model.full_context_alignment = full_context
-            for module, beam_size in beams.items():
-                module.beam_size = beam_size
+    plain = [(model, "full_context_alignment", False), *((module, "beam_size", 1) for module in model.modules())]
+    with one_thread([model]), ExitStack() as stack:
+        for owner, name, value in plain:
+            if (former := getattr(owner, name, value)) != value:
+                stack.callback(setattr, owner, name, former)
+                setattr(owner, name, value)
+        yield

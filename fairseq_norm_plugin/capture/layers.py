@@ -70,44 +70,38 @@ class Site:
             InputError: the layer or its attention is not that of fairseq's Transformer, or has an option that changes
                 the sums; the message names it.
         """
-        stack = self.block.partition(".")[0]
-        if type(self.layer) not in _LAYER_TYPES[stack]:
-            raise InputError(
-                f"{self}: the layer is a {type(self.layer).__name__}, but maps need fairseq's "
+        if problem := self._problem():
+            raise InputError(f"{self}: {problem}")
+
+    def _problem(self) -> str | None:
+        layer, stack = self.layer, self.block.partition(".")[0]
+        if type(layer) not in _LAYER_TYPES[stack]:
+            return (
+                f"the layer is a {type(layer).__name__}, but maps need fairseq's "
                 f"Transformer{stack.capitalize()}Layer (recurrent and convolutional {stack}s have no such attention)"
             )
         for attribute, option in _CHANGED_SUMS.items():
-            if getattr(self.layer, attribute, None) is not None:
-                raise InputError(f"{self}: the model was trained with {option}, which the maps do not support")
-        if getattr(self.layer, "cross_self_attention", False):
-            raise InputError(
-                f"{self}: the model was trained with --cross-self-attention, so it has no separate encoder-decoder "
-                f"attention"
-            )
+            if getattr(layer, attribute, None) is not None:
+                return f"the model was trained with {option}, which the maps do not support"
+        if getattr(layer, "cross_self_attention", False):
+            return "the model was trained with --cross-self-attention, so it has no separate encoder-decoder attention"
         attention = self.attention
         if attention is None:
-            raise InputError(f"{self}: the layer has no encoder-decoder attention (--no-cross-attention)")
-        if not isinstance(attention, MultiheadAttention) or type(attention).__name__ not in (
-            "MultiheadAttention",
-            "NormAttention",
-        ):
-            raise InputError(
-                f"{self}: the attention is a {type(attention).__name__}, but maps need fairseq's MultiheadAttention"
-            )
+            return "the layer has no encoder-decoder attention (--no-cross-attention)"
+        own = isinstance(attention, MultiheadAttention)
+        if not own or type(attention).__name__ not in ("MultiheadAttention", "NormAttention"):
+            return f"the attention is a {type(attention).__name__}, but maps need fairseq's MultiheadAttention"
         if attention.bias_k is not None or attention.add_zero_attn:
-            raise InputError(
-                f"{self}: the attention adds a key that belongs to no source token (add_bias_kv, add_zero_attn)"
-            )
+            return "the attention adds a key that belongs to no source token (add_bias_kv, add_zero_attn)"
         if getattr(attention, "use_xformers", False):
-            raise InputError(
-                f"{self}: the attention runs in xFormers (--…-xformers-att-config), which does not give weights"
-            )
+            return "the attention runs in xFormers (--…-xformers-att-config), which does not give weights"
         weight = getattr(attention.out_proj, "weight", None)
         if not isinstance(weight, torch.Tensor) or weight.dim() != 2:
-            raise InputError(
-                f"{self}: the output projection is a {type(attention.out_proj).__name__} without a weight matrix; "
-                f"give the checkpoint from before quantisation"
+            return (
+                f"the output projection is a {type(attention.out_proj).__name__} without a weight matrix; give the "
+                f"checkpoint from before quantisation"
             )
+        return None
 
     def parameters(self) -> list[Tensor]:
         """The parameters that :meth:`weights` reads."""

@@ -103,14 +103,14 @@ class Recorder:
             MapCapture(DECODER_CROSS, layers, partial(self._quantities, names=names, whole=of), needs_norms, first_pass)
             for layers, of in ((whole, True), ([layer for layer in self._layers if layer not in whole], False))
         ]
-        self._rollouts: dict[str, tuple[MapCapture[Tensor], ...]] = {}
-        for name in recorded.quantities:
-            if name in _ROLLOUTS:
-                kind = _ROLLOUTS[name]
-                self._rollouts[name] = tuple(
-                    MapCapture(block, range(len(norm_attentions(model, block))), partial(layer_map, kind=kind))
-                    for block in BLOCK_TYPES
-                )
+        self._rollouts: dict[str, list[MapCapture[Tensor]]] = {
+            name: [
+                MapCapture(block, range(len(norm_attentions(model, block))), partial(layer_map, kind=_ROLLOUTS[name]))
+                for block in BLOCK_TYPES
+            ]
+            for name in recorded.quantities
+            if name in _ROLLOUTS
+        }
         self._encoders: dict[str, Tensor] = {}
 
     @property
@@ -145,19 +145,16 @@ class Recorder:
             merged = merged_map(block, [self._words[i] for i in self._order])
             result["head_attn_n_merged"], result["layer_attn_n_merged"] = merged
         for name in names:
-            if name.startswith("layer_") and not whole:
+            part, _, kind = name.partition("_")
+            if part == "layer" and not whole:
                 result[name] = torch.zeros_like(block.alpha[:, 0])
             elif name == "transformed_norm":
-                result[name] = (
-                    transformed_norms(block.factor)
-                    if whole
-                    else vector_norms(block.values, block.weights.gram_basis, block.real)
-                )
-            elif name not in result:
-                part, _, kind = name.partition("_")
-                # without the column of the residual, which belongs to no source token
-                map_ = head_map(block, kind) if part == "head" else layer_map(block, kind)[..., : block.alpha.size(-1)]
-                result[name] = map_
+                of_values = block.values, block.weights.gram_basis, block.real
+                result[name] = transformed_norms(block.factor) if whole else vector_norms(*of_values)
+            elif part == "head" and name not in result:
+                result[name] = head_map(block, kind)
+            elif name not in result:  # without the column of the residual, which belongs to no source token
+                result[name] = layer_map(block, kind)[..., : block.alpha.size(-1)]
         return result
 
 
@@ -190,15 +187,21 @@ class BatchMaps:
         mean = torch.stack(self._log_probs).double().logsumexp(dim=0) - math.log(len(self._log_probs))
         return [of_sentence.cpu().numpy() for of_sentence in torch.split(mean, list(lengths))]
 
-    def sentences(self, source: Sequence[slice], target: Sequence[slice]) -> list[dict[str, NDArray[Any]]]:
-        """The arrays of each sentence without padding: ``source[i]`` and ``target[i]`` are its columns and rows."""
+    def means(self) -> dict[str, NDArray[Any]]:
+        """The mean of each quantity over the models, [B, L, …]."""
         # a division of the arrays of one model would only copy them
         means = {name: total / self._models if self._models > 1 else total for name, total in self._sums.items()}
-        arrays = {name: mean.cpu().numpy() for name, mean in means.items()}
-        return [
-            {name: _cut(array[i], QUANTITIES[name], columns, rows) for name, array in arrays.items()}
-            for i, (columns, rows) in enumerate(zip(source, target))
-        ]
+        return {name: mean.cpu().numpy() for name, mean in means.items()}
+
+    def sentences(self, source: Sequence[slice], target: Sequence[slice]) -> list[dict[str, NDArray[Any]]]:
+        """The arrays of each sentence without padding: ``source[i]`` and ``target[i]`` are its columns and rows."""
+        arrays = self.means()
+        cut = []
+        for i, (columns, rows) in enumerate(zip(source, target)):
+            slices = {"S": columns, "T": rows}
+            index = {name: tuple(slices.get(axis, slice(None)) for axis in QUANTITIES[name]) for name in arrays}
+            cut.append({name: np.ascontiguousarray(array[i][index[name]]) for name, array in arrays.items()})
+        return cut
 
 
 def _log_probs(model: Any, features: Tensor, target: Tensor) -> Tensor:
@@ -206,11 +209,6 @@ def _log_probs(model: Any, features: Tensor, target: Tensor) -> Tensor:
     output = model.decoder.output_layer(features[None]), None
     found: Tensor = model.get_normalized_probs(output, log_probs=True, sample={"target": target[None]})
     return found[0].gather(-1, target[:, None])[:, 0]
-
-
-def _cut(array: NDArray[Any], axes: str, columns: slice, rows: slice) -> NDArray[Any]:
-    index = tuple({"S": columns, "T": rows}.get(axis, slice(None)) for axis in axes)
-    return np.ascontiguousarray(array[index])
 
 
 def real_positions(tokens: Tensor, pad: int) -> list[slice]:

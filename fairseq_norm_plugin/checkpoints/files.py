@@ -102,9 +102,8 @@ def _checkpoints(directory: Path) -> list[list[str]]:
         return [_parts(directory / shards[0])]
     matches = [match for name in names if (match := _NUMBERED.fullmatch(name))]
     if len(names) > 1 and len(matches) == len(names) and len({match["stem"] for match in matches}) == 1:
-        numbered = {int(match["number"]): match.string for match in matches}
-        _check_complete(sorted(numbered), 1, directory / names[0])
-        return [[str(directory / numbered[number])] for number in sorted(numbered)]
+        numbered = {int(match["number"]): directory / match.string for match in matches}
+        return [[file] for file in _in_order(numbered, 1)]
     if len(names) == 1:
         return [[str(directory / names[0])]]
     found = ", ".join(names) or "no checkpoint (.pt), and no config.json of a model in the format of Transformers"
@@ -123,23 +122,19 @@ def _parts(file: Path) -> list[str]:
         return [str(file)]
     pattern = re.compile(re.escape(match["stem"]) + r"(\d+)\.pt")
     found = {int(m[1]): p for p in file.parent.glob("*.pt") if (m := pattern.fullmatch(p.name))}
-    _check_complete(sorted(found), 0, file)
-    return [str(found[number]) for number in sorted(found)]
+    return _in_order(found, 0)
 
 
-def _check_complete(numbers: Sequence[int], first: int, example: Path) -> None:
-    """Check that no number is missing.
-
-    Raises:
-        InputError: one is.
-    """
-    for expected, number in enumerate(numbers, first):
+def _in_order(numbered: Mapping[int, Path], first: int) -> list[str]:
+    """The files by their numbers; raises InputError if a number from ``first`` on is missing."""
+    for expected, number in enumerate(sorted(numbered), first):
         if number != expected:
-            name = re.sub(r"\d+\.pt$", f"{expected}.pt", example.name)
+            missing = re.sub(r"\d+\.pt$", f"{expected}.pt", str(numbered[number]))
             raise InputError(
-                f"{example.with_name(name)}: no such file, but there is one of number {number}: a part of the model is "
-                f"missing; copy all parts into one directory"
+                f"{missing}: no such file, but there is one of number {number}: a part of the model is missing; copy "
+                f"all parts into one directory"
             )
+    return [str(numbered[number]) for number in sorted(numbered)]
 
 
 def _subwords(directory: Path) -> dict[str, Any]:

@@ -42,7 +42,7 @@ PATHS: Mapping[str, frozenset[str]] = {
         {
             *("aer_gold", "baseline_model", "config_yaml", "data", "extra_data", "fixed_dictionary", "label_dir"),
             *("lang_dict", "lang_to_offline_shard_ratio", "lm_path", "multitask_config_yaml", "norm_alignments"),
-            *("norm_checkpoint", "norm_profile", "norm_records", "norm_source_text", "norm_target_text", "plasma_path"),
+            *("norm_profile", "norm_records", "norm_source_text", "norm_target_text", "plasma_path"),
             *("post_save_script", "replace_unk", "sampling_weights_from_file", "source_dict", "target_dict"),
             "target_dictionary",
         }

@@ -91,20 +91,6 @@ def admit_checkpoint_types() -> None:
         distributed_utils._broadcast_object_slow = _receive_options(distributed_utils._broadcast_object_slow)
 
 
-def load_model(path: str, task: Any, data: str) -> Any:
-    """The model of a checkpoint, built by ``task``; ``data`` is the directory of its dictionaries, for messages.
-
-    Raises:
-        InputError: the checkpoint cannot be used, alone or with these dictionaries.
-    """
-    with fairseq_errors(
-        f"{path}: the parameters do not fit the options in the checkpoint or the dictionaries in {data}",
-        "give an unchanged checkpoint and the dictionaries that it was trained with",
-    ):
-        (model,), *_ = checkpoint_utils.load_model_ensemble_and_task([path], task=task)
-    return model
-
-
 @contextmanager
 def fairseq_errors(what: str, advice: str) -> Iterator[None]:
     """Turn whatever fairseq raises at files that do not fit into one sentence; our errors and those of files pass.
@@ -309,10 +295,10 @@ def build_model(
             names, as they are in the file.
 
     Raises:
-        InputError: the weights do not fit the model.
+        InputError: fairseq cannot build the model of these options, or the weights do not fit it.
     """
     cfg: DictConfig = state["cfg"].model
-    with _Unfilled():
+    with fairseq_errors(f"{name}: fairseq cannot build the model of its options", _ADVICE), _Unfilled():
         model: nn.Module = task.build_model(cfg, from_checkpoint=True)
     weights = state.pop("model")
     stored = isinstance(weights, StoredParameters)

@@ -1,18 +1,16 @@
 """The options that the plugin adds to a fairseq task, and their checks."""
 
 # No `from __future__ import annotations` here: fairseq reads the field types at run time.
-import re
-from argparse import Namespace
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from omegaconf import II
+from omegaconf import OmegaConf
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.maps.sentence import DEFAULT_KINDS, HEAD_KINDS, KINDS
 from alignment_eval.maps.subwords import MARKS
@@ -115,17 +113,14 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
             "(default: CHECKPOINT.align.json next to the checkpoint; none: no profile)"
         },
     )
-    norm_checkpoint: Optional[str] = II("common_eval.path")
-    # fairseq-generate silently ignores --num-shards; the task must see the option to refuse it.
-    norm_num_shards: int = II("dataset.num_shards")
 
 
-def fill_interpolations(args: Namespace, options: type[FairseqDataclass]) -> None:
-    """Add the interpolated options of ``options`` to ``args``, which hold the options of all groups."""
-    for option in fields(options):
-        group_and_name = re.fullmatch(r"\$\{\w+\.(\w+)\}", str(option.default))
-        if group_and_name:
-            setattr(args, option.name, getattr(args, group_and_name[1], None))
+def other_option(cfg: Any, group: str, name: str) -> Any:
+    """An option of another group of a run, such as ``dataset``; None if there is no such run.
+
+    ``cfg`` are the options of a task: a part of the run's configuration, or with argparse the options of all groups.
+    """
+    return OmegaConf.select(cfg, f"..{group}.{name}") if OmegaConf.is_config(cfg) else getattr(cfg, name, None)
 
 
 @dataclass(frozen=True)
@@ -192,9 +187,10 @@ def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) ->
         raise UsageError("--norm-records-resume and --norm-records-overwrite contradict each other; give one of them")
     if int(cfg.norm_part_sentences) < 1:
         raise UsageError(f"--norm-part-sentences {cfg.norm_part_sentences}: the number must be 1 or more")
-    if cfg.norm_num_shards != 1:
+    # fairseq-generate silently ignores --num-shards
+    if (shards := other_option(cfg, "dataset", "num_shards")) not in (None, 1):
         raise UsageError(
-            f"--num-shards {cfg.norm_num_shards} has no effect in fairseq-generate: every run would take the whole "
+            f"--num-shards {shards} has no effect in fairseq-generate: every run would take the whole "
             f"corpus; run shard k, from 0, of N with --distributed-world-size N --distributed-rank k"
         )
 
@@ -241,7 +237,7 @@ def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ExtractionOptio
         extraction = extraction_options(cfg, kind, layer, chosen)
         named = any(getattr(cfg, f"norm_{name}") is not None for name in ("map", "layer", "heads", "setting", "rule"))
         if profile is not None and not named:
-            extraction, read_kind, read_layers = profile, profile.kind, {name.layer for name in profile.maps}
+            extraction, read_kind, read_layers = profile, profile.kind, {name.layer for name in profile.heads}
     if not cfg.norm_records:
         record_layers, record_kinds = read_layers, {read_kind}
     elif cfg.norm_alignments and not (read_layers <= record_layers and read_kind in record_kinds):
@@ -289,8 +285,7 @@ def extraction_options(cfg: Any, kind: str, layer: int, heads: Optional[tuple[in
         )
     return ExtractionOptions(
         kind=kind,
-        layer=layer,
-        head=heads[0] if heads else None,
+        heads=MapNames([MapName(layer, heads[0] if heads else None)]),
         setting=_choice(cfg.norm_setting, "--norm-setting", SETTINGS, _SETTING),
         rule=_choice(cfg.norm_rule, "--norm-rule", RULES, _RULE),
     )

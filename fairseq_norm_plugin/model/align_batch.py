@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import pyarrow as pa
 import torch
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError, UsageError, shown
+from alignment_eval.links.table import TYPES
 from alignment_eval.profiles.chosen import NO_PROFILE, Overrides, chosen_method
 from alignment_eval.records.word_table_file import read_word_table
 from fairseq_norm_plugin.aligner.aligner import Aligner
-from fairseq_norm_plugin.aligner.find_profiles import profiles_of
+from fairseq_norm_plugin.aligner.calibration import profiles_of
 from fairseq_norm_plugin.aligner.separately import align_separately
-from fairseq_norm_plugin.model.columns import COLUMNS, column_names, columns_of, like
 from fairseq_norm_plugin.model.loading import load
-from fairseq_norm_plugin.model.sentences import MAX_TOKENS, check_max_tokens
+from fairseq_norm_plugin.model.sentences import MAX_TOKENS, check_whole
+
+#: The columns of an alignment that a batch gets; its text is in the batch.
+_COLUMNS = ("source_spans", "target_spans", "links", "confidences", "status")
+_ARROW = (pa.Table, pa.RecordBatch)
 
 
 class AlignBatch:
@@ -51,7 +58,7 @@ class AlignBatch:
     ) -> None:
         if str(profile) == NO_PROFILE:
             raise UsageError("profile none: a single batch cannot choose the maps for all; give a profile's file")
-        check_max_tokens(max_tokens)
+        check_whole("max_tokens", max_tokens)
         self._model = (path, *args), options
         self._profile = None if profile is None else str(profile)
         self._overrides = Overrides(word_table_file=None if word_table_file is None else str(word_table_file))
@@ -78,11 +85,10 @@ class AlignBatch:
         Raises:
             InputError: a file cannot be used, a model has no profile, or the batch lacks a column.
         """
-        pairs = dict(enumerate(zip(*columns_of(batch, self._columns))))
+        pairs = dict(enumerate(zip(*_columns(batch, self._columns))))
         aligned = align_separately(self.aligner, pairs)
         rows = [aligned[row].to_row() for row in pairs]
-        kept = [name for name in column_names(batch) if name == "id"]
-        return like(batch, kept, {name: [row[name] for row in rows] for name in COLUMNS})
+        return _like(batch, {name: [row[name] for row in rows] for name in _COLUMNS})
 
     @cached_property
     def aligner(self) -> Aligner:
@@ -107,3 +113,28 @@ class AlignBatch:
         file = self._overrides.word_table_file
         word_table = None if file is None else read_word_table(file)
         return Aligner(method, directions, self._max_tokens, word_table, check_word_table=False)
+
+
+def _names(batch: Any) -> list[str]:
+    return list(batch.schema.names if isinstance(batch, _ARROW) else batch)
+
+
+def _columns(batch: Any, names: Sequence[str]) -> list[list[Any]]:
+    """The values of columns; raises InputError if one is missing, or if they differ in length."""
+    for name in names:
+        if name not in _names(batch):
+            known = ", ".join(map(shown, _names(batch)))
+            raise InputError(f"the batch has no column {name}, only {known}; name the columns")
+    columns = [batch[name].to_pylist() if isinstance(batch, _ARROW) else list(batch[name]) for name in names]
+    if len({len(column) for column in columns}) > 1:
+        raise InputError(f"columns {', '.join(names)} of a batch have different lengths: expected a value in each row")
+    return columns
+
+
+def _like(batch: Any, found: Mapping[str, list[Any]]) -> Any:
+    """A batch of the same kind, with the columns that were ``found`` and, if it has one, its ``id``."""
+    kept = {"id": batch["id"]} if "id" in _names(batch) else {}
+    if isinstance(batch, _ARROW):
+        arrays = {name: pa.array(values, TYPES[name]) for name, values in found.items()}
+        return type(batch).from_pydict({**kept, **arrays})
+    return pd.DataFrame({**kept, **found}, batch.index) if isinstance(batch, pd.DataFrame) else {**kept, **found}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import TypedDict
 
 from tqdm import tqdm
 
@@ -20,16 +20,27 @@ from alignment_eval.records.word_table_file import read_word_table
 from alignment_eval.report.alignment_view import Alignment, Alignments
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.aligner.aligner import Aligner
+from fairseq_norm_plugin.aligner.calibration import profiles_of
 from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.aligner.find_profiles import profiles_of
 from fairseq_norm_plugin.aligner.mismatch import SAMPLE, find_mismatch, sampled
-from fairseq_norm_plugin.model.sentences import MAX_TOKENS, GivenPair, check_max_tokens
-from fairseq_norm_plugin.text.tokenise import Line, LinePair, TextPipeline
+from fairseq_norm_plugin.model.sentences import MAX_TOKENS, GivenPair, check_whole
+from fairseq_norm_plugin.text.tokenise import Line, LinePair
 
 #: The words of each line of one side, if they are given.
 GivenWords = Iterable[Sequence[str]] | None
 #: Pairs that are sorted by length together, like the default of ``norm-align --window``.
 _WINDOW = 10_000
+
+
+class AlignOptions(TypedDict, total=False):
+    """The options of ``NormModel.align``, which says what they mean."""
+
+    profile: str | Path | None
+    word_table: int | None
+    word_table_file: str | Path | None
+    max_tokens: int
+    scores: bool
+    source_contribution: bool
 
 
 class ProfileAligner:
@@ -56,23 +67,16 @@ class ProfileAligner:
         scores: bool = False,
         source_contribution: bool = False,
     ) -> Alignments:
-        """Align sentence pairs, in their order, with a progress bar on a terminal.
+        """Align sentence pairs, in their order, with the options of ``NormModel.align``.
 
-        Args:
-            given: the pairs, all of text.
-            overrides: what is stated besides the profiles.
-            profile: a profile's file, ``none`` for no profile, None for those beside the checkpoints.
-            max_tokens: tokens of a batch, pads included.
-            quiet: no progress bar and no warnings about the text.
-            words: the words of each source and of each target, if they are given.
-            scores: score the pairs.
-            source_contribution: with the contribution of the source.
+        A progress bar is shown on a terminal; if ``quiet``, neither that nor warnings about the text.  ``words`` are
+        those of each source and of each target, if they are given.
 
         Raises:
             InputError: a sentence is given as token ids, or a profile or word table cannot be used.
             UsageError: a profile of one direction for two models, or ``max_tokens`` is below 1.
         """
-        check_max_tokens(max_tokens)
+        check_whole("max_tokens", max_tokens)
         first = self._directions[0]
         pairs = _line_pairs(given, first, words)
         word_table, word_table_fields = _word_table(overrides.word_table_file)
@@ -83,7 +87,7 @@ class ProfileAligner:
             self._said = chosen.reason
             say(f"align: {chosen.reason}")
         checked = sampled(pairs, len(pairs) if len(pairs) >= SAMPLE else 0)
-        if mismatch := find_mismatch(checked, self._directions, max_tokens):
+        if mismatch := find_mismatch(checked, self._directions):
             warn_on_stderr(mismatch.message)
         aligner = Aligner(
             chosen.method,
@@ -119,21 +123,23 @@ def _read_word_table(path: Path, state: object) -> tuple[WordTable, str]:
 def _line_pairs(
     given: Iterable[GivenPair], direction: Direction, words: tuple[GivenWords, GivenWords]
 ) -> list[LinePair]:
-    both = [itertools.repeat(None) if side is None else side for side in words]
-    pairs: list[LinePair] = []
-    for pair, *of_sides in zip(given, *both):
-        source, target = map(_line, direction.pipelines, (pair.source, pair.target), pair.names, of_sides)
-        pairs.append((source, target))
-    return pairs
+    def line(which: int, sentence: object, name: str, of_line: Sequence[str] | None) -> Line:
+        if not isinstance(sentence, str):
+            raise InputError(f"{name}: {sentence!r:.40}: expected text, since words are aligned")
+        try:
+            return direction.pipelines[which].read(sentence, of_line)
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from error
 
-
-def _line(pipeline: TextPipeline, sentence: object, name: str, words: Sequence[str] | None) -> Line:
-    if not isinstance(sentence, str):
-        raise InputError(f"{name}: {sentence!r:.40}: expected text, since words are aligned")
-    try:
-        return pipeline.read(sentence, words)
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from error
+    pairs = list(given)
+    of_sides = [[None] * len(pairs) if side is None else list(side) for side in words]
+    for of_side, name in zip(of_sides, ("source_words", "target_words")):
+        if len(of_side) != len(pairs):
+            raise InputError(f"{name}: words of {len(of_side)} sentences, but {len(pairs)} pairs: expected as many")
+    return [
+        (line(0, pair.source, pair.names[0], of_source), line(1, pair.target, pair.names[1], of_target))
+        for pair, of_source, of_target in zip(pairs, *of_sides)
+    ]
 
 
 def _warn_of_few(word_table: WordTable) -> None:

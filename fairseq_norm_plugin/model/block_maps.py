@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from alignment_eval.maps.sentence import Array
 from alignment_eval.maps.words import require_known
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES
+from fairseq_norm_plugin.capture.recorder import BatchMaps, Quantities
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import BLOCK_KINDS, HEAD_KINDS, MIXING_KINDS, head_map, layer_map, mixing_ratio
 from fairseq_norm_plugin.process import enough_threads
@@ -59,32 +59,23 @@ def block_maps_of(
     """
     require_known("block type", block, BLOCK_TYPES)
     require_known("map kind", kind, BLOCK_KINDS)
-    captures = []
+    maps = BatchMaps()
     for model in models:
         numbers = [attention.site.number for attention in norm_attentions(model, block)]
         capture = MapCapture(block, numbers, partial(_maps_of, kind=kind))
         threads = enough_threads([model], len(rows) + len(columns))
         with torch.no_grad(), threads, teacher_forcing(model), capturing(norm_attentions(model), capture):
             model(**inputs, features_only=True)
-        captures.append(capture.take())
-    means = [
-        None if layers[0] is None else torch.stack(layers).float().cpu().numpy()
-        for layers in (
-            [_mean([layer[part] for layer in of_models]) for of_models in zip(*captures)] for part in range(3)
-        )
-    ]
-    layers, heads, ratio = means
-    assert layers is not None
-    return BlockMaps(block, kind, layers, heads, ratio, rows, columns)
+        maps.add(capture.take())
+    found = {name: of_batch[0] for name, of_batch in maps.means().items()}
+    return BlockMaps(block, kind, found["layers"], found.get("heads"), found.get("ratio"), rows, columns)
 
 
-def _maps_of(block: Block, kind: str) -> tuple[Tensor | None, ...]:
-    return (
-        layer_map(block, kind)[0],
-        head_map(block, kind)[0] if kind in HEAD_KINDS else None,
-        mixing_ratio(block, kind)[0] if kind in MIXING_KINDS else None,
-    )
-
-
-def _mean(values: Sequence[Tensor | None]) -> Any:
-    return None if values[0] is None else torch.stack([value for value in values if value is not None]).mean(0)
+def _maps_of(block: Block, kind: str) -> Quantities:
+    """The layer map of a block, and the maps of its heads and the mixing ratio if the kind has them."""
+    found = {"layers": layer_map(block, kind)}
+    if kind in HEAD_KINDS:
+        found["heads"] = head_map(block, kind)
+    if kind in MIXING_KINDS:
+        found["ratio"] = mixing_ratio(block, kind)
+    return found

@@ -10,7 +10,6 @@ from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.report.alignment_view import Alignment
 from alignment_eval.transfer.labels import project_labels, spans_of
 from alignment_eval.transfer.markup import Syntax, parse_markup, transfer_markup
-from fairseq_norm_plugin.text.offsets import blank_spans
 
 #: What looks like a tag in a line whose markup is damaged.
 _TAG = re.compile(r"</?[A-Za-z!?][^<>]*>")
@@ -26,11 +25,8 @@ def check_syntax(syntax: str) -> Syntax:
 def plain_text(line: str, syntax: Syntax, name: str = "", keep_going: bool = False) -> str:
     """A line without its markup, which is what a model reads.
 
-    Args:
-        line: the line.
-        syntax: ``xml`` or ``html``.
-        name: of the line, for messages; empty: the caller adds it.
-        keep_going: drop what looks like a tag if the markup is damaged.
+    ``name`` is the line's in messages; if it is empty, the caller adds it.  ``keep_going``: if the markup is damaged,
+    drop what looks like a tag.
 
     Raises:
         InputError: the markup is damaged.
@@ -46,11 +42,7 @@ def plain_text(line: str, syntax: Syntax, name: str = "", keep_going: bool = Fal
 def with_markup(source: str, alignment: Alignment, syntax: Syntax, name: str) -> str:
     """The target line with the markup of the source line (alignment_eval.transfer.markup).
 
-    Args:
-        source: the source line, with markup.
-        alignment: of the source line without markup and of the target line.
-        syntax: ``xml`` or ``html``.
-        name: of the target line, for messages.
+    ``alignment`` is of the source line without markup and of the target line; ``name`` is the target's, in messages.
 
     Raises:
         InputError: the markup is damaged, or the target has markup already.
@@ -63,18 +55,8 @@ def with_markup(source: str, alignment: Alignment, syntax: Syntax, name: str) ->
         raise InputError(f"{name}: {error}") from error
 
 
-def words_of_labels(line: str) -> list[str]:
-    """The words that have a label each: what blanks separate."""
-    return [line[start:end] for start, end in blank_spans(line)]
-
-
 def check_labels(labels: Sequence[str], words: Sequence[str], name: str) -> None:
-    """Check the labels of a sentence.
-
-    Args:
-        labels: of the words.
-        words: the source words.
-        name: of the labels, for messages.
+    """Check the labels, called ``name`` in messages, of the ``words`` of a source.
 
     Raises:
         InputError: there is not one label for each word, or a label is not BIO.
@@ -92,11 +74,7 @@ def check_labels(labels: Sequence[str], words: Sequence[str], name: str) -> None
 def with_labels(labels: Sequence[Sequence[str]], alignments: Sequence[Alignment]) -> list[list[tuple[str, str]]]:
     """The words of each target, each with its BIO label (alignment_eval.transfer.labels).
 
-    A warning counts the spans without a counterpart.
-
-    Args:
-        labels: of the source words of each pair (:func:`check_labels`).
-        alignments: of the pairs.
+    A warning counts the spans without a counterpart.  ``labels`` are those of the source words (:func:`check_labels`).
     """
     found = []
     for of_line, pair in zip(labels, alignments):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -107,13 +107,11 @@ def load(
     languages = {name: options.pop(name, None) for name in LANGUAGE_OPTIONS}
     stated = _Stated(
         (source_lang, target_lang),
-        {"tokenizer": tokenizer, "bpe": bpe},
-        {**options, "bpe_codes": _files(bpe_codes)},
+        {**options, "tokenizer": tokenizer, "bpe": bpe, "lowercase": lowercase, "bpe_codes": _files(bpe_codes)},
         (words, words) if isinstance(words, str) else words,
         subword_mark,
         {name: None if value is None else str(value) for name, value in languages.items()},
         dtype,
-        lowercase,
     )
     own = reverse_path is None or str(reverse_path) == str(path)
     model = _load_direction(find_files(path, data), stated, own_reverse=own)
@@ -128,16 +126,14 @@ def load(
 
 @dataclass(frozen=True)
 class _Stated:
-    """What a caller states of a model: languages, text, words, mark, multilingual options, type, case."""
+    """What a caller states of a model: languages, text, words, mark, multilingual options, type."""
 
     languages: tuple[str | None, str | None]
-    text: Mapping[str, str | None]
-    options: Mapping[str, Any]
+    text: Mapping[str, Any]
     words: tuple[str, str]
     mark: str
-    multilingual: Mapping[str, str | None] = field(default_factory=dict)
-    dtype: str = "float32"
-    lowercase: bool | None = None
+    multilingual: Mapping[str, str | None]
+    dtype: str
 
     def exchanged(self, forward: NormModel, codes: Sequence[str]) -> _Stated:
         """The same for the other direction of ``forward``, with ``codes`` of its own if there are any."""
@@ -146,7 +142,7 @@ class _Stated:
             self,
             languages=(cfg.target_lang, cfg.source_lang),
             multilingual={**self.multilingual, "target_tag": None},
-            options=exchanged_options(self.options, codes),
+            text=exchanged_options(self.text, codes),
             words=self.words[::-1],
         )
 
@@ -189,16 +185,8 @@ def _direction(
         task = setup_task(cfg.task, languages)
     profile = profile_file(files.checkpoints, task.told_direction)
     with fairseq_errors(f"{files.name}: cannot read its options of tokenizer and subwords", _CHECKPOINT):
-        settings, found = text_settings(
-            stated.text,
-            stated.options,
-            stated.words,
-            stated.mark,
-            files,
-            cfg,
-            stated.lowercase,
-            _carried(profile, stated),
-        )
+        carried = _carried(profile, stated.text)
+        settings, found = text_settings(stated.text, stated.words, stated.mark, files, cfg, carried)
     settings = settings if otherwise is None or settings.is_stated else otherwise
     if files.found or found:
         say(f"{files.name}: dictionaries in {files.data}, {settings.described}")
@@ -210,8 +198,7 @@ def _direction(
         state = state or read_parts(parts)
         trained = state["cfg"].task
         options.append(state["cfg"])
-        with fairseq_errors(f"{parts[0]}: fairseq cannot build the model of its options", _CHECKPOINT):
-            models.append(build_model(task, state, parts[0], stated.dtype, see))
+        models.append(build_model(task, state, parts[0], stated.dtype, see))
         state = {}
     parameters = None if hashed is None else hashed.whole
     guided = guided_maps(options)
@@ -237,9 +224,9 @@ def _direction(
     return model
 
 
-def _carried(profile: Path, stated: _Stated) -> dict[str, Any] | None:
+def _carried(profile: Path, stated: Mapping[str, Any]) -> dict[str, Any] | None:
     """What the profile of a model says about its text, unless its subwords are stated."""
-    if stated.text["bpe"] is not None or stated.options["bpe_codes"] or not profile.is_file():
+    if stated["bpe"] is not None or stated["bpe_codes"] or not profile.is_file():
         return None
     recipe = read_profile(profile).text_recipe
     return None if recipe is None else recipe_settings(recipe, profile.parent)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from alignment_eval.errors import InputError, shown
+from alignment_eval.extraction.method import MapName
 from alignment_eval.maps.sentence import status_of
 from alignment_eval.report.map_view import DisplayMaps
 from fairseq_norm_plugin.aligner.aligner import length_batches
-from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.capture.attention import one_thread
-from fairseq_norm_plugin.capture.recorder import MAPS_KEY
-from fairseq_norm_plugin.hooks.generator import NormSequenceScorer
+from fairseq_norm_plugin.aligner.direction import Direction, EncodedSide, SourceAndTarget, lengths_of
 from fairseq_norm_plugin.model.sentences import GivenPair, Sentence, empty_sentence
 from fairseq_norm_plugin.model.translator import Translator
-from fairseq_norm_plugin.process import enough_threads
-from fairseq_norm_plugin.text.ids import EncodedSide, SourceAndTarget, count_tokens, lengths_of
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
 #: A window of pairs goes through the model in about this many parts of similar lengths.
@@ -31,21 +28,18 @@ class MapReader:
     """Reads the maps of all layers from the models of one direction.
 
     Args:
-        models: the models of an ensemble.
-        direction: the same models, with their segmentation.
+        direction: the models, with their segmentation.
         vocabularies: of source and target.
         translator: translates with them.
     """
 
     def __init__(
         self,
-        models: Sequence[Any],
         direction: Direction,
         vocabularies: tuple[Vocabulary, Vocabulary],
         translator: Translator,
     ) -> None:
         self._translator = translator
-        self._models = models
         self._direction = direction
         self._vocabularies = vocabularies
 
@@ -89,7 +83,10 @@ class MapReader:
             raise InputError(
                 f"{name}: token ids {int(ids.min())} to {int(ids.max())}: expected 0 to {len(dictionary) - 1}"
             )
-        spelling = vocabulary.spell(ids)
+        return self._spelled(ids, which)
+
+    def _spelled(self, ids: Tensor, which: int) -> EncodedSide:
+        spelling = self._vocabularies[which].spell(ids)
         return EncodedSide(ids, spelling.side, spelling.unknown, spelling.certain)
 
     def many(
@@ -118,32 +115,17 @@ class MapReader:
         yield window
 
     def read(self, pairs: Mapping[int, SourceAndTarget], kinds: Sequence[str], beam: int) -> dict[int, DisplayMaps]:
-        """Read the maps of a batch of pairs, by id; either all have a target or none has one.
-
-        Args:
-            pairs: the encoded pairs.
-            kinds: which maps.
-            beam: beam size of the search for translations.
-        """
-        recorded = self._direction.recorded(pairs, kinds, range(self._direction.layers))
-        sample = self._direction.sample(pairs)
-        if sample["target"] is None:
-            hypotheses = self._translator.search(pairs, sample, beam, recorded)
-        else:
-            generator = NormSequenceScorer(self._vocabularies[1].dictionary)
-            generator.recorded = recorded
-            with enough_threads(self._models, count_tokens(pairs)), one_thread(self._models):
-                hypotheses = generator.generate(self._models, sample)
+        """Read the maps of ``kinds`` of a batch of pairs, by id; either all have a target or none has one."""
+        sides = {id_: (source, target) for id_, (source, target) in pairs.items() if target is not None}
+        if not sides:
+            sample = self._direction.sample(pairs)
+            for id_, (best, *_) in zip(sample["id"].tolist(), self._translator.search(pairs, sample, beam)):
+                own = replace(self._spelled(best["tokens"].cpu(), 1), certain=True)
+                sides[id_] = pairs[id_][0], own
+        names = [MapName(layer) for layer in range(self._direction.layers)]
         maps = {}
-        for id_, (best, *_) in zip(sample["id"].tolist(), hypotheses):
-            source, target = pairs[id_]
-            maps[id_] = DisplayMaps(
-                id=id_,
-                status=status_of(source.certain, target is None or target.certain),
-                source=source.side,
-                target=self._vocabularies[1].spell(best["tokens"].cpu()).side if target is None else target.side,
-                layers=recorded.layers,
-                score=float(best["score"]),
-                arrays=best[MAPS_KEY],
-            )
+        for id_, found in self._direction.maps(sides, kinds, names, log_probs=True).items():
+            assert found.log_probs is not None
+            status = status_of(*(side.certain for side in sides[id_]))
+            maps[id_] = replace(DisplayMaps.of(found), status=status, score=float(found.log_probs.mean()))
         return maps

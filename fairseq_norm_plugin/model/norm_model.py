@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from inspect import signature
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 import torch
 
@@ -19,7 +20,7 @@ from alignment_eval.report.map_view import DisplayMaps
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
-from fairseq_norm_plugin.model.alignments import ProfileAligner
+from fairseq_norm_plugin.model.alignments import AlignOptions, ProfileAligner
 from fairseq_norm_plugin.model.block_maps import BlockMaps, block_maps_of
 from fairseq_norm_plugin.model.jobs import (
     check_labels,
@@ -27,7 +28,6 @@ from fairseq_norm_plugin.model.jobs import (
     plain_text,
     with_labels,
     with_markup,
-    words_of_labels,
 )
 from fairseq_norm_plugin.model.map_reader import MapReader
 from fairseq_norm_plugin.model.sentences import (
@@ -35,14 +35,14 @@ from fairseq_norm_plugin.model.sentences import (
     GivenPair,
     Sentence,
     Sentences,
-    check_beam,
-    check_max_tokens,
+    check_whole,
     given_lines,
     given_pairs,
     is_one_pair,
 )
 from fairseq_norm_plugin.model.translator import Translator
 from fairseq_norm_plugin.recording.identity import model_hash, told_hash
+from fairseq_norm_plugin.text.offsets import blank_spans
 from fairseq_norm_plugin.text.settings import TextSettings
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
@@ -82,7 +82,7 @@ class NormModel:
         self.reverse: NormModel | None = None
         self._parameters = parameters
         self.translator = Translator(self.models, direction, vocabularies[1])
-        self._reader = MapReader(self.models, direction, vocabularies, self.translator)
+        self._reader = MapReader(direction, vocabularies, self.translator)
 
     @cached_property
     def identity(self) -> str:
@@ -155,7 +155,7 @@ class NormModel:
         """
         for kind in kinds:
             require_known("map kind", kind, KINDS)
-        check_max_tokens(max_tokens)
+        check_whole("max_tokens", max_tokens)
         if is_one_pair(source, target):
             encoded = self._reader.encode(GivenPair(source, target))  # type: ignore[arg-type]  # each is one sentence
             return self._reader.read({0: encoded}, kinds, beam)[0]
@@ -185,16 +185,7 @@ class NormModel:
 
     @overload
     def align(  # type: ignore[overload-overlap]  # a string is a list of strings too: it is one sentence
-        self,
-        source: str,
-        target: str,
-        *,
-        profile: str | Path | None = ...,
-        word_table: int | None = ...,
-        word_table_file: str | Path | None = ...,
-        max_tokens: int = ...,
-        scores: bool = ...,
-        source_contribution: bool = ...,
+        self, source: str, target: str, **options: Unpack[AlignOptions]
     ) -> Alignment: ...
 
     @overload
@@ -203,14 +194,9 @@ class NormModel:
         source: Iterable[str],
         target: Iterable[str],
         *,
-        profile: str | Path | None = ...,
-        word_table: int | None = ...,
-        word_table_file: str | Path | None = ...,
-        max_tokens: int = ...,
-        scores: bool = ...,
-        source_contribution: bool = ...,
         source_words: Iterable[Sequence[str]] | None = ...,
         target_words: Iterable[Sequence[str]] | None = ...,
+        **options: Unpack[AlignOptions],
     ) -> Alignments: ...
 
     def align(
@@ -271,55 +257,21 @@ class NormModel:
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a string is a list of strings too: it is one line
-        self,
-        source: str,
-        *,
-        beam: int = ...,
-        max_tokens: int = ...,
-        profile: str | Path | None = ...,
-        word_table: int | None = ...,
-        word_table_file: str | Path | None = ...,
-        scores: bool = ...,
-        source_contribution: bool = ...,
+        self, source: str, *, beam: int = ..., **options: Unpack[AlignOptions]
     ) -> Alignment: ...
 
     @overload
-    def translate(
-        self,
-        source: Iterable[str],
-        *,
-        beam: int = ...,
-        max_tokens: int = ...,
-        profile: str | Path | None = ...,
-        word_table: int | None = ...,
-        word_table_file: str | Path | None = ...,
-        scores: bool = ...,
-        source_contribution: bool = ...,
-    ) -> Alignments: ...
+    def translate(self, source: Iterable[str], *, beam: int = ..., **options: Unpack[AlignOptions]) -> Alignments: ...
 
     def translate(
-        self,
-        source: str | Iterable[str],
-        *,
-        beam: int = 5,
-        max_tokens: int = MAX_TOKENS,
-        profile: str | Path | None = None,
-        word_table: int | None = None,
-        word_table_file: str | Path | None = None,
-        scores: bool = False,
-        source_contribution: bool = False,
+        self, source: str | Iterable[str], *, beam: int = 5, **options: Unpack[AlignOptions]
     ) -> Alignment | Alignments:
         """Translate one line, or several, by fairseq's beam search, and align the translations.
 
         Args:
             source: raw text, as the model's text recipe reads it.
             beam: beam size.
-            max_tokens: tokens of a batch, pads included.
-            profile: as for :meth:`align`.
-            word_table: likewise.
-            word_table_file: likewise.
-            scores: likewise.
-            source_contribution: likewise.
+            **options: of :meth:`align`.
 
         Returns:
             The alignment of source and translation, as :meth:`align` makes it, with the ``score``.  In a list, a
@@ -329,28 +281,22 @@ class NormModel:
             InputError: a line is not text; a single one is empty or too long; or as for :meth:`align`.
             UsageError: ``beam`` is below 1; or as for :meth:`align`.
         """
-        check_beam(beam)
-        check_max_tokens(max_tokens)
-        _overrides(word_table, word_table_file)  # before the translations, which may take hours
+        check_whole("beam", beam)
+        signature(self.align).bind(source, None, **options)  # raises now, not after hours of translation
+        _overrides(options.get("word_table"), options.get("word_table_file"))
+        max_tokens = options.get("max_tokens", MAX_TOKENS)
+        check_whole("max_tokens", max_tokens)
         is_one = isinstance(source, str)
         lines = given_lines([source] if isinstance(source, str) else source, "source")
         translations = self.translator.translate(lines, beam, max_tokens)
-        if is_one and translations[0].score is None:
+        if not is_one:
+            aligned = self.align(lines, [translation.text for translation in translations], **options)
+            scored = (replace(pair, score=translation.score) for pair, translation in zip(aligned, translations))
+            return Alignments(scored, aligned.signature)
+        (translation,) = translations
+        if translation.score is None:
             raise InputError("source: empty, or longer than the model takes: expected one that it can translate")
-        aligned = self.align(
-            lines[0] if is_one else lines,
-            translations[0].text if is_one else [one.text for one in translations],
-            profile=profile,
-            word_table=word_table,
-            word_table_file=word_table_file,
-            max_tokens=max_tokens,
-            scores=scores,
-            source_contribution=source_contribution,
-        )
-        if isinstance(aligned, Alignment):
-            return replace(aligned, score=translations[0].score)
-        scored = (replace(alignment, score=one.score) for alignment, one in zip(aligned, translations))
-        return Alignments(scored, aligned.signature)
+        return replace(self.align(lines[0], translation.text, **options), score=translation.score)
 
     def transfer_markup(
         self, sources: Iterable[str], targets: Iterable[str] | None = None, syntax: str = "xml", **options: Any
@@ -395,7 +341,7 @@ class NormModel:
             InputError: labels and words differ in number, a label is not BIO; or as for :meth:`align`.
         """
         lines = given_lines(sources, "sources")
-        words, of_words = [words_of_labels(line) for line in lines], list(labels)
+        words, of_words = [[line[start:end] for start, end in blank_spans(line)] for line in lines], list(labels)
         if len(of_words) != len(lines):
             raise InputError(f"labels of {len(of_words)} sentences, but {len(lines)} sources: expected as many")
         for number, (own, of_line) in enumerate(zip(of_words, words)):

@@ -24,14 +24,10 @@ _END = object()
 MAX_TOKENS = 4000
 
 
-def check_max_tokens(max_tokens: int) -> None:
-    """Check the size of batches.
-
-    Raises:
-        UsageError: it is below 1.
-    """
-    if max_tokens < 1:
-        raise UsageError(f"max_tokens {max_tokens}: expected a number of tokens, 1 or more")
+def check_whole(option: str, value: object) -> None:
+    """Check that an option is a whole number of 1 or more; raises UsageError if it is not."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise UsageError(f"{option} {value}: expected a whole number, 1 or more")
 
 
 class GivenPair(NamedTuple):
@@ -43,12 +39,6 @@ class GivenPair(NamedTuple):
     source: Sentence
     target: Sentence | None
     names: tuple[str, str] = ("source", "target")
-
-
-def check_beam(beam: object) -> None:
-    """Check the size of a beam; raises UsageError if it is not a whole number of 1 or more."""
-    if not isinstance(beam, Integral) or isinstance(beam, bool) or beam < 1:
-        raise UsageError(f"beam {beam}: expected a whole number, 1 or more")
 
 
 def given_lines(lines: Iterable[str], name: str) -> list[str]:

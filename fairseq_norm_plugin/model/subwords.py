@@ -15,50 +15,41 @@ from fairseq_norm_plugin.text.settings import SIDED, TextSettings, names_of, opt
 
 def text_settings(
     stated: Mapping[str, Any],
-    options: Mapping[str, Any],
     words: tuple[str, str],
     mark: str,
     files: ModelFiles,
     cfg: Any,
-    lowercase: bool | None = None,
     carried: Mapping[str, Any] | None = None,
 ) -> tuple[TextSettings, bool]:
     """The settings for a model's text, and whether they were found rather than stated.
 
     Args:
-        stated: ``tokenizer`` and ``bpe``, each perhaps None.
-        options: their stated options.
+        stated: ``tokenizer``, ``bpe``, ``lowercase`` and options of the first two; None where nothing is stated.
         words: what the words of source and target are.
         mark: the subword mark of text in pieces.
         files: the model's files; the files of a directory come before the checkpoint's options.
         cfg: the checkpoint's options.
-        lowercase: whether the model reads lower case; None: as ``carried`` says, else as the text is.
         carried: what its profile says (:func:`recipe_settings`).
 
     Raises:
         InputError: a file that the checkpoint names is missing.
         UsageError: what is stated does not go together.
     """
-    given = {name: value for name, value in options.items() if value not in (None, [])}
-    tokenizer, bpe = stated.get("tokenizer"), stated.get("bpe")
-    if bpe is not None or given.get("bpe_codes"):
-        found = {}
-        if bpe is not None and bpe != "none":
-            name = bpe.replace("-", "_")
-            needed = {option.name for option in options_of("bpe", name)} if name in names_of("bpe") else set()
-            found = {key: value for key, value in files.subwords.items() if key in needed}
-        return TextSettings(tokenizer, bpe, {**found, **given}, words, mark, bool(lowercase)), bool(found)
-    found = dict(carried or files.subwords) or _of_checkpoint("bpe", cfg, files)
-    if found and tokenizer is None and not carried:
-        found.update(_of_checkpoint("tokenizer", cfg, files))
+    given = {name: value for name, value in stated.items() if value not in (None, [])}
+    if "bpe" in given or "bpe_codes" in given:
+        needed = {option.name for option in options_of("bpe", str(given.get("bpe")).replace("-", "_"))}
+        found = {name: value for name, value in files.subwords.items() if name in needed}
+    else:
+        found = dict(carried or files.subwords) or _of_checkpoint("bpe", cfg, files)
+        if found and "tokenizer" not in given and not carried:
+            found.update(_of_checkpoint("tokenizer", cfg, files))
+        own = found.get("tokenizer")
+        if own is not None and own != given.get("tokenizer", own):
+            for option in options_of("tokenizer", own):
+                found.pop(option.name, None)
     named = {**found, **given}
-    own, subwords, lower = (named.pop(name, None) for name in ("tokenizer", "bpe", "lowercase"))
-    if tokenizer is not None and own != tokenizer:
-        for option in () if own is None else options_of("tokenizer", own):
-            if option.name not in given:
-                named.pop(option.name, None)
-        own = tokenizer
-    return TextSettings(own, subwords, named, words, mark, bool(lower if lowercase is None else lowercase)), bool(found)
+    tokenizer, bpe, lowercase = (named.pop(name, None) for name in ("tokenizer", "bpe", "lowercase"))
+    return TextSettings(tokenizer, bpe, named, words, mark, bool(lowercase)), bool(found)
 
 
 def recipe_settings(recipe: TextRecipe, directory: Path) -> dict[str, Any]:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairseq_norm_plugin.aligner.aligner import length_batches
-from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.aligner.direction import Direction, SourceAndTarget, count_tokens, lengths_of
 from fairseq_norm_plugin.capture.attention import one_thread
-from fairseq_norm_plugin.capture.recorder import Hypotheses, RecordedMaps
+from fairseq_norm_plugin.capture.recorder import Hypotheses
 from fairseq_norm_plugin.hooks.generator import NormSequenceGenerator
 from fairseq_norm_plugin.process import enough_threads
-from fairseq_norm_plugin.text.ids import SourceAndTarget, count_tokens, lengths_of
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
 
@@ -50,15 +49,10 @@ class Translator:
         max_tokens: int,
         progress: Callable[[int], object] = lambda _: None,
     ) -> list[Translation]:
-        """The best translation of each line, in their order.
+        """The best translation of each raw line, in their order, by a beam search with batches of ``max_tokens``.
 
-        A line without words, or one that is longer than the models take, gets an empty translation.
-
-        Args:
-            sources: raw lines.
-            beam: beam size.
-            max_tokens: tokens of a batch, pads included.
-            progress: called with the number of lines after each batch.
+        A line without words, or one that is longer than the models take, gets an empty translation.  After each batch
+        ``progress`` is called with its number of lines.
         """
         pipeline, limit = self._direction.pipelines[0], self._direction.limits[0]
         pairs: dict[int, SourceAndTarget] = {}
@@ -75,20 +69,10 @@ class Translator:
             progress(len(ids))
         return found
 
-    def search(
-        self,
-        pairs: Mapping[int, SourceAndTarget],
-        sample: dict[str, Any],
-        beam: int,
-        recorded: RecordedMaps | None = None,
-    ) -> Hypotheses:
+    def search(self, pairs: Mapping[int, SourceAndTarget], sample: dict[str, Any], beam: int) -> Hypotheses:
         """The hypotheses of fairseq's beam search for each source of a batch, best first.
 
-        Args:
-            pairs: the batch.
-            sample: the same, collated (:meth:`Direction.sample`).
-            beam: beam size.
-            recorded: what the hypotheses carry of the maps.
+        ``sample`` is the batch ``pairs``, collated (:meth:`Direction.sample`).
         """
         frames, dictionary = self._direction.frames, self._vocabulary.dictionary
         eos = frames.target.after[-1]
@@ -98,7 +82,6 @@ class Translator:
         threads = enough_threads(self._models, count_tokens(pairs))
         with threads, one_thread(self._models):  # a generator sets its beam on the models
             generator = NormSequenceGenerator(self._models, dictionary, beam_size=beam, eos=eos)
-            generator.recorded = recorded
             return generator.generate(self._models, sample, prefix_tokens=forced, bos_token=first)
 
     def _text(self, ids: Sequence[int]) -> str:

@@ -1,15 +1,17 @@
-"""Reads the BPE codes of subword-nmt and of fastBPE."""
+"""Reads the BPE codes of subword-nmt and of fastBPE, and cuts words by them."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from alignment_eval.errors import InputError, printable, shown
+from fairseq_norm_plugin.text.offsets import Span, blank_spans
+from fairseq_norm_plugin.text.tokenise import CutText, Splitter, is_filler
 
 #: fairseq's names for the programs whose codes can be read, and what each line of their files holds.
 CODES = {"subword_nmt": "two subwords", "fastbpe": "two subwords and a count"}
@@ -19,6 +21,65 @@ _VERSION = "#version: 0.2\n"
 _VERSIONS = ((0, 1), (0, 2))
 #: The end of a word in codes: part of its last character, in version 0.1 a subword of its own.
 _END = "</w>"
+#: Words whose pieces are cached.
+_CACHED = 100_000
+#: A larger share of a dictionary that codes do not make shows other codes; the model's own leave out next to nothing.
+_UNMADE = 0.1
+
+
+class WordPieces(Splitter):
+    """Byte-pair encoding by codes, of each word alone.
+
+    Args:
+        codes: file of subword-nmt's or fastBPE's codes.
+        kind: whose codes (:func:`read_bpe`).
+        separator: the mark of a piece that another follows.
+
+    Raises:
+        InputError: as :func:`read_bpe`.
+    """
+
+    def __init__(self, codes: str | Path, kind: str | None = None, separator: str = "@@") -> None:
+        self._bpe = read_bpe(codes, kind, separator)
+        self._mark = separator
+
+    def cut(self, text: str, given: str) -> CutText:
+        """The pieces of each word."""
+        if len(self._bpe.cache) > _CACHED:
+            self._bpe.cache = {}  # a new one: another thread may be reading the old one
+        tokens, spans = list[str](), list[Span]()
+        for start, end in blank_spans(text):
+            pieces = self._bpe.segment_tokens([text[start:end]])
+            tokens += pieces
+            for piece in pieces[:-1]:
+                spans.append((start, start := start + len(piece) - len(self._mark)))
+            spans.append((start, end))
+        return tokens, spans
+
+    def joined(self, tokens: Sequence[str]) -> str:
+        """The words."""
+        return (" ".join(tokens) + " ").replace(f"{self._mark} ", "").rstrip()
+
+    def unmade(self, entries: Iterable[str]) -> set[str]:
+        """The entries of dictionaries that are longer than a character and that no line of the codes makes."""
+        long = {entry for entry in entries if len(entry.removesuffix(self._mark)) > 1 and not is_filler(entry)}
+        made = map("".join, self._bpe.bpe_codes)
+        return long - {p.removesuffix(_END) if p.endswith(_END) else p + self._mark for p in made}
+
+
+def check_codes(codes: Mapping[str, WordPieces], dictionaries: Iterable[Any]) -> None:
+    """Check that codes, by their files, make the entries of a model's dictionaries.
+
+    Raises:
+        InputError: they do not make more than :data:`_UNMADE` of the entries.
+    """
+    entries = {entry for dictionary in dictionaries for entry in dictionary.symbols[dictionary.nspecial :]}
+    unmade = set.intersection(*(pieces.unmade(entries) for pieces in codes.values()))
+    if len(unmade) > _UNMADE * len(entries):
+        raise InputError(
+            f"{', '.join(codes)}: no line of the codes makes {len(unmade)} of the {len(entries)} entries of the "
+            f"dictionaries, such as {shown(min(unmade))}; give all the codes that the model's text was cut with"
+        )
 
 
 def read_bpe(path: str | Path, kind: str | None = None, separator: str = "@@") -> Any:
@@ -98,12 +159,6 @@ def _check_order(bpe: Any, path: str | Path, has_version: bool) -> None:
                 f"lines of the codes are missing or in another order; {advice}"
             )
         made.add("".join(pair))
-
-
-def made_by(bpe: Any, separator: str = "@@") -> set[str]:
-    """The subwords that codes make, characters apart, as they stand in a text."""
-    merged = map("".join, bpe.bpe_codes)
-    return {piece.removesuffix(_END) if piece.endswith(_END) else piece + separator for piece in merged}
 
 
 def kind_of_codes(text: str) -> str:

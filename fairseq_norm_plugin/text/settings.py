@@ -17,9 +17,9 @@ from fairseq.registry import REGISTRIES
 from alignment_eval.errors import InputError, UsageError, printable
 from fairseq_norm_plugin.checkpoints.options import PATHS
 from fairseq_norm_plugin.choices import WORDS
-from fairseq_norm_plugin.text.codes import CODES
-from fairseq_norm_plugin.text.pieces import LinePieces, MarkedPieces, SentencePieces, Splitter, WordPieces, check_codes
-from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer
+from fairseq_norm_plugin.text.codes import CODES, WordPieces, check_codes
+from fairseq_norm_plugin.text.pieces import LinePieces, MarkedPieces, SentencePieces
+from fairseq_norm_plugin.text.tokenise import Splitter, TextPipeline, Tokenizer
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
 #: fairseq's marker of an option that must be given.
@@ -136,7 +136,12 @@ class TextSettings:
         return f"{tokenizer}{case}, {subwords}" + (f" ({', '.join(self.files)})" if self.files else "")
 
     def _check_option(self, name: str) -> None:
-        owners = [(registry, owner) for registry in ("tokenizer", "bpe") for owner in _owners(registry, name)]
+        owners = [
+            (registry, owner)
+            for registry in ("tokenizer", "bpe")
+            for owner in names_of(registry)
+            if name in {known.name for known in options_of(registry, owner)}
+        ]
         if not owners:
             raise UsageError(f"{name}: no tokenizer and no subwords of fairseq have this option")
         stated = (self.tokenizer, self.registered)
@@ -162,10 +167,6 @@ def options_of(registry: str, name: str) -> list[Any]:
     """The options of a tokenizer or of subwords that can be stated: fields of fairseq's dataclass."""
     config = REGISTRIES[registry]["dataclass_registry"].get(name)
     return [] if config is None else [option for option in fields(config) if option.name not in _NOT_OFFERED]
-
-
-def _owners(registry: str, option: str) -> list[str]:
-    return [name for name in names_of(registry) if any(known.name == option for known in options_of(registry, name))]
 
 
 def pipelines(

@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from alignment_eval.errors import InputError, shown
+from alignment_eval.maps.sentence import SentenceSide
 from fairseq_norm_plugin.text.offsets import Span, TracedText, blank_spans, character_spans, trace_tokens
-from fairseq_norm_plugin.text.pieces import Pieces, Splitter, runs_of
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,31 @@ class Tokenizer:
         return trace_tokens(raw, self._encode(raw))
 
 
+#: The pieces of a text, and the characters of it that each piece is of.
+CutText = tuple[list[str], list[Span]]
+
+
+class Splitter:
+    """Cuts text into pieces; subclasses say how."""
+
+    def cut(self, text: str, given: str) -> CutText:
+        """Cut the ``text`` that the model reads; ``given`` is the line that the user gave."""
+        raise NotImplementedError
+
+    def plain(self, given: str) -> str:
+        """The text of a line that was given."""
+        return given
+
+    def joined(self, tokens: Sequence[str]) -> str:
+        """The text that pieces spell, as fairseq's decoder of these subwords joins them."""
+        raise NotImplementedError
+
+
+def is_filler(entry: str) -> bool:
+    """Whether an entry of a dictionary stands for no text: fairseq fills up with them, and tags name languages."""
+    return entry.startswith(("madeupword", "__")) or (entry[:1] + entry[-1:]) in ("[]", "<>", "><")
+
+
 class TextPipeline:
     """From a raw line to its words and to the pieces that a model reads.
 
@@ -107,19 +135,19 @@ class TextPipeline:
         spans = self._word_spans(text) if words is None else spans_of_words(words, text)
         return Line(text, tuple(spans), given)
 
-    def segment(self, line: Line) -> Pieces:
-        """The pieces of a line, and the words that they belong to, by overlap of their spans in the line."""
+    def segment(self, line: Line, before: Sequence[str] = (), after: Sequence[str] = ()) -> SentenceSide:
+        """The pieces of a line, and the words that they belong to, by overlap of their spans in the line.
+
+        ``before`` and ``after`` are special tokens around the pieces.
+        """
         traced = TracedText.of(line.text) if self._tokenizer is None else self._tokenizer.trace(line.text)
         traced = traced.lowercased() if self._lowercase else traced
-        cut = self._splitter.cut(traced.text, line.given)
-        starts, ends = [], []
-        for start, end in cut.spans:
-            span = traced.span(start, end)
-            starts.append(span[0])
-            ends.append(span[1])
-        firsts, lasts = [start for start, _ in line.spans], [end for _, end in line.spans]
-        words = [word.lower() for word in line.words] if self._lowercase else line.words
-        return Pieces(cut.tokens, *runs_of(starts, ends, firsts, lasts), forms=tuple(words))
+        tokens, cuts = self._splitter.cut(traced.text, line.given)
+        runs, spans = runs_of([traced.span(*cut) for cut in cuts], line.spans)
+        words = np.full(len(before) + len(runs) + len(after), -1, dtype=np.int32)
+        words[len(before) : len(before) + len(runs)] = runs
+        forms = tuple(word.lower() for word in line.words) if self._lowercase else line.words
+        return SentenceSide((*before, *tokens, *after), words, spans, forms)
 
     def raw(self, tokens: Sequence[str]) -> str:
         """The line that pieces spell, as fairseq-generate prints it (D-)."""
@@ -144,3 +172,31 @@ def spans_of_words(words: Sequence[str], text: str) -> list[Span]:
     if text[end:].strip():
         raise InputError(f"the segmentation lacks {shown(text[end:].strip())} at the end of the line")
     return spans
+
+
+def runs_of(pieces: Sequence[Span], words: Sequence[Span]) -> tuple[NDArray[np.int32], NDArray[np.int32] | None]:
+    """The runs of words that pieces belong to: the shortest such that no piece has characters of two runs.
+
+    A piece without a character of a word, such as a lone blank, belongs to the next word.  A word without a piece, such
+    as one that normalisation removes, belongs to the run of the word before it.
+
+    Args:
+        pieces: the characters of the text that each piece is of.
+        words: those of each word.
+
+    Returns:
+        The run of each piece, and the number of words of each run (None: one each).
+    """
+    if not pieces or not words:
+        return np.zeros(len(pieces), dtype=np.int32), None
+    (starts, ends), (word_starts, word_ends) = zip(*pieces), zip(*words)
+    last_word = len(words) - 1
+    first = np.minimum(np.searchsorted(word_ends, starts, side="right"), last_word)
+    last = np.maximum(first, np.searchsorted(word_starts, ends, side="left") - 1)
+    reached = np.concatenate([[-1], np.maximum.accumulate(last)[:-1]])
+    begins = first > reached
+    runs = np.cumsum(begins) - 1
+    bounds = first[begins]
+    bounds[0] = 0
+    spans = np.diff([*bounds, last_word + 1])
+    return runs.astype(np.int32), None if (spans == 1).all() else spans.astype(np.int32)

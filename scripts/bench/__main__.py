@@ -13,7 +13,7 @@ from pathlib import Path
 from measure import Comparison, circumstances, table
 
 #: Groups in the order in which they run: modules of this folder.
-GROUPS = ["norms", "blocks", "runs", "monitor", "raw_text"]
+GROUPS = ["blocks", "runs", "monitor", "raw_text"]
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar
@@ -24,7 +24,6 @@ class Comparison:
         what, against: ours and the baseline, in words; ``against`` is empty where there is none.
         unit: of ``ours`` and ``baseline`` ("s CPU", "s", "MiB").
         ours, baseline: one value a run, in the order of the runs; ``baseline`` is empty where there is none.
-        reach: the figure aimed at, in words ("≤ 1.03", "≥ 5 times less").
         note: what else a reader must know.
     """
 
@@ -34,7 +33,6 @@ class Comparison:
     unit: str
     ours: Sequence[float]
     baseline: Sequence[float] = ()
-    reach: str = ""
     note: str = ""
 
     @property
@@ -63,14 +61,6 @@ def cpu_seconds(way: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-@dataclasses.dataclass(frozen=True)
-class Process:
-    """The cost of one finished process: CPU seconds, and its largest resident size in MiB."""
-
-    cpu: float
-    peak: float
-
-
 _LAUNCHER = """
 import resource, subprocess, sys
 status = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
@@ -80,23 +70,19 @@ sys.exit(status)
 """
 
 
-def process(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Process:
-    """Run ``command`` to its end, its output thrown away.
+def process(command: Sequence[str]) -> tuple[float, float]:
+    """Run ``command`` to its end; its CPU seconds, and its largest resident size in MiB.
 
     Raises:
         RuntimeError: it failed; with the end of what it wrote to stderr.
     """
     # A small process in between, because the largest resident size counts from the fork and this process may be large.
-    child = subprocess.run(
-        [sys.executable, "-c", _LAUNCHER, *command],
-        capture_output=True,
-        text=True,
-        errors="replace",
-        env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})},
-    )
+    line = [sys.executable, "-c", _LAUNCHER, *command]
+    child = subprocess.run(line, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     if child.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{child.stderr[-2000:]}")
-    return Process(*map(float, child.stdout.split()))
+    seconds, peak = map(float, child.stdout.split())
+    return seconds, peak
 
 
 def circumstances() -> dict[str, str]:
@@ -121,12 +107,10 @@ def table(comparisons: Iterable[Comparison]) -> str:
     for item in comparisons:
         if item.group != group:
             group = item.group
-            lines += ["", f"### {group}", "", "| what | ours | baseline | ratio | aimed at | |", f"|{6 * '---|'}"]
+            lines += ["", f"### {group}", "", "| what | ours | baseline | ratio | |", f"|{5 * '---|'}"]
         ratio = spread(item.ratios) if item.baseline else ""
         theirs = f"{spread(item.baseline)} {item.unit} ({item.against})" if item.baseline else ""
-        lines.append(
-            f"| {item.what} | {spread(item.ours)} {item.unit} | {theirs} | {ratio} | {item.reach} | {item.note} |"
-        )
+        lines.append(f"| {item.what} | {spread(item.ours)} {item.unit} | {theirs} | {ratio} | {item.note} |")
     return "\n".join([*lines, ""])
 
 

@@ -30,9 +30,9 @@ def measure(options: argparse.Namespace) -> Iterator[Comparison]:
 
 def validation(options: argparse.Namespace, name: str, extra: list[str]) -> Comparison:
     """The demo's sentences validated with and without monitoring."""
-    trainer, task = trainer_of(options.data, "translation_norm", *MONITOR, *extra)
-    dataset, monitor = task.dataset(SUBSET), task._monitor
-    epoch = task.get_batch_iterator(dataset, max_tokens=MAX_TOKENS, max_positions=(1024, 1024))
+    trainer = trainer_of(options.data, "translation_norm", *MONITOR, *extra)
+    dataset, monitor = trainer.task.dataset(SUBSET), trainer.task._monitor
+    epoch = trainer.task.get_batch_iterator(dataset, max_tokens=MAX_TOKENS, max_positions=(1024, 1024))
     batches = list(epoch.next_epoch_itr(shuffle=False))
     ours, stock = (partial(cpu_seconds, partial(validate, trainer, batches, m)) for m in (monitor, None))
     ours()
@@ -52,20 +52,18 @@ def validate(trainer: Any, batches: list[Any], monitor: Any) -> None:
 def training_step(options: argparse.Namespace) -> Comparison:
     """One update, of up to 50 sentences."""
     cases = (["translation_norm", *MONITOR], ["translation"])
-    trainers = [trainer_of(options.data, *words)[0] for words in cases]
-    task = trainers[1].task
-    task.load_dataset(SUBSET)
-    dataset = task.dataset(SUBSET)
+    trainers = [trainer_of(options.data, *words) for words in cases]
+    dataset = trainers[1].task.dataset(SUBSET)
     batch = dataset.collater([dataset[i] for i in range(min(50, len(dataset)))])
     for trainer in trainers:
         trainer.train_step([batch])
     ours, stock = (partial(cpu_seconds, partial(trainer.train_step, [batch])) for trainer in trainers)
     seconds = alternate(ours, stock, options.runs)
-    return Comparison(GROUP, "training step", "--task translation", "s CPU", *seconds, reach="1")
+    return Comparison(GROUP, "training step", "--task translation", "s CPU", *seconds)
 
 
-def trainer_of(folder: Any, task_name: str, *extra: str) -> tuple[Any, Any]:
-    """A trainer of the checkpoint's model, and its task."""
+def trainer_of(folder: Any, task_name: str, *extra: str) -> Any:
+    """A trainer of the checkpoint's model, with a task that has the demo's sentences."""
     saved = checkpoint_utils.load_checkpoint_to_cpu(CHECKPOINT)
     model_cfg = saved["cfg"]["model"]
     words = [str(folder / "bin"), "--task", task_name, "--arch", "transformer", "--cpu"]
@@ -78,7 +76,5 @@ def trainer_of(folder: Any, task_name: str, *extra: str) -> tuple[Any, Any]:
     model.load_state_dict(saved["model"], strict=True)
     model.float()
     criterion = task.build_criterion(cfg.criterion)
-    for name in cfg.dataset.valid_subset.split(","):
-        if extra:
-            task.load_dataset(name)
-    return Trainer(cfg, task, model, criterion), task
+    task.load_dataset(SUBSET)
+    return Trainer(cfg, task, model, criterion)

@@ -28,19 +28,19 @@ def measure(options: argparse.Namespace) -> Iterator[Comparison]:
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
         text = [first_pairs(Path(f"{whole}.{language}"), folder, options.pairs) for language in ("de", "en")]
-        runs = [{dtype: process(norm_align(text, folder, dtype)) for dtype in DTYPES} for _ in range(options.runs)]
+        runs = [{dtype: aligned(text, folder, dtype) for dtype in DTYPES} for _ in range(options.runs)]
         note = f"{options.pairs} pairs of {Path(whole).name}, one thread"
-        times = {dtype: [1000 * run[dtype].cpu / options.pairs for run in runs] for dtype in DTYPES}
+        times = {dtype: [1000 * run[dtype][0] / options.pairs for run in runs] for dtype in DTYPES}
         for dtype in DTYPES:
             what, against = f"`norm-align --dtype {dtype}`", "" if dtype == DTYPES[0] else DTYPES[0]
             baseline = times[DTYPES[0]] if against else ()
             yield Comparison(GROUP, what, against, "ms CPU a pair", times[dtype], baseline, note=note)
-            yield Comparison(GROUP, what, "", "MiB", [run[dtype].peak for run in runs], note=note)
+            yield Comparison(GROUP, what, "", "MiB", [run[dtype][1] for run in runs], note=note)
         if options.eflomal_python:
             size = len(Path(f"{whole}.de").read_bytes().splitlines())
             words = [options.eflomal_python.with_name("eflomal-align"), "-s", f"{whole}.de", "-t", f"{whole}.en"]
             words += ["--overwrite", "-f", folder / "forward", "-r", folder / "reverse"]
-            theirs = [1000 * process([str(word) for word in words]).cpu / size for _ in runs]
+            theirs = [1000 * process([str(word) for word in words])[0] / size for _ in runs]
             note = f"eflomal: all {size} pairs, both directions, no symmetrisation"
             yield Comparison(GROUP, "`norm-align`", "eflomal", "ms CPU a pair", times[DTYPES[0]], theirs, note=note)
 
@@ -53,9 +53,9 @@ def first_pairs(file: Path, folder: Path, pairs: int) -> Path:
     return made
 
 
-def norm_align(text: list[Path], folder: Path, dtype: str) -> list[str]:
-    """The command of both bundled models."""
-    models = ["--path", _DEMO / "checkpoint.pt", "--reverse-path", _DEMO / "checkpoint.en-de.pt", "--data", _DEMO]
-    words = [*models, "-s", "de", "-t", "en", "--bpe-codes", _DEMO / "codes.bpe", "--cpu", "--overwrite"]
-    words += ["--source-text", text[0], "--target-text", text[1], "--dtype", dtype, "-o", folder / dtype]
-    return [sys.executable, "-m", "fairseq_norm_plugin.align", *map(str, words)]
+def aligned(text: list[Path], folder: Path, dtype: str) -> tuple[float, float]:
+    """CPU seconds and peak memory of both bundled models."""
+    words = ["--path", "demo", "--tokenizer", "none", "--dtype", dtype, "--cpu", "--overwrite"]
+    files = ["--source-text", text[0], "--target-text", text[1], "-o", folder / dtype]
+    line = [sys.executable, "-m", "fairseq_norm_plugin.align", *words, *map(str, files)]
+    return process(line)

@@ -1,124 +1,64 @@
-"""Statistical word aligners on the text of the models: links, AER, processor time and memory (docs/reproduction.md).
+"""Statistical word aligners on the text of the models: their links, for the rows of docs/figures/systems.csv.
 
 Each aligner is trained on PAIRS.de and PAIRS.en (or the languages of --sets) with the gold sets behind them, lowercased
 and without their links, as such aligners are used.  Both directions run one after the other in --python, which has
-eflomal, sil-machine and sil-thot.  How to symmetrise is chosen on the last of --sets.  A file in OUT is not made again.
-A table goes to stdout, all figures to OUT/baselines.json.
+eflomal, sil-machine and sil-thot.  How to symmetrise is chosen on the last of --sets.  A file in OUT/made is not made
+again.  The links of the first set go to OUT/links, their names to OUT/rows.csv.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
-import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from resource import RUSAGE_CHILDREN, getrusage
-from typing import Any
 
-from gold_sets import ALIGN_EVAL, DEV, SETS, TEST, Gold, markdown, reversed_links, run, write
+import pandas as pd
+from gold_sets import DEV, SETS, TEST, Gold, lowercased, make, write
 
+import alignment_eval as ae
+from alignment_eval.links.sets import Links
 from alignment_eval.links.symmetrize import METHODS, VARIANTS
+from alignment_eval.links.write import format_pharaoh_line
 
 THOT = Path(__file__).with_name("thot_align.py")
-TOOLS = ("eflomal", "fast_align", "hmm", "ibm4")
-#: Which language comes first.
-SIDES = {"forward": (0, 1), "reverse": (1, 0)}
+TOOLS = {
+    "eflomal": "eflomal",
+    "fast_align": "fast_align (sil-thot)",
+    "hmm": "HMM (sil-thot)",
+    "ibm4": "IBM-4 (sil-thot)",
+}
 SYMMETRISED = [(m, v) for m in METHODS for v in (VARIANTS if m.startswith("grow") else VARIANTS[:1])]
 SYMMETRISED.remove(("grow-diag-final-and", "lilt"))
 
 
-class Baseline:
-    """One aligner on one text."""
-
-    def __init__(self, golds: list[Gold], out: Path, python: Path, pairs: Path, tool: str) -> None:
-        self.golds = golds
-        self.out = out
-        self.python = python
-        self.pairs = pairs
-        self.tool = tool
-        self.name = f"{tool}-{pairs.name}"
-
-    def text(self, which: int) -> Path:
-        """The source or the target of the pairs, and behind them those of the gold sets."""
-        language = self.golds[0].languages[which]
-        parts = [Path(f"{self.pairs}.{language}"), *(gold.texts[which] for gold in self.golds)]
-        lines = [line for part in parts for line in part.read_text(encoding="utf-8").lower().split("\n")[:-1]]
-        return write(self.out / "text" / f"{self.pairs.name}.{language}", lines)
-
-    def trained(self, side: str) -> tuple[Path, dict[str, float]]:
-        """Links of the gold sets in one direction, from the aligner's first to its second text; and their cost."""
-        path = self.out / "made" / f"{self.name}-{side}.pharaoh"
-        cost = path.with_suffix(".json")
-        if not cost.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            source, target = (str(self.text(which)) for which in SIDES[side])
-            last = sum(gold.size for gold in self.golds)
-            words = [str(self.python), str(THOT), self.tool, source, target, str(last), str(path)]
-            if self.tool == "eflomal":
-                program = str(self.python.with_name("eflomal-align"))
-                words = [program, "-s", source, "-t", target, "-f", str(path), "--overwrite"]
-            figures = measured(words)
-            write(path, path.read_text(encoding="utf-8").splitlines()[-last:])
-            write(cost, [json.dumps(figures)])
-        return path, json.loads(cost.read_text(encoding="utf-8"))
-
-    def links(self, side: str) -> list[Path]:
-        """Source-target links of one direction, of each gold set."""
-        lines = self.trained(side)[0].read_text(encoding="utf-8").splitlines()
-        if side == "reverse":
-            lines = reversed_links(lines)
-        size = self.golds[0].size
-        parts = zip(self.golds, (lines[:size], lines[size:]))  # the second part is empty if there is one set
-        return [write(self.out / "links" / f"{self.name}-{side}-{gold.name}.pharaoh", part) for gold, part in parts]
-
-    def symmetrised(self) -> tuple[str, list[Path]]:
-        """The way to symmetrise that is best on the last gold set, and its links of each gold set."""
-        sides = [self.links(side) for side in SIDES]
-        ways: dict[str, list[Path]] = {}
-        for method, variant in SYMMETRISED:
-            for gold, pair in zip(self.golds, zip(*sides)):
-                path = self.out / "links" / f"{self.name}-{method}-{variant}-{gold.name}.pharaoh"
-                how = ("--method", method, "--variant", variant)
-                run(*ALIGN_EVAL, "symmetrize", *pair, *how, "-o", path, makes=path)
-                ways.setdefault(f"{method} {variant}", []).append(path)
-        best = min(ways, key=lambda way: float(self.golds[-1].score(ways[way][-1])["aer"]))
-        return best, ways[best]
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Figures of both directions and of the best way to symmetrise them."""
-        ways = [(side, self.links(side), [side]) for side in SIDES]
-        ways.append((*self.symmetrised(), list(SIDES)))
-        items = []
-        for what, paths, sides in ways:
-            costs = [self.trained(side)[1] for side in sides]
-            cost = {"seconds": sum(c["seconds"] for c in costs), "memory": max(c["memory"] for c in costs)}
-            pairs = f"{len(Path(f'{self.pairs}.{self.golds[0].languages[0]}').read_bytes().splitlines()):,} pairs"
-            row = {"tool": self.tool, "text": pairs, "what": what, "links": str(paths[0]), **cost}
-            items.append({**row, "dev_aer": self.golds[-1].score(paths[-1])["aer"], **self.golds[0].score(paths[0])})
-        return items
+def trained(tool: str, python: Path, texts: Sequence[Path], last: int, made: Path) -> Path:
+    """Links of the ``last`` pairs, from the first to the second text."""
+    if tool != "eflomal":
+        return make(made, python, THOT, tool, *texts, last, made)
+    program = python.with_name("eflomal-align")
+    return make(made, program, "-s", texts[0], "-t", texts[1], "-f", made, "--overwrite")
 
 
-def measured(words: list[str]) -> dict[str, float]:
-    """Run a command; its processor time in seconds, and the largest resident memory of any so far in MiB."""
-    print(*words, file=sys.stderr, flush=True)
-    before = getrusage(RUSAGE_CHILDREN)
-    subprocess.run(words, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    used = getrusage(RUSAGE_CHILDREN)
-    seconds = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
-    return {"seconds": seconds, "memory": used.ru_maxrss / 1024}
-
-
-def table(rows: list[dict[str, Any]]) -> str:
-    """One line a row."""
-    lines = []
-    for row in rows:
-        interval = row["confidence"]["aer"]
-        aer = f"{100 * row['aer']:.2f} [{100 * interval['low']:.2f}, {100 * interval['high']:.2f}]"
-        cost = [f"{row['seconds']:,.0f} s", f"{row['memory']:,.0f} MiB"]
-        lines.append([row["text"], row["tool"], row["what"], f"{100 * row['dev_aer']:.2f}", aer, *cost])
-    return markdown(["pairs", "tool", "links", "last set", "first set [95 %]", "processor", "memory"], lines)
+def links_of(
+    tool: str, python: Path, pairs: Path, golds: Sequence[Gold], out: Path
+) -> Iterator[tuple[str, list[Links]]]:
+    """The source-target links of all gold sets, by direction and symmetrised."""
+    texts = []
+    for which, language in enumerate(golds[0].languages):
+        parts = [Path(f"{pairs}.{language}"), *(gold.texts[which] for gold in golds)]
+        lines = (line for part in parts for line in lowercased(part))
+        texts.append(write(out / "text" / f"{pairs.name}.{language}", lines))
+    last = sum(len(gold.links) for gold in golds)
+    first, second = (language.title() for language in golds[0].languages)
+    sides = {}
+    for side, swap in ((f"{first}-{second}", False), (f"{second}-{first}", True)):
+        made = out / "made" / f"{tool}-{pairs.name}-{side}.pharaoh"
+        sides[side] = ae.read_links(trained(tool, python, texts[:: -1 if swap else 1], last, made), swap=swap)[-last:]
+    yield from sides.items()
+    forward, reverse = sides.values()
+    ways = {way: ae.symmetrize(forward, reverse, *way) for way in SYMMETRISED}
+    best = min(ways, key=lambda way: golds[-1].score(ways[way][-len(golds[-1].links) :]).aer)
+    yield f"both ({best[0]})", ways[best]
 
 
 def main() -> None:
@@ -129,14 +69,19 @@ def main() -> None:
     parser.add_argument(
         "--pairs", type=Path, nargs="+", required=True, metavar="PREFIX", help="PREFIX.de and PREFIX.en"
     )
-    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=TOOLS)
+    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     args = parser.parse_args()
     golds = [Gold(args.gold, name, args.out) for name in args.sets]
-    cases = [Baseline(golds, args.out, args.python, pairs, tool) for pairs in args.pairs for tool in args.tools]
-    rows = [row for case in cases for row in case.rows()]
-    write(args.out / "baselines.json", [json.dumps(rows, indent=1)])
-    print(table(rows))
+    rows = []
+    for pairs in args.pairs:
+        text = f"{len(lowercased(Path(f'{pairs}.{golds[0].languages[0]}'))):,} pairs"
+        for tool in args.tools:
+            for what, links in links_of(tool, args.python, pairs, golds, args.out):
+                lines = map(format_pharaoh_line, links[: len(golds[0].links)])
+                path = write(args.out / "links" / f"{tool}-{pairs.name}-{what}.pharaoh", lines)
+                rows.append({"group": "measured", "name": f"{TOOLS[tool]}, {what}", "text": text, "links": str(path)})
+    pd.DataFrame(rows).to_csv(args.out / "rows.csv", index=False)
 
 
 if __name__ == "__main__":

@@ -2,29 +2,26 @@
 
     calibration.py --text ../shared/data/train --gold ../shared/data/gold --out CSV NAME=DIRECTORY/CHECKPOINT=de-en …
 
---text has train.de.xz, train.en.xz and train.domain.xz.  Of each domain the links of all maps of --pool pairs
-are counted once; then samples of them are drawn, 20 of each size, and the maps chosen as calibrate chooses.  What a
-choice loses is its AER on cmu150 above that of the best choice.  DIRECTORY has the dictionaries and codes.bpe.
+--text has train.de.xz, train.en.xz and train.domain.xz.  Of each domain --pool pairs are read; then samples of them
+are drawn, 20 of each size, and the maps chosen as calibrate chooses.  What a choice loses is its AER on cmu150 above
+that of the best choice.  DIRECTORY has the dictionaries and codes.bpe.
 """
 
 from __future__ import annotations
 
 import argparse
 import lzma
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from gold_sets import DEV, Gold
-from numpy.typing import NDArray
+from gold_sets import DEV, Gold, lowercased
 
-from alignment_eval.extraction.defaults import FORMED, KIND, SINGLE_RULE
-from alignment_eval.extraction.extract import stacked_maps
-from alignment_eval.links.read import ReadOptions, read_gold
-from alignment_eval.profiles import search
-from alignment_eval.scoring.gold_corpus import aer_of
+from alignment_eval.extraction.defaults import KIND, SINGLE_RULE, product_of, upper_layers
+from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.profiles.search import choose_by_agreement, choose_by_gold, exchanged_gold
 from fairseq_norm_plugin import NormModel, load
-from fairseq_norm_plugin.aligner.calibration import _maps
 
 DOMAINS = {
     "europarl": ("europarl_comtrans", "europarl_nlucw2"),
@@ -36,32 +33,17 @@ DOMAINS = {
 SIZES, DRAWS = (10, 30, 100, 300), 20
 
 
-def counts(model: NormModel, pairs: list[tuple[str, str]]) -> NDArray[np.float64]:
-    """What the links of each pair of maps have in common, for each sentence pair."""
-    direction = model.direction
-    read = [tuple(pipeline.read(line) for pipeline, line in zip(direction.pipelines, pair)) for pair in pairs]
-    encoded = {id_: direction.encode((pair[0], pair[1])) for id_, pair in enumerate(read)}
-    encoded = {id_: pair for id_, pair in encoded.items() if direction.fits(pair)}
-    rows = []
-    for sentence in _maps(direction, encoded, 4000):
-        compared = search._Pairs.of(sentence, KIND)
-        rows.append(search._links_in_common(sentence, stacked_maps(sentence, KIND), compared))
-    return np.array(rows)
+def maps_of(model: NormModel, sources: Iterable[str], targets: Iterable[str]) -> list[SentenceMaps]:
+    """All maps that are compared, of each pair."""
+    return list(model.maps(list(sources), list(targets), kinds=[KIND]))
 
 
-def dev_aer(model: NormModel, gold: Gold, backwards: bool) -> tuple[NDArray[np.float64], search._Pairs]:
-    """The AER of each pair of maps on cmu150, and last that of the upper layers; and the pairs."""
-    links = list(read_gold(gold.options[1], ReadOptions(base=str(gold.options[3]))))
-    links = search.exchanged_gold(links) if backwards else links
-    texts = [path.read_text(encoding="utf-8").split("\n")[:-1] for path in gold.texts]
-    direction = model.direction
-    encoded = {}
-    for id_, pair in enumerate(zip(*(texts[::-1] if backwards else texts))):
-        source, target = (pipeline.read(line) for pipeline, line in zip(direction.pipelines, pair))
-        encoded[id_] = direction.encode((source, target))
-    scorer = search._GoldCounts(links, KIND, SINGLE_RULE, {})
-    compared, hits, _ = search._summed(_maps(direction, encoded, 4000), KIND, scorer)
-    return 100 * np.array(aer_of(hits.astype(np.int64), sum(len(sentence.sure) for sentence in links))), compared
+def dev_aer(model: NormModel, gold: Gold, backwards: bool) -> dict[str, float]:
+    """The AER in % of each pair of maps on cmu150, by their names, and of the upper layers."""
+    links = exchanged_gold(gold.links) if backwards else gold.links
+    texts = [lowercased(path) for path in gold.texts[:: -1 if backwards else 1]]
+    ranking = choose_by_gold(maps_of(model, *texts), links, rules=[SINGLE_RULE]).ranking
+    return {options.map_names: 100 * aer for options, aer in ranking}
 
 
 def main() -> None:
@@ -81,25 +63,20 @@ def main() -> None:
         folder = Path(checkpoint).parent
         codes = folder / "codes.bpe"
         model = load(checkpoint, folder, source, target, bpe_codes=codes, tokenizer="none", lowercase=False)
-        aer, compared = dev_aer(model, gold, source == "en")
+        aer = dev_aer(model, gold, source == "en")
+        least, upper = min(aer.values()), upper_layers(range(model.direction.layers))
         for domain, parts in DOMAINS.items():
             places = [place for place, part in enumerate(lines["domain"]) if part in parts]
             chosen = np.random.default_rng(1).permutation(places)[: args.pool]
-            pool = counts(model, [(lines[source][place], lines[target][place]) for place in chosen])
+            pool = maps_of(model, *([lines[language][place] for place in chosen] for language in (source, target)))
             for size in SIZES:
                 random, lost, figures = np.random.default_rng(7), [], []
                 for _ in range(DRAWS):
-                    drawn = pool[random.permutation(len(pool))[:size]].sum(axis=0)
-                    best, dice = search.best_of(compared, drawn) or (-1, 0.0)
-                    figures.append(dice)
-                    lost.append(aer[best if dice >= FORMED else -1] - aer.min())
-                row = {
-                    "model": name,
-                    "pairs": size,
-                    "domain": domain,
-                    "best AER": aer.min(),
-                    "mean lost": np.mean(lost),
-                }
+                    drawn = [pool[place] for place in random.permutation(len(pool))[:size]]
+                    best = choose_by_agreement(drawn, pairs=size)
+                    figures.append(0.0 if best is None else best.dice)
+                    lost.append(aer[(product_of(best.maps) if best and best.formed else upper).map_names] - least)
+                row = {"model": name, "pairs": size, "domain": domain, "best AER": least, "mean lost": np.mean(lost)}
                 agreement = {"least agreement": min(figures), "largest agreement": max(figures)}
                 rows.append({**row, "most lost": max(lost), **agreement})
     pd.DataFrame(rows).round(2).to_csv(args.out, index=False)

@@ -1,15 +1,17 @@
-"""The commands that the tables of docs/reproduction.md are made with, and the gold sets."""
+"""The gold sets of docs/reproduction.md, and what the scripts of this folder share."""
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+
+import alignment_eval as ae
+from alignment_eval.links.sets import Links
+from alignment_eval.scoring.aer import Score
 
 TEST, DEV = "vilar508", "cmu150"
 #: Name -> the languages of source and target, the files of both texts and of the gold, and the gold's index base.
@@ -19,22 +21,10 @@ SETS = {
     "hansards447": (("en", "fr"), ("src.en", "tgt.fr", "gold.pharaoh"), 0),
     "czenali2500": (("cs", "en"), ("src.cs", "tgt.en", "gold.pharaoh"), 0),
 }
-ALIGN_EVAL = (sys.executable, "-m", "alignment_eval")
 NORM_ALIGN = (sys.executable, "-m", "fairseq_norm_plugin.align")
-
-
-def run(*words: object, makes: Path | None = None) -> str:
-    """What a command prints; one whose file is there already is not run again."""
-    if makes is not None:
-        makes.parent.mkdir(parents=True, exist_ok=True)
-        if makes.exists():
-            return ""
-    line = [str(word) for word in words]
-    print(shlex.join(line), file=sys.stderr, flush=True)
-    done = subprocess.run(line, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    if done.returncode:
-        raise SystemExit(f"{shlex.join(line)} failed:\n{done.stderr[-3000:]}")
-    return done.stdout
+#: The bundled models, by the language that they translate from.
+DEMO = Path("data/demo")
+CHECKPOINTS = {"de": DEMO / "checkpoint.pt", "en": DEMO / "checkpoint.en-de.pt"}
 
 
 class Gold:
@@ -44,33 +34,36 @@ class Gold:
         self.name = name
         self.languages, files, base = SETS[name]
         *texts, gold = (folder / name / file for file in files)
-        self.options = ("--gold", gold, "--gold-base", base)
-        self.texts = [out / "text" / f"{name}.{language}" for language in self.languages]
-        for text, made in zip(texts, self.texts):
-            made.parent.mkdir(parents=True, exist_ok=True)
-            made.write_text(text.read_text(encoding="utf-8").lower(), encoding="utf-8")
-        self.size = len(self.texts[0].read_bytes().splitlines())
+        self.links = ae.read_gold(gold, base)
+        both = zip(self.languages, texts)
+        self.texts = [write(out / "text" / f"{name}.{language}", lowercased(text)) for language, text in both]
 
-    def score(self, links: Path) -> dict[str, Any]:
-        """The score of source-target links, with intervals."""
-        found: dict[str, Any] = json.loads(
-            run(*ALIGN_EVAL, "score", *self.options, "--resamples", 10_000, "--format", "json", links)
-        )
-        return found
-
-    def p(self, baseline: Path, links: Path) -> float:
-        """The p of AER in the paired randomisation test."""
-        found = run(*ALIGN_EVAL, "compare", *self.options, "--format", "json", baseline, links)
-        return float(json.loads(found)["aer"]["p_randomisation"])
+    def score(self, links: Iterable[Links]) -> Score:
+        """The score of source-target links."""
+        return ae.score(links, self.links)
 
     def aer(self, links: Path) -> str:
-        """AER in %."""
-        return f"{100 * self.score(links)['aer']:.2f}"
+        """AER in % of a file of source-target links."""
+        return f"{100 * self.score(ae.read_links(links)).aer:.2f}"
+
+    def p(self, baseline: Path, links: Path) -> float | None:
+        """The p of AER in the paired randomisation test."""
+        return ae.compare(ae.read_links(baseline), ae.read_links(links), self.links)["aer"].p_randomisation
 
 
-def reversed_links(lines: Iterable[str]) -> list[str]:
-    """Lines of links ``i-j`` as ``j-i``."""
-    return [" ".join("-".join(reversed(link.split("-"))) for link in line.split()) for line in lines]
+def make(path: Path, *words: object) -> Path:
+    """Run the command that writes ``path``, unless it is there already."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        line = [str(word) for word in words]
+        print(shlex.join(line), file=sys.stderr, flush=True)
+        subprocess.run(line, check=True, stdout=sys.stderr, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    return path
+
+
+def lowercased(path: Path) -> list[str]:
+    """The lines of a text."""
+    return path.read_text(encoding="utf-8").lower().split("\n")[:-1]
 
 
 def write(path: Path, lines: Iterable[str]) -> Path:

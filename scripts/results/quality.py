@@ -3,12 +3,13 @@
 DATA/use/quality has translations with human labels (Guerreiro et al. 2022).  Rows count from 1: the constants of the
 scores were chosen on odd rows, the table is of even rows.  DATA/train gives the noise test: 10,000 pairs, of which 1 %
 are shifted, exchanged or from elsewhere.  AUROC is the chance that a bad pair scores worse than a good one; intervals
-(95 %) resample pairs 1,000 times.  A file in OUT is not made again.
+(95 %) resample pairs 1,000 times.  Scores in OUT are not made again.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import itertools
 import lzma
 import random
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from gold_sets import NORM_ALIGN, markdown, run, write
+from gold_sets import CHECKPOINTS, NORM_ALIGN, make, markdown, write
 from numpy.typing import NDArray
 
 from fairseq_norm_plugin import load
@@ -25,7 +26,6 @@ from fairseq_norm_plugin import load
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 QUALITY = "use/quality/guerreiro2022.de-en.tsv"
-LABELS = ("repetitions", "named-entities", "omission", "strong-unsupport", "full-unsupport")
 #: Pairs of the noise test, how many of them are bad, and further lines that bad targets come from.
 PAIRS, BAD, MORE = 10_000, 100, 10_000
 NOISE = ("shifted", "exchanged", "from elsewhere")
@@ -35,8 +35,7 @@ WEIGHTS = ("--kind", "attn_w", "--heads", "0.0:awi,2", "--reverse-heads", "0.0:a
 
 def auroc(bad: Flags, scores: Floats) -> float:
     """The share of pairs (a bad one, a good one) of which the bad one has the larger score; ties count half, in %."""
-    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
+    ranks = pd.Series(scores).rank().to_numpy()
     positive, negative = bad.sum(), (~bad).sum()
     return float(100 * (ranks[bad].sum() - positive * (positive + 1) / 2) / (positive * negative))
 
@@ -55,44 +54,37 @@ def precision(bad: Flags, scores: Floats, recall: float = 0.9) -> str:
     return f"{100 * bad[scores >= least].mean():.0f}"
 
 
-def scores_of(models: Path, texts: Sequence[Path], made: Path, *options: object) -> pd.DataFrame:
-    """The scores of ``norm-align`` with one model or both."""
+def scores_of(texts: Sequence[Path], made: Path, *options: object, reverse: object = CHECKPOINTS["en"]) -> pd.DataFrame:
+    """The scores of ``norm-align`` with both models, or one."""
     files = ("--source-text", texts[0], "--target-text", texts[1], "-o", made.with_suffix(".pharaoh"))
-    words = ("--path", models / "checkpoint.pt", "-s", "de", "-t", "en", *files, "--scores", made, "--cpu", *options)
-    run(*NORM_ALIGN, *words, makes=made)
-    return pd.read_csv(made, sep="\t")
+    words = ("--path", CHECKPOINTS["de"], "--reverse-path", reverse, *files, "--scores", made, "--cpu", *options)
+    return pd.read_csv(make(made, *NORM_ALIGN, *words), sep="\t")
 
 
-def attention_to_end(models: Path, texts: Sequence[Path], made: Path) -> Floats:
+def attention_to_end(rows: pd.DataFrame) -> Floats:
     """The mean weight of the source's ``</s>`` in the last layer of the German-English model."""
-    if not made.exists():
-        model = load(models / "checkpoint.pt", models, "de", "en")
-        source, target = (text.read_text(encoding="utf-8").splitlines() for text in texts)
-        maps = model.maps(source, target, kinds=["attn_w"])
-        write(made, (repr(float(of_pair.layer_maps("attn_w")[-1][:, -1].mean())) for of_pair in maps))
-    return np.loadtxt(made)
+    maps = load(CHECKPOINTS["de"]).maps(list(rows.src), list(rows.mt), kinds=["attn_w"])
+    return np.array([of_pair.layer_maps("attn_w")[-1][:, -1].mean() for of_pair in maps])
 
 
-def quality(data: Path, models: Path, out: Path) -> str:
+def quality(data: Path, out: Path) -> str:
     """AUROC of each score for the labels of a half of the translations."""
-    lines = (data / QUALITY).read_text(encoding="utf-8").splitlines()[1:]
-    rows = [line.split("\t") for line in lines]
-    texts = [write(out / name, [row[which] for row in rows]) for which, name in enumerate(("src.de", "mt.en"))]
-    label = {name: np.array([row[3 + k] == "1" for row in rows]) for k, name in enumerate(LABELS)}
+    rows = pd.read_csv(data / QUALITY, sep="\t", quoting=csv.QUOTE_NONE, keep_default_na=False)
+    texts = [write(out / "src.de", rows.src), write(out / "mt.en", rows.mt)]
+    detached = (rows["full-unsupport"] == 1).to_numpy()
     bad = {
-        "hallucination": label["strong-unsupport"] | label["full-unsupport"],
-        "fully detached": label["full-unsupport"],
-        "omission": label["omission"],
+        "hallucination": (rows["strong-unsupport"] == 1).to_numpy() | detached,
+        "fully detached": detached,
+        "omission": (rows.omission == 1).to_numpy(),
     }
-    reverse = ("--reverse-path", models / "checkpoint.en-de.pt")
-    one = scores_of(models, texts, out / "one.tsv", "--reverse-path", "none")
-    weights = scores_of(models, texts, out / "weights.tsv", *reverse, *WEIGHTS, "--join", "product")
-    both = scores_of(models, texts, out / "both.tsv", *reverse, "--source-contribution")
+    one = scores_of(texts, out / "one.tsv", reverse="none")
+    weights = scores_of(texts, out / "weights.tsv", *WEIGHTS, "--join", "product")
+    both = scores_of(texts, out / "both.tsv", "--source-contribution")
     scores: Mapping[str, tuple[object, object]] = {
         "log probability": (-both.log_prob, -both.log_prob),
         "log probability, both models": (-both.log_prob - both.reverse_log_prob, -both.reverse_log_prob),
         "source contribution (ALTI+)": (-both.source_contribution, -both.source_contribution),
-        "attention to </s>": (end := attention_to_end(models, texts, out / "end.txt"), end),
+        "attention to </s>": (end := attention_to_end(rows), end),
         "confidence of links": (-both.confidence, -both.confidence),
         "unlinked words": (both.unlinked_target, both.unlinked_source),
         "**scores, one model**": (one.unsupported, one.omitted),
@@ -112,7 +104,7 @@ def quality(data: Path, models: Path, out: Path) -> str:
     return f"{markdown(['score', *bad, 'precision at 90 % recall'], table)}\n\n{even.sum()} pairs: {sizes}."
 
 
-def noise(data: Path, models: Path, out: Path, others: Sequence[str]) -> str:
+def noise(data: Path, out: Path, others: Sequence[str]) -> str:
     """AUROC of each score for the bad pairs of a training text."""
     read = []
     for language in ("de", "en"):
@@ -127,9 +119,7 @@ def noise(data: Path, models: Path, out: Path, others: Sequence[str]) -> str:
         bad = {NOISE[0]: (source, read[1][row + 1]), NOISE[1]: (target, source), NOISE[2]: (source, elsewhere)}
         pairs[row] = bad[kind]
     texts = [write(out / f"noise.{name}", lines) for name, lines in zip(("de", "en"), zip(*pairs))]
-    made = out / "noise.tsv"
-    codes = ("--bpe-codes", models / "codes.bpe", "--reverse-path", models / "checkpoint.en-de.pt")
-    both = scores_of(models, texts, made, *codes)
+    both = scores_of(texts, out / "noise.tsv", "--tokenizer", "none")
     scores = {
         "log probability": -both.log_prob,
         "**`unsupported`**": both.unsupported,
@@ -155,10 +145,9 @@ def main() -> None:
     parser.add_argument("data", type=Path, metavar="DATA", help="folder of use/quality and train/")
     parser.add_argument("out", type=Path, metavar="OUT", help="folder for texts and scores")
     parser.add_argument("others", nargs="*", metavar="NAME=FILE", help="scores of OUT/noise.*, larger is worse")
-    parser.add_argument("--models", type=Path, default=Path("data/demo"), help="folder of the bundled models")
     args = parser.parse_args()
-    print(quality(args.data, args.models, args.out), end="\n\n", flush=True)
-    print(noise(args.data, args.models, args.out, args.others))
+    print(quality(args.data, args.out), end="\n\n", flush=True)
+    print(noise(args.data, args.out, args.others))
 
 
 if __name__ == "__main__":

@@ -1,16 +1,15 @@
-"""The table of docs/use.md: inline tags put onto translations by norm-align --markup, and along other aligners' links.
+"""The table of docs/use.md: inline tags put onto translations by the bundled models, and along other aligners' links.
 
 DATA/markup/localization-xml.en-de.jsonl has lines of software help with the same XML tags on both sides.  The tags of
 one side are put onto the text of the other, and compared with the other's own: positions that differ only by blanks
 are equal.  A line is right if all its tags are.  Intervals and paired randomisation tests draw lines.
 
-norm-align reads raw text.  Other aligners link runs of letters and digits, and single marks: OUT/words.de and
-OUT/words.en have them, lowercased; the tags follow their links by the same rules.  A file in OUT is not made again.
+The models read raw text.  Other aligners link runs of letters and digits, and single marks: OUT/words.de and
+OUT/words.en have them, lowercased; the tags follow their links by the same rules.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from collections import Counter
@@ -19,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gold_sets import NORM_ALIGN, markdown, run, write
-from use import BOTH, CHECKPOINTS, DIRECTIONS, OTHER, f1, lead
+from gold_sets import markdown, write
+from use import BOTH, DIRECTIONS, OTHER, Aligned, arguments, bundled, f1, lead, read_others, turned
 
-from alignment_eval.links.read import read_hypothesis
 from alignment_eval.scoring.aer import Counts
 from alignment_eval.transfer.markup import MarkedLine, parse_markup, transfer_markup
 
@@ -32,36 +30,25 @@ Figures = tuple[Counts, Counts]
 
 
 class Corpus:
-    """Lines with the same tags in two languages, and the folder for all that is made."""
+    """Lines with the same tags in two languages."""
 
-    def __init__(self, lines: Path, out: Path) -> None:
-        self.out = out
-        rows = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
-        self.sides = {language: [parse_markup(row[language], "xml") for row in rows] for language in OTHER}
-        for language, side in self.sides.items():
-            write(out / f"tags.{language}", [row[language] for row in rows])
-            write(out / f"text.{language}", [line.text for line in side])
-            write(out / f"words.{language}", [" ".join(WORD.findall(line.text)).lower() for line in side])
+    def __init__(self, lines: Path) -> None:
+        self.rows = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
+        self.sides = {language: [parse_markup(row[language], "xml") for row in self.rows] for language in OTHER}
 
-    def by_models(self, models: Path, source: str, both: bool, *options: str) -> Figures:
+    def by_models(self, source: str, both: bool, **options: Any) -> Figures:
         """The model that translates from ``source`` aligns, or both models."""
-        target = OTHER[source]
-        made = self.out / "-".join([source, target, "both" if both else "alone", *options])
-        reverse = models / CHECKPOINTS[target] if both else "none"
-        words: list[object] = ["--path", models / CHECKPOINTS[source], "--reverse-path", reverse, "--cpu", *options]
-        texts = ("--source-text", self.out / f"tags.{source}", "--target-text", self.out / f"text.{target}")
-        run(*NORM_ALIGN, *words, *texts, "--markup", "xml", "-o", made, makes=made)
-        return self.figures(target, made.read_text(encoding="utf-8").splitlines())
+        targets = [line.text for line in self.sides[OTHER[source]]]
+        outputs = bundled(source, both).transfer_markup([row[source] for row in self.rows], targets, **options)
+        return self.figures(OTHER[source], outputs)
 
-    def by_links(self, links: Path, source: str) -> Figures:
+    def by_links(self, links: Aligned, source: str) -> Figures:
         """German-English links of another aligner."""
         target = OTHER[source]
         outputs = []
-        for marked, wanted, sentence in zip(
-            self.sides[source], self.sides[target], read_hypothesis(links), strict=True
-        ):
-            pairs = {(i, j) if source == "de" else (j, i) for i, j in sentence.possible}
-            outputs.append(transfer_markup(marked, spans(marked.text), wanted.text, spans(wanted.text), pairs))
+        for marked, wanted, pair in zip(self.sides[source], self.sides[target], links, strict=True):
+            of_pair = set(pair if source == "de" else turned(pair))
+            outputs.append(transfer_markup(marked, spans(marked.text), wanted.text, spans(wanted.text), of_pair))
         return self.figures(target, outputs)
 
     def figures(self, target: str, outputs: Iterable[str]) -> Figures:
@@ -87,23 +74,18 @@ def places(line: MarkedLine) -> Counter[tuple[Any, ...]]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, metavar="DATA", help="folder of markup/")
-    parser.add_argument("out", type=Path, metavar="OUT", help="folder for texts and outputs")
-    parser.add_argument("others", nargs="*", metavar="NAME=FILE", help="German-English links of another aligner")
-    parser.add_argument("--models", type=Path, default=Path("data/demo"), help="folder of the bundled models")
-    args = parser.parse_args()
-    corpus = Corpus(args.data / "markup" / "localization-xml.en-de.jsonl", args.out)
+    args = arguments(__doc__, "markup/")
+    corpus = Corpus(args.data / "markup" / "localization-xml.en-de.jsonl")
+    for language, side in corpus.sides.items():
+        write(args.out / f"words.{language}", [" ".join(WORD.findall(line.text)).lower() for line in side])
+    others = read_others(args.others)
     systems = {
-        f"{BOTH}, --word-table 2": [
-            corpus.by_models(args.models, source, True, "--word-table=2") for source in DIRECTIONS
-        ],
-        BOTH: [corpus.by_models(args.models, source, True) for source in DIRECTIONS],
-        "one model": [corpus.by_models(args.models, source, False) for source in DIRECTIONS],
+        f"{BOTH}, --word-table 2": [corpus.by_models(source, True, word_table=2) for source in DIRECTIONS],
+        BOTH: [corpus.by_models(source, True) for source in DIRECTIONS],
+        "one model": [corpus.by_models(source, False) for source in DIRECTIONS],
+        **{name: [corpus.by_links(links, source) for source in DIRECTIONS] for name, links in others.items()},
     }
-    base = BOTH if not args.others else args.others[0].partition("=")[0]
-    for name, _, file in (other.partition("=") for other in args.others):
-        systems[name] = [corpus.by_links(Path(file), source) for source in DIRECTIONS]
+    base = next(iter(others), BOTH)
     rows = []
     for name, ways in systems.items():
         row = [name]

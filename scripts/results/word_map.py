@@ -43,7 +43,7 @@ def main(sentence: int, out: str) -> None:
     assert scores is not None
     panel = Panel("", two_way_shares(scores[:, :-1]), links.links)
     gold = read_gold(DEMO / "demo.talp", base=1)[sentence]
-    save_figure(draw(Picture("", columns, rows, ((panel,),), gold)), out, dpi=150)
+    save_figure(draw(Picture("", columns, rows, ((panel,),), gold)), out)
 
 
 if __name__ == "__main__":

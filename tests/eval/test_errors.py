@@ -5,15 +5,20 @@ import pytest
 from alignment_eval.errors import InputError, UsageError, printable, shown, warn_on_stderr
 
 
-def test_a_warning_is_a_line_on_the_standard_error(capsys):
-    warn_on_stderr("3 lines are blank")
-    assert capsys.readouterr() == ("", "warning: 3 lines are blank\n")
+def test_a_warning_is_a_printable_line_on_the_standard_error(capsys):
+    warn_on_stderr("3 lines are \x1b[2J\n")
+    assert capsys.readouterr() == ("", "warning: 3 lines are \\x1b[2J\\n\n")
 
 
 def test_bad_usage_is_bad_input_too():
     """One ``except InputError`` catches both; callers of the Python interface may catch ValueError."""
     assert issubclass(UsageError, InputError)
     assert issubclass(InputError, ValueError)
+
+
+class Lines:
+    def __repr__(self):
+        return "one\ntwo\x1b"
 
 
 @pytest.mark.parametrize(
@@ -24,6 +29,7 @@ def test_bad_usage_is_bad_input_too():
         ([1, "a"], "[1, 'a']"),
         (None, "None"),
         ("x" * 10**6, "'" + "x" * 76 + "…"),
+        (Lines(), r"one\ntwo\x1b"),
     ],
 )
 def test_foreign_values(value, text):
@@ -33,17 +39,7 @@ def test_foreign_values(value, text):
 
 def test_foreign_texts():
     assert printable("a\x1bß\n") == r"a\x1bß\n"
-    assert printable("abc", 3) == "abc"
-    assert printable("abcd", 3) == "abc…"
-    assert printable("\x1b\x1b", 3) == r"\x1…"
-
-
-def test_what_a_value_says_of_itself_is_printable():
-    class Lines:
-        def __repr__(self):
-            return "one\ntwo\x1b"
-
-    assert shown(Lines()) == r"one\ntwo\x1b"
+    assert (printable("abc", 3), printable("abcd", 3), printable("\x1b\x1b", 3)) == ("abc", "abc…", r"\x1…")
 
 
 def test_every_message_is_one_printable_line():
@@ -55,8 +51,3 @@ def test_every_message_is_one_printable_line():
         assert len(str(error)) < 2100
     path = f"/{'long directory ' * 10}/{'n' * 250}"
     assert str(InputError(f"{path}: no such file")) == f"{path}: no such file"  # names of files stay whole
-
-
-def test_warnings_are_printable(capsys):
-    warn_on_stderr("\x1b[2J\n")
-    assert capsys.readouterr().err == "warning: \\x1b[2J\\n\n"

@@ -28,8 +28,6 @@ import fairseq_norm_plugin  # noqa: F401  # lets stock fairseq, too, load checkp
 from alignment_eval import cli as align_eval
 from fairseq_norm_plugin.align import cli as norm_align
 from fairseq_norm_plugin.analyze import cli as norm_analyze
-from fairseq_norm_plugin.hooks.monitoring.options import MonitorConfig
-from fairseq_norm_plugin.hooks.options import NormConfig, fill_interpolations
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -213,8 +211,6 @@ def config_of(args):
     if kind not in COMPOSED:
         COMPOSED[kind] = convert_namespace_to_omegaconf(args)
     cfg, given = copy.deepcopy(COMPOSED[kind]), dict(vars(args))
-    for config in (NormConfig, MonitorConfig):  # what it interpolates is of the run that it was composed for
-        fill_interpolations(args, config)
     for group in cfg.values():
         if isinstance(group, DictConfig):
             for name in group:

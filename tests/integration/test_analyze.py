@@ -111,7 +111,7 @@ def test_dictionaries_of_another_model(masked_lm, analyze, data, tmp_path):
     (other / "dict.txt").write_text(dictionary.read_text() + "new 1\n")
     result = analyze(other, *words[1:], "--out", tmp_path / "out")
     assert result.returncode == 1
-    assert "the parameters do not fit the options in the checkpoint or the dictionaries in" in result.stderr
+    assert "checkpoint.pt: its parameters do not fit the dictionaries" in result.stderr
 
 
 @pytest.fixture(scope="module")

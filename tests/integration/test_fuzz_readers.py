@@ -27,7 +27,7 @@ from alignment_eval.extraction.word_table import Vocabulary, WordTable
 from alignment_eval.figures.training_log import read_training_log
 from alignment_eval.links.parse import HYPOTHESIS_FORMATS
 from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
-from alignment_eval.links.text import RepeatedFile
+from alignment_eval.links.text import TextFile
 from alignment_eval.profiles.profile import read_profile
 from alignment_eval.records.merge import merged
 from alignment_eval.records.store import Records
@@ -107,7 +107,7 @@ def damaged_json(rng, data):
 
 
 KEY, PART = b"alignment_eval", "part-00000-of-00001-00000.parquet"
-EXTRACTION = ExtractionOptions("attn_n", 0, setting="awo")
+EXTRACTION = ExtractionOptions("attn_n", "0", setting="awo")
 
 
 def with_manifest(read):
@@ -138,7 +138,7 @@ def read_log(path):
 
 
 def read_labels(path):
-    list(parse_conll(RepeatedFile(path).lines(), path.name))
+    list(parse_conll(TextFile(path).lines(), path.name))
 
 
 def read_alignments(path):

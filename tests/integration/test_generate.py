@@ -174,15 +174,9 @@ def test_half_precision_records_maps_in_float32(norm, tmp_path):
     ("options", "text"),
     [
         (["--norm-layer", 2, "--print-alignment", "hard"], "--norm-layer 2: not in the model; choose 0 to 1"),
-        (["--norm-heads", "0,9", "--print-alignment", "hard"], "--norm-heads 9: not in the model; choose 0 to 3"),
         (["--num-shards", 2, "--print-alignment", "hard"], "--distributed-world-size N --distributed-rank k"),
         (["--num-shards", 2, "--norm-records", "{tmp}/r"], "--distributed-world-size N --distributed-rank k"),
-        (["--norm-records", "{tmp}/r", "--norm-record-kinds", "attn_q"], "choose from attn_w, attn_n"),
         (["--norm-records", "{tmp}/r", "--retain-dropout"], "--retain-dropout"),
-        (
-            ["--norm-records", "{tmp}/r", "--norm-alignments", "{tmp}/a", "--norm-record-layers", 1],
-            "--norm-alignments reads attn_n of layers 0, .*--norm-record-layers 1",
-        ),
     ],
 )
 def test_bad_options_are_refused(norm, tmp_path, options, text):

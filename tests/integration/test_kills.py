@@ -94,16 +94,8 @@ def commands(out, request):
     generated += ["--norm-records", out / "records", "--norm-alignments", out / "links"]
     gold = out.parent / "gold"
     gold.write_text("0-0\n" * 12)
-    monitored = [
-        "--valid-subset",
-        "test",
-        "--aer-gold",
-        f"test={gold}",
-        "--aer-gold-base",
-        0,
-        "--save-interval-updates",
-        2,
-    ]
+    monitored = ["--valid-subset", "test", "--aer-gold", f"test={gold}", "--aer-gold-base", 0]
+    monitored += ["--save-interval-updates", 2]
 
     def calibrated(again):
         words = ["calibrate", *MODEL, *TEXT, "--cpu", "-o", out / "profile.json"]

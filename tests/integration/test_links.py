@@ -67,13 +67,3 @@ def test_lines_of_prose_fit_a_screen():
     pages = [page for page in PAGES if page.name != "CHANGELOG.md"]
     lines = [(page.name, line) for page in pages for line in FENCE.sub("", page.read_text("utf-8")).splitlines()]
     assert [both for both in lines if len(both[1]) > 120 and not re.match(r" *([|#]|!\[)", both[1])] == []
-
-
-def test_dead_links_are_found(tmp_path):
-    page = tmp_path / "a.md"
-    (tmp_path / "b.md").write_text("# Rows: AWO and `x_y`\n```\n# no heading\n```\n")
-    page.write_text(
-        "# Own\n[a](b.md) [b](b.md#rows-awo-and-x_y) [c](#own) [d](https://x.org/y#z) `[e](code)` "
-        "[f](c.md) [g](b.md#no-heading) [h](#other)\n```\n[i](block.md)\n```\n"
-    )
-    assert list(dead_links(page)) == ["c.md", "b.md#no-heading", "#other"]

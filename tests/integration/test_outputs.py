@@ -16,7 +16,7 @@ from tests.integration.conftest import ROOT
 DEMO = ROOT / "data" / "demo"
 MODEL = ["--path", "model.pt", "--data", "model", "-s", "de", "-t", "en", "--bpe-codes", "codes.bpe", "--cpu"]
 TEXT = ["--source-text", "demo.de", "--target-text", "demo.en"]
-JOINT = ["--parquet", "text/*.parquet"]
+JOINT = ["--text", "text/*.parquet"]
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def everything(directory):
         [*MODEL, *TEXT, "-o", "f", "--tokens-out", "f.partial", "g"],
         [*MODEL, *TEXT, "-o", "f", "--word-table", "1", "--save-word-table", "hard"],
         [*MODEL, *JOINT, "-o", "text/part.parquet"],
-        [*MODEL, *JOINT, "-o", "text", "--engine", "ray"],
+        [*MODEL, *JOINT, "-o", "text", "--ray"],
         ["calibrate", *MODEL, *TEXT, "-o", "demo.de"],
         ["calibrate", *MODEL, *TEXT, "-o", "codes.bpe"],
         ["calibrate", *MODEL, *TEXT, "--reverse-path", "model.pt"],

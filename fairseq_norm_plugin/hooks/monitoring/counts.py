@@ -7,8 +7,8 @@ not print keys that begin with ``_``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -47,28 +47,6 @@ Tally = dict[str, float]
 _QUANTITIES = ("head_attn_w", "layer_attn_n")
 
 
-class Listening:
-    """A criterion that records its forward pass; call it like the criterion itself.
-
-    Args:
-        criterion: fairseq's criterion.
-        monitor: defines what is recorded.
-    """
-
-    def __init__(self, criterion: Any, monitor: Monitor) -> None:
-        self._criterion = criterion
-        self._monitor = monitor
-        self.tally: Callable[[], Tally] | None = None
-
-    def __call__(self, model: nn.Module, sample: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        """The criterion's loss; afterwards :attr:`tally` gives the counts."""
-        result, self.tally = self._monitor.observe(self._criterion, model, sample, *args, **kwargs)
-        return result
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._criterion, name)
-
-
 class Monitor:
     """Counts validation batches that have gold, and derives the metrics from the counts.
 
@@ -86,26 +64,35 @@ class Monitor:
         self._extractions = {setting: replace(options.extraction, setting=setting) for setting in SETTINGS}
         self.figures = Figures(options.extraction, self._layers, options.mixing, blocks)
 
-    def observe(
-        self, criterion: Any, model: nn.Module, sample: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> tuple[Any, Callable[[], Tally]]:
-        """Run the criterion; return its result, and a function that counts the maps of this pass.
+    @contextmanager
+    def listening(self, criterion: Any) -> Iterator[list[Callable[[], Tally]]]:
+        """Record the passes that ``criterion`` makes in the block; gives a function for each that counts its maps.
 
         Raises:
             InputError: the model does not have blocks that an option needs.
         """
-        first_pass = any(getattr(module, "full_context_alignment", False) for module in model.modules())
-        recorder = Recorder(model, self._recorded, sample, first_pass)
-        mixing = self._mixing_captures(sample, first_pass)
-        with ExitStack() as stack:
-            stack.enter_context(capturing(norm_attentions(model), *recorder.captures, *mixing))
-            result = criterion(model, sample, *args, **kwargs)
+        tallies: list[Callable[[], Tally]] = []
+        forward = criterion.forward
 
-        def tally() -> Tally:
-            sums = {key: value for capture in mixing for taken in capture.take() for key, value in taken.items()}
-            return {**self.count(sample, recorder.take()), **sums}
+        def recorded(model: nn.Module, sample: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+            first_pass = any(getattr(module, "full_context_alignment", False) for module in model.modules())
+            recorder = Recorder(model, self._recorded, sample, first_pass)
+            mixing = self._mixing_captures(sample, first_pass)
+            with capturing(norm_attentions(model), *recorder.captures, *mixing):
+                result = forward(model, sample, *args, **kwargs)
 
-        return result, tally
+            def tally() -> Tally:
+                sums = {key: value for capture in mixing for taken in capture.take() for key, value in taken.items()}
+                return {**self.count(sample, recorder.take()), **sums}
+
+            tallies.append(tally)
+            return result
+
+        criterion.forward = recorded
+        try:
+            yield tallies
+        finally:
+            del criterion.forward
 
     def count(self, sample: dict[str, Any], quantities: Sequence[dict[str, Tensor]]) -> Tally:
         """The counts of a batch with gold, from its recorded quantities, one dictionary per layer.
@@ -127,7 +114,7 @@ class Monitor:
             if not np.isfinite(stacked).all():
                 raise InputError(f"sentence {sentence.id}: the maps hold NaN or infinite values")
             for setting, extraction in self._extractions.items():
-                linked = choose(stacked, sentence, extraction).linked(*pair.gold.sure.shape)
+                linked = choose(stacked, sentence, extraction)
                 hits[setting] = hits[setting] + pair.gold.hits(linked)
         return {**self._frame(pairs, scored=True), **self._by_name(hits)}
 

@@ -58,7 +58,7 @@ class Figures:
     @property
     def main(self) -> str:
         """The name of the layer metric that equals ``aer``."""
-        (map_,) = self.extraction.maps
+        (map_,) = self.extraction.heads
         return metric_name(map_.layer, self.extraction.kind, self.extraction.setting)
 
     def names(self, setting: str) -> list[list[str]]:

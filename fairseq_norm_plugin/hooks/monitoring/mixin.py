@@ -7,6 +7,7 @@ validation is logged, and the AER of that validation is ``inf``, which is never 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from fairseq import checkpoint_utils
@@ -15,9 +16,10 @@ from torch import nn
 from alignment_eval.errors import UsageError
 from alignment_eval.records.manifest import differing
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
-from fairseq_norm_plugin.hooks.monitoring.counts import Listening, Monitor, Tally, monitored_layers
+from fairseq_norm_plugin.hooks.monitoring.counts import Monitor, Tally, monitored_layers
 from fairseq_norm_plugin.hooks.monitoring.gold import GOLD_KEY, GoldDataset, with_gold
-from fairseq_norm_plugin.hooks.monitoring.options import resolve_monitor
+from fairseq_norm_plugin.hooks.monitoring.options import best_metric, resolve_monitor
+from fairseq_norm_plugin.hooks.options import other_option
 from fairseq_norm_plugin.text.binarised import side_readers
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
@@ -56,7 +58,7 @@ class MonitorMixin:
             extraction = options.extraction
             logger.info(
                 "aer: %s of decoder layer %s (counted from 0), %s, rule %s, null %s",
-                *(extraction.kind, extraction.layer, extraction.setting, extraction.rule, extraction.null),
+                *(extraction.kind, extraction.heads, extraction.setting, extraction.rule, extraction.null),
             )
         self.built = None
         return criterion
@@ -91,21 +93,21 @@ class MonitorMixin:
         monitor = self._monitor
         if monitor is None or GOLD_KEY not in sample:
             return super().valid_step(sample, model, criterion, **kwargs)  # type: ignore[misc]
-        listening = Listening(criterion, monitor)
         try:
-            loss, sample_size, logging_output = super().valid_step(sample, model, listening, **kwargs)  # type: ignore[misc]
+            with monitor.listening(criterion) as tallies:
+                loss, sample_size, logging_output = super().valid_step(sample, model, criterion, **kwargs)  # type: ignore[misc]
         except Exception as error:
             self._note(error, sample)
             # If the model itself caused the error, this raises it again.
             loss, sample_size, logging_output = super().valid_step(sample, model, criterion, **kwargs)  # type: ignore[misc]
             return loss, sample_size, {**logging_output, **monitor.failed(sample)}
-        return loss, sample_size, {**logging_output, **self._counted(listening, monitor, sample)}
+        return loss, sample_size, {**logging_output, **self._counted(tallies, monitor, sample)}
 
-    def _counted(self, listening: Listening, monitor: Monitor, sample: dict[str, Any]) -> Tally:
+    def _counted(self, tallies: list[Callable[[], Tally]], monitor: Monitor, sample: dict[str, Any]) -> Tally:
         try:
-            if listening.tally is None:
+            if not tallies:
                 raise RuntimeError(f"the task {type(self).__name__} did not call its criterion in a validation step")
-            return listening.tally()
+            return tallies[-1]()
         except Exception as error:
             self._note(error, sample)
             return monitor.failed(sample)
@@ -137,7 +139,7 @@ class MonitorMixin:
         scored, size = stats.get("aer_sentences"), stats.get("aer_sentences_gold")
         if scored != size:
             logger.warning("AER covers %s of the gold's %s sentences; the others were skipped or failed", scored, size)
-        metric = str(self.cfg.aer_best_metric)
+        metric = best_metric(self.cfg)
         if metric.startswith("aer"):
             # fairseq-train reads the metric in every subset; the first subset counts, the others may not have it.
             stats.setdefault(metric, None)
@@ -164,8 +166,8 @@ class MonitorMixin:
 
     def _best_figure(self) -> dict[str, Any] | None:
         """The metric that chooses the best checkpoint, and what it is of; None if it is not an AER."""
-        dataset = self.datasets.get(str(self.cfg.aer_valid_subset).split(",")[0])
-        metric = str(self.cfg.aer_best_metric)
+        dataset = self.datasets.get(str(other_option(self.cfg, "dataset", "valid_subset")).split(",")[0])
+        metric = best_metric(self.cfg)
         if self._monitor is None or not metric.startswith("aer") or not isinstance(dataset, GoldDataset):
             return None
         return {"metric": metric, **dataset.identity, **self._monitor.options.extraction.fields()}

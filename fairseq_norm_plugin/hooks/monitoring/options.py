@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any, Optional
 
 from fairseq.dataclass import FairseqDataclass
-from omegaconf import II
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.links.read import ReadOptions
 from alignment_eval.maps.sentence import DEFAULT_KINDS
-from fairseq_norm_plugin.hooks.options import extraction_options, parse_kinds, resolve
+from fairseq_norm_plugin.hooks.options import extraction_options, other_option, parse_kinds, resolve
 from fairseq_norm_plugin.maps.kinds import MIXING_KINDS, NORM_KINDS
 
 #: Kinds of mixing ratios that every block has; decoder self-attention is not followed by a feed-forward network.
@@ -46,12 +45,6 @@ class MonitorConfig(FairseqDataclass):  # type: ignore[misc]
             f"as mixing_<block>_l<layer>_<kind>"
         },
     )
-    # Other options that steer a validation, as interpolations, so that the task sees them.  They cannot be of type
-    # bool: fairseq would read the text of the interpolation as the value true.
-    aer_valid_subset: str = II("dataset.valid_subset")
-    aer_max_valid_steps: Any = field(default=II("dataset.max_valid_steps"))
-    aer_best_metric: str = II("checkpoint.best_checkpoint_metric")
-    aer_maximize_best: Any = field(default=II("checkpoint.maximize_best_checkpoint_metric"))
 
 
 @dataclass(frozen=True)
@@ -110,6 +103,11 @@ def resolve_monitor(cfg: Any, layers: int, heads: int) -> MonitorOptions:
     )
 
 
+def best_metric(cfg: Any) -> str:
+    """The metric that chooses the best checkpoint."""
+    return str(other_option(cfg, "checkpoint", "best_checkpoint_metric"))
+
+
 def _files_of_subsets(text: str, option: str) -> dict[str, str]:
     files: dict[str, str] = {}
     for part in str(text).split(","):
@@ -128,7 +126,8 @@ def _subsets_of(data: Any) -> list[str]:
 
 def _check_validation(cfg: Any, gold: Mapping[str, str]) -> None:
     """Check that validation covers the gold's subsets completely, and that the first subset can choose checkpoints."""
-    subsets = str(cfg.aer_valid_subset).split(",")
+    stated = str(other_option(cfg, "dataset", "valid_subset"))
+    subsets = stated.split(",")
     present = _subsets_of(cfg.data)
     for subset in gold:
         if present and subset not in present and not _PIECE.fullmatch(subset):
@@ -137,29 +136,29 @@ def _check_validation(cfg: Any, gold: Mapping[str, str]) -> None:
             )
         if subset not in subsets:
             raise UsageError(
-                f"--aer-gold {cfg.aer_gold}: subset {subset!r} is not in --valid-subset {cfg.aer_valid_subset}; "
+                f"--aer-gold {cfg.aer_gold}: subset {subset!r} is not in --valid-subset {stated}; "
                 + (
                     "fairseq takes it for a piece of valid: binarise the gold's text as test"
                     if _PIECE.fullmatch(subset)
                     else f"add it, such as --valid-subset {subset},valid"
                 )
             )
-    if cfg.aer_max_valid_steps is not None:
+    if (steps := other_option(cfg, "dataset", "max_valid_steps")) is not None:
         raise UsageError(
-            f"--aer-gold does not work with --max-valid-steps {cfg.aer_max_valid_steps}, because the AER would cover "
+            f"--aer-gold does not work with --max-valid-steps {steps}, because the AER would cover "
             f"only a part of the gold; omit --max-valid-steps"
         )
-    metric = str(cfg.aer_best_metric)
+    metric = best_metric(cfg)
     if not metric.startswith("aer"):
         return
     if subsets[0] not in gold:
         raise UsageError(
-            f"--best-checkpoint-metric {metric}: the first subset of --valid-subset {cfg.aer_valid_subset} chooses the "
+            f"--best-checkpoint-metric {metric}: the first subset of --valid-subset {stated} chooses the "
             f"checkpoint, but it has no gold; give --valid-subset "
             f"{','.join([*gold, *(s for s in subsets if s not in gold)])}"
         )
     lower = not any(metric.endswith(name) for name in ("precision", "recall"))
-    if lower == bool(cfg.aer_maximize_best):
+    if lower == bool(other_option(cfg, "checkpoint", "maximize_best_checkpoint_metric")):
         raise UsageError(
             f"--best-checkpoint-metric {metric}: {'smaller' if lower else 'larger'} is better; "
             f"{'omit' if lower else 'give'} --maximize-best-checkpoint-metric"

@@ -20,7 +20,7 @@ from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleE
 from alignment_eval.errors import InputError, UsageError, printable, shown
 from fairseq_norm_plugin.hooks.monitoring.mixin import MonitorMixin
 from fairseq_norm_plugin.hooks.monitoring.options import MonitorConfig
-from fairseq_norm_plugin.hooks.options import NormConfig, fill_interpolations
+from fairseq_norm_plugin.hooks.options import NormConfig
 from fairseq_norm_plugin.hooks.tasks.translation import NormMixin
 from fairseq_norm_plugin.text.tokens import Frame, Frames
 
@@ -43,7 +43,6 @@ class ArgparseMixin:
     @classmethod
     def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
         """Set up fairseq's task; its options are available as ``cfg`` and as ``args``."""
-        fill_interpolations(args, cls.added_options)
         task = super().setup_task(args, **kwargs)  # type: ignore[misc]
         task.cfg = task.args = args
         return task
@@ -157,7 +156,6 @@ class TranslationFromPretrainedBARTNormTask(
     @classmethod
     def with_dictionaries(cls, args: Namespace, files: Sequence[Path]) -> Any:
         """The task with the dictionaries of source and target in ``files``, for reading text."""
-        fill_interpolations(args, cls.added_options)
         task = cls(args, *(cls.load_dictionary(str(file)) for file in files))
         task.cfg = task.args = args
         return task

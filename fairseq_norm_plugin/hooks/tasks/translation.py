@@ -26,7 +26,7 @@ from fairseq_norm_plugin.checkpoints.read import check_vocabulary, direction_war
 from fairseq_norm_plugin.hooks.generator import carry_maps
 from fairseq_norm_plugin.hooks.monitoring.mixin import MonitorMixin
 from fairseq_norm_plugin.hooks.monitoring.options import MonitorConfig
-from fairseq_norm_plugin.hooks.options import NormConfig, check_command, resolve, vocabularies
+from fairseq_norm_plugin.hooks.options import NormConfig, check_command, other_option, resolve, vocabularies
 from fairseq_norm_plugin.recording.identity import ReadParameters, run_signature, told_hash
 from fairseq_norm_plugin.recording.plan import Plan
 from fairseq_norm_plugin.recording.session import OutputOptions, RecordingSession, ids_in_all
@@ -160,7 +160,7 @@ class NormMixin:
         logger.info("maps: %s of decoder layer %d of %d (counted from 0)", options.kind, options.layer, layers)
         printed = options.printed(str(style), self.vocabularies) if style else None
         if maps is not None and options.output.extraction == maps:
-            say(f"--norm-alignments: maps {maps.map_names} from {path}")
+            say(f"--norm-alignments: maps {maps.heads} from {path}")
         content = None if profile is None else profile.to_json()
         recorded = self._open_session(models, args, parameters, options.output, content) if wanted else None
         stock_args = copy.copy(args)
@@ -170,9 +170,15 @@ class NormMixin:
         )
         return carry_maps(generator, printed, recorded)
 
+    @property
+    def _checkpoint(self) -> str | None:
+        """``--path``."""
+        path: str | None = other_option(self.cfg, "common_eval", "path")
+        return path
+
     def _profile_path(self) -> Path | None:
         """The profile that ``--norm-profile`` names, or the one beside the checkpoint; None if there is none."""
-        named, checkpoint = self.cfg.norm_profile, self.cfg.norm_checkpoint
+        named, checkpoint = self.cfg.norm_profile, self._checkpoint
         if named == NO_PROFILE or not (named or checkpoint):
             return None
         path = Path(named) if named else profile_file(str(checkpoint).split(":"), self.told_direction)
@@ -183,7 +189,7 @@ class NormMixin:
         if self.language_tags:  # they tell the model its languages
             return
         used = (self.cfg.source_lang, self.cfg.target_lang)
-        for name, model in zip(str(self.cfg.norm_checkpoint or "the model").split(":"), models):
+        for name, model in zip(str(self._checkpoint or "the model").split(":"), models):
             if trained := other_languages(getattr(model, "args", None), used):
                 warn_on_stderr(direction_warning(name, trained, used))
 
@@ -193,7 +199,7 @@ class NormMixin:
             model.eval()
         source, target = (TextPipeline(MarkedPieces(vocabulary.mark)) for vocabulary in self.vocabularies)
         dictionaries = self.source_dictionary, self.target_dictionary
-        direction = Direction(models, dictionaries, (source, target), str(self.cfg.norm_checkpoint), self.frames)
+        direction = Direction(models, dictionaries, (source, target), str(self._checkpoint), self.frames)
 
         dataset = self.datasets[plan.subset]
 

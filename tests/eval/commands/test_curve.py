@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -10,15 +9,11 @@ import pandas as pd
 import pytest
 
 from alignment_eval.files import file_hash
+from tests.eval.figures.logs import printed
 from tests.facts import says
 
 DEMO = Path(__file__).resolve().parents[3] / "data/demo"
 Run = Callable[..., tuple[int, str, str]]
-
-
-def printed(subset, update, **values):
-    found = {f"{subset}_{name}": value for name, value in values.items()}
-    return f"2026-01-05 10:00:00 | INFO | {subset} | {json.dumps({**found, f'{subset}_num_updates': str(update)})}\n"
 
 
 @pytest.fixture
@@ -96,11 +91,9 @@ def test_what_is_not_finite_or_cut_off_or_repeated_is_told(run):
     ],
 )
 def test_errors(run, arguments, status, message):
-    Path("there.png").write_text("mine", encoding="utf-8")
     Path("valid.log").write_text(printed("valid", 100, loss="2.5"), encoding="utf-8")
     before = sorted(Path().iterdir())
     found, out, err = run(*(arguments if "-o" in arguments else [*arguments, "-o", "a.png"]))
     assert (found, out) == (status, "")
     assert message in err
     assert sorted(Path().iterdir()) == before
-    assert Path("there.png").read_text(encoding="utf-8") == "mine"

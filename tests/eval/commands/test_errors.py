@@ -104,7 +104,7 @@ def test_text(files, call):
         (
             (*STATED, "--source", "-"),
             2,
-            "a text is -: expected a file; only alignments can come from",
+            "--source: '-': expected the name of a file",
         ),
         ((*STATED, "--target", "source"), 1, "gold:2: link 1-2 is outside its sentence pair … 1 and 1 words"),
     ],

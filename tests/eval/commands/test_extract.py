@@ -7,7 +7,7 @@ import pytest
 
 from alignment_eval.extraction.corpus import align_pair
 from alignment_eval.extraction.extract import extract, pair_map, word_links
-from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions, parse_maps
+from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions
 from alignment_eval.files import json_hash
 from tests.facts import says
 
@@ -39,7 +39,7 @@ def directory(tmp_path, make_sentence, make_records):
 
 def test_lines_in_corpus_order(directory, tmp_path, make_sentence, align_eval):
     done = align_eval("extract", directory, *OPTIONS)
-    expected = lines(corpus(make_sentence), ExtractionOptions("attn_n", 1, None, "awi", "kobayashi2020"))
+    expected = lines(corpus(make_sentence), ExtractionOptions("attn_n", "1"))
     assert done.returncode == 0
     assert done.stdout.split("\n") == [*expected, ""]
     assert expected[0] == expected[2] == expected[4] == ""
@@ -64,7 +64,7 @@ def test_max_norm_layer(tmp_path, make_sentence, make_records, call):
     directory = make_records(tmp_path / "run", sentences)
     status, out, messages = call("extract", directory, *OPTIONS, "--heads", "max-norm")
     assert status == 0
-    assert out.split("\n") == [*lines(sentences, ExtractionOptions("attn_n", 4)), ""]
+    assert out.split("\n") == [*lines(sentences, ExtractionOptions("attn_n", "4")), ""]
     assert "|layer:4|" in messages
     assert "|layer_by:max-norm|" in messages
 
@@ -99,7 +99,7 @@ def test_maps_of_translations_are_said_to_be_so(tmp_path, make_sentence, make_re
 
 def test_several_maps_with_confidences(directory, make_sentence, align_eval):
     given = ("--kind", "attn_n", "--heads", "1.2,4", "--combine", "product", "--setting", "awi", "--rule", "top-k=2")
-    options = ExtractionOptions("attn_n", heads=parse_maps("1.2,4"), combine="product", rule="top-k=2")
+    options = ExtractionOptions("attn_n", "1.2,4", "product", rule="top-k=2")
     plain = align_eval("extract", directory, *given)
     assert plain.returncode == 0
     assert plain.stdout.split("\n") == [*lines(corpus(make_sentence), options), ""]
@@ -132,12 +132,12 @@ def test_both_directions(tmp_path, directory, make_sentence, make_records, align
     back = make_records(tmp_path / "back", reverse_corpus(make_sentence), signature={"model": "other"})
     done = align_eval("extract", directory, *OPTIONS, "--reverse", back, "--join", how, "--reverse-heads", "5.1")
     assert done.returncode == 0, done.stderr
-    options = ExtractionOptions("attn_n", 1, None, "awi", "kobayashi2020")
+    options = ExtractionOptions("attn_n", "1")
     reverse = {s.id: s for s in reverse_corpus(make_sentence)}
     expected = [""] * 5
     for s in corpus(make_sentence):
         if s.ok and reverse[s.id].ok:
-            back_options = options.with_maps(parse_maps("5.1"))
+            back_options = replace(options, heads="5.1")
             maps = pair_map(s, options), pair_map(reverse[s.id], back_options)
             aligned = align_pair(maps, AlignmentMethod(options, back_options, BidirectionalOptions(how)))
             expected[s.id] = " ".join(f"{i}-{j}" for i, j in sorted(aligned.links.links if aligned.links else ()))

@@ -10,14 +10,11 @@ from tests.facts import says
 Call = Callable[..., tuple[int, str, str]]
 COMMAND = ("filter", "text.a", "text.b", "--scores", "scores", "-o", "out.a", "out.b")
 SCORES = ["0.5\tok", "\tempty", "0.25\tok", "0.5\tok", "1e-06\tok", "\tlonger than 9 tokens", "1.0\tok"]
-
-
-@pytest.fixture(autouse=True)
-def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("scores").write_text("\n".join(("unsupported\tstatus", *SCORES, "")))
-    for name in "ab":
-        Path(f"text.{name}").write_bytes("".join(f"{name}{k}\r\u2028\n" for k in range(7)).encode())
+FILES = {
+    "scores": "\n".join(("unsupported\tstatus", *SCORES, "")),
+    **{f"text.{name}": "".join(f"{name}{k}\r\u2028\n" for k in range(7)) for name in "ab"},
+}
+pytestmark = pytest.mark.usefixtures("files")
 
 
 def kept() -> str:

@@ -8,6 +8,8 @@ import pytest
 from tests.facts import says
 
 Call = Callable[..., tuple[int, str, str]]
+FILES = {"source": "der hund\nder katze\n", "target": "the dog\nthe cat\n", "links": "0-0 1-1\n0-0 1-0 1-1\n"}
+pytestmark = pytest.mark.usefixtures("files")
 COMMAND = ("lexicon", "--source", "source", "--target", "target")
 EXPECTED = """\
 source\ttarget\tcount\tp(t|s)\tp(s|t)\tdice
@@ -16,14 +18,6 @@ hund\tdog\t1\t1.0000\t1.0000\t1.0000
 katze\tcat\t1\t0.5000\t1.0000\t0.6667
 katze\tthe\t1\t0.5000\t0.3333\t0.4000
 """
-
-
-@pytest.fixture(autouse=True)
-def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    files = {"source": "der hund\nder katze\n", "target": "the dog\nthe cat\n", "links": "0-0 1-1\n0-0 1-0 1-1\n"}
-    for name, text in files.items():
-        Path(name).write_text(text)
 
 
 def test_end_to_end(align_eval) -> None:
@@ -54,7 +48,7 @@ def test_min_count(call: Call) -> None:
     [
         ((*COMMAND, "outside"), 1, "outside:2: link 2-0 is outside … 2 and 2 words"),
         ((*COMMAND, "short"), 1, "short: the file has 1 sentences, but source has 2"),
-        (("lexicon", "--source", "-", "--target", "target", "links"), 2, "a text is -"),
+        (("lexicon", "--source", "-", "--target", "target", "links"), 2, "--source: '-': expected the name of a file"),
         ((*COMMAND, "links", "--min-count", "0"), 2, "1 or more"),
         ((*COMMAND, "links", "-o", "links", "--overwrite"), 2, "links … an input of this command"),
     ],

@@ -84,12 +84,12 @@ def test_plot_end_to_end(run, gold, tmp_path, align_eval):
     assert groups(out, "sure") == {"sure-0-0": 2, "sure-0-1": 2}
     assert groups(out, "possible") == {"possible-0-0": 1, "possible-0-1": 1}
     assert groups(out, "predicted") == {
-        f"predicted-0-{column}": links(run, kind=kind, layer=1, setting="awo")
+        f"predicted-0-{column}": links(run, kind=kind, heads="1", setting="awo")
         for column, kind in enumerate(("attn_w", "attn_n"))
     }
     shown = texts(out)
-    assert {"weights", "norms"} <= set(shown)
-    assert "Sentence 0, layer 1 (2nd), AWO; predicted: rule kobayashi2020, null allowed" in " ".join(shown)
+    assert {"layer 1, weights", "layer 1, norms"} <= set(shown)
+    assert "Sentence 0, AWO; predicted: rule kobayashi2020, null allowed" in " ".join(shown)
     assert {"gold, sure", "gold, possible only", "predicted"} <= set(shown)
     labels = Counter(shown)
     assert (labels["ab"], labels["c"], labels["(null)"]) == (2, 2, 2)  # columns of each panel
@@ -121,10 +121,11 @@ def test_which_maps_are_drawn(run, tmp_path, plot):
 
 
 def test_links_of_aligners_without_records(tmp_path, gold, call):
-    files = {"a": "0-0 2-2\n\n0-0\n", "b": "0-0 1-0 2-1\n\n\n", "text": "a b c ||| x y z\nd ||| e\nd ||| e f\n"}
+    files = {"a": "0-0 2-2\n\n0-0\n", "b": "0-0 1-0 2-1\n\n\n", "source": "a b c\nd\nd\n", "target": "x y z\ne\ne f\n"}
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    given = ("--hyp", tmp_path / "a", tmp_path / "b", "--text", tmp_path / "text", "--gold", gold, "--gold-base", 1)
+    words = ("--source", tmp_path / "source", "--target", tmp_path / "target")
+    given = ("--hyp", tmp_path / "a", tmp_path / "b", *words, "--gold", gold, "--gold-base", 1)
     out = tmp_path / "p.svg"
     status, _, signature = call("plot", "--sentence", 0, *given, "-o", out)
     assert status == 0, signature

@@ -11,17 +11,12 @@ Call = Callable[..., tuple[int, str, str]]
 LABELS = "Frau\tO\nAnna\tB-PER\nWirth\tI-PER\nlebt\tO\nin\tO\nGraz\tB-LOC\n\n\nNordtirols\tB-LOC\nWälder\tO\n"
 TEXT = "In Graz lives Anna Wirth .\nforests of North Tyrol\n"
 LINKS = "1-3 2-4 3-2 4-0 5-1\n0-1 0-2 0-3 1-0\n"
+FILES = {"labels": LABELS, "text": TEXT, "links": LINKS}
+pytestmark = pytest.mark.usefixtures("files")
 COMMAND = ("project", "--labels", "labels", "--target-text", "text", "--links")
 EXPECTED = (
     "In\tO\nGraz\tB-LOC\nlives\tO\nAnna\tB-PER\nWirth\tI-PER\n.\tO\n\nforests\tO\nof\tO\nNorth\tB-LOC\nTyrol\tI-LOC\n\n"
 )
-
-
-@pytest.fixture(autouse=True)
-def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name, text in (("labels", LABELS), ("text", TEXT), ("links", LINKS)):
-        Path(name).write_text(text, encoding="utf-8")
 
 
 def test_end_to_end(align_eval) -> None:
@@ -40,8 +35,6 @@ def test_end_to_end(align_eval) -> None:
         ("1-3:0.9 2-4:0.8 3-2:1.0 4-0:1.0 5-1:1.0\n0-1:0.5 0-2:0.7 0-3:0.9 1-0:1.0\n", ()),
         ("3-1 4-2 2-3 0-4 1-5\n1-0 2-0 3-0 0-1\n", ("--links-swap",)),
         ("2-4 3p5 4-3 5-1 6-2\n1p2 1-3 1-4 2-1\n", ("--links-base", "1")),
-        ("1 2 4\n1 3 5\n1 4 3\n1 5 1\n1 6 2\n2 1 2\n2 1 3\n2 1 4\n2 2 1\n", ()),
-        ("A-1\t0-1 0-2 0-3 1-0\nA-0\t1-3 2-4 3-2 4-0 5-1\n", ()),
     ],
 )
 def test_formats_of_links(call: Call, links: str, options: tuple[str, ...]) -> None:
@@ -85,18 +78,3 @@ def test_refused(call: Call, name: str, text: str, message: str) -> None:
     status, out, err = call(*COMMAND, "links", "-o", "out")
     assert (status, out, Path("out").exists()) == (1, "", False)
     assert says(err, message), err
-
-
-def test_only_links_come_from_standard_input(call: Call) -> None:
-    assert call("project", "--labels", "-", "--links", "links", "--target-text", "text")[0] == 2
-    assert call("project", "--labels", "labels", "--links", "links", "--target-text", "-")[0] == 2
-
-
-def test_a_long_line_is_projected_in_time_for_its_length(call: Call) -> None:
-    """100 kB a line, a span a word, each linked to two distant words."""
-    size = 20_000
-    Path("labels").write_text("".join(f"w{n}\tB-X\n" for n in range(size)))
-    Path("text").write_text(" ".join(f"v{n}" for n in range(size)) + "\n")
-    Path("links").write_text(" ".join(f"{n}-{n} {n}-{(n * 7919) % size}" for n in range(size)) + "\n")
-    status, out, _ = call(*COMMAND, "links")
-    assert (status, out.count("\n")) == (0, size + 1)

@@ -2,14 +2,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 
-from alignment_eval.extraction.defaults import one_direction
-from alignment_eval.extraction.method import MapName
-from alignment_eval.profiles.profile import calibrated
-from alignment_eval.profiles.search import Agreement
 from tests.eval.report.pages import Page
 from tests.facts import says
 
@@ -23,7 +18,7 @@ def inputs(tmp_path, make_sentence, make_records):
 
 
 def test_report_end_to_end(inputs, tmp_path, align_eval):
-    """Predicted links of the page are the lines of ``extract``; its figures those of ``score``."""
+    """What the page holds is compared in tests/eval/report/test_build.py."""
     out = tmp_path / "report.html"
     done = align_eval("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", out)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
@@ -36,92 +31,8 @@ def test_report_end_to_end(inputs, tmp_path, align_eval):
         "interval:bootstrap-percentile|resamples:10000|seed:0|" in signature
     )
     html = out.read_text(encoding="utf-8")
-    page = Page(html)
     assert signature in html
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "report.html", "run"]
-
-    for number in (0, 7, len(page.index["maps"]) - 1):
-        place = page.index["maps"][number]
-        name = place["layer"] if place["head"] is None else f"{place['layer']}.{place['head']}"
-        options = ["--kind", place["kind"], "--heads", name, "--setting", place["setting"]]
-        hyp = tmp_path / "hyp.pharaoh"
-        align_eval("extract", inputs[0], *options, "--rule", "kobayashi2020", "--output", hyp, "--overwrite")
-        lines = hyp.read_text(encoding="utf-8").split("\n")
-        for k in (0, 2, 3):
-            links = [f"{i}-{j}" for i, j in zip(*page.sentence(k)[2][number].nonzero())]
-            assert " ".join(links) == lines[k]
-        scored = align_eval(
-            *("score", "--gold", inputs[1], "--gold-base", 1, hyp, "--hyp-base", "0-unused"),
-            *("--format", "text", "--resamples", 10_000),
-        )
-        cells = "</td><td>".join(page_row(html, number))
-        aer = scored.stdout.split("AER ")[1].split(" %")[0]
-        assert cells.split("</td><td>")[4] == aer, scored.stdout
-        low, high = cells.split("</td><td>")[5].strip("[]").split(", ")
-        assert f"[{low}, {high}]" in scored.stdout.replace("  ", " "), scored.stdout
-
-
-@pytest.mark.parametrize("carried", [True, False])
-def test_the_alignment_by_a_profile(tmp_path, make_sentence, make_records, call, carried):
-    """Its links are the lines of ``extract`` without options, with a word table of the text; its figure is theirs."""
-    sentences = [make_sentence(k) for k in range(32)]
-    sentences[5] = make_sentence(5, status="too long")
-    chosen = calibrated(Agreement(MapName(0, 1, "awi"), MapName(1), 0.5, 99), (0, 1), "synthetic", "t", 99)
-    profile = replace(chosen, alone=one_direction(chosen.streamed.forward, word_table=True)).to_json()
-    (tmp_path / "p").write_text(profile)
-    records = make_records(tmp_path / "run", sentences, **({"profile": profile} if carried else {}))
-    gold, given = tmp_path / "gold", () if carried else ("--profile", tmp_path / "p")
-    gold.write_text("0-0 1p1\n" * 32)
-    status, _, messages = call("report", records, "--gold", gold, "--gold-base", 0, "-o", tmp_path / "r", *given)
-    assert status == 0, messages
-    assert "align-eval report: reading head 0.1 (AWI) × layer 1 (AWO)" in messages
-    assert "|alignment_heads:0.1:awi,1|alignment_combine:product|" in messages
-    assert "|alignment_word_table:2|" in messages
-    html = (tmp_path / "r").read_text()
-    assert call("extract", records, *given, "--output", tmp_path / "h")[0] == 0
-    lines = (tmp_path / "h").read_text().splitlines()
-    entries = Page(html).index["sentences"]
-    assert [" ".join(f"{i}-{j}" for i, j in entry["aligned"][0]) for entry in entries] == lines
-    score = ("score", "--gold", gold, "--gold-base", 0, tmp_path / "h", "--format", "text", "--resamples", 10_000)
-    scored = call(*score)[1]
-    (row,) = table_rows(html, "scores")
-    assert row[0] == "the profile"
-    assert scored.startswith(f"{tmp_path / 'h'}: AER {row[1]} % {row[2]}")
-    assert "<li>the profile: reading head 0.1 (AWI) × layer 1 (AWO)" in html
-    # without it
-    status, _, messages = call(
-        *("report", records, "--gold", gold, "--gold-base", 0, "--profile", "none", "-o", tmp_path / "none"),
-    )
-    page = (tmp_path / "none").read_text()
-    assert (status, "alignment" in messages, Page(page).index["systems"]) == (0, False, [])
-    assert 'id="scores-table"' not in page
-
-
-def test_files_and_both_directions_beside_each_other(tmp_path, make_sentence, make_records, call):
-    """Scores of files are those of ``score``; the links of both directions those of ``extract --reverse``."""
-    sentences = [make_sentence(k) for k in range(32)]
-    there = make_records(tmp_path / "there", sentences)
-    turned = [make_sentence(k, source="x y@@ z . </s>", target="a@@ b c . </s>") for k in range(32)]
-    back = make_records(tmp_path / "back", turned)
-    gold, (one, other) = tmp_path / "gold", (tmp_path / "one.pharaoh", tmp_path / "other.pharaoh")
-    gold.write_text("0-0 1p1\n" * 32)
-    one.write_text("0-0 2-2\n" * 32)
-    other.write_text("0-1\n" * 32)
-    command = ("report", there, "--reverse", back, "--gold", gold, "--gold-base", 0, "-o", tmp_path / "r")
-    status, _, messages = call(*command, "--hyp", one, "--hyp", other)
-    assert status == 0, messages
-    assert "|alignment_reverse:" in messages
-    assert "|hyp_2:" in messages
-    html = (tmp_path / "r").read_text()
-    page = Page(html)
-    assert page.index["systems"] == ["the profiles of both directions", "one.pharaoh", "other.pharaoh"]
-    assert page.index["sentences"][7]["aligned"][1:] == [[[0, 0], [2, 2]], [[0, 1]]]
-    assert call("extract", there, "--reverse", back, "--output", tmp_path / "h")[0] == 0
-    lines = (tmp_path / "h").read_text().splitlines()
-    shown = [entry["aligned"][0] for entry in page.index["sentences"]]
-    assert [" ".join(f"{i}-{j}" for i, j in links) for links in shown] == lines
-    scored = call("score", "--gold", gold, "--gold-base", 0, one, "--hyp-base", "0-unused", "--format", "text")[1]
-    assert f"AER {table_rows(html, 'scores')[1][1]} %" in scored
 
 
 @pytest.mark.parametrize(
@@ -135,20 +46,13 @@ def test_a_file_of_other_words(inputs, tmp_path, call, content, text):
     assert says(messages, text)
 
 
-def page_row(html, number):
-    """The cells of a map's row in the table of all maps."""
-    body = html.split('id="sweep-table"')[1].split("<tbody>")[1].split("</tbody>")[0]
-    row = body.split("<tr>")[number + 1].replace("\n", "")
-    return [cell.split("</td>")[0] for cell in row.split("<td>")[1:]]
-
-
 def table_rows(html, name):
     """The cells of each row of a table of alignments."""
     body = html.split(f'id="{name}-table"')[1].split("<tbody>")[1].split("</tbody>")[0]
     return [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in body.split("<tr>")[1:]]
 
 
-TEXT = "das Haus ist klein ||| the house is small\nja ||| yes indeed\n" * 12
+TEXTS = ("--source", "source", "--target", "target")
 
 
 def test_alignments_of_any_aligners_without_records(tmp_path, call, monkeypatch):
@@ -157,9 +61,10 @@ def test_alignments_of_any_aligners_without_records(tmp_path, call, monkeypatch)
     lines = {"gold": "1-1 2-2 3p3 4-4\n1-1\n", "a": "0-0 1-1 3-3\n0-1\n", "b": "0-0 2-1\n0-0\n", "c": "0-0 1-1\n\n"}
     for name, text in lines.items():
         (tmp_path / name).write_text(text * 12)
-    (tmp_path / "text").write_text(TEXT)
+    (tmp_path / "source").write_text("das Haus ist klein\nja\n" * 12)
+    (tmp_path / "target").write_text("the house is small\nyes indeed\n" * 12)
     gold, names = ("--gold", "gold", "--gold-base", 1), ("a", "b", "c")
-    command = ("report", *gold, "--hyp", *names, "--text", "text")
+    command = ("report", *gold, "--hyp", *names, *TEXTS)
     status, out, err = call(*command, "-o", "page", "--title", "Three <aligners>")
     assert (status, out) == (0, ""), err
     html = (tmp_path / "page").read_text()
@@ -169,17 +74,15 @@ def test_alignments_of_any_aligners_without_records(tmp_path, call, monkeypatch)
     assert page.index["sentences"][0]["source"]["words"] == ["das", "Haus", "ist", "klein"]
     assert [entry["aligned"][0] for entry in page.index["sentences"][:2]] == [[[0, 0], [1, 1], [3, 3]], [[0, 1]]]
     assert page.aers()[:, :2].tolist() == [[0, 1], [0.6, 0], [0.2, 1]]
-    scored = call("score", *gold, *names, "--text", "text", "--format", "md")[1].splitlines()[4:7]
+    scored = call("score", *gold, *names, *TEXTS, "--format", "md")[1].splitlines()[4:7]
     shown = [row[:6] for row in table_rows(html, "scores")]
     assert [[cell.strip("* ") for cell in line.strip("|").split("|")] for line in scored] == shown
-    compared = call("compare", *gold, *names, "--text", "text", "--format", "tsv")[1].splitlines()[1:]
+    compared = call("compare", *gold, *names, *TEXTS, "--format", "tsv")[1].splitlines()[1:]
     assert [row.split("\t") for row in compared] == table_rows(html, "tests")
-    for side, of_side in zip(("source", "target"), zip(*(line.split(" ||| ") for line in TEXT.splitlines()))):
-        (tmp_path / side).write_text("".join(f"{line}\n" for line in of_side))
-    told = call("errors", *gold, "b", "--source", "source", "--target", "target", "--format", "json")[1]
+    told = call("errors", *gold, "b", *TEXTS, "--format", "json")[1]
     aers = [f"{100 * row['aer']:.2f}" for row in json.loads(told)["classes"]]
     assert [row[5] for row in table_rows(html, "classes")] == aers
-    status, _, _ = call("report", *gold, "--hyp", "a", "--source", "source", "--target", "target", "-o", "one")
+    status, _, _ = call("report", *gold, "--hyp", "a", *TEXTS, "-o", "one")
     assert (status, 'id="tests-table"' in (tmp_path / "one").read_text()) == (0, False)
 
 
@@ -187,9 +90,8 @@ def test_alignments_of_any_aligners_without_records(tmp_path, call, monkeypatch)
     ("arguments", "message"),
     [
         ((), "neither RECORDS nor --hyp"),
-        (("--hyp", "a"), "--hyp without RECORDS: … texts too, by --source and --target or by --text"),
-        (("--hyp", "a", "--text", "t", "--rule", "shift-att"), "--rule without RECORDS"),
-        (("--hyp", "a", "--text", "-"), "a text is -"),
+        (("--hyp", "a"), "--hyp without RECORDS: … texts too, by --source and --target"),
+        (("--hyp", "a", *TEXTS, "--rule", "shift-att"), "--rule without RECORDS"),
     ],
 )
 def test_what_is_missing_without_records(tmp_path, call, arguments, message):

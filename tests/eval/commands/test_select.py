@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from alignment_eval.extraction.method import MapNames
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.profiles.profile import read_profile
 from tests.facts import says
@@ -66,7 +67,7 @@ def test_choose_on_one_set_and_use_on_another(files, call):
     assert fields in messages
     option = choice.streamed.forward
     stated = call(
-        *("extract", files / "test", "--kind", option.kind, "--heads", option.map_names, "--combine", option.combine),
+        *("extract", files / "test", "--kind", option.kind, "--heads", option.heads, "--combine", option.combine),
         *("--setting", option.setting, "--rule", option.rule, "--null", option.null, "--final-punctuation"),
     )
     assert stated[1] == out
@@ -98,7 +99,7 @@ GOLD_OPTIONS = ("--dev-gold", "gold", "--gold-base", "0")
         ((), 1, "dev: fewer than 30 different sentence pairs"),
         (("--kinds", "attn_w"), 2, "--kinds without --dev-gold"),
         (("--source", "gold", "--target", "gold"), 2, "--source without --dev-gold"),
-        ((*GOLD_OPTIONS, "-o", "-"), 2, "--output -: the standard output has the report; expected the name of a file"),
+        ((*GOLD_OPTIONS, "-o", "-"), 2, "--output: '-': expected the name of a file"),
         (
             (*GOLD_OPTIONS, "--reverse", "test-back"),
             1,
@@ -108,7 +109,6 @@ GOLD_OPTIONS = ("--dev-gold", "gold", "--gold-base", "0")
 )
 def test_refusals(files, monkeypatch, call, given, status, text):
     monkeypatch.chdir(files)
-    (files / "empty").write_text("")
     before = sorted(path.name for path in files.iterdir())
     got, out, messages = call("select", "dev", "-o", "choice.json", *given)
     assert (got, out) == (status, "")
@@ -162,7 +162,7 @@ def test_without_gold_the_maps_that_agree(two_ways, call):
     assert status == 0, messages
     profile = read_profile(two_ways / "p", "m1")
     assert (profile.chosen_by, profile.reverse_model, profile.pairs) == ("agreement", "m2", PAIRS)
-    assert profile.streamed.forward.map_names == "0.0:awi,1"
+    assert profile.streamed.forward.heads == MapNames("0.0:awi,1")
     assert f"head 0.0 (AWI) × layer 1 (AWO), chosen by agreement on {PAIRS} pairs" in out
     for options in ((), both):
         by_profile = call("extract", two_ways / "de-en", *options, "--profile", two_ways / "p")
@@ -191,7 +191,7 @@ def test_extract_reaches_what_was_chosen_for_each_use(two_ways, call):
     assert profile.both.reverse is not None
     assert figure_of(call, two_ways, "--profile", two_ways / "p") == profile.figure
     # the rule for both models is the best of those that the product allows
-    maps = ("--heads", profile.both.forward.map_names, "--reverse-heads", profile.both.reverse.map_names)
+    maps = ("--heads", profile.both.forward.heads, "--reverse-heads", profile.both.reverse.heads)
     named = (*maps, "--combine", "product", "--final-punctuation", *both, "--join", "product", "--rule")
     figures = {rule: figure_of(call, two_ways, *named, rule) for rule in RULES[:2]}
     assert profile.both.forward.rule == min(figures, key=figures.__getitem__)

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.corpus import DirectedPair, align_corpus, align_pair, check_same_text, read_word_map
 from alignment_eval.extraction.extract import SentenceLinks, extract, pair_map
-from alignment_eval.extraction.method import JOINS, AlignmentMethod, BidirectionalOptions, ExtractionOptions, parse_maps
+from alignment_eval.extraction.method import JOINS, AlignmentMethod, BidirectionalOptions, ExtractionOptions
 from alignment_eval.links.sets import transpose
 from alignment_eval.links.symmetrize import symmetrize
 from alignment_eval.maps.sentence import words_of
 from tests.facts import facts
 
 Pairs = list[DirectedPair]
-FORWARD = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.2")
-REVERSE = FORWARD.with_maps(parse_maps("0"))
+FORWARD = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.2")
+REVERSE = replace(FORWARD, heads="0")
 TEXT = {7: ("a b c </s>", "x y z </s>"), 2: ("b a@@ a </s>", "y x </s>"), 5: ("a </s>", "x y y </s>")}
 
 
@@ -100,7 +100,7 @@ CASES = {
 @given(rule=st.sampled_from(["kobayashi2020", "shift-att", "threshold=0.2", "top-k=2"]), **CASES)
 def test_mutual_is_what_both_directions_have(make_sentence, source, target, seed, setting, null, rule):
     forward, reverse = pair(make_sentence, source, target, seed)
-    options = ExtractionOptions("attn_n", 1, 2, setting, rule, None if rule == "shift-att" else null)
+    options = ExtractionOptions("attn_n", "1.2", "mean", setting, rule, None if rule == "shift-att" else null)
     found, one, other = both(forward, reverse, "mutual", options)
     assert found.links == extract(forward, options) & transpose(extract(reverse, options))
     assert found.links <= one.links
@@ -112,7 +112,7 @@ def test_mutual_is_what_both_directions_have(make_sentence, source, target, seed
 @given(rule=st.sampled_from(["kobayashi2020", "threshold=0.2", "top-k=2"]), **CASES)
 def test_average_cell_by_cell(make_sentence, source, target, seed, setting, null, rule):
     forward, reverse = pair(make_sentence, source, target, seed)
-    options = ExtractionOptions("attn_n", 1, None, setting, rule, null)
+    options = ExtractionOptions("attn_n", "1", "mean", setting, rule, null)
     found, one, other = both(forward, reverse, "average", options)
     source_words, target_words = one.linked.shape
     average = np.zeros((target_words, source_words + 1))
@@ -134,7 +134,7 @@ def test_average_cell_by_cell(make_sentence, source, target, seed, setting, null
 @given(**{name: case for name, case in CASES.items() if name != "null"})
 def test_product_cell_by_cell(make_sentence, source, target, seed, setting):
     forward, reverse = pair(make_sentence, source, target, seed)
-    options = ExtractionOptions("attn_n", 1, None, setting, "threshold=0.2", "mask")
+    options = ExtractionOptions("attn_n", "1", "mean", setting, "threshold=0.2", "mask")
     found, one, other = both(forward, reverse, "product", options)
     for j in range(one.linked.shape[1]):
         products = [one.shares[j, i] * other.shares[i, j] for i in range(one.linked.shape[0])]
@@ -145,14 +145,14 @@ def test_product_cell_by_cell(make_sentence, source, target, seed, setting):
 
 def test_refusals(make_sentence):
     forward, reverse = pair(make_sentence, "a b c </s>", "x y </s>", 3)
-    options = ExtractionOptions("attn_w", 0)
+    options = ExtractionOptions("attn_w", "0")
     with pytest.raises(UsageError, match=facts("unknown join 'union' … one of mutual, average, product")):
         both(forward, reverse, "union", options)
     with pytest.raises(UsageError, match=facts("join 'average' … with rule 'shift-att' … reads maps between subwords")):
-        both(forward, reverse, "average", ExtractionOptions("attn_w", 0, rule="shift-att"))
+        both(forward, reverse, "average", ExtractionOptions("attn_w", "0", rule="shift-att"))
     with pytest.raises(UsageError, match=r"join 'product' does not work with null 'allow'"):
         both(forward, reverse, "product", options)
-    options = ExtractionOptions("attn_w", 0, null="mask")
+    options = ExtractionOptions("attn_w", "0", null="mask")
     for how in JOINS:
         with pytest.raises(
             InputError,

@@ -22,9 +22,9 @@ UPPER = upper_layers(range(3))
 
 
 def test_the_maps_of_a_formed_model_and_of_another():
-    assert (FORMED.maps, FORMED.combine, FORMED.kind) == (parse_maps("0.0:awi,2"), "product", "attn_n")
-    assert (UPPER.maps, UPPER.combine, UPPER.setting) == (parse_maps("1,2"), "mean", "awo")
-    assert upper_layers([0]).maps == (MapName(0),)
+    assert (FORMED.heads, FORMED.combine, FORMED.kind) == (parse_maps("0.0:awi,2"), "product", "attn_n")
+    assert (UPPER.heads, UPPER.combine, UPPER.setting) == (parse_maps("1,2"), "mean", "awo")
+    assert upper_layers([0]).heads == (MapName(0),)
     assert has_formed(FORMED)
     assert not has_formed(UPPER)
 
@@ -49,7 +49,7 @@ def test_a_word_table_by_text_and_models(maps, pairs, wanted):
 def test_a_word_table_takes_a_larger_share(maps, without, rule):
     with_one = with_word_table(one_direction(maps, word_table=False, share=without))
     assert with_one == one_direction(maps, word_table=True, share=without)
-    assert (with_one.forward.rule, with_one.forward.maps, with_one.word_table_passes) == (rule, maps.maps, PASSES)
+    assert (with_one.forward.rule, with_one.forward.heads, with_one.word_table_passes) == (rule, maps.heads, PASSES)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import choose, ends_in_punctuation, extract, max_norm_layer, stacked_maps
-from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS, word_map
@@ -94,9 +94,8 @@ def test_rules_are_those_of_the_slow_loop(source, target, configuration, final, 
     # Few levels give many ties; integers make every sum exact, in whatever order it is taken.
     shape = (2, 3, len(target.tokens), len(source.tokens))
     maps = np.random.default_rng(seed).integers(0, levels + 1, shape).astype(np.float32)
-    options = ExtractionOptions("attn_w", 0, None, setting, rule, null, final)
-    chosen = choose(maps, SentenceMaps(0, source, target, (0, 1)), options)
-    linked = chosen.linked(source.word_count, target.word_count)
+    options = ExtractionOptions("attn_w", "0", "mean", setting, rule, null, final)
+    linked = choose(maps, SentenceMaps(0, source, target, (0, 1)), options)
     assert linked.shape == (2, 3, words_of(source), words_of(target))
     for layer, head in np.ndindex(2, 3):
         expected = slow_links(maps[layer, head], source, target, setting, rule, null, final)
@@ -127,24 +126,7 @@ def one_map(m, source, target):
 
 
 def links(s, setting, rule="kobayashi2020", **options):
-    return set(extract(s, ExtractionOptions("attn_w", 0, None, setting, rule, **options)))
-
-
-def test_rules_by_hand(make_side):
-    s = one_map(
-        [
-            [0.2, 0.2, 0.3, 0.3],
-            [0.1, 0.1, 0.2, 0.6],
-            [0.0, 0.3, 0.6, 0.1],
-        ],
-        make_side("a@@ b c </s>"),
-        make_side("x y </s>"),
-    )
-    assert links(s, "awo") == {(0, 0)}  # 0.4 beats 0.3 and 0.3; </s> wins y
-    assert links(s, "awo", null="mask") == {(0, 0), (0, 1)}  # y: 0.1 + 0.1 ties with 0.2, the first wins
-    assert links(s, "awi") == {(1, 1)}  # </s> wins x
-    assert links(s, "awo", "shift-att") == {(1, 0), (1, 1)}
-    assert links(s, "awi", "shift-att") == {(1, 0), (1, 1)}
+    return set(extract(s, ExtractionOptions("attn_w", "0", "mean", setting, rule, **options)))
 
 
 @pytest.mark.parametrize("copies", [2, 3, 7, 8, 17])
@@ -189,7 +171,7 @@ def test_extract_reads_the_map_that_is_named(make_sentence):
             **{("attn_n", h): weights[k, h] * norms[k, h] for h in range(3)},
         }
         for (kind, head), m in maps.items():
-            options = ExtractionOptions(kind, s.layers[k], head, setting, rule, null)
+            options = ExtractionOptions(kind, [MapName(s.layers[k], head)], "mean", setting, rule, null)
             assert extract(s, options) == slow_links(m, s.source, s.target, setting, rule, null, False)
 
 
@@ -205,7 +187,7 @@ def test_products_of_float16_records_are_taken_in_float64(make_side):
             "layer_attn_n": np.zeros((1, 2, 3), np.float16),
         },
     )
-    assert extract(s, ExtractionOptions("attn_n", 0, 0, "awo")) == {(1, 0)}
+    assert extract(s, ExtractionOptions("attn_n", "0.0", setting="awo")) == {(1, 0)}
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -220,12 +202,17 @@ def test_values_that_are_not_finite_are_refused(make_sentence, name, bad):
 def test_layers_and_heads_that_are_not_there(make_sentence):
     s = make_sentence()
     with pytest.raises(InputError, match=facts("layer 2 … (counted from 0)")):
-        extract(s, ExtractionOptions("attn_w", 2))
+        extract(s, ExtractionOptions("attn_w", "2"))
+    with pytest.raises(InputError, match=facts("layer 7 … (counted from 0)")):
+        extract(s, ExtractionOptions("attn_w", "1.2,7.0"))
     for head in (3, -1):
         with pytest.raises(InputError, match=facts(f"head {head} … layer has 3 heads")):
-            extract(s, ExtractionOptions("attn_w", 0, head))
+            extract(s, ExtractionOptions("attn_w", [MapName(0, head)]))
     with pytest.raises(InputError, match=r"sentence 4 has no maps: too long"):
-        extract(make_sentence(4, status="too long"), ExtractionOptions("attn_w", 0))
+        extract(make_sentence(4, status="too long"), ExtractionOptions("attn_w", "0"))
+    layers_only = replace(s, arrays={"layer_alti": s.arrays["layer_attn_n"]})
+    with pytest.raises(InputError, match=r"no head 0: kind 'alti' has maps of whole layers only"):
+        extract(layers_only, ExtractionOptions("alti", "0,1.0"))
 
 
 def test_awi_of_a_last_token_is_refused(make_side):
@@ -265,13 +252,9 @@ def test_max_norm_layer_pools_over_cells(make_sentence):
     assert max_norm_layer(corpus, "awi") == 4
     assert max_norm_layer([*corpus, make_sentence(2, status="too long")], "awi") == 4
     assert max_norm_layer(corpus[:1], "awi") == 7
-
-
-def test_max_norm_layer_is_the_first_of_equal_ones(make_sentence):
-    s = make_sentence()
     for k in range(2):
-        set_heads(s, k, (1, 2, 3))
-    assert max_norm_layer([replace(s, layers=(4, 7))], "awi") == 4
+        set_heads(long, k, (1, 2, 3))
+    assert max_norm_layer([replace(long, layers=(4, 7))], "awi") == 4  # the first of equal ones
 
 
 def test_max_norm_layer_refusals(make_sentence):

@@ -43,8 +43,7 @@ def random_units(target: int, source: int, levels: int, seed: int, leading: tupl
 
 
 def links(units: UnitMap, rule: str, null: str = "allow", final: bool = False) -> np.ndarray:
-    shape = len(units.column_words) - 1, len(units.row_words)
-    return apply_rule(rule_of(rule), units, null, final).linked(*shape)
+    return apply_rule(rule_of(rule), units, null, final)
 
 
 @given(
@@ -151,6 +150,6 @@ def test_bad_rules(text: str, message: str) -> None:
 def test_names_are_the_same_however_written() -> None:
     assert rule_of("threshold=.20").name == "threshold=0.2"
     assert rule_of("top-k=02").name == "top-k=2"
-    assert ExtractionOptions("attn_w", 0, rule="threshold=1e-1").rule == "threshold=0.1"
+    assert ExtractionOptions("attn_w", "0", rule="threshold=1e-1").rule == "threshold=0.1"
     assert all(rule_of(rule).name == rule for rule in RULES)
     assert set(RULES) < set(RULE_NAMES)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.word_table import LEAST_SUM, POWER, PRIOR, WordTable, check_match, count_word_table
+from alignment_eval.extraction.word_table import LEAST_SUM, PRIOR, WordTable, check_match, count_word_table
 from alignment_eval.maps.sentence import PairWords
 from alignment_eval.maps.words import two_way_shares
 from tests.facts import facts
@@ -104,22 +104,6 @@ def test_other_pairs_as_by_hand(seed, passes, exponent):
             # float32, and sums below the least one are 0
             assert found[t, s] <= scores[t, s] * weight**exponent * (1 + 1e-6)
             assert found[t, s] >= scores[t, s] * (weight * PRIOR / (PRIOR + LEAST_SUM)) ** exponent * (1 - 1e-6)
-
-
-def test_a_pair_of_words_that_meets_again_wins():
-    """Two maps that are unsure, and a third that says that a is x."""
-    pairs = [((["a"], ["x"]), np.array([[1.0]])), ((["a", "b"], ["x"]), np.array([[0.25, 0.25]]))]
-    word_table, (sure, unsure) = count_word_table(pairs, 1, 1)
-    share = math.sqrt(0.5) ** POWER  # half of the row, all of the column
-    assert unsure[0, 0] == pytest.approx(0.25 * (1 + PRIOR) / 3)  # the sure pair; a and x stand twice each
-    assert unsure[0, 1] == pytest.approx(0.25 * PRIOR / math.sqrt(6))
-    # what a cell says of itself does not count
-    assert sure[0, 0] == pytest.approx((share + PRIOR) / 3)
-    # it does where the word table is used for a pair that it does not know to have counted
-    assert word_table.reweight((["a"], ["x"]), np.ones((1, 1)), 1)[0, 0] == pytest.approx((1 + share + PRIOR) / 3)
-    unknown = word_table.reweight((["a", "?"], ["!", "x"]), np.ones((2, 2)), 0.5)
-    assert unknown[0] == pytest.approx([math.sqrt(PRIOR / math.sqrt(3)), math.sqrt(PRIOR)])
-    assert unknown[1, 1] == pytest.approx(math.sqrt(PRIOR / math.sqrt(3)))
 
 
 @pytest.mark.parametrize("pairs", [[], [(([], ["x"]), np.empty((1, 0)))]], ids=["no pairs", "no words"])

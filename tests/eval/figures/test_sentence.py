@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract
-from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.figures.sentence import cells, panel_of, sides_of
 from alignment_eval.maps.sentence import SentenceSide
 from tests.eval.figures.printed import picture
@@ -40,7 +40,7 @@ def test_cells_against_a_slow_loop(links, source, target):
 @pytest.mark.parametrize("level", ["word", "token"])
 def test_values_against_a_slow_loop(make_sentence, setting, head, level):
     sentence = make_sentence(source="<de> a@@ b c . </s>", target="x y@@ z@@ w . </s>")
-    panel = panel_of(sentence, ExtractionOptions("attn_w", 1, head, setting), level, "title")
+    panel = panel_of(sentence, ExtractionOptions("attn_w", [MapName(1, head)], setting=setting), level, "title")
     maps = sentence.head_maps("attn_w")[1].astype(np.float64)
     map_ = maps.mean(axis=0) if head is None else maps[head]
     source, target = sides_of(sentence, level)
@@ -61,7 +61,7 @@ def test_values_against_a_slow_loop(make_sentence, setting, head, level):
 def test_predicted_links_are_those_of_extract(make_sentence, number, setting, level):
     sentence = make_sentence(number)
     for rule, null in (("kobayashi2020", "allow"), ("kobayashi2020", "mask"), ("threshold=0.3", None)):
-        options = ExtractionOptions("attn_n", 0, None, setting, rule, null)
+        options = ExtractionOptions("attn_n", "0", "mean", setting, rule, null)
         assert panel_of(sentence, options, level, "").predicted == extract(sentence, options)
 
 

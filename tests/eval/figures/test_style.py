@@ -37,10 +37,10 @@ def test_same_figure_same_bytes(tmp_path, monkeypatch, ending):
 
 def test_description_text_and_size(tmp_path):
     for ending in ENDINGS:
-        save_figure(figure(), tmp_path / f"a.{ending}", "kind:attn_n|layer:1", dpi=100)
+        save_figure(figure(), tmp_path / f"a.{ending}", "kind:attn_n|layer:1")
     with Image.open(tmp_path / "a.png") as image:
         assert image.text["Description"] == "kind:attn_n|layer:1"  # type: ignore[attr-defined]
-        assert image.size == (200, 100)
+        assert image.size == (600, 300)
     svg = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert "<dc:description>kind:attn_n|layer:1</dc:description>" in svg
     assert "<dc:date>" not in svg

@@ -13,16 +13,11 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.figures.training_log import COLUMNS, read_training_log
+from tests.eval.figures.logs import STAMP, printed
 from tests.facts import says
 
 DEMO = Path(__file__).resolve().parents[3] / "data/demo"
-STAMP = "2026-01-05 10:00:00 | INFO | "
 Values = dict[tuple[str, int, str], float]
-
-
-def printed(subset, update, **values):
-    fields = {f"{subset}_{name}": value for name, value in {**values, "num_updates": update}.items()}
-    return f"{STAMP}{subset} | {json.dumps({'epoch': 1, **fields})}\n"
 
 
 def plain(subset, update, **values):

@@ -140,5 +140,6 @@ def test_swapped_direction_is_seen_by_the_texts(reader: Reader, base: int) -> No
     result = reader(turned, base, read_hypothesis, base=str(base), texts=texts, swap=True)
     assert list(result.each_links()) == [transpose(links) for links in turned]
     right = [sorted(transpose(links)) for links in turned]
-    with pytest.raises(InputError, match="convert --from-swap --to pharaoh"):
+    message = f"x:1: link {1 + base}-{4 + base} … 5 and 2 words … convert --from-swap --to pharaoh"
+    with pytest.raises(InputError, match=facts(message)):
         reader(right, base, read_hypothesis, base=str(base), texts=texts, swap=True)

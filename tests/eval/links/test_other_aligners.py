@@ -18,57 +18,26 @@ from tests.facts import says
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs/other-aligners.md").read_text(encoding="utf-8")
 
-# source, target, gold from 1, links of the hypothesis from 0
-SENTENCES = [
-    (
-        "er hat gestern das neue Buch gelesen .",
-        "he read the new book yesterday .",
-        "1-1 2p2 7-2 4-3 5-4 6-5 3-6 8-7",
-        "0-0 2-5 3-2 4-3 5-4 6-1 7-6",
-    ),
-    (
-        "morgen wollen wir den Turm sehen .",
-        "we want to see the tower tomorrow .",
-        "3-1 2-2 6p3 6-4 4-5 5-6 1-7 7-8",
-        "0-6 1-1 2-0 3-4 4-5 5-2 5-3 6-7",
-    ),
-    (
-        "dort steht ein Haus .",
-        "there is a house .",
-        "1-1 2-2 3-3 4-4 5-5",
-        "0-0 1-1 2-2 3-3 4-4",
-    ),
-    (
-        "den Brief hat sie nicht geschrieben .",
-        "she did not write the letter .",
-        "4-1 3-2 5-3 6-4 1-5 2-6 7-7",
-        "0-4 1-5 3-0 4-2 5-3 6-6",
-    ),
-    (
-        "ja .",
-        "oh yes indeed .",
-        "1-2 2-4",
-        "",
-    ),
-    (
-        "wenn es regnet , bleiben wir zu Hause .",
-        "we stay at home when it rains .",
-        "6-1 5-2 7-3 8-4 1-5 2-6 3-7 9-8",
-        "0-4 1-5 2-6 3-3 4-1 5-0 7-3 8-7",
-    ),
-    (
-        "heute ist der Zug pünktlich .",
-        "the train is on time today .",
-        "3-1 4-2 2-3 5-4 5-5 1-6 6-7",
-        "0-5 1-2 2-0 3-1 4-4 5-6",
-    ),
-    (
-        "gern hilft sie ihm bei der Arbeit .",
-        "she likes to help him with the work .",
-        "3-1 1-2 2-4 4-5 5-6 6-7 7-8 8-9",
-        "0-1 1-3 2-0 3-4 4-5 5-6 6-7 7-8",
-    ),
-]
+# source ||| target ||| gold from 1 ||| links of the hypothesis from 0
+TEXT = """\
+er hat gestern das neue Buch gelesen . ||| he read the new book yesterday .
+ ||| 1-1 2p2 7-2 4-3 5-4 6-5 3-6 8-7 ||| 0-0 2-5 3-2 4-3 5-4 6-1 7-6
+morgen wollen wir den Turm sehen . ||| we want to see the tower tomorrow .
+ ||| 3-1 2-2 6p3 6-4 4-5 5-6 1-7 7-8 ||| 0-6 1-1 2-0 3-4 4-5 5-2 5-3 6-7
+dort steht ein Haus . ||| there is a house .
+ ||| 1-1 2-2 3-3 4-4 5-5 ||| 0-0 1-1 2-2 3-3 4-4
+den Brief hat sie nicht geschrieben . ||| she did not write the letter .
+ ||| 4-1 3-2 5-3 6-4 1-5 2-6 7-7 ||| 0-4 1-5 3-0 4-2 5-3 6-6
+ja . ||| oh yes indeed .
+ ||| 1-2 2-4 |||
+wenn es regnet , bleiben wir zu Hause . ||| we stay at home when it rains .
+ ||| 6-1 5-2 7-3 8-4 1-5 2-6 3-7 9-8 ||| 0-4 1-5 2-6 3-3 4-1 5-0 7-3 8-7
+heute ist der Zug pünktlich . ||| the train is on time today .
+ ||| 3-1 4-2 2-3 5-4 5-5 1-6 6-7 ||| 0-5 1-2 2-0 3-1 4-4 5-6
+gern hilft sie ihm bei der Arbeit . ||| she likes to help him with the work .
+ ||| 3-1 1-2 2-4 4-5 5-6 6-7 7-8 8-9 ||| 0-1 1-3 2-0 3-4 4-5 5-6 6-7 7-8
+"""
+SENTENCES = [tuple(map(str.strip, row.split("|||"))) for row in TEXT.replace("\n |||", " |||").splitlines()]
 SENTENCES *= 2  # a diagnosis needs ten sentences and more
 PHARAOH = [row[3] for row in SENTENCES]
 # in each half 48 links, 51 sure ones in the gold; 46 are sure, 47 possible

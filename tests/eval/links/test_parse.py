@@ -1,4 +1,4 @@
-"""Formats of alignment files: each against a slow obvious parser, bad lines, and damaged files."""
+"""Formats of alignment files: each against a slow obvious parser, and bad lines; damaged ones: test_fuzz_readers.py."""
 
 from __future__ import annotations
 
@@ -7,23 +7,19 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.links import text as textfiles
-from alignment_eval.links.checks import Texts
 from alignment_eval.links.parse import HYPOTHESIS_FORMATS, Tokens, detect_format, parse
-from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_hypothesis, read_texts
+from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.sets import GoldSentence, Link
-from alignment_eval.links.text import RepeatedFile
+from alignment_eval.links.text import TextFile
 from alignment_eval.links.write import format_lines
 from tests.eval.links.samples import gold, written
 from tests.facts import facts
-
-SAME_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def read(path: Path, allow_possible: bool = True) -> AlignmentFile:
@@ -49,13 +45,6 @@ def test_words_of_giza_may_look_like_its_marks() -> None:
     text += "NULL ({ }) ({ ({ 1 2 }) }) ({ 2 }) \n"
     (sentence,) = parsed(text, "giza")
     assert sentence == gold("1-1 1-2 2-2")
-
-
-def test_both_texts_in_one_file(tmp_path: Path) -> None:
-    texts = read_texts(written(tmp_path, "a b ||| c\n\n||| x|||y z\n"))
-    assert (texts.source.tolist(), texts.target.tolist()) == ([2, 0, 0], [1, 0, 2])
-    with pytest.raises(InputError, match=facts(":2: 0 separators ||| … SOURCE ||| TARGET")):
-        read_texts(written(tmp_path, "a ||| c\na b\n"))
 
 
 def test_duplicate_links_count_once_and_sure_wins(tmp_path: Path) -> None:
@@ -142,7 +131,7 @@ BAD = [
 def test_bad_lines(tmp_path: Path, format_: str, text: str, message: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(InputError, match=facts(message)):
-        list(parse(format_, RepeatedFile(path).lines(), str(path), Tokens(), format_ == "talp"))
+        list(parse(format_, TextFile(path).lines(), str(path), Tokens(), format_ == "talp"))
 
 
 @pytest.mark.parametrize("size", [1, 8, 1000])
@@ -151,7 +140,7 @@ def test_line_numbers_across_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for format_, good, bad in (("talp", "0-0", "0-"), ("naacl", "1 1 1", "1 1"), ("fairseq", "log", "A-")):
         path = written(tmp_path, f"{good}\n" * 5 + f"{bad}\n{good}\n")
         with pytest.raises(InputError, match=r"x\.talp:6: "):
-            list(parse(format_, RepeatedFile(path).lines(), str(path), Tokens(), True))
+            list(parse(format_, TextFile(path).lines(), str(path), Tokens(), True))
     assert len(read(written(tmp_path, "0-0\n\n1p1\n" * 3))) == 9
 
 
@@ -240,51 +229,3 @@ def test_what_is_written_is_read_as_it_was(format_: str, rows) -> None:
     found = parsed(content(expected, format_).decode(), format_)
     assert found == expected
     assert [sentence.confidence for sentence in found] == [sentence.confidence for sentence in expected]
-
-
-ODD = [
-    *(b"\xff", b"\x00", b"\r", b"\r\n", b"\n", b"\n\n", b"\xef\xbb\xbf", b"\xc2\xa0", b"nan", b"inf", b"1e999"),
-    *(b"9" * 30, b"-", b"p", b":", b" ", b"\t", b"A-", b"A-1\t", b"S", b"P", b"0.5", b"e", b"+", b".", b"0", b"1 1 1"),
-]
-
-
-@st.composite
-def damaged(draw: st.DrawFn, format_: str) -> bytes:
-    """A valid file of the format with one to four damages: parts cut out, doubled, or put in."""
-    data = content(corpus(draw(ROWS), format_), format_)
-    for _ in range(draw(st.integers(1, 4))):
-        start = draw(st.integers(0, len(data)))
-        end = draw(st.integers(start, min(len(data), start + 8)))
-        part = draw(st.sampled_from([b"", data[start:end] * 2, *ODD]) | st.binary(max_size=3))
-        data = data[:start] + part + data[end:]
-    return data
-
-
-def assert_readable(error: InputError, path: Path) -> None:
-    """One line that says where."""
-    assert str(error).startswith(str(path))
-    assert "\n" not in str(error)
-
-
-@pytest.mark.parametrize("format_", HYPOTHESIS_FORMATS)
-@given(data=st.data())
-@SAME_FOLDER
-def test_a_damaged_file_is_read_or_refused_in_one_line(tmp_path: Path, format_: str, data: st.DataObject) -> None:
-    """What is read is the same when it is written and read again."""
-    texts = st.binary(max_size=60) | st.lists(st.sampled_from(ODD), max_size=12).map(b"".join)
-    path = written(tmp_path, data.draw(damaged(format_) | texts))
-    lengths = np.full(5, 20)
-    try:
-        sentences = list(file := read(path))
-    except InputError as error:
-        assert_readable(error, path)
-    else:
-        again = file.file.format if file.file.format in ("scored", "naacl", "fairseq") else "talp"
-        if any(sentence.possible for sentence in sentences):
-            assert parsed(content(sentences, again).decode(), again) == sentences
-    for base in (None, "1", "auto"):
-        for reader in (read_gold, read_hypothesis):
-            try:
-                reader(path, ReadOptions(base), Texts("s", lengths, "t", lengths), lambda message: None)
-            except InputError as error:
-                assert_readable(error, path)

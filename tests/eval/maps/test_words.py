@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.extract import extract, stacked_maps, word_links
-from alignment_eval.extraction.method import ExtractionOptions, parse_maps
+from alignment_eval.extraction.extract import stacked_maps, word_links
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceSide
-from alignment_eval.maps.words import COMBINATIONS, FLOOR, combine, two_way_shares, unit_map, word_map
-from tests.facts import facts
+from alignment_eval.maps.words import COMBINATIONS, FLOOR, combine, unit_map, word_map
 
 MAPS = st.tuples(st.integers(1, 5), st.integers(0, 4), st.integers(1, 5), st.integers(0, 2**32 - 1))
 
@@ -50,18 +49,8 @@ def test_combinations_are_those_of_the_slow_loop(shape, how):
     assert FLOOR == 1e-6
 
 
-@given(shape=MAPS)
-def test_two_way_shares_are_those_of_the_slow_loop(shape):
-    """Rows are divided by their sums before columns are."""
-    scores = random_maps(shape)[0]
-    rows = [[cell / (math.fsum(row) or 1) for cell in row] for row in scores]
-    columns = [math.fsum(row[s] for row in rows) or 1 for s in range(scores.shape[1])]
-    slow = [[math.sqrt(cell * cell / columns[s]) for s, cell in enumerate(row)] for row in rows]
-    np.testing.assert_allclose(two_way_shares(scores), np.reshape(slow, scores.shape), rtol=1e-12)
-
-
 def options(names, **fields):
-    return ExtractionOptions("attn_n", heads=parse_maps(names), **{"setting": "awi", **fields})
+    return ExtractionOptions("attn_n", names, **{"setting": "awi", **fields})
 
 
 @pytest.mark.parametrize("how", COMBINATIONS)
@@ -86,17 +75,6 @@ def test_several_maps(make_sentence, rule, how, own):
     shares /= shares.sum(axis=-1, keepdims=True)
     np.testing.assert_allclose(found.shares, shares, rtol=1e-12)
     assert found.confidences() == {(i, j): pytest.approx(shares[j, i]) for i, j in expected}
-
-
-def test_maps_that_are_not_there(make_sentence):
-    with pytest.raises(InputError, match=facts("layer 7 … (counted from 0)")):
-        extract(make_sentence(), options("1.2,7.0"))
-    with pytest.raises(InputError, match=facts("head 3 … layer has 3 heads … 0")):
-        extract(make_sentence(), options("1,0.3"))
-    s = make_sentence()
-    layers_only = replace(s, arrays={"layer_alti": s.arrays["layer_attn_n"]})
-    with pytest.raises(InputError, match=r"no head 0: kind 'alti' has maps of whole layers only"):
-        extract(layers_only, ExtractionOptions("alti", heads=parse_maps("0,1.0")))
 
 
 @pytest.mark.parametrize("setting", ["awo", "awi"])

@@ -20,8 +20,8 @@ def test_options(parser):
     args = parser.parse_args([])
     assert figure_options(args) == FigureOptions()
     assert args.figure_formats == ("png", "svg")
-    args = parser.parse_args(["--width", "8.89cm", "--title", "a b", "--dpi", "600", "--figure-formats", "pdf,svg"])
-    assert figure_options(args) == FigureOptions(pytest.approx(3.5), "a b", 600)
+    args = parser.parse_args(["--width", "8.89cm", "--title", "a b", "--figure-formats", "pdf,svg"])
+    assert figure_options(args) == FigureOptions(pytest.approx(3.5), "a b")
     assert args.figure_formats == ("pdf", "svg")
 
 
@@ -36,7 +36,6 @@ def test_width(parser, text, inches):
         ("--width", "8.5", "8.5cm"),
         ("--width", "-3cm", "8.5cm"),
         ("--width", "0.1cm", "1.5in or more"),
-        ("--dpi", "0", "1 or more"),
         ("--figure-formats", "png,gif", "png, svg, pdf"),
     ],
 )

@@ -65,7 +65,7 @@ def test_rule_and_punctuation_are_those_that_are_stated(final):
         method = chosen_method(profiles, NAMES[: len(profiles)], None, overrides).method
         for options in (method.forward, method.reverse):
             assert options is None or (options.rule, options.final_punctuation) == expected
-        assert method.forward.map_names == FORWARD.alone.forward.map_names
+        assert method.forward.heads == FORWARD.alone.forward.heads
 
 
 def test_two_directions():

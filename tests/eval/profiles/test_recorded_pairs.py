@@ -15,7 +15,7 @@ from alignment_eval.records.store import Records
 
 Factory = Callable[..., SentenceMaps]
 Writer = Callable[..., Path]
-OPTIONS = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.3")
+OPTIONS = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.3")
 BOTH = BidirectionalOptions("product")
 
 
@@ -45,7 +45,7 @@ def test_each_pair_has_its_reverse(runs: tuple[Records, Records]) -> None:
 
 
 def test_errors_of_the_reverse_name_it(runs: tuple[Records, Records]) -> None:
-    method = AlignmentMethod(OPTIONS, replace(OPTIONS, layer=7), BOTH)
+    method = AlignmentMethod(OPTIONS, replace(OPTIONS, heads="7"), BOTH)
     with pytest.raises(InputError, match=r"back: .*layer 7"):
         list(directed_pairs(*runs, method, "word", None))
 

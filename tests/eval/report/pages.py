@@ -63,33 +63,17 @@ class Page(HTMLParser):
         entry, kinds = self.index["sentences"][place], self.index["kinds"]
         S, T = len(entry["source"]["pieces"]), len(entry["target"]["pieces"])
         words = len(entry["source"]["words"]), len(entry["target"]["words"])
-        L, M = len(self.index["layers"]), len(self.index["maps"])
+        M = len(self.index["maps"])
         data = self.blocks[f"s{place}"]
-        bits_size = M * -(-words[0] * words[1] // 8)
-        normed = L * max((k["heads"] for k in kinds.values() if k["normed"]), default=0)
-        planes = (len(data) - bits_size - 2 * normed * (S + T)) // (T * (S + 2))
-        sizes = [normed * S, planes * T, normed * T]
-        halves = np.frombuffer(data[: 2 * sum(sizes)], "<u2").astype("<u4") << 16
-        flat, scales, of_normed = np.split(halves.view("<f4"), np.cumsum(sizes)[:2])
-        norms = flat.reshape(L, -1, S)
-        rest = data[2 * sum(sizes) :]
-        steps = np.frombuffer(rest[: planes * T * S], np.uint8).reshape(planes, T, S) / self.index["steps"]
-        stored = np.zeros(steps.shape)
-        for plane, t, s in np.argwhere(steps):
-            stored[plane, t, s] = steps[plane, t, s] * scales[plane * T + t]
-            if plane < normed:
-                both = 1 / scales[plane * T + t], flat[plane * S + s] / of_normed[plane * T + t]
-                stored[plane, t, s] = steps[plane, t, s] / max(both)
-        bits = np.frombuffer(rest[planes * T * S :], np.uint8).reshape(M, -1)
+        rows = (len(data) - M * -(-words[0] * words[1] // 8)) // (S + 2)
+        scales = (np.frombuffer(data[: 2 * rows], "<u2").astype("<u4") << 16).view("<f4")
+        steps = np.frombuffer(data[2 * rows :][: rows * S], np.uint8).reshape(rows, S)
+        stored = (steps / self.index["steps"] * scales[:, None]).reshape(-1, T, S)
+        bits = np.frombuffer(data[rows * (S + 2) :], np.uint8).reshape(M, -1)
         links = np.unpackbits(bits, axis=-1, count=words[0] * words[1]).reshape(M, *words).astype(bool)
         maps = []
-        for place_ in self.index["maps"]:
-            kind, layer, head = kinds[place_["kind"]], place_["layer"], place_["head"]
-            heads = stored[kind["head_plane"] + layer * kind["heads"] :][: kind["heads"]]
-            if head is not None:
-                maps.append(heads[head] * (norms[layer, head] if kind["normed"] else 1))
-            elif kind["layer_plane"] is None:
-                maps.append(heads.mean(axis=0))
-            else:
-                maps.append(stored[kind["layer_plane"] + layer])
+        for map_ in self.index["maps"]:
+            heads, plane = (kinds[map_["kind"]][name] for name in ("heads", "plane"))
+            head = heads if map_["head"] is None else map_["head"]
+            maps.append(stored[plane + map_["layer"] * (heads + 1) + head])
         return entry, np.stack(maps), links

@@ -19,7 +19,7 @@ from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import word_map
 from alignment_eval.records.store import Records
 from alignment_eval.report.alignment_view import Alignment, Alignments
-from alignment_eval.report.encoding import ERROR, NORM_ERROR
+from alignment_eval.report.encoding import ERROR
 from alignment_eval.report.map_view import DisplayMaps
 from tests.eval.report.driving import Browser
 from tests.eval.report.pages import Page
@@ -108,7 +108,7 @@ def test_every_map_shows_its_links_and_values(browser: Browser, report: Path) ->
             for j, row in enumerate(cells):
                 for i, (label, classes) in enumerate(row):
                     value = float(label.rpartition(": ")[2].partition(",")[0])
-                    assert abs(value - exact[j, i]) <= 2 * (ERROR + NORM_ERROR) * exact[j].max(), label
+                    assert abs(value - exact[j, i]) <= 2 * ERROR * exact[j].max(), label
                     if i == len(row) - 1:
                         assert ("null" in classes) == (not links[number][:, j].any())
                         continue

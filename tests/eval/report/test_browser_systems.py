@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from alignment_eval.profiles.profile import calibrated
 from tests.eval.report.driving import Browser
 from tests.eval.report.pages import Page
 
@@ -22,15 +21,15 @@ def page(
     make_records: Callable[..., Path],
     align_eval: Callable[..., Any],
 ) -> Path:
-    """A page of 30 sentences, some of them long, with the links of a profile and of a file."""
+    """A page of 30 sentences, some of them long, with the links of two files."""
     directory = tmp_path_factory.mktemp("systems")
     lengths = [3 + 9 * (k % 5) for k in range(30)]
     texts = [" ".join(WORDS[(k + n) % 6] for n in range(length)) + " </s>" for k, length in enumerate(lengths)]
     make_records(directory / "run", [make_sentence(k, text, text) for k, text in enumerate(texts)])
     (directory / "gold").write_text("0-0 1p1\n" * 30, encoding="utf-8")
     (directory / "hyp").write_text("".join(f"0-0 {k % 3}-1 2-2\n" for k in range(30)), encoding="utf-8")
-    (directory / "p").write_text(calibrated(None, (0, 1), "synthetic", "text", 30).to_json())
-    systems = ("--profile", directory / "p", "--hyp", directory / "hyp")
+    (directory / "ours").write_text("0-0 1-1 2-2\n" * 30, encoding="utf-8")
+    systems = ("--hyp", directory / "ours", directory / "hyp")
     gold = ("--gold", directory / "gold", "--gold-base", 0)
     done = align_eval("report", directory / "run", *gold, *systems, "-o", directory / "page.html")
     assert done.returncode == 0, done.stderr
@@ -44,14 +43,14 @@ def browser(chromium: Any, page: Path) -> Browser:
     return browser
 
 
-def test_the_alignment_by_a_profile_stands_beside_every_map(browser: Browser, page: Path) -> None:
+def test_alignments_stand_beside_every_map(browser: Browser, page: Path) -> None:
     entry = Page(page.read_text(encoding="utf-8")).index["sentences"][0]
     aligned, hyp = entry["aligned"]
     assert aligned
     browser.choose_sentence(0)
     browser.until_title("Sentence 0")
     script = """return [...document.querySelectorAll('#map tbody tr')].map((row) => [...row.querySelectorAll('td')].map(
-        (cell) => [cell.classList.contains('aligned'), cell.getAttribute('aria-label').includes('by the profile')]))"""
+        (cell) => [cell.classList.contains('aligned'), cell.getAttribute('aria-label').includes('by ours')]))"""
     for number in (0, 5):
         browser.choose_map(number)
         browser.until(lambda: bool(browser.texts("#map tbody td")))
@@ -62,7 +61,7 @@ def test_the_alignment_by_a_profile_stands_beside_every_map(browser: Browser, pa
         gold = [*entry["sure"], *entry["possible"]]
         right = sum(link in gold for link in aligned)
         wrong = len(aligned) - right
-        assert f". the profile: {right} right, {wrong} wrong links. hyp: " in browser.text("#summary")
+        assert f". ours: {right} right, {wrong} wrong links. hyp: " in browser.text("#summary")
         rows = browser.run(
             "return [...document.querySelectorAll('#links tbody tr')].map((r) => r.cells[5].textContent)"
         )
@@ -80,14 +79,12 @@ def check_side_by_side(browser: Browser, ours: set[tuple[int, int]], theirs: set
     def shown(place: int, classes: str) -> set[tuple[int, int]]:
         return {tuple(place) for place in browser.run(marked, place, classes)}
 
-    assert browser.texts("#beside caption") == ["the profile", "hyp"]
+    assert browser.texts("#beside caption") == ["ours", "hyp"]
     for place, links, others in ((0, ours, theirs), (1, theirs, ours)):
         assert shown(place, ".right, .wrong") == links
         assert shown(place, ".only") == links - others
     only = [len(ours - theirs), len(theirs - ours)]
-    counts = (
-        f"{len(ours & theirs)} links in all, {sum(only)} in some: {only[0]} only in the profile, {only[1]} only in hyp."
-    )
+    counts = f"{len(ours & theirs)} links in all, {sum(only)} in some: {only[0]} only in ours, {only[1]} only in hyp."
     assert browser.text("#difference") == counts
     assert len(browser.texts("#differences tbody tr")) == sum(only)
     boxes = "#shown input"
@@ -96,7 +93,7 @@ def check_side_by_side(browser: Browser, ours: set[tuple[int, int]], theirs: set
         browser.until(lambda: browser.text("#difference") != "")
     browser.until(lambda: browser.text("#difference") == counts)
     browser.run("[...document.querySelectorAll(arguments[0])].at(-1).click()", boxes)
-    browser.until(lambda: browser.texts("#beside caption") == ["the profile", "hyp", "the map above"])
+    browser.until(lambda: browser.texts("#beside caption") == ["ours", "hyp", "the map above"])
     browser.run("[...document.querySelectorAll(arguments[0])].at(-1).click()", boxes)
     browser.until(lambda: browser.text("#difference") == counts)
 
@@ -115,12 +112,23 @@ def aligners(tmp_path_factory: pytest.TempPathFactory, align_eval: Callable[...,
     """A page of three aligners, without records."""
     directory = tmp_path_factory.mktemp("aligners")
     texts = [" ".join(WORDS[(k + n) % 6] for n in range(4 + 7 * (k % 5))) for k in range(30)]
-    (directory / "text").write_text("".join(f"{text} ||| {text}\n" for text in texts), encoding="utf-8")
+    (directory / "text").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     (directory / "gold").write_text("0-0 1p1\n" * 30)
     hyps = [directory / name for name in ("one", "a-long-name-of-an-aligner.pharaoh", "three")]
     for shift, hyp in enumerate(hyps):
         hyp.write_text("".join(f"0-0 {(k * shift) % 4}-1 2-{shift}\n" for k in range(30)))
-    given = ("--gold", directory / "gold", "--gold-base", 0, "--text", directory / "text", "--hyp", *hyps)
+    given = (
+        "--gold",
+        directory / "gold",
+        "--gold-base",
+        0,
+        "--source",
+        directory / "text",
+        "--target",
+        directory / "text",
+        "--hyp",
+        *hyps,
+    )
     done = align_eval("report", *given, "-o", directory / "page.html")
     assert done.returncode == 0, done.stderr
     return directory / "page.html"

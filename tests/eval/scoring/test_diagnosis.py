@@ -56,17 +56,11 @@ def test_direction_by_the_range_of_a_bad_alignment(tmp_path):
     assert says(warning, "(18 and 0 links go beyond the gold's indices)")
 
 
-@pytest.mark.parametrize(("beyond", "warned"), [(10, False), (11, True)])
-def test_few_links_beyond_the_gold_are_no_sign(tmp_path, beyond, warned):
-    truth = gold(tmp_path, [gold_sentence("2-9")] * beyond)
-    assert (direction_warning(hypothesis(tmp_path, [{(8, 1)}] * beyond), truth) is not None) == warned
-
-
-@pytest.mark.parametrize(("beyond", "warned"), [(18, False), (19, True)])
-def test_links_beyond_the_gold_either_way_are_no_sign(tmp_path, beyond, warned):
-    """6 links are outside either way, so more than 24 must be as they are."""
-    truth = gold(tmp_path, [gold_sentence("2-9")] * (beyond + 6))
-    links = [{(8, 1)}] * beyond + [{(10, 10)}] * 6
+@pytest.mark.parametrize(("beyond", "either", "warned"), [(10, 0, False), (11, 0, True), (18, 6, False), (19, 6, True)])
+def test_few_links_beyond_the_gold_or_many_either_way_are_no_sign(tmp_path, beyond, either, warned):
+    """More than 10, and more than four times those that are beyond either way."""
+    truth = gold(tmp_path, [gold_sentence("2-9")] * (beyond + either))
+    links = [{(8, 1)}] * beyond + [{(10, 10)}] * either
     assert (direction_warning(hypothesis(tmp_path, links), truth) is not None) == warned
 
 
@@ -86,6 +80,11 @@ def counts(*rows):
     return Counts(size, size, right, right)
 
 
+def of_100(hits):
+    """Of 20 sentences so many links of 100 are right."""
+    return Counts(*(np.full(20, 100),) * 2, *(np.full(20, hits),) * 2)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "explained"),
     [
@@ -100,17 +99,9 @@ def counts(*rows):
         (counts((12, 0), (4, 10)), counts((12, 10), (4, 9)), False),  # 8 more are better than worse
         (counts((100, 8)), counts((60, 10), (40, 7)), False),
         (counts((10, 9)), counts((5, 10), (5, 10)), True),
-        (
-            Counts(*(np.full(20, 100),) * 2, *(np.full(20, 95),) * 2),
-            Counts(*(np.full(20, 100),) * 4),
-            False,
-        ),  # 5 points
+        (of_100(95), of_100(100), False),  # 5 points
         (counts((20, 8), (1, 9)), counts((20, 10), (1, 9)), True),
-        (
-            Counts(*(np.full(20, 100),) * 2, *(np.full(20, 85),) * 2),
-            Counts(*(np.full(20, 100),) * 4),
-            True,
-        ),  # 15 points
+        (of_100(85), of_100(100), True),  # 15 points
     ],
 )
 def test_what_counts_as_an_explanation(before, after, explained):
@@ -143,6 +134,8 @@ def test_right_files_are_not_explained(tmp_path):
     assert found.context["possible_as_sure"] == score(LINKS, every).aer > 0
     assert found.context["diagonal"] == score(map(diagonal, SENTENCES), SENTENCES).aer
     assert says(doubtful_warning(hypothesis(tmp_path, LINKS), truth), "AER 0: all links are those of the gold")
+    same = read_gold(tmp_path / "hyp", ReadOptions(base="0"))
+    assert says(doubtful_warning(hypothesis(tmp_path, LINKS), same), "gold and hypothesis have the same content")
     near = hypothesis(tmp_path, [LINKS[0] - {min(LINKS[0])}, *LINKS[1:]])
     assert doubtful_warning(near, truth) is None
 
@@ -164,17 +157,14 @@ def test_every_base_and_direction_that_the_indices_allow_is_tried(tmp_path):
     [
         (1, False, LINKS, ("give --hyp-base 1",)),
         (0, True, LINKS, (f"{EXCHANGE} or give --gold-swap",)),
-        (
-            1,
-            True,
-            LINKS,
-            ("give --hyp-base 1", f"{EXCHANGE} or give --gold-swap"),
-        ),
+        (1, True, LINKS, ("give --hyp-base 1", f"{EXCHANGE} or give --gold-swap")),
         (0, False, [*LINKS[:20], *LINKS[21:], ()], ("insert 1 line into the hypothesis at about line 21",)),
         (0, False, [*LINKS[:20], (), *LINKS[20:39]], ("remove 1 line from the hypothesis at about line 21",)),
         (0, False, [*LINKS[:10], *LINKS[13:]], ("insert 3 lines into the hypothesis at about line 11",)),
         (0, False, LINKS[::-1], ("reverse the lines of the hypothesis",)),
+        (0, False, LINKS[::2] + LINKS[1::2], ("put the lines of the hypothesis into the order of the gold",)),
         (0, False, [*LINKS[5:], *LINKS[:5]], ("move the last 5 lines to its start",)),
+        (0, False, [*LINKS[-5:], *LINKS[:-5]], ("move the first 5 lines of the hypothesis to its end",)),
         (0, True, [*LINKS[5:], *LINKS[:5]], (f"{EXCHANGE} or give --gold-swap", "move the last 5 lines to its start")),
         (0, False, [{(2 * i, 2 * j) for i, j in links} for links in LINKS], ("halve the indices of the hypothesis",)),
         (1, False, [(), *LINKS], ("give --hyp-base 1", "remove 1 line from the hypothesis at about line 1")),
@@ -186,7 +176,7 @@ def test_what_explains_an_aer(tmp_path, base, swap, moved, changes):
     found = diagnose(wrong, truth)
     assert found.explanation is not None
     assert tuple(change.split(" (or correct")[0] for change in found.explanation.changes) == changes
-    assert found.explanation.aer < 0.1 < found.readings[0].aer
+    assert found.explanation.aer < 0.2 < found.readings[0].aer  # some lines are the same
     warning = doubtful_warning(wrong, truth) if len(wrong) == len(truth) else None
     assert warning is None or "if you " + " and ".join(found.explanation.changes) in warning
 

@@ -9,7 +9,7 @@ import pytest
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.extract import extract
-from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.scoring.aer import score
@@ -57,7 +57,8 @@ def test_every_row_is_extract_and_score(make_sentence, final):
     for row in table.itertuples():
         head = None if pd.isna(row.head) else int(row.head)
         assert row.level == ("layer" if head is None else "head")
-        options = ExtractionOptions(row.kind, row.layer, head, row.setting, row.rule, row.null, final)
+        maps = [MapName(row.layer, head)]
+        options = ExtractionOptions(row.kind, maps, "mean", row.setting, row.rule, row.null, final)
         hypotheses = [extract(s, options) if s.ok else frozenset() for s in sorted(sentences, key=lambda s: s.id)]
         expected = score(hypotheses, gold)
         assert row.aer == expected.aer

@@ -19,19 +19,10 @@ from alignment_eval.transfer.labels import (
     project_spans,
     spans_of,
 )
+from tests.eval.transfer.links import links_of
 from tests.facts import facts
 
 TYPES = ("PER", "LOC")
-
-
-def links_of(text: str) -> dict[tuple[int, int], float]:
-    """``links_of("0-1:.5 2-2")``."""
-    found = {}
-    for link in text.split():
-        pair, _, weight = link.partition(":")
-        i, j = pair.split("-")
-        found[int(i), int(j)] = float(weight or 1)
-    return found
 
 
 def projected(labels: str, links: str, target: str | int, source: str = "", **options) -> str:

@@ -10,18 +10,17 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.transfer.markup import MarkedLine, parse_markup, transfer_markup
+from tests.eval.transfer.links import links_of
 
 
 def words(text):
     return [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)]
 
 
-def moved(line, target, links, syntax="xml", confidences=None):
-    """Links of words as ``0-0 1-2``."""
-    source = parse_markup(line, syntax)
-    pairs = [tuple(map(int, link.split("-"))) for link in links.split()]
-    found = pairs if confidences is None else dict(zip(pairs, confidences))
-    return transfer_markup(source, words(source.text), target, words(target), found)
+def moved(line, target, links):
+    """A line of XML, and links of words as ``0-0 1-2:.5``."""
+    source = parse_markup(line, "xml")
+    return transfer_markup(source, words(source.text), target, words(target), links_of(links))
 
 
 def outline(marked: MarkedLine):
@@ -164,6 +163,25 @@ def test_without_tags_the_output_is_the_escaped_target(target):
         ),
         pytest.param("<b>Aa . cc</b> cc !", "<b>bb ! Aa</b> Dddd bb", "2-1", None, id="a full stop inside"),
         pytest.param("Hi! <b>Bulk is it.</b>", "Ja! <b>Der Bulk geht.</b>", "0-0 1-1 2-3 4-4 5-5", None, id="sentence"),
+        pytest.param(
+            "<b>take it off</b> and then leave now",
+            "<b>nimm es</b> und geh dann jetzt fort",
+            "0-0 1-1 2-6 3-2 4-4 5-3 6-5",
+            None,
+            id="of discontinuous links the most inside and the least outside",
+        ),
+        pytest.param("old <b>tree</b>", "<b>Baum</b> alt", "0-0:.1 0-1:.8 1-0:.7 1-1:.2", None, id="the surer link"),
+        pytest.param("old <b>tree</b>", "alter <b>Baum</b>", "0-0:.8 0-1:.1 1-0:.2 1-1:.7", None, id="surer again"),
+        pytest.param("<a>one</a> <b>two</b>", "<b>zwei</b> <a>eins</a>", "0-1:.4 1-0:.4", None, id="weak links"),
+        pytest.param("<b>up</b> !", "<b>auf</b> das", "0-0:.6 1-0", None, id="a mark counts less than a word"),
+        pytest.param("ask <b>Ann-7</b> or me", "mich oder <b>Ann-7</b> fragen", "", None, id="equal names and numbers"),
+        pytest.param(
+            "<ul><li>red <b>roof</b></li><li>door</li></ul>",
+            "<ul><li>rotes <b>Dach</b></li><li>Tür</li></ul>",
+            "0-0 1-1",
+            None,
+            id="nested",
+        ),
         pytest.param("Hi! <b>Bulk is it</b>", "Ja! <b>Der Bulk geht</b>", "0-0 1-1 2-3", None, id="the last sentence"),
     ],
 )
@@ -176,37 +194,6 @@ def test_fewer_words_than_elements_leave_elements_without_words():
     output = parse_markup(moved("<i>A</i> <b>B</b> <u>C</u>", "x", ""), "xml")
     assert [element.opening for element in output.elements] == ["<i>", "<b>", "<u>"]
     assert sorted(end - start for start, end in (element.span for element in output.elements)) == [0, 0, 1]
-
-
-def test_of_discontinuous_links_an_element_has_the_most_inside_and_the_least_outside():
-    line, target = "<b>take it off</b> and then leave now", "nimm es und geh dann jetzt fort"
-    assert moved(line, target, "0-0 1-1 2-6 3-2 4-4 5-3 6-5") == "<b>nimm es</b> und geh dann jetzt fort"
-
-
-def test_the_surer_link_decides():
-    links = "0-0 0-1 1-0 1-1"
-    assert moved("old <b>tree</b>", "Baum alt", links, confidences=[0.1, 0.8, 0.7, 0.2]) == "<b>Baum</b> alt"
-    assert moved("old <b>tree</b>", "alter Baum", links, confidences=[0.8, 0.1, 0.2, 0.7]) == "alter <b>Baum</b>"
-
-
-def test_elements_change_places_for_weak_links_too():
-    assert moved("<a>one</a> <b>two</b>", "zwei eins", "0-1 1-0", confidences=[0.4, 0.4]) == "<b>zwei</b> <a>eins</a>"
-
-
-def test_a_link_of_a_mark_counts_less_than_that_of_a_word():
-    assert moved("<b>up</b> !", "auf das", "0-0 1-0", confidences=[0.6, 1.0]) == "<b>auf</b> das"
-
-
-def test_names_and_numbers_equal_on_both_sides_are_linked_without_links():
-    assert moved(
-        "ask <b>Ann-7</b> or me", "mich oder <b>Ann-7</b> fragen".replace("<b>", "").replace("</b>", ""), ""
-    ) == ("mich oder <b>Ann-7</b> fragen")
-
-
-def test_nested_elements_stay_nested():
-    line = "<ul><li>red <b>roof</b></li><li>door</li></ul>"
-    target = "rotes DachTür"
-    assert moved(line, target, "0-0 1-1") == "<ul><li>rotes <b>Dach</b></li><li>Tür</li></ul>"
 
 
 # What the text of a line is

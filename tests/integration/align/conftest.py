@@ -38,12 +38,9 @@ def run(data, checkpoint, files, tmp_path, capsys):
     def start(*options, out=None, text=files, bpe=("--bpe", "none")):
         out = out or tmp_path / "out.pharaoh"
         texts = ["--source-text", text[0], "--target-text", text[1]] if len(text) == 2 else ["--text", text[0]]
-        if len(text) == 1 and str(text[0]).endswith("parquet"):
-            texts = ["--parquet", text[0]]
         words = ["--path", checkpoint, "--data", data, *texts, "-o", out, *bpe, "--cpu", *options]
-        words += (
-            [] if "ray" in options else ["--force"]
-        )  # the model has learned too little to find the pairs of its text
+        # the model has learned too little to find the pairs of its text
+        words += [] if "--ray" in options else ["--force"]
         capsys.readouterr()
         status = align.main([str(word) for word in words])
         is_text = str(out) != "-" and not str(out).endswith(".parquet")

@@ -53,7 +53,7 @@ def test_defaults_of_both_directions(run, extracted, records, backward):
     assert done.lines == extracted(*product)
     assert "|word_table:" not in done.err
     single, joined = "balanced=0.25", "grow=0.25"
-    for options, rule in (("--join mutual", single), ("--join average", joined), ("--symmetrize union", single)):
+    for options, rule in (("--join mutual", single), ("--join average", joined), ("--join union", single)):
         assert f"|rule:{rule}|" in run("--reverse-path", backward, *options.split(), "--overwrite").err
 
 
@@ -62,7 +62,7 @@ def test_defaults_of_both_directions(run, extracted, records, backward):
     [
         ("--word-table", 0),
         ("--rule", "threshold=0.2"),
-        ("--reverse-path", "REVERSE", "--symmetrize", "union"),
+        ("--reverse-path", "REVERSE", "--join", "union"),
     ],
     ids=str,
 )
@@ -112,7 +112,7 @@ def test_both_directions_symmetrized(run, extracted, records, backward, tmp_path
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
     how = ("--method", method, "--reverse-swap", "--output", str(tmp_path / "both"))
     assert cli.main(["symmetrize", str(tmp_path / "f"), str(tmp_path / "r"), *how]) == 0
-    done = run(*PAPER, "--reverse-path", backward, "--symmetrize", method)
+    done = run(*PAPER, "--reverse-path", backward, "--join", method)
     assert done.lines == (tmp_path / "both").read_text().splitlines()
     assert f"|symmetrized:{method}|variant:moses|" in done.err
 

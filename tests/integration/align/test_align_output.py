@@ -135,4 +135,4 @@ def test_links_of_two_models_that_are_symmetrized_have_no_confidences(write):
     assert [row["confidences"] for row in rows] == [None, None, [], None]
 
 
-SYMMETRIZED = ("--symmetrize", "grow-diag")
+SYMMETRIZED = ("--join", "grow-diag")

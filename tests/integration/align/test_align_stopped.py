@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from fairseq_norm_plugin.align.cli import main
 from fairseq_norm_plugin.aligner.direction import Direction
 from tests.integration.align.ways import PAPER
-
-DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 
 
 @pytest.fixture
@@ -181,24 +174,3 @@ def test_a_text_that_is_changed_in_the_meantime(run, files, tmp_path, monkeypatc
     done = run(*PAPER, "--window", 4, "--resume", text=texts)
     assert (done.status, done.lines) == (0, run(*PAPER, out=tmp_path / "whole").lines)
     assert ", 4 kept from before" in done.err
-
-
-def test_a_process_that_is_killed(tmp_path):
-    """SIGKILL, and the same bytes as without it, in a directory that is made."""
-    texts = ["--source-text", DEMO / "demo.de", "--target-text", DEMO / "demo.en"]
-    model = ["--path", DEMO / "checkpoint.pt", "--data", DEMO, "-s", "de", "-t", "en"]
-    tmp_path = tmp_path / "new" / "directory"
-    options = [*model, "--bpe-codes", DEMO / "codes.bpe", *texts, "--cpu", "--confidences", "--window", 1]
-    command = [sys.executable, "-m", "fairseq_norm_plugin.align", *map(str, options), "-o"]
-    partial = tmp_path / "out.partial"
-    with subprocess.Popen([*command, str(tmp_path / "out")], stderr=subprocess.DEVNULL) as process:
-        while process.poll() is None and not (partial.exists() and partial.read_bytes().count(b"\n") > 3):
-            time.sleep(0.002)
-        process.send_signal(signal.SIGKILL)
-    if not partial.exists():
-        pytest.skip("the run was over before it could be killed")
-    assert not (tmp_path / "out").exists()
-    for name, option in (("out", ["--resume"]), ("whole", [])):
-        assert main([*map(str, options), "-o", str(tmp_path / name), *option]) == 0
-    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whole"]

@@ -66,7 +66,7 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, bin_direct
         pieces.append(tmp_path / f"pieces{file.suffix}")
         result = command(bin_directory / "subword-nmt", "apply-bpe", "-c", codes[-1], "-i", words[-1])
         pieces[-1].write_text(result.stdout)
-    for options in ((), ("--reverse-path", backward, "--symmetrize", "union")):
+    for options in ((), ("--reverse-path", backward, "--join", "union")):
         expected = run(*options, "--overwrite", text=pieces).lines
         assert run(*options, "--overwrite", text=words, bpe=("--bpe-codes", *codes)).lines == expected
     assert run("--overwrite", text=words, bpe=("--bpe-codes", codes[0])).status == 1
@@ -78,13 +78,13 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, bin_direct
         (("--word-table", -1), 2, "--word-table -1: expected passes, 1 or more"),
         (("--word-table", 1, "--rule", "kobayashi2020"), 2, "rule 'kobayashi2020' and null 'allow'"),
         (("--bpe-codes", "c"), 2, "expected --bpe-codes CODES of the model, or --bpe none"),
-        (("--text", "t"), 2, "no text, or more than one: expected --source-text and --target-text, --text, or"),
-        (("--source-text", "-", "--target-text", "-"), 2, "both texts are - (standard input)"),
+        (("--text", "t"), 2, "no text, or more than one: expected --source-text and --target-text, or --text"),
+        (("--source-text", "-", "--target-text", "-"), 2, "several inputs are -"),
         (("--source-text", "none.xx"), 1, "none.xx: no such file"),
         (("--join", "mutual"), 2, "--join without --reverse-path: expected a model of both directions"),
-        (("--reverse-path", "r", "--rule", "top-k=2"), 2, "give --join or --symmetrize"),
+        (("--reverse-path", "r", "--rule", "top-k=2"), 2, "give --join"),
         (("--null", "mask"), 2, "--null without --heads"),
-        (("--reverse-path", "r", "--symmetrize", "union", "--confidences"), 2, "makes links without confidences"),
+        (("--reverse-path", "r", "--join", "union", "--confidences"), 2, "makes links without confidences"),
         (("--reverse-path", "REVERSE", "--join", "average", "--rule", "shift-att"), 2, "join 'average' does not work"),
         (("--heads", "max-norm"), 2, "--heads max-norm needs all maps"),
         (("--profile", "c"), 1, "c: cannot be read"),

@@ -51,11 +51,10 @@ def test_parquet(run, corpus, tmp_path, options):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (("--text", "x"), "no text, or more than one"),
-        (("--engine", "ray", "--layer", 1), "--heads does not work with --engine ray"),
-        (("--engine", "ray", "--resume"), "--resume does not work with --engine ray"),
-        (("--engine", "ray", "-o", "-"), "--engine ray: expected --parquet PATH, and a directory as -o"),
-        (("--actors", 2), "--actors without --engine ray"),
+        (("--source-text", "x"), "no text, or more than one"),
+        (("--ray", "--layer", 1), "--heads does not work with --ray"),
+        (("--ray", "--resume"), "--resume does not work with --ray"),
+        (("--ray", "-o", "-"), "--ray: expected Parquet files as --text, and a directory as -o"),
     ],
 )
 def test_bad_usage(run, corpus, options, text):
@@ -66,8 +65,8 @@ def test_bad_usage(run, corpus, options, text):
 @pytest.mark.parametrize(
     ("cpu", "actors", "resources", "size", "each"),
     [
-        (True, None, {"CPU": 8, "GPU": 2}, 8, {"num_cpus": 1}),
-        (False, None, {"CPU": 8, "GPU": 2}, 2, {"num_gpus": 1}),
+        (True, 0, {"CPU": 8, "GPU": 2}, 8, {"num_cpus": 1}),
+        (False, 0, {"CPU": 8, "GPU": 2}, 2, {"num_gpus": 1}),
         (False, 5, {"CPU": 8, "GPU": 2}, 5, {"num_gpus": 1 / 3}),
         (False, 3, {"CPU": 8}, 3, {"num_cpus": 1}),
     ],
@@ -75,13 +74,13 @@ def test_bad_usage(run, corpus, options, text):
 def test_actors(cpu, actors, resources, size, each):
     data = SimpleNamespace(ActorPoolStrategy=lambda min_size, max_size: (min_size, max_size))
     ray = SimpleNamespace(cluster_resources=lambda: resources, data=data)
-    assert _actors(Namespace(cpu=cpu, actors=actors), ray) == {"compute": (1, size), **each}
+    assert _actors(Namespace(cpu=cpu, ray=actors), ray) == {"compute": (1, size), **each}
 
 
 def test_ray_is_not_installed(run, corpus, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    done = run("--engine", "ray", text=[corpus])
-    assert (done.status, "--engine ray: the package ray cannot be imported" in done.err) == (1, True)
+    done = run("--ray", text=[corpus])
+    assert (done.status, "--ray: the package ray cannot be imported" in done.err) == (1, True)
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +106,7 @@ def test_on_ray(ray, tmp_path, capsys):
     for part in range(2):
         pq.write_table(pa.table(pairs)[6 * part : 6 * part + 6], tmp_path / f"{part}.parquet")
     words = ["--path", DEMO / "checkpoint.pt", "--data", DEMO, "-s", "de", "-t", "en"]
-    words += ["--bpe-codes", DEMO / "codes.bpe", "--parquet", tmp_path / "*.parquet", "--engine", "ray", "--cpu"]
+    words += ["--bpe-codes", DEMO / "codes.bpe", "--text", tmp_path / "*.parquet", "--ray", "--cpu"]
 
     def run(*options):
         status = align.main([str(word) for word in (*words, "-o", tmp_path / "links", *options)])
@@ -130,5 +129,5 @@ def test_on_ray(ray, tmp_path, capsys):
     status, err = run("--path", tmp_path / "copy.pt", "--overwrite")
     assert (status, "copy.pt.align.json: no such profile" in err) == (1, True)
     pq.write_table(pa.table({"source": ["a"], "target": ["b"]}), tmp_path / "3.parquet")
-    status, err = run("--parquet", tmp_path / "3.parquet", "--overwrite")
+    status, err = run("--text", tmp_path / "3.parquet", "--overwrite")
     assert (status, "no column id" in err) == (1, True)

@@ -103,17 +103,17 @@ def test_damaged_markup_is_named_by_file_and_line(run, tmp_path, line, text, tra
 def test_damaged_lines_are_written_without_tags_on_request(run):
     sources = [SOURCES[0], "<b>Ja", "Ja <i>und</b> <br> nein &#10; hier", *SOURCES[1:]]
     targets = [TARGETS[0], "Yes <3", "Yes & no", *TARGETS[1:]]
-    done = run("--markup", "xml", "--keep-going", sources=sources, targets=targets)
+    done = run("--markup", "xml", "--force", sources=sources, targets=targets)
     assert done.lines == [MOVED[0], "Yes &lt;3", "Yes &amp; no", *MOVED[1:]]
     assert says(done.err, "lines written without tags: 2; the first is … source:2: found <b> without an end tag")
-    done = run("--markup", "xml", "--keep-going", "--translate", 2, sources=sources, targets=None, out="translated")
+    done = run("--markup", "xml", "--force", "--translate", 2, sources=sources, targets=None, out="translated")
     assert [tags(line) for line in done.lines] == [tags(line) if line in SOURCES else [] for line in sources]
 
 
 def test_tags_in_the_translation(run):
     targets = [TARGETS[0], "We <b>are</b> here.", *TARGETS[2:]]
     assert refused(run("--markup", "xml", targets=targets), "source:2: found the tag '<b>' in the translation already")
-    done = run("--markup", "xml", "--keep-going", targets=targets, out="kept")
+    done = run("--markup", "xml", "--force", targets=targets, out="kept")
     assert done.lines == [MOVED[0], "We &lt;b&gt;are&lt;/b&gt; here.", *MOVED[2:]]
 
 
@@ -124,7 +124,7 @@ def test_a_long_line(run):
     sources, targets = ["<i>ja</i>", long, "<i>ja</i>"], ["yes", "the house is old . " * 4500, "yes"]
     text = "source:2: found 22500 words and marks … at most 2000; cut it into sentences"
     assert refused(run("--markup", "xml", sources=sources, targets=targets), text)
-    done = run("--markup", "xml", "--keep-going", sources=sources, targets=targets, out="kept")
+    done = run("--markup", "xml", "--force", sources=sources, targets=targets, out="kept")
     assert done.lines == ["<i>yes</i>", targets[1], "<i>yes</i>"]
     untagged = run("--markup", "xml", sources=["ja " * 40_000], targets=["yes " * 40_000], out="untagged")
     assert untagged.lines == ["yes " * 40_000]
@@ -182,7 +182,6 @@ def test_a_stopped_run_is_continued(run, tmp_path, monkeypatch):
     ("options", "out", "text"),
     [
         (("--markup", "xml"), "out.jsonl", "--markup writes the target text"),
-        (("--keep-going",), "out", "--keep-going without --markup"),
         (("--markup", "xml", "--confidences"), "out", "--confidences"),
     ],
     ids=str,

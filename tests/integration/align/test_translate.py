@@ -254,11 +254,3 @@ def test_bad_usage(run, tmp_path, options, out, text):
     assert (done.status, done.err.count("\n"), done.out) == (2, 1, ""), done.err
     assert says(done.err, text), done.err
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
-
-
-def test_bad_text(run, tmp_path):
-    (tmp_path / "latin").write_bytes("gut\ngrün\n".encode("latin-1"))
-    done = run("--translate", "--source-text", tmp_path / "latin")
-    assert (done.status, done.err.count("\n")) == (1, 1)
-    assert says(done.err, "latin: … not UTF-8 (byte 6)")
-    assert not list(tmp_path.glob("out*"))

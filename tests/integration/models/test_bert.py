@@ -203,22 +203,6 @@ def test_vocabularies_that_fairseq_would_read_otherwise(tmp_path, words, message
         convert(model, tmp_path / "out")
 
 
-def test_wrong_files_are_named(tmp_path, capsys):
-    model = save(tmp_path / "model", reference("BertModel")[1])
-
-    def refused(said):
-        assert main(["bert", str(model), str(tmp_path / "out")]) == 1
-        assert said in capsys.readouterr().err
-
-    (model / "model.safetensors").unlink()
-    (model / "pytorch_model.bin").write_bytes(b"no weights")
-    refused("pytorch_model.bin: cannot read the file")
-    (model / "config.json").write_text("[]")
-    refused("holds no JSON object")
-    (model / "config.json").unlink()
-    refused("give the model's config.json")
-
-
 def test_wordpiece_keeps_lines_and_refuses_special_tokens(script, tmp_path, capsys):
     model = save(tmp_path / "model", {})
     module, text, out = script("wordpiece"), tmp_path / "text", tmp_path / "text.wp"

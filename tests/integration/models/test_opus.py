@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -154,6 +155,16 @@ def test_alignments_depend_on_the_tag_and_unknown_ones_are_refused(tagged, run, 
     ):
         assert align.main([str(word) for word in (*words, *tag)]) == 2
         assert says(capsys.readouterr().err, said)
+
+
+@pytest.mark.parametrize("beam", [3, 1])
+def test_raw_text_gets_the_translations_of_fairseq_generate(opus, generate, beam):
+    pieces = ("--bpe", "sentencepiece", "--sentencepiece-model", opus / "out" / "target.spm")
+    expected = [content.split("\t") for _, _, content in generate(*pieces, "--beam", beam).lines("D")]
+    found = fairseq_norm_plugin.load(opus / "out").translate(lines("de"), beam=beam)
+    assert [pair.target for pair in found] == [text for _, text in expected]
+    scores = [float(score) * math.log(2) for score, _ in expected]
+    assert [pair.score for pair in found] == pytest.approx(scores, abs=1e-5)
 
 
 def test_translations_have_alignments(generate, tmp_path):

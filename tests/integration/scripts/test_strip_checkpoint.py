@@ -1,100 +1,134 @@
-"""scripts/strip_checkpoint.py: the bundled file is the model that was trained, for stock fairseq too, and no more."""
+"""scripts/strip_checkpoint.py: the bundled file is the model that was trained, for stock fairseq too, and no more.
+
+With --mix it is the weighted mean of a model and its continuation, and of nothing else.
+"""
 
 from __future__ import annotations
 
-import io
 import runpy
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 
+import fairseq_norm_plugin as fnp
 from tests.facts import says
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.integration.scripts.preparing import SCRIPTS, names, run
 
 
 @pytest.fixture(scope="module")
-def both(trained, data, command, bin_directory, tmp_path_factory):
-    """A checkpoint of monitored training with tied embeddings, and what is made of it."""
+def whole(trained, tmp_path_factory):
+    """A checkpoint of monitored training with tied embeddings."""
     gold = tmp_path_factory.mktemp("gold") / "gold.talp"
     gold.write_text("1-1\n" * 11)
     monitoring = ["--aer-gold", f"valid={gold}", "--aer-gold-base", "1", "--valid-subset", "valid"]
-    whole = trained("tied", "--share-all-embeddings", *monitoring, task="translation_norm")
-    out = tmp_path_factory.mktemp("out") / "checkpoint.pt"
-    command(bin_directory / "python", "scripts/strip_checkpoint.py", whole, out)
-    return whole, out
+    return trained("tied", "--share-all-embeddings", *monitoring, task="translation_norm")
 
 
-def test_weights_are_those_that_were_trained(both):
-    whole, out = (torch.load(path, weights_only=False)["model"] for path in both)
-    assert list(whole) == list(out)
-    for name, tensor in whole.items():
-        assert out[name].dtype == torch.float16
-        torch.testing.assert_close(out[name], tensor.half(), rtol=0, atol=0)
-    tied = {out[f"{side}.embed_tokens.weight"].data_ptr() for side in ("encoder", "decoder")}
-    assert len(tied) == 1
-    weights = {tensor.data_ptr(): 2 * tensor.numel() for tensor in out.values()}
-    assert both[1].stat().st_size < sum(weights.values()) + 100_000
-    assert list(both[1].parent.iterdir()) == [both[1]]
+@pytest.fixture(scope="module")
+def out(whole, tmp_path_factory):
+    """What is made of it."""
+    path = tmp_path_factory.mktemp("out") / "checkpoint.pt"
+    done = run("strip_checkpoint.py", whole, path)
+    assert done.returncode == 0, done.stderr
+    return path
 
 
-def test_nothing_is_left_of_the_training(both, data):
-    state = torch.load(both[1], weights_only=False)
+@pytest.fixture(scope="module")
+def continuation(whole, tmp_path_factory):
+    """The same with small changes of every parameter."""
+    state = torch.load(whole, weights_only=False)
+    generator = torch.Generator().manual_seed(0)
+    for tensor in {tensor.data_ptr(): tensor for tensor in state["model"].values()}.values():
+        if tensor.is_floating_point():
+            tensor += 0.1 * tensor.norm() / tensor.numel() ** 0.5 * torch.randn(tensor.shape, generator=generator)
+    path = tmp_path_factory.mktemp("continuation") / "checkpoint.pt"
+    torch.save(state, path)
+    return path
+
+
+def parameters(path):
+    """The parameters of a checkpoint; those of both embeddings are tied."""
+    found = torch.load(path, weights_only=False)["model"]
+    assert len({found[f"{side}.embed_tokens.weight"].data_ptr() for side in ("encoder", "decoder")}) == 1
+    return found
+
+
+def test_weights_are_those_that_were_trained(whole, out):
+    trained, found = map(parameters, (whole, out))
+    assert list(trained) == list(found)
+    for name, tensor in trained.items():
+        assert found[name].dtype == torch.float16
+        torch.testing.assert_close(found[name], tensor.half(), rtol=0, atol=0)
+    weights = {tensor.data_ptr(): 2 * tensor.numel() for tensor in found.values()}
+    assert out.stat().st_size < sum(weights.values()) + 100_000
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_nothing_is_left_of_the_training(whole, out, data):
+    state = torch.load(out, weights_only=False)
     text = repr(state["cfg"]) + repr({name: value for name, value in state.items() if name not in ("cfg", "model")})
-    for word in (str(data), str(both[0].parent), "gold.talp", "aer_", "norm_records", "translation_norm", "exp_avg"):
+    for word in (str(data), str(whole.parent), "gold.talp", "aer_", "norm_records", "translation_norm", "exp_avg"):
         assert word not in text
     assert state["optimizer_history"][-1]["num_updates"] == 8
 
 
-@pytest.fixture
-def strip(monkeypatch):
-    """Run the script in this process."""
-
-    def run(*words):
-        monkeypatch.syspath_prepend(ROOT / "scripts")
-        monkeypatch.setattr(sys, "argv", ["strip_checkpoint.py", *map(str, words)])
-        runpy.run_path(str(ROOT / "scripts/strip_checkpoint.py"), run_name="__main__")
-
-    return run
-
-
-def test_a_file_that_exists_is_replaced_only_on_demand(both, strip, capsys, tmp_path):
-    out = tmp_path / "out.pt"
-    out.write_text("mine")
-    with pytest.raises(SystemExit, match="1"):
-        strip(both[0], out)
-    assert "out.pt: already exists" in capsys.readouterr().err
-    assert out.read_text() == "mine"
-    with pytest.raises(SystemExit, match="1"):
-        strip(out, tmp_path / "other", "--overwrite")
-    with pytest.raises(SystemExit, match="2"):
-        strip(both[0], both[0], "--overwrite")
-    with pytest.raises(SystemExit, match="0"):
-        strip(both[0], out, "--overwrite")
-    assert out.read_bytes() == both[1].read_bytes()
+@pytest.mark.parametrize("share", [0.25, 1])
+def test_every_parameter_is_the_weighted_mean(whole, continuation, data, tmp_path, share):
+    out = tmp_path / "mixed.pt"
+    assert run("strip_checkpoint.py", whole, out, "--mix", continuation, "--share", share).returncode == 0
+    first, second, found = map(parameters, (whole, continuation, out))
+    assert list(found) == list(second)
+    for name, tensor in found.items():
+        if tensor.is_floating_point():
+            mean = (1 - share) * first[name].double() + share * second[name].double()
+            torch.testing.assert_close(tensor.double(), mean, rtol=2**-10, atol=1e-7)
+    assert fnp.load(out, data, "xx", "yy").maps("ba ki", "ab ik").layer_maps("attn_n").shape[0] == 2
 
 
-@pytest.mark.parametrize("content", [b"", b"weights", b"PK\x03\x04 cut", None])
-def test_a_file_of_another_kind_is_named_and_leaves_nothing_behind(strip, capsys, tmp_path, content):
+def test_models_that_are_no_continuation_are_refused(whole, continuation, trained, tmp_path):
+    other = trained("seed2", "--share-all-embeddings", "--seed", "2", task="translation_norm")
+    deeper = trained("deeper", "--share-all-embeddings", "--decoder-layers", "3", task="translation_norm")
+    state = torch.load(continuation, weights_only=False)
+    state["model"]["encoder.embed_tokens.weight"][0, 0] = float("nan")
+    torch.save(state, tmp_path / "nan.pt")
+    for model in (other, deeper, tmp_path / "nan.pt"):
+        done = run("strip_checkpoint.py", whole, tmp_path / "out" / "mixed.pt", "--mix", model)
+        assert (done.returncode, says(done.stderr, "cannot be mixed … further training")) == (1, True)
+        assert names(tmp_path / "out") == []
+
+
+def test_a_file_that_exists_is_replaced_only_on_demand(whole, out, tmp_path):
+    made = tmp_path / "out.pt"
+    made.write_text("mine")
+    done = run("strip_checkpoint.py", whole, made)
+    assert (done.returncode, says(done.stderr, "out.pt: already exists")) == (1, True)
+    assert made.read_text() == "mine"
+    assert run("strip_checkpoint.py", whole, whole, "--overwrite").returncode == 2
+    assert run("strip_checkpoint.py", whole, made, "--overwrite").returncode == 0
+    assert made.read_bytes() == out.read_bytes()
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut", None])
+def test_a_file_of_another_kind_is_named_and_leaves_nothing_behind(tmp_path, content):
     if content is None:
-        torch.save({"weights": io.BytesIO().getvalue()}, tmp_path / "other.pt")
+        torch.save({"weights": ""}, tmp_path / "other.pt")
     else:
         (tmp_path / "other.pt").write_bytes(content)
-    with pytest.raises(SystemExit, match="1"):
-        strip(tmp_path / "other.pt", tmp_path / "out")
-    assert says(capsys.readouterr().err, "other.pt: no checkpoint … a file that fairseq-train saved")
-    assert [path.name for path in tmp_path.iterdir()] == ["other.pt"]
+    done = run("strip_checkpoint.py", tmp_path / "other.pt", tmp_path / "out")
+    assert (done.returncode, says(done.stderr, "other.pt: no checkpoint … a file that fairseq-train saved")) == (
+        1,
+        True,
+    )
+    assert names(tmp_path) == ["other.pt"]
 
 
-def test_the_criterion_of_guided_training_becomes_fairseqs(both, monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "scripts")
-    state = torch.load(both[0], weights_only=False)
+def test_the_criterion_of_guided_training_becomes_fairseqs(whole, monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPTS)
+    state = torch.load(whole, weights_only=False)
     guided = {"_name": "guided_alignment", "label_smoothing": 0.25, "alignment_lambda": 1.0, "guided_maps": "0.0:awi"}
     state["cfg"]["criterion"] = guided
     vars(state["cfg"]["model"]).update(criterion="guided_alignment", guided_maps="0.0:awi")
-    cfg = runpy.run_path(str(ROOT / "scripts" / "strip_checkpoint.py"))["stripped"](state)["cfg"]
+    cfg = runpy.run_path(str(SCRIPTS / "strip_checkpoint.py"))["stripped"](state)["cfg"]
     assert dict(cfg["criterion"]) == {"_name": "label_smoothed_cross_entropy", "label_smoothing": 0.25}
     assert cfg["model"].criterion == "label_smoothed_cross_entropy"
     assert "guided_alignment" not in repr(cfg)

@@ -1,7 +1,8 @@
-"""The script of docs/use.md: scripts/results/use.py."""
+"""The scripts of docs/use.md: scripts/results/use.py and use_markup.py."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,30 +10,42 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 GERMAN = "Anna\tB-PER\nlebt\tO\nin\tO\nGraz\tB-LOC\n\nGraz\tB-LOC\nruht\tO\n"
 ENGLISH = "Graz\tB-LOC\nhouses\tO\nAnna\tB-PER\n\nGraz\tB-LOC\nrests\tO\n"
+LINES = [
+    {"en": "Press <b>Stop</b> now.", "de": "Jetzt <b>Halt</b> drücken."},
+    {"en": "a <i>tree</i> and <b>two</b>", "de": "<i>ein Baum</i> und <b> zwei</b>"},
+]
 
 
-@pytest.fixture
-def corpus(monkeypatch, tmp_path):
+@pytest.fixture(autouse=True)
+def _path(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts" / "results"))
+
+
+def test_span_f1_and_lead_in_both_directions(tmp_path):
     import use
 
-    for language, text in (("de", GERMAN), ("en", ENGLISH)):
-        (tmp_path / f"europarl-ner.{language}.conll").write_text(text)
-    return use.Corpus(tmp_path, tmp_path / "out")
-
-
-def test_span_f1_and_lead_in_both_directions(corpus, tmp_path):
-    import use
-
+    for name, text in (("de.conll", GERMAN), ("en.conll", ENGLISH)):
+        (tmp_path / f"europarl-ner.{name}").write_text(text)
     (tmp_path / "good").write_text("0-2 1-1 3-0\n0-0 1-1\n")
     (tmp_path / "poor").write_text("0-2 1-1 3-1\n0-1\n")
-    good, poor = (
-        [corpus.counts(tmp_path / name, "de", source) for source in ("de", "en")] for name in ("good", "poor")
-    )
+    corpus = use.Corpus(tmp_path)
+    links = use.read_others([f"good={tmp_path}/good", f"poor={tmp_path}/poor"])
+    good, poor = ([corpus.counts(links[name], source) for source in ("de", "en")] for name in ("good", "poor"))
     assert [use.percent(counts) for counts in good] == ["100.0", "100.0"]
     assert use.percent(poor[0]) == "33.3"  # Anna; Graz is at two wrong words
     assert use.percent(poor[1]) == "50.0"  # Anna; Graz has no counterpart
     assert use.f1(good[0]).startswith("100.0 [100.0, 100.0]")
     assert use.lead(good[0], poor[0]).startswith("+66.7 [")
     assert use.lead(poor[0], good[0]).startswith("-66.7 [")
-    assert corpus.lowercased["de"].read_text() == "anna lebt in graz\ngraz ruht\n"
+
+
+@pytest.mark.parametrize("source", ["de", "en"])
+def test_lines_and_tags_that_are_right(tmp_path, source):
+    import use
+    import use_markup
+
+    (tmp_path / "lines").write_text("".join(f"{json.dumps(line)}\n" for line in LINES))
+    (tmp_path / "links").write_text("0-2 1-1 2-0 3-3\n0-0 1-1 2-2 3-3\n")
+    links = use.read_others([f"x={tmp_path}/links"])["x"]
+    totals = [figure.total() for figure in use_markup.Corpus(tmp_path / "lines").by_links(links, source)]
+    assert [(int(total.sure), int(total.hypothesis_sure)) for total in totals] == [(2, 1), (3, 2)]

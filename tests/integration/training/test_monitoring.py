@@ -188,7 +188,7 @@ def test_fairseq_validate_says_it_too(monitored, logged, data, gold, tmp_path):
         ({"aer_gold": "valid1=g"}, "subset 'valid1' is not in .* takes it for a piece of valid"),
         ({"aer_gold_base": None}, "--aer-gold-base is missing; give 0 or 1"),
         ({"aer_gold_base": "2"}, "--aer-gold-base is '2'; give 0 or 1"),
-        ({"aer_max_valid_steps": 3}, "--max-valid-steps 3, because the AER would cover only a part"),
+        ({"max_valid_steps": 3}, "--max-valid-steps 3, because the AER would cover only a part"),
         ({"norm_layer": 2}, "--norm-layer 2: .*choose 0 to 1"),
         ({"norm_map": "alti"}, "--norm-map alti .*monitoring reads whole layers with map attn_w or attn_n"),
         ({"norm_heads": "1"}, "omit --norm-heads"),
@@ -196,33 +196,20 @@ def test_fairseq_validate_says_it_too(monitored, logged, data, gold, tmp_path):
         ({"aer_mixing": "ffresln_n"}, "--aer-mixing 'ffresln_n': choose from .*, attnresln_n$"),
         ({"norm_source_text": "valid=f"}, "--norm-source-text valid=f: subset 'valid' has no gold; choose one of test"),
         ({"norm_target_text": "test"}, "--norm-target-text 'test': give SUBSET=FILE"),
-        ({"aer_best_metric": "aer", "aer_valid_subset": "valid,test"},
+        ({"best_checkpoint_metric": "aer", "valid_subset": "valid,test"},
          "first subset of --valid-subset valid,test .*has no gold; give --valid-subset test,valid"),
-        ({"aer_best_metric": "aer", "aer_maximize_best": True}, "smaller is better; omit --maximize"),
-        ({"aer_best_metric": "aer_recall"}, "larger is better; give --maximize-best-checkpoint-metric"),
+        ({"best_checkpoint_metric": "aer", "maximize_best_checkpoint_metric": True}, "smaller is better; omit --max"),
+        ({"best_checkpoint_metric": "aer_recall"}, "larger is better; give --maximize-best-checkpoint-metric"),
     ],
 )  # fmt: skip
 def test_wrong_options_are_told_before_training(train_config, changes, message):
     _, cfg = train_config("--criterion", "cross_entropy", *SUBSETS, task="translation_norm")
     for name, value in {"aer_gold": "test=gold", "aer_gold_base": "1", **changes}.items():
-        cfg.task[name] = value
+        next(cfg[group] for group in ("task", "dataset", "checkpoint") if name in cfg[group])[name] = value
     task = tasks.setup_task(cfg.task)
     task.build_model(cfg.model)
     with pytest.raises(UsageError, match=message):
         task.build_criterion(cfg.criterion)
-
-
-def test_the_task_sees_how_validation_is_set_up(train_config):
-    """The interpolations hold what the other groups of options say."""
-    options = ["--valid-subset", "test", "--max-valid-steps", 3]
-    options += ["--best-checkpoint-metric", "aer", "--maximize-best-checkpoint-metric"]
-    _, cfg = train_config(*options, task="translation_norm")
-    seen = cfg.task
-    assert (seen.aer_valid_subset, seen.aer_max_valid_steps) == ("test", 3)
-    assert (seen.aer_best_metric, seen.aer_maximize_best) == ("aer", True)
-    seen = train_config(task="translation_norm")[1].task
-    assert (seen.aer_valid_subset, seen.aer_max_valid_steps) == ("valid", None)
-    assert (seen.aer_best_metric, seen.aer_maximize_best) == ("loss", False)
 
 
 def test_combined_subsets_are_refused_before_training(monitored):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,8 +21,8 @@ from fairseq_norm_plugin.text.pieces import MarkedPieces
 from fairseq_norm_plugin.text.tokenise import TextPipeline
 from tests.plugin.aligner.lines import pair_of
 
-FORWARD = ExtractionOptions("attn_n", 1, setting="awo", rule="two-way=0.2")
-REVERSE = FORWARD.with_maps(parse_maps("0.3"))
+FORWARD = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.2")
+REVERSE = replace(FORWARD, heads="0.3")
 METHODS = {
     "one": AlignmentMethod(FORWARD),
     "joined": AlignmentMethod(FORWARD, REVERSE, BidirectionalOptions("average")),
@@ -119,7 +120,7 @@ def test_a_pair_may_be_as_long_as_the_limits(make_direction):
 
 
 def maps_alone(direction, id_, pair, options):
-    return direction.maps({id_: direction.encode(pair)}, [options.kind], options.maps)[id_]
+    return direction.maps({id_: direction.encode(pair)}, [options.kind], options.heads)[id_]
 
 
 def test_unknown_subwords_are_counted(make_direction):
@@ -146,9 +147,9 @@ def test_a_run_that_ends_early_leaves_no_threads(make_direction, pairs, threads,
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"layer": 3}, ["map 3", "model.pt", "3 decoder layers of 4 heads"]),
-        ({"layer": 0, "head": 4}, ["map 0.4", "3 decoder layers of 4 heads"]),
-        ({"kind": "alti", "layer": 0, "head": 1}, ["head 0.1", "alti"]),
+        ({"heads": "3"}, ["map 3", "model.pt", "3 decoder layers of 4 heads"]),
+        ({"heads": "0.4"}, ["map 0.4", "3 decoder layers of 4 heads"]),
+        ({"kind": "alti", "heads": "0.1"}, ["head 0.1", "alti"]),
     ],
     ids=str,
 )

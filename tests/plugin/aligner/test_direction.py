@@ -64,8 +64,8 @@ def test_named_maps_are_those_of_a_pass_over_all_layers(make_direction, kind, he
     """In a batch of pairs of different lengths."""
     direction = make_direction(1)
     encoded = {id_: direction.encode(pair) for id_, pair in PAIRS.items()}
-    options = ExtractionOptions(kind, heads=parse_maps(heads), setting="awo", rule="two-way=0.2")
-    some = direction.maps(encoded, [kind], options.maps)
+    options = ExtractionOptions(kind, heads, setting="awo", rule="two-way=0.2")
+    some = direction.maps(encoded, [kind], options.heads)
     for id_, pair in encoded.items():
         expected = pair_map(everything(direction, pair, kind), options)
         np.testing.assert_allclose(pair_map(some[id_], options).scores, expected.scores, rtol=2e-5)

@@ -33,9 +33,7 @@ def test_an_alignments_file_alone_records_only_its_map():
     options = resolve(cfg, 3, 4)
     assert options.output.layers == (2,)
     assert options.output.kinds == ("attn_w",)
-    assert options.output.extraction == ExtractionOptions(
-        "attn_w", 2, head=3, setting="awo", rule="shift-att", null="mask"
-    )
+    assert options.output.extraction == ExtractionOptions("attn_w", "2.3", setting="awo", rule="shift-att", null="mask")
 
 
 @pytest.mark.parametrize(
@@ -50,7 +48,7 @@ def test_an_alignments_file_alone_records_only_its_map():
     ids=str,
 )
 def test_a_given_option_wins_over_the_profile_even_if_it_names_the_default(given):
-    profile = ExtractionOptions("attn_n", 2, setting="awi", rule="two-way=0.25")
+    profile = ExtractionOptions("attn_n", "2", setting="awi", rule="two-way=0.25")
     cfg = replace(CFG, norm_alignments="hyp")
     assert resolve(cfg, 3, 4, profile).output.extraction == profile
     named = replace(cfg, **given)

@@ -37,14 +37,6 @@ def test_carrying_leaves_its_input_alone(before):
         assert torch.equal(vectors, block.own), stage
 
 
-def test_stages_of_a_norm_that_is_not_there_are_those_before_it():
-    carrier = random_block(before=True).carrier
-    vectors = torch.randn(1, 4, 15, dtype=torch.float64)
-    for stage, earlier in (("attnresln", "attnres"), ("ffresln", "ffres")):
-        torch.testing.assert_close(carrier.carry(vectors, stage), carrier.carry(vectors, earlier))
-        torch.testing.assert_close(carrier.whole(stage), carrier.whole(earlier))
-
-
 @pytest.mark.parametrize("activation", [torch.relu, functional.gelu, functional.silu, torch.tanh])
 def test_the_closed_form_is_integrated_gradients(activation):
     """Shares p_j g(p)/p against the integral that they stand for: p_j ∫ g'(t p) dt over t from 0 to 1 (midpoints)."""

@@ -236,15 +236,6 @@ def test_the_factor_lies_in_memory_as_it_is_read():
     torch.testing.assert_close(norms.gram_factor(values[1], basis), norms.gram_factor(values, basis)[1])
 
 
-def test_transformed_norms_are_those_of_the_vectors():
-    _, values, w_o = random_case(4)
-    factor = norms.gram_factor(values, norms.head_gram_basis(w_o, 3))
-    vectors = torch.einsum("bshd,ohd->bhso", values, w_o.view(7, 3, 2))
-    torch.testing.assert_close(
-        norms.transformed_norms(factor), torch.linalg.vector_norm(vectors, dim=-1), atol=1e-8, rtol=1e-8
-    )
-
-
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_norms_of_vectors_without_the_factor(monkeypatch, dtype):
     alpha, values, w_o = random_case(5, dtype=dtype)

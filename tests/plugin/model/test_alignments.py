@@ -142,14 +142,15 @@ def test_pairs_that_cannot_be_aligned(models, capfd):
 def test_bad_input_is_named(models, tmp_path):
     align = models[0].align
     for source, target, text in (
-        (["a"], ["x", "y"], "source ends after 1 sentences"),
-        ([], [], "an empty list"),
         (["a"], "x", "two sentences, or two lists"),
         ([4, 5], "x", r"source: \[4, 5\]: expected text"),
         ("a", None, "target: None"),
     ):
         with pytest.raises(InputError, match=text):
             align(source, target)
+    for words in ([["a"]], [["a"], ["b"], ["c"]]):
+        with pytest.raises(InputError, match=f"target_words: words of {len(words)} sentences, but 2 pairs"):
+            align(["a", "b"], ["x", "y"], target_words=words)
     with pytest.raises(UsageError, match="max_tokens 0"):
         align(["a"], ["x"], max_tokens=0)
     with pytest.raises(InputError, match=r"noprofile.*cannot be read as a profile"):

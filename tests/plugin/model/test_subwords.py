@@ -23,9 +23,8 @@ def read(tmp_path):
         for name in ("model.pt", *names):
             (tmp_path / name).touch()
         files = find_files(tmp_path, None) if released else find_files(tmp_path / "model.pt", tmp_path)
-        both = {name: stated.pop(name, None) for name in ("tokenizer", "bpe")}
         section = OmegaConf.create(cfg or {"tokenizer": None, "bpe": None})
-        settings, found = text_settings(both, stated, ("blanks", "blanks"), "auto", files, section)
+        settings, found = text_settings(stated, ("blanks", "blanks"), "auto", files, section)
         return settings.tokenizer, settings.bpe, dict(settings.options), found
 
     return make

@@ -14,7 +14,7 @@ from fairseq_norm_plugin.recording.alignments import AlignmentFile, links_table
 from fairseq_norm_plugin.recording.shard_parts import ShardParts
 
 QUANTITIES = ("head_attn_w", "transformed_norm", "layer_attn_n")
-OPTIONS = ExtractionOptions("attn_n", 0, setting="awo")
+OPTIONS = ExtractionOptions("attn_n", "0", setting="awo")
 PART = "part-00000-of-00001-{:05d}.parquet"
 
 

@@ -105,15 +105,6 @@ def test_what_a_killed_process_leaves_is_removed(tmp_path, options):
     assert names(tmp_path) == [f".{PART.format(0)[:-8]}.tmp", *parts]
 
 
-def test_shards_are_written_side_by_side(tmp_path):
-    writers = [record_writer(tmp_path, size=2, shard=shard, shards=3) for shard in range(3)]
-    for id_, writer in enumerate(writers[:2]):
-        write(writer, id_)
-    for parts, _ in writers:  # the last is empty
-        parts.finish()
-    assert sorted(sentence.id for sentence in Records(tmp_path)) == [0, 1]
-
-
 def test_two_processes_of_one_shard_lose_nothing(tmp_path):
     first, second = record_writer(tmp_path, size=2), record_writer(tmp_path, size=2)
     write(first, 0, 1).finish()
@@ -123,12 +114,6 @@ def test_two_processes_of_one_shard_lose_nothing(tmp_path):
     second[0].abandon()
     assert [sentence.id for sentence in Records(tmp_path)] == [0, 1]
     assert names(tmp_path) == [PART.format(0)]
-
-
-def test_another_size_is_another_run(tmp_path):
-    write(record_writer(tmp_path, size=3), 2).finish()
-    with pytest.raises(InputError, match=facts("of another run (different: size)")):
-        record_writer(tmp_path, size=2, resume=True)
 
 
 def test_a_file_in_the_place_of_the_directory(tmp_path):

@@ -12,14 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.text import pieces
-from fairseq_norm_plugin.text.pieces import (
-    LinePieces,
-    SentencePieces,
-    WordPieces,
-    runs_of,
-)
-from fairseq_norm_plugin.text.tokenise import TextPipeline
+from fairseq_norm_plugin.text import codes
+from fairseq_norm_plugin.text.codes import WordPieces
+from fairseq_norm_plugin.text.pieces import LinePieces, SentencePieces
+from fairseq_norm_plugin.text.tokenise import TextPipeline, runs_of
 from tests.facts import facts
 
 BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"
@@ -27,14 +23,14 @@ BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"
 
 @pytest.mark.parametrize("cached", [0, 10])
 def test_a_word_is_one_word_whatever_is_in_it(tmp_path, monkeypatch, cached):
-    monkeypatch.setattr(pieces, "_CACHED", cached)
+    monkeypatch.setattr(codes, "_CACHED", cached)
     (tmp_path / "codes").write_text(BPE_CODES)
     pipeline = TextPipeline(WordPieces(str(tmp_path / "codes")))
     words = ["kiba", "ba", "x@@", "a\u00a0b", "</s>", "kiki"]
     found = pipeline.segment(pipeline.read(" ".join(words)))
     of_word = [[p for p, n in zip(found.tokens, found.words) if n == k] for k in range(len(words))]
     assert ["".join(pieces).replace("@@", "") for pieces in of_word] == [word.replace("@@", "") for word in words]
-    assert found.tokens[:2] == ["kiba", "ba"]
+    assert found.tokens[:2] == ("kiba", "ba")
     assert (np.diff(found.words) >= 0).all()
 
 
@@ -42,8 +38,8 @@ def test_any_encoder_of_whole_lines():
     """Its blanks are pieces, which belong to the word after them."""
     pipeline = TextPipeline(LinePieces(Characters.encode, Characters.decode, "characters"))
     found = pipeline.segment(pipeline.read("ab c"))
-    assert (found.tokens, found.words.tolist(), found.forms) == (["a", "b", "▁", "c"], [0, 0, 1, 1], ("ab", "c"))
-    assert pipeline.segment(pipeline.read(" ")).tokens == []
+    assert (found.tokens, found.words.tolist(), found.forms) == (("a", "b", "▁", "c"), [0, 0, 1, 1], ("ab", "c"))
+    assert pipeline.segment(pipeline.read(" ")).tokens == ()
     merging = LinePieces(lambda line: line.replace("a b", "a~b").replace(" ", " ▁"), str, "merging")
     with pytest.raises(InputError, match="--bpe merging cuts 'a' differently"):
         merging.cut("a b", "a b")
@@ -82,7 +78,7 @@ def test_runs_are_those_of_a_slow_search(data):
         place = text.index(word, place)
         words.append((place, place + len(word)))
         place += len(word)
-    runs, spans = runs_of(*zip(*pieces), *zip(*words))
+    runs, spans = runs_of(pieces, words)
     expected = slow_runs(pieces, words)
     assert (runs.tolist(), [1] * len(words) if spans is None else spans.tolist()) == expected
 
@@ -93,7 +89,7 @@ def test_sentencepiece_pieces_belong_to_words_of_the_text(sentencepiece_model, l
     pipeline = TextPipeline(pieces)
     words = pipeline.read(line)
     found = pipeline.segment(words)
-    assert found.tokens == pieces._processor.Encode(line, out_type=str)
+    assert found.tokens == tuple(pieces._processor.Encode(line, out_type=str))
     assert found.spans is None
     assert found.forms == words.words
     assert sorted(set(found.words.tolist())) == list(range(len(words)))
@@ -108,9 +104,9 @@ def test_pieces_that_span_words(sentencepiece_model, given_words):
     pipeline = TextPipeline(pieces, words="characters")
     read = pipeline.read("我们今天来了。", given_words and given_words.split())
     found = pipeline.segment(read)
-    assert found.tokens == pieces._processor.Encode("我们今天来了。", out_type=str)
+    assert found.tokens == tuple(pieces._processor.Encode("我们今天来了。", out_type=str))
     assert any(len(piece.strip("▁")) > 1 for piece in found.tokens)
-    side = found.side((), ("</s>",))
+    side = pipeline.segment(read, (), ("</s>",))
     assert side.word_count == len(read) == sum(found.spans)
     assert side.word_strings() == list(read.words)
     ends = np.cumsum(found.spans)

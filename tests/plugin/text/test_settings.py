@@ -43,7 +43,7 @@ def test_moses_and_codes(build):
 def test_codes_of_both_sides(build, tmp_path):
     (tmp_path / "other").write_text("#version: 0.2\nw i\n")
     source, target = build(None, None, {"bpe_codes": [CODES, tmp_path / "other"]})
-    assert [side.segment(side.read("wir")).tokens for side in (source, target)] == [["wir"], ["wi@@", "r"]]
+    assert [side.segment(side.read("wir")).tokens for side in (source, target)] == [("wir",), ("wi@@", "r")]
     settings = TextSettings(None, None, {"bpe_codes": [CODES, tmp_path / "other"]})
     assert settings.exchanged().codes == [str(tmp_path / "other"), str(CODES)]
     assert settings.exchanged([str(CODES)]).codes == [str(CODES)]

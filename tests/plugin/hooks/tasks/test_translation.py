@@ -29,7 +29,7 @@ class Task(NormMixin, Stock):
 @pytest.fixture
 def task():
     cfg = NormConfig()
-    cfg.train_subset, cfg.source_lang, cfg.target_lang, cfg.norm_num_shards = "train", "xx", "yy", 1
+    cfg.train_subset, cfg.source_lang, cfg.target_lang = "train", "xx", "yy"
     return Task(cfg)
 
 
