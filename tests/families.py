@@ -148,10 +148,19 @@ def config(name: str, rows: int, width: int = 16, layers: tuple[int, int] = (2, 
 
 
 @torch.no_grad()
-def save(directory: Path, name: str, text: tuple[Sequence[str], int] = (LINES, 420), **options: Any) -> Any:
+def save(
+    directory: Path, name: str, text: tuple[Sequence[str], int] = (LINES, 420), sharp: bool = False, **options: Any
+) -> Any:
     """Write a model with random weights, so large that translations depend on the source; returns it.
 
-    ``</s>`` is likely enough to end a translation after some tokens.  ``text``: the arguments of :func:`tokenizer`.
+    ``</s>`` is likely enough to end a translation after some tokens.
+
+    Args:
+        directory: to write to.
+        name: one of :data:`KINDS`.
+        text: the arguments of :func:`tokenizer`.
+        sharp: attend to single tokens, so that nearly each source has another translation; but rounding grows, too.
+        options: of config.json.
     """
     made = config(name, tokenizer(directory, name, *text), **options)
     model = transformers(KINDS[name][1])(made).eval()
@@ -163,6 +172,9 @@ def save(directory: Path, name: str, text: tuple[Sequence[str], int] = (LINES, 4
         std = (0.5 * small if made.scale_embedding else 0.5) if embedding else large
         if "encoder_attn.v_proj" in entry or "encoder_attn.out_proj" in entry:
             std *= 1.5  # what is translated depends on it
+        if sharp:
+            mixes = "encoder.layers" in entry and "self_attn.out_proj" in entry  # the tokens of the source
+            std *= 3.0 if embedding else 2.0 if "encoder_attn" in entry else 0.3 if mixes else 1.0
         if entry.endswith("bias"):
             std *= 0.2
         if "norm" in entry:
@@ -172,7 +184,9 @@ def save(directory: Path, name: str, text: tuple[Sequence[str], int] = (LINES, 4
     eos = model.get_output_embeddings().weight[made.eos_token_id]
     decoder = model.model.decoder
     norm = decoder.layers[-1].final_layer_norm if name in ("marian", "fsmt") else decoder.layer_norm
-    norm.bias += eos * (4.0 / eos.square().sum())
+    if sharp:
+        norm.weight *= 3  # and to few words
+    norm.bias += eos * ((6.0 if sharp else 4.0) / eos.square().sum())
     if name == "marian":
         if not made.share_encoder_decoder_embeddings:
             tokens = list(json.loads((directory / "vocab.json").read_text(encoding="utf-8")))

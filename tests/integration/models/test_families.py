@@ -203,13 +203,16 @@ def reference_maps(reference, source, inputs):
     return [torch.stack(kind) for kind in zip(*maps)]
 
 
-def compare(models, count, longest, of_maps):
-    """All differences, how many translations are equal, and how many different ones there are."""
+def compare(directory, name, options, count, longest, of_maps):
+    """All differences; and of a sharp model, how many translations are equal, and how many different ones there are."""
+    models = both(directory / "model", name, **options)
     found = dict.fromkeys(("encoder", "decoder", "logits"), 0.0)
     equal, different = 0, set()
     for source, inputs in batches(models, count, longest):
         found = {key: max(found[key], value) for key, value in differences(models, source, inputs).items()}
-        expected, translated = translations(models, source)
+    sharp = both(directory / "sharp", name, sharp=True, **options)
+    for source, _ in batches(sharp, count, longest):
+        expected, translated = translations(sharp, source)
         equal += sum(a == b for a, b in zip(expected, translated))
         different.update(map(tuple, translated))
     return {**found, **differences_of_maps(models, of_maps, longest)}, equal, len(different)
@@ -217,18 +220,19 @@ def compare(models, count, longest, of_maps):
 
 @pytest.mark.parametrize(("name", "shape", "options"), CASES, ids=lambda value: value if isinstance(value, str) else "")
 def test_a_model_computes_what_transformers_does(tmp_path, name, shape, options):
-    found, equal, different = compare(both(tmp_path, name, **options), 20, 12, 4)
+    found, equal, different = compare(tmp_path, name, options, 20, 12, 4)
     assert max(found.values()) < 1e-5, found
     assert equal == 20
-    assert different > 1
+    assert different >= 8
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "shape", "options"), SLOW, ids=lambda value: value if isinstance(value, str) else "")
 def test_other_shapes(tmp_path, name, shape, options):
     """The figures of docs/models.md."""
-    found, equal, different = compare(both(tmp_path, name, **options), 200, 30, 50)
+    found, equal, different = compare(tmp_path, name, options, 200, 30, 50)
     figures = ", ".join(f"{key} {value:.1e}" for key, value in found.items())
     print(f"\n{name}, {shape}: {figures}; {equal} of 200 translations equal, {different} different ones")
     assert max(found.values()) < 1e-5
     assert equal == 200
+    assert different >= 20

@@ -168,7 +168,7 @@ def test_a_directory_and_its_conversion_give_the_same(directories, name):
     assert load(directories / name, name, dtype="bfloat16").identity == both[0].identity
 
 
-@pytest.mark.parametrize("name", ["nllb", "fsmt"])
+@pytest.mark.parametrize("name", KINDS)
 def test_calibrated_and_aligned(directories, tmp_path, capsys, name):
     shutil.copytree(directories / name, tmp_path / "model")
     source, target = KINDS[name][2]
@@ -177,7 +177,7 @@ def test_calibrated_and_aligned(directories, tmp_path, capsys, name):
     words = ["--path", tmp_path / "model", "-s", source, "-t", target, "--cpu"]
     words += ["--source-text", tmp_path / "source", "--target-text", tmp_path / "target"]
     assert align.main([str(word) for word in ("calibrate", *words)]) == 0
-    pairs = (".deu_Latn-fra_Latn", ".fra_Latn-deu_Latn") if name == "nllb" else ("",)
+    pairs = ("",) if name in ("marian", "fsmt") else (f".{source}-{target}", f".{target}-{source}")
     assert all((tmp_path / "model" / f"model.safetensors{pair}.align.json").is_file() for pair in pairs)
     capsys.readouterr()
     assert align.main([str(word) for word in (*words, "--force", "-o", tmp_path / "links")]) == 0
@@ -195,25 +195,28 @@ def binarised(directory, name, made):
         write_lines(directory / f"text.{language}", lines)
     words = ["-s", languages[0], "-t", languages[1], "--destdir", directory / "bin"]
     for side, language in zip(("src", "tgt"), languages):
-        words += [f"--{side}dict", made / f"{name}-fairseq" / f"dict.{language}.txt"]
+        file = made / f"{name}-fairseq" / f"dict.{language}.txt"
+        words += [f"--{side}dict", file if file.exists() else file.with_name("dict.txt")]
     words += [f"--{split}pref={directory / 'text'}" for split in ("test", "train", "valid")]
     preprocess.main(options.get_preprocessing_parser().parse_args([str(word) for word in words]))
     return directory / "bin"
 
 
-def test_analysed(directories, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize("name", KINDS)
+def test_analysed(directories, tmp_path, capsys, monkeypatch, name):
     monkeypatch.setattr("fairseq_norm_plugin.analyze.figures.save_figures", lambda *_: None)
-    data = binarised(tmp_path, "fsmt", directories)
+    data, (source, target) = binarised(tmp_path, name, directories), KINDS[name][2]
 
     def run(path, out):
-        words = [data, "--path", directories / path, "-s", "de", "-t", "en", "--cpu", "-o", tmp_path / out]
+        words = [data, "--path", directories / path, "-s", source, "-t", target, "--cpu", "-o", tmp_path / out]
         return analyze.main([str(word) for word in words])
 
-    for path, out in (("fsmt", "direct"), ("fsmt-fairseq/checkpoint.pt", "converted")):
+    for path, out in ((name, "direct"), (f"{name}-fairseq/checkpoint.pt", "converted")):
         assert run(path, out) == 0, capsys.readouterr().err
     tables = [(tmp_path / out / "mixing.csv").read_text() for out in ("direct", "converted")]
     assert tables[0] == tables[1]
-    assert run("marian", "other") == 1
+    other = "fsmt" if name == "marian" else "marian"
+    assert run(other, "other") == 1
     assert "not binarised with the dictionaries" in capsys.readouterr().err
 
 
