@@ -165,7 +165,8 @@ def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) ->
         file = Path(cfg.norm_alignments)
         outputs += map(str, (file, parts_directory(file), manifest_file(file)))
     read = PATHS["task"] - {"norm_records", "norm_alignments"}
-    check_outputs({name: getattr(cfg, name, None) for name in read}, outputs=outputs)
+    inputs = {name: getattr(cfg, name, None) for name in read}
+    check_outputs({**inputs, "path": other_option(cfg, "common_eval", "path")}, outputs=outputs)
     if interactive and str(getattr(generation, "print_alignment", None)) == "soft":
         raise UsageError(
             "fairseq-interactive crashes on --print-alignment soft, because it formats alignments itself; "
