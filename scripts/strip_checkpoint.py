@@ -22,7 +22,7 @@ from fairseq.tasks.translation import TranslationConfig
 from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.files import check_distinct, check_new, new_file
+from alignment_eval.files import check_new, new_file
 from alignment_eval.options.common import exit_status
 
 PREFIXES = ("aer_", "norm_")
@@ -110,7 +110,6 @@ def run(args: argparse.Namespace) -> None:
     """Write the checkpoint."""
     if not 0 <= args.share <= 1:
         raise UsageError(f"--share {args.share}: give a number from 0 (CHECKPOINT) to 1 (CONTINUATION)")
-    check_distinct([str(args.out)], [str(path) for path in (args.checkpoint, args.mix) if path is not None])
     check_new(args.out, args.overwrite)
     state = read_checkpoint(args.checkpoint)
     if args.mix is not None:
