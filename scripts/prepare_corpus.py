@@ -1,17 +1,24 @@
-"""Clean and tokenise a parallel corpus for training.
+"""Clean and tokenise a parallel corpus for training, or decode the texts of a gold set.
 
 Writes PREFIX.SOURCE and PREFIX.TARGET (UTF-8, NFC, one sentence per line).  A pair is dropped from BOTH files if a side
 is blank, if a side is in an --exclude text (compared without case, punctuation and spaces, so that another tokenisation
 does not hide it), or if it is too long or too uneven after tokenisation.  The tokenisation is that of Moses, without
 escaping (`'` stays `'`).  Works line by line; only the excluded sentences are kept in memory.  The counts go to stderr.
+
+With --gold every line stays, and so do its words, which the links count; the markup of the WPT shared tasks
+(`<s snum=0001> text </s>`) goes.
 """
 
 from __future__ import annotations
 
 import argparse
+import bz2
+import gzip
+import lzma
 import re
 import sys
 import unicodedata
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
@@ -19,13 +26,69 @@ from pathlib import Path
 from typing import Any
 
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
-from text_files import fresh_files, text_lines
 
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.files import check_new, new_file
 from alignment_eval.options.common import exit_status
 
 #: Reasons for dropping a pair, in the order in which they are checked.
 REASONS = ("a blank side", "in an excluded text", "too long", "too uneven")
+_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+_MARKED = re.compile(r"\s*<s\s+snum=\"?(\d+)\"?\s*>(.*)</s>\s*")
+
+
+def text_lines(path: Path, encoding: str) -> Iterator[str]:
+    """Lines of a plain, .gz, .xz or .bz2 file as Unicode in NFC, without line ends and byte-order marks.
+
+    Only a line feed, with or without a carriage return before it, ends a line.  Readers that also end a line at
+    U+0085 or U+2028 would shift the two sides of a corpus against each other.
+
+    Raises:
+        InputError: the file cannot be read, or a line is not in ``encoding``.
+        UsageError: Python does not know the encoding.
+    """
+    number = 0  # of the line that is read
+    try:
+        with _OPENERS.get(path.suffix, Path.open)(path, "rb") as file:
+            for line in file:
+                number += 1
+                text = line.removesuffix(b"\n").removesuffix(b"\r").decode(encoding)
+                yield unicodedata.normalize("NFC", text.replace("\ufeff", ""))
+    except LookupError:
+        raise UsageError(f"--encoding {encoding}: unknown encoding; give utf-8, latin1 or another of Python") from None
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}:{number}: byte 0x{error.object[error.start]:02x} is not {encoding}; give --encoding, or convert "
+            f"the file"
+        ) from None
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: cannot read the file ({reason}); give a text, plain, .gz, .xz or .bz2") from error
+
+
+def gold_lines(path: Path, encoding: str) -> Iterator[str]:
+    """Lines of a gold text without the markup of WPT; blank lines between marked ones are no sentences.
+
+    Raises:
+        InputError: as :func:`text_lines`; a line is marked in another way; or a space that is not ASCII, at which
+            fairseq splits words, would make links point to the wrong word.
+    """
+    rows = list(text_lines(path, encoding))
+    marked, count = any(re.match(r"\s*<s\s+snum=", row) for row in rows), 0
+    for line, row in enumerate(rows, 1):
+        if marked and not row.strip():
+            continue
+        count += 1
+        match = _MARKED.fullmatch(row)
+        if marked and (match is None or int(match[1]) != count):
+            raise InputError(f"{path}:{line}: expected <s snum={count}> text </s> on one line; correct the line")
+        text = row if match is None else match[2]
+        if one_spaced(text) != " ".join(re.split(r"[ \t]+", text.strip(" \t"))):
+            raise InputError(
+                f"{path}:{line}: a word contains a space or control character, at which fairseq would split it; "
+                f"replace the character"
+            )
+        yield text
 
 
 def cleaner(language: str, args: argparse.Namespace) -> Callable[[str], str]:
@@ -34,9 +97,9 @@ def cleaner(language: str, args: argparse.Namespace) -> Callable[[str], str]:
 
     def clean(line: str) -> str:
         line = one_spaced(line)
-        if not args.no_normalize:
+        if not (args.no_normalize or args.gold):
             line = normalizer.normalize(line)
-        if not args.no_tokenize:
+        if not (args.no_tokenize or args.gold):
             line = tokenizer.tokenize(line, escape=False, return_str=True)
         return one_spaced(line.lower() if args.lowercase else line)
 
@@ -65,10 +128,11 @@ def excluded_keys(paths: Sequence[Path]) -> frozenset[str]:
     return frozenset(keys)
 
 
-def raw_pairs(sources: Sequence[Path], targets: Sequence[Path], encoding: str) -> Iterator[tuple[str, str]]:
+def raw_pairs(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """The pairs of lines of all files."""
-    for source, target in zip(sources, targets):
-        both = zip_longest(text_lines(source, encoding), text_lines(target, encoding))
+    read = gold_lines if args.gold else text_lines
+    for source, target in zip(args.source, args.target):
+        both = zip_longest(read(source, args.encoding), read(target, args.encoding))
         for number, (source_line, target_line) in enumerate(both):
             if source_line is None or target_line is None:
                 short, long = (source, target) if source_line is None else (target, source)
@@ -84,11 +148,16 @@ def prepare(args: argparse.Namespace) -> None:
             f"same order"
         )
     languages = (args.source_lang, args.target_lang)
+    outputs = [Path(f"{args.out}.{language}") for language in languages]
+    for path in outputs:
+        check_new(path, args.overwrite, parents=True)
     cleaners = [cleaner(language, args) for language in languages]
     excluded = excluded_keys(args.exclude)
     counts: Counter[str] = Counter()
 
     def reason(raw: tuple[str, str], pair: Sequence[str]) -> str:
+        if args.gold:
+            return "kept"
         shorter, longer = sorted(len(side.split()) for side in pair)
         if not shorter:
             return REASONS[0]
@@ -98,9 +167,10 @@ def prepare(args: argparse.Namespace) -> None:
             return REASONS[2]
         return REASONS[3] if longer > args.max_ratio * shorter else "kept"
 
-    with fresh_files([Path(f"{args.out}.{language}") for language in languages]) as files:
-        with files[0].open("wb") as source_out, files[1].open("wb") as target_out:
-            for raw in raw_pairs(args.source, args.target, args.encoding):
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    with new_file(outputs[0]) as source, new_file(outputs[1]) as target:
+        with source.open("wb") as source_out, target.open("wb") as target_out:
+            for raw in raw_pairs(args):
                 pair = [clean(side) for clean, side in zip(cleaners, raw)]
                 counts[why := reason(raw, pair)] += 1
                 if why == "kept":
@@ -120,7 +190,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--target", required=True, help="in the order of --source", **files)
     parser.add_argument("--source-lang", required=True, metavar="LANG", help="ISO 639-1 code, e.g. de")
     parser.add_argument("--target-lang", required=True, metavar="LANG", help="ISO 639-1 code, e.g. en")
-    parser.add_argument("--out", required=True, metavar="PREFIX", help="files to write are PREFIX.LANG")
+    parser.add_argument("--out", type=Path, required=True, metavar="PREFIX", help="files to write are PREFIX.LANG")
+    parser.add_argument("--overwrite", action="store_true", help="replace them")
+    parser.add_argument("--gold", action="store_true", help="keep all lines and words; only decode, and --lowercase")
     parser.add_argument("--encoding", default="utf-8", help="encoding of the corpus (default: utf-8)")
     parser.add_argument("--no-normalize", action="store_true", help="leave quotation marks and dashes as they are")
     parser.add_argument("--no-tokenize", action="store_true", help="the corpus is tokenised already")

@@ -19,10 +19,10 @@ from typing import Any
 import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterionConfig
 from fairseq.tasks.translation import TranslationConfig
-from text_files import fresh_files
 from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.files import check_new, new_file
 from alignment_eval.options.common import exit_status
 
 PREFIXES = ("aer_", "norm_")
@@ -110,15 +110,13 @@ def run(args: argparse.Namespace) -> None:
     """Write the checkpoint."""
     if not 0 <= args.share <= 1:
         raise UsageError(f"--share {args.share}: give a number from 0 (CHECKPOINT) to 1 (CONTINUATION)")
-    if args.out.resolve() in [path.resolve() for path in (args.checkpoint, args.mix) if path is not None]:
-        raise UsageError(f"{args.out}: this is an input; choose another name for the output")
-    with fresh_files([args.out], args.overwrite) as (path,):
-        state = read_checkpoint(args.checkpoint)
-        if args.mix is not None:
-            first, state = state["model"], read_checkpoint(args.mix)
-            state["model"] = mixed(first, state["model"], args.share)
-        with path.open("wb") as file:  # given a path, torch would store its name in the file
-            torch.save(stripped(state), file)
+    check_new(args.out, args.overwrite)
+    state = read_checkpoint(args.checkpoint)
+    if args.mix is not None:
+        first, state = state["model"], read_checkpoint(args.mix)
+        state["model"] = mixed(first, state["model"], args.share)
+    with new_file(args.out) as path, path.open("wb") as file:  # given a path, torch would store its name in the file
+        torch.save(stripped(state), file)
 
 
 def parse() -> argparse.Namespace:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from text_files import fresh_files, text_lines
 from tokenizers import BertWordPieceTokenizer
 
 from alignment_eval.errors import InputError
+from alignment_eval.files import check_new, write_lines
+from alignment_eval.links.text import TextFile
 from alignment_eval.options.common import exit_status
 
 _SPECIALS = {"[MASK]": "<mask>", "[UNK]": "<unk>"}
@@ -24,6 +26,7 @@ _REFUSED = {"[CLS]", "[SEP]", "[PAD]"}
 
 def run(args: argparse.Namespace) -> None:
     """Write the tokens of a text."""
+    check_new(args.out, args.overwrite)
     path = args.model / "tokenizer_config.json"
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
@@ -38,12 +41,16 @@ def run(args: argparse.Namespace) -> None:
         strip_accents=config.get("strip_accents"),
         handle_chinese_chars=config.get("tokenize_chinese_chars", True),
     )
-    with fresh_files([args.out]) as (made,), made.open("w", encoding="utf-8") as file:
-        for number, line in enumerate(text_lines(args.text, "utf-8"), 1):
-            tokens = tokenizer.encode(line, add_special_tokens=False).tokens
-            for token in _REFUSED.intersection(tokens):
-                raise InputError(f"{args.text}:{number}: the line contains {token}; give plain text")
-            file.write(" ".join(_SPECIALS.get(token, token) for token in tokens) + "\n")
+    write_lines(args.out, cut(args.text, tokenizer))
+
+
+def cut(text: Path, tokenizer: BertWordPieceTokenizer) -> Iterator[str]:
+    """The tokens of each line."""
+    for number, line in TextFile(text).lines():
+        tokens = tokenizer.encode(line.decode(), add_special_tokens=False).tokens
+        for token in _REFUSED.intersection(tokens):
+            raise InputError(f"{text}:{number}: the line contains {token}; give plain text")
+        yield " ".join(_SPECIALS.get(token, token) for token in tokens)
 
 
 def parse() -> argparse.Namespace:
@@ -51,6 +58,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("model", type=Path, metavar="MODEL", help="directory with vocab.txt and tokenizer_config.json")
     parser.add_argument("text", type=Path, metavar="TEXT", help="text, one sentence per line")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write")
+    parser.add_argument("--overwrite", action="store_true", help="replace FILE")
     return parser.parse_args()
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import numpy as np
-
 import fairseq_norm_plugin
 from alignment_eval import read_gold
 from alignment_eval.extraction.corpus import align_pair, one_map
@@ -36,9 +34,7 @@ def main(sentence: int, out: str) -> None:
     pair = forward, pair_map(model.reverse.maps(target, source), method.reverse)
     links = align_pair(pair, method).links
     assert links is not None
-    columns, rows = (
-        SentenceSide(tuple(line.split()), np.arange(len(line.split()), dtype=np.int32)) for line in (source, target)
-    )
+    columns, rows = (SentenceSide.of_words(line.split()) for line in (source, target))
     scores = one_map(pair, method).scores
     assert scores is not None
     panel = Panel("", two_way_shares(scores[:, :-1]), links.links)

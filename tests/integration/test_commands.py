@@ -44,18 +44,13 @@ def test_an_error_ends_the_command(words, generate, command, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_interactive_translates(norm_interactive, stock, texts):
-    lines = [source for source, _ in texts[2]]
-    output = norm_interactive(lines, "--beam", 2)
-    assert output.lines(*HYPOTHESES) == stock("--beam", 2, "--batch-size", 1).lines(*HYPOTHESES)
-
-
-def test_interactive_prints_hard_alignments(norm_interactive, norm, texts):
+def test_interactive_translates_and_prints_hard_alignments(norm_interactive, stock, norm, texts):
     lines = [source for source, _ in texts[2]]
     hard = ["--beam", 2, "--print-alignment", "hard"]
-    expected = norm(*hard, "--batch-size", 1).lines("A")
-    assert len(expected) == 12
-    assert norm_interactive(lines, *hard).lines("A") == expected
+    output, expected = norm_interactive(lines, *hard), stock("--beam", 2, "--batch-size", 1).lines(*HYPOTHESES)
+    assert output.lines(*HYPOTHESES) == norm_interactive(lines, "--beam", 2).lines(*HYPOTHESES) == expected
+    assert len(output.lines("A")) == 12
+    assert output.lines("A") == norm(*hard, "--batch-size", 1).lines("A")
 
 
 @pytest.mark.parametrize(

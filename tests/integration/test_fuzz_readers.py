@@ -202,16 +202,8 @@ def check_message(error):
 
 
 READERS = [
-    *(
-        "records manifest",
-        "records part",
-        "alignments manifest",
-        "alignments part",
-        "word_table",
-        "profile",
-        "log",
-        "labels",
-    ),
+    *("records manifest", "records part", "alignments manifest", "alignments part"),
+    *("word_table", "profile", "log", "labels"),
     *HYPOTHESIS_FORMATS,
 ]
 

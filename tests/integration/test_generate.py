@@ -101,20 +101,21 @@ def check_printed(output, directory, kind, layer, setting, heads=None, nbest=1):
 
 @pytest.mark.parametrize("mode", [["--beam", 3, "--nbest", 2], [SCORE]], ids=["generate", "score"])
 @pytest.mark.parametrize(
-    ("kind", "layer", "setting"),
-    [("attn_w", 0, "awi"), ("attn_w", 1, "awo"), ("attn_n", 0, "awo"), ("attn_n", 1, "awi")],
+    ("kind", "layer", "setting", "heads"),
+    [
+        ("attn_w", 0, "awi", None),
+        ("attn_w", 1, "awo", None),
+        ("attn_n", 0, "awo", None),
+        ("attn_n", 1, "awi", None),
+        ("attn_n", 1, "awo", [2]),
+        ("attn_w", 1, "awo", [0, 3]),
+    ],
 )
-def test_printed_alignments_are_those_of_the_records(norm, tmp_path, mode, kind, layer, setting):
+def test_printed_alignments_are_those_of_the_records(norm, tmp_path, mode, kind, layer, setting, heads):
     options = ["--norm-map", kind, "--norm-layer", layer, "--norm-setting", setting]
+    options += [] if heads is None else ["--norm-heads", ",".join(map(str, heads))]
     output = norm(*mode, *options, "--print-alignment", "hard", "--norm-records", tmp_path / "r")
-    check_printed(output, tmp_path / "r", kind, layer, setting, nbest=1 if SCORE in mode else 2)
-
-
-@pytest.mark.parametrize(("kind", "heads"), [("attn_n", [2]), ("attn_w", [1]), ("attn_w", [0, 3])])
-def test_chosen_heads_are_printed(norm, tmp_path, kind, heads):
-    options = ["--norm-map", kind, "--norm-layer", 1, "--norm-heads", ",".join(map(str, heads))]
-    output = norm(*options, "--print-alignment", "hard", "--norm-records", tmp_path / "r")
-    check_printed(output, tmp_path / "r", kind, 1, "awo", heads=heads)
+    check_printed(output, tmp_path / "r", kind, layer, setting, heads, nbest=1 if SCORE in mode else 2)
 
 
 @pytest.mark.parametrize("options", [["--beam", 4], ["--beam", 2, "--left-pad-source"], [SCORE]], ids=str)

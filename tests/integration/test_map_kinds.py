@@ -68,23 +68,6 @@ def test_records_hold_the_block_maps(records, data, checkpoint):
             np.testing.assert_allclose(layers, expected, rtol=1e-4, atol=1e-5, err_msg=kind)
 
 
-def test_merged_subwords_stand_in_the_first_column_of_their_word(records):
-    several = 0
-    for sentence in by_id(records).values():
-        plain, merged = (sentence.layer_maps(kind) for kind in ("attn_n", "attn_n_merged"))
-        words = sentence.source.words
-        for word in range(sentence.source.word_count):
-            columns = np.flatnonzero(words == word)
-            several += len(columns) > 1
-            assert not merged[..., columns[1:]].any()
-            # the norm of a sum is at most the sum of the norms
-            assert (merged[..., columns[0]] <= plain[..., columns].sum(-1) * (1 + 1e-4)).all()
-            if len(columns) == 1:
-                np.testing.assert_allclose(merged[..., columns], plain[..., columns], rtol=1e-6)
-        np.testing.assert_allclose(merged[..., words < 0], plain[..., words < 0], rtol=1e-6)
-    assert several > 5
-
-
 def test_a_batch_is_each_sentence_alone(norm, records, tmp_path):
     norm(*SCORE, "--batch-size", 1, "--norm-records", tmp_path / "alone")
     for id_, sentence in by_id(tmp_path / "alone").items():
@@ -104,14 +87,6 @@ def test_every_rank_of_an_n_best_list_is_its_own_forced_pass(norm, tmp_path, dat
             np.testing.assert_allclose(
                 sentence.layer_maps(kind), forced.layer_maps(kind), rtol=1e-3, atol=2e-5, err_msg=kind
             )
-
-
-def test_an_ensemble_of_one_model_twice_is_that_model(norm, records, checkpoint, tmp_path):
-    norm(*SCORE, "--norm-records", tmp_path / "r", path=f"{checkpoint}:{checkpoint}")
-    single = by_id(records)
-    for id_, sentence in by_id(tmp_path / "r").items():
-        for kind in KINDS:
-            np.testing.assert_allclose(sentence.layer_maps(kind), single[id_].layer_maps(kind), rtol=1e-4, atol=1e-6)
 
 
 def test_align_eval_understands_every_kind(records, tmp_path, capsys, monkeypatch):

@@ -107,8 +107,3 @@ def test_a_profile_of_another_model_stops_the_run(generate, tmp_path):
     with pytest.raises(InputError, match=re.escape(f"{other}: is the profile of model")):
         generate("--norm-alignments", tmp_path / "a", "--norm-profile", other)
     assert not (tmp_path / "a").exists()
-
-
-def test_records_without_the_maps_of_the_profile(generate, tmp_path):
-    with pytest.raises(InputError, match="--norm-alignments reads attn_n of layers 0, 2"):
-        generate("--norm-alignments", tmp_path / "a", "--norm-records", tmp_path / "r", "--norm-record-layers", "1,2")

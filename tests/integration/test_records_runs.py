@@ -1,7 +1,8 @@
-"""Runs and their records directory: shards, a second run, other options, killed runs."""
+"""Runs and their records or alignments: shards, a second run, other options, killed runs."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 import signal
 
@@ -53,6 +54,33 @@ def test_shards_together_are_the_single_run(norm, tmp_path, capsys, mode):
     assert "shards without any part: 1 of 3" in messages.err
 
 
+@pytest.mark.parametrize("mode", [["--beam", 2], ["--score-reference"]], ids=["generate", "score"])
+@pytest.mark.parametrize(
+    ("shards", "batching"),
+    [
+        (2, ["--batch-size", 5]),  # batches of 5, 5 and 2
+        (3, ["--max-tokens", 60]),
+        (3, ["--batch-size", 7]),  # two batches: the third shard is empty
+    ],
+    ids=str,
+)
+def test_merged_alignments_of_shards_are_the_single_run(norm, tmp_path, capsys, mode, shards, batching):
+    options = [*mode, *batching, "--norm-part-sentences", 4, "--norm-alignments"]
+    norm(*options, tmp_path / "single")
+    merge = ["merge", str(tmp_path / "a.parts"), "-o", str(tmp_path / "a")]
+    for number in reversed(range(shards)):
+        capsys.readouterr()
+        assert cli.main(merge) == 1
+        missing = "are missing" if (tmp_path / "a.parts").exists() else "no such directory"
+        assert missing in capsys.readouterr().err
+        with contextlib.suppress(SystemExit):  # an empty shard ends its process
+            norm(*options, tmp_path / "a", *shard(number, shards))
+    assert not (tmp_path / "a").exists()
+    assert cli.main(merge) == 0
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "single").read_bytes()
+    assert (tmp_path / "a").read_text().count("\n") == 12
+
+
 @pytest.mark.parametrize(
     ("other", "named"),
     [
@@ -65,19 +93,6 @@ def test_shards_of_other_batches_are_refused(norm, tmp_path, other, named):
     norm("--batch-size", 4, "--norm-records", tmp_path / "r", *shard(0, 3))
     with pytest.raises(InputError, match=rf"another run \(.*{named}\)"):
         norm("--norm-records", tmp_path / "r", *shard(1, 3), *other)
-
-
-@pytest.mark.parametrize(
-    "overrides", ["{'decoder_attention_heads': 2, 'encoder_attention_heads': 2}", "{'no_scale_embedding': True}"]
-)
-def test_shards_of_another_architecture_are_refused(norm, tmp_path, overrides):
-    """Its parameters are the same."""
-    options = ["--score-reference", "--batch-size", 4, "--norm-records", tmp_path / "r"]
-    norm(*options, *shard(0, 2))
-    with pytest.raises(InputError, match=r"another run \(.*architecture"):
-        norm(*options, *shard(1, 2), "--model-overrides", overrides)
-    norm(*options, *shard(1, 2), "--model-overrides", "{'dropout': 0.5, 'save_dir': 'elsewhere', 'max_update': 7}")
-    assert len(list(Records(tmp_path / "r"))) == 12
 
 
 def test_a_second_run_is_refused_kept_or_replaces(norm, tmp_path):
@@ -137,11 +152,6 @@ def recorded(norm, tmp_path_factory):
     directory = tmp_path_factory.mktemp("recorded") / "r"
     norm("--norm-records", directory)
     return directory, (directory / PART).read_bytes()
-
-
-def test_another_model_is_refused(norm, trained, recorded):
-    with pytest.raises(InputError, match=r"another run \(.*model\)"):
-        norm("--norm-records", recorded[0], path=trained("second", seed=2))
 
 
 def test_a_killed_run_is_continued(stopped, norm, tmp_path, capsys):

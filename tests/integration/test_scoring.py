@@ -43,10 +43,6 @@ def test_no_sentence_is_lost(norm, tmp_path, mode, subset, size):
     assert len((tmp_path / "a").read_text().splitlines()) == size
 
 
-def test_no_sentence_is_lost_without_maps(norm):
-    assert [id_ for id_, _, _ in norm("--gen-subset", "test3", "--batch-size", 4).lines("H")] == list(range(7))
-
-
 def test_a_long_sentence_aborts_the_run(norm, tmp_path):
     with pytest.raises(Exception, match=r"Size of sample #3 is invalid .*max_positions=.*60"):
         norm(SCORE, *SHORTER, "--norm-records", tmp_path / "r", "--norm-alignments", tmp_path / "a")

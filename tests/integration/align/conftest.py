@@ -8,6 +8,8 @@ import pytest
 
 from alignment_eval import cli
 from fairseq_norm_plugin.align import cli as align
+from fairseq_norm_plugin.aligner.direction import Direction
+from tests.integration.align.raw_demo import MODEL, written
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +62,37 @@ def extracted(records, tmp_path, capsys):
         return (tmp_path / "extracted").read_text().splitlines()
 
     return start
+
+
+@pytest.fixture
+def lines_run(program, tmp_path):
+    """norm-align of lines with the bundled models; its status, the output's bytes or None, stdout and stderr."""
+
+    def start(*options, sources, targets=None, models=MODEL, out="out"):
+        words = [*models, "--source-text", written(tmp_path / "source", sources), "--cpu"]
+        words += [] if targets is None else ["--target-text", written(tmp_path / "target", targets)]
+        out = out if out == "-" else tmp_path / out
+        done = program("norm-align", *words, "-o", out, *options, check=False)
+        done.status, done.out, done.err = done.returncode, done.stdout, done.stderr
+        done.content = None if out == "-" or not out.exists() else out.read_bytes()
+        return done
+
+    return start
+
+
+@pytest.fixture
+def stop(monkeypatch):
+    """Let runs fail at the batch that holds a pair, or none; the batches that were read."""
+    maps, batches = Direction.maps, []
+
+    def at(pair, error=KeyboardInterrupt):
+        def counted(self, pairs, *what):
+            if pair in pairs:
+                raise error
+            batches.append(sorted(pairs))
+            return maps(self, pairs, *what)
+
+        monkeypatch.setattr(Direction, "maps", counted)
+        return batches
+
+    return at

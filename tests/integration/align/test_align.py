@@ -57,22 +57,6 @@ def test_defaults_of_both_directions(run, extracted, records, backward):
         assert f"|rule:{rule}|" in run("--reverse-path", backward, *options.split(), "--overwrite").err
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--word-table", 0),
-        ("--rule", "threshold=0.2"),
-        ("--reverse-path", "REVERSE", "--join", "union"),
-    ],
-    ids=str,
-)
-def test_no_word_table_unless_the_default_way(run, options, backward):
-    done = run(*(backward if option == "REVERSE" else option for option in options))
-    assert done.status == 0, done.err
-    assert "|heads:0,1|combine:mean|setting:awo|" in done.err
-    assert "|word_table:" not in done.err
-
-
 def test_confidences(run, extracted):
     def parsed(lines):
         links = [re.fullmatch(r"(\S+):(\S+)", word).groups() for line in lines for word in line.split()]
@@ -81,13 +65,6 @@ def test_confidences(run, extracted):
     mine, theirs = parsed(run("--confidences").lines), parsed(extracted(*DEFAULT, "--confidences"))
     assert mine[0] == theirs[0]
     assert mine[1] == pytest.approx(theirs[1], rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    "batching", [("--window", 1), ("--window", 5, "--max-tokens", 30), ("--max-tokens", 1)], ids=str
-)
-def test_windows_and_batches_change_nothing(run, extracted, batching):
-    assert run(*PAPER, *batching).lines == extracted(*PAPER)
 
 
 def test_an_ensemble(run, extracted, norm, checkpoint, trained, tmp_path):
@@ -115,13 +92,6 @@ def test_both_directions_symmetrized(run, extracted, records, backward, tmp_path
     done = run(*PAPER, "--reverse-path", backward, "--join", method)
     assert done.lines == (tmp_path / "both").read_text().splitlines()
     assert f"|symmetrized:{method}|variant:moses|" in done.err
-
-
-def test_a_model_of_the_other_direction_is_told(run, backward):
-    done = run("--path", backward)
-    assert done.status == 0
-    assert "checkpoint_last.pt was trained from yy to xx, but is used from xx to yy" in done.err
-    assert "trained from" not in run("--reverse-path", backward, "--overwrite").err
 
 
 def test_a_choice(run, extracted, records, backward, tmp_path, checkpoint):

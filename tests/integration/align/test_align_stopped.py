@@ -11,37 +11,19 @@ from tests.integration.align.ways import PAPER
 
 
 @pytest.fixture
-def stopped_at(monkeypatch):
-    """Stop runs at the batch that holds a pair; the batches that were read."""
-    maps, batches = Direction.maps, []
-
-    def stop(pair, error):
-        def counted(self, pairs, *what):
-            if pair in pairs:
-                raise error
-            batches.append(sorted(pairs))
-            return maps(self, pairs, *what)
-
-        monkeypatch.setattr(Direction, "maps", counted)
-        return batches
-
-    return stop
-
-
-@pytest.fixture
-def stopped(run, stopped_at, tmp_path):
+def stopped(run, stop, tmp_path):
     """A run of windows of 4 sentences that was stopped in its third window; its unfinished output."""
-    stopped_at(8, RuntimeError("the power is off"))
+    stop(8, RuntimeError("the power is off"))
     with pytest.raises(RuntimeError, match="the power is off"):
         run(*PAPER, "--window", 4, "--confidences")
-    stopped_at(None, None).clear()
+    stop(None).clear()
     assert not (tmp_path / "out.pharaoh").exists()
     return tmp_path / "out.pharaoh.partial"
 
 
-def test_a_stopped_run_is_continued(run, stopped, stopped_at, tmp_path):
+def test_a_stopped_run_is_continued(run, stopped, stop, tmp_path):
     whole = run(*PAPER, "--window", 4, "--confidences", out=tmp_path / "whole")
-    batches = stopped_at(None, None)
+    batches = stop(None)
     batches.clear()
     done = run(*PAPER, "--window", 4, "--confidences", "--resume")
     assert (done.status, done.lines) == (0, whole.lines)
@@ -89,7 +71,7 @@ def test_a_file_that_exists_is_not_taken_for_an_unfinished_one(run, tmp_path):
 
 
 @pytest.mark.parametrize("option", ["--resume", "--overwrite"])
-def test_two_runs_of_one_output_at_once(run, stopped_at, monkeypatch, tmp_path, option):
+def test_two_runs_of_one_output_at_once(run, stop, monkeypatch, tmp_path, option):
     """The second one takes what the first has done so far, or starts again; neither disturbs the other."""
     maps, others = Direction.maps, []
 
@@ -128,8 +110,8 @@ def test_what_a_stopped_run_had_written(run, stopped, tmp_path, monkeypatch):
     assert run(*options, "--resume").status == 1  # nothing was stopped
 
 
-def test_ctrl_c(run, stopped_at, tmp_path):
-    stopped_at(4, KeyboardInterrupt)
+def test_ctrl_c(run, stop, tmp_path):
+    stop(4, KeyboardInterrupt)
     done = run(*PAPER, "--window", 4)
     assert done.status == 130
     last = ["norm-align: 4 sentences are kept: --resume continues this run", "norm-align: stopped by Ctrl-C"]
@@ -139,15 +121,15 @@ def test_ctrl_c(run, stopped_at, tmp_path):
     assert not list(tmp_path.glob("other*"))
 
 
-def test_a_word_table_is_counted_again(run, stopped_at, tmp_path):
+def test_a_word_table_is_counted_again(run, stop, tmp_path):
     """On all its pairs, also those whose links are written; then it is the same, and it is saved at the end."""
     options = (*PAPER[:-2], "--rule", "two-way=0.3", "--word-table", 2, "--word-table-pairs", 5, "--window", 4)
     whole = run(*options, "--save-word-table", tmp_path / "whole.word_table", out=tmp_path / "whole")
-    stopped_at(8, RuntimeError("the power is off"))
+    stop(8, RuntimeError("the power is off"))
     with pytest.raises(RuntimeError, match="the power is off"):
         run(*options, "--save-word-table", tmp_path / "word_table")
     assert not (tmp_path / "word_table").exists()
-    stopped_at(None, None)
+    stop(None)
     done = run(*options, "--save-word-table", tmp_path / "word_table", "--resume")
     assert (done.status, done.lines) == (0, whole.lines), done.err
     assert (tmp_path / "word_table").read_bytes() == (tmp_path / "whole.word_table").read_bytes()

@@ -78,6 +78,7 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, bin_direct
         (("--word-table", -1), 2, "--word-table -1: expected passes, 1 or more"),
         (("--word-table", 1, "--rule", "kobayashi2020"), 2, "rule 'kobayashi2020' and null 'allow'"),
         (("--bpe-codes", "c"), 2, "expected --bpe-codes CODES of the model, or --bpe none"),
+        (("--bpe", "gpt2", "--model-option", "x"), 2, "--model-option x: expected KEY=VALUE"),
         (("--text", "t"), 2, "no text, or more than one: expected --source-text and --target-text, or --text"),
         (("--source-text", "-", "--target-text", "-"), 2, "several inputs are -"),
         (("--source-text", "none.xx"), 1, "none.xx: no such file"),
@@ -102,23 +103,6 @@ def test_bad_usage(run, options, status, text, tmp_path, backward):
     assert done.err.startswith("norm-align: ")
     assert text in done.err
     assert not list(tmp_path.glob("*out*"))
-
-
-@pytest.mark.parametrize("which", ["text", "dictionary", "tokens", "partial"])
-def test_no_output_is_an_input_or_another_output(run, files, data, tmp_path, which):
-    """Not even with --overwrite; the file of a stopped run is an output, too."""
-    texts = changed(files, tmp_path, {})
-    (tmp_path / "link").symlink_to(texts[0])
-    options, out = {
-        "text": ((), tmp_path / "link"),
-        "dictionary": ((), data / "dict.xx.txt"),
-        "tokens": (("--tokens-out", tmp_path / "words", tmp_path / "words"), None),
-        "partial": (("--tokens-out", tmp_path / "words", tmp_path / "out.pharaoh.partial"), None),
-    }[which]
-    before = [path.read_bytes() for path in (texts[0], data / "dict.xx.txt")]
-    done = run("--overwrite", *options, text=texts, out=out)
-    assert (done.status, "is also" in done.err) == (2, True), done.err
-    assert [path.read_bytes() for path in (texts[0], data / "dict.xx.txt")] == before
 
 
 def test_dictionaries_of_another_model(run, data, tmp_path):

@@ -63,26 +63,6 @@ def test_a_given_word_table_by_default(run, backward, half):
     assert "|word_table_file:" in both
 
 
-@pytest.mark.parametrize("exchange", [str.upper, lambda line: line[::-1]], ids=["case", "other words"])
-def test_a_word_table_of_other_text(run, files, tmp_path, exchange):
-    word_table = tmp_path / "word_table.parquet"
-    run(*TWO_WAY, "--save-word-table", word_table).out.unlink()
-    pairs = zip(*(file.read_text().splitlines() for file in files))
-    (tmp_path / "text").write_text("".join(f"{source} ||| {exchange(target)}\n" * 5 for source, target in pairs))
-    for options in ((), ("--resume",)):
-        done = run(*TWO_WAY[:-2], "--word-table", word_table, "--window", 2, *options, text=[tmp_path / "text"])
-        assert done.status == 1
-        assert " target words, " in done.err
-        assert "in the word table" in done.err
-        assert not list(tmp_path.glob("*out*[!n]"))
-
-
-def test_few_pairs(run):
-    few = "the word table was counted on 6 sentence pairs: below 30 it says little"
-    assert few in run(*HALF).err
-    assert "the word table was" not in run(*HALF[:-4], "--word-table", 0, "--overwrite").err
-
-
 @pytest.mark.parametrize(
     ("options", "status", "text"),
     [
@@ -106,10 +86,3 @@ def test_bad_usage(run, tmp_path, options, status, text, half):
     assert text in done.err
     assert not list(tmp_path.glob("*out*[!n]"))
     assert not (tmp_path / "new").exists()
-
-
-def test_no_word_table_of_a_text_without_pairs(run, tmp_path):
-    (tmp_path / "text").write_text(" ||| \n")
-    done = run(*TWO_WAY, "--save-word-table", tmp_path / "word_table", text=[tmp_path / "text"])
-    assert done.status == 1
-    assert "word_table: cannot write a word table without sentence pairs" in done.err

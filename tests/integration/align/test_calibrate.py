@@ -136,16 +136,6 @@ def test_maps_by_a_development_gold(call, models, capsys, tmp_path):
     assert exchanged["figure"] < 0.5  # 0.75 and more if the gold is not exchanged
 
 
-def test_a_gold_of_other_text(call, tmp_path):
-    lines = (DEMO / "demo.talp").read_text().splitlines()
-    (tmp_path / "short").write_text("\n".join(lines[:-1]) + "\n")
-    done = call("calibrate", "--dev-gold", tmp_path / "short", "--gold-base", 1)
-    assert (done.status, "short: 59 sentences, but" in done.err) == (1, True)
-    (tmp_path / "far").write_text("\n".join(["1-99", *lines[1:30]]) + "\n")
-    done = call("calibrate", "--dev-gold", tmp_path / "far", "--gold-base", 1, pairs=30)
-    assert (done.status, "link 0-98" in done.err) == (1, True)
-
-
 @pytest.mark.parametrize("gold", [False, True])
 def test_too_few_different_pairs(call, models, tmp_path, gold):
     source, target = ((DEMO / f"demo.{lang}").read_text().splitlines() for lang in ("de", "en"))

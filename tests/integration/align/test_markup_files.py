@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from alignment_eval.transfer.markup import parse_markup
-from fairseq_norm_plugin.align.cli import main
-from fairseq_norm_plugin.aligner.direction import Direction
 from tests.facts import says
-from tests.integration.align.raw_demo import BOTH, MODEL, raw_lines, written
+from tests.integration.align.raw_demo import BOTH, MODEL, raw_lines
 
 GERMAN, ENGLISH = (raw_lines(language)[:20] for language in ("de", "en"))
 SOURCES = ['Das <b>Haus</b> war <ph id="1"/>groß.', "<p>Wir <i>sind <b>hier</b></i>.</p>", "", "Ja &amp; <b>nein</b>."]
@@ -19,18 +15,13 @@ MOVED = ['The <b>house</b> was <ph id="1"/>big.', "<p>We <i>are <b>here</b></i>.
 
 
 @pytest.fixture
-def run(tmp_path, capsys):
-    """norm-align of lines in this process: (status, lines or None, stdout, last line of stderr, stderr)."""
+def run(lines_run):
+    """norm-align of lines, by default SOURCES and TARGETS; its output has ``lines``."""
 
-    def start(*options, sources=SOURCES, targets=TARGETS, models=MODEL, out="out"):
-        words = [*models, "--source-text", written(tmp_path / "source", sources), "--cpu"]
-        words += [] if targets is None else ["--target-text", written(tmp_path / "target", targets)]
-        out = out if out == "-" else tmp_path / out
-        capsys.readouterr()
-        status = main([str(word) for word in (*words, "-o", out, *options)])
-        printed = capsys.readouterr()
-        lines = out.read_text("utf-8").split("\n")[:-1] if out != "-" and out.exists() else None
-        return SimpleNamespace(status=status, lines=lines, out=printed.out, err=printed.err)
+    def start(*options, sources=SOURCES, targets=TARGETS, **more):
+        done = lines_run(*options, sources=sources, targets=targets, **more)
+        done.lines = None if done.content is None else done.content.decode().split("\n")[:-1]
+        return done
 
     return start
 
@@ -78,21 +69,13 @@ def test_standard_output(run, tmp_path, targets):
     assert sorted(path.name for path in tmp_path.glob("out*")) == ["out"]
 
 
-DAMAGED = {
-    "<b>offen": "source:2: found <b> without an end tag",
-    "<b>a</i>": "source:2: found </i> where <b> is open",
-    "<a><b>x</a></b>": "source:2: found </a> where <b> is open",
-    "<b>1 & 2</b>": "source:2: found … &amp; for &",
-    "<b>1 < 2</b>": "source:2: found … &lt; for <",
-    "a &nbsp; b": "source:2: found undefined entity, '&nbsp; b'",
-    '<!DOCTYPE x [<!ENTITY a "ha">]>&a;': "source:2: found",
-    "a <!-- b": "source:2: found",
-    "a\x00b <b>c</b>": "source:2: found",
-    "a\x1bb <b>c</b>": "source:2: found",
-}
-
-
-@pytest.mark.parametrize(("line", "text"), DAMAGED.items(), ids=list(map(ascii, DAMAGED)))
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("<b>offen", "source:2: found <b> without an end tag"),
+        ("a &nbsp; b", "source:2: found undefined entity, '&nbsp; b'"),
+    ],
+)
 @pytest.mark.parametrize("translate", [(), ("--translate", 1)], ids=["given", "translated"])
 def test_damaged_markup_is_named_by_file_and_line(run, tmp_path, line, text, translate):
     done = run("--markup", "xml", *translate, sources=["ja", line], targets=None if translate else ["yes", "no"])
@@ -130,48 +113,13 @@ def test_a_long_line(run):
     assert untagged.lines == ["yes " * 40_000]
 
 
-@pytest.mark.parametrize(
-    ("source", "target", "expected"),
-    [
-        ("Das\t<b>Haus</b>", "The\thouse", "The\t<b>house</b>"),
-        ("<b>Ja</b>", "", "<b></b>"),
-        ("<b></b>", "Yes", "<b></b>Yes"),
-        ("", "Yes <", "Yes &lt;"),
-        ("<b>ja\u2028</b>", "yes\u2028", "<b>yes</b>\u2028"),
-        ("<![CDATA[<b>]]><i>ja</i>", "<b>yes", None),
-        ("<b>\u202eja\u202c</b>", "\u202eyes\u202c", None),
-        ("<!-- ja --><?p ja?>ja", "yes", "<!-- ja --><?p ja?>yes"),
-    ],
-)
-def test_odd_lines(run, source, target, expected):
-    (line,) = run("--markup", "xml", sources=[source], targets=[target]).lines
-    assert parse_markup(line, "xml").text == target
-    assert tags(line) == tags(source)
-    assert line == (expected or line)
-
-
-def test_html_of_a_page(run):
-    sources = ["<!DOCTYPE html>", "<script>if (1 < 2) x()</script>", "Ja<BR>nein", "<img src=x alt='a > b'>Ja &copy;"]
-    targets = ["", "", "Yes no", "Yes ©"]
-    done = run("--markup", "html", sources=sources, targets=targets)
-    assert done.lines[:2] == sources[:2]
-    assert [tags(line, "html") for line in done.lines] == [tags(line, "html") for line in sources]
-
-
-def test_a_stopped_run_is_continued(run, tmp_path, monkeypatch):
+def test_a_stopped_run_is_continued(run, stop, tmp_path):
     options = ("--markup", "xml", "--window", 4)
     given = {"sources": [marked(line, k) for k, line in enumerate(GERMAN)], "targets": ENGLISH}
     whole = run(*options, **given, out="whole")
-    maps = Direction.maps
-
-    def stopping(self, pairs, *what):
-        if 9 in pairs:
-            raise KeyboardInterrupt
-        return maps(self, pairs, *what)
-
-    monkeypatch.setattr(Direction, "maps", stopping)
+    stop(9)
     assert run(*options, **given).status == 130
-    monkeypatch.setattr(Direction, "maps", maps)
+    stop(None)
     other = run("--markup", "html", "--window", 4, "--resume", **given)
     assert (other.status, says(other.err, "output of another run")) == (1, True)
     assert run(*options, "--resume", **given).lines == whole.lines

@@ -96,7 +96,9 @@ def test_from_a_model_and_text_to_hidden_states(script, tmp_path):
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in SENTENCES))
     assert main(["bert", str(directory), str(tmp_path / "bert")]) == 0
     wordpiece = script("wordpiece")
-    wordpiece.run(argparse.Namespace(model=directory, text=tmp_path / "text", out=tmp_path / "text.wp"))
+    wordpiece.run(
+        argparse.Namespace(model=directory, text=tmp_path / "text", out=tmp_path / "text.wp", overwrite=False)
+    )
     words = ["--only-source", "--srcdict", tmp_path / "bert" / "dict.txt", "--testpref", tmp_path / "text.wp"]
     words += ["--destdir", tmp_path / "data-bin"]
     preprocess.main(options.get_preprocessing_parser().parse_args([str(word) for word in words]))
@@ -208,7 +210,7 @@ def test_wordpiece_keeps_lines_and_refuses_special_tokens(script, tmp_path, caps
     module, text, out = script("wordpiece"), tmp_path / "text", tmp_path / "text.wp"
 
     def wordpiece():
-        asked = argparse.Namespace(model=model, text=text, out=out)
+        asked = argparse.Namespace(model=model, text=text, out=out, overwrite=False)
         return module.exit_status("wordpiece.py", lambda: asked, module.run)
 
     text.write_text("Cats\u2028sat\n\n[UNK] [MASK].\n", encoding="utf-8")

@@ -90,13 +90,6 @@ def test_unsuitable_models_are_refused_by_name(train_config, arch, options, text
         task.build_model(cfg.model)
 
 
-def test_a_checkpoint_of_an_unsuitable_model_is_refused(norm, trained, tmp_path):
-    path = trained("lstm", arch="lstm", updates=1)
-    with pytest.raises(InputError, match=r"architecture .lstm. .*encoder-decoder Transformer"):
-        norm("--norm-records", tmp_path / "r", path=path)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_options_of_the_plugin_do_not_bind_a_checkpoint(norm, trained, checkpoint, tmp_path):
     """Paths that a training under the plugin was given are neither opened when loading nor taken over."""
     gone = tmp_path / "gone"

@@ -165,11 +165,3 @@ def test_raw_text_gets_the_translations_of_fairseq_generate(opus, generate, beam
     assert [pair.target for pair in found] == [text for _, text in expected]
     scores = [float(score) * math.log(2) for score, _ in expected]
     assert [pair.score for pair in found] == pytest.approx(scores, abs=1e-5)
-
-
-def test_translations_have_alignments(generate, tmp_path):
-    output = generate(
-        "--max-len-b", 9, "--beam", 2, "--print-alignment", "hard", "--norm-alignments", tmp_path / "links"
-    )
-    assert len(output.lines("H")) == len(output.lines("A")) == 60
-    assert len((tmp_path / "links").read_text().splitlines()) == 60

@@ -35,23 +35,6 @@ def words(side):
     return side.words.tolist()
 
 
-@pytest.mark.parametrize("mode", [[SCORE], ["--beam", 2, "--min-len", 3, "--max-len-b", 6]], ids=["score", "generate"])
-def test_sentencepiece(norm, trained, tmp_path_factory, mode):
-    directory = tmp_path_factory.mktemp("sentencepiece")
-    tokens = [*PIECES, *(f"▁{piece}" for piece in PIECES)]
-    pairs = [("▁ba ki ▁lo", "▁mu ▁ki ki lo"), ("ba ▁ki", "▁lo"), ("▁mu mu ba ▁mu ▁ki", "▁ba lo")]
-    data = raw_data(directory / "data", tokens, pairs)
-    path = trained("sentencepiece", *RAW, data=data)
-    norm(*mode, *RAW, "--norm-records", directory / "r", data=data, path=path)
-    records = {sentence.id: sentence for sentence in Records(directory / "r")}
-    assert [words(records[i].source) for i in range(3)] == [[0, 0, 1, -1], [0, 1, -1], [0, 0, 0, 1, 2, -1]]
-    if SCORE in mode:
-        assert [words(records[i].target) for i in range(3)] == [[0, 1, 1, 1, -1], [0, -1], [0, 0, -1]]
-    for sentence in records.values():
-        begins = [token.startswith("▁") or i == 0 for i, token in enumerate(sentence.target.tokens[:-1])]
-        assert sentence.target.word_count == sum(begins)
-
-
 @pytest.fixture(scope="module")
 def bpe(trained, tmp_path_factory):
     """Data with ``@@`` and pieces that the dictionary lacks, and a model."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import importlib
 import lzma
+import re
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,43 @@ def test_corpus_characters_that_other_tools_take_for_line_ends(corpus):
     assert en.read_bytes() == b"eight\ntwo\n"
 
 
+def test_gold_keeps_lines_and_words(corpus):
+    source = "Die Straße  ist naß, z.B. .\r\n\r\nÄpfel \tfallen .\r\n".encode("latin1")
+    target = b"<s snum=0001> The street's wet .  </s>\n\n<s snum=0002></s>\n<s snum=0003> Apples fall . </s>\n"
+    done, de, en = corpus(source, target, "--gold", "--lowercase", "--encoding", "latin1", "--max-tokens", 1)
+    assert done.returncode == 0, done.stderr
+    assert "3 pairs read, 3 kept; " in done.stderr
+    assert de.read_bytes() == "die straße ist naß, z.b. .\n\näpfel fallen .\n".encode()
+    assert en.read_bytes() == b"the street's wet .\n\napples fall .\n"
+
+
+def test_what_exists_is_replaced_only_on_demand(corpus):
+    _, de, _ = corpus(b"a\n", b"b\n")
+    done, _, _ = corpus(b"c\n", b"d\n")
+    assert (done.returncode, says(done.stderr, "train.de: already exists … --overwrite")) == (1, True)
+    assert de.read_bytes() == b"a\n"
+    assert corpus(b"c\n", b"d\n", "--overwrite")[0].returncode == 0
+    assert de.read_bytes() == b"c\n"
+
+
+@pytest.mark.shared
+def test_gold_of_vilar_et_al(shared, corpus, program, tmp_path):
+    """The commands of data/README.md."""
+    directory = shared / "data/gold/vilar508"
+    raw = [(directory / f"test.uc.{side}").read_text(encoding="utf-8").encode("latin1") for side in ("de", "en")]
+    done, *texts = corpus(*raw, "--gold", "--lowercase", "--encoding", "latin1")
+    assert "508 pairs read, 508 kept" in done.stderr
+    for text, words in zip(texts, (9945, 10413)):
+        assert text.read_bytes() == (directory / f"test{text.suffix}").read_bytes().rstrip(b"\n") + b"\n"
+        assert len(text.read_text(encoding="utf-8").split()) == words
+    talp = ("--to", "talp", "--to-base", 1, "--source", texts[0], "--target", texts[1], "-o", tmp_path / "talp")
+    program("align-eval", "convert", directory / "alignment.talp", "--from-base", 1, *talp)
+    made = (tmp_path / "talp").read_text()
+    assert [len(re.findall(rf"\d{mark}\d", made)) for mark in "-p"] == [9613, 921]
+    given = (directory / "alignment.talp").read_text().splitlines()
+    assert [set(line.split()) for line in made.splitlines()] == [set(line.split()) for line in given]
+
+
 CORPUS_ERRORS = [
     ((b"a\n\nc\n", b"x\nz\n"), (), "raw.t ends after 2 lines, but TMP/raw.s goes on"),
     ((b"a\n", b"x\ny\n"), (), "raw.s ends after 1 lines, but TMP/raw.t goes on"),
@@ -100,6 +138,9 @@ CORPUS_ERRORS = [
         "raw.s: no pair is left (2 pairs read, 0 kept; dropped: 2 a blank side, 0 in an excluded text, … 0 too uneven)",
     ),
     ((b"a\n", b" \n"), ("--exclude", "TMP/raw.t"), "raw.t: … no sentences"),
+    ((b"<s snum=1> a b </s>\nc\n", b"u\nv\n"), ("--gold",), "raw.s:2: … <s snum=2> text </s>"),
+    ((b"<s snum=1> a </s>\n<s snum=1> c </s>\n", b"u\nv\n"), ("--gold",), "raw.s:2: … <s snum=2> text </s>"),
+    ((b"u\nv\n", "a b\nc\u00a0d\n".encode()), ("--gold",), "raw.t:2: … space … fairseq"),
 ]
 
 

@@ -92,9 +92,9 @@ def test_models_that_are_no_continuation_are_refused(whole, continuation, traine
     state["model"]["encoder.embed_tokens.weight"][0, 0] = float("nan")
     torch.save(state, tmp_path / "nan.pt")
     for model in (other, deeper, tmp_path / "nan.pt"):
-        done = run("strip_checkpoint.py", whole, tmp_path / "out" / "mixed.pt", "--mix", model)
+        done = run("strip_checkpoint.py", whole, tmp_path / "mixed.pt", "--mix", model)
         assert (done.returncode, says(done.stderr, "cannot be mixed … further training")) == (1, True)
-        assert names(tmp_path / "out") == []
+        assert names(tmp_path) == ["nan.pt"]
 
 
 def test_a_file_that_exists_is_replaced_only_on_demand(whole, out, tmp_path):

@@ -1,4 +1,4 @@
-"""The scripts of docs/use.md: scripts/results/use.py and use_markup.py."""
+"""The script of docs/use.md: scripts/results/use.py."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_span_f1_and_lead_in_both_directions(tmp_path):
         (tmp_path / f"europarl-ner.{name}").write_text(text)
     (tmp_path / "good").write_text("0-2 1-1 3-0\n0-0 1-1\n")
     (tmp_path / "poor").write_text("0-2 1-1 3-1\n0-1\n")
-    corpus = use.Corpus(tmp_path)
+    corpus = use.Labelled(tmp_path)
     links = use.read_others([f"good={tmp_path}/good", f"poor={tmp_path}/poor"])
     good, poor = ([corpus.counts(links[name], source) for source in ("de", "en")] for name in ("good", "poor"))
     assert [use.percent(counts) for counts in good] == ["100.0", "100.0"]
@@ -42,10 +42,9 @@ def test_span_f1_and_lead_in_both_directions(tmp_path):
 @pytest.mark.parametrize("source", ["de", "en"])
 def test_lines_and_tags_that_are_right(tmp_path, source):
     import use
-    import use_markup
 
     (tmp_path / "lines").write_text("".join(f"{json.dumps(line)}\n" for line in LINES))
     (tmp_path / "links").write_text("0-2 1-1 2-0 3-3\n0-0 1-1 2-2 3-3\n")
     links = use.read_others([f"x={tmp_path}/links"])["x"]
-    totals = [figure.total() for figure in use_markup.Corpus(tmp_path / "lines").by_links(links, source)]
+    totals = [figure.total() for figure in use.Marked(tmp_path / "lines").by_links(links, source)]
     assert [(int(total.sure), int(total.hypothesis_sure)) for total in totals] == [(2, 1), (3, 2)]

@@ -145,13 +145,6 @@ def test_translating_beside_it_changes_nothing(monitored, logged):
     assert {key: beside[key] for key in without if "aer" in key} == {k: v for k, v in without.items() if "aer" in k}
 
 
-def test_layer_drop_leaves_every_layer_its_number(monitored, logged):
-    monitored("dropped", "--decoder-layerdrop", 0.5)
-    found = logged("test")[-1]
-    assert math.isfinite(float(found["aer_l0_n_awo"]))
-    assert math.isfinite(float(found["aer_l1_n_awo"]))
-
-
 def run_validate(path, data, *extra, **overrides):
     from fairseq import options
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
