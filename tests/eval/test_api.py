@@ -1,7 +1,5 @@
 """``import alignment_eval as ae``: the functions of the commands, for scripts."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

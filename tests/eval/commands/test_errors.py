@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -101,11 +99,7 @@ def test_text(files, call):
 @pytest.mark.parametrize(
     ("arguments", "expected", "message"),
     [
-        (
-            (*STATED, "--source", "-"),
-            2,
-            "--source: '-': expected the name of a file",
-        ),
+        ((*STATED, "--source", "-"), 2, "--source: '-': expected the name of a file"),
         ((*STATED, "--target", "source"), 1, "gold:2: link 1-2 is outside its sentence pair … 1 and 1 words"),
     ],
 )

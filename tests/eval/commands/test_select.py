@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -7,7 +5,6 @@ import numpy as np
 import pytest
 
 from alignment_eval.extraction.method import MapNames
-from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.profiles.profile import read_profile
 from tests.facts import says
 
@@ -100,11 +97,7 @@ GOLD_OPTIONS = ("--dev-gold", "gold", "--gold-base", "0")
         (("--kinds", "attn_w"), 2, "--kinds without --dev-gold"),
         (("--source", "gold", "--target", "gold"), 2, "--source without --dev-gold"),
         ((*GOLD_OPTIONS, "-o", "-"), 2, "--output: '-': expected the name of a file"),
-        (
-            (*GOLD_OPTIONS, "--reverse", "test-back"),
-            1,
-            "test-back: records of 2 sentences, but dev of 3: expected the same sentence pairs, source and target exch",
-        ),
+        ((*GOLD_OPTIONS, "--reverse", "test-back"), 1, "test-back: records of 2 sentences, but dev of 3"),
     ],
 )
 def test_refusals(files, monkeypatch, call, given, status, text):
@@ -124,7 +117,7 @@ PAIRS = 32
 def two_ways(tmp_path, make_sentence, make_records):
     """Records of 32 pairs in both directions, whose maps know the gold a little, and that gold."""
     rng = np.random.default_rng(3)
-    runs: tuple[list[SentenceMaps], list[SentenceMaps]] = ([], [])
+    runs = ([], [])
     gold = []
     for id_ in range(PAIRS):
         order = rng.permutation(5)
@@ -187,8 +180,6 @@ def test_extract_reaches_what_was_chosen_for_each_use(two_ways, call):
     assert status == 0, messages
     profile = read_profile(two_ways / "p", "m1")
     assert (profile.reverse_model, profile.chosen_by, len(profile.sentences)) == ("m2", "gold", PAIRS)
-    assert profile.both is not None
-    assert profile.both.reverse is not None
     assert figure_of(call, two_ways, "--profile", two_ways / "p") == profile.figure
     # the rule for both models is the best of those that the product allows
     maps = ("--heads", profile.both.forward.heads, "--reverse-heads", profile.both.reverse.heads)

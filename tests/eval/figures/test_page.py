@@ -1,7 +1,5 @@
 """Pictures of sentences: what is drawn, and that it fits its printed width."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,13 +1,10 @@
 """Files as other aligners write them, read as docs/other-aligners.md says; sentences and links are our own."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,16 +42,16 @@ AER = 1 - (46 + 47) / (48 + 51)
 LINKS = [[tuple(map(int, link.split("-"))) for link in line.split()] for line in PHARAOH]
 
 
-def lines(*rows: str) -> str:
+def lines(*rows):
     return "".join(f"{row}\n" for row in rows)
 
 
-def written(base: int = 0, swap: bool = False, end: str = "") -> str:
+def written(base=0, swap=False, end=""):
     shown = [[(i + base, j + base)[:: -1 if swap else 1] for i, j in links] for links in LINKS]
     return lines(*(" ".join(f"{i}-{j}" for i, j in links) + end for links in shown))
 
 
-def a3(n: int) -> str:
+def a3(n):
     """Sentence n as GIZA++ writes it; words without a link are those of NULL."""
     source, target = (side.split() for side in SENTENCES[n][:2])
     linked = [[j for i, j in LINKS[n] if i == k] for k in range(len(source))]
@@ -114,29 +111,28 @@ READ = [
     *(Case(name, pipe=TURN) for name in ("exchanged", "lilt.reverse")),
     Case("mask-align", ("base", "1")),
 ]
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path, monkeypatch, capsys):
     """Run a command where the files are: exit status, stdout, stderr."""
     monkeypatch.chdir(tmp_path)
     texts = {name: lines(*(row[k] for row in SENTENCES)) for k, name in enumerate(("source", "target", "gold"))}
     for name, text in {**FILES, **texts}.items():
         Path(name).write_text(text, encoding="utf-8")
 
-    def command(*arguments: str) -> tuple[int, str, str]:
+    def command(*arguments):
         status = main(arguments)
         return status, *capsys.readouterr()
 
     return command
 
 
-def score(run: Run, file: str, *options: str) -> tuple[int, str, str]:
+def score(run, file, *options):
     return run("score", "--gold", "gold", "--gold-base", "1", file, "--format", "json", *options)
 
 
-def piped(case: Case) -> str:
+def piped(case):
     """The file, through the pipe of the documentation if there is one."""
     if not case.pipe:
         return case.file
@@ -147,14 +143,14 @@ def piped(case: Case) -> str:
     return "piped"
 
 
-def block(start: str) -> str:
+def block(start):
     """The shell block of the documentation whose first command begins so."""
     blocks = [part.split("```")[0] for part in PAGE.split("```sh\n")[1:]]
     (found,) = (part for part in blocks if re.match(rf"(#.*\n)*{start}", part))
     return found
 
 
-def options(case: Case, role: str) -> list[str]:
+def options(case, role):
     return [f"--{role}-{case.options[0]}", *case.options[1:]] if case.options else []
 
 
@@ -162,7 +158,7 @@ TEXTS = ("--source", "source", "--target", "target")
 
 
 @pytest.mark.parametrize("case", READ, ids=lambda case: case.file)
-def test_the_documented_options_read_it(run: Run, case: Case) -> None:
+def test_the_documented_options_read_it(run, case):
     file = piped(case)
     status, out, err = score(run, file, *options(case, "hyp"), *TEXTS)
     assert (status, err) == (0, "")
@@ -173,7 +169,7 @@ def test_the_documented_options_read_it(run: Run, case: Case) -> None:
     assert json.loads(out)["aer"] == pytest.approx(AER)
 
 
-def test_the_documented_commands_convert_it(run: Run) -> None:
+def test_the_documented_commands_convert_it(run):
     names = ([case.file for case in READ if not case.options and not case.pipe], ["exchanged", "lilt.reverse"])
     for command, files in zip(block("align-eval convert --to").splitlines(), (*names, ["mask-align"]), strict=True):
         for file in files:
@@ -183,7 +179,7 @@ def test_the_documented_commands_convert_it(run: Run) -> None:
             assert Path("links").read_text() == lines(*PHARAOH), here
 
 
-def test_links_and_probabilities_of_awesome_align(run: Run) -> None:
+def test_links_and_probabilities_of_awesome_align(run):
     recipe = block("paste")
     recipe = recipe.replace("PROBABILITIES", "awesome.prob").replace("FILE", "awesome")
     Path("scored").write_bytes(subprocess.run(["bash", "-c", recipe], capture_output=True, check=True).stdout)
@@ -201,7 +197,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("file", "message"), REFUSED, ids=[file for file, _ in REFUSED])
-def test_what_is_not_read_as_it_is_is_refused(run: Run, file: str, message: str) -> None:
+def test_what_is_not_read_as_it_is_is_refused(run, file, message):
     for role, (status, out, err) in (
         ("hyp", score(run, file)),
         ("hyp", score(run, file, *TEXTS)),
@@ -212,7 +208,7 @@ def test_what_is_not_read_as_it_is_is_refused(run: Run, file: str, message: str)
 
 
 @pytest.mark.parametrize("file", ["exchanged", "lilt.reverse"])
-def test_forgotten_direction(run: Run, file: str) -> None:
+def test_forgotten_direction(run, file):
     status, out, err = score(run, file)
     assert status == 0
     assert says(err, "exchanged … convert --from-swap --to pharaoh")

@@ -1,7 +1,5 @@
 """Lists, errors and how a command ends."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from argparse import Namespace
@@ -112,9 +110,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path, lines):
     (tmp_path / "links").write_text("0-0 1-1\n" * lines)
     words = [sys.executable, "-m", "alignment_eval", "convert", str(tmp_path / "links"), "--to", "talp"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
     process.stdout.close()
-    assert process.stderr is not None
     with process.stderr:
         messages = process.stderr.read()
     assert process.wait() == 141

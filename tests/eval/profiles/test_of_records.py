@@ -1,7 +1,5 @@
 """Profiles and word tables that do not fit: every command that reads them says why, in one line, and writes nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Profiles: written, read, and refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

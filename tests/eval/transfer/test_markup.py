@@ -23,7 +23,7 @@ def moved(line, target, links):
     return transfer_markup(source, words(source.text), target, words(target), links_of(links))
 
 
-def outline(marked: MarkedLine):
+def outline(marked):
     """Each pair of tags with the tags around it, outermost first."""
 
     def around(index):
