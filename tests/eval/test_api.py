@@ -1,8 +1,5 @@
 """``import alignment_eval as ae``: the functions of the commands, for scripts."""
 
-import subprocess
-import sys
-
 import pytest
 
 import alignment_eval as ae
@@ -44,8 +41,3 @@ def test_symmetrizes():
         ae.symmetrize(FORWARD, REVERSE * 2)
     with pytest.raises(UsageError, match="unknown symmetrisation method"):
         ae.symmetrize(FORWARD, REVERSE, "grow")
-
-
-def test_the_import_is_light():
-    code = "import sys, alignment_eval; print('numpy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

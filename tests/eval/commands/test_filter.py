@@ -59,4 +59,3 @@ def test_usage(call):
     assert call(*COMMAND, "out.c", "--keep", 0.5)[0] == 2
     assert call(*COMMAND, "--keep", 0.5, "--max-unsupported", 0.5)[0] == 2
     assert call(*COMMAND, "--keep", 2)[0] == 2
-    assert call("filter", "text.a", "--scores", "scores", "--keep", 1, "-o", "scores", "--overwrite")[0] == 2

@@ -25,7 +25,6 @@ def test_end_to_end(align_eval):
 @pytest.mark.parametrize(
     ("links", "options"),
     [
-        ("0-0:.1 1-1:1\n0-0:1 1-0:1 1-1:1\n", ()),
         ("0-0 1-1\n0-0 0-1 1-1\n", ("--links-swap",)),
         ("1-1 2p2\n1-1 2-1 2-2\n", ("--links-base", "1")),
     ],
@@ -46,7 +45,6 @@ def test_min_count(call):
         ((*COMMAND, "short"), 1, "short: the file has 1 sentences, but source has 2"),
         (("lexicon", "--source", "-", "--target", "target", "links"), 2, "--source: '-': expected the name of a file"),
         ((*COMMAND, "links", "--min-count", "0"), 2, "1 or more"),
-        ((*COMMAND, "links", "-o", "links", "--overwrite"), 2, "links … an input of this command"),
     ],
 )
 def test_refused(call, words, expected, message):

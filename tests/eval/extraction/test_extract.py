@@ -173,21 +173,6 @@ def test_extract_reads_the_map_that_is_named(make_sentence):
             assert extract(s, options) == slow_links(m, s.source, s.target, setting, rule, null, False)
 
 
-def test_products_of_float16_records_are_taken_in_float64(make_side):
-    s = SentenceMaps(
-        0,
-        make_side("a b </s>"),
-        make_side("x </s>"),
-        layers=(0,),
-        arrays={
-            "head_attn_w": np.full((1, 1, 2, 3), 2e-4, np.float16),
-            "transformed_norm": np.array([[[1e-4, 1.1e-4, 0]]], np.float16),  # products below the smallest float16
-            "layer_attn_n": np.zeros((1, 2, 3), np.float16),
-        },
-    )
-    assert extract(s, ExtractionOptions("attn_n", "0.0", setting="awo")) == {(1, 0)}
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("name", ["head_attn_w", "layer_attn_n"])
 def test_values_that_are_not_finite_are_refused(make_sentence, name, bad):

@@ -69,16 +69,12 @@ FILES = {
     # links in the order of a set; the probabilities in the same order, in another file
     "awesome": lines(*(" ".join(reversed(line.split())) for line in PHARAOH)),
     "awesome.prob": lines(*(" ".join(map(str, reversed(row))) for row in PROBABILITIES)),
-    "awesome.words": lines(*(f"{row[0].split()[0]}<sep>{row[1].split()[0]}" for row in SENTENCES)),
-    "simalign": written(),
+    "plain": written(),  # SimAlign, eflomal forward, fast_align
     "simalign.script": lines(*(f"{n}\t{line}" for n, line in enumerate(PHARAOH))),
-    "eflomal.f": written(),
     "eflomal.r": lines(*(" ".join(sorted(line.split(), key=lambda link: int(link[2:]))) for line in PHARAOH)),
-    "fast_align": written(),
     "fast_align.s": lines(*(f"{line} ||| {-10.5 - n}" for n, line in enumerate(PHARAOH))),
-    "exchanged": written(swap=True),
+    "exchanged": written(swap=True),  # fast_align -r, LILT
     "moses": written(end=" "),
-    "lilt.reverse": written(swap=True),
     "mask-align": written(base=1),
     "fairseq": "2026-01-01 10:00:00 | INFO | fairseq.tasks | test 16 examples\n"
     + lines(
@@ -89,7 +85,6 @@ FILES = {
         )
     )
     + "Generate test with beam=5: BLEU4 = 20.00\n",
-    "fairseq.soft": lines(*(f"A-{n}\t0.5,0.5 0.25,0.75" for n in range(8))),
     # the parts of MGIZA are not in the order of the text
     "giza.a3": "".join(a3(n) for n in (*range(4, len(SENTENCES)), *range(4))),
 }
@@ -106,9 +101,9 @@ class Case:
 EXCHANGE = "exchange the hypothesis with align-eval convert --from-swap --to pharaoh"
 TURN = "align-eval convert FILE --from-swap --to pharaoh"
 READ = [
-    *(Case(name) for name in ("awesome", "simalign", "eflomal.f", "eflomal.r", "fast_align", "moses", "fairseq")),
+    *(Case(name) for name in ("awesome", "plain", "eflomal.r", "moses", "fairseq")),
     *(Case(name) for name in ("simalign.script", "fast_align.s", "giza.a3")),
-    *(Case(name, pipe=TURN) for name in ("exchanged", "lilt.reverse")),
+    Case("exchanged", pipe=TURN),
     Case("mask-align", ("base", "1")),
 ]
 
@@ -170,7 +165,7 @@ def test_the_documented_options_read_it(run, case):
 
 
 def test_the_documented_commands_convert_it(run):
-    names = ([case.file for case in READ if not case.options and not case.pipe], ["exchanged", "lilt.reverse"])
+    names = ([case.file for case in READ if not case.options and not case.pipe], ["exchanged"])
     for command, files in zip(block("align-eval convert --to").splitlines(), (*names, ["mask-align"]), strict=True):
         for file in files:
             here = command.replace("SRC", "source").replace("TGT", "target").replace("FILE", file)
@@ -189,26 +184,8 @@ def test_links_and_probabilities_of_awesome_align(run):
     assert (status, len(out.split())) == (0, sum(i == j for links in LINKS for i, j in links))
 
 
-REFUSED = [
-    ("mask-align", "give --{role}-base 1"),
-    ("awesome.words", "awesome.words:1: 'er<sep>he' … i-j"),
-    ("fairseq.soft", "weights … i-j … --print-alignment hard"),
-]
-
-
-@pytest.mark.parametrize(("file", "message"), REFUSED, ids=[file for file, _ in REFUSED])
-def test_what_is_not_read_as_it_is_is_refused(run, file, message):
-    for role, (status, out, err) in (
-        ("hyp", score(run, file)),
-        ("hyp", score(run, file, *TEXTS)),
-        ("from", run("convert", file, "--to", "pharaoh")),
-    ):
-        assert (status, out) == (1, "")
-        assert says(err, message.format(role=role))
-
-
-@pytest.mark.parametrize("file", ["exchanged", "lilt.reverse"])
-def test_forgotten_direction(run, file):
+def test_forgotten_direction(run):
+    file = "exchanged"
     status, out, err = score(run, file)
     assert status == 0
     assert says(err, "exchanged … convert --from-swap --to pharaoh")

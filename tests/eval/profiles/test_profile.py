@@ -47,14 +47,6 @@ def test_what_is_chosen():
     assert GUIDED.streamed.forward.combine == "product"
 
 
-def test_the_method_by_the_size_of_the_text():
-    assert YOUNG.method(FEWEST_PAIRS).word_table_passes
-    for few in (None, 1, FEWEST_PAIRS - 1):
-        assert not YOUNG.method(few).word_table_passes
-    for formed in (FORWARD, GUIDED):
-        assert formed.method(FEWEST_PAIRS) == formed.method(None) == formed.streamed
-
-
 def test_two_models():
     default = FORWARD.method_with(REVERSE, None)
     assert (default.forward.rule, default.both.join) == ("grow=0.4", "product")

@@ -4,7 +4,7 @@ import pytest
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions
-from alignment_eval.profiles.of_records import best_of_each, directed_pairs
+from alignment_eval.profiles.of_records import directed_pairs
 from alignment_eval.records.store import Records
 
 OPTIONS = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.3")
@@ -30,18 +30,7 @@ def test_pairs_of_the_word_table_come_first(runs):
     assert ids(list(directed_pairs(runs[0], None, method, "word", None))) == [1, 0, 3, 2]
 
 
-def test_each_pair_has_its_reverse(runs):
-    pairs = list(directed_pairs(runs[0], runs[1], AlignmentMethod(OPTIONS, OPTIONS, BOTH), "word", None))
-    assert ids(pairs) == [3, 1, 0, 2]
-    assert [reverse and reverse.sentence.id for _, reverse in pairs] == [3, 1, 0, 2]
-
-
 def test_errors_of_the_reverse_name_it(runs):
     method = AlignmentMethod(OPTIONS, replace(OPTIONS, heads="7"), BOTH)
     with pytest.raises(InputError, match=r"back: .*layer 7"):
         list(directed_pairs(runs[0], runs[1], method, "word", None))
-
-
-def test_tokens_for_words(runs):
-    for word, token in zip(best_of_each(runs[0], OPTIONS, "word", None), best_of_each(runs[0], OPTIONS, "token", None)):
-        assert token.source.word_count > word.source.word_count

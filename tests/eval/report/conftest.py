@@ -1,6 +1,13 @@
 import pytest
+from matplotlib import pyplot
 
 from tests.eval.report.pages import HOSTILE
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    pyplot.close("all")
 
 
 @pytest.fixture(scope="module")

@@ -30,12 +30,6 @@ EMPTY = aligned("", "x", [], status="empty")
 ALL = Alignments([ONE, SYMMETRIZED, NONE, EMPTY])
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    pyplot.close("all")
-
-
 def test_frame_has_a_row_for_each_link():
     frame = ONE.to_frame()
     assert frame.to_dict("list") == {

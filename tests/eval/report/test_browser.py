@@ -3,7 +3,6 @@
 Skipped with a reason where there is no browser (fixture ``chromium``).
 """
 
-import json
 import time
 
 import numpy as np
@@ -15,10 +14,10 @@ from alignment_eval.records.store import Records
 from alignment_eval.report.alignment_view import Alignment, Alignments
 from alignment_eval.report.encoding import ERROR
 from alignment_eval.report.map_view import DisplayMaps
+from tests.eval.browser import requested
 from tests.eval.report.driving import Browser
-from tests.eval.report.pages import Page
+from tests.eval.report.pages import HOSTILE, Page
 
-HOSTILE = "</script><img/src=x/onerror=alert(1)>"
 #: Id -> source and target; 3 was skipped, 4 has no words on its source side.
 TEXTS = {
     0: ("wir@@ sind hier . </s>", "we are here . </s>"),
@@ -126,14 +125,12 @@ def test_hostile_words_stay_text(browser):
 
 def check_inert(driven, page):
     """Open a page: no script of a token has run, and nothing but the page itself was asked for."""
-    driven.get_log("performance")
+    requested(driven)
     driven.get(page.as_uri())
     time.sleep(0.3)
     assert driven.execute_script("return window.ran") is None
     assert driven.execute_script("return document.querySelectorAll('img, iframe, link').length") == 0
-    messages = [json.loads(entry["message"])["message"] for entry in driven.get_log("performance")]
-    asked = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-    assert [url for url in asked if not url.startswith("data:")] == [page.as_uri()]
+    assert {url for url in requested(driven) if not url.startswith("data:")} == {page.as_uri()}
 
 
 #: Each would run, or ask for a file, in a page that takes it as it is.

@@ -15,12 +15,6 @@ def maps(make_sentence):
     return DisplayMaps.of(make_sentence(3, "a@@ b c a . </s>", "x y@@ z . . </s>"))
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    pyplot.close("all")
-
-
 @pytest.mark.parametrize("setting", ["awo", "awi"])
 @pytest.mark.parametrize("head", [None, 2])
 def test_frame_of_words(maps, setting, head):

@@ -38,23 +38,6 @@ def test_worked_example():
     assert [array.tolist() for array in result.per_sentence.arrays()] == [[3, 1], [2, 1], [1, 1], [2, 1]]
 
 
-@pytest.mark.parametrize(
-    ("hypothesis", "sure", "possible", "expected"),
-    [
-        ([], [], [], (0.0, None, None)),
-        ([], [(0, 0)], [], (1.0, None, 0.0)),
-        ([], [], [(0, 0)], (0.0, None, None)),
-        ([(0, 0)], [], [], (1.0, 0.0, None)),
-        ([(0, 0)], [], [(0, 0)], (0.0, 1.0, None)),
-        ([(0, 0)], [(0, 0)], [(1, 1)], (0.0, 1.0, 1.0)),
-        ([(1, 1)], [(0, 0)], [], (1.0, 0.0, 0.0)),
-    ],
-)
-def test_edge_cases(hypothesis, sure, possible, expected):
-    result = score([frozenset(hypothesis)], [GoldSentence(frozenset(sure), frozenset(possible))])
-    assert (result.aer, result.precision, result.recall) == expected
-
-
 @given(CORPORA)
 def test_equals_the_oracle(pairs):
     hypotheses, gold = [h for h, _ in pairs], [g for _, g in pairs]

@@ -113,29 +113,6 @@ def test_no_stored_file_raises_a_false_alarm(shared, gold, texts):
         assert round(100 * found.context["diagonal"], 1) == 74.3
 
 
-#: How a file is damaged -> what the diagnosis says, and where.
-FAULTS = {
-    "missing first line": (lambda lines: [*lines[1:], "\n"], "insert 1 line", 1),
-    "missing late line": (lambda lines: [*lines[:479], *lines[480:], "\n"], "insert 1 line", 480),
-    "line too many": (lambda lines: [*lines[:300], "\n", *lines[300:-1]], "remove 1 line", 301),
-    "fewer lines": (lambda lines: [*lines[:100], *lines[103:]], "insert 3 lines", 101),
-    "more lines": (lambda lines: [*lines[:100], "0-0\n", "\n", *lines[100:]], "remove 2 lines", 101),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_moved_lines(shared, gold, tmp_path, fault):
-    damage, advice, line = FAULTS[fault]
-    for path in sorted((shared / "data/baselines").glob("*/*.talp"))[::5]:
-        damaged = tmp_path / path.name
-        damaged.write_text("".join(damage(path.read_text().splitlines(keepends=True))))
-        explanation = diagnose(hypothesis(damaged), gold).explanation
-        assert explanation is not None, path
-        (change,) = explanation.changes
-        assert change.startswith(f"{advice} "), path
-        assert abs(int(change.split("about line ")[1].split()[0]) - line) <= 1, path
-
-
 def test_links_of_another_text(shared, tmp_path):
     """Some lines fit some sentences by chance, but they do not choose each other."""
     (tmp_path / "h").write_text("".join((shared / GIZA).read_text().splitlines(keepends=True)[:150]))
