@@ -110,18 +110,17 @@ def test_links_between_subwords(call, mark, expected):
 
 @pytest.mark.usefixtures("_subwords")
 @pytest.mark.parametrize(
-    ("target", "expected", "message"),
+    ("texts", "expected", "message"),
     [
-        ((), 2, "--source and --target … both or neither"),
-        (("--target", "short"), 1, "bpe.s has 3 lines … short has 1"),
-        (("--target", "mixed"), 1, "bpe.s, mixed … @@ … ▁ … --subwords"),
+        ((), 2, "--subwords without --source and --target"),
+        (("--source", "bpe.s"), 2, "--source and --target … both or neither"),
+        (("--source", "bpe.s", "--target", "short"), 1, "bpe.s has 3 lines … short has 1"),
+        (("--source", "bpe.s", "--target", "mixed"), 1, "bpe.s, mixed … @@ … ▁ … --subwords"),
     ],
 )
-def test_refused_subwords(call, target, expected, message):
+def test_refused_subwords(call, texts, expected, message):
     Path("short").write_text("x\n")
     Path("mixed").write_text("▁x ▁y\nz\nz\n")
-    status, _, err = call("convert", "words", "--to", "talp", "--subwords", "auto", "--source", "bpe.s", *target)
+    status, _, err = call("convert", "words", "--to", "talp", "--subwords", "auto", *texts)
     assert status == expected
     assert says(err, message)
-    status, _, err = call("convert", "words", "--to", "talp", "--subwords", "auto")
-    assert (status, says(err, "--subwords without --source and --target")) == (2, True)

@@ -158,18 +158,8 @@ def test_without_gold_the_maps_that_agree(two_ways, call):
 def test_extract_reaches_what_was_chosen_for_each_use(two_ways, call):
     gold = ("--dev-gold", two_ways / "gold", "--gold-base", 0)
     both = ("--reverse", two_ways / "en-de")
-    status, _, messages = call(
-        "select",
-        two_ways / "de-en",
-        *both,
-        *gold,
-        "--kinds",
-        "attn_n",
-        "--rules",
-        ",".join(RULES),
-        "-o",
-        two_ways / "p",
-    )
+    among = ("--kinds", "attn_n", "--rules", ",".join(RULES))
+    status, _, messages = call("select", two_ways / "de-en", *both, *gold, *among, "-o", two_ways / "p")
     assert status == 0, messages
     profile = read_profile(two_ways / "p", "m1")
     assert (profile.reverse_model, profile.chosen_by, len(profile.sentences)) == ("m2", "gold", PAIRS)

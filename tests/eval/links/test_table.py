@@ -14,21 +14,14 @@ from alignment_eval.links.table import json_line, row_numbers, write_table
 def rows(size):
     """Rows as alignments have them, of random links."""
     rng = random.Random(3)
+    sides = {"source": "a\u2028b \u00fc", "target": "\U0001f600"}
+    spans = {"source_spans": [[0, 1], [2, 3], [4, 5]], "target_spans": [[0, 1]]}
     found = []
     for _ in range(size):
-        links = sorted({(rng.randrange(20), k) for k in range(rng.choice([0, 1, 5]))})
-        found.append(
-            {
-                "source": "a\u2028b \u00fc",
-                "target": "\U0001f600",
-                "source_spans": [[0, 1], [2, 3], [4, 5]],
-                "target_spans": [[0, 1]],
-                "links": [list(link) for link in links],
-                "confidences": None if links and rng.random() < 0.5 else [rng.random() ** 9 for _ in links],
-                "status": "ok" if links else "empty",
-                "score": rng.choice([None, -rng.random()]),
-            }
-        )
+        links = [[rng.randrange(20), k] for k in range(rng.choice([0, 1, 5]))]
+        confidences = None if links and rng.random() < 0.5 else [rng.random() ** 9 for _ in links]
+        of_links = {"links": links, "confidences": confidences, "status": "ok" if links else "empty"}
+        found.append({**sides, **spans, **of_links, "score": rng.choice([None, -rng.random()])})
     return found
 
 

@@ -107,18 +107,8 @@ def aligners(tmp_path_factory, align_eval):
     hyps = [directory / name for name in ("one", "a-long-name-of-an-aligner.pharaoh", "three")]
     for shift, hyp in enumerate(hyps):
         hyp.write_text("".join(f"0-0 {(k * shift) % 4}-1 2-{shift}\n" for k in range(30)))
-    given = (
-        "--gold",
-        directory / "gold",
-        "--gold-base",
-        0,
-        "--source",
-        directory / "text",
-        "--target",
-        directory / "text",
-        "--hyp",
-        *hyps,
-    )
+    gold, text = ("--gold", directory / "gold", "--gold-base", 0), directory / "text"
+    given = (*gold, "--source", text, "--target", text, "--hyp", *hyps)
     done = align_eval("report", *given, "-o", directory / "page.html")
     assert done.returncode == 0, done.stderr
     return directory / "page.html"
