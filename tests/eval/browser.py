@@ -1,12 +1,9 @@
 """What a page did in the browser of the fixture ``chromium``."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
 
-def requested(driven: Any) -> set[str]:
+def requested(driven):
     """The addresses that were asked for since the last call."""
     events = [json.loads(entry["message"])["message"] for entry in driven.get_log("performance")]
     return {e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"}

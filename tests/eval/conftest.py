@@ -3,16 +3,11 @@
 The factories are stateless, so hypothesis may share them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -28,21 +23,14 @@ from alignment_eval.records.store import RunInfo, arrow_schema, to_table
 SPECIAL = ("</s>", "<de>", "<en>")
 
 
-def side(text: str, mark: str = "@@") -> SentenceSide:
+def side(text, mark="@@"):
     tokens = tuple(text.split())
     return SentenceSide(tokens, word_indices(tokens, mark, [token in SPECIAL for token in tokens]))
 
 
 def sentence(
-    id_: int = 0,
-    source: str = "a@@ b c . </s>",
-    target: str = "x y@@ z . </s>",
-    layers: int = 2,
-    heads: int = 3,
-    mark: str = "@@",
-    status: str = "ok",
-    **fields: Any,
-) -> SentenceMaps:
+    id_=0, source="a@@ b c . </s>", target="x y@@ z . </s>", layers=2, heads=3, mark="@@", status="ok", **fields
+):
     """A sentence of random maps (float32, the seed is its id), or a stub with an empty pair if ``status`` is not ok."""
     if status != "ok":
         empty = SentenceSide((), np.empty(0, dtype=np.int32))
@@ -59,13 +47,7 @@ def sentence(
     return SentenceMaps(id=id_, source=source_side, target=target_side, layers=tuple(range(layers)), **fields)
 
 
-def records(
-    directory: Path,
-    sentences: Iterable[SentenceMaps],
-    shards: int = 1,
-    quantities: Sequence[str] = ("head_attn_w", "transformed_norm", "layer_attn_n"),
-    **info: Any,
-) -> Path:
+def records(directory, sentences, shards=1, quantities=("head_attn_w", "transformed_norm", "layer_attn_n"), **info):
     """Write ``sentences`` as the records directory of a run, sentence k in shard k modulo ``shards``."""
     sentences = list(sentences)
     directory.mkdir(parents=True, exist_ok=True)
@@ -86,7 +68,7 @@ def records(
     return directory
 
 
-def font(path: Path, family: str, characters: str, weight: str = "Regular") -> Path:
+def font(path, family, characters, weight="Regular"):
     """Write a font whose glyphs are squares."""
     names = [".notdef", *(f"uni{ord(character):04X}" for character in characters)]
     builder = FontBuilder(1000, isTTF=True)
@@ -110,30 +92,30 @@ def font(path: Path, family: str, characters: str, weight: str = "Regular") -> P
 
 
 @pytest.fixture(scope="session")
-def make_side() -> Callable[..., SentenceSide]:
+def make_side():
     return side
 
 
 @pytest.fixture(scope="session")
-def make_sentence() -> Callable[..., SentenceMaps]:
+def make_sentence():
     return sentence
 
 
 @pytest.fixture(scope="session")
-def make_records() -> Callable[..., Path]:
+def make_records():
     return records
 
 
 @pytest.fixture(scope="session")
-def make_font() -> Callable[..., Path]:
+def make_font():
     return font
 
 
 @pytest.fixture(scope="session")
-def align_eval() -> Callable[..., subprocess.CompletedProcess[str]]:
+def align_eval():
     """Run ``align-eval ARGUMENTS`` in this process; test_docs.py has the whole commands."""
 
-    def run(*args: object) -> subprocess.CompletedProcess[str]:
+    def run(*args):
         words, files = [str(argument) for argument in args], [io.BytesIO(), io.BytesIO()]
         out, err = (io.TextIOWrapper(file, encoding="utf-8") for file in files)
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -149,10 +131,10 @@ def align_eval() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 @pytest.fixture(scope="session")
-def call(align_eval: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., tuple[int, str, str]]:
+def call(align_eval):
     """Exit status, stdout and stderr of ``align-eval ARGUMENTS``."""
 
-    def run(*arguments: object) -> tuple[int, str, str]:
+    def run(*arguments):
         done = align_eval(*arguments)
         return done.returncode, done.stdout, done.stderr
 
@@ -160,10 +142,10 @@ def call(align_eval: Callable[..., subprocess.CompletedProcess[str]]) -> Callabl
 
 
 @pytest.fixture(scope="session")
-def published() -> Callable[[Path], dict[str, tuple[float, float, float, int]]]:
+def published():
     """Read the published table of a folder: file -> AER, precision, recall in percent, number of links."""
 
-    def read(folder: Path) -> dict[str, tuple[float, float, float, int]]:
+    def read(folder):
         row = re.compile(r"(\S+): ([\d.]+)% \(([\d.]+)%/([\d.]+)%/(\d+)\)")
         matches = [row.fullmatch(line.strip()) for line in (folder / "deen-results.txt").read_text().splitlines()]
         assert all(matches)
@@ -173,7 +155,7 @@ def published() -> Callable[[Path], dict[str, tuple[float, float, float, int]]]:
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
+def chromium():
     """A browser without a window; on Debian ``apt-get install chromium chromium-driver`` brings it."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     browser, driver = shutil.which("chromium"), shutil.which("chromedriver")

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from alignment_eval.errors import InputError, UsageError, printable, shown, warn_on_stderr

@@ -1,7 +1,5 @@
 """Files and directories appear whole or not at all, where they were asked for, and nothing else is touched."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os
@@ -128,7 +126,7 @@ def test_devices_and_pipes_are_written_to(tmp_path):
     write_lines(os.devnull, LINES)
     assert Path(os.devnull).is_char_device()
     os.mkfifo(tmp_path / "pipe")
-    read: list[bytes] = []
+    read = []
     reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe").read_bytes()))
     reader.start()
     check_new(tmp_path / "pipe", overwrite=False)

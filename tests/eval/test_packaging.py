@@ -1,7 +1,5 @@
 """What setup.py ships: every package, and every file in them that is not code (py.typed above all)."""
 
-from __future__ import annotations
-
 from fnmatch import fnmatch
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from alignment_eval import __version__

@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import shutil
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +10,6 @@ from tests.eval.figures.logs import printed
 from tests.facts import says
 
 DEMO = Path(__file__).resolve().parents[3] / "data/demo"
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture

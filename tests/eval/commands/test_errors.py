@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -47,14 +45,8 @@ def test_json(files, align_eval):
     ]
     assert list(result["confusion"][0]) == list(CONFUSION_COLUMNS)
     fields = dict(field.split(":", 1) for field in result["signature"].split("|"))
-    for name, file in (
-        ("gold", "gold"),
-        ("hyp", "hyp"),
-        ("against", "other"),
-        ("source", "source"),
-        ("target", "target"),
-    ):
-        assert fields[name] == file_hash(FILES[file].encode())
+    files = {"against": "other", **{name: name for name in ("gold", "hyp", "source", "target")}}
+    assert {name: fields[name] for name in files} == {n: file_hash(FILES[f].encode()) for n, f in files.items()}
     assert (fields["metric"], fields["frequency"], fields["sentences"]) == ("errors", "texts", "2")
 
 
@@ -101,11 +93,7 @@ def test_text(files, call):
 @pytest.mark.parametrize(
     ("arguments", "expected", "message"),
     [
-        (
-            (*STATED, "--source", "-"),
-            2,
-            "--source: '-': expected the name of a file",
-        ),
+        ((*STATED, "--source", "-"), 2, "--source: '-': expected the name of a file"),
         ((*STATED, "--target", "source"), 1, "gold:2: link 1-2 is outside its sentence pair … 1 and 1 words"),
     ],
 )

@@ -1,13 +1,9 @@
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.facts import says
 
-Call = Callable[..., tuple[int, str, str]]
 COMMAND = ("filter", "text.a", "text.b", "--scores", "scores", "-o", "out.a", "out.b")
 SCORES = ["0.5\tok", "\tempty", "0.25\tok", "0.5\tok", "1e-06\tok", "\tlonger than 9 tokens", "1.0\tok"]
 FILES = {
@@ -17,7 +13,7 @@ FILES = {
 pytestmark = pytest.mark.usefixtures("files")
 
 
-def kept() -> str:
+def kept():
     texts = [Path(f"out.{name}").read_bytes().decode() for name in "ab"]
     assert texts[0].replace("a", "b") == texts[1]
     return "".join(line[1] for line in texts[0].split("\n")[:-1])
@@ -34,7 +30,7 @@ def kept() -> str:
         (("--max-unsupported", 0), "", ("0 of 7",)),
     ],
 )
-def test_lines_that_are_kept(call: Call, options: tuple[object, ...], lines: str, said: tuple[str, ...]) -> None:
+def test_lines_that_are_kept(call, options, lines, said):
     status, out, messages = call(*COMMAND, *options)
     assert (status, out, kept()) == (0, "", lines)
     assert all(part in messages for part in said), messages
@@ -51,7 +47,7 @@ def test_lines_that_are_kept(call: Call, options: tuple[object, ...], lines: str
         ("", 1, "scores: the file is empty"),
     ],
 )
-def test_scores_that_do_not_fit(call: Call, scores: str, status: int, message: str) -> None:
+def test_scores_that_do_not_fit(call, scores, status, message):
     Path("scores").write_text(scores)
     found, _, messages = call(*COMMAND, "--keep", 0.5)
     assert found == status
@@ -59,8 +55,7 @@ def test_scores_that_do_not_fit(call: Call, scores: str, status: int, message: s
     assert not Path("out.a").exists()
 
 
-def test_usage(call: Call) -> None:
+def test_usage(call):
     assert call(*COMMAND, "out.c", "--keep", 0.5)[0] == 2
     assert call(*COMMAND, "--keep", 0.5, "--max-unsupported", 0.5)[0] == 2
     assert call(*COMMAND, "--keep", 2)[0] == 2
-    assert call("filter", "text.a", "--scores", "scores", "--keep", 1, "-o", "scores", "--overwrite")[0] == 2

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from alignment_eval.files import json_hash
 from tests.eval.records.shards import SIGNATURE, write
 from tests.facts import says

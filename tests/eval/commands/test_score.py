@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import re
 import subprocess
@@ -137,9 +135,6 @@ def test_confidence(files, call):
     assert text[0] == (
         f"hyp: AER 37.50 % {shown['aer']}, precision 75.00 % {shown['precision']}, recall 50.00 % {shown['recall']}"
     )
-    header, row = (line.split("\t") for line in call("score", *asked, "--format", "tsv")[1].splitlines())
-    assert header[-6:-3] == ["aer_low_percent", "aer_high_percent", "precision_low_percent"]
-    assert [f"[{row[k]}, {row[k + 1]}]" for k in (-6, -4, -2)] == list(shown.values())
 
 
 def test_confidence_where_it_is_undefined(files, call):
@@ -150,7 +145,9 @@ def test_confidence_where_it_is_undefined(files, call):
     text = call("score", *STATED, "--resamples", "200")[1].splitlines()[0]
     assert text == "hyp: AER 100.00 % [100.00, 100.00], precision undefined [undefined], recall 0.00 % [0.00, 0.00]"
     table = call("score", *STATED, "--resamples", "200", "--format", "tsv")[1].splitlines()
-    assert table[1].split("\t")[-6:] == ["100.00", "100.00", "", "", "0.00", "0.00"]
+    ends = dict(zip(*(line.split("\t")[-6:] for line in table)))
+    assert list(ends.values()) == ["100.00", "100.00", "", "", "0.00", "0.00"]
+    assert list(ends)[:3] == ["aer_low_percent", "aer_high_percent", "precision_low_percent"]
 
 
 @pytest.mark.parametrize(
@@ -179,10 +176,7 @@ def test_bad_data(files, call, contents, arguments, message):
         ((*STATED, "--resamples", "200", "--format", "sentences"), "--resamples with --format sentences"),
         ((*STATED, "--resamples", "5"), "5 resamples … 100 or more"),
         ((*STATED, "--diagnose", "--format", "tsv"), "--diagnose with --format tsv: expected text or json"),
-        (
-            (*STATED, "--diagnose", "--hyp-texts", "s", "t"),
-            "--hyp-texts: expected --diagnose, and the texts",
-        ),
+        ((*STATED, "--diagnose", "--hyp-texts", "s", "t"), "--hyp-texts: expected --diagnose"),
     ],
 )
 def test_bad_usage(files, call, arguments, message):

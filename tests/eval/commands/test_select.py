@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -7,7 +5,6 @@ import numpy as np
 import pytest
 
 from alignment_eval.extraction.method import MapNames
-from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.profiles.profile import read_profile
 from tests.facts import says
 
@@ -23,11 +20,9 @@ def run_of(pairs, make_sentence, seed=0):
 
 @pytest.fixture
 def files(tmp_path, make_sentence, make_records):
-    """Records of a development and a test set of one model, the former cut otherwise, and of other directions."""
+    """Records of a development and a test set of one model, and of the other direction."""
     make_records(tmp_path / "dev", run_of(DEV, make_sentence), signature={"model": "m1", "data": "d1"})
     make_records(tmp_path / "test", run_of(TEST, make_sentence, 9), signature={"model": "m1", "data": "d2"})
-    again = [("ab c . </s>", "x y@@ z . </s>"), DEV[1], ("a bc </s>", "x y </s>")]
-    make_records(tmp_path / "again", run_of(again, make_sentence), signature={"model": "m2", "data": "d3"})
     for name, pairs in (("dev", DEV), ("test", TEST)):
         back = run_of([(b, a) for a, b in pairs], make_sentence, 30)
         make_records(tmp_path / f"{name}-back", back, signature={"model": "m3", "data": f"{name}4"})
@@ -73,11 +68,6 @@ def test_choose_on_one_set_and_use_on_another(files, call):
     assert stated[1] == out
     assert out.count("\n") == 2
 
-    # records of another model
-    status, out, messages = call("extract", files / "again", *given)
-    assert (status, out) == (1, "")
-    assert "choice.json: is the profile of model m1, but the model at hand is m2" in messages
-
 
 def test_a_part_of_the_sentences_in_another_order_is_recognised(files, make_sentence, make_records, call):
     """Of the three sentences that the maps were chosen on, two, exchanged."""
@@ -100,11 +90,7 @@ GOLD_OPTIONS = ("--dev-gold", "gold", "--gold-base", "0")
         (("--kinds", "attn_w"), 2, "--kinds without --dev-gold"),
         (("--source", "gold", "--target", "gold"), 2, "--source without --dev-gold"),
         ((*GOLD_OPTIONS, "-o", "-"), 2, "--output: '-': expected the name of a file"),
-        (
-            (*GOLD_OPTIONS, "--reverse", "test-back"),
-            1,
-            "test-back: records of 2 sentences, but dev of 3: expected the same sentence pairs, source and target exch",
-        ),
+        ((*GOLD_OPTIONS, "--reverse", "test-back"), 1, "test-back: records of 2 sentences, but dev of 3"),
     ],
 )
 def test_refusals(files, monkeypatch, call, given, status, text):
@@ -124,7 +110,7 @@ PAIRS = 32
 def two_ways(tmp_path, make_sentence, make_records):
     """Records of 32 pairs in both directions, whose maps know the gold a little, and that gold."""
     rng = np.random.default_rng(3)
-    runs: tuple[list[SentenceMaps], list[SentenceMaps]] = ([], [])
+    runs = ([], [])
     gold = []
     for id_ in range(PAIRS):
         order = rng.permutation(5)
@@ -172,23 +158,11 @@ def test_without_gold_the_maps_that_agree(two_ways, call):
 def test_extract_reaches_what_was_chosen_for_each_use(two_ways, call):
     gold = ("--dev-gold", two_ways / "gold", "--gold-base", 0)
     both = ("--reverse", two_ways / "en-de")
-    status, _, messages = call(
-        "select",
-        two_ways / "de-en",
-        *both,
-        *gold,
-        "--kinds",
-        "attn_n",
-        "--rules",
-        ",".join(RULES),
-        "-o",
-        two_ways / "p",
-    )
+    among = ("--kinds", "attn_n", "--rules", ",".join(RULES))
+    status, _, messages = call("select", two_ways / "de-en", *both, *gold, *among, "-o", two_ways / "p")
     assert status == 0, messages
     profile = read_profile(two_ways / "p", "m1")
     assert (profile.reverse_model, profile.chosen_by, len(profile.sentences)) == ("m2", "gold", PAIRS)
-    assert profile.both is not None
-    assert profile.both.reverse is not None
     assert figure_of(call, two_ways, "--profile", two_ways / "p") == profile.figure
     # the rule for both models is the best of those that the product allows
     maps = ("--heads", profile.both.forward.heads, "--reverse-heads", profile.both.reverse.heads)

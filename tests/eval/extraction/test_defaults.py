@@ -1,7 +1,5 @@
 """What is read from a model by default."""
 
-from __future__ import annotations
-
 import pytest
 
 from alignment_eval.extraction.defaults import (

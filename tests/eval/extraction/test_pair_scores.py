@@ -1,7 +1,5 @@
 """Scores of pairs and words, against sums word by word."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -19,27 +17,25 @@ TARGET = SentenceSide(
 )
 
 
-def pair_map(source: SentenceSide, target: SentenceSide, chance: np.random.Generator) -> PairMap:
+def pair_map(source, target, chance):
     sentence = SentenceMaps(0, source, target, ())
     scores = chance.random((target.word_count, source.word_count + 1))
     return PairMap(replace(sentence, log_probs=-3 * chance.random(len(target.tokens))), scores)
 
 
-def slow(forward: PairMap, reverse: PairMap | None, linked: np.ndarray) -> dict[str, float | list[float]]:
+def slow(forward, reverse, linked):
     """The scores by the equations of docs/scores.md."""
 
-    def share(pair: PairMap, row: int, column: int) -> float:
-        assert pair.scores is not None
+    def share(pair, row, column):
         return pair.scores[row, column] / pair.scores[row].sum()
 
-    def support(i: int, j: int) -> float:
+    def support(i, j):
         one = share(forward, j, i)
         return one if reverse is None else math.sqrt(one * share(reverse, i, j))
 
-    def surprise(pair: PairMap | None, pieces: list[int]) -> float:
+    def surprise(pair, pieces):
         if pair is None:
             return 0.5
-        assert pair.sentence.log_probs is not None
         surprisal = sum(-pair.sentence.log_probs[piece] for piece in pieces) / len(pieces)
         return surprisal / (surprisal + 3)
 
@@ -66,7 +62,7 @@ def slow(forward: PairMap, reverse: PairMap | None, linked: np.ndarray) -> dict[
 
 @pytest.mark.parametrize("models", [1, 2])
 @pytest.mark.parametrize("seed", range(5))
-def test_scores_are_those_of_the_equations(models: int, seed: int) -> None:
+def test_scores_are_those_of_the_equations(models, seed):
     chance = np.random.default_rng(seed)
     forward = pair_map(SOURCE, TARGET, chance)
     reverse = pair_map(TARGET, SOURCE, chance) if models == 2 else None
@@ -77,7 +73,6 @@ def test_scores_are_those_of_the_equations(models: int, seed: int) -> None:
     assert {name: getattr(found, name) for name in expected} == {
         name: pytest.approx(value, abs=1e-6) for name, value in expected.items()
     }
-    assert forward.sentence.log_probs is not None
     assert found.log_prob == pytest.approx(forward.sentence.log_probs.mean(), abs=1e-6)
     assert (found.reverse_log_prob is None) == (models == 1)
     confidences = list(links.confidences().values())
@@ -85,24 +80,22 @@ def test_scores_are_those_of_the_equations(models: int, seed: int) -> None:
     assert score_pair(forward, reverse, SentenceLinks(linked)).confidence is None
 
 
-def test_less_probable_and_less_supported_words_are_worse() -> None:
+def test_less_probable_and_less_supported_words_are_worse():
     chance = np.random.default_rng(1)
     forward, reverse = pair_map(SOURCE, TARGET, chance), pair_map(TARGET, SOURCE, chance)
     links = SentenceLinks(np.zeros((3, 4), dtype=np.bool_))
     before = score_pair(forward, reverse, links)
     log_probs = forward.sentence.log_probs
-    assert log_probs is not None
-    assert forward.scores is not None
     less_probable = replace(forward, sentence=replace(forward.sentence, log_probs=log_probs - 1))
     to_null = forward.scores.copy()
     to_null[:, -1] += 1
     for worse in (less_probable, PairMap(forward.sentence, to_null)):
         after = score_pair(worse, reverse, links)
-        assert (after.unsupported or 0) > (before.unsupported or 0)
-        assert all(a > b for a, b in zip(after.unsupported_words or [], before.unsupported_words or []))
+        assert after.unsupported > before.unsupported
+        assert all(a > b for a, b in zip(after.unsupported_words, before.unsupported_words, strict=True))
 
 
-def test_a_pair_of_punctuation_has_scores() -> None:
+def test_a_pair_of_punctuation_has_scores():
     side = SentenceSide((".", "</s>"), np.array([0, -1], dtype=np.int32))
     found = score_pair(pair_map(side, side, np.random.default_rng(1)), None, SentenceLinks(np.ones((1, 1), np.bool_)))
     assert found.unlinked_source == 0

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -7,19 +5,17 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.extraction.rules import RULE_NAMES, RULES, Shares, apply_rule, grown, rule_of
+from alignment_eval.extraction.rules import RULE_NAMES, RULES, apply_rule, grown, rule_of
 from alignment_eval.maps.words import UnitMap, balanced_shares, two_way_shares
 from tests.facts import facts
-
-Pairs = set[tuple[int, int]]
 
 SHAPES = st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(1, 4), st.integers(0, 2**32 - 1))
 
 
-def slow_links(scores: np.ndarray, name: str, value: float, null: str, final: bool) -> Pairs:
+def slow_links(scores, name, value, null, final):
     """``threshold`` and ``top-k`` of one word map [Wt, Ws + 1], written out cell by cell."""
     target_words, source_words = scores.shape[0], scores.shape[1] - 1
-    links: Pairs = set()
+    links = set()
     for t in range(target_words):
         if final and t == target_words - 1:
             links.add((source_words - 1, t))
@@ -36,13 +32,13 @@ def slow_links(scores: np.ndarray, name: str, value: float, null: str, final: bo
     return links
 
 
-def random_units(target: int, source: int, levels: int, seed: int, leading: tuple[int, ...] = (2, 3)) -> UnitMap:
+def random_units(target, source, levels, seed, leading=(2, 3)):
     """Word maps of small integers: many ties, rows of zeros, and sums that are exact in any order."""
     scores = np.random.default_rng(seed).integers(0, levels + 1, (*leading, target, source + 1)).astype(np.float64)
     return UnitMap(scores, np.arange(target), np.append(np.arange(source), -1))
 
 
-def links(units: UnitMap, rule: str, null: str = "allow", final: bool = False) -> np.ndarray:
+def links(units, rule, null="allow", final=False):
     return apply_rule(rule_of(rule), units, null, final)
 
 
@@ -53,24 +49,22 @@ def links(units: UnitMap, rule: str, null: str = "allow", final: bool = False) -
     final=st.booleans(),
 )
 @example(shape=(3, 3, 1, 0), rule=("threshold", 0), null="allow", final=True)  # a barred word has a share of 0
-def test_rules_are_those_of_the_slow_loop(
-    shape: tuple[int, int, int, int], rule: tuple[str, float], null: str, final: bool
-) -> None:
+def test_rules_are_those_of_the_slow_loop(shape, rule, null, final):
     units = random_units(*shape)
     final = final and shape[0] > 0 and shape[1] > 0
     found = links(units, f"{rule[0]}={rule[1]}", null, final)
     assert found.shape == (2, 3, shape[1], shape[0])
     for index in np.ndindex(2, 3):
-        expected = slow_links(units.scores[index], *rule, null, final)
+        expected = slow_links(units.scores[index], rule[0], rule[1], null, final)
         assert {(int(i), int(j)) for i, j in np.argwhere(found[index])} == expected
 
 
-def test_of_many_equal_words_the_first_are_taken() -> None:
+def test_of_many_equal_words_the_first_are_taken():
     units = UnitMap(np.tile([1.0, 2], (1, 20)), np.arange(1), np.append(np.arange(39), -1))
     assert np.argwhere(links(units, "top-k=3"))[:, 0].tolist() == [1, 3, 5]
 
 
-def test_two_way_by_hand() -> None:
+def test_two_way_by_hand():
     """Both target words take the first source word most; the second one takes it less than the first does."""
     units = UnitMap(np.array([[9.0, 1, 5], [6, 4, 7]]), np.arange(2), np.array([0, 1, -1]))
     # shares of rows 0.9 0.1 / 0.6 0.4, of columns 0.6 0.2 / 0.4 0.8; null is masked and has no part
@@ -83,7 +77,7 @@ def test_two_way_by_hand() -> None:
     assert np.argwhere(links(units, "two-way=0.8", "mask", final=True)).tolist() == [[1, 1]]
 
 
-def slow_grow(shares: np.ndarray, least: float) -> Pairs:
+def slow_grow(shares, least):
     """Rule ``grow`` or ``balanced`` by its shares [Wt, Ws], written out cell by cell."""
     cells = [(t, s) for t in range(shares.shape[0]) for s in range(shares.shape[1])]
     large = {(t, s) for t, s in cells if shares[t, s] >= least / 0.7}
@@ -99,9 +93,7 @@ def slow_grow(shares: np.ndarray, least: float) -> Pairs:
 @pytest.mark.parametrize(("rule", "shares"), [("grow", two_way_shares), ("balanced", balanced_shares)])
 @given(shape=SHAPES, least=st.sampled_from([0.0, 0.2, 0.35, 0.5, 0.7, 1.0]))
 @example(shape=(3, 3, 4, 0), least=0.35)
-def test_grow_is_that_of_the_slow_loop(
-    rule: str, shares: Shares, shape: tuple[int, int, int, int], least: float
-) -> None:
+def test_grow_is_that_of_the_slow_loop(rule, shares, shape, least):
     units = random_units(*shape)
     found = links(units, f"{rule}={least}", "mask")
     for index in np.ndindex(2, 3):
@@ -109,7 +101,7 @@ def test_grow_is_that_of_the_slow_loop(
         assert {(int(i), int(j)) for i, j in np.argwhere(found[index])} == expected
 
 
-def test_balanced_by_hand() -> None:
+def test_balanced_by_hand():
     """The second source word gets little from all target words, but most of it from the second."""
     units = UnitMap(np.array([[6.0, 2, 5], [4, 4, 5]]), np.arange(2), np.array([0, 1, -1]))
     # shares of the rows 3/4 1/4 / 1/2 1/2, of their columns 3/5 1/3 / 2/5 2/3, of its rows 9/14 5/14 / 3/8 5/8
@@ -122,7 +114,7 @@ def test_balanced_by_hand() -> None:
     assert np.argwhere(links(units, "balanced=0.44", "mask")).tolist() == [[0, 0], [1, 1]]
 
 
-def test_a_share_is_large_from_0_7_of_it_on() -> None:
+def test_a_share_is_large_from_0_7_of_it_on():
     """0.2857 is 0.2 / 0.7: a cell of a row and a column with large shares is linked from there on."""
     for share, linked in ((0.284, False), (0.288, True)):
         assert grown(np.array([[share, 0.9], [0.9, 0.0]]), 0.2)[0, 0] == linked
@@ -142,12 +134,12 @@ def test_a_share_is_large_from_0_7_of_it_on() -> None:
         ("top-k=²", "rule 'top-k=²' … a number of"),
     ],
 )
-def test_bad_rules(text: str, message: str) -> None:
+def test_bad_rules(text, message):
     with pytest.raises(UsageError, match=facts(message)):
         rule_of(text)
 
 
-def test_names_are_the_same_however_written() -> None:
+def test_names_are_the_same_however_written():
     assert rule_of("threshold=.20").name == "threshold=0.2"
     assert rule_of("top-k=02").name == "top-k=2"
     assert ExtractionOptions("attn_w", "0", rule="threshold=1e-1").rule == "threshold=0.1"

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -8,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.word_table import LEAST_SUM, PRIOR, WordTable, check_match, count_word_table
-from alignment_eval.maps.sentence import PairWords
+from alignment_eval.extraction.word_table import LEAST_SUM, PRIOR, check_match, count_word_table
 from alignment_eval.maps.words import two_way_shares
 from tests.facts import facts
 
@@ -109,7 +106,6 @@ def test_other_pairs_as_by_hand(seed, passes, exponent):
 @pytest.mark.parametrize("pairs", [[], [(([], ["x"]), np.empty((1, 0)))]], ids=["no pairs", "no words"])
 def test_a_text_of_nothing_has_a_word_table(pairs):
     word_table, found = count_word_table(pairs, 2, 1)
-    assert isinstance(word_table, WordTable)
     assert (word_table.pairs, len(word_table.cells)) == (0, 0)
     assert [scores.shape for scores in found] == [scores.shape for _, scores in pairs]
     np.testing.assert_allclose(word_table.reweight((["a"], ["x"]), np.ones((1, 1)), 1), PRIOR)
@@ -126,7 +122,7 @@ def test_sums_below_a_thousandth_are_dropped():
 GERMAN = [f"wort{number}" for number in range(50)]
 ENGLISH = [f"word{number}" for number in range(50)]
 #: 100 running words on each side.
-TEXT: list[PairWords] = [(GERMAN, ENGLISH), (GERMAN, ENGLISH)]
+TEXT = [(GERMAN, ENGLISH), (GERMAN, ENGLISH)]
 
 
 @pytest.fixture(scope="module")
@@ -141,10 +137,7 @@ def changed(words, count, to="{}?"):
 @pytest.mark.parametrize(
     ("pair", "message"),
     [
-        (
-            (changed(GERMAN, 26), ENGLISH),
-            "of the text's 100 source words, 52 (52%) are not in the word table",
-        ),
+        ((changed(GERMAN, 26), ENGLISH), "of the text's 100 source words, 52 (52%) are not"),
         ((GERMAN, changed(ENGLISH, 40)), "of the text's 100 target words, 80 (80%) are not"),
         ((ENGLISH, GERMAN), "source words, 100 (100%) are not in the word table … of the same languages"),
         (

@@ -1,12 +1,9 @@
 """Pictures of one panel, and what a printed figure must be."""
 
-from __future__ import annotations
-
 import io
 from itertools import combinations
 
 import numpy as np
-from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from alignment_eval.figures.sentence import Panel, Picture
@@ -28,7 +25,7 @@ def picture(source="a b", target="x y z", gold=None, **panel):
     return Picture("title", *sides, ((Panel(**panel),),), gold)
 
 
-def check_print(figure: Figure, apart: bool = True, least: float = TYPE) -> None:
+def check_print(figure, apart=True, least=TYPE):
     """All text has at least 7 points (``least``), lies within the page and, if ``apart``, on no other text."""
     figure.savefig(io.BytesIO(), format="png", dpi=72)
     texts = [t for t in figure.findobj(Text) if isinstance(t, Text) and t.get_visible() and t.get_text().strip()]

@@ -1,7 +1,5 @@
 """The look of figures and their files: colours, fonts, and the same bytes for the same figure."""
 
-from __future__ import annotations
-
 import matplotlib
 import pytest
 from matplotlib import font_manager

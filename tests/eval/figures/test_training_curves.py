@@ -1,7 +1,5 @@
 """What is drawn of a training log: values, panels, colours and lines."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

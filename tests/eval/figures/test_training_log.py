@@ -1,7 +1,5 @@
 """Logs of fairseq-train read: against a slow obvious reader, and what is wrong with them said."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re
@@ -17,7 +15,6 @@ from tests.eval.figures.logs import STAMP, printed
 from tests.facts import says
 
 DEMO = Path(__file__).resolve().parents[3] / "data/demo"
-Values = dict[tuple[str, int, str], float]
 
 
 def plain(subset, update, **values):
@@ -29,7 +26,7 @@ def plain(subset, update, **values):
 
 def read(path, text):
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    warnings: list[str] = []
+    warnings = []
     table, _ = read_training_log(path, "run", warnings.append)
     return {(row.subset, row.update, row.metric): row.value for row in table.itertuples()}, warnings
 
@@ -75,7 +72,7 @@ def test_a_cut_line_is_dropped_at_the_end_and_an_error_elsewhere(tmp_path):
 def test_a_run_that_goes_back_has_discarded_what_came_later(tmp_path_factory, steps):
     path = tmp_path_factory.getbasetemp() / "property.log"
     values, warnings = read(path, "".join(printed(subset, str(u), n=n) for n, (subset, u) in enumerate(steps)))
-    expected: Values = {}
+    expected = {}
     for n, (subset, update) in enumerate(steps):
         if n and update < steps[n - 1][1]:
             expected = {key: value for key, value in expected.items() if key[1] < update}

@@ -1,21 +1,15 @@
-from __future__ import annotations
-
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
 from alignment_eval.links.checks import Texts
-from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_hypothesis
+from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.sets import transpose
 from alignment_eval.links.write import format_pharaoh_line
 from tests.facts import facts, says
 
 
-def diagonals(count: int, length: int = 4) -> list[list[tuple[int, int]]]:
+def diagonals(count, length=4):
     """Sentences whose word k is linked to word k."""
     return [[(k, k) for k in range(length)]] * count
 
@@ -23,73 +17,66 @@ def diagonals(count: int, length: int = 4) -> list[list[tuple[int, int]]]:
 class Reader:
     """Reads links printed with a base, and keeps the warnings."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.path = folder / "x"
-        self.warnings: list[str] = []
+        self.warnings = []
 
-    def __call__(
-        self,
-        sentences: Iterable[Iterable[tuple[int, int]]],
-        written: int = 0,
-        read: Any = read_gold,
-        texts: Texts | None = None,
-        **options: Any,
-    ) -> AlignmentFile:
+    def __call__(self, sentences, written=0, read=read_gold, texts=None, **options):
         self.path.write_text("".join(f"{format_pharaoh_line(links, written)}\n" for links in sentences))
         return read(self.path, ReadOptions(**options), texts, self.warnings.append)
 
 
 @pytest.fixture
-def reader(tmp_path: Path) -> Reader:
+def reader(tmp_path):
     return Reader(tmp_path)
 
 
-def lengths(source: list[int], target: list[int]) -> Texts:
+def lengths(source, target):
     return Texts("test.de", np.array(source), "test.en", np.array(target))
 
 
 @pytest.mark.parametrize("base", [0, 1])
 @pytest.mark.parametrize("read", [read_gold, read_hypothesis])
-def test_stated_base(reader: Reader, base: int, read: Any) -> None:
+def test_stated_base(reader, base, read):
     result = reader(diagonals(30), base, read, base=str(base))
     assert result.base == base
     assert list(result.each_links()) == [frozenset(links) for links in diagonals(30)]
     assert reader.warnings == []
 
 
-def test_gold_of_base_0_is_shown_by_index_0(reader: Reader) -> None:
+def test_gold_of_base_0_is_shown_by_index_0(reader):
     assert reader([[(2, 2)], [(1, 0)]]).base == 0
     assert len(reader.warnings) == 1
     assert says(reader.warnings[0], f"{reader.path}: … 0-based … index 0 … {reader.path}:2 … --gold-base 0")
 
 
-def test_gold_of_base_1_is_shown_by_many_sentences_without_0(reader: Reader) -> None:
+def test_gold_of_base_1_is_shown_by_many_sentences_without_0(reader):
     result = reader(diagonals(20), 1)
     assert result.base == 1
     assert list(result.each_links()) == [frozenset(links) for links in diagonals(20)]
     assert says(reader.warnings[0], "1-based … 20 sentences use index 1 … --gold-base 1")
 
 
-def test_gold_of_base_1_is_shown_by_an_index_at_the_end(reader: Reader) -> None:
+def test_gold_of_base_1_is_shown_by_an_index_at_the_end(reader):
     result = reader([[(0, 0)], [(1, 2)]], 1, texts=lengths([4, 4], [4, 3]))
     assert result.base == 1
     assert says(reader.warnings[0], f"1-based … sentence's length … {reader.path}:2")
 
 
-def test_undecidable_base(reader: Reader) -> None:
+def test_undecidable_base(reader):
     with pytest.raises(InputError, match=facts(f"{reader.path}: … only 19 … --gold-base 0 or --gold-base 1")):
         reader(diagonals(19), 1)
     with pytest.raises(InputError, match=facts(f"{reader.path}: … none equals … length … --gold-base 0")):
         reader(diagonals(30), 1, texts=lengths([9] * 30, [9] * 30))
 
 
-def test_base_0_read_as_1(reader: Reader) -> None:
+def test_base_0_read_as_1(reader):
     with pytest.raises(InputError, match=facts(f"{reader.path}:2: … index 0 … 1-based … --gold-base 0")):
         reader([[(3, 3)], [(0, 1)]], base="1")
 
 
 @pytest.mark.parametrize(("read", "role"), [(read_gold, "gold"), (read_hypothesis, "hyp")])
-def test_base_1_read_as_0(reader: Reader, read: Any, role: str) -> None:
+def test_base_1_read_as_0(reader, read, role):
     message = f"{reader.path}: … 0-based … 5 sentences … --{role}-base 1 … --{role}-base 0-unused"
     with pytest.raises(InputError, match=facts(message)):
         reader(diagonals(5), 1, read, base="0")
@@ -97,7 +84,7 @@ def test_base_1_read_as_0(reader: Reader, read: Any, role: str) -> None:
     assert (result.base, next(result.each_links())) == (0, frozenset((k, k) for k in range(1, 5)))
 
 
-def test_hypothesis_of_base_1_by_default(reader: Reader) -> None:
+def test_hypothesis_of_base_1_by_default(reader):
     with pytest.raises(InputError, match="give --hyp-base 1"):
         reader(diagonals(5), 1, read_hypothesis)
     assert reader(diagonals(4), 1, read_hypothesis).base == 0
@@ -105,7 +92,7 @@ def test_hypothesis_of_base_1_by_default(reader: Reader) -> None:
     assert reader(diagonals(20), 1, read_hypothesis, base="auto").base == 1
 
 
-def test_sparse_hypothesis_of_base_0_is_no_error(reader: Reader) -> None:
+def test_sparse_hypothesis_of_base_0_is_no_error(reader):
     """Final marks alone: index 0 is never used, but index 1 is not either."""
     marks = [[(7, 8)]] * 20
     assert reader(marks, 0, read_hypothesis, base="0").base == 0
@@ -117,21 +104,21 @@ def test_sparse_hypothesis_of_base_0_is_no_error(reader: Reader) -> None:
 
 
 @pytest.mark.parametrize("link", [(0, 3), (3, 0)])
-def test_no_other_reading_is_advised_unless_all_links_fit_it(reader: Reader, link: tuple[int, int]) -> None:
+def test_no_other_reading_is_advised_unless_all_links_fit_it(reader, link):
     """A link beyond the side of either word; a link of index 0 or beyond the end does not count from 1."""
     for links in ([link, (2, 2)], [link, (1, 1)]):
         with pytest.raises(InputError, match="give the texts that the alignment was made from"):
             reader([links], 0, read_hypothesis, base="0-unused", texts=lengths([2], [2]))
 
 
-def test_link_outside_the_texts(reader: Reader) -> None:
+def test_link_outside_the_texts(reader):
     message = f"{reader.path}:2: link 0-3 … 4 and 3 words … 1 of 2 links … 0-based … tokenisation"
     with pytest.raises(InputError, match=facts(message)):
         reader([[(3, 2)], [(0, 3)]], base="0", texts=lengths([4, 4], [3, 3]))
 
 
 @pytest.mark.parametrize("base", [0, 1])
-def test_swapped_direction_is_seen_by_the_texts(reader: Reader, base: int) -> None:
+def test_swapped_direction_is_seen_by_the_texts(reader, base):
     texts = lengths([2, 2], [5, 5])
     turned = [[(4, 1), (0, 0)], [(3, 0)]]
     message = f"x:1: link {4 + base}-{1 + base} … 2 and 5 words … 2 of 3 links … convert --from-swap --to pharaoh"

@@ -1,19 +1,15 @@
 """The keys and columns that the documentation lists are those that the commands write, in that order."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
-def documented(section: str | None = None, table: int = 0, page: str = "output.md") -> list[str]:
+def documented(section=None, table=0, page="output.md"):
     """The names in the first column of a table of a page, or of a section of it."""
     text = (DOCS / page).read_text(encoding="utf-8")
     if section is not None:
@@ -26,12 +22,7 @@ def documented(section: str | None = None, table: int = 0, page: str = "output.m
 
 
 @pytest.fixture(autouse=True)
-def _files(
-    tmp_path: Path,
-    make_records: Callable[..., Path],
-    make_sentence: Callable[..., Any],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def _files(tmp_path, make_records, make_sentence, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, text in (("gold", "0-0 1-1 2p2\n0-0\n"), ("hyp", "0-0\n\n"), ("text", "a b c\na\n")):
         Path(name).write_text(text)
@@ -50,11 +41,11 @@ SCORE, SWEEP = "Output of `align-eval score`", "Output of `align-eval sweep`"
         (("errors", *GOLD, "hyp", "--source", "text", "--target", "text"), {"table": 1, "page": "commands/errors.md"}),
     ],
 )
-def test_json(call: Callable[..., Any], command: tuple[object, ...], table: dict[str, Any]) -> None:
+def test_json(call, command, table):
     assert list(json.loads(call(*command, "--format", "json")[1])) == documented(**table)
 
 
-def test_files(call: Callable[..., Any]) -> None:
+def test_files(call):
     table = call("score", *GOLD, "hyp", "--format", "sentences")[1]
     assert table.splitlines()[0].split("\t") == documented(SCORE, 1)
     assert call("sweep", "records", *GOLD, "--out", "out", "--kinds", "attn_w")[0] == 0
@@ -67,7 +58,7 @@ def test_files(call: Callable[..., Any]) -> None:
     assert list(json.loads(Path("choice").read_text())) == documented(page="commands/select.md")
 
 
-def test_records() -> None:
+def test_records():
     import pyarrow.parquet as pq
 
     names = documented("Records: what `--norm-records DIR` writes", page="records.md")

@@ -1,11 +1,7 @@
 """Formats of alignment files: each against a slow obvious parser, and bad lines; damaged ones: test_fuzz_readers.py."""
 
-from __future__ import annotations
-
 import math
 import re
-from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,46 +10,46 @@ from hypothesis import strategies as st
 from alignment_eval.errors import InputError
 from alignment_eval.links import text as textfiles
 from alignment_eval.links.parse import HYPOTHESIS_FORMATS, Tokens, detect_format, parse
-from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_hypothesis
-from alignment_eval.links.sets import GoldSentence, Link
+from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
+from alignment_eval.links.sets import GoldSentence
 from alignment_eval.links.text import TextFile
 from alignment_eval.links.write import format_lines
 from tests.eval.links.samples import gold, written
 from tests.facts import facts
 
 
-def read(path: Path, allow_possible: bool = True) -> AlignmentFile:
+def read(path, allow_possible=True):
     """Read a file from 0, as it stands."""
     options = ReadOptions("0-unused", allow_possible=allow_possible)
     return read_hypothesis(path, options, warn=lambda message: None)
 
 
-def parsed(text: str, format_: str) -> list[GoldSentence]:
+def parsed(text, format_):
     """The sentences of a text, read from 0."""
     lines = enumerate(text.encode("utf-8", "replace").split(b"\n")[:-1], 1)
     return [sentence for sentence, _ in parse(format_, lines, "x", Tokens(), True)]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", " \n", "\t\r\n"])
-def test_line_ends_and_blanks(tmp_path: Path, end: str) -> None:
+def test_line_ends_and_blanks(tmp_path, end):
     path = written(tmp_path, end.join(["0-0  1p2", "", " 3-3\t4-4", "", "5-6"]))
     assert list(read(path)) == [gold("0-0", "1-2"), gold(), gold("3-3 4-4"), gold(), gold("5-6")]
 
 
-def test_words_of_giza_may_look_like_its_marks() -> None:
+def test_words_of_giza_may_look_like_its_marks():
     text = "# Sentence pair (1) source length 2 target length 2 alignment score : 1e-05\nx })\n"
     text += "NULL ({ }) ({ ({ 1 2 }) }) ({ 2 }) \n"
     (sentence,) = parsed(text, "giza")
     assert sentence == gold("1-1 1-2 2-2")
 
 
-def test_duplicate_links_count_once_and_sure_wins(tmp_path: Path) -> None:
+def test_duplicate_links_count_once_and_sure_wins(tmp_path):
     file = read(written(tmp_path, "0-0 0-0 1p1 1-1 1p1 2p2 2p2\n0p0\n"))
     assert list(file) == [gold("0-0 1-1", "2-2"), gold("", "0-0")]
     assert (file.file.sure, file.file.possible, file.file.doubled) == (2, 4, 4)
 
 
-def test_a_duplicate_link_keeps_its_largest_score(tmp_path: Path) -> None:
+def test_a_duplicate_link_keeps_its_largest_score(tmp_path):
     (sentence,) = read(written(tmp_path, "0-0:0.25 0-0:0.5 0-0:-1\n"))
     assert sentence.confidence == {(0, 0): 0.5}
 
@@ -74,11 +70,11 @@ def test_a_duplicate_link_keeps_its_largest_score(tmp_path: Path) -> None:
         ("\n 0-0:0.5 1-1:1\n", "scored"),
     ],
 )
-def test_detected_format(text: str, format_: str | None) -> None:
+def test_detected_format(text, format_):
     assert detect_format(text.encode()) == format_
 
 
-def test_naacl(tmp_path: Path) -> None:
+def test_naacl(tmp_path):
     file = read(written(tmp_path, "0001 1 2 S\n1 2 2 P 0.5\n\n3 4 5\n3 4 5 P .25\n 3\t1 1 0.25\r\n"))
     assert file.file.format == "naacl"
     assert list(file) == [gold("1-2", "2-2"), gold(), gold("4-5 1-1")]
@@ -128,14 +124,14 @@ BAD = [
 
 
 @pytest.mark.parametrize(("format_", "text", "message"), BAD)
-def test_bad_lines(tmp_path: Path, format_: str, text: str, message: str) -> None:
+def test_bad_lines(tmp_path, format_, text, message):
     path = written(tmp_path, text)
     with pytest.raises(InputError, match=facts(message)):
         list(parse(format_, TextFile(path).lines(), str(path), Tokens(), format_ == "talp"))
 
 
 @pytest.mark.parametrize("size", [1, 8, 1000])
-def test_line_numbers_across_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def test_line_numbers_across_pieces(tmp_path, monkeypatch, size):
     monkeypatch.setattr(textfiles, "_CHUNK_BYTES", size)
     for format_, good, bad in (("talp", "0-0", "0-"), ("naacl", "1 1 1", "1 1"), ("fairseq", "log", "A-")):
         path = written(tmp_path, f"{good}\n" * 5 + f"{bad}\n{good}\n")
@@ -144,7 +140,7 @@ def test_line_numbers_across_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(read(written(tmp_path, "0-0\n\n1p1\n" * 3))) == 9
 
 
-def test_gold_is_neither_output_of_fairseq_nor_scored(tmp_path: Path) -> None:
+def test_gold_is_neither_output_of_fairseq_nor_scored(tmp_path):
     for text, looks in (("A-0\t0-0\n", "format fairseq"), ("0-0:0.5\n", "format scored")):
         with pytest.raises(InputError, match=facts(f"{looks} … talp, naacl … exchanged")):
             read_gold(written(tmp_path, text))
@@ -161,12 +157,12 @@ TEXTS = st.one_of(
 )
 
 
-def slow(lines: Sequence[str], scored: bool) -> list[GoldSentence] | None:
+def slow(lines, scored):
     """Token by token; None if one is no link."""
     sentences = []
     for line in lines:
-        sure: set[Link] = set()
-        confidence: dict[Link, float] = {}
+        sure = set()
+        confidence = {}
         for token in filter(None, re.split(r"[ \t]+", line)):
             number = r":([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)" if scored else "()"
             match = re.fullmatch(rf"(\d+)([-p])(\d+){number}", token, re.ASCII | re.IGNORECASE)
@@ -184,14 +180,13 @@ def slow(lines: Sequence[str], scored: bool) -> list[GoldSentence] | None:
 
 @pytest.mark.parametrize("scored", [False, True])
 @given(text=TEXTS)
-def test_equals_the_slow_parser(scored: bool, text: str) -> None:
+def test_equals_the_slow_parser(scored, text):
     expected = slow(f"{text}\n".encode("utf-8", "replace").decode().split("\n")[:-1], scored)
     try:
         sentences = parsed(f"{text}\n", "scored" if scored else "talp")
     except InputError:
         assert expected is None
     else:
-        assert expected is not None
         assert sentences == expected
         assert [sentence.confidence for sentence in sentences] == [sentence.confidence for sentence in expected]
 
@@ -204,7 +199,7 @@ ROWS = st.dictionaries(
 )
 
 
-def corpus(rows: dict[tuple[int, int, int], tuple[bool, float]], format_: str) -> list[GoldSentence]:
+def corpus(rows, format_):
     """Links of five sentences, with what the format holds; the last sentence has a link."""
     sentences = []
     for n in range(5):
@@ -218,13 +213,13 @@ def corpus(rows: dict[tuple[int, int, int], tuple[bool, float]], format_: str) -
     return sentences
 
 
-def content(sentences: Sequence[GoldSentence], format_: str) -> bytes:
+def content(sentences, format_):
     return "".join(f"{line}\n" for line in format_lines(sentences, format_, 0)).encode()
 
 
 @pytest.mark.parametrize("format_", HYPOTHESIS_FORMATS)
 @given(rows=ROWS)
-def test_what_is_written_is_read_as_it_was(format_: str, rows) -> None:
+def test_what_is_written_is_read_as_it_was(format_, rows):
     expected = corpus(rows, format_)
     found = parsed(content(expected, format_).decode(), format_)
     assert found == expected

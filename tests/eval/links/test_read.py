@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -14,13 +12,13 @@ from tests.eval.links.samples import gold, written
 from tests.facts import facts, says
 
 
-def fail_on_warning(message: str) -> None:
+def fail_on_warning(message):
     raise AssertionError(message)
 
 
-def test_naacl_sentences_without_lines(tmp_path: Path) -> None:
+def test_naacl_sentences_without_lines(tmp_path):
     path = written(tmp_path, "1 1 1\n4 1 1\n")
-    warnings: list[str] = []
+    warnings = []
     texts = Texts("s", np.full(6, 9), "t", np.full(6, 9))
     result = read_gold(path, None, texts, warnings.append)
     assert list(result) == [gold("0-0"), gold(), gold(), gold("0-0"), gold(), gold()]
@@ -45,9 +43,9 @@ Generate test with beam=5: BLEU4 = 12.3
 """
 
 
-def test_output_of_fairseq_generate_with_nbest(tmp_path: Path) -> None:
+def test_output_of_fairseq_generate_with_nbest(tmp_path):
     path = written(tmp_path, GENERATE_OUTPUT, "generate-test.txt")
-    warnings: list[str] = []
+    warnings = []
     result = read_hypothesis(path, warn=warnings.append)
     assert result.file.format == "fairseq"
     assert list(result.each_links()) == [{(0, 0)}, {(0, 0), (1, 1), (2, 2)}]
@@ -58,7 +56,7 @@ def test_output_of_fairseq_generate_with_nbest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [ReadOptions(base="1"), ReadOptions(base="1", swap=True)])
-def test_a_file_and_a_pipe_are_read_as_often_as_asked(tmp_path: Path, options: ReadOptions) -> None:
+def test_a_file_and_a_pipe_are_read_as_often_as_asked(tmp_path, options):
     text = "1-2\n\n3-3 2p1\n"
     expected = [gold("0-1"), gold(), gold("2-2", "1-0")]
     if options.swap:
@@ -74,7 +72,7 @@ def test_a_file_and_a_pipe_are_read_as_often_as_asked(tmp_path: Path, options: R
 
 
 @pytest.mark.parametrize(("text", "sentences"), [("0-0\n", 1), ("0-0\n\n\n", 3), ("1 1 1\n3 1 1\n", 3)])
-def test_as_many_lines_as_the_texts(tmp_path: Path, text: str, sentences: int) -> None:
+def test_as_many_lines_as_the_texts(tmp_path, text, sentences):
     texts = Texts("test.de", np.array([5, 5]), "test.en", np.array([5, 5]))
     path = written(tmp_path, text)
     with pytest.raises(InputError, match=facts(f"{path}: … {sentences} sentences … test.de has 2 lines")):

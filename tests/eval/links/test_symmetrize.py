@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 from itertools import chain, product
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +6,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import UsageError
 from alignment_eval.links.read import ReadOptions, read_hypothesis
-from alignment_eval.links.sets import Link, Links, transpose
+from alignment_eval.links.sets import transpose
 from alignment_eval.links.symmetrize import METHODS, VARIANTS, symmetrize
 from tests.facts import facts
 
@@ -23,18 +20,18 @@ BAND = st.lists(st.tuples(st.integers(-2, 2), st.integers(-2, 2)), max_size=SIZE
 PAIRS = st.one_of(st.tuples(LINKS, LINKS), st.tuples(BAND, BAND))
 
 
-def unaligned(links: set[Link], link: Link) -> int:
+def unaligned(links, link):
     """How many of the two words of ``link`` have no link."""
     return all(i != link[0] for i, _ in links) + all(j != link[1] for _, j in links)
 
 
-def symal(forward: Links, reverse: Links, method: str) -> Links:
+def symal(forward, reverse, method):
     """Growing as Moses' symal.cpp does it: matrices of pairs (target, source), a scan of an ordered set that grows."""
     size = range(max(chain((0,), *(forward | reverse))) + 1)
     in_union = [[(i, j) in forward | reverse for i in size] for j in size]
     in_result = [[(i, j) in forward & reverse for i in size] for j in size]
 
-    def covered(target: int | None = None, source: int | None = None) -> bool:
+    def covered(target=None, source=None):
         return any(in_result[j][i] for j, i in product(size, size) if target in (None, j) and source in (None, i))
 
     added = True
@@ -58,7 +55,7 @@ def symal(forward: Links, reverse: Links, method: str) -> Links:
     return frozenset((i, j) for j, i in product(size, size) if in_result[j][i])
 
 
-def slow(forward: Links, reverse: Links, method: str, variant: str) -> Links:
+def slow(forward, reverse, method, variant):
     """The algorithms as docs/commands/symmetrize.md describes them; every word is looked up anew each time."""
     links, union = set(forward & reverse), forward | reverse
     if method in ("intersection", "union"):
@@ -90,13 +87,15 @@ def slow(forward: Links, reverse: Links, method: str, variant: str) -> Links:
 
 @pytest.mark.parametrize(("method", "variant"), EVERY)
 @given(PAIRS)
-def test_equals_the_slow_one(method: str, variant: str, pair: tuple[Links, Links]) -> None:
-    assert symmetrize(*pair, method, variant) == slow(*pair, method, variant)
+def test_equals_the_slow_one(method, variant, pair):
+    forward, reverse = pair
+    assert symmetrize(forward, reverse, method, variant) == slow(forward, reverse, method, variant)
 
 
 @given(PAIRS)
-def test_which_results_hold_which(pair: tuple[Links, Links]) -> None:
-    result = {(method, variant): symmetrize(*pair, method, variant) for method, variant in EVERY}
+def test_which_results_hold_which(pair):
+    forward, reverse = pair
+    result = {(method, variant): symmetrize(forward, reverse, method, variant) for method, variant in EVERY}
     for variant in VARIANTS:
         intersection, union = result["intersection", variant], result["union", variant]
         diag, final = result["grow-diag", variant], result["grow-diag-final", variant]
@@ -108,7 +107,7 @@ def test_which_results_hold_which(pair: tuple[Links, Links]) -> None:
 @pytest.mark.parametrize(("method", "variant"), EVERY)
 @given(PAIRS)
 @settings(max_examples=30)
-def test_exchanged_and_transposed_inputs(method: str, variant: str, pair: tuple[Links, Links]) -> None:
+def test_exchanged_and_transposed_inputs(method, variant, pair):
     forward, reverse = pair
     result = symmetrize(forward, reverse, method, variant)
     if method in ("intersection", "union"):
@@ -117,7 +116,7 @@ def test_exchanged_and_transposed_inputs(method: str, variant: str, pair: tuple[
         assert symmetrize(reverse, forward, method, variant) == result
 
 
-def test_variants_by_hand() -> None:
+def test_variants_by_hand():
     forward = frozenset({(0, 0), (1, 1), (1, 2), (5, 5)})
     reverse = frozenset({(0, 0), (2, 1), (4, 5)})
     # (1, 1) and then (1, 2), (2, 1) neighbour a link; (5, 5) and (4, 5) neighbour none
@@ -138,8 +137,8 @@ def test_variants_by_hand() -> None:
         ("grow-diag-final-and", "lilt", "method grow-diag-final-and … grow-diag-final, which"),
     ],
 )
-def test_unknown(method: str, variant: str, message: str) -> None:
-    nothing: Links = frozenset()
+def test_unknown(method, variant, message):
+    nothing = frozenset()
     with pytest.raises(UsageError, match=facts(message)):
         symmetrize(nothing, nothing, method, variant)
 
@@ -150,7 +149,7 @@ DIFFERENT = {"giza": (36, 107, 60), "fastalign": (113, 184, 122), "eflomal": (39
 
 @pytest.mark.shared
 @pytest.mark.parametrize("aligner", DIFFERENT)
-def test_moses_on_stored_alignments(shared: Path, aligner: str) -> None:
+def test_moses_on_stored_alignments(shared, aligner):
     names = ("fwd", "rev") if aligner == "eflomal" else ("", "reverse")
     paths = [
         shared / "data/baselines" / aligner / ".".join(filter(None, ("test.deen", name, "talp"))) for name in names

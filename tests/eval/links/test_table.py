@@ -1,11 +1,7 @@
 """Alignments with their text as rows."""
 
-from __future__ import annotations
-
 import json
 import random
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,36 +11,29 @@ from alignment_eval.links import table
 from alignment_eval.links.table import json_line, row_numbers, write_table
 
 
-def rows(size: int) -> list[dict[str, Any]]:
+def rows(size):
     """Rows as alignments have them, of random links."""
     rng = random.Random(3)
+    sides = {"source": "a\u2028b \u00fc", "target": "\U0001f600"}
+    spans = {"source_spans": [[0, 1], [2, 3], [4, 5]], "target_spans": [[0, 1]]}
     found = []
     for _ in range(size):
-        links = sorted({(rng.randrange(20), k) for k in range(rng.choice([0, 1, 5]))})
-        found.append(
-            {
-                "source": "a\u2028b \u00fc",
-                "target": "\U0001f600",
-                "source_spans": [[0, 1], [2, 3], [4, 5]],
-                "target_spans": [[0, 1]],
-                "links": [list(link) for link in links],
-                "confidences": None if links and rng.random() < 0.5 else [rng.random() ** 9 for _ in links],
-                "status": "ok" if links else "empty",
-                "score": rng.choice([None, -rng.random()]),
-            }
-        )
+        links = [[rng.randrange(20), k] for k in range(rng.choice([0, 1, 5]))]
+        confidences = None if links and rng.random() < 0.5 else [rng.random() ** 9 for _ in links]
+        of_links = {"links": links, "confidences": confidences, "status": "ok" if links else "empty"}
+        found.append({**sides, **spans, **of_links, "score": rng.choice([None, -rng.random()])})
     return found
 
 
 @pytest.mark.parametrize("group", [1, 4, 1000])
-def test_a_table_has_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: int) -> None:
+def test_a_table_has_the_rows(tmp_path, monkeypatch, group):
     monkeypatch.setattr(table, "GROUP_ROWS", group)
     write_table(tmp_path / "t", iter(rows(11)), row_numbers(11))
     found = pq.read_table(tmp_path / "t").to_pylist()
     assert found == [{"id": number, **row} for number, row in enumerate(rows(11))]
 
 
-def test_ids_and_types(tmp_path: Path) -> None:
+def test_ids_and_types(tmp_path):
     """Batches of ids decide the row groups; the types do not depend on the rows."""
     ids = [pa.array(["x"]), pa.array(["y", "z"])]
     bare = {**rows(1)[0], "links": [], "confidences": None, "score": None}
@@ -56,7 +45,7 @@ def test_ids_and_types(tmp_path: Path) -> None:
     assert {name: found.schema.field(name).type for name in table.TYPES} == table.TYPES
 
 
-def test_a_line_of_json_is_one_line() -> None:
+def test_a_line_of_json_is_one_line():
     for row in rows(5):
         line = json_line(row)
         assert "\n" not in line

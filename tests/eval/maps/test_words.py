@@ -1,7 +1,5 @@
 """Combinations of maps; word maps themselves are tested with the rules that read them (test_extract.py)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The options of maps, and a word table of ``extract``."""
 
-from __future__ import annotations
-
 import argparse
 
 import pytest
@@ -52,7 +50,6 @@ def test_two_directions():
     assert method.word_table_passes == 2
     assert stated_method(parsed("--heads", "1"), BidirectionalOptions("average"), 0).forward.rule == "grow=0.25"
     other = stated_method(parsed("--heads", "1", "--reverse-heads", "0.3"), BidirectionalOptions("mutual"), 0).reverse
-    assert other is not None
     assert (str(other.heads), other.rule) == ("0.3", "balanced=0.25")
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from alignment_eval.options.alignments import resampling_fields
 from alignment_eval.scoring.significance import Resampling
 

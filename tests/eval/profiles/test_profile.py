@@ -1,7 +1,5 @@
 """Profiles: written, read, and refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -47,14 +45,6 @@ def test_what_is_chosen():
     assert (GUIDED.chosen_by, GUIDED.figure) == ("training", None)
     assert str(GUIDED.streamed.forward.heads) == "0.0:awi,1.0:awi,2"
     assert GUIDED.streamed.forward.combine == "product"
-
-
-def test_the_method_by_the_size_of_the_text():
-    assert YOUNG.method(FEWEST_PAIRS).word_table_passes
-    for few in (None, 1, FEWEST_PAIRS - 1):
-        assert not YOUNG.method(few).word_table_passes
-    for formed in (FORWARD, GUIDED):
-        assert formed.method(FEWEST_PAIRS) == formed.method(None) == formed.streamed
 
 
 def test_two_models():

@@ -1,7 +1,5 @@
 """Choosing the maps of a model: by agreement without gold, or by AER on a gold."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

@@ -1,11 +1,5 @@
 """Runs of alignments in shards, as the plugin writes them."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -14,13 +8,7 @@ from alignment_eval.records.merge import COLUMNS, AlignmentRun
 SIGNATURE = {"extraction": {"kind": "attn_n", "layer": 1, "rule": "kobayashi2020"}}
 
 
-def write(
-    directory: Path,
-    shards: Sequence[Sequence[Mapping[int, str]]],
-    size: int,
-    skipped: Sequence[int] = (),
-    signature: Any = SIGNATURE,
-) -> Path:
+def write(directory, shards, size, skipped=(), signature=SIGNATURE):
     """Shards of parts of links."""
     directory.mkdir(exist_ok=True)
     for shard, contents in enumerate(shards):

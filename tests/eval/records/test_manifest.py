@@ -1,10 +1,6 @@
 """The parts of a run: what a directory must hold to count as a finished run."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Mapping
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -44,11 +40,7 @@ def test_unfinished_temporary_and_stray_files_do_not_count(run):
     ("shards", "size", "text"),
     [
         ([[{0: "", 1: ""}], [{1: "", 2: ""}]], 4, f"{SECOND}: … repeats"),
-        (
-            [[{0: "", 1: ""}], [{3: ""}]],
-            4,
-            "sentences 2 are missing: … still running, or stopped … --norm-records-resume",
-        ),
+        ([[{0: "", 1: ""}], [{3: ""}]], 4, "sentences 2 are missing: … --norm-records-resume"),
         ([[{0: ""}], []], 9, "sentences 1, 2, 3, 4, 5, … (8 in total) are missing (shards without any part: 1 of 2)"),
         ([[{0: "", 1: ""}], [{2: "", 4: ""}]], 4, f"{SECOND}: ids 4 are unknown … 0 to 3"),
         ([[{}], []], 2, "sentences 0, 1 are missing"),
@@ -101,7 +93,7 @@ def test_nothing_there(tmp_path):
 )
 def test_manifests_of_another_form(run, change):
     table = pq.read_table(run / FIRST)
-    content: Mapping[str, Any] = json.loads(table.schema.metadata[b"alignment_eval"])
+    content = json.loads(table.schema.metadata[b"alignment_eval"])
     if isinstance(change, dict):
         change = json.dumps({**content, **change}).encode()
     metadata = {} if change is None else {b"alignment_eval": change}

@@ -1,7 +1,5 @@
 """Merging the parts of alignments: any distribution of sentences gives the lines in corpus order."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +14,7 @@ from tests.facts import facts
 @settings(max_examples=30, deadline=None)
 def test_any_distribution_gives_the_lines_in_order(tmp_path_factory, places):
     lines = [" ".join(f"{i}-{j}" for j in range(i % 4)) for i in range(len(places))]
-    shards: list[list[dict[int, str]]] = [[{} for _ in range(4)] for _ in range(3)]
+    shards = [[{} for _ in range(4)] for _ in range(3)]
     for id_, (shard, part) in reversed(list(enumerate(places))):
         shards[shard][part][id_] = lines[id_]
     alignments = merged(write(tmp_path_factory.mktemp("run"), shards, len(lines), skipped=range(0, 99, 3)))

@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import json
 import re
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -50,7 +47,7 @@ def test_a_word_table_of_nothing_is_not_written(tmp_path):
 
 
 GOOD = {"source": ["a", "a", ""], "target": ["x", "", "x"], "weight": [0.5, 3.0, 2.0]}
-ABOUT: dict[str, Any] = {"version": 1, "pairs": 7, "signature": ""}
+ABOUT = {"version": 1, "pairs": 7, "signature": ""}
 
 
 def written(path, schema=SCHEMA, about=ABOUT, **columns):
@@ -79,10 +76,7 @@ STRINGS = [pa.field("source", pa.string()), pa.field("target", pa.string())]
         ({"source": ["a", "a", "a"], "target": ["x", "", "x"]}, "duplicate rows"),
         ({"weight": [0.5, 0.0, 2]}, "words without a count, .*whole number"),
         ({"source": [], "target": [], "weight": []}, "no rows"),
-        (
-            {"schema": pa.schema([*STRINGS, pa.field("weight", pa.float32())])},
-            "column 'weight' has type float: expected double",
-        ),
+        ({"schema": pa.schema([*STRINGS, pa.field("weight", pa.float32())])}, "column 'weight' has type float"),
         ({"about": None}, "truncated"),
         ({"about": {**ABOUT, "version": 2}}, "version is 2: expected version 1"),
     ],

@@ -1,17 +1,17 @@
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
+from matplotlib import pyplot
 
-from alignment_eval.maps.sentence import SentenceMaps
 from tests.eval.report.pages import HOSTILE
 
-Factory = Callable[..., SentenceMaps]
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    pyplot.close("all")
 
 
 @pytest.fixture(scope="module")
-def corpus(make_sentence: Factory) -> list[SentenceMaps]:
+def corpus(make_sentence):
     return [
         make_sentence(3, source="a@@ b@@ c d e </s>", target="x y@@ z@@ w . </s>"),
         make_sentence(0),

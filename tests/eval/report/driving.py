@@ -1,56 +1,51 @@
 """What the tests do with a page in a browser."""
 
-from __future__ import annotations
-
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 
 class Browser:
     """The page in the browser."""
 
-    def __init__(self, driven: Any) -> None:
+    def __init__(self, driven):
         self.driven = driven
 
-    def open(self, page: Path) -> None:
+    def open(self, page):
         self.driven.get_log("browser")
         self.driven.get_log("performance")
         self.driven.get(page.as_uri())
         self.until(lambda: self.run("return document.body.dataset.ready") == "yes")
 
-    def run(self, script: str, *args: object) -> Any:
+    def run(self, script, *args):
         return self.driven.execute_script(script, *args)
 
-    def find(self, selector: str) -> Any:
+    def find(self, selector):
         return self.driven.find_element("css selector", selector)
 
-    def texts(self, selector: str) -> list[str]:
+    def texts(self, selector):
         return self.run("return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)", selector)
 
-    def text(self, selector: str) -> str:
+    def text(self, selector):
         return self.texts(selector)[0]
 
-    def until(self, true: Callable[[], bool]) -> None:
+    def until(self, true):
         end = time.monotonic() + 10
         while not true():
             assert time.monotonic() < end, self.text("#problem") or self.driven.get_log("browser")
             time.sleep(0.01)
 
-    def until_title(self, *parts: str) -> None:
+    def until_title(self, *parts):
         """Until the map shown is one whose heading holds ``parts``."""
         self.until(lambda: all(part in self.text("#sentence-title") for part in parts))
 
-    def press(self, keys: str) -> None:
+    def press(self, keys):
         """As a keyboard does: to whatever has the focus now. An element held from before may have been drawn anew."""
         from selenium.webdriver import ActionChains  # only where there is a browser
 
         ActionChains(self.driven).send_keys(keys).perform()
 
-    def choose_map(self, number: int) -> None:
+    def choose_map(self, number):
         self.run("document.querySelector(`button.heat[data-map='${arguments[0]}']`).click()", number)
 
-    def choose_sentence(self, place: int) -> None:
+    def choose_sentence(self, place):
         script = "const s = document.getElementById('sentences'); s.value = arguments[0]; "
         self.run(script + "s.dispatchEvent(new Event('change'))", place)

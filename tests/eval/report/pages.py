@@ -1,15 +1,11 @@
 """A report page taken apart again, independently of the code that makes it; gold of its tests."""
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib
 from html.parser import HTMLParser
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.scoring.significance import Resampling
@@ -28,21 +24,21 @@ FAST = Resampling(100)
 class Page(HTMLParser):
     """The elements of a page: ``blocks`` id -> unpacked data; ``tags``; ``contents`` tag -> texts."""
 
-    def __init__(self, html: str) -> None:
+    def __init__(self, html):
         super().__init__()
-        self.blocks: dict[str, bytes] = {}
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.contents: dict[str, list[str]] = {}
+        self.blocks = {}
+        self.tags = []
+        self.contents = {}
         self._open = ""
         self.feed(html)
         self.close()
         self.index = json.loads(self.blocks["index"])
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
         self._open = tag
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         attributes = self.tags[-1][1] if self.tags else {}
         if self._open == "script" and attributes.get("type"):
             if data.strip():
@@ -50,15 +46,15 @@ class Page(HTMLParser):
         else:
             self.contents.setdefault(self._open, []).append(data)
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         self._open = ""
 
-    def aers(self) -> NDArray[np.float64]:
+    def aers(self):
         """Fractions, [maps and then systems, sentences]."""
         rows = len(self.index["maps"]) + len(self.index["systems"])
         return np.frombuffer(self.blocks["aers"], "<u2").reshape(rows, -1) / 10_000
 
-    def sentence(self, place: int) -> tuple[dict[str, Any], NDArray[np.float64], NDArray[np.bool_]]:
+    def sentence(self, place):
         """Entry, token maps of all map numbers [maps, T, S], links [maps, source words, target words]."""
         entry, kinds = self.index["sentences"][place], self.index["kinds"]
         S, T = len(entry["source"]["pieces"]), len(entry["target"]["pieces"])

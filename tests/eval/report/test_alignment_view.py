@@ -1,11 +1,6 @@
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -22,7 +17,7 @@ from tests.eval.report.view_pages import check_page, tables
 from tests.eval.report.view_pictures import picture_texts
 
 
-def aligned(source: str, target: str, *more: Any, **named: Any) -> Alignment:
+def aligned(source, target, *more, **named):
     """The alignment of two lines whose words are what blanks separate."""
     spans = (tuple(match.span() for match in re.finditer(r"\S+", line)) for line in (source, target))
     return Alignment(source, target, *spans, *more, **named)
@@ -35,13 +30,7 @@ EMPTY = aligned("", "x", [], status="empty")
 ALL = Alignments([ONE, SYMMETRIZED, NONE, EMPTY])
 
 
-@pytest.fixture(autouse=True)
-def _close_figures() -> Iterator[None]:
-    yield
-    pyplot.close("all")
-
-
-def test_frame_has_a_row_for_each_link() -> None:
+def test_frame_has_a_row_for_each_link():
     frame = ONE.to_frame()
     assert frame.to_dict("list") == {
         "source": ["das", "haus", "das"],
@@ -56,7 +45,7 @@ def test_frame_has_a_row_for_each_link() -> None:
         assert list(map(str, alignment.to_frame().dtypes[2:])) == ["int64", "int64", "float64"]
 
 
-def test_scores_are_a_table_and_shade_words(tmp_path: Path) -> None:
+def test_scores_are_a_table_and_shade_words(tmp_path):
     scores = PairScores(-1.5, unsupported=0.25, omitted=0.5, unsupported_words=[0.0, 0.5], omitted_words=[1, 0, 0.25])
     scored = Alignments([replace(ONE, scores=scores), replace(EMPTY, scores=PairScores())])
     frame = scored.scores
@@ -73,7 +62,7 @@ def test_scores_are_a_table_and_shade_words(tmp_path: Path) -> None:
     assert re.findall(r"rgba\(219,68,55,([^)]*)\)", page) == ["0.60", "0.15", "0.30"]
 
 
-def test_plot_marks_the_links() -> None:
+def test_plot_marks_the_links():
     axes = ONE.plot()
     assert picture_texts(axes)[:2] == (["das", "haus", "das"], ["the", "house"])
     (marks,) = axes.lines
@@ -86,7 +75,7 @@ def test_plot_marks_the_links() -> None:
         EMPTY.plot()
 
 
-def test_lines_and_repr() -> None:
+def test_lines_and_repr():
     assert ONE.to_pharaoh() == "0-0 1-1 2-0"
     assert ONE.to_pharaoh(confidences=True) == "0-0:0.5 1-1:1.0 2-0:0.0"
     assert NONE.to_pharaoh(confidences=True) == EMPTY.to_pharaoh() == ""
@@ -96,7 +85,7 @@ def test_lines_and_repr() -> None:
     assert len(repr(aligned(line, line, [(k, k) for k in range(90)]))) < 160
 
 
-def test_a_row_has_the_lines_and_where_their_words_are() -> None:
+def test_a_row_has_the_lines_and_where_their_words_are():
     assert ONE.to_row() == {
         "source": "das haus das",
         "target": "the  house",
@@ -111,7 +100,7 @@ def test_a_row_has_the_lines_and_where_their_words_are() -> None:
     assert (SYMMETRIZED.to_row()["confidences"], NONE.to_row()["confidences"]) == (None, [])
 
 
-def test_all_rows_as_a_frame_as_json_and_as_a_table(tmp_path: Path) -> None:
+def test_all_rows_as_a_frame_as_json_and_as_a_table(tmp_path):
     rows = [alignment.to_row() for alignment in ALL]
     frame = ALL.to_frame()
     assert list(frame.columns) == list(rows[0])
@@ -126,7 +115,7 @@ def test_all_rows_as_a_frame_as_json_and_as_a_table(tmp_path: Path) -> None:
             write(next(tmp_path.glob(f"*{write.__name__[3:]}")))
 
 
-def test_a_file_has_a_line_a_pair_and_replaces_what_was_there(tmp_path: Path) -> None:
+def test_a_file_has_a_line_a_pair_and_replaces_what_was_there(tmp_path):
     path = tmp_path / "hyp.pharaoh"
     path.write_text("old")
     with pytest.raises(InputError, match=r"hyp\.pharaoh: already exists"):
@@ -141,7 +130,7 @@ def test_a_file_has_a_line_a_pair_and_replaces_what_was_there(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_html_marks_the_links() -> None:
+def test_html_marks_the_links():
     page = ONE._repr_html_()
     check_page(page)
     assert tables(page) == [[["", "das", "haus", "das"], ["the", "50", "", "0"], ["house", "", "100", ""]]]

@@ -3,28 +3,21 @@
 Skipped with a reason where there is no browser (fixture ``chromium``).
 """
 
-from __future__ import annotations
-
-import json
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from alignment_eval.extraction.extract import stacked_maps
-from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import word_map
 from alignment_eval.records.store import Records
 from alignment_eval.report.alignment_view import Alignment, Alignments
 from alignment_eval.report.encoding import ERROR
 from alignment_eval.report.map_view import DisplayMaps
+from tests.eval.browser import requested
 from tests.eval.report.driving import Browser
-from tests.eval.report.pages import Page
+from tests.eval.report.pages import HOSTILE, Page
 
-HOSTILE = "</script><img/src=x/onerror=alert(1)>"
 #: Id -> source and target; 3 was skipped, 4 has no words on its source side.
 TEXTS = {
     0: ("wir@@ sind hier . </s>", "we are here . </s>"),
@@ -37,12 +30,7 @@ GOLD = "1-1 2p2 3-4\n1-1 2-2\n1-1 2-2 3p3 5-5\n1-1\n\n2-1 1-2 3-3\n"
 
 
 @pytest.fixture(scope="module")
-def report(
-    tmp_path_factory: pytest.TempPathFactory,
-    make_sentence: Callable[..., SentenceMaps],
-    make_records: Callable[..., Path],
-    align_eval: Callable[..., Any],
-) -> Path:
+def report(tmp_path_factory, make_sentence, make_records, align_eval):
     """A page, with its records beside it."""
     directory = tmp_path_factory.mktemp("report")
     sentences = [make_sentence(id_, *texts) for id_, texts in TEXTS.items()]
@@ -55,13 +43,13 @@ def report(
 
 
 @pytest.fixture
-def browser(chromium: Any, report: Path) -> Browser:
+def browser(chromium, report):
     browser = Browser(chromium)
     browser.open(report)
     return browser
 
 
-def test_a_link_opens_its_sentence_and_map(browser: Browser, report: Path) -> None:
+def test_a_link_opens_its_sentence_and_map(browser, report):
     browser.choose_map(5)
     browser.choose_sentence(2)
     browser.until_title("Sentence 2")
@@ -81,7 +69,7 @@ def test_a_link_opens_its_sentence_and_map(browser: Browser, report: Path) -> No
     assert browser.driven.get_log("browser") == []
 
 
-def test_every_map_shows_its_links_and_values(browser: Browser, report: Path) -> None:
+def test_every_map_shows_its_links_and_values(browser, report):
     page = Page(report.read_text(encoding="utf-8"))
     records = {sentence.id: sentence for sentence in Records(report.parent / "run")}
     script = """return [...document.querySelectorAll('#map tbody tr')].map((row) => [...row.querySelectorAll('td')].map(
@@ -121,7 +109,7 @@ def test_every_map_shows_its_links_and_values(browser: Browser, report: Path) ->
             assert browser.text("#summary").startswith(aer)
 
 
-def test_hostile_words_stay_text(browser: Browser) -> None:
+def test_hostile_words_stay_text(browser):
     browser.choose_sentence(1)
     browser.until_title("Sentence 1")
     assert browser.texts("#map thead th") == [HOSTILE, "b", "null"]
@@ -135,16 +123,14 @@ def test_hostile_words_stay_text(browser: Browser) -> None:
     assert browser.driven.get_log("browser") == []
 
 
-def check_inert(driven: Any, page: Path) -> None:
+def check_inert(driven, page):
     """Open a page: no script of a token has run, and nothing but the page itself was asked for."""
-    driven.get_log("performance")
+    requested(driven)
     driven.get(page.as_uri())
     time.sleep(0.3)
     assert driven.execute_script("return window.ran") is None
     assert driven.execute_script("return document.querySelectorAll('img, iframe, link').length") == 0
-    messages = [json.loads(entry["message"])["message"] for entry in driven.get_log("performance")]
-    asked = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-    assert [url for url in asked if not url.startswith("data:")] == [page.as_uri()]
+    assert {url for url in requested(driven) if not url.startswith("data:")} == {page.as_uri()}
 
 
 #: Each would run, or ask for a file, in a page that takes it as it is.
@@ -159,13 +145,8 @@ TOKENS = (
 
 @pytest.mark.parametrize("token", TOKENS)
 def test_nothing_of_a_hostile_page_runs_or_is_fetched(
-    chromium: Any,
-    tmp_path: Path,
-    make_sentence: Callable[..., SentenceMaps],
-    make_records: Callable[..., Path],
-    align_eval: Callable[..., Any],
-    token: str,
-) -> None:
+    chromium, tmp_path, make_sentence, make_records, align_eval, token
+):
     """Tokens and names of files, from which titles are made, in the report and in the cells of a notebook."""
     name = token.replace("/", "\N{DIVISION SLASH}")
     sentence = make_sentence(0, f"{token} b </s>", f"x {token} </s>")
@@ -178,13 +159,13 @@ def test_nothing_of_a_hostile_page_runs_or_is_fetched(
     check_inert(chromium, tmp_path / "report.html")
     spans = ((0, len(token)),)
     alignment = Alignment(token, token, spans, spans, [(0, 0)], {(0, 0): 0.5}, status=token)
-    shown: list[Any] = [DisplayMaps.of(sentence), alignment, Alignments([alignment])]
-    cells = "".join(cell._repr_html_() for cell in shown)
+    shown = (DisplayMaps.of(sentence), alignment, Alignments([alignment]))
+    cells = "".join(type(cell)._repr_html_(cell) for cell in shown)
     (tmp_path / "cells.html").write_text(f"<!doctype html><meta charset=utf-8>{cells}", encoding="utf-8")
     check_inert(chromium, tmp_path / "cells.html")
 
 
-def test_filter_and_order(browser: Browser) -> None:
+def test_filter_and_order(browser):
     assert browser.text("#found") == "6 of 6"
     browser.find("#filter").send_keys("HAUS")
     assert browser.text("#found") == "1 of 6"
@@ -205,7 +186,7 @@ def test_filter_and_order(browser: Browser) -> None:
     browser.until_title(f"Sentence {first.text.split()[0]}:")
 
 
-def test_keys_in_the_map(browser: Browser) -> None:
+def test_keys_in_the_map(browser):
     right, down, home, end = "\ue014", "\ue015", "\ue011", "\ue010"
     browser.choose_map(0)
     browser.choose_sentence(2)

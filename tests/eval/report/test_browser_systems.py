@@ -1,11 +1,5 @@
 """Alignments beside the maps and beside each other, in a real browser; sizes and themes of the page."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from tests.eval.report.driving import Browser
@@ -15,12 +9,7 @@ WORDS = ("wort", "nächste", "verkehrsunfall", "und", "sehr", "langes")
 
 
 @pytest.fixture(scope="module")
-def page(
-    tmp_path_factory: pytest.TempPathFactory,
-    make_sentence: Callable[..., Any],
-    make_records: Callable[..., Path],
-    align_eval: Callable[..., Any],
-) -> Path:
+def page(tmp_path_factory, make_sentence, make_records, align_eval):
     """A page of 30 sentences, some of them long, with the links of two files."""
     directory = tmp_path_factory.mktemp("systems")
     lengths = [3 + 9 * (k % 5) for k in range(30)]
@@ -37,13 +26,13 @@ def page(
 
 
 @pytest.fixture
-def browser(chromium: Any, page: Path) -> Browser:
+def browser(chromium, page):
     browser = Browser(chromium)
     browser.open(page)
     return browser
 
 
-def test_alignments_stand_beside_every_map(browser: Browser, page: Path) -> None:
+def test_alignments_stand_beside_every_map(browser, page):
     entry = Page(page.read_text(encoding="utf-8")).index["sentences"][0]
     aligned, hyp = entry["aligned"]
     assert aligned
@@ -67,16 +56,17 @@ def test_alignments_stand_beside_every_map(browser: Browser, page: Path) -> None
         )
         assert rows.count("yes") == len(aligned)
     check_side_by_side(browser, {tuple(link) for link in aligned}, {tuple(link) for link in hyp})
+    browser.find("#order option[value=differ]").click()
     check_order_by_difference(browser, page)
     assert browser.driven.get_log("browser") == []
 
 
-def check_side_by_side(browser: Browser, ours: set[tuple[int, int]], theirs: set[tuple[int, int]]) -> None:
+def check_side_by_side(browser, ours, theirs):
     """Alignments side by side, their differences in frames and in a table; the map joins them on request."""
     marked = """return [...document.querySelectorAll('#beside table')[arguments[0]].tBodies[0].rows].flatMap((row, j) =>
         [...row.querySelectorAll('td')].flatMap((cell, i) => cell.matches(arguments[1]) ? [[i, j]] : []))"""
 
-    def shown(place: int, classes: str) -> set[tuple[int, int]]:
+    def shown(place, classes):
         return {tuple(place) for place in browser.run(marked, place, classes)}
 
     assert browser.texts("#beside caption") == ["ours", "hyp"]
@@ -98,17 +88,17 @@ def check_side_by_side(browser: Browser, ours: set[tuple[int, int]], theirs: set
     browser.until(lambda: browser.text("#difference") == counts)
 
 
-def check_order_by_difference(browser: Browser, page: Path) -> None:
+def check_order_by_difference(browser, page):
     entries = Page(page.read_text(encoding="utf-8")).index["sentences"]
-    differing = [len({*map(tuple, a)} ^ {*map(tuple, b)}) for a, b in (entry["aligned"] for entry in entries)]
-    browser.find("#order option[value=differ]").click()
+    sets = [[{tuple(link) for link in links} for links in entry["aligned"]] for entry in entries]
+    differing = [len(set.union(*links) - set.intersection(*links)) for links in sets]
     places = [int(text.split()[0]) for text in browser.texts("#sentences option")]
     assert [differing[place] for place in places] == sorted(differing, reverse=True)
     assert len(set(differing)) > 1
 
 
 @pytest.fixture(scope="module")
-def aligners(tmp_path_factory: pytest.TempPathFactory, align_eval: Callable[..., Any]) -> Path:
+def aligners(tmp_path_factory, align_eval):
     """A page of three aligners, without records."""
     directory = tmp_path_factory.mktemp("aligners")
     texts = [" ".join(WORDS[(k + n) % 6] for n in range(4 + 7 * (k % 5))) for k in range(30)]
@@ -117,35 +107,20 @@ def aligners(tmp_path_factory: pytest.TempPathFactory, align_eval: Callable[...,
     hyps = [directory / name for name in ("one", "a-long-name-of-an-aligner.pharaoh", "three")]
     for shift, hyp in enumerate(hyps):
         hyp.write_text("".join(f"0-0 {(k * shift) % 4}-1 2-{shift}\n" for k in range(30)))
-    given = (
-        "--gold",
-        directory / "gold",
-        "--gold-base",
-        0,
-        "--source",
-        directory / "text",
-        "--target",
-        directory / "text",
-        "--hyp",
-        *hyps,
-    )
+    gold, text = ("--gold", directory / "gold", "--gold-base", 0), directory / "text"
+    given = (*gold, "--source", text, "--target", text, "--hyp", *hyps)
     done = align_eval("report", *given, "-o", directory / "page.html")
     assert done.returncode == 0, done.stderr
     return directory / "page.html"
 
 
-def test_aligners_without_records(chromium: Any, aligners: Path) -> None:
+def test_aligners_without_records(chromium, aligners):
     """Sentences are ordered by difference and found by link; nothing is wider than a narrow screen."""
     browser = Browser(chromium)
     browser.open(aligners)
     names = ["one", "a-long-name-of-an-aligner.pharaoh", "three"]
     assert browser.texts("#beside caption") == names
-    entries = Page(aligners.read_text(encoding="utf-8")).index["sentences"]
-    sets = [[{tuple(link) for link in links} for links in entry["aligned"]] for entry in entries]
-    differing = [len(set.union(*links) - set.intersection(*links)) for links in sets]
-    places = [int(text.split()[0]) for text in browser.texts("#sentences option")]
-    assert [differing[place] for place in places] == sorted(differing, reverse=True)
-    assert len(set(differing)) > 1
+    check_order_by_difference(browser, aligners)
     browser.choose_sentence(2)
     browser.until_title("Sentence 2")
     assert browser.run("return document.getElementById('link').href") == f"{aligners.as_uri()}#sentence=2"

@@ -1,15 +1,12 @@
 """What a report holds: figures, maps and links, against the other commands' routines."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from alignment_eval.extraction.extract import extract, stacked_maps
 from alignment_eval.extraction.method import ExtractionOptions, MapName
-from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.report.build import Report, ReportOptions, System, build
+from alignment_eval.report.build import ReportOptions, System, build
 from alignment_eval.report.encoding import ERROR
 from alignment_eval.report.page import render
 from alignment_eval.scoring.aer import score
@@ -18,7 +15,7 @@ from alignment_eval.scoring.sweep import sweep
 from tests.eval.report.pages import FAST, GOLD, Page
 
 
-def page_of(report: Report) -> Page:
+def page_of(report):
     return Page(render(report, "title", "a:b", {"model": "m"}))
 
 
@@ -26,7 +23,7 @@ def page_of(report: Report) -> Page:
     ("kinds", "rule"),
     [(("attn_w", "attn_n"), "kobayashi2020"), (("attn_w", "attnres_w", "attnres_n"), "shift-att")],
 )
-def test_page_holds_what_extract_and_sweep_find(corpus: list[SentenceMaps], kinds: tuple[str, ...], rule: str) -> None:
+def test_page_holds_what_extract_and_sweep_find(corpus, kinds, rule):
     options = ReportOptions(kinds=kinds, rule=rule, resampling=FAST)
     report = build(corpus, GOLD, options)
     page = page_of(report)
@@ -70,7 +67,7 @@ def test_page_holds_what_extract_and_sweep_find(corpus: list[SentenceMaps], kind
         assert m.unaligned == words - linked
 
 
-def test_fewer_sentences_in_the_page_change_no_figure(corpus: list[SentenceMaps]) -> None:
+def test_fewer_sentences_in_the_page_change_no_figure(corpus):
     every = build(corpus, GOLD, ReportOptions(resampling=FAST))
     some = build(corpus, GOLD, ReportOptions(resampling=FAST, max_sentences=3))
     assert [(m.score.aer, m.interval) for m in some.maps] == [(m.score.aer, m.interval) for m in every.maps]
@@ -84,7 +81,7 @@ def test_fewer_sentences_in_the_page_change_no_figure(corpus: list[SentenceMaps]
     assert "This page holds" not in render(every, "t", "s", {})
 
 
-def test_systems_beside_the_maps(corpus: list[SentenceMaps]) -> None:
+def test_systems_beside_the_maps(corpus):
     """Their scores are those of the whole corpus, sentences without maps included; their links are in the index."""
     links = {0: frozenset({(0, 0), (1, 1)}), 1: frozenset({(5, 5)}), 3: frozenset({(0, 1)})}
     systems = [System("ours", [links.get(k, frozenset()) for k in range(5)]), System("nothing", [frozenset()] * 5)]

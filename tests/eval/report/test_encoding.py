@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +9,7 @@ VALUES = st.floats(1e-30, 1e6) | st.just(0.0)
 
 
 @given(arrays.arrays(np.float64, (2, 3, 4), elements=VALUES))
-def test_a_value_is_off_by_a_share_of_the_largest_of_its_row(planes: np.ndarray) -> None:
+def test_a_value_is_off_by_a_share_of_the_largest_of_its_row(planes):
     steps, scales = quantise(planes)
     stored = steps / STEPS * scales[..., np.newaxis]
     assert (np.abs(stored - planes) <= ERROR * planes.max(axis=-1, keepdims=True) * (1 + 1e-9)).all()

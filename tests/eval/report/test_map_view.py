@@ -1,36 +1,23 @@
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-
 import numpy as np
 import pytest
 from matplotlib import pyplot
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import word_map
 from alignment_eval.report.map_view import DisplayMaps
 from tests.drawn import meshes
 from tests.eval.report.view_pages import HOSTILE, check_page, tables
 from tests.eval.report.view_pictures import picture_texts
 
-Factory = Callable[..., SentenceMaps]
-
 
 @pytest.fixture
-def maps(make_sentence: Factory) -> DisplayMaps:
+def maps(make_sentence):
     return DisplayMaps.of(make_sentence(3, "a@@ b c a . </s>", "x y@@ z . . </s>"))
-
-
-@pytest.fixture(autouse=True)
-def _close_figures() -> Iterator[None]:
-    yield
-    pyplot.close("all")
 
 
 @pytest.mark.parametrize("setting", ["awo", "awi"])
 @pytest.mark.parametrize("head", [None, 2])
-def test_frame_of_words(maps: DisplayMaps, setting: str, head: int | None) -> None:
+def test_frame_of_words(maps, setting, head):
     frame = maps.to_frame("attn_n", layer=1, head=head, setting=setting)
     assert list(frame.columns) == ["ab", "c", "a", ".", "(null)"]
     assert list(frame.index) == ["x", "yz", ".", ".#2"]
@@ -41,7 +28,7 @@ def test_frame_of_words(maps: DisplayMaps, setting: str, head: int | None) -> No
 
 
 @pytest.mark.parametrize("level", ["word", "token"])
-def test_all_maps_are_one_long_table(maps: DisplayMaps, level: str) -> None:
+def test_all_maps_are_one_long_table(maps, level):
     table = maps.to_frame("attn_n", level=level, setting="awi")
     source, target = (
         (["a@@", "b", "c", "a", ".", "</s>"], ["x", "y@@", "z", ".", "."]) if level == "token" else ([], [])
@@ -57,7 +44,7 @@ def test_all_maps_are_one_long_table(maps: DisplayMaps, level: str) -> None:
         maps.to_frame(head=1)
 
 
-def test_bad_names_are_refused(maps: DisplayMaps, make_sentence: Factory) -> None:
+def test_bad_names_are_refused(maps, make_sentence):
     with pytest.raises(UsageError, match="unknown map kind 'attn'"):
         maps.to_frame("attn", layer=0)
     with pytest.raises(InputError, match=r"layer 2\b.* 0, 1"):
@@ -72,7 +59,7 @@ def test_bad_names_are_refused(maps: DisplayMaps, make_sentence: Factory) -> Non
         DisplayMaps.of(make_sentence(1, status="too long")).to_frame(layer=0)
 
 
-def test_plot_draws_the_map_the_words_and_the_links(maps: DisplayMaps) -> None:
+def test_plot_draws_the_map_the_words_and_the_links(maps):
     axes = maps.plot("attn_n", layer=1, head=0, links=[(0, 1), (3, 2)])
     (mesh,) = meshes(axes)
     np.testing.assert_array_equal(mesh.get_array(), maps.to_frame("attn_n", layer=1, head=0).to_numpy())
@@ -85,7 +72,7 @@ def test_plot_draws_the_map_the_words_and_the_links(maps: DisplayMaps) -> None:
     assert axes.get_figure() is pyplot.gcf()
 
 
-def test_html_shows_the_word_map_of_the_highest_layer(maps: DisplayMaps) -> None:
+def test_html_shows_the_word_map_of_the_highest_layer(maps):
     page = maps._repr_html_()
     check_page(page)
     ((heads, *rows),) = tables(page)
@@ -98,7 +85,7 @@ def test_html_shows_the_word_map_of_the_highest_layer(maps: DisplayMaps) -> None
 
 
 @pytest.mark.parametrize("token", HOSTILE)
-def test_html_of_hostile_tokens(make_sentence: Factory, token: str) -> None:
+def test_html_of_hostile_tokens(make_sentence, token):
     page = DisplayMaps.of(make_sentence(0, f"{token} b </s>", f"x {token} </s>"))._repr_html_()
     check_page(page)
     ((heads, *_),) = tables(page)

@@ -1,23 +1,17 @@
 """How the page is closed: nothing breaks out of its data, nothing is asked of a network."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re
-from collections.abc import Callable
 
 import numpy as np
 
-from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.report.build import ReportOptions, build
 from alignment_eval.report.page import render
 from tests.eval.report.pages import FAST, GOLD, HOSTILE, Page
 
-Factory = Callable[..., SentenceMaps]
 
-
-def test_nothing_breaks_out(corpus: list[SentenceMaps]) -> None:
+def test_nothing_breaks_out(corpus):
     """Hostile tokens are in the data alone, a hostile title and provenance are text."""
     report = build(corpus, GOLD, ReportOptions(resampling=FAST))
     html = render(report, HOSTILE, f"a:{HOSTILE}", {HOSTILE: HOSTILE})
@@ -29,12 +23,12 @@ def test_nothing_breaks_out(corpus: list[SentenceMaps]) -> None:
     assert HOSTILE in page.contents["h1"][0]
 
 
-def test_policy_admits_the_pages_own_script_and_style_alone(corpus: list[SentenceMaps]) -> None:
+def test_policy_admits_the_pages_own_script_and_style_alone(corpus):
     html = render(build(corpus, GOLD, ReportOptions(resampling=FAST)), "t", "s", {})
     page = Page(html)
     (policy,) = (a["content"] for tag, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
 
-    def hashed(tag: str) -> str:
+    def hashed(tag):
         (text,) = re.findall(f"<{tag}>(.*?)</{tag}>", html, re.DOTALL)
         return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
@@ -47,7 +41,7 @@ def test_policy_admits_the_pages_own_script_and_style_alone(corpus: list[Sentenc
     assert not re.search(r"https?:|url\(|@import|innerHTML|outerHTML|insertAdjacentHTML|eval\(|Function\(", html)
 
 
-def test_undefined_precision(make_sentence: Factory) -> None:
+def test_undefined_precision(make_sentence):
     """Where null wins everywhere."""
     sentence = make_sentence(0)
     weights = np.zeros_like(sentence.arrays["head_attn_w"])

@@ -1,7 +1,5 @@
 """What a notebook cell may hold, checked with Python's own parser of HTML."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 #: Tokens that would break a page which takes them as they are.
@@ -20,12 +18,12 @@ _ATTRIBUTES = {"style", "dir", "scope"}
 class _Reader(HTMLParser):
     """Collects tables, and complains of everything that a cell may not hold."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(convert_charrefs=True)
-        self.tables: list[list[list[str]]] = []
-        self.open: list[str] = []
+        self.tables = []
+        self.open = []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         assert tag in _TAGS, tag
         assert {name for name, _ in attrs} <= _ATTRIBUTES, attrs
         assert all("url(" not in (value or "") and "expression" not in (value or "") for _, value in attrs)
@@ -37,19 +35,19 @@ class _Reader(HTMLParser):
         elif tag in ("th", "td"):
             self.tables[-1][-1].append("")
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         assert self.open.pop() == tag
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         assert data.isprintable()
         if self.open and self.open[-1] in ("th", "td"):
             self.tables[-1][-1][-1] += data
 
-    def handle_comment(self, data: str) -> None:
+    def handle_comment(self, data):
         raise AssertionError(data)
 
 
-def _read(page: str) -> _Reader:
+def _read(page):
     reader = _Reader()
     reader.feed(page)
     reader.close()
@@ -57,11 +55,11 @@ def _read(page: str) -> _Reader:
     return reader
 
 
-def check_page(page: str) -> None:
+def check_page(page):
     """Check that a page is well-formed, and has nothing but texts and tables with inline styles."""
     _read(page)
 
 
-def tables(page: str) -> list[list[list[str]]]:
+def tables(page):
     """The texts of all tables: of each row, of each cell."""
     return _read(page).tables

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -38,23 +36,6 @@ def test_worked_example():
     assert result.recall == 2 / 3
     assert [array.tolist() for array in result.counts.arrays()] == [4, 3, 2, 3]
     assert [array.tolist() for array in result.per_sentence.arrays()] == [[3, 1], [2, 1], [1, 1], [2, 1]]
-
-
-@pytest.mark.parametrize(
-    ("hypothesis", "sure", "possible", "expected"),
-    [
-        ([], [], [], (0.0, None, None)),
-        ([], [(0, 0)], [], (1.0, None, 0.0)),
-        ([], [], [(0, 0)], (0.0, None, None)),
-        ([(0, 0)], [], [], (1.0, 0.0, None)),
-        ([(0, 0)], [], [(0, 0)], (0.0, 1.0, None)),
-        ([(0, 0)], [(0, 0)], [(1, 1)], (0.0, 1.0, 1.0)),
-        ([(1, 1)], [(0, 0)], [], (1.0, 0.0, 0.0)),
-    ],
-)
-def test_edge_cases(hypothesis, sure, possible, expected):
-    result = score([frozenset(hypothesis)], [GoldSentence(frozenset(sure), frozenset(possible))])
-    assert (result.aer, result.precision, result.recall) == expected
 
 
 @given(CORPORA)

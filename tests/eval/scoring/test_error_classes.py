@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import math
 from collections import Counter
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -53,7 +50,7 @@ def named(value, classes):
 
 def oracle(corpus, frequencies):
     """(property, side, class) -> counts, word by word and link by link."""
-    result: dict[Any, Counter[str]] = {}
+    result = {}
     for axis, side in enumerate(SIDES):
         own = Counter(word for texts, *_ in corpus for word in texts[axis])
         known = own if frequencies is None else frequencies[axis]

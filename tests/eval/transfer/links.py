@@ -1,9 +1,7 @@
 """Links of words."""
 
-from __future__ import annotations
 
-
-def links_of(text: str) -> dict[tuple[int, int], float]:
+def links_of(text):
     """``links_of("0-1:.5 2-2")``."""
     found = {}
     for link in text.split():

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,11 +8,11 @@ from alignment_eval.transfer.labels import Span, labels_of
 from tests.facts import facts
 
 
-def parsed(text: str):
+def parsed(text):
     return list(parse_conll(enumerate(text.encode().split(b"\n"), 1), "x.conll"))
 
 
-def test_blank_lines_separate() -> None:
+def test_blank_lines_separate():
     assert parsed("\n\na\tO\nb\tB-X\n \n\nc\tI\u00a0\n".replace("I\u00a0", "B-Y")) == [
         (["a", "b"], ["O", "B-X"], 3),
         (["c"], ["B-Y"], 7),
@@ -26,7 +24,7 @@ WORDS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\t
 
 
 @given(st.lists(st.lists(WORDS, min_size=1, max_size=4), max_size=4))
-def test_what_is_written_is_read(sentences) -> None:
+def test_what_is_written_is_read(sentences):
     labels = [labels_of([Span(0, len(words), "X")], len(words)) for words in sentences]
     lines = [line for pair in zip(sentences, labels) for line in format_conll(*pair)]
     read = parsed("\n".join(lines))
@@ -49,7 +47,7 @@ def test_what_is_written_is_read(sentences) -> None:
         (f"{'a' * 100_000}\n", "x.conll:1: 0 tabs"),
     ],
 )
-def test_bad_lines(text: str, message: str) -> None:
+def test_bad_lines(text, message):
     with pytest.raises(InputError, match=facts(message)) as caught:
         parsed(text)
     assert len(str(caught.value)) < 400

@@ -1,7 +1,5 @@
 """The rules of alignment_eval/transfer/labels.py, one by one, and what holds for all labels and links."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest
@@ -25,7 +23,7 @@ from tests.facts import facts
 TYPES = ("PER", "LOC")
 
 
-def projected(labels: str, links: str, target: str | int, source: str = "", **options) -> str:
+def projected(labels, links, target, source="", **options):
     """Types and borders of the target words: ``B-PER I-PER`` as ``P p``; a word of no span is ``-``."""
     short = {"P": "B-PER", "p": "I-PER", "L": "B-LOC", "l": "I-LOC", "-": "O"}
     long = [short[label] for label in labels.split()]
@@ -53,14 +51,14 @@ def projected(labels: str, links: str, target: str | int, source: str = "", **op
         ("0-0:0 1-3", "- - - P -"),
     ],
 )
-def test_the_run_for_which_most_speaks(links: str, expected: str) -> None:
+def test_the_run_for_which_most_speaks(links, expected):
     assert projected("P p -", links, 5) == expected
 
 
 @pytest.mark.parametrize(
     ("gaps", "expected"), [("best", "P p - - - -"), ("fill", "P p p p p p"), ("run", "P p - - - -")]
 )
-def test_gaps(gaps: str, expected: str) -> None:
+def test_gaps(gaps, expected):
     assert projected("P p -", "0-0 1-1 1-5 2-2 2-3", 6, gaps=gaps) == expected
 
 
@@ -74,7 +72,7 @@ def test_gaps(gaps: str, expected: str) -> None:
         ("P L l", "0-0:.8 0-3:.8 1-1 2-2", "P L l -"),  # never across a taken word
     ],
 )
-def test_spans_do_not_share_words(labels: str, links: str, expected: str) -> None:
+def test_spans_do_not_share_words(labels, links, expected):
     assert projected(labels, links, 4) == expected
 
 
@@ -94,7 +92,7 @@ def test_spans_do_not_share_words(labels: str, links: str, expected: str) -> Non
         ("P", "Nordtirol", "0-0 0-1 0-2", "north of Tyrol", "- - P"),
     ],
 )
-def test_borders(labels: str, source: str, links: str, target: str, expected: str) -> None:
+def test_borders(labels, source, links, target, expected):
     assert projected(labels, links, target, source) == expected
     untrimmed = projected(labels, links, len(target.split()))
     assert untrimmed.count("-") == 0
@@ -114,12 +112,12 @@ def test_borders(labels: str, source: str, links: str, target: str, expected: st
         (["O"], "0-0:nan", "link 0-0 … nan … 0 to 1"),
     ],
 )
-def test_bad_input(labels: list[str], links: str, message: str) -> None:
+def test_bad_input(labels, links, message):
     with pytest.raises(InputError, match=facts(message)):
         project_labels(labels, links_of(links), 2)
 
 
-def test_negative_links_and_words_that_do_not_fit() -> None:
+def test_negative_links_and_words_that_do_not_fit():
     with pytest.raises(InputError, match="link -1-0"):
         project_labels(["O"], {(-1, 0)}, 1)
     with pytest.raises(InputError, match="1 and 2 words, but links of 1 and 1"):
@@ -127,7 +125,7 @@ def test_negative_links_and_words_that_do_not_fit() -> None:
 
 
 @st.composite
-def labels(draw: st.DrawFn, most: int = 8) -> list[str]:
+def labels(draw, most=8):
     size = draw(st.integers(0, most))
     spans, end = [], 0
     while end < size:
@@ -138,7 +136,7 @@ def labels(draw: st.DrawFn, most: int = 8) -> list[str]:
 
 
 @st.composite
-def sentence_pairs(draw: st.DrawFn):
+def sentence_pairs(draw):
     """Labels, links with weights in tenths, the number of target words, words of both sides."""
     given_labels = draw(labels())
     size = draw(st.integers(0, 8))
@@ -151,7 +149,7 @@ def sentence_pairs(draw: st.DrawFn):
 
 
 @given(sentence_pairs(), st.sampled_from(GAPS))
-def test_what_always_holds(pair, gaps) -> None:
+def test_what_always_holds(pair, gaps):
     given_labels, links, size, words = pair
     found = project_labels(given_labels, links, size, words, gaps)
     assert len(found) == size
@@ -164,14 +162,14 @@ def test_what_always_holds(pair, gaps) -> None:
 
 @given(labels(12), st.booleans(), st.sampled_from(GAPS), st.randoms(use_true_random=False))
 @example(["B-PER", "B-PER", "I-PER"], True, "best", None)
-def test_a_sentence_linked_to_itself_keeps_its_labels(given_labels, cased, gaps, random) -> None:
+def test_a_sentence_linked_to_itself_keeps_its_labels(given_labels, cased, gaps, random):
     words = [random.choice(("A", "b", ",")) if random else "A" for _ in given_labels]
     links = {(n, n) for n in range(len(given_labels))}
     assert project_labels(given_labels, links, len(words), (words, words) if cased else None, gaps) == given_labels
 
 
 @given(sentence_pairs())
-def test_one_span_takes_the_best_of_all_runs(pair) -> None:
+def test_one_span_takes_the_best_of_all_runs(pair):
     """Rule 2, written out for every run of words."""
     given_labels, links, size, _ = pair
     span = next(iter(spans_of(given_labels)), None)
@@ -179,7 +177,7 @@ def test_one_span_takes_the_best_of_all_runs(pair) -> None:
         return
     inside, outside = ([sum(links.get((i, j), 0) for i in side) for j in range(size)] for side in _sides(span, pair))
 
-    def weight(start: int, end: int) -> float:
+    def weight(start, end):
         return sum(
             inside[j] - OUTSIDE * outside[j] if inside[j] else -max(GAP, OUTSIDE * outside[j])
             for j in range(start, end)
@@ -195,6 +193,6 @@ def test_one_span_takes_the_best_of_all_runs(pair) -> None:
         assert found.type == span.type
 
 
-def _sides(span: Span, pair) -> tuple[list[int], list[int]]:
+def _sides(span, pair):
     inside = list(range(span.start, span.end))
     return inside, [i for i in range(len(pair[0])) if i not in inside]

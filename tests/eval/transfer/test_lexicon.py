@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections import Counter
 from fractions import Fraction
 
@@ -11,7 +9,7 @@ from alignment_eval.errors import InputError
 from alignment_eval.transfer.lexicon import bilingual_lexicon
 
 
-def test_counts_and_figures_of_a_small_text() -> None:
+def test_counts_and_figures_of_a_small_text():
     pairs = [
         (["das", "haus"], ["the", "house"], {(0, 0), (1, 1)}),
         (["das", "heim"], ["the", "home"], {(0, 0), (1, 0), (1, 1)}),
@@ -36,7 +34,7 @@ PAIRS = st.lists(
 
 
 @given(PAIRS)
-def test_figures_are_those_of_a_list_of_links(pairs) -> None:
+def test_figures_are_those_of_a_list_of_links(pairs):
     linked = [(source[i], target[j]) for source, target, links in pairs for i, j in links]
     counts = Counter(linked)
     sources, targets = (Counter(word) for word in zip(*linked)) if linked else (Counter(), Counter())
@@ -52,6 +50,6 @@ def test_figures_are_those_of_a_list_of_links(pairs) -> None:
 
 
 @pytest.mark.parametrize("link", [(1, 0), (0, 2), (-1, 0)])
-def test_a_link_outside(link: tuple[int, int]) -> None:
+def test_a_link_outside(link):
     with pytest.raises(InputError, match=f"link {link[0]}-{link[1]} .* 1 and 2 words"):
         bilingual_lexicon([(["a"], ["x", "y"], {link})])
