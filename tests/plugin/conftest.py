@@ -22,8 +22,11 @@ def dictionary(words: int = 30, mark: str = "@@") -> Dictionary:
     return result
 
 
-def random_model(seed: int = 0, swap: bool = True, **options):
-    """A TransformerModel in evaluation mode; ``options`` as in fairseq's legacy arguments."""
+def random_model(seed: int = 0, swap: bool = True, before: bool = False, **options):
+    """A TransformerModel in evaluation mode; ``options`` as in fairseq's legacy arguments.
+
+    ``before``: its layer norms come first.
+    """
     torch.manual_seed(seed)
     args = SimpleNamespace(
         **{
@@ -33,6 +36,8 @@ def random_model(seed: int = 0, swap: bool = True, **options):
             "encoder_attention_heads": 4,
             "decoder_layers": 3,
             "decoder_attention_heads": 4,
+            "encoder_normalize_before": before,
+            "decoder_normalize_before": before,
             "dropout": 0.1,
             "max_source_positions": 64,
             "max_target_positions": 64,
