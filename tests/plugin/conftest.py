@@ -6,20 +6,17 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from fairseq.data import Dictionary
 from fairseq.data.language_pair_dataset import collate
 from fairseq.models.transformer import TransformerConfig, TransformerModel
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fairseq_norm_plugin.capture.attention import swap_attention
+from tests.plugin.dictionaries import dictionary_of
 
 
-def dictionary(words: int = 30, mark: str = "@@") -> Dictionary:
-    result = Dictionary()
-    for i in range(words):
-        result.add_symbol(f"w{i}{mark if i % 3 == 0 else ''}")
-    return result
+def dictionary(words=30, mark="@@"):
+    return dictionary_of(*(f"w{i}{mark if i % 3 == 0 else ''}" for i in range(words)))
 
 
 def random_model(seed: int = 0, swap: bool = True, before: bool = False, **options):

@@ -9,7 +9,7 @@ from fairseq.modules import MultiheadAttention
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.attention import MapCapture, NormAttention, capturing, norm_attentions, swap_attention
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF
-from fairseq_norm_plugin.capture.recorder import RecordedMaps, Recorder, layer_capture
+from fairseq_norm_plugin.capture.recorder import RecordedMaps, Recorder
 from tests.plugin.maps.blocks import head_vectors
 
 QUANTITIES = ("head_attn_w", "transformed_norm", "head_attn_n", "layer_attn_n")
@@ -114,15 +114,6 @@ def test_captured_quantities_equal_the_definition(build, make_sample, before, le
             columns = pads[:, None, None] if fast[name].dim() == 4 else pads[:, None]
             difference = (fast[name] - slow[name]).masked_fill(columns, 0)
             assert difference.abs().max() < 2e-6, name
-
-
-def test_one_layer_and_a_head_set_of_it(build, make_sample):
-    model, sample = build(), make_sample(LENGTHS)
-    captures = [layer_capture("attn_n", 1, (2,)), layer_capture("attn_w", 1, None), quantity_capture([1], QUANTITIES)]
-    forward(model, sample, *captures)
-    (norm,), (weight,), (all_,) = (capture.take() for capture in captures)
-    torch.testing.assert_close(norm, all_["head_attn_n"][:, 2], atol=1e-6, rtol=1e-5)
-    torch.testing.assert_close(weight, all_["head_attn_w"].mean(1))
 
 
 def norms_of(model, sample, layer):
