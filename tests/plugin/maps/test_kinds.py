@@ -11,7 +11,7 @@ import torch
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF
-from fairseq_norm_plugin.maps.block import Block
+from fairseq_norm_plugin.maps.block import Block, vectors
 from fairseq_norm_plugin.maps.kinds import (
     BLOCK_KINDS,
     MIXING_KINDS,
@@ -26,6 +26,7 @@ from fairseq_norm_plugin.maps.weights import STAGES
 from tests.plugin.maps.blocks import (
     EXTREMES,
     LENGTHS,
+    bias_contribution,
     capture_blocks,
     extreme,
     head_vectors,
@@ -58,11 +59,18 @@ def test_layer_maps_and_mixing_ratios_are_those_of_slow_vectors(build, make_samp
 def test_extreme_inputs(name, cross, before):
     torch.manual_seed(3)
     block = extreme(name, random_block(cross, before, torch.tanh if name == "pre-activation 0" else torch.relu))
+    sentence = block.sentence(0)
+    for stage in STAGES:
+        fast = torch.cat([part for _, part in vectors(sentence, stage)])
+        biases = bias_contribution(sentence, stage)
+        size = (fast.norm(dim=-1).sum(0) + biases.norm(dim=-1)).clamp_min(1e-300)
+        error = (fast.sum(0) + biases - sentence.carrier.whole(stage)).norm(dim=-1)
+        assert (error / size).max() < 1e-10, stage
     for kind in MIXING_KINDS:
         ratio = mixing_ratio(block, kind)
         assert ((ratio >= 0) & (ratio <= 1 + 1e-12)).all()
     # Cholesky in float64 of cancelling heads keeps half the digits of what is left
-    slow = slow_vectors(block.sentence(0), "attnresln").norm(dim=-1).t()
+    slow = slow_vectors(sentence, "attnresln").norm(dim=-1).t()
     largest = float(head_vectors(block.alpha, block.values, block.weights.w_o).norm(dim=-1).max())
     torch.testing.assert_close(layer_map(block, "attnresln_n")[0], slow, rtol=1e-6, atol=1e-7 * largest)
 
@@ -71,16 +79,16 @@ def test_extreme_inputs(name, cross, before):
 def test_head_maps_and_head_mixing_ratios(build, make_sample, before):
     model = build(encoder_layers=1, decoder_layers=1, before=before).double()
     for block in capture_blocks(model, make_sample(LENGTHS)).values():
-        vectors = normed = head_vectors(block.alpha, block.values, block.weights.w_o)
+        parts = normed = head_vectors(block.alpha, block.values, block.weights.w_o)
         if block.weights.norm is not None:
             s = (block.residual + block.output).var(-1, unbiased=False) + block.weights.norm.eps
-            normed = (vectors - vectors.mean(-1, keepdim=True)) * block.weights.norm.weight
+            normed = (parts - parts.mean(-1, keepdim=True)) * block.weights.norm.weight
             normed = normed / s.sqrt()[:, None, :, None, None]
-        for kind, expected in (("attn_n", vectors), ("attnresln_n", normed)):
+        for kind, expected in (("attn_n", parts), ("attnresln_n", normed)):
             torch.testing.assert_close(head_map(block, kind), expected.norm(dim=-1), rtol=1e-6, atol=1e-12)
-        for b, h in itertools.product(*map(range, vectors.shape[:2])) if not block.weights.cross else ():
-            for kind, parts in (("attn_n", vectors[b, h]), ("attn_w", block.alpha[b, h, :, :, None])):
-                slow = slow_mixing(parts.transpose(0, 1), False, "attn")
+        for b, h in itertools.product(*map(range, parts.shape[:2])) if not block.weights.cross else ():
+            for kind, of_head in (("attn_n", parts[b, h]), ("attn_w", block.alpha[b, h, :, :, None])):
+                slow = slow_mixing(of_head.transpose(0, 1), False, "attn")
                 torch.testing.assert_close(head_mixing_ratio(block, kind)[b, h], slow)
 
 
