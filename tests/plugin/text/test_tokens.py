@@ -50,6 +50,7 @@ def test_words_are_certain_exactly_if_every_text_behind_them_has_the_same():
         ("@@", "? ? a", "xxa", ("<unk>@@ <unk>@@ a", [0, 0, 0], 2, True)),
         ("@@", "? ? a c@@ b", "x xa cb", ("<unk> <unk> a c@@ b", [0, 1, 2, 3, 3], 2, False)),  # one, but which?
         ("@@", "c@@ b a", "cb A", ("c@@ b a", [0, 0, 1], 0, True)),
+        ("@@", "c@@ ?", "cx", ("c@@ <unk>", [0, 0], 1, True)),  # a last piece has no marker
         ("▁", "▁a ? b", "a xb", ("▁a ▁<unk> b", [0, 1, 1], 1, True)),
         ("▁", "▁a ? b", "axb", ("▁a <unk> b", [0, 0, 0], 1, True)),
         ("##", "a ? b", "ax b", ("a ##<unk> b", [0, 0, 1], 1, True)),
@@ -83,6 +84,8 @@ def test_the_tokens_of_a_cut_sentence_are_the_first_of_its_text(text):
     assert spell("c@@ ? b a", text, cut=True) == ("c@@ x@@ b a", [0, 0, 0, 1], 1, True)
     assert spell("c@@ ? b a", "cxb a a b b b", cut=True)[3] is False
     assert spell("c@@ b a", "cb a a b b b", cut=True) == ("c@@ b a", [0, 0, 1], 0, True)
+    with pytest.raises(InputError, match="1 words, but the binarised sentence has 2"):
+        spell("c@@ b a", "cb", cut=True)
 
 
 @pytest.mark.parametrize(
