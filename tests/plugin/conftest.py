@@ -6,24 +6,24 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from fairseq.data import Dictionary
 from fairseq.data.language_pair_dataset import collate
 from fairseq.models.transformer import TransformerConfig, TransformerModel
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fairseq_norm_plugin.capture.attention import swap_attention
+from tests.plugin.dictionaries import dictionary_of
 
 
-def dictionary(words: int = 30, mark: str = "@@") -> Dictionary:
-    result = Dictionary()
-    for i in range(words):
-        result.add_symbol(f"w{i}{mark if i % 3 == 0 else ''}")
-    return result
+def dictionary(words=30, mark="@@"):
+    return dictionary_of(*(f"w{i}{mark if i % 3 == 0 else ''}" for i in range(words)))
 
 
-def random_model(seed: int = 0, swap: bool = True, **options):
-    """A TransformerModel in evaluation mode; ``options`` as in fairseq's legacy arguments."""
+def random_model(seed: int = 0, swap: bool = True, before: bool = False, **options):
+    """A TransformerModel in evaluation mode; ``options`` as in fairseq's legacy arguments.
+
+    ``before``: its layer norms come first.
+    """
     torch.manual_seed(seed)
     args = SimpleNamespace(
         **{
@@ -33,6 +33,8 @@ def random_model(seed: int = 0, swap: bool = True, **options):
             "encoder_attention_heads": 4,
             "decoder_layers": 3,
             "decoder_attention_heads": 4,
+            "encoder_normalize_before": before,
+            "decoder_normalize_before": before,
             "dropout": 0.1,
             "max_source_positions": 64,
             "max_target_positions": 64,

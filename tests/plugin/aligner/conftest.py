@@ -11,8 +11,11 @@ from fairseq_norm_plugin.text.tokenise import TextPipeline
 
 @pytest.fixture
 def make_direction(build, tgt_dict):
-    def make(seed, name="checkpoint.pt", mark="@@", **options):
+    """Make a direction of models, or of random ones of these seeds."""
+
+    def make(*models, name="checkpoint.pt", mark="@@", **options):
+        members = [build(model, **options) if isinstance(model, int) else model for model in models]
         pipeline = TextPipeline(MarkedPieces(mark))
-        return Direction([build(seed, **options)], (tgt_dict, tgt_dict), (pipeline, pipeline), name)
+        return Direction(members, (tgt_dict, tgt_dict), (pipeline, pipeline), name)
 
     return make

@@ -16,9 +16,6 @@ from alignment_eval.extraction.extract import pair_map
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions, parse_maps
 from alignment_eval.extraction.pair_scores import PairScores
 from fairseq_norm_plugin.aligner.aligner import Aligner, length_batches
-from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.text.pieces import MarkedPieces
-from fairseq_norm_plugin.text.tokenise import TextPipeline
 from tests.plugin.aligner.lines import pair_of
 
 FORWARD = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.2")
@@ -99,16 +96,13 @@ def test_scores_have_the_log_probabilities_of_a_whole_pass(make_direction, pairs
         assert pair.scores.source_contribution == pytest.approx(maps[2].sum(axis=1).mean(), abs=2e-6)
 
 
-def test_an_ensemble_gives_the_mean_probability(build, tgt_dict):
-    pipeline = TextPipeline(MarkedPieces("@@"))
-    models = [build(1), build(2)]
-    alone, other, both = (
-        Direction(members, (tgt_dict, tgt_dict), (pipeline, pipeline), "c.pt")
-        for members in (models[:1], models[1:], models)
+def test_an_ensemble_gives_the_mean_probability(make_direction):
+    directions = make_direction(1), make_direction(2), make_direction(1, 2)
+    pair = directions[0].encode(pair_of(["w3@@", "w1"], ["w4", "w6", "w7"]))
+    first, second, both = (
+        np.exp(direction.maps({0: pair}, ["attn_w"], parse_maps("1"), True)[0].log_probs) for direction in directions
     )
-    pair = both.encode(pair_of(["w3@@", "w1"], ["w4", "w6", "w7"]))
-    probs = [np.exp(d.maps({0: pair}, ["attn_w"], parse_maps("1"), True)[0].log_probs) for d in (alone, other, both)]
-    np.testing.assert_allclose(probs[2], (probs[0] + probs[1]) / 2, rtol=1e-5)
+    np.testing.assert_allclose(both, (first + second) / 2, rtol=1e-5)
 
 
 def test_a_pair_may_be_as_long_as_the_limits(make_direction):
@@ -155,7 +149,9 @@ def test_a_run_that_ends_early_leaves_no_threads(make_direction, pairs, threads,
 )
 def test_maps_that_the_model_has_not(make_direction, options, named):
     with pytest.raises(UsageError) as error:
-        Aligner(AlignmentMethod(ExtractionOptions(**{"kind": "attn_n", **options})), [make_direction(1, "model.pt")])
+        Aligner(
+            AlignmentMethod(ExtractionOptions(**{"kind": "attn_n", **options})), [make_direction(1, name="model.pt")]
+        )
     assert all(text in str(error.value) for text in named)
 
 

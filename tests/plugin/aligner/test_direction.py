@@ -12,11 +12,8 @@ from alignment_eval.extraction.extract import pair_map
 from alignment_eval.extraction.method import ExtractionOptions, parse_maps
 from alignment_eval.maps.sentence import SentenceMaps
 from fairseq_norm_plugin.aligner.calibration import can_align, usable_pairs
-from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, one_thread
 from fairseq_norm_plugin.capture.recorder import forced_maps
-from fairseq_norm_plugin.text.pieces import MarkedPieces
-from fairseq_norm_plugin.text.tokenise import TextPipeline
 from tests.plugin.aligner.lines import pair_of
 
 
@@ -24,15 +21,13 @@ def words(count):
     return [f"w{1 + number % 29}" for number in range(count)]
 
 
-def test_a_pair_may_be_as_long_as_the_positions_of_each_model(build, tgt_dict):
+def test_a_pair_may_be_as_long_as_the_positions_of_each_model(build, make_direction):
     """64 positions hold 63 words and </s>."""
-    pipeline = TextPipeline(MarkedPieces("@@"))
-    models = [build(1, max_source_positions=20), build(2, max_target_positions=30)]
-    direction = Direction(models, (tgt_dict, tgt_dict), (pipeline, pipeline), "c.pt")
+    direction = make_direction(build(1, max_source_positions=20), build(2, max_target_positions=30))
     assert direction.limits == (20, 30)
     for source, target, fits in ((19, 29, True), (20, 29, False), (19, 30, False)):
         assert direction.fits(direction.encode(pair_of(words(source), words(target)))) == fits
-    exchanged = Direction([build(1)], (tgt_dict, tgt_dict), (pipeline, pipeline), "c.pt")
+    exchanged = make_direction(1)
     assert can_align(pair_of(words(19), words(19)), [direction, exchanged])
     assert not can_align(pair_of(words(19), words(64)), [direction, exchanged])
     assert not can_align(pair_of(words(19), []), [direction])
@@ -70,15 +65,6 @@ def test_named_maps_are_those_of_a_pass_over_all_layers(make_direction, kind, he
         expected = pair_map(everything(direction, pair, kind), options)
         np.testing.assert_allclose(pair_map(some[id_], options).scores, expected.scores, rtol=2e-5)
         assert (expected.scores > 0).all()
-
-
-def test_the_score_of_a_pair_does_not_depend_on_its_batch(make_direction):
-    """Targets of different lengths: padding has no probability."""
-    direction = make_direction(1)
-    encoded = {id_: direction.encode(pair) for id_, pair in PAIRS.items()}
-    together = direction.scores(encoded)
-    for id_, pair in encoded.items():
-        assert together[id_] == pytest.approx(direction.scores({id_: pair})[id_], rel=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pandas as pd
 import pytest
 
@@ -14,37 +16,34 @@ from tests.eval.figures.printed import check_print
 @pytest.fixture
 def tables():
     """Two blocks of two layers; attnres_w of the second is constant."""
+    blocks = {"encoder.self": ("attn_w", "attn_n"), "decoder.cross": ("attnres_w", "attnres_n")}
     mixing, correlated = [], []
-    for block, kinds in (("encoder.self", ("attn_w", "attn_n")), ("decoder.cross", ("attnres_w", "attnres_n"))):
-        for layer in (0, 1):
-            for k, kind in enumerate(kinds):
-                place = {"block": block, "layer": layer, "kind": kind}
-                for token_class, mean in (("all", 0.1 * layer + 0.2 * k + 0.3), ("other", 0.9)):
-                    mixing.append({**place, "head": None, "token_class": token_class, "mean": mean})
-                correlated.append({**place, "spearman": None if kind == "attnres_w" else 0.1, "types": 9})
-                if block == "encoder.self":
-                    heads = [
-                        {**place, "head": h, "token_class": "all", "mean": 0.1 * h + 0.5 * layer} for h in range(3)
-                    ]
-                    mixing += heads
-    token_norms = [
-        {"block": block, "layer": 0, "token": token, "frequency": f, "occurrences": o, "norm": n, "token_class": c}
-        for block in ("encoder.self", "decoder.cross")
-        for token, f, o, n, c in (
-            ("</s>", None, 60, 3.0, "</s>"),
-            ("<unk>", None, 2, 2.5, "other"),
-            ("a", 100, 5, 1.0, "other"),
-            ("b", 10, 7, 2.0, "other"),
-            (".", 1000, 9, 0.5, "punctuation"),
-        )
+    for (block, kinds), layer in itertools.product(blocks.items(), (0, 1)):
+        for k, kind in enumerate(kinds):
+            mixing.append((block, layer, kind, None, "all", 0.1 * layer + 0.2 * k + 0.3))
+            mixing.append((block, layer, kind, None, "other", 0.9))
+            if block == "encoder.self":
+                mixing += [(block, layer, kind, head, "all", 0.1 * head + 0.5 * layer) for head in range(3)]
+            correlated.append((block, layer, kind, None if kind == "attnres_w" else 0.1, 9))
+    tokens = [
+        ("</s>", None, 60, 3.0, "</s>"),
+        ("<unk>", None, 2, 2.5, "other"),
+        ("a", 100, 5, 1.0, "other"),
+        ("b", 10, 7, 2.0, "other"),
+        (".", 1000, 9, 0.5, "punctuation"),
     ]
-    result = {"mixing": mixing, "mixing_by_frequency": correlated, "token_norms": token_norms}
-    frames = {name: pd.DataFrame(rows) for name, rows in result.items()}
-    places = frames["token_norms"][["block", "layer"]].drop_duplicates()
-    frames["norm_by_frequency"] = places.assign(spearman=0.25)
-    frames["mixing"]["head"] = frames["mixing"]["head"].astype("Int64")
-    frames["token_norms"]["frequency"] = frames["token_norms"]["frequency"].astype("Int64")
-    return frames
+    norms = [(block, 0, *token) for block in blocks for token in tokens]
+    frames = {
+        "mixing": (mixing, "block layer kind head token_class mean"),
+        "mixing_by_frequency": (correlated, "block layer kind spearman types"),
+        "token_norms": (norms, "block layer token frequency occurrences norm token_class"),
+        "norm_by_frequency": ([(block, 0, 0.25) for block in blocks], "block layer spearman"),
+    }
+    whole = {"head": "Int64", "frequency": "Int64"}
+    return {
+        name: pd.DataFrame(rows, columns=columns.split()).astype({c: whole[c] for c in columns.split() if c in whole})
+        for name, (rows, columns) in frames.items()
+    }
 
 
 @pytest.fixture

@@ -47,77 +47,66 @@ def run(model, samples, type_, layer, statistics):
 
 
 @pytest.mark.parametrize("type_", BLOCK_TYPES)
-def test_streamed_means_equal_direct_ones(build, make_sample, token_types, type_):
-    model = build().double()
+def test_streamed_numbers_equal_those_of_lists(build, make_sample, token_types, type_):
+    """Special tokens have no frequency and are in no correlation: fairseq counts each once, whatever the text."""
     statistics = BlockStatistics(type_, KINDS, token_types, token_types)
     samples = [make_sample(lengths, seed=i) for i, lengths in enumerate(BATCHES)]
-    seen = run(model, samples, type_, 1, statistics)
-    ratios, heads, mass, norms, alone = {}, {}, {}, {}, 0
-    for block, rows, columns in seen:
+    for name in ("src_tokens", "prev_output_tokens"):
+        samples[0]["net_input"][name][0, 1] = 3  # <unk>
+    classes = [TOKEN_CLASSES[c] for c in token_types.classes]
+    ratios, masses, tokens, alone = [], [], [], 0
+    for block, rows, columns in run(build().double(), samples, type_, 1, statistics):
+        of_kinds = {(kind, -1): mixing_ratio(block, kind) for kind in KINDS}
+        if type_ != DECODER_CROSS:
+            of_heads = [(kind, head_mixing_ratio(block, kind)) for kind in ("attn_w", "attn_n")]
+            of_kinds.update({(kind, head): ratio[:, head] for kind, ratio in of_heads for head in range(4)})
+        both = [torch.cat([head_map(block, k), layer_map(block, k)[:, None]], dim=1) for k in ("attn_w", "attn_n")]
+        norms = transformed_norms(block.factor).mean(1)
         for b in range(len(rows)):
             real = [t for t in range(rows.size(1)) if rows[b, t] != 1]
             for place, t in enumerate(real):
                 if (type_ == DECODER_SELF and place == 0) or (type_ == ENCODER_SELF and len(real) == 1):
                     alone += 1
                     continue
-                token = int(rows[b, t])
-                for kind in KINDS:
-                    ratios.setdefault((kind, token), []).append(float(mixing_ratio(block, kind)[b, t]))
-                if type_ != DECODER_CROSS:
-                    heads.setdefault(token, []).append(head_mixing_ratio(block, "attn_n")[b, :, t])
-            for s in range(columns.size(1)):
-                if columns[b, s] == 1:
-                    continue
-                token = int(columns[b, s])
-                norms.setdefault(token, []).append(float(transformed_norms(block.factor)[b, :, s].mean()))
-                for kind in ("attn_w", "attn_n"):
-                    maps = torch.cat([head_map(block, kind)[b], layer_map(block, kind)[b][None]])
-                    key = (kind, TOKEN_CLASSES[token_types.classes[token]])
-                    mass[key] = mass.get(key, 0) + maps[:, real, s].sum(-1)
+                for name in ("all", classes[rows[b, t]]):
+                    ratios += [(*key, name, float(ratio[b, t])) for key, ratio in of_kinds.items()]
+            for s in columns[b].ne(1).nonzero()[:, 0]:
+                name = classes[columns[b, s]]
+                tokens.append((int(columns[b, s]), name, float(norms[b, s])))
+                for head in (0, 1, 2, 3, -1):
+                    masses.append((head, name, *(float(maps[b, head, real, s].sum()) for maps in both)))
 
-    def mean(kind, name):
-        class_of = lambda token: TOKEN_CLASSES[token_types.classes[token]]  # noqa: E731
-        values = [v for (k, token), vs in ratios.items() for v in vs if k == kind and name in ("all", class_of(token))]
-        return (sum(values) / len(values), len(values)) if values else None
+    def compare(found, expected):
+        found = pd.DataFrame(found).fillna({"head": -1}).set_index(expected.index.names).sort_index()
+        pd.testing.assert_frame_equal(found, expected, check_dtype=False, check_index_type=False, rtol=1e-9)
 
-    table = statistics.mixing()
     assert statistics.left_out == alone
-    for kind in KINDS:
-        for name in ("all", *TOKEN_CLASSES):
-            found = [r for r in table if (r["kind"], r["head"], r["token_class"]) == (kind, None, name)]
-            expected = mean(kind, name)
-            assert [(pytest.approx(r["mean"], rel=1e-9), r["positions"]) for r in found] == (
-                [expected] if expected else []
-            )
-    if heads:
-        expected_heads = torch.stack([v for values in heads.values() for v in values]).mean(0)
-        found = [
-            r["mean"] for r in table if r["kind"] == "attn_n" and r["head"] is not None and r["token_class"] == "all"
-        ]
-        assert found == pytest.approx(expected_heads.tolist(), rel=1e-9)
-    for row in statistics.attention():
-        index = 4 if row["head"] is None else row["head"]
-        for kind, name in (("attn_w", "weight_share"), ("attn_n", "norm_share")):
-            total = sum(float(value[index]) for (k, _), value in mass.items() if k == kind)
-            assert row[name] == pytest.approx(float(mass[kind, row["token_class"]][index]) / total, rel=1e-9)
-        of_class = [
-            len(v) for token, v in norms.items() if TOKEN_CLASSES[token_types.classes[token]] == row["token_class"]
-        ]
-        assert row["token_share"] == pytest.approx(sum(of_class) / sum(map(len, norms.values())))
-    types = [token for token in norms if token > 3]
-    expected = stats.spearmanr([np.mean(norms[t]) for t in types], [token_types.frequency[t] for t in types]).statistic
-    correlation = {"spearman": pytest.approx(expected), "types": len(types), "frequency": "training text"}
-    assert statistics.norm_by_frequency() == correlation
+    frame = pd.DataFrame(ratios, columns=["kind", "head", "token_class", "ratio"])
+    means = frame.groupby(["kind", "head", "token_class"])["ratio"].agg(mean="mean", positions="size")
+    compare(statistics.mixing(), means)
+    frame = pd.DataFrame(masses, columns=["head", "token_class", "weight_share", "norm_share"])
+    sums = frame.groupby(["head", "token_class"]).sum()
+    seen = pd.DataFrame(tokens, columns=["id", "token_class", "norm"])
+    shares = sums / sums.groupby("head").transform("sum")
+    compare(statistics.attention(), shares.join(seen["token_class"].value_counts(normalize=True).rename("token_share")))
+    types = seen.groupby("id")["norm"].agg(["size", "mean"])
+    table = statistics.token_norms()
+    assert {2, 3} < set(types.index)
+    assert table["token"].tolist() == [token_types.tokens[id_] for id_ in types.index]
+    assert table["token_class"].tolist() == [classes[id_] for id_ in types.index]
+    assert table["occurrences"].tolist() == types["size"].tolist()
+    assert table["norm"].tolist() == pytest.approx(types["mean"].tolist())
+    assert table["frequency"].fillna(-1).tolist() == [token_types.frequency[i] if i > 3 else -1 for i in types.index]
+    ordinary = types[types.index > 3]
     uncounted = dataclasses.replace(token_types, frequency=np.ones_like(token_types.frequency))
-    statistics.columns = uncounted
-    expected = stats.spearmanr([np.mean(norms[t]) for t in types], [len(norms[t]) for t in types]).statistic
-    correlation = {"spearman": pytest.approx(expected), "types": len(types), "frequency": "this text"}
-    assert statistics.norm_by_frequency() == correlation
-    statistics.columns = token_types
-    mean_norms = statistics.token_norms().set_index("token")
-    assert len(mean_norms) == len(norms)
-    for token, values in norms.items():
-        assert mean_norms.loc[token_types.tokens[token], "norm"] == pytest.approx(np.mean(values))
+    for known, counts, where in (
+        (token_types, token_types.frequency[ordinary.index], "training text"),
+        (uncounted, ordinary["size"], "this text"),
+    ):
+        statistics.columns = known
+        expected = stats.spearmanr(ordinary["mean"], counts).statistic
+        correlation = {"spearman": pytest.approx(expected), "types": len(ordinary), "frequency": where}
+        assert statistics.norm_by_frequency() == correlation
 
 
 def test_pairs_are_all_real_ones_or_a_sample_of_them(build, make_sample, token_types, monkeypatch):
@@ -149,25 +138,6 @@ def test_token_classes(token_types):
     named = {token: TOKEN_CLASSES[c] for token, c in zip(token_types.tokens, token_types.classes.tolist())}
     assert (named["<s>"], named["</s>"], named["."], named[",@@"]) == ("<s>", "</s>", "punctuation", "punctuation")
     assert {named[token] for token in token_types.tokens[12:]} == {"other"}
-
-
-def test_special_tokens_have_no_frequency_and_are_in_no_correlation(build, make_sample, token_types):
-    """fairseq's dictionary counts each of them once, whatever the text."""
-    sample = make_sample([(7, 5), (3, 6)])
-    sample["net_input"]["src_tokens"][0, 0] = 3  # <unk>
-    statistics = BlockStatistics(DECODER_CROSS, KINDS[2:], token_types, token_types)
-    run(build().double(), [sample], DECODER_CROSS, 1, statistics)
-    table = statistics.token_norms().set_index("token")
-    assert {"</s>", "<unk>"} <= set(table.index)
-    for token, row in table.iterrows():
-        assert pd.isna(row["frequency"]) == (token in ("</s>", "<unk>")), token
-        if token not in ("</s>", "<unk>"):
-            assert row["frequency"] == token_types.frequency[token_types.tokens.index(token)]
-    assert table.loc["</s>", "occurrences"] == 2
-    ordinary = table[table["frequency"].notna()]
-    expected = stats.spearmanr(ordinary["norm"], ordinary["frequency"].astype(int)).statistic
-    correlation = {"spearman": pytest.approx(expected), "types": len(ordinary), "frequency": "training text"}
-    assert statistics.norm_by_frequency() == correlation
 
 
 def test_spearman_has_mean_ranks_for_ties_and_nothing_to_say_of_constants():

@@ -9,7 +9,8 @@ from fairseq.modules import MultiheadAttention
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.attention import MapCapture, NormAttention, capturing, norm_attentions, swap_attention
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF
-from fairseq_norm_plugin.capture.recorder import RecordedMaps, Recorder, layer_capture
+from fairseq_norm_plugin.capture.recorder import RecordedMaps, Recorder
+from tests.plugin.maps.blocks import head_vectors
 
 QUANTITIES = ("head_attn_w", "transformed_norm", "head_attn_n", "layer_attn_n")
 LENGTHS = [(7, 5), (3, 6), (1, 1)]
@@ -21,40 +22,26 @@ def quantity_capture(layers, names, model=None, sample=None):
     return recorder.captures[0]
 
 
-def forward(model, sample):
-    with torch.no_grad():
+def forward(model, sample, *captures):
+    with torch.no_grad(), capturing(norm_attentions(model), *captures):
         return model(**sample["net_input"])
 
 
 @pytest.mark.parametrize("before", [False, True])
-def test_outputs_are_bit_identical_swapped_and_listening(build, make_sample, before):
-    options = {"encoder_normalize_before": before, "decoder_normalize_before": before}
-    stock = build(swap=False, **options)
-    sample = make_sample(LENGTHS)
+@pytest.mark.parametrize("left_pad", [False, True])
+def test_outputs_are_bit_identical_swapped_and_listening(build, make_sample, before, left_pad):
+    stock, swapped = build(swap=False, before=before), build(before=before)
+    sample = make_sample(LENGTHS, left_pad_target=left_pad)
     expected, extra = forward(stock, sample)
-    swapped = build(**options)
+    assert expected.isfinite().all()
     assert swapped.state_dict().keys() == stock.state_dict().keys()
-    for listening in (False, True):
-        captures = [quantity_capture(range(3), QUANTITIES)] if listening else []
-        with capturing(norm_attentions(swapped), *captures):
-            logits, swapped_extra = forward(swapped, sample)
+    blocks = [MapCapture(block, range(2), lambda block: block) for block in BLOCK_TYPES]
+    for captures in ([], [quantity_capture(range(3), QUANTITIES)], blocks):
+        logits, swapped_extra = forward(swapped, sample, *captures)
         assert torch.equal(logits, expected)
         assert torch.equal(swapped_extra["attn"][0], extra["attn"][0])
-
-
-@pytest.mark.parametrize("before", [False, True])
-@pytest.mark.parametrize("left_pad", [False, True])
-def test_listening_to_self_attention_leaves_outputs_alone(build, make_sample, before, left_pad):
-    model = build(encoder_normalize_before=before, decoder_normalize_before=before)
-    sample = make_sample(LENGTHS, left_pad_target=left_pad)
-    expected = forward(model, sample)[0]
-    captures = [MapCapture(block, range(2), lambda block: block) for block in BLOCK_TYPES]
-    with capturing(norm_attentions(model), *captures):
-        listened = forward(model, sample)[0]
-    assert expected.isfinite().all()
-    assert torch.equal(listened, expected)
-    assert not any(attention.skip_embed_dim_check for attention in norm_attentions(model))
-    assert all(attention.stream is None for attention in norm_attentions(model))
+    assert not any(attention.skip_embed_dim_check for attention in norm_attentions(swapped))
+    assert all(attention.stream is None for attention in norm_attentions(swapped))
 
 
 def test_a_block_that_cannot_be_captured_is_left_and_named_when_it_is_wanted(build):
@@ -93,76 +80,45 @@ def test_weights_are_given_to_the_caller_as_fairseq_does(build, need_weights, ne
 
 def slow_quantities(model, sample):
     """Every quantity from hooks on the module's inputs, every vector materialised, in float64."""
-    inputs = {}
-    hooks = [
-        attention.register_forward_pre_hook(
-            lambda module, args, kwargs: inputs.__setitem__(module.site.number, kwargs), with_kwargs=True
-        )
-        for attention in norm_attentions(model, DECODER_CROSS)
-    ]
+    attentions, inputs = norm_attentions(model, DECODER_CROSS), []
+    for attention in attentions:
+        attention.register_forward_pre_hook(lambda module, _, inputs_: inputs.append(inputs_), with_kwargs=True)
     forward(model, sample)
-    for hook in hooks:
-        hook.remove()
-    result = []
-    for number, module in enumerate(norm_attentions(model, DECODER_CROSS)):
-        query, key = inputs[number]["query"].double(), inputs[number]["key"].double()
-        pads = sample["net_input"]["src_tokens"].eq(1)
-        double = module.double()
-        heads, width = module.num_heads, module.head_dim
-        q, k, v = double.q_proj(query) * module.scaling, double.k_proj(key), double.v_proj(key)
-        q, k, v = (x.view(x.size(0), x.size(1), heads, width) for x in (q, k, v))
-        scores = torch.einsum("tbhd,sbhd->bhts", q, k).masked_fill(pads[:, None, None], float("-inf"))
-        alpha = scores.softmax(-1)
-        w_o = double.out_proj.weight.view(-1, heads, width)
-        vectors = torch.einsum("bhts,sbhd,ohd->bhtso", alpha, v, w_o)
-        # completeness: the vectors and the bias are the module's real output
-        output = double.out_proj(torch.einsum("bhts,sbhd->tbhd", alpha, v).flatten(2))
-        total = vectors.sum((1, 3)).transpose(0, 1) + double.out_proj.bias
-        assert (output - total).abs().max() <= 1e-10 * vectors.norm(dim=-1).sum((1, 3)).max()
-        result.append(
-            {
-                "head_attn_w": alpha,
-                "transformed_norm": torch.einsum("sbhd,ohd->bhso", v, w_o).norm(dim=-1),
-                "head_attn_n": vectors.norm(dim=-1),
-                "layer_attn_n": vectors.sum(1).norm(dim=-1),
-            }
-        )
-        module.float()
-    return result
+    model.double()
+    for module, given in zip(attentions, inputs):
+        query, key = given["query"].double(), given["key"].double()
+        projected = module.q_proj(query) * module.scaling, module.k_proj(key), module.v_proj(key)
+        q, k, v = (x.unflatten(-1, (module.num_heads, -1)).transpose(0, 1) for x in projected)
+        pads = sample["net_input"]["src_tokens"].eq(1)[:, None, None]
+        alpha = torch.einsum("bthd,bshd->bhts", q, k).masked_fill(pads, float("-inf")).softmax(-1)
+        vectors = head_vectors(alpha, v, module.out_proj.weight)
+        yield {
+            "head_attn_w": alpha,
+            "transformed_norm": head_vectors(torch.ones_like(alpha), v, module.out_proj.weight)[:, :, 0].norm(dim=-1),
+            "head_attn_n": vectors.norm(dim=-1),
+            "layer_attn_n": vectors.sum(1).norm(dim=-1),
+        }
 
 
 @pytest.mark.parametrize("before", [False, True])
 @pytest.mark.parametrize("left_pad", [False, True])
+@torch.no_grad()
 def test_captured_quantities_equal_the_definition(build, make_sample, before, left_pad):
-    model = build(decoder_normalize_before=before, encoder_normalize_before=before)
+    model = build(before=before)
     sample = make_sample(LENGTHS, left_pad_source=left_pad)
     capture = quantity_capture(range(3), QUANTITIES)
-    with capturing(norm_attentions(model), capture):
-        forward(model, sample)
+    forward(model, sample, capture)
     pads = sample["net_input"]["src_tokens"].eq(1)
-    with torch.no_grad():
-        expected = slow_quantities(model, sample)
-    for fast, slow in zip(capture.take(), expected):
+    for fast, slow in zip(capture.take(), slow_quantities(model, sample), strict=True):
         for name in QUANTITIES:
             columns = pads[:, None, None] if fast[name].dim() == 4 else pads[:, None]
             difference = (fast[name] - slow[name]).masked_fill(columns, 0)
             assert difference.abs().max() < 2e-6, name
 
 
-def test_one_layer_and_a_head_set_of_it(build, make_sample):
-    model, sample = build(), make_sample(LENGTHS)
-    captures = [layer_capture("attn_n", 1, (2,)), layer_capture("attn_w", 1, None), quantity_capture([1], QUANTITIES)]
-    with capturing(norm_attentions(model), *captures):
-        forward(model, sample)
-    (norm,), (weight,), (all_,) = (capture.take() for capture in captures)
-    torch.testing.assert_close(norm, all_["head_attn_n"][:, 2], atol=1e-6, rtol=1e-5)
-    torch.testing.assert_close(weight, all_["head_attn_w"].mean(1))
-
-
 def norms_of(model, sample, layer):
     capture = quantity_capture([layer], ("layer_attn_n",))
-    with capturing(norm_attentions(model), capture):
-        forward(model, sample)
+    forward(model, sample, capture)
     return capture.take()[0]["layer_attn_n"]
 
 

@@ -13,15 +13,14 @@ from tests.facts import facts
 
 safetensors = pytest.importorskip("safetensors.torch")
 TENSORS = {"a": torch.ones(2, 3), "b": torch.zeros(4).half()}
+WHOLE = {"safetensors": "model.safetensors", "bin": "pytorch_model.bin"}
 
 
 def in_parts(directory, save, ending):
     names = {"a": f"model-1-of-2.{ending}", "b": f"model-2-of-2.{ending}"}
     for name, file in names.items():
         save({name: TENSORS[name]}, directory / file)
-    index = {"safetensors": "model.safetensors.index.json", "bin": "pytorch_model.bin.index.json"}[ending]
-    (directory / index).write_text(json.dumps({"metadata": {}, "weight_map": names}))
-    return directory / index
+    (directory / f"{WHOLE[ending]}.index.json").write_text(json.dumps({"metadata": {}, "weight_map": names}))
 
 
 @pytest.mark.parametrize(("save", "ending"), [(safetensors.save_file, "safetensors"), (torch.save, "bin")])
@@ -29,7 +28,7 @@ def test_one_file_or_parts(tmp_path, save, ending):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     whole.mkdir()
     parts.mkdir()
-    save(TENSORS, whole / {"safetensors": "model.safetensors", "bin": "pytorch_model.bin"}[ending])
+    save(TENSORS, whole / WHOLE[ending])
     in_parts(parts, save, ending)
     for directory in (whole, parts):
         found = read_weights(directory)

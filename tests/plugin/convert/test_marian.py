@@ -12,6 +12,7 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.profiles.profile import read_profile
 from fairseq_norm_plugin.convert.cli import main
 from fairseq_norm_plugin.convert.translation import convert
+from fairseq_norm_plugin.hooks.models.marian import sinusoids
 from fairseq_norm_plugin.recording.identity import model_hash
 from tests import marian
 from tests.facts import facts, says
@@ -162,9 +163,6 @@ def test_missing_files_are_named(tmp_path, name):
     (marian.save(tmp_path / "model", marian.config()) / name).unlink()
     with pytest.raises(InputError, match=facts(name)):
         convert(tmp_path / "model", tmp_path / "out")
-
-
-def test_a_missing_directory_is_named(tmp_path):
     with pytest.raises(InputError, match=facts("nothing: no such directory")):
         convert(tmp_path / "nothing", tmp_path / "out")
 
@@ -180,21 +178,17 @@ def test_languages(tmp_path):
         convert(model, tmp_path / "out")
 
 
-def test_matrices_that_should_be_one(tmp_path):
-    """Old files hold copies; one that differs would be another model."""
+@pytest.mark.parametrize(
+    ("name", "stored", "change", "message"),
+    [
+        ("lm_head.weight", None, 1, "lm_head.weight differs from model.shared.weight … config.json"),
+        ("model.encoder.embed_positions.weight", sinusoids(64, 16).half(), 0.004, "embed_positions.weight … learned"),
+    ],
+)
+def test_copies_of_what_is_known(tmp_path, name, stored, change, message):
+    """Old files hold copies of the embedding and of sinusoids; one that differs would be another model."""
     weights = marian.tensors(marian.config())
-    copy = weights["model.shared.weight"].clone()
-    out = converted(tmp_path, weights={**weights, "lm_head.weight": copy})
-    assert (out / "checkpoint.pt").exists()
-    with pytest.raises(InputError, match=facts("lm_head.weight differs from model.shared.weight … config.json")):
-        converted(tmp_path / "other", weights={**weights, "lm_head.weight": copy + 1})
-
-
-def test_stored_positions(tmp_path):
-    from fairseq_norm_plugin.hooks.models.marian import sinusoids
-
-    name, weights = "model.encoder.embed_positions.weight", marian.tensors(marian.config())
-    stored = sinusoids(64, 16).half()
-    assert (converted(tmp_path, weights={**weights, name: stored}) / "checkpoint.pt").exists()
-    with pytest.raises(InputError, match=facts(f"{name} … learned positions")):
-        converted(tmp_path / "other", weights={**weights, name: stored + 0.004})
+    copy = weights["model.shared.weight"].clone() if stored is None else stored
+    assert (converted(tmp_path, weights={**weights, name: copy}) / "checkpoint.pt").exists()
+    with pytest.raises(InputError, match=facts(message)):
+        converted(tmp_path / "other", weights={**weights, name: copy + change})

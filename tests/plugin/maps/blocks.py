@@ -26,6 +26,12 @@ def capture_blocks(model, sample):
     }
 
 
+def head_vectors(alpha, values, w_o):
+    """Every α f(x) of each head, materialised in float64, [B, H, T, S, D]."""
+    by_head = w_o.double().unflatten(1, values.shape[2:])
+    return torch.einsum("bhts,bshd,ohd->bhtso", alpha.double(), values.double(), by_head)
+
+
 def slow_vectors(block, stage):
     """z_ij carried to ``stage`` pair by pair and head by head, from the definitions: [S', T, D] of one sentence."""
     weights = block.weights

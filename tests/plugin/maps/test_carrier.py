@@ -1,4 +1,4 @@
-"""The steps after an attention: linear, complete, and the closed form of the activation's shares."""
+"""The closed form of the activation's shares.  test_block.py has the steps after an attention."""
 
 from __future__ import annotations
 
@@ -6,35 +6,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from alignment_eval.errors import InputError
 from fairseq_norm_plugin.maps.carrier import Carrier
-from fairseq_norm_plugin.maps.weights import STAGES, BlockWeights, FeedForward
-from tests.plugin.maps.blocks import bias_contribution, random_block
-
-
-@pytest.mark.parametrize("before", [False, True])
-@pytest.mark.parametrize("stage", STAGES)
-def test_carrying_is_linear_and_complete(before, stage):
-    torch.manual_seed(4)
-    block = random_block(cross=True, before=before, activation=functional.gelu)
-    carrier, weights = block.carrier, block.weights
-    attended = block.output - weights.b_o
-    halves = [0.25 * attended, 0.75 * attended]
-    carried = [carrier.carry(half, stage) for half in halves]
-    torch.testing.assert_close(sum(carried), carrier.carry(attended, stage))
-    parts = [*carried, bias_contribution(block, stage)]
-    if stage != "attn":
-        parts.append(carrier.carry(block.residual, stage))
-    torch.testing.assert_close(sum(parts), carrier.whole(stage))
-
-
-@pytest.mark.parametrize("before", [False, True])
-def test_carrying_leaves_its_input_alone(before):
-    block = random_block(before=before)
-    for stage in STAGES:
-        vectors = block.own.clone()
-        block.carrier.carry(vectors, stage)
-        assert torch.equal(vectors, block.own), stage
+from fairseq_norm_plugin.maps.weights import BlockWeights, FeedForward
+from tests.plugin.maps.blocks import random_block
 
 
 @pytest.mark.parametrize("activation", [torch.relu, functional.gelu, functional.silu, torch.tanh])
@@ -61,11 +35,3 @@ def test_where_the_parts_of_a_pre_activation_cancel_each_has_the_slope_at_zero(a
     carrier = Carrier(weights, output=part, residual=-part)  # p = 0.5 - 0.5
     assert carrier.carry(part, "ff").item() == pytest.approx(3 * 0.5 * slope)
     assert carrier.carry(-part, "ffres").item() == pytest.approx(-3 * 0.5 * slope - 0.5)
-
-
-def test_a_block_without_a_network_says_so():
-    one = torch.ones(1, 1)
-    carrier = Carrier(BlockWeights(one, None, heads=1, cross=False), one[None], one[None])
-    for what in (carrier.whole, lambda stage: carrier.carry(one[None], stage)):
-        with pytest.raises(InputError, match="this block has no feed-forward network"):
-            what("ffres")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF
-from fairseq_norm_plugin.maps.block import Block
+from fairseq_norm_plugin.maps.block import Block, vectors
 from fairseq_norm_plugin.maps.kinds import (
     BLOCK_KINDS,
-    HEAD_KINDS,
     MIXING_KINDS,
     NORM_KINDS,
     head_map,
@@ -25,8 +26,10 @@ from fairseq_norm_plugin.maps.weights import STAGES
 from tests.plugin.maps.blocks import (
     EXTREMES,
     LENGTHS,
+    bias_contribution,
     capture_blocks,
     extreme,
+    head_vectors,
     random_block,
     slow_mixing,
     slow_vectors,
@@ -36,8 +39,7 @@ from tests.plugin.maps.blocks import (
 
 @pytest.mark.parametrize("before", [False, True])
 def test_layer_maps_and_mixing_ratios_are_those_of_slow_vectors(build, make_sample, before):
-    options = {"encoder_normalize_before": before, "decoder_normalize_before": before}
-    model = build(encoder_layers=1, decoder_layers=1, **options).double()
+    model = build(encoder_layers=1, decoder_layers=1, before=before).double()
     for (type_, _), block in capture_blocks(model, make_sample([(3, 2), (2, 3)])).items():
         for kind, stage in NORM_KINDS.items():
             if stage in STAGES[3:] and block.weights.feed_forward is None:
@@ -57,42 +59,37 @@ def test_layer_maps_and_mixing_ratios_are_those_of_slow_vectors(build, make_samp
 def test_extreme_inputs(name, cross, before):
     torch.manual_seed(3)
     block = extreme(name, random_block(cross, before, torch.tanh if name == "pre-activation 0" else torch.relu))
+    sentence = block.sentence(0)
+    for stage in STAGES:
+        fast = torch.cat([part for _, part in vectors(sentence, stage)])
+        biases = bias_contribution(sentence, stage)
+        size = (fast.norm(dim=-1).sum(0) + biases.norm(dim=-1)).clamp_min(1e-300)
+        error = (fast.sum(0) + biases - sentence.carrier.whole(stage)).norm(dim=-1)
+        assert (error / size).max() < 1e-10, stage
     for kind in MIXING_KINDS:
         ratio = mixing_ratio(block, kind)
         assert ((ratio >= 0) & (ratio <= 1 + 1e-12)).all()
     # Cholesky in float64 of cancelling heads keeps half the digits of what is left
-    slow = slow_vectors(block.sentence(0), "attnresln").norm(dim=-1).t()
-    parts = torch.einsum("bhts,bshd,ohd->bthso", block.alpha, block.values, block.weights.w_o.unflatten(1, (3, -1)))
-    torch.testing.assert_close(
-        layer_map(block, "attnresln_n")[0], slow, rtol=1e-6, atol=1e-7 * float(parts.norm(dim=-1).max())
-    )
+    slow = slow_vectors(sentence, "attnresln").norm(dim=-1).t()
+    largest = float(head_vectors(block.alpha, block.values, block.weights.w_o).norm(dim=-1).max())
+    torch.testing.assert_close(layer_map(block, "attnresln_n")[0], slow, rtol=1e-6, atol=1e-7 * largest)
 
 
 @pytest.mark.parametrize("before", [False, True])
 def test_head_maps_and_head_mixing_ratios(build, make_sample, before):
-    options = {"encoder_normalize_before": before, "decoder_normalize_before": before}
-    model = build(encoder_layers=1, decoder_layers=1, **options).double()
+    model = build(encoder_layers=1, decoder_layers=1, before=before).double()
     for block in capture_blocks(model, make_sample(LENGTHS)).values():
-        width = block.values.size(-1)
-        maps = {kind: head_map(block, kind) for kind in HEAD_KINDS}
-        for h in range(block.weights.heads):
-            w_h = block.weights.w_o[:, h * width : (h + 1) * width]
-            f = block.values[:, :, h] @ w_h.t()
-            expected = block.alpha[:, h, :, :, None] * f[:, None]
-            torch.testing.assert_close(maps["attn_n"][:, h], expected.norm(dim=-1), rtol=1e-6, atol=1e-12)
-            normed = expected
-            if block.weights.norm is not None:
-                s = (block.residual + block.output).var(-1, unbiased=False) + block.weights.norm.eps
-                normed = (expected - expected.mean(-1, keepdim=True)) * block.weights.norm.weight
-                normed = normed / s.sqrt()[:, :, None, None]
-            torch.testing.assert_close(maps["attnresln_n"][:, h], normed.norm(dim=-1), rtol=1e-6, atol=1e-12)
-            if block.weights.cross:
-                continue
-            for b in range(len(expected)):
-                slow = slow_mixing(expected[b].transpose(0, 1), False, "attn")
-                torch.testing.assert_close(head_mixing_ratio(block, "attn_n")[b, h], slow)
-                by_weight = slow_mixing(block.alpha[b, h].t()[..., None], False, "attn")
-                torch.testing.assert_close(head_mixing_ratio(block, "attn_w")[b, h], by_weight)
+        parts = normed = head_vectors(block.alpha, block.values, block.weights.w_o)
+        if block.weights.norm is not None:
+            s = (block.residual + block.output).var(-1, unbiased=False) + block.weights.norm.eps
+            normed = (parts - parts.mean(-1, keepdim=True)) * block.weights.norm.weight
+            normed = normed / s.sqrt()[:, None, :, None, None]
+        for kind, expected in (("attn_n", parts), ("attnresln_n", normed)):
+            torch.testing.assert_close(head_map(block, kind), expected.norm(dim=-1), rtol=1e-6, atol=1e-12)
+        for b, h in itertools.product(*map(range, parts.shape[:2])) if not block.weights.cross else ():
+            for kind, of_head in (("attn_n", parts[b, h]), ("attn_w", block.alpha[b, h, :, :, None])):
+                slow = slow_mixing(of_head.transpose(0, 1), False, "attn")
+                torch.testing.assert_close(head_mixing_ratio(block, kind)[b, h], slow)
 
 
 def test_attnres_w_is_half_of_attn_w_and_its_mixing_ratio_too(build, make_sample):
@@ -143,19 +140,22 @@ def test_an_all_zero_row_of_alti_stays_zero():
 
 
 @pytest.mark.parametrize("cross", [False, True])
-def test_a_map_does_not_depend_on_those_made_before(cross):
+@pytest.mark.parametrize("before", [False, True])
+def test_no_number_depends_on_those_made_before(cross, before):
     torch.manual_seed(5)
-    block = random_block(cross)
-    expected = {kind: layer_map(replace(block), kind) for kind in BLOCK_KINDS}
-    for kind in (*BLOCK_KINDS, *reversed(BLOCK_KINDS)):
-        torch.testing.assert_close(layer_map(block, kind), expected[kind], rtol=0, atol=0)
+    block = random_block(cross, before)
+    makers = [partial(layer_map, kind=kind) for kind in BLOCK_KINDS]
+    makers += [partial(mixing_ratio, kind=kind) for kind in MIXING_KINDS]
+    expected = [make(replace(block)) for make in makers]
+    for number in (*range(len(makers)), *reversed(range(len(makers)))):
+        assert torch.equal(makers[number](block), expected[number]), makers[number]
 
 
 def test_merging_sums_vectors_before_the_norm():
     torch.manual_seed(2)
     block = random_block(cross=True, target=3, source=6)
     heads, layer = merged_map(block, [[0, 1, 1, 1, -1, -1]])  # tokens of no word stay apart
-    f = torch.einsum("bhts,bshd,ohd->bhtso", block.alpha, block.values, block.weights.w_o.unflatten(1, (3, -1)))
+    f = head_vectors(block.alpha, block.values, block.weights.w_o)
     one, zero = f[:, :, :, 1:4].sum(3), 0 * f[..., 0, :]
     merged = torch.stack([f[:, :, :, 0], one, zero, zero, f[:, :, :, 4], f[:, :, :, 5]], 3)
     torch.testing.assert_close(heads, merged.norm(dim=-1), rtol=1e-6, atol=1e-12)

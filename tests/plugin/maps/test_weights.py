@@ -1,4 +1,4 @@
-"""The parameters of a block, and what follows from them alone."""
+"""Activations that can be carried through."""
 
 from __future__ import annotations
 
@@ -8,18 +8,8 @@ from torch.nn import functional
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.maps.kinds import layer_map
-from fairseq_norm_plugin.maps.weights import Norm, check_activation
+from fairseq_norm_plugin.maps.weights import check_activation
 from tests.plugin.maps.blocks import random_block
-
-
-def test_a_norm_is_torchs_layer_norm_and_its_linear_part_with_scale_and_bias():
-    torch.manual_seed(0)
-    vectors, weight, bias = (torch.randn(*shape, dtype=torch.float64) for shape in ((2, 3, 5), (5,), (5,)))
-    norm = Norm(weight, bias, 0.1)
-    expected = functional.layer_norm(vectors, (5,), weight, bias, eps=0.1)
-    torch.testing.assert_close(norm(vectors), expected)
-    torch.testing.assert_close(norm.centred(vectors) / norm.scale(vectors) + bias, expected)
-    assert norm.scale(vectors).shape == (2, 3, 1)
 
 
 def test_activations_without_a_closed_form_are_refused_by_name():

@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from fairseq.data import Dictionary
 
 from fairseq_norm_plugin.model.tags import source_tag
-
-
-def dictionary(*tokens):
-    made = Dictionary()
-    for token in tokens:
-        made.add_symbol(token)
-    return made
+from tests.plugin.dictionaries import dictionary_of
 
 
 @pytest.mark.parametrize(
@@ -29,4 +22,4 @@ def dictionary(*tokens):
     ],
 )
 def test_stated_or_of_the_language(tokens, stated, language, tag):
-    assert source_tag(dictionary(*tokens), stated, language) == tag
+    assert source_tag(dictionary_of(*tokens), stated, language) == tag

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from fairseq.data import Dictionary
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.records.store import Records
@@ -16,23 +15,16 @@ from fairseq_norm_plugin.capture.recorder import MAPS_KEY
 from fairseq_norm_plugin.recording.plan import Plan
 from fairseq_norm_plugin.recording.session import OutputOptions, RecordingSession, ids_in_all
 from fairseq_norm_plugin.text.binarised import side_readers
-from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 from tests.facts import facts, says
+from tests.plugin.dictionaries import dictionary_of, vocabulary_of
 from tests.plugin.recording.parts import OPTIONS, QUANTITIES, names
 
 SIGNATURE = {"generation": {"nbest": 2, "score_reference": False, "sampling": False}}
 SCORING = {"generation": {"nbest": 1, "score_reference": True}}
 
 
-def vocabulary():
-    dictionary = Dictionary()
-    for symbol in ("a@@", "b", "c"):
-        dictionary.add_symbol(symbol)
-    return Vocabulary(dictionary, "auto", special_ids(dictionary))
-
-
 def session_of(directory, size=1, kept=(), signature=SIGNATURE, texts=(None, None), skipped=(), **changes):
-    known = vocabulary()
+    known = vocabulary_of("a@@", "b", "c", mark="auto")
     readers = side_readers(None, size, (known, known), texts, cut=False)
     outputs = {"norm_records": directory / "r", "norm_alignments": directory / "a", "norm_part_sentences": 10}
     cfg = SimpleNamespace(**{"norm_records_resume": False, "norm_records_overwrite": False, **outputs, **changes})
@@ -43,7 +35,7 @@ def session_of(directory, size=1, kept=(), signature=SIGNATURE, texts=(None, Non
 
 
 def ids_of(text, pads=0):
-    dictionary = vocabulary().dictionary
+    dictionary = dictionary_of("a@@", "b", "c")
     return torch.tensor([dictionary.pad()] * pads + [dictionary.index(t) for t in text.split()] + [dictionary.eos()])
 
 

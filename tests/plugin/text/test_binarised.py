@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import pytest
 import torch
-from fairseq.data import AppendTokenDataset, ConcatDataset, Dictionary, LanguagePairDataset, PrependTokenDataset
+from fairseq.data import AppendTokenDataset, ConcatDataset, LanguagePairDataset, PrependTokenDataset
 from fairseq.data.indexed_dataset import IndexedRawTextDataset
 
 from fairseq_norm_plugin.text.binarised import SideReader, TextLines, side_readers, surface
-from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
-
-
-def dictionary_of(*symbols):
-    dictionary = Dictionary()
-    for symbol in symbols:
-        dictionary.add_symbol(symbol)
-    return dictionary
+from tests.plugin.dictionaries import dictionary_of, vocabulary_of
 
 
 @pytest.fixture
 def vocabulary():
-    dictionary = dictionary_of("a", "b")
-    return Vocabulary(dictionary, "@@", special_ids(dictionary))
+    return vocabulary_of("a", "b")
 
 
 @pytest.fixture

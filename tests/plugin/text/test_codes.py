@@ -12,6 +12,8 @@ from alignment_eval.errors import InputError
 from fairseq_norm_plugin.text.codes import WordPieces, check_codes, read_bpe
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
+CODES = (DEMO / "codes.bpe").read_text(encoding="utf-8").splitlines()
+WORDS = (DEMO / "demo.de").read_text(encoding="utf-8").split()
 #: What is no codes file, and what the message names.
 BAD = {
     "three pieces": (b"#version: 0.2\nb a</w>\nthree pieces here\n", "line 3 .*three pieces here"),
@@ -35,17 +37,21 @@ def test_a_bad_file_does_not_end_the_interpreter(tmp_path, case, capfd):
     assert "Error: invalid line" not in capfd.readouterr().err
 
 
+def write(path, lines):
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
 def fast_codes(tmp_path):
     """The demo's codes with counts, as fastBPE writes them."""
-    lines = (DEMO / "codes.bpe").read_text(encoding="utf-8").splitlines()[1:]
-    (tmp_path / "bpecodes").write_text("".join(f"{line} {99999 - k}\n" for k, line in enumerate(lines)), "utf-8")
-    return tmp_path / "bpecodes"
+    return write(tmp_path / "bpecodes", [f"{line} {99999 - k}" for k, line in enumerate(CODES[1:])])
 
 
-def test_fastbpe_codes_are_the_same_merges_with_counts(tmp_path):
-    words = (DEMO / "demo.de").read_text(encoding="utf-8").split()
-    mine = read_bpe(fast_codes(tmp_path), "fastbpe")
-    assert mine.segment_tokens(words) == read_bpe(DEMO / "codes.bpe").segment_tokens(words)
+def test_codes_of_fastbpe_and_codes_without_a_version_cut_as_the_codes(tmp_path):
+    """Those of Transformers have no version.  Read as 0.1, the end of a word would be a piece of its own."""
+    cut = read_bpe(DEMO / "codes.bpe").segment_tokens(WORDS)
+    assert read_bpe(fast_codes(tmp_path), "fastbpe").segment_tokens(WORDS) == cut
+    assert read_bpe(write(tmp_path / "codes", CODES[1:])).segment_tokens(WORDS) == cut
 
 
 def test_fastbpe_codes_are_applied_as_the_package_does(tmp_path):
@@ -57,35 +63,24 @@ def test_fastbpe_codes_are_applied_as_the_package_does(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "named"),
+    ("lines", "named"),
     [
-        (lambda lines: [lines[0], *random.Random(0).sample(lines[1:], len(lines) - 1)], "missing or in another order"),
-        (lambda lines: [lines[0], *lines[:0:-1]], "missing or in another order"),
-        (lambda lines: [lines[0], *lines[100:]], "codes:[0-9]+: .*no earlier line makes"),
+        (random.Random(0).sample(CODES[1:], len(CODES) - 1), "missing or in another order"),
+        (CODES[:0:-1], "missing or in another order"),
+        (CODES[100:], "codes:[0-9]+: .*no earlier line makes"),
     ],
+    ids=["shuffled", "reversed", "without the first"],
 )
-def test_codes_that_are_not_as_they_were_learned(tmp_path, change, named):
+def test_codes_that_are_not_as_they_were_learned(tmp_path, lines, named):
     """They make pieces that the model knows, but other pieces than in its training."""
-    lines = (DEMO / "codes.bpe").read_text(encoding="utf-8").splitlines()
-    (tmp_path / "codes").write_text("".join(f"{line}\n" for line in change(lines)), "utf-8")
     with pytest.raises(InputError, match=named):
-        read_bpe(tmp_path / "codes")
-
-
-def test_codes_whose_version_is_lost_cut_as_before(tmp_path):
-    """As those of Transformers, which have none.  Read as 0.1, the end of a word would be a piece of its own."""
-    lines = (DEMO / "codes.bpe").read_text(encoding="utf-8").splitlines(keepends=True)
-    (tmp_path / "codes").write_text("".join(lines[1:]), "utf-8")
-    words = (DEMO / "demo.de").read_text(encoding="utf-8").split()
-    assert read_bpe(tmp_path / "codes").segment_tokens(words) == read_bpe(DEMO / "codes.bpe").segment_tokens(words)
+        read_bpe(write(tmp_path / "codes", [CODES[0], *lines]))
 
 
 def test_codes_are_compared_with_the_dictionaries(tmp_path):
     dictionaries = [Dictionary.load(str(DEMO / f"dict.{language}.txt")) for language in ("de", "en")]
     check_codes({"all": WordPieces(DEMO / "codes.bpe")}, dictionaries)
-    lines = (DEMO / "codes.bpe").read_text(encoding="utf-8").splitlines()[:7001]
-    (tmp_path / "first").write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    first = WordPieces(tmp_path / "first")
+    first = WordPieces(write(tmp_path / "first", CODES[:7001]))
     unmade = {entry for entry in dictionaries[0].symbols if first.cut(entry.removesuffix("@@"), "")[0] != [entry]}
     assert first.unmade(dictionaries[0].symbols) <= unmade
     with pytest.raises(InputError, match=r"first: no line of the codes makes 99[0-9] of the 8276 entries"):

@@ -173,6 +173,7 @@ def test_the_words_of_ordinary_text_are_the_tokens_of_moses(raw, escape, dashes)
         ("a\x07b \x07 c", "ab c", "a\x07b c"),
         ('er "sagt" es', "er `` sagt '' es", 'er " sagt " es'),
         ("x  y", "x rewritten y", "x y"),
+        ("we  came,today", "we  came ,today", "we came ,today"),
         ("", "", ""),
     ],
 )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.text.offsets import blank_spans, character_spans
 from fairseq_norm_plugin.text.pieces import MarkedPieces
-from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer, spans_of_words
+from fairseq_norm_plugin.text.tokenise import TextPipeline, spans_of_words
 from tests.facts import facts
 
 
@@ -50,15 +50,6 @@ def test_what_the_words_of_a_line_are():
     assert characters.words == ("我", "们", "今", "天", "来", ",")
     assert MarkedPieces("@@").plain("a@@ b c") == "ab c"
     assert TextPipeline(MarkedPieces("@@")).read("a@@ b c").words == ("ab", "c")
-
-
-def test_tokens_are_words_where_they_are_in_the_line():
-    cut_comma = Tokenizer(lambda text: text.replace(",", " ,"), str)
-    line = "we  came,today"
-    pipeline = TextPipeline(MarkedPieces("none"), cut_comma, cut_comma)
-    assert pipeline.read("we came,").words == ("we", "came", ",")
-    traced = cut_comma.trace(line)
-    assert words_at(traced.tokens(), line) == ["we", "came", ",today"]
 
 
 def test_given_words():

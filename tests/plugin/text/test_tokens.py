@@ -4,29 +4,17 @@ import itertools
 
 import pytest
 import torch
-from fairseq.data import Dictionary
 
 from alignment_eval.errors import InputError
 from alignment_eval.maps.subwords import word_indices
 from fairseq_norm_plugin.text.tokens import Vocabulary, dictionary_mark, special_ids
 from tests.facts import facts
+from tests.plugin.dictionaries import dictionary_of, vocabulary_of
 
 
-def dictionary_of(*symbols):
-    dictionary = Dictionary()
-    for symbol in symbols:
-        dictionary.add_symbol(symbol)
-    return dictionary
-
-
-def vocabulary_of(*symbols, mark="@@", tags=()):
-    dictionary = dictionary_of(*symbols)
-    return Vocabulary(dictionary, mark, special_ids(dictionary, tags))
-
-
-def spell(symbols, tokens, text=None, mark="@@", cut=False):
+def spell(tokens, text=None, mark="@@", cut=False, symbols=("a", "b", "c@@", "▁a")):
     """What the ids of ``tokens`` spell: (tokens, words of the ordinary ones, number of unknown tokens, certain)."""
-    known = vocabulary_of(*symbols.split(), mark=mark)
+    known = vocabulary_of(*symbols, mark=mark)
     ids = torch.tensor([known.dictionary.index(token) for token in f"{tokens} </s>".split()])
     found = known.spell(ids, None if text is None else text.split(), cut)
     assert found.side.words[-1] == -1
@@ -43,7 +31,7 @@ def test_words_are_certain_exactly_if_every_text_behind_them_has_the_same():
             words = {tuple(word_indices(text, mark)) for text in itertools.product(*choices)}
             if mark == "@@":  # the last token of a text is never joined to a next one
                 words = {tuple(word_indices(t, mark)) for t in itertools.product(*choices) if not t[-1].endswith("x@@")}
-            found = spell(" ".join(known[:2]), " ".join(tokens), mark=mark)
+            found = spell(" ".join(tokens), mark=mark, symbols=known[:2])
             assert found[3] == (len(words) == 1)
             assert tuple(found[1]) in words
 
@@ -51,57 +39,53 @@ def test_words_are_certain_exactly_if_every_text_behind_them_has_the_same():
 @pytest.mark.parametrize(
     ("mark", "tokens", "text", "spelled"),
     [
+        # the tokens that were binarised say which words they are
         ("@@", "? a b", "x@@ a b", ("x@@ a b", [0, 0, 1], 1, True)),
         ("@@", "? a b", "x a b", ("x a b", [0, 1, 2], 1, True)),
         ("▁", "▁a ? b", "▁a ▁x b", ("▁a ▁x b", [0, 1, 1], 1, True)),
         ("##", "a ? b", "a ##x b", ("a ##x b", [0, 0, 1], 1, True)),
-    ],
-)
-def test_the_tokens_that_were_binarised_say_which_words_they_are(mark, tokens, text, spelled):
-    assert spell("a b ▁a", tokens, text, mark) == spelled
-
-
-@pytest.mark.parametrize(
-    ("mark", "tokens", "text", "spelled"),
-    [
+        # words say it by their number
         ("@@", "? a b", "xa b", ("<unk>@@ a b", [0, 0, 1], 1, True)),
         ("@@", "c@@ ? b a", "cx b a", ("c@@ <unk> b a", [0, 0, 1, 2], 1, True)),
         ("@@", "? ? a", "xxa", ("<unk>@@ <unk>@@ a", [0, 0, 0], 2, True)),
         ("@@", "? ? a c@@ b", "x xa cb", ("<unk> <unk> a c@@ b", [0, 1, 2, 3, 3], 2, False)),  # one, but which?
         ("@@", "c@@ b a", "cb A", ("c@@ b a", [0, 0, 1], 0, True)),
+        ("@@", "c@@ ?", "cx", ("c@@ <unk>", [0, 0], 1, True)),  # a last piece has no marker
         ("▁", "▁a ? b", "a xb", ("▁a ▁<unk> b", [0, 1, 1], 1, True)),
         ("▁", "▁a ? b", "axb", ("▁a <unk> b", [0, 0, 0], 1, True)),
         ("##", "a ? b", "ax b", ("a ##<unk> b", [0, 0, 1], 1, True)),
+        # "x y" may be two words, or the pieces of one where SentencePiece has no dummy prefix
+        ("▁", "? ?", "x y", ("<unk> <unk>", [0, 0], 2, False)),
+        ("▁", "? ?", "▁x ▁y", ("▁x ▁y", [0, 1], 2, True)),
+        ("▁", "?", "x", ("x", [0], 1, True)),
+        ("@@", "? ?", "x y", ("x y", [0, 1], 2, True)),
     ],
 )
-def test_words_say_by_their_number_what_unknown_tokens_were(mark, tokens, text, spelled):
-    assert spell("a b c@@ ▁a", tokens, text, mark) == spelled
+def test_the_text_says_what_unknown_tokens_were(mark, tokens, text, spelled):
+    assert spell(tokens, text, mark) == spelled
 
 
-def test_unknown_words_without_marks_may_be_pieces():
-    # "x y" may be two words, or the pieces of one where SentencePiece has no dummy prefix
-    assert spell("a", "? ?", "x y", mark="▁") == ("<unk> <unk>", [0, 0], 2, False)
-    assert spell("a", "? ?", "▁x ▁y", mark="▁") == ("▁x ▁y", [0, 1], 2, True)
-    assert spell("a", "?", "x", mark="▁") == ("x", [0], 1, True)
-    assert spell("a", "? ?", "x y", mark="@@") == ("x y", [0, 1], 2, True)
-
-
-@pytest.mark.parametrize("text", ["c b a a", "a", "c@@ b b a", "c@@ b@@ a", ""])
-def test_another_text_is_refused(text):
-    with pytest.raises(InputError, match=facts("words, but the binarised sentence has 2 … in 3 tokens")):
-        spell("a b c@@", "c@@ b a", text)
-
-
-def test_a_form_that_the_dictionary_has_is_no_unknown_token():
-    with pytest.raises(InputError, match=facts("4 words, but the binarised sentence has 3 … in 4 tokens")):
-        spell("a b c@@", "c@@ ? b b", "c@@ a b b")
+@pytest.mark.parametrize(
+    ("tokens", "text", "words"),
+    [
+        *(("c@@ b a", text, 2) for text in ("c b a a", "a", "c@@ b b a", "c@@ b@@ a", "")),
+        ("c@@ ? b b", "c@@ a b b", 3),  # a form that the dictionary has is no unknown token
+    ],
+)
+def test_another_text_is_refused(tokens, text, words):
+    with pytest.raises(
+        InputError, match=facts(f"words, but the binarised sentence has {words} … in {words + 1} tokens")
+    ):
+        spell(tokens, text)
 
 
 @pytest.mark.parametrize("text", ["c@@ x@@ b a a b", "c@@ x@@ b a"])
 def test_the_tokens_of_a_cut_sentence_are_the_first_of_its_text(text):
-    assert spell("a b c@@", "c@@ ? b a", text, cut=True) == ("c@@ x@@ b a", [0, 0, 0, 1], 1, True)
-    assert spell("a b c@@", "c@@ ? b a", "cxb a a b b b", cut=True)[3] is False
-    assert spell("a b c@@", "c@@ b a", "cb a a b b b", cut=True) == ("c@@ b a", [0, 0, 1], 0, True)
+    assert spell("c@@ ? b a", text, cut=True) == ("c@@ x@@ b a", [0, 0, 0, 1], 1, True)
+    assert spell("c@@ ? b a", "cxb a a b b b", cut=True)[3] is False
+    assert spell("c@@ b a", "cb a a b b b", cut=True) == ("c@@ b a", [0, 0, 1], 0, True)
+    with pytest.raises(InputError, match="1 words, but the binarised sentence has 2"):
+        spell("c@@ b a", "cb", cut=True)
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
-from fairseq.data import Dictionary
 
 from alignment_eval.errors import InputError
 from alignment_eval.links.read import ReadOptions
 from fairseq_norm_plugin.hooks.monitoring.gold import with_gold
 from fairseq_norm_plugin.text.binarised import side_readers
-from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 from tests.facts import says
+from tests.plugin.dictionaries import vocabulary_of
 
 
 class Pairs(list):
@@ -26,14 +25,11 @@ class Pairs(list):
 @pytest.fixture
 def join(tmp_path):
     """Join texts, as lines, and gold; ``texts`` are what was binarised."""
-    dictionary = Dictionary()
-    for symbol in ("a@@", "b"):
-        dictionary.add_symbol(symbol)
-    known = Vocabulary(dictionary, "@@", special_ids(dictionary))
+    known = vocabulary_of("a@@", "b")
 
     def run(source, target, gold, texts=(None, None)):
         (tmp_path / "gold").write_text("".join(f"{line}\n" for line in gold))
-        pairs = Pairs(dictionary, source, target)
+        pairs = Pairs(known.dictionary, source, target)
         paths = []
         for number, text in enumerate(texts):
             paths.append(None if text is None else tmp_path / f"text{number}")
