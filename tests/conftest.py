@@ -1,7 +1,5 @@
 """Fixtures of all tests."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil
@@ -22,7 +20,7 @@ Make = Callable[[Path], object]
 
 
 @pytest.fixture(scope="session")
-def shared() -> Path:
+def shared():
     """The directory of real gold sets, corpora and models beside the repository; skips where it is absent."""
     path = Path(__file__).resolve().parents[1].parent / "shared"
     if not path.is_dir():
@@ -30,7 +28,7 @@ def shared() -> Path:
     return path
 
 
-def make_once(root: Path, name: str, make: Make) -> Path:
+def make_once(root, name, make):
     """Give the directory ``name`` under ``root``, which ``make(directory)`` fills for the first process that asks.
 
     Other processes wait for it.  What a ``make`` that raised has left is removed before the next attempt.
@@ -47,7 +45,7 @@ def make_once(root: Path, name: str, make: Make) -> Path:
 
 
 @pytest.fixture(scope="session")
-def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Make], Path]:
+def made_once(tmp_path_factory):
     """Call :func:`make_once` in a directory that all workers of this run share, and no other run."""
     root = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:  # each worker has a folder in that of the run
@@ -56,7 +54,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Make],
 
 
 @pytest.fixture(autouse=True)
-def _logging_as_at_first() -> None:
+def _logging_as_at_first():
     """A command that ran in this process under ``capsys`` left a handler on an output that is closed since then.
 
     norm-analyze also silences fairseq, whose log other tests read.
@@ -66,7 +64,7 @@ def _logging_as_at_first() -> None:
     root.handlers[:] = [each for each in root.handlers if not getattr(getattr(each, "stream", None), "closed", False)]
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config, items):
     """Skip slow tests instead of leaving them out, so that the summary names them."""
     if "slow" not in config.getoption("markexpr"):
         for item in items:
@@ -74,7 +72,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason="slow: run it with -m slow"))
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser):
     """Options of single tests."""
     parser.addoption(
         "--update-examples",

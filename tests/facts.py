@@ -1,15 +1,13 @@
 """What a test asks of a message: its facts in order (place, value, option), not the sentence around them."""
 
-from __future__ import annotations
-
 import re
 
 
-def facts(text: str) -> str:
+def facts(text):
     """A regular expression for ``text``, in which " … " stands for any words between two facts."""
     return ".*".join(re.escape(part) for part in text.split(" … "))
 
 
-def says(message: str | None, text: str) -> bool:
+def says(message, text):
     """Whether a message, or one line of several, has the facts of ``text`` in this order."""
     return re.search(facts(text), message or "") is not None

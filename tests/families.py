@@ -1,12 +1,8 @@
 """Random models of each family in the format of Transformers, with tokenizers of a text in many scripts."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,7 +44,7 @@ SPECIALS = ["<s>", "<pad>", "</s>", "<unk>"]
 _SPM = "sentencepiece.bpe.model"
 
 
-def transformers(name: str) -> Any:
+def transformers(name):
     """A class of the package, without torchaudio, which fairseq installs and which may be of another torch build."""
     modules: Any = sys.modules
     known = modules.pop("torchaudio", None)
@@ -61,7 +57,7 @@ def transformers(name: str) -> Any:
             modules["torchaudio"] = known
 
 
-def sentencepiece_model(path: Path, lines: Sequence[str], size: int, kind: str = "unigram") -> list[str]:
+def sentencepiece_model(path, lines, size, kind="unigram"):
     """Write a SentencePiece model of a text; returns its pieces."""
     sentencepiece = pytest.importorskip("sentencepiece")
     written = io.BytesIO()
@@ -74,7 +70,7 @@ def sentencepiece_model(path: Path, lines: Sequence[str], size: int, kind: str =
     return [processor.IdToPiece(number) for number in range(processor.GetPieceSize())]
 
 
-def tokenizer(directory: Path, name: str, lines: Sequence[str] = LINES, size: int = 420) -> int:
+def tokenizer(directory, name, lines=LINES, size=420):
     """Write the files of a tokenizer as they are released, or as Transformers saves them; returns the rows it needs.
 
     SentencePiece makes ``size`` pieces of the text; fewer for Marian, which has two models.
@@ -105,7 +101,7 @@ def tokenizer(directory: Path, name: str, lines: Sequence[str] = LINES, size: in
     return len(pieces) + 4 + len(NLLB_CODES) + 3
 
 
-def _fsmt(directory: Path, lines: Sequence[str]) -> int:
+def _fsmt(directory, lines):
     learn = pytest.importorskip("subword_nmt.learn_bpe").learn_bpe
     words = pytest.importorskip("sacremoses").MosesTokenizer("de")
     text = [words.tokenize(line, return_str=True, aggressive_dash_splits=True) for line in lines]
@@ -122,7 +118,7 @@ def _fsmt(directory: Path, lines: Sequence[str]) -> int:
     return len(tokens)
 
 
-def config(name: str, rows: int, width: int = 16, layers: tuple[int, int] = (2, 3), **options: Any) -> Any:
+def config(name, rows, width=16, layers=(2, 3), **options):
     """Transformers' configuration of a small model of a family, of other sizes in the encoder than in the decoder."""
     kind = KINDS[name][0]
     sizes = {"src_vocab_size": rows, "tgt_vocab_size": rows} if name == "fsmt" else {"vocab_size": rows}
@@ -148,9 +144,7 @@ def config(name: str, rows: int, width: int = 16, layers: tuple[int, int] = (2, 
 
 
 @torch.no_grad()
-def save(
-    directory: Path, name: str, text: tuple[Sequence[str], int] = (LINES, 420), sharp: bool = False, **options: Any
-) -> Any:
+def save(directory, name, text=(LINES, 420), sharp=False, **options):
     """Write a model with random weights, so large that translations depend on the source; returns it.
 
     ``</s>`` is likely enough to end a translation after some tokens.
@@ -196,9 +190,9 @@ def save(
     return model
 
 
-def _vocabulary(path: Path, tokens: list[str]) -> None:
+def _vocabulary(path, tokens):
     path.write_text(json.dumps({token: number for number, token in enumerate(tokens)}), encoding="utf-8")
 
 
-def _write(directory: Path, name: str, content: dict[str, Any]) -> None:
+def _write(directory, name, content):
     (directory / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")

@@ -1,27 +1,21 @@
 """Random Marian models in the format of Transformers."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import torch
-from torch import Tensor
 
 ENDS = ["</s>", "<unk>", "<pad>"]
 ATTENTION = ("q_proj", "k_proj", "v_proj", "out_proj")
 
 
-def vocabulary(size: int, pad: int | None = None) -> list[str]:
+def vocabulary(size, pad=None):
     """Tokens by Marian's ids, ``<pad>`` by default as the last; every third begins no word."""
     tokens = [*ENDS[:2], *(f"{'▁' if i % 3 else ''}w{i}" for i in range(size - 3))]
     tokens.insert(size if pad is None else pad, ENDS[2])
     return tokens
 
 
-def config(size: int = 40, **options: Any) -> dict[str, Any]:
+def config(size=40, **options):
     """config.json of a Marian model: a small one of OPUS-MT's form, but for ``options``."""
     return {
         "model_type": "marian",
@@ -46,7 +40,7 @@ def config(size: int = 40, **options: Any) -> dict[str, Any]:
     }
 
 
-def tensors(config: dict[str, Any]) -> dict[str, Tensor]:
+def tensors(config):
     """Random tensors under Transformers' names, so large that translations depend on the source.
 
     None is 0, also the row of ``<pad>``.  ``</s>`` is likely enough to end a translation after some tokens.
@@ -55,7 +49,7 @@ def tensors(config: dict[str, Any]) -> dict[str, Tensor]:
     width = config["d_model"]
     small = width**-0.5
 
-    def tensor(*shape: int, std: float = 2 * small) -> Tensor:
+    def tensor(*shape, std=2 * small):
         return torch.randn(*shape, generator=generator) * std
 
     result = {}
@@ -78,11 +72,11 @@ def tensors(config: dict[str, Any]) -> dict[str, Tensor]:
 
 
 def save(
-    directory: Path,
-    config: dict[str, Any],
-    weights: dict[str, Tensor] | None = None,
-    tokens: Sequence[Sequence[str]] = (),
-) -> Path:
+    directory,
+    config,
+    weights=None,
+    tokens=(),
+):
     """Write a model in Transformers' format; the SentencePiece models are none."""
     from safetensors.torch import save_file
 

@@ -1,7 +1,5 @@
 """Random checkpoints of the structures that the WMT releases have."""
 
-from __future__ import annotations
-
 import re
 from argparse import Namespace
 

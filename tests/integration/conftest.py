@@ -1,7 +1,5 @@
 """An invented parallel corpus, binarised by fairseq-preprocess, and checkpoints that fairseq trains on it."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import hashlib

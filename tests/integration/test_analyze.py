@@ -1,7 +1,5 @@
 """``python -m fairseq_norm_plugin.analyze`` from end to end: translation, a masked language model, bad input."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from types import SimpleNamespace

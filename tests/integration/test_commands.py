@@ -1,7 +1,5 @@
 """The commands as a user gives them: from anywhere, one as a whole new process; fairseq-interactive."""
 
-from __future__ import annotations
-
 import pytest
 
 from alignment_eval.errors import UsageError

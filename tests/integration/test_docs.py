@@ -1,7 +1,5 @@
 """The examples of docs/ and of each command's --help, run; CONTRIBUTING.md has the rules."""
 
-from __future__ import annotations
-
 import argparse
 import ast
 import importlib

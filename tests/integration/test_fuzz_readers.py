@@ -4,8 +4,6 @@
 share of a few seconds.  Cases are drawn by number, so a failure can be repeated: ``FUZZ_FIRST`` is the first number.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import os

@@ -1,7 +1,5 @@
 """fairseq-generate under the plugin: the same hypotheses and scores, the right maps, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -4,8 +4,6 @@
 fork of this process, so a try does not wait for torch and fairseq.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import random

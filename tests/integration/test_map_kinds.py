@@ -1,7 +1,5 @@
 """Every kind of map in records, on a trained model: against the block maps, batched, n-best, in an ensemble."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

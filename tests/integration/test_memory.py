@@ -1,7 +1,5 @@
 """Large alignment files are read as a stream: memory does not grow with the text."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """No output of a command is one of its inputs or another of its outputs, whatever it is called."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

@@ -1,7 +1,5 @@
 """The profile beside a checkpoint, in fairseq-generate and in what is made of its records."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -4,8 +4,6 @@ The reference (../shared/models/README.md) was computed one sentence at a time b
 ``kobayashi2020``: rows AWO/AWI × </s> allowed/masked × weights/norms, layers 0-2 and the best head.
 """
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

@@ -1,7 +1,5 @@
 """Runs and their records or alignments: shards, a second run, other options, killed runs."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import signal

@@ -1,7 +1,5 @@
 """Forced scoring: rows and columns of the records, no sentence lost, and what becomes of too long sentences."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

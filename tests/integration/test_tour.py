@@ -1,7 +1,5 @@
 """The notebook docs/tour.ipynb, executed; what its cells print is what the notebook shows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Random Transformers of any shape, built in-process under the norm task."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
@@ -19,7 +17,7 @@ def dictionary(words=30, mark="@@"):
     return dictionary_of(*(f"w{i}{mark if i % 3 == 0 else ''}" for i in range(words)))
 
 
-def random_model(seed: int = 0, swap: bool = True, before: bool = False, **options):
+def random_model(seed=0, swap=True, before=False, **options):
     """A TransformerModel in evaluation mode; ``options`` as in fairseq's legacy arguments.
 
     ``before``: its layer norms come first.

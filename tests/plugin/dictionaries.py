@@ -1,7 +1,5 @@
 """fairseq dictionaries of a few symbols."""
 
-from __future__ import annotations
-
 from fairseq.data import Dictionary
 
 from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids

@@ -1,7 +1,5 @@
 """What commands of the package do before they import torch and fairseq, and how many threads a pass takes."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

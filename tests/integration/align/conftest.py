@@ -1,7 +1,5 @@
 """``python -m fairseq_norm_plugin.align`` in this process, and the long way to the same links."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """The demo's text as a user has it, raw, and norm-align of it with the bundled models, which know their text."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from sacremoses import MosesDetokenizer

@@ -1,7 +1,5 @@
 """``python -m fairseq_norm_plugin.align``: the links of the long way."""
 
-from __future__ import annotations
-
 import io
 import re
 import subprocess

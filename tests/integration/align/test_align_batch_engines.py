@@ -1,7 +1,5 @@
 """The example of docs/scale.md for Ray Data, run as it stands there; the other engines are not installed for tests."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

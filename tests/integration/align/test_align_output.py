@@ -1,7 +1,5 @@
 """What ``norm-align`` writes with the text: JSON lines and tables."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

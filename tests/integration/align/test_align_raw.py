@@ -1,7 +1,5 @@
 """``norm-align`` of raw text: tokenizers and subwords of fairseq's registries."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """``norm-align``: runs that were stopped and are continued or replaced."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

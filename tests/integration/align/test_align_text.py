@@ -1,7 +1,5 @@
 """``python -m fairseq_norm_plugin.align``: text as it comes, and bad input."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.integration.align.ways import PAPER

@@ -1,7 +1,5 @@
 """``python -m fairseq_norm_plugin.align`` with a word table: counted on the first pairs, saved, given, after a stop."""
 
-from __future__ import annotations
-
 import shutil
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """``norm-align calibrate``: profiles beside checkpoints, and what align does with them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Texts that are no translations of each other are warned of before the work starts."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from argparse import Namespace

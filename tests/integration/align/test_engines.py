@@ -1,7 +1,5 @@
 """``norm-align`` of Parquet, to Parquet, and on Ray: the lines of a single process with two texts."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """``norm-align --markup``: files whose source lines have tags, with or without translations."""
 
-from __future__ import annotations
-
 import pytest
 
 from alignment_eval.transfer.markup import parse_markup

@@ -1,7 +1,5 @@
 """How a model's text is made: stated once, kept in its profile, used by everything that loads the model."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

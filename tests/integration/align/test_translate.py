@@ -1,7 +1,5 @@
 """``norm-align --translate``: fairseq's own translations, aligned; also after a stop."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil

@@ -1,7 +1,5 @@
 """Small multilingual models of an invented language, trained once."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Ways in which models are told their languages, and options of their runs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 MULTI, BART = "translation_multi_simple_epoch", "translation_from_pretrained_bart"

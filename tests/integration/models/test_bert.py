@@ -1,7 +1,5 @@
 """BERT models into fairseq: the hidden states stay, what would change them is refused, text arrives as BERT's ids."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import json
@@ -47,7 +45,7 @@ def script(monkeypatch):
     return importlib.import_module
 
 
-def reference(name: str, **changes):
+def reference(name, **changes):
     """A random model of Transformers and its weights; its embeddings are small, as a trained one's: eps matters."""
     torch.manual_seed(1)
     config = transformers("BertConfig")(**{**CONFIG, **changes}, attn_implementation="eager")
@@ -58,12 +56,12 @@ def reference(name: str, **changes):
 
 
 @torch.no_grad()
-def hidden(model, ids: list[int]) -> list[torch.Tensor]:
+def hidden(model, ids):
     """Every layer's hidden states [T, D] of one sentence by Transformers."""
     return [state[0] for state in model(torch.tensor([ids]), output_hidden_states=True).hidden_states]
 
 
-def save(directory: Path, weights: dict[str, torch.Tensor], config=CONFIG, words=WORDS) -> Path:
+def save(directory, weights, config=CONFIG, words=WORDS):
     directory.mkdir()
     (directory / "config.json").write_text(json.dumps(config))
     (directory / "vocab.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
@@ -72,19 +70,19 @@ def save(directory: Path, weights: dict[str, torch.Tensor], config=CONFIG, words
     return directory
 
 
-def load(directory: Path, data: Path):
+def load(directory, data):
     task = MaskedLMTask.setup_task(MaskedLMConfig(data=str(data)))
     (model,), _, _ = checkpoint_utils.load_model_ensemble_and_task([str(directory / "checkpoint.pt")], task=task)
     return model.eval(), task
 
 
-def states(model, ids: list[int]) -> list[torch.Tensor]:
+def states(model, ids):
     with torch.no_grad():
         _, extra = model(torch.tensor([ids]), features_only=True, return_all_hiddens=True)
     return [state[:, 0] for state in extra["inner_states"]]
 
 
-def fairseq_ids(task, ids: list[int]) -> list[int]:
+def fairseq_ids(task, ids):
     specials = {"[CLS]": "<s>", "[PAD]": "<pad>", "[SEP]": "</s>", "[UNK]": "<unk>", "[MASK]": "<mask>"}
     return [task.dictionary.index(specials.get(WORDS[number], WORDS[number])) for number in ids]
 
@@ -145,7 +143,7 @@ def test_names_of_old_models(tmp_path):
     theirs, weights = reference("BertForMaskedLM")
     theirs.load_state_dict({name: tensor.half().float() for name, tensor in weights.items()})
 
-    def old(name: str) -> str:
+    def old(name):
         return name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
 
     directory = save(tmp_path / "model", {})

@@ -1,7 +1,5 @@
 """Checkpoints of every kind load, decode as stock fairseq does and give their maps; unsuitable ones are refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

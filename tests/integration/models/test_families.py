@@ -1,7 +1,5 @@
 """Models of each family, read from Transformers' files: states, logits, translations and maps are Transformers'."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """A directory in the format of Transformers, as it is, with every command; and what its conversion gives."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

@@ -1,7 +1,5 @@
 """Multilingual and pretrained models: M2M-100's and NLLB's task, mBART's task; their language tags and their rows."""
 
-from __future__ import annotations
-
 import json
 import logging
 

@@ -1,7 +1,5 @@
 """Multilingual models on raw text: tags around the words, and both directions of one checkpoint."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """A model of OPUS-MT's form, from its directory to alignments of raw text, with every command."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

@@ -1,7 +1,5 @@
 """From tokens to words in records: subword marks, unknown tokens, empty sentences; on raw and on binarised text."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """How the tests run the data preparation scripts: as a user runs them."""
 
-from __future__ import annotations
-
 import io
 import os
 import runpy

@@ -1,7 +1,5 @@
 """What scripts and make delete: only what carries their own mark."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

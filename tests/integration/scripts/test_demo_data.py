@@ -1,7 +1,5 @@
 """The demo data: form, tokenisation, links, and that no line of it comes from the development corpora."""
 
-from __future__ import annotations
-
 import lzma
 import re
 import unicodedata

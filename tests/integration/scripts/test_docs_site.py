@@ -1,7 +1,5 @@
 """The hooks of the docs site, which `make docs` builds: formulas, references, nothing from other servers."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

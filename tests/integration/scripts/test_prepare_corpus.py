@@ -1,7 +1,5 @@
 """scripts/prepare_corpus.py, run as a user runs it."""
 
-from __future__ import annotations
-
 import gzip
 import importlib
 import lzma

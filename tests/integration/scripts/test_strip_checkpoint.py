@@ -3,8 +3,6 @@
 With --mix it is the weighted mean of a model and its continuation, and of nothing else.
 """
 
-from __future__ import annotations
-
 import runpy
 
 import pytest

@@ -1,7 +1,5 @@
 """Scripts of the main table: scripts/results/systems.py and baselines.py."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

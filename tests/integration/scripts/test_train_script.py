@@ -1,7 +1,5 @@
 """scripts/train.sh and scripts/train_bf16.py, on a few updates."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The script of docs/use.md: scripts/results/use.py."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

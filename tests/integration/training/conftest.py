@@ -1,7 +1,5 @@
 """A gold for training that is monitored, and what its log says."""
 
-from __future__ import annotations
-
 import json
 import logging
 import random

@@ -1,7 +1,5 @@
 """Training on alignments that the plugin made, with monitoring beside it."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """AER on every validation of a training run: its figures, its cost to training (none), and what goes wrong."""
 
-from __future__ import annotations
-
 import math
 import re
 from argparse import Namespace

@@ -1,7 +1,5 @@
 """Monitoring in several processes, and under fairseq's other way to start."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

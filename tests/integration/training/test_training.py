@@ -1,7 +1,5 @@
 """Training and validation under the plugin: fairseq's own, but for the sentences that its validation loses."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

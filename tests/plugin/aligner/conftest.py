@@ -1,7 +1,5 @@
 """Models of one direction."""
 
-from __future__ import annotations
-
 import pytest
 
 from fairseq_norm_plugin.aligner.direction import Direction

@@ -1,7 +1,5 @@
 """Sentence pairs in memory: batched by length, order of ids kept, links of both directions and of none."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 from dataclasses import replace

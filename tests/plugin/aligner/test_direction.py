@@ -1,7 +1,5 @@
 """One direction: what its models take, and which of their maps are computed."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np

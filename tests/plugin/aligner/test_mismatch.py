@@ -1,7 +1,5 @@
 """The verdict on a sample of sentence pairs, from scores alone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

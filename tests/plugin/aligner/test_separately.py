@@ -1,7 +1,5 @@
 """A pair that fails costs only itself."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """What the command line refuses before it loads anything."""
 
-from __future__ import annotations
-
 import pytest
 
 from fairseq_norm_plugin.analyze.cli import main

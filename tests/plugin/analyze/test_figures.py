@@ -1,7 +1,5 @@
 """What the figures of an analysis show, read from matplotlib's own objects, and the files that are written."""
 
-from __future__ import annotations
-
 import itertools
 
 import pandas as pd

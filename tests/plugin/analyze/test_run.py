@@ -1,7 +1,5 @@
 """A model's batches into tables, in this process: what belongs to which block, what is counted, what is refused."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pandas as pd

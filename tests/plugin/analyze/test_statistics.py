@@ -1,7 +1,5 @@
 """Streaming statistics against the same numbers computed with everything in memory."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

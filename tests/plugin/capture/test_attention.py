@@ -1,7 +1,5 @@
 """The swapped attention: same outputs, maps as defined, refusals by name."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from fairseq.modules import MultiheadAttention

@@ -1,7 +1,5 @@
 """fairseq's layers as blocks: which attentions there are, what is around each, and what is refused."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

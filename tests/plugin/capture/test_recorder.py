@@ -1,7 +1,5 @@
 """What a recorder takes of each block, the mean over an ensemble, and the cut to sentences."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """The files of a directory as it was released, and where a profile is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Weights in one file or in parts, safetensors or a .bin that cannot run code."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

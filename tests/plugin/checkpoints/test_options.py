@@ -1,7 +1,5 @@
 """A checkpoint's options cannot run code when fairseq builds its model."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import os

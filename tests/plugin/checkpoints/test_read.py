@@ -1,7 +1,5 @@
 """Checkpoints cannot run code, and what fairseq writes loads."""
 
-from __future__ import annotations
-
 import argparse
 import pickle
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checkpoints of every structure that released models have: loaded once, scored, aligned."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

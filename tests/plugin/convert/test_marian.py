@@ -1,7 +1,5 @@
 """Marian models that cannot be converted are refused in one sentence, and nothing is written."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

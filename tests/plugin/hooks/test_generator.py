@@ -1,7 +1,5 @@
 """Search and scoring with maps: incremental = teacher-forced, batch = alone, ensembles, hypotheses untouched."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

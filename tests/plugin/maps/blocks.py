@@ -1,7 +1,5 @@
 """Blocks of random models and of random numbers, and their vectors by slow loops."""
 
-from __future__ import annotations
-
 import torch
 
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions

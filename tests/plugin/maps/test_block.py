@@ -1,7 +1,5 @@
 """The vectors of a block: those of slow loops over a real fairseq Transformer's own modules, and complete."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The closed form of the activation's shares.  test_block.py has the steps after an attention."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch.nn import functional

@@ -1,7 +1,5 @@
 """Map kinds and mixing ratios against their definitions, on slow vectors."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """The fast norms against the definition, which materialises every vector, in float64."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given, settings

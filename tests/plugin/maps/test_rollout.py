@@ -1,7 +1,5 @@
 """Rollout against sums over explicit paths."""
 
-from __future__ import annotations
-
 import itertools
 
 import torch

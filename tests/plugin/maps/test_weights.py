@@ -1,7 +1,5 @@
 """Activations that can be carried through."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch.nn import functional

@@ -1,7 +1,5 @@
 """Batches of sentence pairs in the kinds of tables that engines pass on."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

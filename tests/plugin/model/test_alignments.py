@@ -1,7 +1,5 @@
 """Alignments from Python: those of the command line, in the order of the lists."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

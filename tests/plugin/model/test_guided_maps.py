@@ -1,7 +1,5 @@
 """Which maps a checkpoint says it was trained to align with."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 
 import pytest

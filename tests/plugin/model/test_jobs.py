@@ -1,7 +1,5 @@
 """``model.transfer_markup`` and ``model.project`` on the bundled models."""
 
-from __future__ import annotations
-
 import pytest
 
 import fairseq_norm_plugin

@@ -1,7 +1,5 @@
 """Loading models of one direction and of both."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

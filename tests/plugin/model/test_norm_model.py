@@ -1,7 +1,5 @@
 """The Python interface on the bundled model."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 

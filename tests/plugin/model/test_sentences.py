@@ -1,7 +1,5 @@
 """What callers may give as sentences, and what they are told of the rest."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

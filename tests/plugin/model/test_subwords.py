@@ -1,7 +1,5 @@
 """Tokenizer and subwords: as stated, as a directory has them, as a checkpoint says."""
 
-from __future__ import annotations
-
 import pytest
 from omegaconf import OmegaConf
 

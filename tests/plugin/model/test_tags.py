@@ -1,7 +1,5 @@
 """The tag that every source of a model of several target languages begins with."""
 
-from __future__ import annotations
-
 import pytest
 
 from fairseq_norm_plugin.model.tags import source_tag

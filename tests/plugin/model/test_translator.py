@@ -1,7 +1,5 @@
 """``model.translate``: translations of raw lines, aligned."""
 
-from __future__ import annotations
-
 import pytest
 
 import fairseq_norm_plugin

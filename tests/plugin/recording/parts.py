@@ -1,7 +1,5 @@
 """Small output of a run, for the tests of its modules."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The alignments file of a run of one shard: made at the end, kept, replaced."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What identifies a run."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """A run that writes its maps: what of a batch goes into records and word alignments."""
 
-from __future__ import annotations
-
 import re
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Parts of a shard: begun, resumed, replaced, failed, killed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow.parquet as pq
 import pytest

@@ -1,7 +1,5 @@
 """A SentencePiece model of a few lines, made once."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,7 +1,5 @@
 """What the text behind a data set says of its tokens."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from fairseq.data import AppendTokenDataset, ConcatDataset, LanguagePairDataset, PrependTokenDataset

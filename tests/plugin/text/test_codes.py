@@ -1,7 +1,5 @@
 """BPE codes: read in one place, and what is no codes file is an error of the caller's."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Where the words and pieces of a line are in the raw text, of any Unicode."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -40,17 +38,17 @@ ORDINARY_TEXT = (
 ORDINARY = st.lists(st.sampled_from(ORDINARY_TEXT.split(" ")), max_size=12).map(" ".join)
 
 
-def rewrite_quotes(text: str) -> str:
+def rewrite_quotes(text):
     """As NLTK does: quotes become others of two characters."""
     return re.sub(r'"(?=\w)', " `` ", re.sub(r'(?<=\w)"', " '' ", text)).replace(",", " , ").strip()
 
 
-def moses(**options: bool):
+def moses(**options):
     named = {f"moses_{name}": value for name, value in options.items()}
     return TextSettings("moses", "none", named)
 
 
-def tokenizer_of(settings: TextSettings) -> Tokenizer:
+def tokenizer_of(settings):
     vocabulary = Vocabulary(Dictionary(), "none", set())
     tokenizer = pipelines(settings, ("en", "en"), (vocabulary, vocabulary))[0]._tokenizer
     assert tokenizer is not None

@@ -1,7 +1,5 @@
 """Sentence pairs from files."""
 
-from __future__ import annotations
-
 import os
 import threading
 

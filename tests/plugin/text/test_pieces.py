@@ -1,7 +1,5 @@
 """From words to pieces, and whose they are."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

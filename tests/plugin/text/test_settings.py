@@ -1,7 +1,5 @@
 """Tokenizers and subwords of fairseq's registries, as they are stated."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """From a line of text to its words."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The gold of a validation subset: joined with its sentences, whose words must be certain."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """The names that monitoring logs are those that ``align-eval curve`` takes apart."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from alignment_eval.figures.training_curves import draw_curves, is_share

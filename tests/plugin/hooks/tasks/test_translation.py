@@ -1,7 +1,5 @@
 """fairseq's hooks, on a task that is none of fairseq's."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
