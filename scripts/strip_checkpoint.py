@@ -92,7 +92,7 @@ def mixed(first: dict[str, Tensor], second: dict[str, Tensor], share: float) -> 
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """The state of a checkpoint of your own: fairseq stores options as Python objects.
+    """The state of a checkpoint of your own.  Code in it runs: fairseq stores options as Python objects.
 
     Raises:
         InputError: the file is none that fairseq-train saved.

@@ -91,8 +91,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _lines(path: str) -> Iterator[str]:
-    for chunk in TextFile(path, "a line for each pair"):
-        yield from chunk.decode().split("\n")[:-1]
+    return (line.decode() for _, line in TextFile(path, "a line for each pair").lines())
 
 
 def _read_scores(path: str) -> tuple[NDArray[np.float64], Counter[str]]:

@@ -11,8 +11,8 @@ import numpy as np
 from alignment_eval.errors import InputError, UsageError, say
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import RULE_NAMES
+from alignment_eval.figures.drawing import draw
 from alignment_eval.figures.names import kind_name, place_name, rule_name, visible
-from alignment_eval.figures.page import draw
 from alignment_eval.figures.sentence import Panel, Picture, panel_of, sides_of
 from alignment_eval.figures.style import ENDINGS, FigureOptions, figure_ending, save_figure
 from alignment_eval.files import check_new

@@ -121,8 +121,7 @@ def _projected(
 def _labelled(path: str) -> Iterator[LabelledSentence]:
     """The sentences of a file of labels."""
     file = TextFile(path, expected="lines with a word, a tab and a label")
-    numbered = enumerate((line for chunk in file for line in chunk.split(b"\n")[:-1]), 1)
-    return parse_conll(numbered, file.name)
+    return parse_conll(file.lines(), file.name)
 
 
 def _sizes(labels: str, text: str) -> Texts:

@@ -47,8 +47,6 @@ Other formats: they are percentages.  sentences: counts and scores of each sente
 """
 
 _COUNTS = ("hypothesis_links", "hypothesis_links_sure", "hypothesis_links_possible", "sure_links", "possible_links")
-
-
 #: Formats of a table that people read.
 _TABLES = ("md", "latex")
 _CONTEXT = {

@@ -1,4 +1,7 @@
-"""Defaults for what is read from a model; the same for every command.
+"""Defaults for how alignments are read from a model, where no option names them.
+
+``plot`` and ``report`` show single maps, and read links by kobayashi2020; the constants of a figure, a check or a sweep
+stand in its own module.
 
 If the alignment of a model has formed, two of its maps are multiplied; if it is still forming, the mean of its last two
 layers in AWO is read, with a word table of the text.  Two directions are multiplied.  The final punctuation of both

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from alignment_eval.errors import InputError, shown
+from alignment_eval.errors import InputError
 from alignment_eval.links.text import TextFile
 
 if TYPE_CHECKING:
@@ -40,50 +40,41 @@ def read_training_log(path: str | Path, run: str, warn: Callable[[str], None]) -
         A table with :data:`COLUMNS`, in the order of the log; and the short hash of the content.
 
     Raises:
-        InputError: the file cannot be read; a line of statistics is damaged, and is not the last; or there are none.
+        InputError: the file cannot be read, or has no lines of statistics.
     """
     import pandas as pd
 
     file = TextFile(path, "the log of fairseq-train")
-    lines = b"".join(file).decode().rstrip("\n").split("\n")
     values: dict[tuple[str, int, str], float] = {}
     last = 0
-    for number, text in enumerate(lines, 1):
+    for number, line in file.lines():
         try:
-            subset, update, metrics = _statistics(text)
-        except (ValueError, RecursionError) as error:
-            if number == len(lines):
-                warn(f"{file.name}:{number}: the last line is incomplete and is dropped (the job may be running)")
-                break
-            raise InputError(
-                f"{file.name}:{number}: damaged, or not a line of statistics ({error}); remove the line, if the job "
-                f"was stopped there"
-            ) from error
-        if not metrics:
+            subset, update, metrics = _statistics(line.decode())
+        except (ValueError, OverflowError, RecursionError) as error:  # cut off, as the last line of a job that runs
+            warn(f"{file.name}:{number}: no whole line of statistics ({error}): left out")
             continue
-        if update < last:
+        if metrics and update < last:
             warn(
                 f"{file.name}:{number}: the run goes back from update {last} to {update} (it was resumed); the earlier "
                 f"values from update {update} on are dropped"
             )
             values = {key: value for key, value in values.items() if key[1] < update}
-        last = update
+        last = update if metrics else last
         values.update({(subset, update, metric): value for metric, value in metrics.items()})
     if not values:
         raise InputError(
             f"{file.name}: the file has no lines of statistics; give a log of fairseq-train, with lines like "
             f'… {{"epoch": 1, "valid_loss": "7.6", "valid_num_updates": "200", …}}'
         )
-    rows = [(run, *key, value) for key, value in values.items()]
-    table = pd.DataFrame(rows, columns=list(COLUMNS)).astype({"update": "int64", "value": "float64"})
-    return table, file.hash.short
+    table = pd.DataFrame([(run, *key, value) for key, value in values.items()], columns=list(COLUMNS))
+    return table.astype({"value": "float64"}).replace([math.inf, -math.inf], math.nan), file.hash.short
 
 
 def _statistics(text: str) -> tuple[str, int, dict[str, float]]:
     """Subset, update and metrics of a line; no metrics if it is another kind of line.
 
     Raises:
-        ValueError: the line is damaged.
+        ValueError, OverflowError: the line is damaged.
     """
     fields: dict[str, Any] = {}
     if match := _JSON.search(text):
@@ -95,17 +86,5 @@ def _statistics(text: str) -> tuple[str, int, dict[str, float]]:
         fields = dict(field.split(" ", 1) for field in match[2].split(" | ") if " " in field)
     if _UPDATES not in fields:
         return "", 0, {}
-    values = {key: _number(key, value) for key, value in fields.items() if value not in (None, "None")}
-    update = values.pop(_UPDATES, math.nan)
-    if not (update.is_integer() and 0 <= update < 2**53):
-        raise ValueError(f"{_UPDATES} is {shown(fields[_UPDATES])}: expected a number of updates")
-    return str(subset), int(update), values
-
-
-def _number(key: str, value: object) -> float:
-    """A value of fairseq, which is a number, usually as a string; NaN if it is not finite."""
-    try:
-        number = float(str(value))
-    except ValueError:
-        raise ValueError(f"{shown(key)} is {shown(value)}: expected a number or null") from None
-    return number if math.isfinite(number) else math.nan
+    values = {key: float(str(value)) for key, value in fields.items() if value not in (None, "None")}
+    return str(subset), int(values.pop(_UPDATES)), values

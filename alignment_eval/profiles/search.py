@@ -37,7 +37,7 @@ FEWEST_SHARED = 0.15
 OFF_DIAGONAL = 0.1
 
 #: Counts of one sentence for each of P pairs of maps, [P, n], from its maps [L, H + 1, T, S] and the pairs' indices.
-Counts = Callable[[SentenceMaps, NDArray[np.float64], "_Pairs"], NDArray[np.float64]]
+PairCounts = Callable[[SentenceMaps, NDArray[np.float64], "_Pairs"], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,9 @@ def map_names(sentence: SentenceMaps, kind: str) -> list[MapName]:
     return [MapName(layer, head) for layer in sentence.layers for head in heads]
 
 
-def _summed(sentences: Iterable[SentenceMaps], kind: str, counts: Counts) -> tuple[_Pairs, NDArray[np.float64], int]:
+def _summed(
+    sentences: Iterable[SentenceMaps], kind: str, counts: PairCounts
+) -> tuple[_Pairs, NDArray[np.float64], int]:
     """The pairs of maps, their ``counts`` summed over the sentences, and how many sentences there are.
 
     Raises:

@@ -12,15 +12,15 @@ import numpy as np
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.corpus import AlignedPair
 from alignment_eval.extraction.pair_scores import FIGURES, OF_WORDS, PairScores
+from alignment_eval.figures.drawing import draw_map
 from alignment_eval.figures.names import shortened
-from alignment_eval.figures.page import draw_map
 from alignment_eval.figures.sentence import Panel
 from alignment_eval.files import check_new, new_file, write_lines
 from alignment_eval.links.sets import Link
 from alignment_eval.links.table import TYPES, json_line, row_numbers, write_table
 from alignment_eval.links.write import format_pharaoh_line, format_scored_line
 from alignment_eval.maps.sentence import SentenceSide
-from alignment_eval.report.html import heat_table, text_of, text_table
+from alignment_eval.report.notebook_tables import heat_table, text_of, text_table
 
 if TYPE_CHECKING:
     import pandas as pd

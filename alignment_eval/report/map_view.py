@@ -11,13 +11,13 @@ import numpy as np
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
+from alignment_eval.figures.drawing import draw_map
 from alignment_eval.figures.names import kind_name, layer_label, shortened
-from alignment_eval.figures.page import draw_map
 from alignment_eval.figures.sentence import NULL_LABEL, Panel, panel_of, sides_of
 from alignment_eval.links.sets import Link
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import row_shares
-from alignment_eval.report.html import heat_table, text_of
+from alignment_eval.report.notebook_tables import heat_table, text_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
         UsageError: options that contradict each other.
         InputError: a file cannot be used as given, a profile exists, or the pairs are too few.
     """
-    from fairseq_norm_plugin.model.subwords import recipe_of
+    from fairseq_norm_plugin.model.text_recipe import recipe_of
 
     check_input(args)
     text = read_text(args)

@@ -228,7 +228,7 @@ class _Windows:
                 self._text.check_unchanged()
                 if end > done:
                     yield [(status, line) for _, status, line in sorted(rows)]
-                if not warned and (warning := self._aligner.unknown_warning()):
+                if not warned and (warning := self._aligner.unknown.warning()):
                     warn_on_stderr(warning)
                     warned = True
 

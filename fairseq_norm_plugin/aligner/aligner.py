@@ -20,7 +20,7 @@ from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from fairseq_norm_plugin.aligner.direction import Direction, EncodedPair
 from fairseq_norm_plugin.process import executors
-from fairseq_norm_plugin.recording.unknown import SUSPICIOUS_UNKNOWN
+from fairseq_norm_plugin.recording.unknown import UnknownTokens
 from fairseq_norm_plugin.text.tokenise import LinePair
 
 #: Names of the sides in counts of subwords: of the first direction, and of the other.
@@ -55,8 +55,7 @@ class Aligner:
     Attributes:
         method, directions: as given.
         counted_pairs: how many pairs, from the first on, a word table is counted on; 0: no word table is counted.
-        tokens: number of subwords so far, by side (``source``, ``target``, and those of the other model).
-        unknown: how many of them the models do not know.
+        unknown: the subwords so far that the models do not know.
         linked: number of aligned pairs so far of :data:`_LONG` or more words on both sides (``pairs``), and how many of
             them have one link at most (``none``) or all (``all``).
 
@@ -89,8 +88,7 @@ class Aligner:
         self._scores, self._contribution = scores, contribution
         self._on_cpu = all(direction.device.type == "cpu" for direction in directions)
         self._max_tokens = min(max_tokens, _CPU_TOKENS) if self._on_cpu else max_tokens
-        self.tokens: Counter[str] = Counter()
-        self.unknown: Counter[str] = Counter()
+        self.unknown = UnknownTokens()
         self.linked: Counter[str] = Counter()
 
     def align(
@@ -131,8 +129,7 @@ class Aligner:
                 continue
             encoded[id_] = both
             for name, side in zip(_SIDES, itertools.chain.from_iterable(both)):
-                self.tokens[name] += len(side.ids) - 1
-                self.unknown[name] += side.unknown
+                self.unknown.add(name, len(side.ids) - 1, side.unknown)
         lengths = {id_: [len(side.ids) for pair in both for side in pair] for id_, both in encoded.items()}
         batches = list(length_batches(lengths, self._max_tokens))
         for read in self._read_batches({id_: encoded.pop(id_) for id_ in batch} for batch in batches):
@@ -172,20 +169,6 @@ class Aligner:
                 if len(side.ids) > limit:
                     return f"longer than {limit} tokens"
         return ""
-
-    def unknown_warning(self) -> str | None:
-        """A warning if many subwords of the text so far are unknown to the models, with the shares of all sides."""
-        shares = [
-            f"{self.unknown[name]} of {total} {name} subwords ({100 * self.unknown[name] / total:.0f} %)"
-            for name, total in self.tokens.items()
-            if self.unknown[name] > SUSPICIOUS_UNKNOWN * total
-        ]
-        if not shares:
-            return None
-        return (
-            f"unknown to the model so far: {', '.join(shares)}; check that language, tokenisation, case and BPE codes "
-            f"are those of its training"
-        )
 
     def links_warning(self) -> str | None:
         """A warning if most pairs so far have no links, or all their words linked to all."""

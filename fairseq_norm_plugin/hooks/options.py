@@ -19,7 +19,7 @@ from alignment_eval.options.common import check_outputs
 from fairseq_norm_plugin.checkpoints.options import PATHS
 from fairseq_norm_plugin.hooks.printing import PrintedMap
 from fairseq_norm_plugin.recording.alignments import manifest_file, parts_directory
-from fairseq_norm_plugin.recording.session import OutputOptions
+from fairseq_norm_plugin.recording.session import NormOptions
 from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 
 _KIND, _SETTING, _RULE = "attn_n", "awo", "kobayashi2020"
@@ -123,29 +123,15 @@ def other_option(cfg: Any, group: str, name: str) -> Any:
     return OmegaConf.select(cfg, f"..{group}.{name}") if OmegaConf.is_config(cfg) else getattr(cfg, name, None)
 
 
-@dataclass(frozen=True)
-class NormOptions:
-    """:class:`NormConfig`, checked against the layers and heads of a model.
-
-    ``layer``, ``heads`` (None: all), ``kind`` and ``setting`` name the map that is printed and extracted; ``output``
-    says what a run writes.
-    """
-
-    kind: str
-    layer: int
-    heads: Optional[tuple[int, ...]]
-    setting: str
-    output: OutputOptions
-
-    def printed(self, style: str, vocabularies: Sequence[Vocabulary]) -> PrintedMap:
-        """The map that ``--print-alignment`` shows, ``hard`` or ``soft``; a kind that it cannot show is refused."""
-        if self.kind not in DEFAULT_KINDS:
-            raise UsageError(
-                f"--print-alignment cannot show --norm-map {self.kind}, only {' or '.join(DEFAULT_KINDS)}, which "
-                f"follow beam search step by step; --norm-alignments and --norm-records support all kinds"
-            )
-        source, target = (vocabulary.specials for vocabulary in vocabularies)
-        return PrintedMap(self.kind, self.layer, self.heads, self.setting, style, (source, target))
+def printed_map(options: NormOptions, style: str, vocabularies: Sequence[Vocabulary]) -> PrintedMap:
+    """The map that ``--print-alignment`` shows, ``hard`` or ``soft``; a kind that it cannot show is refused."""
+    if options.kind not in DEFAULT_KINDS:
+        raise UsageError(
+            f"--print-alignment cannot show --norm-map {options.kind}, only {' or '.join(DEFAULT_KINDS)}, which "
+            f"follow beam search step by step; --norm-alignments and --norm-records support all kinds"
+        )
+    source, target = (vocabulary.specials for vocabulary in vocabularies)
+    return PrintedMap(options.kind, options.layer, options.heads, options.setting, style, (source, target))
 
 
 def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) -> None:
@@ -252,12 +238,10 @@ def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ExtractionOptio
         layer=layer,
         heads=chosen,
         setting=_choice(cfg.norm_setting, "--norm-setting", SETTINGS, _SETTING),
-        output=OutputOptions(
-            kinds=tuple(name for name in KINDS if name in record_kinds),
-            layers=tuple(sorted(record_layers)),
-            heads=heads,
-            extraction=extraction,
-        ),
+        recorded_kinds=tuple(name for name in KINDS if name in record_kinds),
+        recorded_layers=tuple(sorted(record_layers)),
+        layer_heads=heads,
+        extraction=extraction,
     )
 
 

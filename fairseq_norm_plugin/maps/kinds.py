@@ -28,7 +28,7 @@ from fairseq_norm_plugin.maps.weights import STAGES
 
 #: Kinds that are norms of vectors -> how far the vectors are carried (weights.STAGES).
 NORM_KINDS = {f"{stage}_n": stage for stage in STAGES}
-#: All kinds of block maps.
+#: All kinds of block maps; rollout (rollout.py) multiplies them to maps of several blocks.
 BLOCK_KINDS = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n", "ff_n", "ffres_n", "ffresln_n", "alti")
 #: Those with maps of single heads.
 HEAD_KINDS = ("attn_w", "attn_n", "attnresln_n")

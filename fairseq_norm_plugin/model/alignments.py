@@ -155,7 +155,7 @@ def _align_all(aligner: Aligner, pairs: Sequence[LinePair], quiet: bool) -> list
     with tqdm(total=len(pairs), unit=" pairs", disable=disable, leave=False, file=sys.stderr) as progress:
         by_id = {aligned.id: aligned for aligned in aligner.align(windows, progress.update)}
     if not quiet:
-        for warning in (*_left_out(by_id.values()), aligner.unknown_warning(), aligner.links_warning()):
+        for warning in (*_left_out(by_id.values()), aligner.unknown.warning(), aligner.links_warning()):
             if warning:
                 warn_on_stderr(warning)
     return [by_id[number] for number in range(len(pairs))]

@@ -37,19 +37,24 @@ Writer = tuple[ShardParts, Callable[[Sequence[SentenceMaps]], pa.Table]]
 
 
 @dataclass(frozen=True)
-class OutputOptions:
-    """What a run records.
+class NormOptions:
+    """The options of a norm task, checked against a model (hooks.options.resolve).
 
     Attributes:
-        kinds: the map kinds.
-        layers: the decoder layers, from 0.
-        heads: number of heads of a layer.
+        kind, layer, heads, setting: name the map that is printed and extracted; ``heads`` None: all of the layer.
+        recorded_kinds: the map kinds that are recorded.
+        recorded_layers: the decoder layers that are recorded, from 0.
+        layer_heads: number of heads of a layer.
         extraction: how word alignments are read from the maps; None: there are none.
     """
 
-    kinds: tuple[str, ...]
-    layers: tuple[int, ...]
-    heads: int
+    kind: str
+    layer: int
+    heads: tuple[int, ...] | None
+    setting: str
+    recorded_kinds: tuple[str, ...]
+    recorded_layers: tuple[int, ...]
+    layer_heads: int
     extraction: ExtractionOptions | None
 
 
@@ -77,7 +82,7 @@ class RecordingSession:
         cfg: Any,
         plan: Plan,
         readers: tuple[SideReader, SideReader],
-        options: OutputOptions,
+        options: NormOptions,
         signature: Mapping[str, Any],
         models: int,
         profile: str | None = None,
@@ -93,21 +98,21 @@ class RecordingSession:
         generation = signature["generation"]
         self._forced = bool(generation.get("score_reference"))
         self.recorded = RecordedMaps(
-            options.layers,
-            recorded_quantities(options.kinds, models),
+            options.recorded_layers,
+            recorded_quantities(options.recorded_kinds, models),
             nbest=int(generation["nbest"]) if cfg.norm_records and not self._forced else 1,
             source_words=self.source_words,
         )
         self._writers = _open_writers(cfg, plan, options, signature, self.recorded, profile)
         self._part_sentences, self._in_part = int(cfg.norm_part_sentences), 0
         self._start = time.monotonic()
-        every = {*options.kinds, *([options.extraction.kind] if options.extraction else [])}
+        every = {*options.recorded_kinds, *([options.extraction.kind] if options.extraction else [])}
         if (costly := [kind for kind in KINDS if kind in every and kind in COSTLY]) and self._total:
             warn_on_stderr(
                 f"recording {', '.join(costly)} takes long: for each kind about 17 more forward passes of a sentence "
                 f"of 50 source tokens, 34 of one of 100; --norm-record-layers records fewer layers"
             )
-        stubs = plan.stubs(options.layers)
+        stubs = plan.stubs(options.recorded_layers)
         if stubs:
             logger.warning("%d of %d sentences were skipped and get no maps", len(stubs), plan.size)
         self._add(stubs)
@@ -167,7 +172,8 @@ class RecordingSession:
         kept = f", {plan.kept} kept from before" if plan.kept else ""
         rate = f" in {seconds:.1f} s, {self._total / seconds:.1f} sentences/s" if self._total else ""
         say(f"{plan.subset}: shard {plan.shard} of {plan.shards}: {self._total} sentences{rate}{kept}")
-        self._unknown.warn()
+        for warning in filter(None, (self._unknown.warning(), self._unknown.uncertain_warning())):
+            logger.warning(warning)
 
     def _sentence(self, id_: int, rank: int, src_tokens: Tensor, hypothesis: dict[str, Any]) -> SentenceMaps:
         source = self._source.spell(id_, src_tokens[src_tokens.ne(self._source.vocabulary.dictionary.pad())])
@@ -176,7 +182,7 @@ class RecordingSession:
         else:  # in the model's own translation, <unk> is the word itself and not a piece of another
             target = replace(self._target.vocabulary.spell(hypothesis["tokens"]), certain=True)
         if rank == 0:
-            self._unknown.add(source, target)
+            self._unknown.add_pair(source, target)
         sentence = SentenceMaps(
             id=id_,
             rank=rank,
@@ -199,7 +205,7 @@ class RecordingSession:
 def _open_writers(
     cfg: Any,
     plan: Plan,
-    options: OutputOptions,
+    options: NormOptions,
     signature: Mapping[str, Any],
     recorded: RecordedMaps,
     profile: str | None,
@@ -213,10 +219,11 @@ def _open_writers(
     shard = (plan.size, plan.shard, plan.shards)
     writers: list[Writer] = []
     if cfg.norm_records:
-        signed = {**signature, "kinds": list(options.kinds), "layers": list(options.layers)}
+        signed = {**signature, "kinds": list(options.recorded_kinds), "layers": list(options.recorded_layers)}
         if "dtype" in signed:  # it comes last
             signed["dtype"] = signed.pop("dtype")
-        info = RunInfo(signed, *shard, options.kinds, options.layers, options.heads, recorded.nbest, profile)
+        maps = options.recorded_kinds, options.recorded_layers, options.layer_heads
+        info = RunInfo(signed, *shard, *maps, recorded.nbest, profile)
         schema = arrow_schema(info, recorded.quantities)
         parts = ShardParts(Path(cfg.norm_records), info, schema, **existing)
         writers.append((parts, partial(to_table, schema=schema)))

@@ -26,7 +26,7 @@ class TextLines:
 
     def __init__(self, path: str | Path, size: int) -> None:
         file = TextFile(path, expected="one line per sentence")
-        self._lines = [line for chunk in file for line in chunk.split(b"\n")[:-1]]
+        self._lines = [line for _, line in file.lines()]
         self.name, self.hash = file.name, file.hash.short
         if len(self._lines) != size:
             raise InputError(

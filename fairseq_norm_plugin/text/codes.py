@@ -27,7 +27,7 @@ _CACHED = 100_000
 _UNMADE = 0.1
 
 
-class WordPieces(Splitter):
+class CodePieces(Splitter):
     """Byte-pair encoding by codes, of each word alone.
 
     Args:
@@ -67,7 +67,7 @@ class WordPieces(Splitter):
         return long - {p.removesuffix(_END) if p.endswith(_END) else p + self._mark for p in made}
 
 
-def check_codes(codes: Mapping[str, WordPieces], dictionaries: Iterable[Any]) -> None:
+def check_codes(codes: Mapping[str, CodePieces], dictionaries: Iterable[Any]) -> None:
     """Check that codes, by their files, make the entries of a model's dictionaries.
 
     Raises:

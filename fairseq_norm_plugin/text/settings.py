@@ -17,7 +17,7 @@ from fairseq.registry import REGISTRIES
 from alignment_eval.errors import InputError, UsageError, printable
 from fairseq_norm_plugin.checkpoints.options import PATHS
 from fairseq_norm_plugin.choices import WORDS
-from fairseq_norm_plugin.text.codes import CODES, WordPieces, check_codes
+from fairseq_norm_plugin.text.codes import CODES, CodePieces, check_codes
 from fairseq_norm_plugin.text.pieces import LinePieces, MarkedPieces, SentencePieces
 from fairseq_norm_plugin.text.tokenise import Splitter, TextPipeline, Tokenizer
 from fairseq_norm_plugin.text.tokens import Vocabulary
@@ -213,7 +213,7 @@ def _splitters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabular
         return [MarkedPieces(vocabulary.mark) for vocabulary in vocabularies]
     if name in (None, *CODES):
         separator = str(settings.options.get("bpe_separator", "@@"))
-        by_codes = {file: WordPieces(file, name, separator) for file in codes}
+        by_codes = {file: CodePieces(file, name, separator) for file in codes}
         check_codes(by_codes, (vocabulary.dictionary for vocabulary in vocabularies))
         return [by_codes[codes[0]], by_codes[codes[-1]]]
     if name == "sentencepiece":

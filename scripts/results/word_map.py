@@ -12,7 +12,7 @@ import fairseq_norm_plugin
 from alignment_eval import read_gold
 from alignment_eval.extraction.corpus import align_pair, one_map
 from alignment_eval.extraction.extract import pair_map
-from alignment_eval.figures.page import draw
+from alignment_eval.figures.drawing import draw
 from alignment_eval.figures.sentence import Panel, Picture
 from alignment_eval.figures.style import save_figure
 from alignment_eval.maps.sentence import SentenceSide

@@ -1,1 +1,1 @@
-"""Models for fairseq, which imports this folder itself."""
+"""Models for fairseq; ``hooks/registration.py`` imports them."""

@@ -109,7 +109,7 @@ def with_gold(
     pairs = []
     for id_, links in enumerate(gold):
         source, target = (reader.spell(id_, ids[id_]) for reader, ids in zip(readers, (dataset.src, dataset.tgt)))
-        unknown.add(source, target)
+        unknown.add_pair(source, target)
         certain = status_of(source.certain, target.certain)
         sentence = SentenceMaps(id_, source.side, target.side, layers=(), status=certain)
         if sentence.ok:
@@ -121,7 +121,8 @@ def with_gold(
         "gold of subset %s: %s, base %d, %d sentences, %d sure links, %d possible only",
         *(subset, path, alignments.base, len(gold), sure, possible - sure),
     )
-    unknown.warn()
+    for warning in filter(None, (unknown.warning(), unknown.uncertain_warning())):
+        logger.warning(warning)
     return GoldDataset(dataset, pairs, _identity(alignments, pairs))
 
 

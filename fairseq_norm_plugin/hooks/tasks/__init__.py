@@ -1,1 +1,1 @@
-"""The fairseq tasks; fairseq imports this folder itself."""
+"""The fairseq tasks; ``hooks/registration.py`` imports them."""

@@ -26,10 +26,17 @@ from fairseq_norm_plugin.checkpoints.read import check_vocabulary, direction_war
 from fairseq_norm_plugin.hooks.generator import carry_maps
 from fairseq_norm_plugin.hooks.monitoring.mixin import MonitorMixin
 from fairseq_norm_plugin.hooks.monitoring.options import MonitorConfig
-from fairseq_norm_plugin.hooks.options import NormConfig, check_command, other_option, resolve, vocabularies
+from fairseq_norm_plugin.hooks.options import (
+    NormConfig,
+    check_command,
+    other_option,
+    printed_map,
+    resolve,
+    vocabularies,
+)
 from fairseq_norm_plugin.recording.identity import ReadParameters, run_signature, told_hash
 from fairseq_norm_plugin.recording.plan import Plan
-from fairseq_norm_plugin.recording.session import OutputOptions, RecordingSession, ids_in_all
+from fairseq_norm_plugin.recording.session import NormOptions, RecordingSession, ids_in_all
 from fairseq_norm_plugin.text.binarised import side_readers
 from fairseq_norm_plugin.text.pieces import MarkedPieces
 from fairseq_norm_plugin.text.tokenise import LinePair, TextPipeline
@@ -158,11 +165,11 @@ class NormMixin:
         maps = None if profile is None else profile.streamed.forward
         options = resolve(self.cfg, layers, heads, maps)
         logger.info("maps: %s of decoder layer %d of %d (counted from 0)", options.kind, options.layer, layers)
-        printed = options.printed(str(style), self.vocabularies) if style else None
-        if maps is not None and options.output.extraction == maps:
+        printed = printed_map(options, str(style), self.vocabularies) if style else None
+        if maps is not None and options.extraction == maps:
             say(f"--norm-alignments: maps {maps.heads} from {path}")
         content = None if profile is None else profile.to_json()
-        recorded = self._open_session(models, args, parameters, options.output, content) if wanted else None
+        recorded = self._open_session(models, args, parameters, options, content) if wanted else None
         stock_args = copy.copy(args)
         stock_args.print_alignment = None
         generator = super().build_generator(  # type: ignore[misc]
@@ -217,7 +224,7 @@ class NormMixin:
             warn_on_stderr(mismatch.message)
 
     def _open_session(
-        self, models: Sequence[nn.Module], args: Any, parameters: str, options: OutputOptions, profile: str | None
+        self, models: Sequence[nn.Module], args: Any, parameters: str, options: NormOptions, profile: str | None
     ) -> RecordedMaps:
         plan = self._plan
         if plan is None:

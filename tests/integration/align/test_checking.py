@@ -19,7 +19,7 @@ from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.calibration import calibrate, can_align
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.mismatch import find_mismatch, sampled
-from fairseq_norm_plugin.text.codes import WordPieces
+from fairseq_norm_plugin.text.codes import CodePieces
 from fairseq_norm_plugin.text.pairs import ParallelText
 from fairseq_norm_plugin.text.pieces import MarkedPieces
 from fairseq_norm_plugin.text.tokenise import TextPipeline
@@ -31,7 +31,7 @@ SIZES = ("layers", "attention_heads")
 
 def direction_of(folder, checkpoint, source, target):
     model = fnp.load(folder / checkpoint, folder, source, target)
-    return with_pieces(model, WordPieces(folder / "codes.bpe"), checkpoint)
+    return with_pieces(model, CodePieces(folder / "codes.bpe"), checkpoint)
 
 
 def with_pieces(model, splitter, name):
@@ -127,7 +127,7 @@ def test_text_cut_by_other_codes(warned, dev, tmp_path, kept):
     """All pieces are known to the model, so that nothing else shows it."""
     codes = (DEMO / "codes.bpe").read_text().splitlines()[: kept + 1]
     (tmp_path / "codes").write_text("".join(f"{line}\n" for line in codes))
-    splitter = WordPieces(tmp_path / "codes")
+    splitter = CodePieces(tmp_path / "codes")
     pieces = [[" ".join(splitter.cut(line, line)[0]) for line in side] for side in dev]
     model = fnp.load(DEMO / "checkpoint.pt", DEMO, "de", "en")
     found = warned(*pieces, with_pieces(model, MarkedPieces("@@"), "checkpoint.pt"))
@@ -199,7 +199,7 @@ def test_fairseq_generate_makes_the_same_check(generate, tmp_path):
     pieces, other = {}, {}
     (tmp_path / "codes").write_text("\n".join((DEMO / "codes.bpe").read_text().splitlines()[:1001]))
     for codes, cut in ((DEMO / "codes.bpe", pieces), (tmp_path / "codes", other)):
-        splitter = WordPieces(codes)
+        splitter = CodePieces(codes)
         for lang in ("de", "en"):
             cut[lang] = [" ".join(splitter.cut(line, line)[0]) for line in lines(lang)]
     assert "look" not in generate(pieces["de"], pieces["en"])

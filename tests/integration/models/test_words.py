@@ -108,7 +108,7 @@ def test_unknown_pieces_of_binarised_text_shift_no_word(norm, bpe, binarised, tm
     links = (tmp_path / "raw").read_text().split("\n")
     assert links[0] != ""
     assert lines.split("\n") == ["", *links[1:]]
-    assert "2 of 11 source tokens (18.2 %) are <unk>" in caplog.text
+    assert "2 of 11 source subwords (18.2 %)" in caplog.text
     assert "1 of 3 sentences (33.3 %) get no links" in caplog.text
     capsys.readouterr()
     words_of_options = ["--kind", "attn_n", "--layer", "0", "--setting", "awo", "--rule", "kobayashi2020"]

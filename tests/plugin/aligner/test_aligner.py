@@ -70,10 +70,10 @@ def test_links_are_those_of_each_pair_alone(make_direction, pairs, how, max_toke
         other = pair_map(maps_alone(directions[1], id_, (target, source), REVERSE), REVERSE)
         expected = align_pair((one, None if method.reverse is None else other), method)
         assert found[id_].links.links == expected.links.links
-    assert aligner.tokens["source"] == sum(
+    assert aligner.unknown.tokens["source"] == sum(
         len(pairs[id_][0].given.split()) for id_, pair in found.items() if pair.links is not None
     )
-    assert not any(aligner.unknown.values())
+    assert not any(aligner.unknown.unknown.values())
 
 
 @pytest.mark.parametrize("max_tokens", [1, 4000])
@@ -118,9 +118,9 @@ def maps_alone(direction, id_, pair, options):
 def test_unknown_subwords_are_counted(make_direction):
     aligner = Aligner(METHODS["one"], [make_direction(1)])
     list(aligner.align([[(0, pair_of(["w1", "zz", "</s>"], ["w2", "w4"]))]]))
-    assert dict(aligner.tokens) == {"source": 3, "target": 2}
-    assert aligner.unknown["source"] == 2  # a word that looks like </s> is none
-    assert not aligner.unknown["target"]
+    assert dict(aligner.unknown.tokens) == {"source": 3, "target": 2}
+    assert dict(aligner.unknown.unknown) == {"source": 2, "target": 0}  # a word that looks like </s> is none
+    assert "2 of 3 source subwords (66.7 %); check" in str(aligner.unknown.warning())
 
 
 def test_a_run_that_ends_early_leaves_no_threads(make_direction, pairs, threads, monkeypatch):

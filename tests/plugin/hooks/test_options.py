@@ -13,25 +13,25 @@ CFG = NormConfig()
 def test_defaults_print_norms_of_the_last_layer_but_one():
     options = resolve(CFG, layers=6, heads=8)
     assert (options.kind, options.layer, options.heads, options.setting) == ("attn_n", 4, None, "awo")
-    assert options.output.extraction is None
+    assert options.extraction is None
     assert resolve(CFG, layers=1, heads=8).layer == 0
 
 
 def test_records_hold_everything_unless_told_otherwise():
     options = resolve(replace(CFG, norm_records="out"), 3, 4)
-    assert options.output.layers == (0, 1, 2)
-    assert options.output.kinds == ("attn_w", "attn_n")
+    assert options.recorded_layers == (0, 1, 2)
+    assert options.recorded_kinds == ("attn_w", "attn_n")
     options = resolve(replace(CFG, norm_records="out", norm_record_layers="2,0", norm_record_kinds="attn_w"), 3, 4)
-    assert options.output.layers == (0, 2)
-    assert options.output.kinds == ("attn_w",)
+    assert options.recorded_layers == (0, 2)
+    assert options.recorded_kinds == ("attn_w",)
 
 
 def test_an_alignments_file_alone_records_only_its_map():
     cfg = replace(CFG, norm_alignments="hyp", norm_layer=2, norm_map="attn_w", norm_heads="3", norm_rule="shift-att")
     options = resolve(cfg, 3, 4)
-    assert options.output.layers == (2,)
-    assert options.output.kinds == ("attn_w",)
-    assert options.output.extraction == ExtractionOptions("attn_w", "2.3", setting="awo", rule="shift-att", null="mask")
+    assert options.recorded_layers == (2,)
+    assert options.recorded_kinds == ("attn_w",)
+    assert options.extraction == ExtractionOptions("attn_w", "2.3", setting="awo", rule="shift-att", null="mask")
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,9 @@ def test_an_alignments_file_alone_records_only_its_map():
 def test_a_given_option_wins_over_the_profile_even_if_it_names_the_default(given):
     profile = ExtractionOptions("attn_n", "2", setting="awi", rule="two-way=0.25")
     cfg = replace(CFG, norm_alignments="hyp")
-    assert resolve(cfg, 3, 4, profile).output.extraction == profile
+    assert resolve(cfg, 3, 4, profile).extraction == profile
     named = replace(cfg, **given)
-    assert resolve(named, 3, 4, profile).output.extraction == resolve(named, 3, 4).output.extraction
+    assert resolve(named, 3, 4, profile).extraction == resolve(named, 3, 4).extraction
 
 
 @pytest.mark.parametrize(

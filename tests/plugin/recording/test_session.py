@@ -11,7 +11,7 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY
 from fairseq_norm_plugin.recording.plan import Plan
-from fairseq_norm_plugin.recording.session import OutputOptions, RecordingSession, ids_in_all
+from fairseq_norm_plugin.recording.session import NormOptions, RecordingSession, ids_in_all
 from fairseq_norm_plugin.text.binarised import side_readers
 from tests.facts import facts, says
 from tests.plugin.dictionaries import dictionary_of, vocabulary_of
@@ -26,7 +26,7 @@ def session_of(directory, size=1, kept=(), signature=SIGNATURE, texts=(None, Non
     readers = side_readers(None, size, (known, known), texts, cut=False)
     outputs = {"norm_records": directory / "r", "norm_alignments": directory / "a", "norm_part_sentences": 10}
     cfg = SimpleNamespace(**{"norm_records_resume": False, "norm_records_overwrite": False, **outputs, **changes})
-    options = OutputOptions(("attn_w", "attn_n"), (0,), 2, OPTIONS)
+    options = NormOptions("attn_n", 0, None, "awo", ("attn_w", "attn_n"), (0,), 2, OPTIONS)
     batches = SimpleNamespace(dataset=range(size), frozen_batches=[[i] for i in range(size) if i not in skipped])
     plan = Plan.of("test", batches, dict.fromkeys(skipped, "skipped: long"), {}, kept)
     return RecordingSession(cfg, plan, readers, options, signature, models=1)
@@ -107,7 +107,7 @@ def test_no_links_where_an_unknown_token_may_be_a_piece(tmp_path, caplog):
 def test_what_the_model_itself_does_not_know_is_a_word_of_its_own(tmp_path, caplog):
     status, _, links, said = write_unknown(tmp_path, caplog, SIGNATURE, source="c c c")
     assert (status, links) == ("ok", "0-0 1-1\n")
-    assert says(said, "1 of 3 target tokens (33.3 %) are <unk> … subwords")
+    assert says(said, "unknown to the model so far: 1 of 3 target subwords (33.3 %)")
 
 
 def test_a_run_that_samples_is_not_resumed(tmp_path):

@@ -8,7 +8,7 @@ from fairseq.data import Dictionary
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_norm_plugin.text.codes import WordPieces
+from fairseq_norm_plugin.text.codes import CodePieces
 from fairseq_norm_plugin.text.offsets import TracedText, trace_tokens
 from fairseq_norm_plugin.text.pieces import LinePieces, MarkedPieces, SentencePieces
 from fairseq_norm_plugin.text.settings import TextSettings, pipelines
@@ -71,7 +71,7 @@ def splitters(sentencepiece_model, tmp_path_factory):
     """Each kind of subwords, and how it cuts the tokenizer's text by itself."""
     codes = tmp_path_factory.mktemp("codes") / "codes"
     codes.write_text("#version: 0.2\na u\nH au\na s</w>\nd as</w>\n")
-    by_codes = WordPieces(codes)
+    by_codes = CodePieces(codes)
     processor = sentencepiece.SentencePieceProcessor(model_file=str(sentencepiece_model))
 
     def whole_words(line):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.text import codes
-from fairseq_norm_plugin.text.codes import WordPieces
+from fairseq_norm_plugin.text.codes import CodePieces
 from fairseq_norm_plugin.text.pieces import LinePieces, SentencePieces
 from fairseq_norm_plugin.text.tokenise import TextPipeline, runs_of
 from tests.facts import facts
@@ -23,7 +23,7 @@ BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"
 def test_a_word_is_one_word_whatever_is_in_it(tmp_path, monkeypatch, cached):
     monkeypatch.setattr(codes, "_CACHED", cached)
     (tmp_path / "codes").write_text(BPE_CODES)
-    pipeline = TextPipeline(WordPieces(str(tmp_path / "codes")))
+    pipeline = TextPipeline(CodePieces(str(tmp_path / "codes")))
     words = ["kiba", "ba", "x@@", "a\u00a0b", "</s>", "kiki"]
     found = pipeline.segment(pipeline.read(" ".join(words)))
     of_word = [[p for p, n in zip(found.tokens, found.words) if n == k] for k in range(len(words))]

@@ -6,7 +6,7 @@ import pytest
 from matplotlib import pyplot
 
 from alignment_eval.errors import UsageError
-from alignment_eval.figures.page import SMALLEST_TYPE, draw
+from alignment_eval.figures.drawing import SMALLEST_TYPE, draw
 from alignment_eval.figures.sentence import Panel, Picture
 from alignment_eval.figures.style import COLUMN, PAGE, TYPE, UNITS, FigureOptions, save_figure
 from alignment_eval.links.sets import GoldSentence

@@ -5,7 +5,7 @@ from omegaconf import OmegaConf
 
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.checkpoints.files import find_files
-from fairseq_norm_plugin.model.subwords import text_settings
+from fairseq_norm_plugin.model.text_recipe import text_settings
 
 FAR = {
     "tokenizer": {"_name": "moses", "source_lang": "en", "target_lang": "en", "moses_no_escape": True},
