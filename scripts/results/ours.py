@@ -17,29 +17,23 @@ from gold_sets import DEMO, NORM_ALIGN, SETS, TEST, Gold, make, markdown, write
 
 import alignment_eval as ae
 from alignment_eval.links.write import format_pharaoh_line
-from alignment_eval.profiles.profile import read_profile
+from alignment_eval.profiles.profile import Profile, read_profile
 
 BOTH = "both"
 NAMES = {"de": "German", "en": "English", "fr": "French", "cs": "Czech"}
-#: Set -> the text of its models, and the passes of the word table that is their default.
-MODELS = {
-    TEST: ("87,652 pairs", 0),
-    "hansards447": ("294,210 pairs", 2),
-    "czenali2500": ("118,829 pairs", 2),
-}
 PASSES = {0: "pair by pair", 2: "word table of the text"}
-#: The best layer as in Kobayashi et al. (2020).
-BEST_LAYER = ("--kind", "attn_n", "--heads", "0", "--setting", "awi", "--rule", "kobayashi2020", "--null", "allow")
 _PAPER = ("--rule", "kobayashi2020", "--null")
 _PRODUCT = ("--setting", "awo", "--combine", "product", "--null", "mask", "--final-punctuation")
 #: What is read of one model, and its options without the kind of the maps; {awi}, {maps}: those of its profile.
-READ: Sequence[tuple[str, Sequence[str]]] = (
-    ("layer 0, AWI", ("--heads", "0", "--setting", "awi", *_PAPER, "allow")),
-    ("layer 1, AWO", ("--heads", "1", "--setting", "awo", *_PAPER, "allow")),
-    ("layer 1, AWO, `</s>` masked", ("--heads", "1", "--setting", "awo", *_PAPER, "mask")),
-    ("the one head that aligns in AWI", ("--heads", "{awi}", *_PAPER, "allow")),
-    ("the default", ("--heads", "{maps}", *_PRODUCT, "--rule", "balanced=0.25")),
-)
+READ: dict[str, Sequence[str]] = {
+    "layer 0, AWI": ("--heads", "0", "--setting", "awi", *_PAPER, "allow"),
+    "layer 1, AWO": ("--heads", "1", "--setting", "awo", *_PAPER, "allow"),
+    "layer 1, AWO, `</s>` masked": ("--heads", "1", "--setting", "awo", *_PAPER, "mask"),
+    "the one head that aligns in AWI": ("--heads", "{awi}", *_PAPER, "allow"),
+    "the default": ("--heads", "{maps}", *_PRODUCT, "--rule", "balanced=0.25"),
+}
+#: Of these, the better one on the set is the best layer of Kobayashi et al. (2020).
+LAYERS = ("layer 0, AWI", "layer 1, AWO")
 #: Rules that the default is compared with: of one model, of both, and other options.
 RULES: Sequence[tuple[str, str, str, Sequence[str]]] = (
     ("two-way shares alone", "two-way=0.25", "two-way=0.4", ("--no-final-punctuation",)),
@@ -82,37 +76,46 @@ class Aligner:
         links = ae.read_links(made, swap=first != forward)
         return write(self.out / "links" / f"{name}.pharaoh", map(format_pharaoh_line, links))
 
+    def profile(self, way: str) -> Profile:
+        """The profile of a direction's model."""
+        return read_profile(Path(f"{self.checkpoints[way]}.align.json"))
 
-def main_table(aligner: Aligner) -> list[dict[str, str]]:
+    def read(self, way: str, what: str, kind: str) -> Path:
+        """The links that one way of :data:`READ` makes of maps of a kind."""
+        maps = str(self.profile(way).streamed.forward.heads)
+        options = [option.format(awi=maps.split(",")[0], maps=maps) for option in READ[what]]
+        return self.links(f"{way}-{''.join(filter(str.isalnum, what))}-{kind}", way, "--kind", kind, *options)
+
+
+def main_table(aligner: Aligner, text: str) -> list[dict[str, str]]:
     """The rows of our models: group, name, text and file of links."""
-    text, default = MODELS[aligner.gold.name]
     rows = {}
     for way in aligner.ways:
+        profile = aligner.profile(next(iter(aligner.checkpoints)) if way == BOTH else way)
+        method = profile.both if way == BOTH else profile.alone
         languages = "-".join(NAMES[language] for language in way.split("-")) if way != BOTH else ""
         for passes, what in PASSES.items():
-            name = f"{f'{languages} alone' if languages else 'both models'}, {what}{' (default)' * (passes == default)}"
+            default = " (default)" if method is not None and method.word_table_passes == passes else ""
+            name = f"{f'{languages} alone' if languages else 'both models'}, {what}{default}"
             rows[name] = aligner.links(f"{way}-{passes}", way, "--word-table", passes)
         if languages:
-            rows[f"{languages}, norms of the best layer (2020)"] = aligner.links(f"{way}-2020", way, *BEST_LAYER)
+            layers = [aligner.read(way, what, "attn_n") for what in LAYERS]
+            best = min(layers, key=lambda links: aligner.gold.score(ae.read_links(links)).aer)
+            rows[f"{languages}, norms of the best layer (2020)"] = best
     return [{"group": "ours", "name": name, "text": text, "links": str(path)} for name, path in rows.items()]
 
 
 def norms_or_weights(aligner: Aligner) -> str:
     """AER of both kinds, and p of the difference."""
-    profiles = {way: read_profile(Path(f"{path}.align.json")) for way, path in aligner.checkpoints.items()}
-    maps = {way: str(profile.streamed.forward.heads) for way, profile in profiles.items()}
     rows = []
-    for what, options in READ:
+    for what in READ:
         cells = [what]
-        for way, read in maps.items():
-            words = [option.format(awi=read.split(",")[0], maps=read) for option in options]
-            name = "".join(filter(str.isalnum, what))
-            kinds = [
-                aligner.links(f"{way}-{name}-{kind}", way, "--kind", kind, *words) for kind in ("attn_w", "attn_n")
-            ]
-            cells += [*map(aligner.gold.aer, kinds), f"{aligner.gold.p(*kinds):.4f}"]
+        for way in aligner.checkpoints:
+            weights, norms = (aligner.read(way, what, kind) for kind in ("attn_w", "attn_n"))
+            cells += [*map(aligner.gold.aer, (weights, norms)), f"{aligner.gold.p(weights, norms):.4f}"]
         rows.append(cells)
-    return markdown(["what is read", *(f"{way}: {c}" for way in maps for c in ("weights", "norms", "p"))], rows)
+    header = (f"{way}: {c}" for way in aligner.checkpoints for c in ("weights", "norms", "p"))
+    return markdown(["what is read", *header], rows)
 
 
 def by_rule(aligner: Aligner) -> str:
@@ -129,11 +132,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gold", type=Path, required=True, metavar="DIR", help="with the set")
     parser.add_argument("--set", choices=SETS, default=TEST)
+    parser.add_argument("--text", default="87,652 pairs", help="what the models were trained on, for the rows")
     parser.add_argument("--models", type=Path, default=DEMO, metavar="DIR")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     args = parser.parse_args()
     aligner = Aligner(args.models, Gold(args.gold, args.set, args.out), args.out)
-    pd.DataFrame(main_table(aligner)).to_csv(args.out / "rows.csv", index=False)
+    pd.DataFrame(main_table(aligner, args.text)).to_csv(args.out / "rows.csv", index=False)
     print(by_rule(aligner), "\n")
     print(norms_or_weights(aligner))
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +28,29 @@ from alignment_eval.links.write import format_pharaoh_line
 from alignment_eval.scoring.significance import Resampling, confidence
 
 ALL, EUROPARL = "295,000 pairs", "full Europarl"
-ALONE, BOTH, OLD = (
-    "{} alone, pair by pair (default)",
-    "both models, pair by pair (default)",
-    "{}, norms of the best layer (2020)",
-)
-DE_EN, EN_DE, EN_FR = "German-English", "English-German", "English-French"
-FR_EN, CS_EN, EN_CS = "French-English", "Czech-English", "English-Czech"
+#: Set -> how many pairs its models were trained on, and its directions, with their short names.
+SHOWN = {
+    TEST: ("87,652", {"German-English": "De-En", "English-German": "En-De"}),
+    "hansards447": ("294,210", {"English-French": "En-Fr", "French-English": "Fr-En"}),
+    "czenali2500": ("118,829", {"Czech-English": "Cs-En", "English-Czech": "En-Cs"}),
+}
+OWN, FULL = "models' text", "full text"
+#: Row of the main table -> its text, and a pattern of names; {} is each direction, {short} its short name.
+MAIN = {
+    "**ours, both models**": (OWN, r"both models, .*\(default\)"),
+    "ours, one model": (OWN, r"{} alone, .*\(default\)"),
+    "norms of the best layer (2020)": (OWN, r"{}, norms of the best layer \(2020\)"),
+    "eflomal, both": (OWN, "eflomal, both .*"),
+    "eflomal, one direction": (OWN, "eflomal, {short}"),
+    "HMM, both": (OWN, "HMM .*, both .*"),
+    "fast_align, both": (OWN, "fast_align .*, both .*"),
+    "fast_align, published": (FULL, "fast_align(, grow diag final)?"),
+    "GIZA++, published": (FULL, r"GIZA\+\+(, grow diag final)?"),
+    "Shift-Att, published": (FULL, "Shift-Att, both"),
+    "Mask-Align, published": (FULL, "Mask-Align, both"),
+    "awesome-align, published": (f"{FULL}, mBERT", "awesome-align, fine-tuned"),
+    "Cross-Align, published": (f"{FULL}, pretrained model", "Cross-Align"),
+}
 GROUPS = {"ours": "norm-align and norms, bundled models", "measured": "measured here", "published": "published"}
 #: Inches of a system's line, and of everything above and below the lines.
 LINE, AROUND = 0.15, 0.55
@@ -80,61 +95,34 @@ def page(args: argparse.Namespace) -> str:
     return {"main": main_table, "readme": readme_table}[args.name](pd.read_csv(args.csv))
 
 
-def aer(frame: pd.DataFrame, *names: str, text: str = "") -> str:
-    """The AER of rows of one set, by their names, and by their text where several have a name."""
-    rows = [frame[(frame.name == name) & ((frame.text == text) | (not text))] for name in names]
-    return " / ".join(f"{row.aer.item():.1f}" for row in rows)
+def aer(frame: pd.DataFrame, name: str, text: str, pattern: str) -> str:
+    """The AER of the rows of a set that ``pattern`` names, of both directions if it has a place for them."""
+    pairs, directions = SHOWN[name]
+    read = frame[(frame["set"] == name) & ((text != OWN) | frame["text"].str.startswith(f"{pairs} "))]
+    patterns = dict.fromkeys(pattern.format(way, short=short) for way, short in directions.items())
+    found = [read[read["name"].str.fullmatch(one)].aer for one in patterns]
+    return " / ".join(f"{rows.item():.1f}" for rows in found if len(rows)) or "–"
 
 
 def readme_table(frame: pd.DataFrame) -> str:
     """The table of README.md."""
-    de = partial(aer, frame[frame.set == TEST])
-    same = partial(de, text="87,652 pairs")
-    rows = [
-        ["`norm-align`", de(BOTH), de(ALONE.format(DE_EN)), de(ALONE.format(EN_DE))],
-        ["the best single layer, as in 2020", "–", de(OLD.format(DE_EN)), de(OLD.format(EN_DE))],
-        ["eflomal, same text", same("eflomal, both (grow-diag)"), same("eflomal, De-En"), same("eflomal, En-De")],
-        ["GIZA++, full Europarl (published)", *map(de, ("GIZA++, grow diag final", "GIZA++, De-En", "GIZA++, En-De"))],
-    ]
+    names = {
+        "`norm-align`": ("**ours, both models**", "ours, one model"),
+        "the best single layer, as in 2020": ("", "norms of the best layer (2020)"),
+        "eflomal, same text": ("eflomal, both", "eflomal, one direction"),
+    }
+    rows = []
+    for shown, (both, one) in names.items():
+        rows.append([shown, aer(frame, TEST, *MAIN[both]) if both else "–", *aer(frame, TEST, *MAIN[one]).split(" / ")])
+    giza = aer(frame, TEST, *MAIN["GIZA++, published"]), *aer(frame, TEST, FULL, r"GIZA\+\+, {short}").split(" / ")
+    rows.append(["GIZA++, full Europarl (published)", *giza])
     return markdown(["", "both directions", "De-En", "En-De"], rows)
 
 
 def main_table(frame: pd.DataFrame) -> str:
     """The main table of docs/reproduction.md."""
-    de, fr, cs = (partial(aer, frame[frame.set == name]) for name in (TEST, "hansards447", "czenali2500"))
-    same = partial(de, text="87,652 pairs")
-    own, full = "models' text", "full text"
-    table = "word table of the text (default)"
-    both, alone, unformed = f"both models, {table}", ALONE.format(FR_EN), f"{{}} alone, {table}"
-    one_cs = cs(*map(unformed.format, (CS_EN, EN_CS)))
-    old, one_fr = (OLD.format(EN_FR), OLD.format(FR_EN)), (unformed.format(EN_FR), alone)
-    rows = [
-        ["**ours, both models**", own, de(BOTH), fr(both), cs(both)],
-        ["ours, one model", own, de(ALONE.format(DE_EN), ALONE.format(EN_DE)), fr(*one_fr), one_cs],
-        ["norms of the best layer (2020)", own, de(OLD.format(DE_EN), OLD.format(EN_DE)), fr(*old), "–"],
-        [
-            "eflomal, both",
-            own,
-            same("eflomal, both (grow-diag)"),
-            *(of("eflomal, both (intersection)") for of in (fr, cs)),
-        ],
-        [
-            "eflomal, one direction",
-            own,
-            same("eflomal, De-En", "eflomal, En-De"),
-            fr("eflomal, En-Fr", "eflomal, Fr-En"),
-            cs("eflomal, Cs-En", "eflomal, En-Cs"),
-        ],
-        ["HMM, both", own, same("HMM (sil-thot), both (grow-diag-final)"), "–", "–"],
-        ["fast_align, both", own, same("fast_align (sil-thot), both (grow-diag)"), "–", "–"],
-        ["fast_align, published", full, de("fast_align, grow diag final"), fr("fast_align"), "–"],
-        ["GIZA++, published", full, de("GIZA++, grow diag final"), fr("GIZA++"), "–"],
-        ["Shift-Att, published", full, de("Shift-Att, both"), fr("Shift-Att, both"), "–"],
-        ["Mask-Align, published", full, de("Mask-Align, both"), fr("Mask-Align, both"), "–"],
-        ["awesome-align, published", f"{full}, mBERT", *(of("awesome-align, fine-tuned") for of in (de, fr)), "–"],
-        ["Cross-Align, published", f"{full}, pretrained model", de("Cross-Align"), fr("Cross-Align"), "–"],
-    ]
-    return markdown(["AER %", "text", "German-English", "English-French", "Czech-English"], rows)
+    rows = [[row, text, *(aer(frame, name, text, pattern) for name in SHOWN)] for row, (text, pattern) in MAIN.items()]
+    return markdown(["AER %", "text", *(next(iter(ways)) for _, ways in SHOWN.values())], rows)
 
 
 @styled
