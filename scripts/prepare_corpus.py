@@ -2,8 +2,9 @@
 
 Writes PREFIX.SOURCE and PREFIX.TARGET (UTF-8, NFC, one sentence per line).  A pair is dropped from BOTH files if a side
 is blank, if a side is in an --exclude text (compared without case, punctuation and spaces, so that another tokenisation
-does not hide it), or if it is too long or too uneven after tokenisation.  The tokenisation is that of Moses, without
-escaping (`'` stays `'`).  Works line by line; only the excluded sentences are kept in memory.  The counts go to stderr.
+does not hide it), or if after tokenisation a side has more than 100 tokens, or 9 times as many as the other.  The
+tokenisation is that of Moses, without escaping (`'` stays `'`).  Works line by line; only the excluded sentences are
+kept in memory.  The counts go to stderr.
 
 With --gold every line stays, and so do its words, which the links count; the markup of the WPT shared tasks
 (`<s snum=0001> text </s>`) goes.
@@ -12,13 +13,9 @@ With --gold every line stays, and so do its words, which the links count; the ma
 from __future__ import annotations
 
 import argparse
-import bz2
-import gzip
-import lzma
 import re
 import sys
 import unicodedata
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
@@ -33,12 +30,13 @@ from alignment_eval.options.common import exit_status
 
 #: Reasons for dropping a pair, in the order in which they are checked.
 REASONS = ("a blank side", "in an excluded text", "too long", "too uneven")
-_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+#: The largest side that is kept, and the largest ratio of the two.
+MAX_TOKENS, MAX_RATIO = 100, 9
 _MARKED = re.compile(r"\s*<s\s+snum=\"?(\d+)\"?\s*>(.*)</s>\s*")
 
 
 def text_lines(path: Path, encoding: str) -> Iterator[str]:
-    """Lines of a plain, .gz, .xz or .bz2 file as Unicode in NFC, without line ends and byte-order marks.
+    """Lines of a file as Unicode in NFC, without line ends and byte-order marks.
 
     Only a line feed, with or without a carriage return before it, ends a line.  Readers that also end a line at
     U+0085 or U+2028 would shift the two sides of a corpus against each other.
@@ -47,23 +45,20 @@ def text_lines(path: Path, encoding: str) -> Iterator[str]:
         InputError: the file cannot be read, or a line is not in ``encoding``.
         UsageError: Python does not know the encoding.
     """
-    number = 0  # of the line that is read
     try:
-        with _OPENERS.get(path.suffix, Path.open)(path, "rb") as file:
-            for line in file:
-                number += 1
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                where = f"{path}:{number}"
                 text = line.removesuffix(b"\n").removesuffix(b"\r").decode(encoding)
                 yield unicodedata.normalize("NFC", text.replace("\ufeff", ""))
     except LookupError:
         raise UsageError(f"--encoding {encoding}: unknown encoding; give utf-8, latin1 or another of Python") from None
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{path}:{number}: byte 0x{error.object[error.start]:02x} is not {encoding}; give --encoding, or convert "
-            f"the file"
+            f"{where}: byte 0x{error.object[error.start]:02x} is not {encoding}; give --encoding, or convert the file"
         ) from None
-    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: cannot read the file ({reason}); give a text, plain, .gz, .xz or .bz2") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the file ({error.strerror}); give a text") from error
 
 
 def gold_lines(path: Path, encoding: str) -> Iterator[str]:
@@ -97,10 +92,8 @@ def cleaner(language: str, args: argparse.Namespace) -> Callable[[str], str]:
 
     def clean(line: str) -> str:
         line = one_spaced(line)
-        if not (args.no_normalize or args.gold):
-            line = normalizer.normalize(line)
-        if not (args.no_tokenize or args.gold):
-            line = tokenizer.tokenize(line, escape=False, return_str=True)
+        if not (args.tokenized or args.gold):
+            line = tokenizer.tokenize(normalizer.normalize(line), escape=False, return_str=True)
         return one_spaced(line.lower() if args.lowercase else line)
 
     return clean
@@ -140,6 +133,18 @@ def raw_pairs(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
             yield source_line, target_line
 
 
+def reason(raw: tuple[str, str], pair: Sequence[str], excluded: frozenset[str]) -> str:
+    """Why a pair is dropped, or ``kept``."""
+    shorter, longer = sorted(len(side.split()) for side in pair)
+    if not shorter:
+        return REASONS[0]
+    if excluded and not excluded.isdisjoint(map(comparison_key, raw)):
+        return REASONS[1]
+    if longer > MAX_TOKENS:
+        return REASONS[2]
+    return REASONS[3] if longer > MAX_RATIO * shorter else "kept"
+
+
 def prepare(args: argparse.Namespace) -> None:
     """Write the pairs that are kept, and count the others."""
     if len(args.source) != len(args.target):
@@ -154,25 +159,12 @@ def prepare(args: argparse.Namespace) -> None:
     cleaners = [cleaner(language, args) for language in languages]
     excluded = excluded_keys(args.exclude)
     counts: Counter[str] = Counter()
-
-    def reason(raw: tuple[str, str], pair: Sequence[str]) -> str:
-        if args.gold:
-            return "kept"
-        shorter, longer = sorted(len(side.split()) for side in pair)
-        if not shorter:
-            return REASONS[0]
-        if excluded and not excluded.isdisjoint(map(comparison_key, raw)):
-            return REASONS[1]
-        if longer > args.max_tokens:
-            return REASONS[2]
-        return REASONS[3] if longer > args.max_ratio * shorter else "kept"
-
     args.out.parent.mkdir(parents=True, exist_ok=True)
     with new_file(outputs[0]) as source, new_file(outputs[1]) as target:
         with source.open("wb") as source_out, target.open("wb") as target_out:
             for raw in raw_pairs(args):
                 pair = [clean(side) for clean, side in zip(cleaners, raw)]
-                counts[why := reason(raw, pair)] += 1
+                counts[why := "kept" if args.gold else reason(raw, pair, excluded)] += 1
                 if why == "kept":
                     source_out.write(f"{pair[0]}\n".encode())
                     target_out.write(f"{pair[1]}\n".encode())
@@ -186,7 +178,7 @@ def prepare(args: argparse.Namespace) -> None:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     files: dict[str, Any] = {"type": Path, "nargs": "+", "metavar": "FILE"}
-    parser.add_argument("--source", required=True, help="plain, .gz, .xz, .bz2", **files)
+    parser.add_argument("--source", required=True, **files)
     parser.add_argument("--target", required=True, help="in the order of --source", **files)
     parser.add_argument("--source-lang", required=True, metavar="LANG", help="ISO 639-1 code, e.g. de")
     parser.add_argument("--target-lang", required=True, metavar="LANG", help="ISO 639-1 code, e.g. en")
@@ -194,11 +186,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--overwrite", action="store_true", help="replace them")
     parser.add_argument("--gold", action="store_true", help="keep all lines and words; only decode, and --lowercase")
     parser.add_argument("--encoding", default="utf-8", help="encoding of the corpus (default: utf-8)")
-    parser.add_argument("--no-normalize", action="store_true", help="leave quotation marks and dashes as they are")
-    parser.add_argument("--no-tokenize", action="store_true", help="the corpus is tokenised already")
+    parser.add_argument("--tokenized", action="store_true", help="the corpus is: leave words and marks as they are")
     parser.add_argument("--lowercase", action="store_true")
-    parser.add_argument("--max-tokens", type=int, default=100, help="longest side that is kept (default: 100)")
-    parser.add_argument("--max-ratio", type=float, default=9.0, help="largest ratio of the two lengths (default: 9)")
     parser.add_argument("--exclude", default=[], help="UTF-8 texts whose lines are all dropped", **files)
     return parser.parse_args()
 
