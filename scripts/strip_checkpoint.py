@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,6 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.files import check_new, new_file
 from alignment_eval.options.common import exit_status
 
-PREFIXES = ("aer_", "norm_")
-CRITERION = "label_smoothed_cross_entropy"
 #: The largest distance of a model and its continuation, in units of their length.  Measured (d 256): 0.05 for 400
 #: updates, 0.13 for 2,750; 1.1 to 1.4 for models of another direction or seed, whose mean is no model.
 FARTHEST = 0.5
@@ -34,33 +33,34 @@ FARTHEST = 0.5
 
 def stripped(state: dict[str, Any]) -> dict[str, Any]:
     """The state of a checkpoint without the parts that only its training needed."""
-    cfg = state["cfg"]
+    cfg, model = state["cfg"], vars(state["cfg"]["model"])
     task = {field.name for field in dataclasses.fields(TranslationConfig)}
     cfg["task"] = {name: value for name, value in cfg["task"].items() if name in task}
     cfg["task"].update(_name="translation", data="data-bin")
     if cfg["criterion"]["_name"] == "guided_alignment":
         known = {field.name for field in dataclasses.fields(LabelSmoothedCrossEntropyCriterionConfig)}
         cfg["criterion"] = {name: value for name, value in cfg["criterion"].items() if name in known}
-        cfg["criterion"]["_name"] = cfg["model"].criterion = CRITERION
+        cfg["criterion"]["_name"] = model["criterion"] = "label_smoothed_cross_entropy"
     cfg["common"]["user_dir"] = None
-    cfg["checkpoint"].update(save_dir="checkpoints", restore_file="checkpoint_last.pt", finetune_from_model=None)
-    for name in [name for name in vars(cfg["model"]) if name.startswith(PREFIXES)]:
-        delattr(cfg["model"], name)
-    for name, value in cfg["checkpoint"].items():
-        if hasattr(cfg["model"], name):
-            setattr(cfg["model"], name, value)
-    vars(cfg["model"]).update(task="translation", user_dir=None, data="data-bin")
-    halves: dict[object, Tensor] = {}
-    # tied weights stay tied, with one copy in the file
-    weights = {
-        name: halves.setdefault((tensor.data_ptr(), tensor.shape), tensor.half())
-        if tensor.is_floating_point()
-        else tensor
-        for name, tensor in state["model"].items()
-    }
-    history = state["optimizer_history"]
-    kept = {"args": None, "cfg": cfg, "model": weights, "optimizer_history": history}
+    files = {"save_dir": "checkpoints", "restore_file": "checkpoint_last.pt", "finetune_from_model": None}
+    cfg["checkpoint"].update(files)
+    for name in [name for name in model if name.startswith(("aer_", "norm_"))]:
+        del model[name]
+    model.update(files, task="translation", user_dir=None, data="data-bin")
+    weights = changed(state["model"], lambda name: state["model"][name].half())
+    kept = {"args": None, "cfg": cfg, "model": weights, "optimizer_history": state["optimizer_history"]}
     return {**kept, "extra_state": {}, "task_state": {}, "last_optimizer_state": None}
+
+
+def changed(weights: dict[str, Tensor], change: Callable[[str], Tensor]) -> dict[str, Tensor]:
+    """The floating-point weights changed by name; tied ones stay tied, with one copy in a file."""
+    made: dict[object, Tensor] = {}
+    result = dict(weights)
+    for name, tensor in weights.items():
+        if tensor.is_floating_point():
+            key = (tensor.data_ptr(), tensor.shape)
+            result[name] = made[key] = made[key] if key in made else change(name)
+    return result
 
 
 def mixed(first: dict[str, Tensor], second: dict[str, Tensor], share: float) -> dict[str, Tensor]:
@@ -70,25 +70,15 @@ def mixed(first: dict[str, Tensor], second: dict[str, Tensor], share: float) -> 
         InputError: they have other names or shapes, or are too far apart for a model and its continuation.
     """
     shapes = [{name: tensor.shape for name, tensor in model.items()} for model in (first, second)]
-    floats = [name for name in first if first[name].is_floating_point()]
-    apart, lengths = 0.0, [0.0, 0.0]
-    for name in floats if shapes[0] == shapes[1] else ():
-        a, b = first[name].double(), second[name].double()
-        apart += float((a - b).square().sum())
-        lengths = [length + float(of.square().sum()) for length, of in zip(lengths, (a, b))]
-    if not apart**2 <= FARTHEST**4 * lengths[0] * lengths[1] or shapes[0] != shapes[1]:
-        raise InputError(
-            "the checkpoints cannot be mixed, they are too far apart for a model and its continuation: give a model "
-            "and what further training (--finetune-from-model) made of it"
-        )
-    means: dict[object, Tensor] = {}
-    result = dict(second)
-    for name in floats:
-        key = (second[name].data_ptr(), second[name].shape)
-        if key not in means:
-            means[key] = torch.lerp(first[name].float(), second[name].float(), share)
-        result[name] = means[key]
-    return result
+    if shapes[0] == shapes[1]:
+        floats = [name for name, tensor in first.items() if tensor.is_floating_point()]
+        a, b = (torch.cat([model[name].double().flatten() for name in floats]) for model in (first, second))
+        if (a - b).norm() ** 2 <= FARTHEST**2 * a.norm() * b.norm():  # false for NaN
+            return changed(second, lambda name: torch.lerp(first[name].float(), second[name].float(), share))
+    raise InputError(
+        "the checkpoints cannot be mixed, they are too far apart for a model and its continuation: give a model and "
+        "what further training (--finetune-from-model) made of it"
+    )
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
@@ -99,11 +89,11 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     """
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=False)
-        if state["cfg"] and state["model"]:
-            return state
+        if not (state["cfg"] and state["model"]):
+            raise ValueError("no options or weights")
     except Exception as error:  # whatever pickle raises for a file of another kind
         raise InputError(f"{path}: no checkpoint ({error}); give a file that fairseq-train saved") from error
-    raise InputError(f"{path}: a checkpoint without options or weights; give a file that fairseq-train saved")
+    return state
 
 
 def run(args: argparse.Namespace) -> None:
