@@ -16,7 +16,6 @@ from mkdocs.exceptions import PluginError
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
-from pymdownx.slugs import slugify
 
 #: Pages outside of docs/, and files that pages link to.
 BEYOND = (
@@ -30,12 +29,6 @@ _REMOTE = re.compile(r'<(?:script|img|iframe)\b[^>]*\bsrc="(?:https?:)?//|<link\
 _ROLE = re.compile(r":(?:attr|class|data|func|meth|mod):(?=<code>)")
 #: What the extension arithmatex makes of ``$…$`` and ``$$…$$``.
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
-
-
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Name headings as GitHub does, so that links to them work in both."""
-    config.mdx_configs["toc"]["slugify"] = slugify(case="lower")
-    return config
 
 
 @event_priority(100)  # before the notebooks are looked for
