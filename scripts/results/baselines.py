@@ -6,8 +6,6 @@ eflomal, sil-machine and sil-thot.  How to symmetrise is chosen on the last of -
 again.  The links of the first set go to OUT/links, their names to OUT/rows.csv.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -31,14 +29,6 @@ SYMMETRISED = [(m, v) for m in METHODS for v in (VARIANTS if m.startswith("grow"
 SYMMETRISED.remove(("grow-diag-final-and", "lilt"))
 
 
-def trained(tool: str, python: Path, texts: Sequence[Path], last: int, made: Path) -> Path:
-    """Links of the ``last`` pairs, from the first to the second text."""
-    if tool != "eflomal":
-        return make(made, python, THOT, tool, *texts, last, made)
-    program = python.with_name("eflomal-align")
-    return make(made, program, "-s", texts[0], "-t", texts[1], "-f", made, "--overwrite")
-
-
 def links_of(
     tool: str, python: Path, pairs: Path, golds: Sequence[Gold], out: Path
 ) -> Iterator[tuple[str, list[Links]]]:
@@ -53,7 +43,11 @@ def links_of(
     sides = {}
     for side, swap in ((f"{first}-{second}", False), (f"{second}-{first}", True)):
         made = out / "made" / f"{tool}-{pairs.name}-{side}.pharaoh"
-        sides[side] = ae.read_links(trained(tool, python, texts[:: -1 if swap else 1], last, made), swap=swap)[-last:]
+        source, target = texts[:: -1 if swap else 1]
+        command: Sequence[object] = (python, THOT, tool, source, target, last, made)
+        if tool == "eflomal":
+            command = (python.with_name("eflomal-align"), "-s", source, "-t", target, "-f", made, "--overwrite")
+        sides[side] = ae.read_links(make(made, *command), swap=swap)[-last:]
     yield from sides.items()
     forward, reverse = sides.values()
     ways = {way: ae.symmetrize(forward, reverse, *way) for way in SYMMETRISED}
@@ -66,9 +60,7 @@ def main() -> None:
     parser.add_argument("--gold", type=Path, required=True, metavar="DIR", help="with the sets")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=(TEST, DEV), help="one, or a test set and another")
     parser.add_argument("--python", type=Path, required=True, metavar="FILE", help="Python that has the aligners")
-    parser.add_argument(
-        "--pairs", type=Path, nargs="+", required=True, metavar="PREFIX", help="PREFIX.de and PREFIX.en"
-    )
+    parser.add_argument("--pairs", type=Path, nargs="+", required=True, metavar="PREFIX", help="PREFIX.de, PREFIX.en")
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     args = parser.parse_args()

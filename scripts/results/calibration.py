@@ -2,25 +2,20 @@
 
     calibration.py --text ../shared/data/train --gold ../shared/data/gold --out CSV NAME=DIRECTORY/CHECKPOINT=de-en …
 
---text has train.de.xz, train.en.xz and train.domain.xz.  Of each domain --pool pairs are read; then samples of them
-are drawn, 20 of each size, and the maps chosen as calibrate chooses.  What a choice loses is its AER on cmu150 above
+--text has train.de.xz, train.en.xz and train.domain.xz.  Of each domain 300 pairs are read; then samples of them are
+drawn, 20 of each size, and the maps chosen as calibrate chooses.  What a choice loses is its AER on cmu150 above
 that of the best choice.  DIRECTORY has the dictionaries and codes.bpe.
 """
 
-from __future__ import annotations
-
 import argparse
-import lzma
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from gold_sets import DEV, Gold, lowercased
+from gold_sets import DEV, Gold, lowercased, training_text
 
 from alignment_eval.extraction.defaults import KIND, SINGLE_RULE, product_of, upper_layers
 from alignment_eval.extraction.method import MapNames
-from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.profiles.search import choose_by_agreement, choose_by_gold, exchanged_gold
 from fairseq_norm_plugin import NormModel, load
 
@@ -31,19 +26,15 @@ DOMAINS = {
     "tatoeba": ("tatoeba_darren",),
     "captions": ("multi30k",),
 }
-SIZES, DRAWS = (10, 30, 100, 300), 20
-
-
-def maps_of(model: NormModel, sources: Iterable[str], targets: Iterable[str]) -> list[SentenceMaps]:
-    """All maps that are compared, of each pair."""
-    return list(model.maps(list(sources), list(targets), kinds=[KIND]))
+#: Pairs of each domain, of which samples are drawn; the sizes of samples, and how many of each.
+POOL, SIZES, DRAWS = 300, (10, 30, 100, 300), 20
 
 
 def dev_aer(model: NormModel, gold: Gold, backwards: bool) -> dict[MapNames, float]:
     """The AER in % of each pair of maps on cmu150, and of the upper layers."""
     links = exchanged_gold(gold.links) if backwards else gold.links
-    texts = [lowercased(path) for path in gold.texts[:: -1 if backwards else 1]]
-    ranking = choose_by_gold(maps_of(model, *texts), links, rules=[SINGLE_RULE]).ranking
+    sources, targets = map(lowercased, gold.texts[:: -1 if backwards else 1])
+    ranking = choose_by_gold(model.maps(sources, targets, kinds=[KIND]), links, rules=[SINGLE_RULE]).ranking
     return {options.heads: 100 * aer for options, aer in ranking}
 
 
@@ -52,35 +43,39 @@ def main() -> None:
     parser.add_argument("models", nargs="+", metavar="NAME=CHECKPOINT=LANGUAGES")
     parser.add_argument("--text", type=Path, required=True, metavar="DIR")
     parser.add_argument("--gold", type=Path, required=True, metavar="DIR", help="with cmu150")
-    parser.add_argument("--pool", type=int, default=300, help="pairs of each domain")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE")
     args = parser.parse_args()
-    files = {name: args.text / f"train.{name}.xz" for name in ("de", "en", "domain")}
-    lines = {name: lzma.decompress(file.read_bytes()).decode().split("\n") for name, file in files.items()}
+    lines = {name: training_text(args.text, name) for name in ("de", "en", "domain")}
     gold = Gold(args.gold, DEV, args.out.parent)
-    rows = []
+    draws = []
     for name, checkpoint, languages in (model.split("=") for model in args.models):
         source, target = languages.split("-")
         folder = Path(checkpoint).parent
-        codes = folder / "codes.bpe"
-        model = load(checkpoint, folder, source, target, bpe_codes=codes, tokenizer="none", lowercase=False)
+        model = load(checkpoint, folder, source, target, folder / "codes.bpe", tokenizer="none", lowercase=False)
         aer = dev_aer(model, gold, source == "en")
         least, upper = min(aer.values()), upper_layers(range(model.direction.layers))
         for domain, parts in DOMAINS.items():
             places = [place for place, part in enumerate(lines["domain"]) if part in parts]
-            chosen = np.random.default_rng(1).permutation(places)[: args.pool]
-            pool = maps_of(model, *([lines[language][place] for place in chosen] for language in (source, target)))
+            chosen = np.random.default_rng(1).permutation(places)[:POOL]
+            sources, targets = ([lines[language][place] for place in chosen] for language in (source, target))
+            pool = list(model.maps(sources, targets, kinds=[KIND]))
             for size in SIZES:
-                random, lost, figures = np.random.default_rng(7), [], []
+                random = np.random.default_rng(7)
                 for _ in range(DRAWS):
                     drawn = [pool[place] for place in random.permutation(len(pool))[:size]]
                     best = choose_by_agreement(drawn, pairs=size)
-                    figures.append(0.0 if best is None else best.dice)
-                    lost.append(aer[(product_of(best.maps) if best and best.formed else upper).heads] - least)
-                row = {"model": name, "pairs": size, "domain": domain, "best AER": least, "mean lost": np.mean(lost)}
-                agreement = {"least agreement": min(figures), "largest agreement": max(figures)}
-                rows.append({**row, "most lost": max(lost), **agreement})
-    pd.DataFrame(rows).round(2).to_csv(args.out, index=False)
+                    lost = aer[(product_of(best.maps) if best and best.formed else upper).heads] - least
+                    agreement = 0.0 if best is None else best.dice
+                    draws.append((name, size, domain, least, lost, agreement))
+    by = ["model", "pairs", "domain", "best AER"]
+    table = pd.DataFrame(draws, columns=[*by, "lost", "agreement"]).groupby(by, sort=False)
+    figures = {
+        "mean lost": ("lost", "mean"),
+        "most lost": ("lost", "max"),
+        "least agreement": ("agreement", "min"),
+        "largest agreement": ("agreement", "max"),
+    }
+    table.agg(**figures).reset_index().round(2).to_csv(args.out, index=False)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """The gold sets of docs/reproduction.md, and what the scripts of this folder share."""
 
-from __future__ import annotations
-
+import lzma
 import os
 import shlex
 import subprocess
@@ -64,6 +63,11 @@ def make(path: Path, *words: object) -> Path:
 def lowercased(path: Path) -> list[str]:
     """The lines of a text."""
     return path.read_text(encoding="utf-8").lower().split("\n")[:-1]
+
+
+def training_text(folder: Path, name: str) -> list[str]:
+    """The lines of ``train.NAME.xz``."""
+    return lzma.decompress((folder / f"train.{name}.xz").read_bytes()).decode().split("\n")[:-1]
 
 
 def write(path: Path, lines: Iterable[str]) -> Path:

@@ -6,8 +6,6 @@ set to the second, checkpoint.SECOND-FIRST.pt (checkpoint.en-de.pt) if there is 
 codes.bpe.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

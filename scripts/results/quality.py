@@ -6,26 +6,21 @@ are shifted, exchanged or from elsewhere.  AUROC is the chance that a bad pair s
 (95 %) resample pairs 1,000 times.  Scores in OUT are not made again.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
-import itertools
-import lzma
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from gold_sets import CHECKPOINTS, NORM_ALIGN, make, markdown, write
+from gold_sets import NORM_ALIGN, make, markdown, training_text, write
 from numpy.typing import NDArray
 
 from fairseq_norm_plugin import load
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
-QUALITY = "use/quality/guerreiro2022.de-en.tsv"
 #: Pairs of the noise test, how many of them are bad, and further lines that bad targets come from.
 PAIRS, BAD, MORE = 10_000, 100, 10_000
 NOISE = ("shifted", "exchanged", "from elsewhere")
@@ -48,76 +43,64 @@ def with_interval(bad: Flags, scores: Floats) -> str:
     return f"{auroc(bad, scores):.1f} [{low:.1f}, {high:.1f}]"
 
 
-def precision(bad: Flags, scores: Floats, recall: float = 0.9) -> str:
-    """The precision in % where this share of the bad pairs is found."""
-    least = np.sort(scores[bad])[::-1][int(np.ceil(recall * bad.sum())) - 1]
+def precision(bad: Flags, scores: Floats) -> str:
+    """The precision in % where 90 % of the bad pairs are found."""
+    least = np.sort(scores[bad])[::-1][int(np.ceil(0.9 * bad.sum())) - 1]
     return f"{100 * bad[scores >= least].mean():.0f}"
 
 
-def scores_of(texts: Sequence[Path], made: Path, *options: object, reverse: object = CHECKPOINTS["en"]) -> pd.DataFrame:
-    """The scores of ``norm-align`` with both models, or one."""
+def scores_of(texts: Sequence[Path], made: Path, *options: str) -> pd.DataFrame:
+    """The scores of ``norm-align`` with both bundled models."""
     files = ("--source-text", texts[0], "--target-text", texts[1], "-o", made.with_suffix(".pharaoh"))
-    words = ("--path", CHECKPOINTS["de"], "--reverse-path", reverse, *files, "--scores", made, "--cpu", *options)
-    return pd.read_csv(make(made, *NORM_ALIGN, *words), sep="\t")
-
-
-def attention_to_end(rows: pd.DataFrame) -> Floats:
-    """The mean weight of the source's ``</s>`` in the last layer of the German-English model."""
-    maps = load(CHECKPOINTS["de"]).maps(list(rows.src), list(rows.mt), kinds=["attn_w"])
-    return np.array([of_pair.layer_maps("attn_w")[-1][:, -1].mean() for of_pair in maps])
+    return pd.read_csv(make(made, *NORM_ALIGN, "--path", "demo", *files, "--scores", made, "--cpu", *options), sep="\t")
 
 
 def quality(data: Path, out: Path) -> str:
     """AUROC of each score for the labels of a half of the translations."""
-    rows = pd.read_csv(data / QUALITY, sep="\t", quoting=csv.QUOTE_NONE, keep_default_na=False)
+    file = data / "use/quality/guerreiro2022.de-en.tsv"
+    rows = pd.read_csv(file, sep="\t", quoting=csv.QUOTE_NONE, keep_default_na=False)
     texts = [write(out / "src.de", rows.src), write(out / "mt.en", rows.mt)]
-    detached = (rows["full-unsupport"] == 1).to_numpy()
-    bad = {
-        "hallucination": (rows["strong-unsupport"] == 1).to_numpy() | detached,
-        "fully detached": detached,
-        "omission": (rows.omission == 1).to_numpy(),
-    }
-    one = scores_of(texts, out / "one.tsv", reverse="none")
+    one = scores_of(texts, out / "one.tsv", "--reverse-path", "none")
     weights = scores_of(texts, out / "weights.tsv", *WEIGHTS, "--join", "product")
     both = scores_of(texts, out / "both.tsv", "--source-contribution")
-    scores: Mapping[str, tuple[object, object]] = {
+    maps = load("demo").maps(list(rows.src), list(rows.mt), kinds=["attn_w"])
+    to_end = [of_pair.layer_maps("attn_w")[-1][:, -1].mean() for of_pair in maps]
+    #: Of each score its answers: is the target unsupported, is something omitted?
+    scores = {
         "log probability": (-both.log_prob, -both.log_prob),
         "log probability, both models": (-both.log_prob - both.reverse_log_prob, -both.reverse_log_prob),
         "source contribution (ALTI+)": (-both.source_contribution, -both.source_contribution),
-        "attention to </s>": (end := attention_to_end(rows), end),
+        "attention to </s>": (to_end, to_end),
         "confidence of links": (-both.confidence, -both.confidence),
         "unlinked words": (both.unlinked_target, both.unlinked_source),
         "**scores, one model**": (one.unsupported, one.omitted),
         "**scores, both, weights for norms**": (weights.unsupported, weights.omitted),
         "**scores, both models**": (both.unsupported, both.omitted),
     }
-    even = np.arange(len(rows)) % 2 == 1
+    labels = ("strong-unsupport", "full-unsupport", "omission")
+    strongly, fully, omission = ((rows[label] == 1).to_numpy()[1::2] for label in labels)
+    bad = {"hallucination": strongly | fully, "fully detached": fully, "omission": omission}
     table = []
     for name, answers in scores.items():
-        unsupported, omitted = (np.asarray(answer, dtype=np.float64)[even] for answer in answers)
-        cells = [
-            with_interval(flags[even], omitted if what == "omission" else unsupported) for what, flags in bad.items()
-        ]
-        found = precision(bad["hallucination"][even], unsupported), precision(bad["omission"][even], omitted)
+        unsupported, omitted = (np.asarray(answer, dtype=np.float64)[1::2] for answer in answers)
+        cells = map(with_interval, bad.values(), (unsupported, unsupported, omitted))
+        found = precision(bad["hallucination"], unsupported), precision(omission, omitted)
         table.append([name, *cells, " / ".join(found)])
-    sizes = ", ".join(f"{name} {flags[even].sum()}" for name, flags in bad.items())
-    return f"{markdown(['score', *bad, 'precision at 90 % recall'], table)}\n\n{even.sum()} pairs: {sizes}."
+    sizes = ", ".join(f"{name} {flags.sum()}" for name, flags in bad.items())
+    return f"{markdown(['score', *bad, 'precision at 90 % recall'], table)}\n\n{len(omission)} pairs: {sizes}."
 
 
 def noise(data: Path, out: Path, others: Sequence[str]) -> str:
     """AUROC of each score for the bad pairs of a training text."""
-    read = []
-    for language in ("de", "en"):
-        with lzma.open(data / f"train/train.{language}.xz", "rt", encoding="utf-8") as file:
-            read.append([line.rstrip("\n") for line in itertools.islice(file, PAIRS + MORE)])
+    sources, targets = (training_text(data / "train", language)[: PAIRS + MORE] for language in ("de", "en"))
     chance = random.Random(1)
-    kinds = {row: NOISE[k % len(NOISE)] for k, row in enumerate(chance.sample(range(PAIRS), BAD))}
-    pairs = list(zip(*(lines[:PAIRS] for lines in read)))
-    for row, kind in kinds.items():
-        source, target = read[0][row], read[1][row]
-        elsewhere = read[1][PAIRS + chance.randrange(MORE)]
-        bad = {NOISE[0]: (source, read[1][row + 1]), NOISE[1]: (target, source), NOISE[2]: (source, elsewhere)}
-        pairs[row] = bad[kind]
+    pairs = list(zip(sources[:PAIRS], targets))
+    kinds = np.full(PAIRS, "", dtype=object)
+    for number, row in enumerate(chance.sample(range(PAIRS), BAD)):
+        kind = number % len(NOISE)
+        elsewhere = targets[PAIRS + chance.randrange(MORE)]
+        ways = (sources[row], targets[row + 1]), (targets[row], sources[row]), (sources[row], elsewhere)
+        kinds[row], pairs[row] = NOISE[kind], ways[kind]
     texts = [write(out / f"noise.{name}", lines) for name, lines in zip(("de", "en"), zip(*pairs))]
     both = scores_of(texts, out / "noise.tsv", "--tokenizer", "none")
     scores = {
@@ -126,21 +109,18 @@ def noise(data: Path, out: Path, others: Sequence[str]) -> str:
         "`omitted`": both.omitted,
         **{name: np.loadtxt(file) for name, _, file in (other.partition("=") for other in others)},
     }
-    flags = np.array([row in kinds for row in range(PAIRS)])
+    bad = kinds != ""
     table = []
     for name, values in scores.items():
         worse = np.asarray(values, dtype=np.float64)
         worse = np.where(np.isnan(worse), np.nanmax(worse), worse)
-        of_kinds = [
-            f"{auroc(flags[rows], worse[rows]):.1f}"
-            for rows in (np.array([kinds.get(row, kind) == kind for row in range(PAIRS)]) for kind in NOISE)
-        ]
-        table.append([name, with_interval(flags, worse), *of_kinds, precision(flags, worse)])
+        of_kinds = (~bad | (kinds == kind) for kind in NOISE)
+        cells = [f"{auroc(bad[rows], worse[rows]):.1f}" for rows in of_kinds]
+        table.append([name, with_interval(bad, worse), *cells, precision(bad, worse)])
     return markdown(["score", "AUROC", *NOISE, "precision at 90 % recall"], table)
 
 
 def main() -> None:
-    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, metavar="DATA", help="folder of use/quality and train/")
     parser.add_argument("out", type=Path, metavar="OUT", help="folder for texts and scores")

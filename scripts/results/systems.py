@@ -11,8 +11,6 @@ keeps all others: figures that are published without links stand only there.  ``
 pages have them.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Usage: thot_align.py hmm|ibm4|fast_align SOURCE TARGET LAST OUT.  Iterations are
 the last LAST pairs go to OUT.  It needs sil-machine and sil-thot, in an environment of their own.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

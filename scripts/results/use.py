@@ -14,13 +14,12 @@ Intervals and paired randomisation tests draw sentences.  FILE has German-Englis
 OUT gets: of ``markup``, whose models read raw text, these are runs of letters and digits, and single marks.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from gold_sets import CHECKPOINTS, markdown, write
 
 import alignment_eval as ae
 from alignment_eval.links.sets import Link
+from alignment_eval.links.text import TextFile
 from alignment_eval.scoring.aer import Counts, Score
 from alignment_eval.scoring.significance import Resampling, compare, confidence
 from alignment_eval.transfer.conll import LabelledSentence, parse_conll
@@ -36,18 +36,15 @@ from alignment_eval.transfer.labels import project_labels, spans_of
 from alignment_eval.transfer.markup import MarkedLine, parse_markup, transfer_markup
 from fairseq_norm_plugin import NormModel, load
 
-OTHER = {"de": "en", "en": "de"}
-#: The language whose labels or tags are carried over.
-DIRECTIONS = ("en", "de")
+#: The language whose labels or tags are carried over -> that of the text which gets them.
+OTHER = {"en": "de", "de": "en"}
 BOTH = "both models"
 WORD = re.compile(r"\w+|[^\w\s]")
 #: The German-English links of each sentence, with their confidences if they have any.
 Aligned = Sequence[Mapping[Link, float]]
-#: Lines and tags.
-Figures = tuple[Counts, Counts]
-#: Rules of projection: what becomes of gaps, and whether borders are trimmed.
-RULES: dict[str, tuple[Any, bool]] = {
-    "default": ("best", True),
+#: The rule of projection: what becomes of gaps, and whether borders are trimmed; and others.
+DEFAULT = ("best", True)
+RULES = {
     "borders kept": ("best", False),
     "from first to last linked word": ("fill", False),
     "longest run of linked words": ("run", False),
@@ -70,22 +67,18 @@ def read_others(others: Iterable[str]) -> dict[str, Aligned]:
     return {name: [dict.fromkeys(links, 1.0) for links in ae.read_links(file)] for name, _, file in named}
 
 
-def counted(rows: Iterable[Sequence[int]]) -> Counts:
+def counts_of(rows: Iterable[Sequence[int]]) -> Counts:
     """Found, wanted and right ones of each sentence; then 1 - AER is F1."""
     found, wanted, right = np.array([*rows], dtype=np.int64).T
     return Counts(found, wanted, right, right)
-
-
-def percent(counts: Counts) -> str:
-    """F1 in %."""
-    return f"{100 * (1 - Score.of(counts).aer):.1f}"
 
 
 def f1(counts: Counts) -> str:
     """F1 in %, with its interval."""
     interval = confidence(counts, Resampling())["aer"]
     assert interval is not None  # AER is always defined
-    return f"{percent(counts)} [{100 * (1 - interval.high):.1f}, {100 * (1 - interval.low):.1f}]"
+    middle, low, high = (100 * (1 - aer) for aer in (Score.of(counts).aer, interval.high, interval.low))
+    return f"{middle:.1f} [{low:.1f}, {high:.1f}]"
 
 
 def lead(ours: Counts, other: Counts) -> str:
@@ -97,95 +90,83 @@ def lead(ours: Counts, other: Counts) -> str:
     return f"{100 * difference.delta:+.1f} [{low:+.1f}, {high:+.1f}], p {difference.p_randomisation:.4f}"
 
 
-class Labelled:
-    """A labelled text in two languages.
+def table(what: Sequence[str], systems: Mapping[str, Callable[[str], Sequence[Counts]]], base: str, leads: bool) -> str:
+    """F1 of each system, and the lead of ``base`` over it if ``leads``, else its lead over ``base``.
 
-    Args:
-        folder: has ``europarl-ner.de.conll`` and ``europarl-ner.en.conll``.
+    A system gives, for the language that is carried over, the counts of all that is counted: ``what``.
     """
+    columns = {name: [counts for source in OTHER for counts in system(source)] for name, system in systems.items()}
+    rows = []
+    for name, of_system in columns.items():
+        row = [name]
+        for counts, of_base in zip(of_system, columns[base]):
+            ours, other = (of_base, counts) if leads else (counts, of_base)
+            row += [f1(counts), "" if name == base else lead(ours, other)]
+        rows.append(row)
+    titles = [f"{counted}, {source} → {target}" for source, target in OTHER.items() for counted in what]
+    figures = ("F1 %", f"lead {'of' if leads else 'over'} {base}")
+    return markdown(["links", *(f"{figure}, {title}" for title in titles for figure in figures)], rows)
 
-    def __init__(self, folder: Path) -> None:
-        self.sentences = {language: self._read(folder / f"europarl-ner.{language}.conll") for language in OTHER}
-        self.texts = {
-            language: [" ".join(sentence.words) for sentence in side] for language, side in self.sentences.items()
-        }
 
-    @staticmethod
-    def _read(path: Path) -> list[LabelledSentence]:
-        return list(parse_conll(enumerate(path.read_bytes().split(b"\n"), 1), str(path)))
+def read_labelled(folder: Path) -> dict[str, list[LabelledSentence]]:
+    """The labelled sentences of both languages."""
+    files = {language: folder / f"europarl-ner.{language}.conll" for language in OTHER}
+    return {language: list(parse_conll(TextFile(file).lines(), file.name)) for language, file in files.items()}
 
-    def align(self, source: str, both: bool) -> Aligned:
-        """Links of the model from ``source``, or of both models."""
-        pairs = bundled(source, both, tokenizer="none").align(self.texts[source], self.texts[OTHER[source]])
+
+def projected(
+    corpus: Mapping[str, Sequence[LabelledSentence]], links: Aligned, source: str, rule: tuple[Any, bool] = DEFAULT
+) -> list[Counts]:
+    """The spans of each sentence that are projected from ``source``, in the gold, and right."""
+    gaps, trimmed = rule
+    rows = []
+    for given, gold, pair in zip(corpus[source], corpus[OTHER[source]], links, strict=True):
+        words = (given.words, gold.words) if trimmed else None
+        labels = project_labels(given.labels, turned(pair, source), len(gold.words), words, gaps)
+        found, wanted = set(spans_of(labels)), set(spans_of(gold.labels))
+        rows.append((len(found), len(wanted), len(found & wanted)))
+    return [counts_of(rows)]
+
+
+def labels(args: argparse.Namespace) -> str:
+    """F1 of each system, and of other rules, with the lead of both models over it."""
+    corpus = read_labelled(args.data / "projection")
+    texts = {language: [" ".join(sentence.words) for sentence in side] for language, side in corpus.items()}
+    for language, lines in texts.items():
+        write(args.out / f"lowercased.{language}", map(str.lower, lines))
+
+    def aligned(source: str, both: bool) -> Aligned:
+        pairs = bundled(source, both, tokenizer="none").align(texts[source], texts[OTHER[source]])
         return [turned(pair.confidences, source) for pair in pairs]
 
-    def counts(self, links: Aligned, source: str, gaps: Any = "best", trimmed: bool = True) -> Counts:
-        """The spans of each sentence that are projected from ``source``, in the gold, and right."""
-        rows = []
-        for given, gold, pair in zip(self.sentences[source], self.sentences[OTHER[source]], links, strict=True):
-            words = (given.words, gold.words) if trimmed else None
-            labels = project_labels(given.labels, turned(pair, source), len(gold.words), words, gaps)
-            found, wanted = set(spans_of(labels)), set(spans_of(gold.labels))
-            rows.append((len(found), len(wanted), len(found & wanted)))
-        return counted(rows)
-
-
-def labels(args: argparse.Namespace) -> None:
-    """Print F1 of each system with the lead of both models over it, and by the rule of projection."""
-    corpus = Labelled(args.data / "projection")
-    for language, lines in corpus.texts.items():
-        write(args.out / f"lowercased.{language}", map(str.lower, lines))
-    systems = {
-        BOTH: corpus.align("de", both=True),
-        "German-English alone": corpus.align("de", both=False),
-        "English-German alone": corpus.align("en", both=False),
+    links = {
+        BOTH: aligned("de", both=True),
+        "German-English alone": aligned("de", both=False),
+        "English-German alone": aligned("en", both=False),
         **read_others(args.others),
     }
-    table, by_rule = [], []
-    for name, links in systems.items():
-        row = [name]
-        for source in DIRECTIONS:
-            counts = corpus.counts(links, source)
-            row += [f1(counts), "" if name == BOTH else lead(corpus.counts(systems[BOTH], source), counts)]
-        table.append(row)
-        both = ([percent(corpus.counts(links, source, *rule)) for source in DIRECTIONS] for rule in RULES.values())
-        by_rule.append([name, *(" / ".join(figures) for figures in both)])
-    ways = [f"{source} → {OTHER[source]}" for source in DIRECTIONS]
-    header = [f"{title}, {way}" for way in ways for title in ("F1 %", "both models' lead")]
-    print(markdown(["links", *header], table), end="\n\n")
-    print(markdown([f"links ({' / '.join(ways)})", *RULES], by_rule))
+    systems = {name: partial(projected, corpus, of_system) for name, of_system in links.items()}
+    systems.update((f"{BOTH}, {name}", partial(systems[BOTH], rule=rule)) for name, rule in RULES.items())
+    return table(["spans"], systems, BOTH, leads=True)
 
 
-class Marked:
-    """Lines with the same tags in two languages."""
+def tagged(sides: Mapping[str, Sequence[MarkedLine]], links: Aligned, source: str) -> list[Counts]:
+    """What is right if the tags of ``source`` follow German-English links of another aligner."""
+    outputs = []
+    for marked, wanted, pair in zip(sides[source], sides[OTHER[source]], links, strict=True):
+        spans = [[match.span() for match in WORD.finditer(line.text)] for line in (marked, wanted)]
+        outputs.append(transfer_markup(marked, spans[0], wanted.text, spans[1], set(turned(pair, source))))
+    return right(outputs, sides[OTHER[source]])
 
-    def __init__(self, lines: Path) -> None:
-        self.rows = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
-        self.sides = {language: [parse_markup(row[language], "xml") for row in self.rows] for language in OTHER}
 
-    def by_models(self, source: str, both: bool, **options: Any) -> Figures:
-        """The model that translates from ``source`` aligns, or both models."""
-        targets = [line.text for line in self.sides[OTHER[source]]]
-        outputs = bundled(source, both).transfer_markup([row[source] for row in self.rows], targets, **options)
-        return self.figures(OTHER[source], outputs)
-
-    def by_links(self, links: Aligned, source: str) -> Figures:
-        """German-English links of another aligner; the tags follow them by the same rules."""
-        target = OTHER[source]
-        outputs = []
-        for marked, wanted, pair in zip(self.sides[source], self.sides[target], links, strict=True):
-            spans = [[match.span() for match in WORD.finditer(line.text)] for line in (marked, wanted)]
-            outputs.append(transfer_markup(marked, spans[0], wanted.text, spans[1], set(turned(pair, source))))
-        return self.figures(target, outputs)
-
-    def figures(self, target: str, outputs: Iterable[str]) -> Figures:
-        """Lines and tags: how many there are, are wanted, and are right; F1 is the share of the right ones."""
-        lines, tags = [], []
-        for output, wanted in zip(outputs, self.sides[target], strict=True):
-            found, gold = places(parse_markup(output, "xml")), places(wanted)
-            lines.append((1, 1, int(found == gold)))
-            tags.append((gold.total(), gold.total(), (found & gold).total()))
-        return counted(lines), counted(tags)
+def right(outputs: Iterable[str], side: Iterable[MarkedLine]) -> list[Counts]:
+    """Lines and tags: how many there are, are wanted, and are right; F1 is the share of the right ones."""
+    lines, tags = [], []
+    for output, wanted in zip(outputs, side, strict=True):
+        found, gold = places(parse_markup(output, "xml")), places(wanted)
+        lines.append((1, 1, int(found == gold)))
+        tags.append((gold.total(), gold.total(), (found & gold).total()))
+    return [counts_of(lines), counts_of(tags)]
 
 
 def places(line: MarkedLine) -> Counter[tuple[Any, ...]]:
@@ -194,27 +175,27 @@ def places(line: MarkedLine) -> Counter[tuple[Any, ...]]:
     return Counter((element.opening, *(int(before[at]) for at in element.span)) for element in line.elements)
 
 
-def markup(args: argparse.Namespace) -> None:
-    """Print lines and tags that are right, and the lead over the first other aligner."""
-    corpus = Marked(args.data / "markup" / "localization-xml.en-de.jsonl")
-    for language, side in corpus.sides.items():
+def markup(args: argparse.Namespace) -> str:
+    """Lines and tags that are right, and the lead over the first other aligner."""
+    file = args.data / "markup/localization-xml.en-de.jsonl"
+    rows = [json.loads(row) for row in file.read_text(encoding="utf-8").splitlines()]
+    sides = {language: [parse_markup(row[language], "xml") for row in rows] for language in OTHER}
+    for language, side in sides.items():
         write(args.out / f"words.{language}", [" ".join(WORD.findall(line.text)).lower() for line in side])
+
+    def by_models(source: str, both: bool, **options: Any) -> list[Counts]:
+        side = sides[OTHER[source]]
+        marked, targets = [row[source] for row in rows], [line.text for line in side]
+        return right(bundled(source, both).transfer_markup(marked, targets, **options), side)
+
     others = read_others(args.others)
-    systems = {
-        f"{BOTH}, --word-table 2": [corpus.by_models(source, True, word_table=2) for source in DIRECTIONS],
-        BOTH: [corpus.by_models(source, True) for source in DIRECTIONS],
-        "one model": [corpus.by_models(source, False) for source in DIRECTIONS],
-        **{name: [corpus.by_links(links, source) for source in DIRECTIONS] for name, links in others.items()},
+    systems: dict[str, Callable[[str], list[Counts]]] = {
+        f"{BOTH}, --word-table 2": partial(by_models, both=True, word_table=2),
+        BOTH: partial(by_models, both=True),
+        "one model": partial(by_models, both=False),
+        **{name: partial(tagged, sides, links) for name, links in others.items()},
     }
-    base = next(iter(others), BOTH)
-    rows = []
-    for name, ways in systems.items():
-        row = [name]
-        for (lines, tags), (base_lines, _) in zip(ways, systems[base]):
-            row += [f1(lines), f1(tags), "" if name == base else lead(lines, base_lines)]
-        rows.append(row)
-    titles = ("lines %", "tags %", f"lead over {base} in lines")
-    print(markdown(["", *(f"{title}, {source} → {OTHER[source]}" for source in DIRECTIONS for title in titles)], rows))
+    return table(["lines", "tags"], systems, next(iter(others), BOTH), leads=False)
 
 
 def main() -> None:
@@ -224,7 +205,7 @@ def main() -> None:
     parser.add_argument("out", type=Path, metavar="OUT", help="folder for texts")
     parser.add_argument("others", nargs="*", metavar="NAME=FILE", help="German-English links of another aligner")
     args = parser.parse_args()
-    {"labels": labels, "markup": markup}[args.what](args)
+    print({"labels": labels, "markup": markup}[args.what](args))
 
 
 if __name__ == "__main__":
