@@ -1,52 +1,45 @@
 """The method of all benchmarks: ours and the baseline alternate; medians, spread, and ratios of neighbouring runs."""
 
-from __future__ import annotations
-
-import dataclasses
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from importlib.metadata import version
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
+
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+#: What scripts/demo.sh made for the benchmarks, its text, and the model.
+DATA, TEXT, CHECKPOINT = "out/bench/bin", Path("data/demo/demo"), "data/demo/checkpoint.pt"
+#: A line of a table, by column.
+Row = dict[str, str]
 
 
-@dataclasses.dataclass(frozen=True)
-class Comparison:
-    """One line of the table: what was measured on both sides, run by run.
-
-    Attributes:
-        group: heading under which the line stands.
-        what, against: ours and the baseline, in words; ``against`` is empty where there is none.
-        unit: of ``ours`` and ``baseline`` ("s CPU", "s", "MiB").
-        ours, baseline: one value a run, in the order of the runs; ``baseline`` is empty where there is none.
-        note: what else a reader must know.
-    """
-
-    group: str
-    what: str
-    against: str
-    unit: str
-    ours: Sequence[float]
-    baseline: Sequence[float] = ()
-    note: str = ""
-
-    @property
-    def ratios(self) -> list[float]:
-        """Ours over the baseline, run by run."""
-        return [a / b for a, b in zip(self.ours, self.baseline)]
+def row(what: str, unit: str, ours: Sequence[float], baseline: Sequence[float] = ()) -> Row:
+    """Medians with the range over runs, and the same for the ratios, run by run; a baseline may be missing."""
+    sides = {"ours": ours, "baseline": baseline, "ratio": [a / b for a, b in zip(ours, baseline)]}
+    return {"what": what, "unit": unit, **{name: spread(values) for name, values in sides.items()}}
 
 
-T = TypeVar("T")
+def spread(values: Sequence[float]) -> str:
+    """Median (least–most), three significant digits."""
+    return f"{statistics.median(values):.3g} ({min(values):.3g}–{max(values):.3g})" if values else ""
 
 
-def alternate(ours: Callable[[], T], baseline: Callable[[], T], runs: int) -> tuple[list[T], list[T]]:
+def timed(what: str, ours: Callable[[], object], baseline: Callable[[], object], runs: int) -> Row:
+    """CPU seconds of this process, all threads, after a first call of each, which may fill caches."""
+    for way in (ours, baseline):
+        way()
+    return row(what, "s CPU", *alternate(partial(cpu_seconds, ours), partial(cpu_seconds, baseline), runs))
+
+
+def alternate(ours: Callable[[], float], baseline: Callable[[], float], runs: int) -> tuple[list[float], list[float]]:
     """Measure both ``runs`` times, alternating, so that a drift of the machine's speed affects both equally."""
-    values: tuple[list[T], list[T]] = ([], [])
+    values: tuple[list[float], list[float]] = ([], [])
     sides = [(values[0], ours), (values[1], baseline)]
     for run in range(runs):
         for side, measure in sides if run % 2 else reversed(sides):
@@ -70,51 +63,22 @@ sys.exit(status)
 """
 
 
-def process(command: Sequence[str]) -> tuple[float, float]:
+def process(*command: object) -> tuple[float, float]:
     """Run ``command`` to its end; its CPU seconds, and its largest resident size in MiB.
 
     Raises:
         RuntimeError: it failed; with the end of what it wrote to stderr.
     """
     # A small process in between, because the largest resident size counts from the fork and this process may be large.
-    line = [sys.executable, "-c", _LAUNCHER, *command]
+    line = [sys.executable, "-c", _LAUNCHER, *map(str, command)]
     child = subprocess.run(line, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     if child.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{child.stderr[-2000:]}")
+        raise RuntimeError(child.stderr[-2000:])
     seconds, peak = map(float, child.stdout.split())
     return seconds, peak
 
 
-def circumstances() -> dict[str, str]:
-    """Commit, versions and machine: what every table of figures must name."""
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True).stdout.strip()
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return {
-        "commit": commit,
-        "command": " ".join(["python", *sys.argv]),
-        "machine": f"{models[0] if models else platform.machine()}, {os.cpu_count()} cores",
-        "load": f"{os.getloadavg()[0]:.2f} when it ended",
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("torch", "ve-fairseq", "numpy", "pandas")},
-    }
-
-
-def table(comparisons: Iterable[Comparison]) -> str:
-    """Markdown, one table per group: medians with the range over runs, and the same for the ratio."""
-    lines: list[str] = []
-    group = None
-    for item in comparisons:
-        if item.group != group:
-            group = item.group
-            lines += ["", f"### {group}", "", "| what | ours | baseline | ratio | |", f"|{5 * '---|'}"]
-        ratio = spread(item.ratios) if item.baseline else ""
-        theirs = f"{spread(item.baseline)} {item.unit} ({item.against})" if item.baseline else ""
-        lines.append(f"| {item.what} | {spread(item.ours)} {item.unit} | {theirs} | {ratio} | {item.note} |")
-    return "\n".join([*lines, ""])
-
-
-def spread(values: Sequence[float]) -> str:
-    """Median (least-most), three significant digits."""
-    middle = f"{statistics.median(values):.3g}"
-    return middle if len(values) == 1 else f"{middle} ({min(values):.3g}–{max(values):.3g})"
+def configured(*words: str) -> Any:
+    """The configuration of ``fairseq-train`` with these options, for a Transformer on the demo's data."""
+    words = (DATA, "--arch", "transformer", "--criterion", "label_smoothed_cross_entropy", *words)
+    return convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), list(words)))

@@ -1,6 +1,7 @@
-"""The cost of monitoring: validation of a gold subset with and without it, and a training step with either task."""
+"""The cost of monitoring: validation of a gold subset with and without it, and a training step with either task.
 
-from __future__ import annotations
+The text is the demo's 60 sentence pairs; the maps are those of all layers, both kinds and settings.
+"""
 
 import argparse
 from collections.abc import Iterator
@@ -8,37 +9,38 @@ from functools import partial
 from typing import Any
 
 import torch
-from fairseq import checkpoint_utils, options, tasks
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq import checkpoint_utils, tasks
 from fairseq.logging import metrics
 from fairseq.trainer import Trainer
-from measure import Comparison, alternate, cpu_seconds
+from measure import CHECKPOINT, TEXT, Row, configured, timed
 
 import fairseq_norm_plugin  # noqa: F401  # registers the task
 
-CHECKPOINT, SUBSET, GOLD, MAX_TOKENS = "data/demo/checkpoint.pt", "test", "data/demo/demo.talp", 4000
-MONITOR = ["--aer-gold", f"{SUBSET}={GOLD}", "--aer-gold-base", "1", "--valid-subset", SUBSET]
-GROUP = "monitoring"
+SUBSET = "test"
+MONITORED = [
+    "translation_norm",
+    "--aer-gold",
+    f"{SUBSET}={TEXT}.talp",
+    "--aer-gold-base",
+    "1",
+    "--valid-subset",
+    SUBSET,
+]
 
 
-def measure(options: argparse.Namespace) -> Iterator[Comparison]:
+def measure(options: argparse.Namespace) -> Iterator[Row]:
     torch.set_num_threads(1)
-    for name, extra in {"AER": [], "AER and mixing ratios": ["--aer-mixing", "attnres_n,attnresln_n"]}.items():
-        yield validation(options, name, extra)
-    yield training_step(options)
-
-
-def validation(options: argparse.Namespace, name: str, extra: list[str]) -> Comparison:
-    """The demo's sentences validated with and without monitoring."""
-    trainer = trainer_of(options.data, "translation_norm", *MONITOR, *extra)
-    dataset, monitor = trainer.task.dataset(SUBSET), trainer.task._monitor
-    epoch = trainer.task.get_batch_iterator(dataset, max_tokens=MAX_TOKENS, max_positions=(1024, 1024))
-    batches = list(epoch.next_epoch_itr(shuffle=False))
-    ours, stock = (partial(cpu_seconds, partial(validate, trainer, batches, m)) for m in (monitor, None))
-    ours()
-    seconds = alternate(ours, stock, options.runs)
-    note = f"{len(dataset)} sentence pairs of data/demo, all layers, both kinds and settings"
-    return Comparison(GROUP, f"validation with {name}", "without", "s CPU", *seconds, note=note)
+    for what, extra in {"AER": [], "AER and mixing ratios": ["--aer-mixing", "attnres_n,attnresln_n"]}.items():
+        trainer = trainer_of(*MONITORED, *extra)
+        iterator = trainer.task.get_batch_iterator(trainer.task.dataset(SUBSET), max_tokens=4000)
+        batches, monitor = list(iterator.next_epoch_itr(shuffle=False)), trainer.task._monitor
+        ours, stock = (partial(validate, trainer, batches, own) for own in (monitor, None))
+        yield timed(f"validation with {what}", ours, stock, options.runs)
+    trainers = trainer_of(*MONITORED), trainer_of("translation")
+    dataset = trainers[0].task.dataset(SUBSET)
+    batch = dataset.collater([dataset[number] for number in range(50)])
+    ours, stock = (partial(trainer.train_step, [batch]) for trainer in trainers)
+    yield timed("training step of 50 sentences", ours, stock, options.runs)
 
 
 def validate(trainer: Any, batches: list[Any], monitor: Any) -> None:
@@ -49,32 +51,12 @@ def validate(trainer: Any, batches: list[Any], monitor: Any) -> None:
             trainer.valid_step(batch)
 
 
-def training_step(options: argparse.Namespace) -> Comparison:
-    """One update, of up to 50 sentences."""
-    cases = (["translation_norm", *MONITOR], ["translation"])
-    trainers = [trainer_of(options.data, *words) for words in cases]
-    dataset = trainers[1].task.dataset(SUBSET)
-    batch = dataset.collater([dataset[i] for i in range(min(50, len(dataset)))])
-    for trainer in trainers:
-        trainer.train_step([batch])
-    ours, stock = (partial(cpu_seconds, partial(trainer.train_step, [batch])) for trainer in trainers)
-    seconds = alternate(ours, stock, options.runs)
-    return Comparison(GROUP, "training step", "--task translation", "s CPU", *seconds)
-
-
-def trainer_of(folder: Any, task_name: str, *extra: str) -> Any:
-    """A trainer of the checkpoint's model, with a task that has the demo's sentences."""
-    saved = checkpoint_utils.load_checkpoint_to_cpu(CHECKPOINT)
-    model_cfg = saved["cfg"]["model"]
-    words = [str(folder / "bin"), "--task", task_name, "--arch", "transformer", "--cpu"]
-    words += ["--max-tokens", str(MAX_TOKENS), "--optimizer", "adam", "--lr", "1e-9", "--num-workers", "0", *extra]
-    words += ["--criterion", "label_smoothed_cross_entropy"]
-    parsed = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
-    cfg = convert_namespace_to_omegaconf(parsed)
+def trainer_of(task_name: str, *extra: str) -> Any:
+    """A trainer of the bundled model, with a task that has the demo's sentences."""
+    shared = ("--cpu", "--max-tokens", "4000", "--num-workers", "0", "--optimizer", "adam", "--lr", "1e-9")
+    cfg = configured("--task", task_name, *shared, *extra)
     task = tasks.setup_task(cfg.task)
-    model = task.build_model(model_cfg)
-    model.load_state_dict(saved["model"], strict=True)
-    model.float()
-    criterion = task.build_criterion(cfg.criterion)
+    (model,), _ = checkpoint_utils.load_model_ensemble([CHECKPOINT], task=task)
+    criterion = task.build_criterion(cfg.criterion)  # before the data, which get their gold by then
     task.load_dataset(SUBSET)
     return Trainer(cfg, task, model, criterion)
