@@ -3,8 +3,6 @@
 Because paths stay, a link that works in a file viewer works on the site, and the other way round.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from pathlib import Path

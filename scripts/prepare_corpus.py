@@ -10,8 +10,6 @@ With --gold every line stays, and so do its words, which the links count; the ma
 (`<s snum=0001> text </s>`) goes.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

@@ -8,8 +8,6 @@ that stock fairseq can load it; options of this plugin and paths are removed.  T
 ``--mix`` the weights are the mean of the checkpoint's and of what further training made of it, SHARE of the latter.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import sys

@@ -4,8 +4,6 @@ fairseq's own ``--bf16`` and ``--amp`` need other devices.  Weights, gradients, 
 in float32.
 """
 
-from __future__ import annotations
-
 import torch
 from fairseq_cli import train  # before the rest of fairseq: it sets up the log
 

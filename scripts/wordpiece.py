@@ -5,8 +5,6 @@ them as <s> and </s>.  `[MASK]` in the text becomes <mask>, and words that the v
 MODEL/tokenizer_config.json decides on lowercasing and other normalisation.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys
