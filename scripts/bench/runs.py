@@ -22,7 +22,7 @@ import torch
 from fairseq_cli import generate
 from measure import CHECKPOINT, DATA, TEXT, Row, alternate, process, row, timed
 
-_STOCK = [DATA, "--path", CHECKPOINT, "--required-batch-size-multiple", "1", "--cpu"]
+_STOCK = [DATA, "--path", CHECKPOINT, "--required-batch-size-multiple", "1", "--cpu", "--num-workers", "0"]
 _SEARCH, _FORCED = [*_STOCK, "--beam", "5", "--print-alignment"], [*_STOCK, "--score-reference"]
 _PLUGIN = ["--user-dir", "fairseq_norm_plugin", "--task", "translation_norm"]
 
