@@ -16,8 +16,6 @@ DEMO = Path(__file__).resolve().parents[3] / "data/demo"
 def run(tmp_path, monkeypatch, call):
     """Run ``curve`` where the logs are: exit status, stdout, stderr."""
     monkeypatch.chdir(tmp_path)
-    for name in ("training-a.log", "training-b.log"):
-        shutil.copy(DEMO / name, name)
     small = [printed("test", 100 * n, aer=aer, aer_l0_n_awo=aer, loss="2.5") for n, aer in enumerate(("0.5", "0.25"))]
     Path("small.log").write_text("".join(small), encoding="utf-8")
 

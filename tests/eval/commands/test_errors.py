@@ -1,10 +1,7 @@
 import json
 
-import pytest
-
 from alignment_eval.files import file_hash
 from alignment_eval.scoring.error_classes import COLUMNS, CONFUSION_COLUMNS
-from tests.facts import says
 
 OPTIONS = ("--gold", "gold", "--gold-base", "1", "--source", "source", "--target", "target")
 STATED = ("hyp", *OPTIONS)
@@ -88,16 +85,3 @@ def test_text(files, call):
     assert lines[4].split() == ["source", "all", "4", "3", "4", "3", "1", "0.00", "25.00", "57.14", "66.67", "25.00"]
     assert ["none", "0", "1", "1", "-"] in [line.split() for line in lines]
     assert lines[-1].startswith("metric:errors|gold:")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected", "message"),
-    [
-        ((*STATED, "--source", "-"), 2, "--source: '-': expected the name of a file"),
-        ((*STATED, "--target", "source"), 1, "gold:2: link 1-2 is outside its sentence pair … 1 and 1 words"),
-    ],
-)
-def test_refused(files, call, arguments, expected, message):
-    status, out, err = call("errors", *arguments)
-    assert (status, out) == (expected, "")
-    assert says(err, message)

@@ -43,7 +43,6 @@ def test_min_count(call):
     [
         ((*COMMAND, "outside"), 1, "outside:2: link 2-0 is outside … 2 and 2 words"),
         ((*COMMAND, "short"), 1, "short: the file has 1 sentences, but source has 2"),
-        (("lexicon", "--source", "-", "--target", "target", "links"), 2, "--source: '-': expected the name of a file"),
         ((*COMMAND, "links", "--min-count", "0"), 2, "1 or more"),
     ],
 )
