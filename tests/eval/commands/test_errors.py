@@ -66,22 +66,3 @@ def test_strange_training_text_is_a_warning(files, call):
         "warning: train.target: lacks 75 % of the source words: is it the same language, with the same tokenisation "
         "and case?\n"
     )
-
-
-def test_text(files, call):
-    status, out, err = call("errors", "hyp", "other", *OPTIONS, "--format", "text")
-    assert (status, err) == (0, "")
-    lines = out.splitlines()
-    assert lines[0] == "hyp: 2 sentences"
-    assert [line for line in lines if line.startswith(("All", "By", "Links"))] == [
-        "All words",
-        "By sentence length (words of that side)",
-        "By frequency of the word in the texts themselves",
-        "By punctuation and words",
-        "By fertility (gold links of the word, sure and possible)",
-        "Links of hyp and other, by what the gold says of them",
-    ]
-    # |A| = 3, |S| = 4, |A∩S| = 1, |A∩P| = 2
-    assert lines[4].split() == ["source", "all", "4", "3", "4", "3", "1", "0.00", "25.00", "57.14", "66.67", "25.00"]
-    assert ["none", "0", "1", "1", "-"] in [line.split() for line in lines]
-    assert lines[-1].startswith("metric:errors|gold:")
