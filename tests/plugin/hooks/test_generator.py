@@ -1,7 +1,5 @@
 """Search and scoring with maps: incremental = teacher-forced, batch = alone, ensembles, hypotheses untouched."""
 
-import threading
-
 import numpy as np
 import pytest
 import torch
@@ -9,7 +7,6 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.capture.attention import one_thread
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
 from fairseq_norm_plugin.hooks.generator import carry_maps
 from fairseq_norm_plugin.hooks.printing import PrintedMap
@@ -22,10 +19,6 @@ ALL = RecordedMaps((0, 1, 2), recorded_quantities(["attn_w", "attn_n"], 1), nbes
 
 def search(models, dictionary, printed=None, recorded=None, **options):
     return carry_maps(SequenceGenerator(models, dictionary, **options), printed, recorded)
-
-
-def scoring(dictionary, recorded=None):
-    return carry_maps(SequenceScorer(dictionary), None, recorded)
 
 
 def layer_map(arrays, kind, layer):
@@ -58,16 +51,6 @@ def test_the_incremental_map_is_the_teacher_forced_one(
     assert compared == beam * len(LENGTHS)
 
 
-def test_an_ensembles_maps_are_the_mean_of_its_models(build, make_sample, tgt_dict):
-    models, sample = [build(seed=1), build(seed=2)], make_sample(LENGTHS)
-    scorer = scoring(tgt_dict, RecordedMaps((0, 1, 2), (*ALL.quantities, "head_attn_n")))
-    both, *alone = (scorer.generate(members, sample) for members in (models, models[:1], models[1:]))
-    for i, (hypothesis,) in enumerate(both):
-        for name, array in hypothesis[MAPS_KEY].items():
-            mean = sum(found[i][0][MAPS_KEY][name] for found in alone) / 2
-            np.testing.assert_allclose(array, mean, atol=1e-5, err_msg=name)
-
-
 def test_a_prefix_over_whole_targets_is_refused(build, make_sample, tgt_dict):
     model, sample = build(), make_sample(LENGTHS)
     generator = search([model], tgt_dict, PrintedMap("attn_n", 0, None, "awo", "hard", SPECIALS), beam_size=2)
@@ -80,17 +63,4 @@ def test_scoring_without_references_is_refused(build, make_sample, tgt_dict):
     sample = make_sample(LENGTHS)
     sample["target"] = None
     with pytest.raises(InputError, match="needs references"):
-        scoring(tgt_dict).generate([build()], sample)
-
-
-@pytest.mark.parametrize("forced", [False, True])
-def test_a_thread_waits_for_the_model(build, make_sample, tgt_dict, forced):
-    model, sample, done = build(), make_sample(LENGTHS[:1]), []
-    generator = scoring(tgt_dict) if forced else search([model], tgt_dict, max_len_b=3)
-    thread = threading.Thread(target=lambda: done.append(generator.generate([model], sample)), daemon=True)
-    with one_thread([model]):
-        thread.start()
-        thread.join(0.3)
-        assert not done
-    thread.join(20)
-    assert done
+        carry_maps(SequenceScorer(tgt_dict), None, None).generate([build()], sample)
