@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.figures.sentence import cells, panel_of
+from alignment_eval.figures.sentence import cells, panel_of, sides_of
 from alignment_eval.maps.sentence import SentenceSide
 from tests.eval.figures.printed import picture
 from tests.facts import facts
@@ -28,6 +28,11 @@ def test_cells_against_a_slow_loop(links, source, target):
     found = cells(links, source, target)
     assert set(found) == slow
     assert len(found) == len(slow)
+
+
+def test_subwords_have_the_links_of_their_words(make_sentence):
+    source, target = sides_of(make_sentence(source="<de> a@@ b </s>", target="x y@@ z </s>"), "token")
+    assert set(cells({(0, 1)}, source, target)) == {(column, row) for column in (1, 2) for row in (1, 2)}
 
 
 @given(number=st.integers(0, 30), setting=st.sampled_from(["awo", "awi"]), level=st.sampled_from(["word", "token"]))

@@ -12,6 +12,7 @@ from fairseq_norm_plugin.capture.recorder import (
     BatchMaps,
     RecordedMaps,
     Recorder,
+    forced_maps,
     layer_capture,
     layers_and_heads,
     real_positions,
@@ -106,6 +107,31 @@ def test_dead_heads_are_exactly_zero_in_every_map(build, make_sample, by, double
         encoder_out = model.encoder(inputs["src_tokens"], inputs["src_lengths"])
         model.decoder(inputs["prev_output_tokens"][:, :1], encoder_out=encoder_out, incremental_state={})
     assert (steps.take()[0] == 0).all()
+
+
+def forced(model, sample, nbest):
+    """The sentences of each rank, and their maps where all hypotheses of a sentence are its target."""
+    kinds = recorded_quantities(["attn_n", "attn_n_merged", "rollout_w", "alti_rollout"], 1)
+    recorded = RecordedMaps((1, 2), kinds, max(nbest), source_words=words_by_id)
+    columns, rows = (real_positions(tokens, 1) for tokens in (sample["net_input"]["src_tokens"], sample["target"]))
+    hypotheses = [[{"tokens": t[row]}] * number for t, row, number in zip(sample["target"], rows, nbest)]
+    with torch.no_grad():
+        for ids, maps in forced_maps([model], sample, hypotheses, recorded, pad=1, bos=2):
+            yield ids, maps.sentences([columns[i] for i in ids], [rows[i] for i in ids])
+
+
+def test_each_rank_has_the_maps_of_the_sentences_that_have_it(build, make_sample):
+    """Against each sentence by itself; a search may find fewer hypotheses of one sentence than of another."""
+    model, sample = build(), make_sample(LENGTHS)
+    ranks, alone = list(forced(model, sample, [1, 3, 2])), []
+    for i in range(len(LENGTHS)):
+        inputs = {name: tensor[i : i + 1] for name, tensor in sample["net_input"].items()}
+        one = {"id": sample["id"][i : i + 1], "target": sample["target"][i : i + 1], "net_input": inputs}
+        alone += next(forced(model, one, [1]))[1]
+    assert [ids for ids, _ in ranks] == [[0, 1, 2], [1, 2], [1]]
+    for i, arrays in ((i, arrays) for ids, found in ranks for i, arrays in zip(ids, found)):
+        for name, array in arrays.items():
+            np.testing.assert_allclose(array, alone[i][name], atol=1e-6, rtol=1e-4, err_msg=name)
 
 
 def test_the_maps_of_an_ensemble_are_means_cut_to_each_sentence():

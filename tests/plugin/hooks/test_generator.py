@@ -1,5 +1,7 @@
 """Search and scoring with maps: incremental = teacher-forced, batch = alone, ensembles, hypotheses untouched."""
 
+import threading
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 
 from alignment_eval.errors import InputError
+from fairseq_norm_plugin.capture.attention import one_thread
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
 from fairseq_norm_plugin.hooks.generator import carry_maps
 from fairseq_norm_plugin.hooks.printing import PrintedMap
@@ -64,3 +67,14 @@ def test_scoring_without_references_is_refused(build, make_sample, tgt_dict):
     sample["target"] = None
     with pytest.raises(InputError, match="needs references"):
         carry_maps(SequenceScorer(tgt_dict), None, None).generate([build()], sample)
+
+
+@pytest.mark.parametrize("forced", [False, True])
+def test_a_thread_waits_for_the_model(build, make_sample, tgt_dict, forced):
+    model, sample, done = build(), make_sample(LENGTHS[:1]), threading.Event()
+    generator = carry_maps(SequenceScorer(tgt_dict), None, None) if forced else search([model], tgt_dict, max_len_b=3)
+    thread = threading.Thread(target=lambda: generator.generate([model], sample) and done.set(), daemon=True)
+    with one_thread([model]):
+        thread.start()
+        assert not done.wait(0.3)
+    assert done.wait(20)
