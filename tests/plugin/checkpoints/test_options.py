@@ -4,7 +4,6 @@ import argparse
 import dataclasses
 import os
 import re
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -65,17 +64,6 @@ def test_text_that_fairseq_would_evaluate_is_not_loaded(changed, tmp_path, optio
     with pytest.raises(InputError, match=r"evil\.pt: (option|architecture) "):
         fnp.load(path, DEMO, "de", "en")
     assert not victim.exists()
-
-
-def test_fairseq_would_have_run_it(changed, tmp_path, monkeypatch):
-    victim = tmp_path / "victim"
-    path = changed(
-        share_decoder_input_output_embed=False, share_all_embeddings=False, adaptive_softmax_cutoff=call(victim)
-    )
-    monkeypatch.setattr("fairseq_norm_plugin.checkpoints.read.check_options", lambda state, path: None)
-    with suppress(Exception):  # its weights do not fit the changed options; it is too late then
-        fnp.load(path, DEMO, "de", "en")
-    assert victim.exists()
 
 
 @pytest.mark.parametrize(
