@@ -153,10 +153,7 @@ def test_both_directions(tmp_path, directory, make_sentence, make_records, align
 
 def test_records_of_other_sentences(tmp_path, directory, make_sentence, make_records, call):
     good = reverse_corpus(make_sentence)
-    strange = [
-        replace(make_sentence(3, source="q@@ q q </s>", target="q q q q </s>"), layers=(1, 5)),
-        *good[1:],
-    ]
+    strange = [replace(make_sentence(3, source="q@@ q q </s>", target="q q q q </s>"), layers=(1, 5)), *good[1:]]
     strange[2] = replace(make_sentence(1, source="q q . </s>", target="q q . </s>"), layers=(1, 5))
     few = [s for s in good if s.id < 4]
     for name, sentences, text in (("few", few, "4 sentences, but"), ("strange", strange, "words are the same in")):

@@ -72,8 +72,7 @@ WORD = st.text("abc.", min_size=1, max_size=5)
 
 
 @given(
-    st.lists(st.tuples(WORD, st.lists(st.booleans(), min_size=4, max_size=4)), max_size=6),
-    st.sampled_from(MARKS[:3]),
+    st.lists(st.tuples(WORD, st.lists(st.booleans(), min_size=4, max_size=4)), max_size=6), st.sampled_from(MARKS[:3])
 )
 def test_splitting_is_undone(cut_words, mark):
     split = [split_word(word, mark, cuts) for word, cuts in cut_words]

@@ -69,7 +69,7 @@ def test_pairs_of_the_word_table_come_first(tmp_path, make_sentence, make_record
 
 
 def test_errors_of_the_reverse_name_it(tmp_path, make_sentence, make_records):
-    runs = [Records(make_records(tmp_path / name, [make_sentence(0)])) for name in ("run", "back")]
+    run, back = (Records(make_records(tmp_path / name, [make_sentence(0)])) for name in ("run", "back"))
     method = AlignmentMethod(OPTIONS, replace(OPTIONS, heads="7"), BidirectionalOptions("product"))
     with pytest.raises(InputError, match=r"back: .*layer 7"):
-        list(directed_pairs(*runs, method, "word", None))
+        list(directed_pairs(run, back, method, "word", None))

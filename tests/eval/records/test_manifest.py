@@ -77,16 +77,7 @@ def test_nothing_there(tmp_path):
         read_parts(tmp_path / "file", AlignmentRun)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"size": -1},
-        {"shard": 2},
-        {"schema_version": 2},
-        b"",
-        None,
-    ],
-)
+@pytest.mark.parametrize("change", [{"size": -1}, {"shard": 2}, {"schema_version": 2}, b"", None])
 def test_manifests_of_another_form(run, change):
     table = pq.read_table(run / FIRST)
     content = json.loads(table.schema.metadata[b"alignment_eval"])

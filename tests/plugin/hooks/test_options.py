@@ -67,10 +67,7 @@ def test_a_given_option_wins_over_the_profile_even_if_it_names_the_default(given
         ({"norm_heads": "0,0"}, "--norm-heads '0,0' … duplicate"),
         ({"norm_heads": "a"}, "--norm-heads 'a' … numbers separated by commas"),
         ({"norm_records": "x", "norm_record_layers": "7"}, "--norm-record-layers 7"),
-        (
-            {"norm_records": "x", "norm_record_kinds": "attn_q"},
-            "--norm-record-kinds 'attn_q' … attn_w",
-        ),
+        ({"norm_records": "x", "norm_record_kinds": "attn_q"}, "--norm-record-kinds 'attn_q' … attn_w"),
         ({"norm_records": "x", "norm_record_kinds": ""}, "attn_w, attn_n"),
         ({"norm_alignments": "x", "norm_map": "ff_n", "norm_heads": "0"}, "--norm-map ff_n … whole layers only"),
         ({"norm_alignments": "x", "norm_heads": "0,1"}, "one head or the whole layer … --norm-heads 0,1"),
