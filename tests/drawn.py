@@ -1,4 +1,4 @@
-"""The cells of a map or a heatmap that was drawn."""
+"""What was drawn on Axes: the cells of a map or a heatmap, and texts."""
 
 from matplotlib.collections import QuadMesh
 
@@ -6,3 +6,11 @@ from matplotlib.collections import QuadMesh
 def meshes(axes):
     """The meshes of cells on ``axes``, from the left."""
     return [drawn for drawn in axes.collections if isinstance(drawn, QuadMesh)]
+
+
+def picture_texts(axes):
+    """Labels of the columns and rows, and the title."""
+    columns, rows = (
+        [label.get_text() for label in labels] for labels in (axes.get_xticklabels(), axes.get_yticklabels())
+    )
+    return columns, rows, axes.get_title(loc="left")

@@ -151,7 +151,6 @@ def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np
 
 
 def _in_float64(sentence: SentenceMaps) -> SentenceMaps:
-    # Recorded quantities are multiplied in float64; in float16 a product could overflow.
     return replace(sentence, arrays={name: array.astype(np.float64) for name, array in sentence.arrays.items()})
 
 

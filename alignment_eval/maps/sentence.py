@@ -170,7 +170,7 @@ class SentenceMaps:
         return next((a.shape[1] for name, a in self.arrays.items() if "H" in QUANTITIES[name]), 0)
 
     def head_maps(self, kind: str) -> Array:
-        """The head maps of ``kind``, [L, H, T, S], in the recorded dtype (products at least in float32).
+        """The head maps of ``kind``, [L, H, T, S].
 
         H is 0 for kinds that have only layer maps.
 
@@ -183,9 +183,7 @@ class SentenceMaps:
         if kind != "attn_n":
             layers = self.layer_maps(kind)
             return np.empty((len(layers), 0, *layers.shape[1:]), dtype=layers.dtype)
-        norms = self.arrays["transformed_norm"]
-        norms = norms.astype(np.promote_types(norms.dtype, "f4"))
-        product: Array = self.arrays["head_attn_w"] * norms[..., None, :]  # a product in float16 could overflow
+        product: Array = self.arrays["head_attn_w"] * self.arrays["transformed_norm"][..., None, :]
         return product
 
     def layer_maps(self, kind: str) -> Array:

@@ -12,8 +12,6 @@ import subprocess
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from fontTools.fontBuilder import FontBuilder
-from fontTools.pens.ttGlyphPen import TTGlyphPen
 
 from alignment_eval.cli import main
 from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, SentenceSide
@@ -68,29 +66,6 @@ def records(directory, sentences, shards=1, quantities=("head_attn_w", "transfor
     return directory
 
 
-def font(path, family, characters, weight="Regular"):
-    """Write a font whose glyphs are squares."""
-    names = [".notdef", *(f"uni{ord(character):04X}" for character in characters)]
-    builder = FontBuilder(1000, isTTF=True)
-    builder.setupGlyphOrder(names)
-    builder.setupCharacterMap({ord(character): name for character, name in zip(characters, names[1:])})
-    pen = TTGlyphPen(None)
-    pen.moveTo((100, 0))
-    for point in ((100, 700), (800, 700), (800, 0)):
-        pen.lineTo(point)
-    pen.closePath()
-    builder.setupGlyf(dict.fromkeys(names, pen.glyph()))
-    builder.setupHorizontalMetrics(dict.fromkeys(names, (900, 100)))
-    builder.setupHorizontalHeader(ascent=800, descent=-200)
-    builder.setupNameTable({"familyName": family, "styleName": weight})
-    builder.setupOS2(usWeightClass=700 if weight == "Bold" else 400)
-    builder.setupPost()
-    if weight == "Bold":
-        builder.font["head"].macStyle = 1
-    builder.save(path)
-    return path
-
-
 @pytest.fixture(scope="session")
 def make_side():
     return side
@@ -104,11 +79,6 @@ def make_sentence():
 @pytest.fixture(scope="session")
 def make_records():
     return records
-
-
-@pytest.fixture(scope="session")
-def make_font():
-    return font
 
 
 @pytest.fixture(scope="session")

@@ -16,21 +16,21 @@ FILES = {
     "generate": "A-1\t1-1\nS-0\tx\nA-0\t0-0\nA-0\t0-1\n",
     "generate1": "A-1\t1-1\nS-0\tx\nA-0\t0-0\n",
     "doubled": "0-0 0p0 1-1 1-1\n",
-    "three": "a b c d\na b\na b c d\n",
+    "words": "0-0 1p1\n\n2-0\n",
+    "bpe.s": "a@@ b c\nd\ne f g@@ h\n",
+    "bpe.t": "x y@@ z\nv\nw@@ w\n",
+    "bpe.1": "x\n",
+    "mixed": "▁x ▁y\nz\nz\n",
 }
+SUBWORDS = ("words", "--to", "talp", "--subwords")
 
 pytestmark = pytest.mark.usefixtures("files")
 
 
 def test_end_to_end(align_eval):
-    options = ("--from-base", "1", "--to", "naacl")
-    done = align_eval("convert", "talp", *options, "-o", "out")
+    done = align_eval("convert", "talp", "--from-base", "1", "--to", "naacl", "-o", "out")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert Path("out").read_text() == "1 1 1 S\n1 2 2 P\n3 2 1 S\n3 3 4 S\n"
-    done = align_eval("convert", "talp", *options, "-o", "out")
-    message = "out: already exists; choose another path or pass --overwrite"
-    assert (done.returncode, done.stderr) == (1, f"align-eval convert: {message}\n")
-    assert align_eval("convert", "talp", *options, "-o", "out", "--overwrite").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,8 @@ def test_end_to_end(align_eval):
         (("scored", "--to", "naacl"), "1 1 1 S 0.01\n1 2 1 S 0.25\n3 1 3 S -3.5\n"),
         (("scored", "--to", "scored", "--min-confidence", "0.01"), "0-0:0.01 1-0:0.25\n\n\n"),
         (("confident", "--to", "naacl", "--min-confidence", "0.75"), "1 1 1 S 1.0\n2 1 1 S 1.0\n"),
+        ((*SUBWORDS, "auto", "--source", "bpe.s", "--target", "bpe.t"), "0-0 1-0 2p1 2p2\n\n2-0 2-1 3-0 3-1\n"),
+        ((*SUBWORDS, "none", "--source", "bpe.s", "--target", "bpe.t"), "0-0 1p1\n\n2-0\n"),
     ],
 )
 def test_without_loss(call, arguments, expected):
@@ -80,6 +82,10 @@ def test_losses_are_told(call, arguments, expected, message):
         (("generate", "--to", "talp"), 1, "generate:3 … 2 A- lines … id 1"),
         (("sure", "--to", "talp", "--min-confidence", "0.5"), 1, "sure: … no scores … --min-confidence"),
         (("scored", "--to", "scored", "--min-confidence", "nan"), 2, "--min-confidence: 'nan': … finite number"),
+        ((*SUBWORDS, "auto"), 2, "--subwords without --source and --target"),
+        ((*SUBWORDS, "auto", "--source", "bpe.s"), 2, "--source and --target … both or neither"),
+        ((*SUBWORDS, "auto", "--source", "bpe.s", "--target", "bpe.1"), 1, "bpe.s has 3 lines … bpe.1 has 1"),
+        ((*SUBWORDS, "auto", "--source", "bpe.s", "--target", "mixed"), 1, "bpe.s, mixed … @@ … ▁ … --subwords"),
     ],
 )
 def test_refused(call, arguments, expected, message):
@@ -87,40 +93,3 @@ def test_refused(call, arguments, expected, message):
     assert (status, out) == (expected, "")
     assert says(err, message)
     assert sorted(path.name for path in Path().iterdir()) == sorted(FILES)
-
-
-@pytest.fixture
-def _subwords(files):
-    files("words", "0-0 1p1\n\n2-0\n")
-    files("bpe.s", "a@@ b c\nd\ne f g@@ h\n")
-    files("bpe.t", "x y@@ z\nv\nw@@ w\n")
-
-
-SUBWORDS = ("words", "--to", "talp", "--source", "bpe.s", "--target")
-
-
-@pytest.mark.usefixtures("_subwords")
-@pytest.mark.parametrize(
-    ("mark", "expected"),
-    [("auto", "0-0 1-0 2p1 2p2\n\n2-0 2-1 3-0 3-1\n"), ("none", "0-0 1p1\n\n2-0\n")],
-)
-def test_links_between_subwords(call, mark, expected):
-    assert call("convert", *SUBWORDS, "bpe.t", "--subwords", mark) == (0, expected, "")
-
-
-@pytest.mark.usefixtures("_subwords")
-@pytest.mark.parametrize(
-    ("texts", "expected", "message"),
-    [
-        ((), 2, "--subwords without --source and --target"),
-        (("--source", "bpe.s"), 2, "--source and --target … both or neither"),
-        (("--source", "bpe.s", "--target", "short"), 1, "bpe.s has 3 lines … short has 1"),
-        (("--source", "bpe.s", "--target", "mixed"), 1, "bpe.s, mixed … @@ … ▁ … --subwords"),
-    ],
-)
-def test_refused_subwords(call, texts, expected, message):
-    Path("short").write_text("x\n")
-    Path("mixed").write_text("▁x ▁y\nz\nz\n")
-    status, _, err = call("convert", "words", "--to", "talp", "--subwords", "auto", *texts)
-    assert status == expected
-    assert says(err, message)

@@ -1,10 +1,7 @@
 import json
 
-import pytest
-
 from alignment_eval.files import file_hash
 from alignment_eval.scoring.error_classes import COLUMNS, CONFUSION_COLUMNS
-from tests.facts import says
 
 OPTIONS = ("--gold", "gold", "--gold-base", "1", "--source", "source", "--target", "target")
 STATED = ("hyp", *OPTIONS)
@@ -69,35 +66,3 @@ def test_strange_training_text_is_a_warning(files, call):
         "warning: train.target: lacks 75 % of the source words: is it the same language, with the same tokenisation "
         "and case?\n"
     )
-
-
-def test_text(files, call):
-    status, out, err = call("errors", "hyp", "other", *OPTIONS, "--format", "text")
-    assert (status, err) == (0, "")
-    lines = out.splitlines()
-    assert lines[0] == "hyp: 2 sentences"
-    assert [line for line in lines if line.startswith(("All", "By", "Links"))] == [
-        "All words",
-        "By sentence length (words of that side)",
-        "By frequency of the word in the texts themselves",
-        "By punctuation and words",
-        "By fertility (gold links of the word, sure and possible)",
-        "Links of hyp and other, by what the gold says of them",
-    ]
-    # |A| = 3, |S| = 4, |A∩S| = 1, |A∩P| = 2
-    assert lines[4].split() == ["source", "all", "4", "3", "4", "3", "1", "0.00", "25.00", "57.14", "66.67", "25.00"]
-    assert ["none", "0", "1", "1", "-"] in [line.split() for line in lines]
-    assert lines[-1].startswith("metric:errors|gold:")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected", "message"),
-    [
-        ((*STATED, "--source", "-"), 2, "--source: '-': expected the name of a file"),
-        ((*STATED, "--target", "source"), 1, "gold:2: link 1-2 is outside its sentence pair … 1 and 1 words"),
-    ],
-)
-def test_refused(files, call, arguments, expected, message):
-    status, out, err = call("errors", *arguments)
-    assert (status, out) == (expected, "")
-    assert says(err, message)

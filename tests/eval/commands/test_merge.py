@@ -14,10 +14,6 @@ def test_command(tmp_path, align_eval):
     assert signed.startswith(
         f"run:{json_hash(SIGNATURE)}|sentences:4|kind:attn_n|layer:1|rule:kobayashi2020|version:align-eval-"
     )
-    done = align_eval("merge", directory, "-o", out)
-    assert done.returncode == 1
-    assert "out.pharaoh: already exists; choose another path or pass --overwrite" in done.stderr
-    assert align_eval("merge", directory, "-o", out, "--overwrite").returncode == 0
     assert align_eval("merge", directory, "-o", "-").returncode == 2
 
 

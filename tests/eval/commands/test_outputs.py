@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.eval.records.shards import write
+
 LOG = '{"epoch": 1, "valid_loss": "2.0", "valid_aer": "0.5", "valid_num_updates": "100"}'
 GOLD = ("--gold", "gold", "--gold-base", 0)
 RULE = ("--kind", "attn_n", "--layer", 1, "--setting", "awo", "--rule", "shift-att")
@@ -29,6 +31,7 @@ def directory(tmp_path, make_sentence, make_records, monkeypatch):
     """The working directory, with what the commands read."""
     monkeypatch.chdir(tmp_path)
     make_records(tmp_path / "run", [make_sentence(0), make_sentence(1)])
+    write(tmp_path / "parts", [[{0: "0-0"}]], 1)
     (tmp_path / "gold").write_text("0-0\n1-1\n")
     (tmp_path / "log").write_text(LOG)
     (tmp_path / "text").write_text("a b\nc d\n")
@@ -68,6 +71,8 @@ def test_what_exists_is_not_replaced_unasked(call, directory, name):
     else:
         place.write_text("mine")
     assert refuse(call, directory, name, place).endswith(": already exists; choose another path or pass --overwrite")
+    assert call(*COMMANDS[name], place, "--overwrite")[0] == 0
+    assert everything(directory)[f"{place.name}/sweep.json" if name == "sweep" else place.name] != b"mine"
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "sweep"])

@@ -50,15 +50,6 @@ def test_standard_input(files):
     assert f"|hyp:{file_hash(HYPOTHESIS.encode())}|" in result["signature"]
 
 
-def test_text(files, call):
-    status, out, err = call("score", *STATED, "--format", "text")
-    assert (status, err) == (0, "")
-    lines = out.splitlines()
-    assert lines[0] == "hyp: AER 37.50 %, precision 75.00 %, recall 50.00 %"
-    assert lines[1] == "  4 links, gold 4 sure and 1 more possible, 2 sentences"
-    assert lines[2].startswith("  metric:aer|gold:")
-
-
 def test_tsv_of_several_hypotheses(files, call):
     files("empty", "\n\n")
     status, out, err = call("score", *STATED, "empty", "--format", "tsv")

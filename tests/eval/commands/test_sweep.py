@@ -73,30 +73,15 @@ def test_sweep_end_to_end(inputs, tmp_path, align_eval):
         "AER %, 4 sentences, rule shift-att, null mask",
         "The 10 lowest AERs",
     ]
-    rows = expected[(expected["kind"] == "attn_w") & (expected["setting"] == "awo") & (expected["null"] == "allow")]
-    layers, heads = (rows[rows["level"] == level].sort_values("layer") for level in ("layer", "head"))
-    setting, kind, *values, layer, head = blocks[0].splitlines()[2].split()
-    figures = [*layers["aer"], heads["aer"].min()]
-    assert (setting, kind, values) == ("AWO", "attn_w", [f"{100 * aer:.2f}" for aer in figures])
-    best = heads[(heads["layer"] == int(layer.strip("(,"))) & (heads["head"] == int(head.strip(")")))]
-    assert best["aer"].tolist() == [heads["aer"].min()]
     lowest = [line.split()[-3] for line in blocks[3].splitlines()[2:]]
     assert lowest == [f"{100 * aer:.2f}" for aer in sorted(expected["aer"])[:10]]
 
 
-@pytest.mark.parametrize(
-    ("gold", "text"),
-    [
-        (GOLD[:3], "run has records of 4"),
-        (GOLD * 2, "gold.talp: 8 sentences, but "),
-        ([GoldSentence(frozenset({(3, 0)})), *GOLD[1:]], "gold: link 3-0 … sentence 0 (line 1) … 3 and 3 words"),
-    ],
-)
-def test_bad_input(inputs, tmp_path, call, gold, text):
-    path = talp(inputs[1], gold)
+def test_bad_input(inputs, tmp_path, call):
+    path = talp(inputs[1], GOLD[:3])
     got, printed, messages = call("sweep", inputs[0], "--gold", path, "--gold-base", 1, "--out", tmp_path / "out")
     assert (got, printed) == (1, "")
-    assert says(messages, text)
+    assert says(messages, "gold.talp: 3 sentences, but … run has records of 4")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "run"]
 
 
@@ -114,10 +99,9 @@ def test_maps_of_translations_cannot_be_scored_against_gold_of_references(tmp_pa
 def test_rules_with_values(inputs, tmp_path, call):
     records, gold = inputs
     out = tmp_path / "out"
-    given = ("--gold", gold, "--gold-base", "1", "--kinds", "attn_w", "--settings", "awi", "--out", out, "--overwrite")
-    for _ in range(2):  # the second run replaces the files of the first
-        status, printed, signature = call("sweep", records, *given, "--rules", "threshold=0.2,threshold=.20,top-k=2")
-        assert status == 0
+    given = ("--gold", gold, "--gold-base", "1", "--kinds", "attn_w", "--settings", "awi", "--out", out)
+    status, printed, signature = call("sweep", records, *given, "--rules", "threshold=0.2,threshold=.20,top-k=2")
+    assert status == 0
     assert "|rules:threshold=0.2,top-k=2|" in signature
     assert "rule threshold=0.2, null allow" in printed
     expected = sweep(Records(records).best(), GOLD, configurations(["attn_w"], ["awi"], ["threshold=0.2", "top-k=2"]))

@@ -121,13 +121,8 @@ def test_product_cell_by_cell(make_sentence, source, target, seed, setting):
 
 def test_refusals(make_sentence):
     forward, reverse = pair(make_sentence, "a b c </s>", "x y </s>", 3)
-    options = ExtractionOptions("attn_w", "0")
-    with pytest.raises(UsageError, match=facts("unknown join 'union' … one of mutual, average, product")):
-        both(forward, reverse, "union", options)
     with pytest.raises(UsageError, match=facts("join 'average' … with rule 'shift-att' … reads maps between subwords")):
         both(forward, reverse, "average", ExtractionOptions("attn_w", "0", rule="shift-att"))
-    with pytest.raises(UsageError, match=r"join 'product' does not work with null 'allow'"):
-        both(forward, reverse, "product", options)
     options = ExtractionOptions("attn_w", "0", null="mask")
     for how in JOINS:
         with pytest.raises(

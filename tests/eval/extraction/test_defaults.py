@@ -1,16 +1,13 @@
-"""What is read from a model by default."""
+"""What is read from a model by default; profiles/test_chosen.py has when a word table is counted."""
 
 import pytest
 
 from alignment_eval.extraction.defaults import (
-    FEWEST_PAIRS,
-    PASSES,
     both_directions,
     has_formed,
     one_direction,
     product_of,
     upper_layers,
-    wants_word_table,
     with_word_table,
 )
 from alignment_eval.extraction.method import AlignmentMethod, MapName, parse_maps
@@ -25,29 +22,6 @@ def test_the_maps_of_a_formed_model_and_of_another():
     assert upper_layers([0]).heads == (MapName(0),)
     assert has_formed(FORMED)
     assert not has_formed(UPPER)
-
-
-@pytest.mark.parametrize(
-    ("maps", "pairs", "wanted"),
-    [
-        ([FORMED], 10**6, False),  # one pair as within a million
-        ([FORMED, FORMED], 10**6, False),
-        ([UPPER], FEWEST_PAIRS, True),
-        ([FORMED, UPPER], FEWEST_PAIRS, True),
-        ([UPPER, FORMED], FEWEST_PAIRS, True),
-        ([UPPER], FEWEST_PAIRS - 1, False),
-        ([UPPER], None, False),
-    ],
-)
-def test_a_word_table_by_text_and_models(maps, pairs, wanted):
-    assert wants_word_table(maps, pairs) == wanted
-
-
-@pytest.mark.parametrize(("maps", "without", "rule"), [(FORMED, 0.25, "balanced=0.3"), (UPPER, 0.25, "balanced=0.35")])
-def test_a_word_table_takes_a_larger_share(maps, without, rule):
-    with_one = with_word_table(one_direction(maps, word_table=False, share=without))
-    assert with_one == one_direction(maps, word_table=True, share=without)
-    assert (with_one.forward.rule, with_one.forward.heads, with_one.word_table_passes) == (rule, maps.heads, PASSES)
 
 
 @pytest.mark.parametrize(

@@ -80,21 +80,6 @@ def test_scores_are_those_of_the_equations(models, seed):
     assert score_pair(forward, reverse, SentenceLinks(linked)).confidence is None
 
 
-def test_less_probable_and_less_supported_words_are_worse():
-    chance = np.random.default_rng(1)
-    forward, reverse = pair_map(SOURCE, TARGET, chance), pair_map(TARGET, SOURCE, chance)
-    links = SentenceLinks(np.zeros((3, 4), dtype=np.bool_))
-    before = score_pair(forward, reverse, links)
-    log_probs = forward.sentence.log_probs
-    less_probable = replace(forward, sentence=replace(forward.sentence, log_probs=log_probs - 1))
-    to_null = forward.scores.copy()
-    to_null[:, -1] += 1
-    for worse in (less_probable, PairMap(forward.sentence, to_null)):
-        after = score_pair(worse, reverse, links)
-        assert after.unsupported > before.unsupported
-        assert all(a > b for a, b in zip(after.unsupported_words, before.unsupported_words, strict=True))
-
-
 def test_a_pair_of_punctuation_has_scores():
     side = SentenceSide((".", "</s>"), np.array([0, -1], dtype=np.int32))
     found = score_pair(pair_map(side, side, np.random.default_rng(1)), None, SentenceLinks(np.ones((1, 1), np.bool_)))

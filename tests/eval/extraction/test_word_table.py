@@ -10,8 +10,6 @@ from alignment_eval.extraction.word_table import LEAST_SUM, PRIOR, check_match, 
 from alignment_eval.maps.words import two_way_shares
 from tests.facts import facts
 
-#: PairWords and word map, [target words, source words], of a sentence pair.
-
 
 def slow_two_way(scores):
     """Cell by cell; a row or column of zeros has shares of 0."""

@@ -22,15 +22,6 @@ def _no_display():
     pyplot.close("all")
 
 
-def grid(rows, columns, words=3):
-    side = plain(" ".join(["wort"] * words))
-    panels = tuple(
-        tuple(Panel(f"layer {r}, head {c}", np.full((words, words), 1.0 + 10 * r + c)) for c in range(columns))
-        for r in range(rows)
-    )
-    return Picture("", side, side, panels)
-
-
 def test_marks_values_and_labels():
     gold = GoldSentence(frozenset({(0, 0), (1, 2)}), frozenset({(1, 1), (0, 0)}))
     figure = draw(picture(gold=gold, predicted=frozenset({(0, 0), (0, 2)})))
@@ -60,9 +51,9 @@ def test_mathematics_is_not_parsed(tmp_path):
     assert all(f">{token}</text>" in svg for token in (*tokens.split(), "$y_2$", "$z^3$"))
 
 
-def two(size, word="wort"):
-    side = plain(" ".join([word] * size))
-    return Picture("two maps", side, side, (tuple(Panel(name, np.ones((size, size))) for name in ("a", "b")),))
+def several(size, word="wort", rows=1, columns=2):
+    side, panel = plain(" ".join([word] * size)), Panel("layer 0, head 0", np.ones((size, size)))
+    return Picture("several maps", side, side, ((panel,) * columns,) * rows)
 
 
 LONG = Picture("long words " * 12, *(plain("a b c"),) * 2, ((Panel("", np.ones((3, 3))),),))
@@ -72,11 +63,11 @@ LONG = Picture("long words " * 12, *(plain("a b c"),) * 2, ((Panel("", np.ones((
     ("drawn", "asked", "width", "least"),
     [
         (picture("wort " * 15, "wort " * 15, GoldSentence(frozenset({(0, 0)}))), None, COLUMN, TYPE),
-        (two(20), None, PAGE, TYPE),
-        (two(70), None, PAGE, SMALLEST_TYPE),
-        (grid(2, 9, 12), None, PAGE, TYPE),
-        (two(20), 3.1, 3.1, TYPE),
-        (two(12, "verkehrsunfall"), COLUMN, COLUMN, SMALLEST_TYPE),
+        (several(20), None, PAGE, TYPE),
+        (several(70), None, PAGE, SMALLEST_TYPE),
+        (several(12, rows=2, columns=9), None, PAGE, TYPE),
+        (several(20), 3.1, 3.1, TYPE),
+        (several(12, "verkehrsunfall"), COLUMN, COLUMN, SMALLEST_TYPE),
         (LONG, None, COLUMN, TYPE),
     ],
 )
@@ -88,6 +79,6 @@ def test_it_is_as_wide_as_said_and_its_text_is_large_enough_inside_and_apart(dra
 
 def test_a_width_that_is_too_small_for_the_words_is_refused_with_the_one_that_fits():
     with pytest.raises(UsageError, match=facts("--width 5.1cm: … words … need ")) as error:
-        draw(two(30), FigureOptions(width=2.0))
+        draw(several(30), FigureOptions(width=2.0))
     needed = float(str(error.value).split("need ")[1].split("cm")[0]) * UNITS["cm"]
-    check_print(draw(two(30), FigureOptions(width=needed)), least=SMALLEST_TYPE)
+    check_print(draw(several(30), FigureOptions(width=needed)), least=SMALLEST_TYPE)

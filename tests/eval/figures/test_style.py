@@ -2,6 +2,8 @@
 
 import matplotlib
 import pytest
+from fontTools.fontBuilder import FontBuilder
+from fontTools.pens.ttGlyphPen import TTGlyphPen
 from matplotlib import font_manager
 from matplotlib.figure import Figure
 from PIL import Image
@@ -69,16 +71,33 @@ def fonts(monkeypatch):
     manager._findfont_cached.cache_clear()  # type: ignore[attr-defined]  # private
 
 
-def test_missing_characters_come_from_installed_fonts_and_are_named_where_there_are_none(
-    fonts, tmp_path, make_font, capsys
-):
+def font(path, family, character):
+    """Write a font of one character, a square."""
+    builder, pen = FontBuilder(1000, isTTF=True), TTGlyphPen(None)
+    builder.setupGlyphOrder([".notdef", "square"])
+    builder.setupCharacterMap({ord(character): "square"})
+    pen.moveTo((100, 0))
+    for point in ((100, 700), (800, 700), (800, 0)):
+        pen.lineTo(point)
+    pen.closePath()
+    builder.setupGlyf(dict.fromkeys((".notdef", "square"), pen.glyph()))
+    builder.setupHorizontalMetrics(dict.fromkeys((".notdef", "square"), (900, 100)))
+    builder.setupHorizontalHeader(ascent=800, descent=-200)
+    builder.setupNameTable({"familyName": family, "styleName": "Regular"})
+    builder.setupOS2()
+    builder.setupPost()
+    builder.save(path)
+    return path
+
+
+def test_missing_characters_come_from_installed_fonts_and_are_named_where_there_are_none(fonts, tmp_path, capsys):
     @styled
     def families(*texts):
         use_fonts_for(texts)
         return list(matplotlib.rcParams["font.family"])
 
     assert families("Häuser, σπίτι, дом, שלום, سلام", "two\nlines", HAN) == [FONT]
-    fonts.addfont(make_font(tmp_path / "tiny.ttf", "Tiny", HAN))
+    fonts.addfont(font(tmp_path / "tiny.ttf", "Tiny", HAN))
     assert families("a") == [FONT]
     assert families("a", HAN) == [FONT, "Tiny"]
     for name in ("a.png", "a.pdf", "a.svg"):

@@ -44,23 +44,19 @@ def test_stated_base(reader, base, read):
     assert reader.warnings == []
 
 
-def test_gold_of_base_0_is_shown_by_index_0(reader):
-    assert reader([[(2, 2)], [(1, 0)]]).base == 0
-    assert len(reader.warnings) == 1
-    assert says(reader.warnings[0], f"{reader.path}: … 0-based … index 0 … {reader.path}:2 … --gold-base 0")
-
-
-def test_gold_of_base_1_is_shown_by_many_sentences_without_0(reader):
-    result = reader(diagonals(20), 1)
-    assert result.base == 1
-    assert list(result.each_links()) == [frozenset(links) for links in diagonals(20)]
-    assert says(reader.warnings[0], "1-based … 20 sentences use index 1 … --gold-base 1")
-
-
-def test_gold_of_base_1_is_shown_by_an_index_at_the_end(reader):
-    result = reader([[(0, 0)], [(1, 2)]], 1, texts=lengths([4, 4], [4, 3]))
-    assert result.base == 1
-    assert says(reader.warnings[0], f"1-based … sentence's length … {reader.path}:2")
+@pytest.mark.parametrize(
+    ("links", "texts", "base", "message"),
+    [
+        ([[(2, 2)], [(1, 0)]], None, 0, "0-based … index 0 … x:2 … --gold-base 0"),
+        (diagonals(20), None, 1, "1-based … 20 sentences use index 1 … --gold-base 1"),
+        ([[(0, 0)], [(1, 2)]], lengths([4, 4], [4, 3]), 1, "1-based … sentence's length … x:2"),
+    ],
+)
+def test_what_shows_the_base_of_gold(reader, links, texts, base, message):
+    result = reader(links, base, texts=texts)
+    assert (result.base, list(result.each_links())) == (base, [frozenset(sentence) for sentence in links])
+    (warning,) = reader.warnings
+    assert says(warning, f"{reader.path}: … {message}")
 
 
 def test_undecidable_base(reader):

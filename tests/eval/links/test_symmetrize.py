@@ -116,19 +116,6 @@ def test_exchanged_and_transposed_inputs(method, variant, pair):
         assert symmetrize(reverse, forward, method, variant) == result
 
 
-def test_variants_by_hand():
-    forward = frozenset({(0, 0), (1, 1), (1, 2), (5, 5)})
-    reverse = frozenset({(0, 0), (2, 1), (4, 5)})
-    # (1, 1) and then (1, 2), (2, 1) neighbour a link; (5, 5) and (4, 5) neighbour none
-    assert symmetrize(forward, reverse, "grow-diag") == {(0, 0), (1, 1), (1, 2), (2, 1)}
-    assert symmetrize(forward, reverse, "grow-diag-final") == {(0, 0), (1, 1), (1, 2), (2, 1), (5, 5), (4, 5)}
-    for variant, last in (("moses", (4, 5)), ("atools", (5, 5))):
-        expected = {(0, 0), (1, 1), (1, 2), (2, 1), last}
-        assert symmetrize(forward, reverse, "grow-diag-final-and", variant) == expected
-    assert symmetrize(forward, reverse, "grow-diag", "lilt") == {(0, 0), (1, 1)}
-    assert symmetrize(forward, reverse, "grow-diag-final", "lilt") == {(0, 0), (1, 1), (5, 5)}
-
-
 @pytest.mark.parametrize(
     ("method", "variant", "message"),
     [

@@ -4,23 +4,9 @@ import pytest
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import SentenceLinks, links_line
 from alignment_eval.links.sets import GoldSentence
-from alignment_eval.links.write import (
-    format_lines,
-    format_naacl_lines,
-    format_scored_line,
-    format_talp_line,
-)
+from alignment_eval.links.write import format_scored_line
 from tests.eval.links.samples import gold
 from tests.facts import facts
-
-
-def test_printed_lines():
-    sentence = gold("2-0 0-1 0-0", "1-1 0-0")
-    assert format_talp_line(sentence, base=1) == "1-1 1-2 2p2 3-1"
-    assert list(format_naacl_lines(4, sentence)) == ["5 1 1 S", "5 1 2 S", "5 2 2 P", "5 3 1 S"]
-    assert list(format_lines([gold(), sentence], "fairseq", 1)) == ["A-0\t", "A-1\t0-0 0-1 1-1 2-0"]
-    with pytest.raises(UsageError, match=facts("'giza' … talp, naacl")):
-        list(format_lines([sentence], "giza", 0))
 
 
 def test_scored_lines():

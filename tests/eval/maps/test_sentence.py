@@ -24,12 +24,6 @@ def test_kinds_are_derived_as_the_slow_loop(make_sentence):
     np.testing.assert_allclose(mean, weights.astype(np.float64).sum(axis=1) / 3, rtol=1e-15)
 
 
-def test_products_of_float16_do_not_underflow(make_sentence):
-    s = make_sentence()
-    small = {name: np.full(array.shape, 1e-5, dtype=np.float16) for name, array in s.arrays.items()}
-    np.testing.assert_allclose(replace(s, arrays=small).head_maps("attn_n"), 1e-10, rtol=0.01)
-
-
 def test_recorded_head_norms_win_over_the_product(make_sentence):
     s = make_sentence()
     own = np.full_like(s.arrays["head_attn_w"], 7)
@@ -48,10 +42,7 @@ def test_errors(make_sentence):
     only_weights = replace(make_sentence(), arrays=weights)
     assert only_weights.kinds == ("attn_w", "attnres_w")
     for read in (only_weights.head_maps, only_weights.layer_maps):
-        with pytest.raises(
-            InputError,
-            match=facts("map kind 'attn_n' … attn_w, attnres_w); record it with"),
-        ):
+        with pytest.raises(InputError, match=facts("map kind 'attn_n' … attn_w, attnres_w); record it with")):
             read("attn_n")
     with pytest.raises(InputError, match=r"they have none"):
         replace(make_sentence(), arrays={}).head_maps("attn_w")

@@ -33,17 +33,7 @@ from tests.facts import facts
         ("##", "##der now", [0, 1]),  # nothing before it to continue
         ("none", "un@@ ▁der ##way", [0, 1, 2]),
         ("@@", "", []),
-    ],
-)
-def test_word_indices(mark, tokens, words):
-    result = word_indices(tokens.split(), mark)
-    assert result.dtype == np.int32
-    assert result.tolist() == words
-
-
-@pytest.mark.parametrize(
-    ("mark", "tokens", "words"),
-    [
+        # special tokens belong to no word
         ("@@", "<de> a@@ b </s>", [-1, 0, 0, -1]),
         ("@@", "a@@ <x> b </s>", [0, -1, 1, -1]),  # a special token ends the word
         ("▁", "<de> a b ▁c </s>", [-1, 0, 0, 1, -1]),
@@ -52,10 +42,10 @@ def test_word_indices(mark, tokens, words):
         ("none", "a </s>", [0, -1]),
     ],
 )
-def test_special_tokens_belong_to_no_word(mark, tokens, words):
-    split = tokens.split()
-    special = [token.startswith("<") for token in split]
-    assert word_indices(split, mark, special).tolist() == words
+def test_word_indices(mark, tokens, words):
+    result = word_indices(tokens.split(), mark, [token.startswith("<") for token in tokens.split()])
+    assert result.dtype == np.int32
+    assert result.tolist() == words
 
 
 def test_unknown_mark():
@@ -82,8 +72,7 @@ WORD = st.text("abc.", min_size=1, max_size=5)
 
 
 @given(
-    st.lists(st.tuples(WORD, st.lists(st.booleans(), min_size=4, max_size=4)), max_size=6),
-    st.sampled_from(MARKS[:3]),
+    st.lists(st.tuples(WORD, st.lists(st.booleans(), min_size=4, max_size=4)), max_size=6), st.sampled_from(MARKS[:3])
 )
 def test_splitting_is_undone(cut_words, mark):
     split = [split_word(word, mark, cuts) for word, cuts in cut_words]

@@ -69,6 +69,8 @@ def test_rule_and_punctuation_are_those_that_are_stated(final):
 def test_two_directions():
     chosen = chosen_method(BOTH, NAMES, FEWEST_PAIRS)
     assert chosen.method == FORWARD.method_with(REVERSE, FEWEST_PAIRS)
+    for profiles, passes in ((BOTH, 0), ([FORWARD, YOUNG], PASSES), ([YOUNG, FORWARD], PASSES)):
+        assert chosen_method(profiles, NAMES, FEWEST_PAIRS).method.word_table_passes == passes
     assert all(name in chosen.reason for name in NAMES)
     assert {"profile", "reverse_profile"} <= chosen.fields.keys()
     assert chosen.profile is FORWARD

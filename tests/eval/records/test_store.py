@@ -1,10 +1,13 @@
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from alignment_eval.errors import InputError
 from alignment_eval.records.store import Records
-from tests.eval.records.edited_parts import PART, column, edited
 from tests.facts import facts
+
+PART = "part-00000-of-00001-00000.parquet"
 
 
 def assert_same(got, expected):
@@ -43,6 +46,16 @@ def test_best_of_an_nbest_list(tmp_path, make_sentence, make_records):
     assert len(list(records)) == 6
 
 
+def column(name, value):
+    """Replace the value of a column in a table of one row."""
+
+    def change(table):
+        array = pa.array([value], type=table.schema.field(name).type)
+        return table.set_column(table.schema.get_field_index(name), name, array)
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [
@@ -58,9 +71,10 @@ def test_best_of_an_nbest_list(tmp_path, make_sentence, make_records):
     ],
 )
 def test_columns_of_another_form(tmp_path, make_sentence, make_records, change, text):
-    directory = edited(make_records(tmp_path, [make_sentence(0)]), change)
+    table = pq.read_table(make_records(tmp_path, [make_sentence(0)]) / PART)
+    pq.write_table(change(table).replace_schema_metadata(table.schema.metadata), tmp_path / PART)
     with pytest.raises(InputError, match=facts(f"{PART}: … not a part of records or alignments ({text}")):
-        list(Records(directory))
+        list(Records(tmp_path))
 
 
 @pytest.mark.parametrize(

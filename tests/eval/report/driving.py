@@ -1,6 +1,13 @@
 """What the tests do with a page in a browser."""
 
+import json
 import time
+
+
+def requested(driven):
+    """The addresses that were asked for since the last call."""
+    events = [json.loads(entry["message"])["message"] for entry in driven.get_log("performance")]
+    return {e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"}
 
 
 class Browser:

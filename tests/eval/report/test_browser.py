@@ -14,8 +14,7 @@ from alignment_eval.records.store import Records
 from alignment_eval.report.alignment_view import Alignment, Alignments
 from alignment_eval.report.encoding import ERROR
 from alignment_eval.report.map_view import DisplayMaps
-from tests.eval.browser import requested
-from tests.eval.report.driving import Browser
+from tests.eval.report.driving import Browser, requested
 from tests.eval.report.pages import HOSTILE, Page
 
 #: Id -> source and target; 3 was skipped, 4 has no words on its source side.

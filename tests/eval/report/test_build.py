@@ -20,8 +20,7 @@ def page_of(report):
 
 
 @pytest.mark.parametrize(
-    ("kinds", "rule"),
-    [(("attn_w", "attn_n"), "kobayashi2020"), (("attn_w", "attnres_w", "attnres_n"), "shift-att")],
+    ("kinds", "rule"), [(("attn_w", "attn_n"), "kobayashi2020"), (("attn_w", "attnres_w", "attnres_n"), "shift-att")]
 )
 def test_page_holds_what_extract_and_sweep_find(corpus, kinds, rule):
     options = ReportOptions(kinds=kinds, rule=rule, resampling=FAST)

@@ -27,17 +27,6 @@ def oracle(pairs):
     return error, a_p / a if a else None, a_s / s if s else None
 
 
-def test_worked_example():
-    gold = [GoldSentence(frozenset({(0, 0), (1, 1)}), frozenset({(2, 2)})), GoldSentence(frozenset({(0, 1)}))]
-    result = score([frozenset({(0, 0), (2, 2), (3, 3)}), frozenset({(0, 1)})], gold)
-    # |A| = 4, |S| = 3, |A∩S| = 2, |A∩P| = 3
-    assert result.aer == 1 - 5 / 7
-    assert result.precision == 3 / 4
-    assert result.recall == 2 / 3
-    assert [array.tolist() for array in result.counts.arrays()] == [4, 3, 2, 3]
-    assert [array.tolist() for array in result.per_sentence.arrays()] == [[3, 1], [2, 1], [1, 1], [2, 1]]
-
-
 @given(CORPORA)
 def test_equals_the_oracle(pairs):
     hypotheses, gold = [h for h, _ in pairs], [g for _, g in pairs]

@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 from alignment_eval.errors import InputError
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.subwords import is_punctuation
-from alignment_eval.scoring.error_classes import (
-    COLUMNS,
-    CONFUSION_COLUMNS,
-    SIDES,
-    confusion_table,
-    error_table,
-)
+from alignment_eval.scoring.error_classes import COLUMNS, CONFUSION_COLUMNS, SIDES, confusion_table, error_table
 from tests.facts import facts
 
 COUNTS = ["hypothesis_links", "sure_links", "hypothesis_links_sure", "hypothesis_links_possible"]

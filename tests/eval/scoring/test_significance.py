@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.options.alignments import resampling_fields
 from alignment_eval.scoring import significance
 from alignment_eval.scoring.aer import METRICS, Counts
 from alignment_eval.scoring.significance import Difference, Interval, Resampling, compare, confidence, group_size
@@ -213,6 +214,7 @@ def test_a_large_corpus_is_drawn_in_groups(monkeypatch):
     plain, expected = compare(baseline, [system], FEW), compare(groups[0], [groups[1]], FEW)
     monkeypatch.setattr(significance, "MAX_DRAWN", 300)
     assert (group_size(300), group_size(301), group_size(1001)) == (1, 2, 4)
+    assert resampling_fields(FEW, 1001)["drawn_together"] == 4
     (drawn,) = compare(baseline, [system], FEW)
     assert [drawn] == expected
     assert confidence(baseline, FEW) == confidence(groups[0], FEW)

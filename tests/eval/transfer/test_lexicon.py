@@ -8,22 +8,6 @@ from hypothesis import strategies as st
 from alignment_eval.errors import InputError
 from alignment_eval.transfer.lexicon import bilingual_lexicon
 
-
-def test_counts_and_figures_of_a_small_text():
-    pairs = [
-        (["das", "haus"], ["the", "house"], {(0, 0), (1, 1)}),
-        (["das", "heim"], ["the", "home"], {(0, 0), (1, 0), (1, 1)}),
-    ]
-    assert bilingual_lexicon(pairs) == [
-        ("das", "the", 2, 1, 2 / 3, 4 / 5),
-        ("haus", "house", 1, 1, 1, 1),
-        ("heim", "home", 1, 1 / 2, 1, 2 / 3),
-        ("heim", "the", 1, 1 / 2, 1 / 3, 2 / 5),
-    ]
-    assert bilingual_lexicon(pairs, min_count=2) == bilingual_lexicon(pairs)[:1]
-    assert bilingual_lexicon([]) == []
-
-
 PAIRS = st.lists(
     st.tuples(
         st.lists(st.sampled_from("abc"), min_size=3, max_size=3),

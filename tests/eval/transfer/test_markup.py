@@ -185,21 +185,14 @@ def test_fewer_words_than_elements_leave_elements_without_words():
 # What the text of a line is
 
 
-def test_entities_are_resolved_and_the_target_is_escaped():
-    source = parse_markup("a &lt;&#98;&gt; &amp; <i>c</i>", "xml")
-    assert source.text == "a <b> & c"
+def test_entities_and_cdata_are_text_and_the_target_is_escaped():
+    assert parse_markup("a &lt;&#98;&gt; &amp; <i>c</i>", "xml").text == "a <b> & c"
     assert moved("<i>x</i> &amp;", "&amp; < x", "0-4") == "&amp;amp; &lt; <i>x</i>"
-
-
-def test_line_breaks_that_entities_name_are_blanks():
     assert parse_markup("a&#10;b&#13;c", "xml").text == parse_markup("a&#10;b&#10;c", "html").text == "a b c"
-
-
-def test_cdata_is_text():
     assert parse_markup("<![CDATA[a<b]]> c", "xml") == MarkedLine("a<b c", ())
 
 
-def test_html_has_void_elements_unquoted_attributes_and_names_in_any_case():
+def test_html_has_void_elements_unquoted_attributes_names_in_any_case_and_scripts():
     line = '<P class=x>a<BR>b<img src="a>b.png"> &nbsp;<!-- c --><wbr></p>1 < 2'
     marked = parse_markup(line, "html")
     assert marked.text == "ab \u00a01 < 2"
@@ -211,9 +204,6 @@ def test_html_has_void_elements_unquoted_attributes_and_names_in_any_case():
         ("<wbr>", "", 0),
     ]
     assert marked.elements[0].span == (0, 4)
-
-
-def test_script_and_style_of_html_stand_alone_with_their_content():
     marked = parse_markup("a<script>if (1 < 2) { '<b>' }</script>b", "html")
     assert (marked.text, [e.opening for e in marked.elements]) == ("ab", ["<script>if (1 < 2) { '<b>' }</script>"])
 

@@ -7,6 +7,12 @@ from fairseq_norm_plugin.text.pieces import MarkedPieces
 from fairseq_norm_plugin.text.tokenise import TextPipeline
 
 
+def pair_of(source, target):
+    """The lines of these pieces, which ``@@`` marks."""
+    pipeline = TextPipeline(MarkedPieces("@@"))
+    return pipeline.read(" ".join(source)), pipeline.read(" ".join(target))
+
+
 @pytest.fixture
 def make_direction(build, tgt_dict):
     """Make a direction of models, or of random ones of these seeds."""

@@ -14,7 +14,7 @@ from alignment_eval.extraction.extract import pair_map
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions, parse_maps
 from alignment_eval.extraction.pair_scores import PairScores
 from fairseq_norm_plugin.aligner.aligner import Aligner, length_batches
-from tests.plugin.aligner.lines import pair_of
+from tests.plugin.aligner.conftest import pair_of
 
 FORWARD = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.2")
 REVERSE = replace(FORWARD, heads="0.3")

@@ -12,7 +12,7 @@ from alignment_eval.maps.sentence import SentenceMaps
 from fairseq_norm_plugin.aligner.calibration import can_align, usable_pairs
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, one_thread
 from fairseq_norm_plugin.capture.recorder import forced_maps
-from tests.plugin.aligner.lines import pair_of
+from tests.plugin.aligner.conftest import pair_of
 
 
 def words(count):

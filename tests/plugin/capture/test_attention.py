@@ -170,8 +170,6 @@ def test_values_shared_over_beams(build):
         ({"scale_heads": True}, "--scale-heads"),
         ({"scale_fc": True}, "--scale-fc"),
         ({"scale_resids": True}, "--scale-resids"),
-        ({"cross_self_attention": True}, "--cross-self-attention"),
-        ({"no_cross_attention": True}, "--no-cross-attention"),
     ],
 )
 def test_options_that_change_the_sums_are_refused_by_name(build, options, named):

@@ -12,6 +12,7 @@ from fairseq_norm_plugin.capture.recorder import (
     BatchMaps,
     RecordedMaps,
     Recorder,
+    forced_maps,
     layer_capture,
     layers_and_heads,
     real_positions,
@@ -22,14 +23,14 @@ from fairseq_norm_plugin.maps.kinds import HEAD_KINDS, head_map, layer_map, merg
 LENGTHS = [(7, 5), (3, 6), (1, 1)]
 
 
-def words_of(id_, row):
-    """Two subwords a word; the last token is none."""
-    return [*(i // 2 for i in range(len(row) - 1)), -1]
+def words_by_id(id_, row):
+    """Two subwords a word, of odd sentences one in the first; the last token is none."""
+    return [*((i + id_ % 2) // 2 for i in range(len(row) - 1)), -1]
 
 
 def record(model, sample, kinds, layers=(0, 1, 2)):
     """The recorded quantities of ``sample``, and the block of each of its decoder layers."""
-    recorded = RecordedMaps(layers, recorded_quantities(kinds, 1), source_words=words_of)
+    recorded = RecordedMaps(layers, recorded_quantities(kinds, 1), source_words=words_by_id)
     recorder = Recorder(model, recorded, sample)
     blocks = MapCapture(DECODER_CROSS, layers, lambda block: block)
     with torch.no_grad(), capturing(norm_attentions(model), *recorder.captures, blocks):
@@ -49,7 +50,7 @@ def test_each_quantity_is_its_map_without_the_residuals_column(build, make_sampl
     quantities, blocks = record(build(), sample, kinds, layers)
     source = sample["net_input"]["src_tokens"].size(1)
     for found, block in zip(quantities, blocks):
-        merged = merged_map(block, [words_of(0, range(source))] * len(LENGTHS))
+        merged = merged_map(block, [words_by_id(id_, range(source)) for id_ in range(len(LENGTHS))])
         assert set(found) == set(recorded_quantities(kinds, 1))
         for name, value in found.items():
             part, _, kind = name.partition("_")
@@ -108,41 +109,29 @@ def test_dead_heads_are_exactly_zero_in_every_map(build, make_sample, by, double
     assert (steps.take()[0] == 0).all()
 
 
-def passes(model, sample, kinds, layers, orders):
-    """Quantities of one encoder pass and of decoder passes over some of its sentences, as n-best lists have them."""
-    recorded = RecordedMaps(layers, recorded_quantities(kinds, 1), source_words=words_by_id)
-    recorder = Recorder(model, recorded, sample)
-    inputs, found = sample["net_input"], []
-    with torch.no_grad(), capturing(norm_attentions(model), *recorder.captures):
-        encoded = model.encoder(inputs["src_tokens"], inputs["src_lengths"])
-        for order in orders:
-            recorder.select(order)
-            rows = model.encoder.reorder_encoder_out(encoded, torch.tensor(order))
-            model.decoder(inputs["prev_output_tokens"][order], encoder_out=rows)
-            found.append(recorder.take())
-    return found
+def forced(model, sample, nbest):
+    """The sentences of each rank, and their maps where all hypotheses of a sentence are its target."""
+    kinds = recorded_quantities(["attn_n", "attn_n_merged", "rollout_w", "alti_rollout"], 1)
+    recorded = RecordedMaps((1, 2), kinds, max(nbest), source_words=words_by_id)
+    columns, rows = (real_positions(tokens, 1) for tokens in (sample["net_input"]["src_tokens"], sample["target"]))
+    hypotheses = [[{"tokens": t[row]}] * number for t, row, number in zip(sample["target"], rows, nbest)]
+    with torch.no_grad():
+        for ids, maps in forced_maps([model], sample, hypotheses, recorded, pad=1, bos=2):
+            yield ids, maps.sentences([columns[i] for i in ids], [rows[i] for i in ids])
 
 
-def words_by_id(id_, row):
-    """Two subwords a word, of odd sentences one in the first."""
-    return [*((i + id_ % 2) // 2 for i in range(len(row) - 1)), -1]
-
-
-def test_each_decoder_pass_has_the_maps_of_its_sentences_and_layers(build, make_sample):
-    """Against each sentence by itself, with all layers; a later rank has fewer sentences, in an order of its own."""
+def test_each_rank_has_the_maps_of_the_sentences_that_have_it(build, make_sample):
+    """Against each sentence by itself; a search may find fewer hypotheses of one sentence than of another."""
     model, sample = build(), make_sample(LENGTHS)
-    kinds, orders, layers = ("attn_n", "attn_n_merged", "rollout_w", "alti_rollout"), ([0, 1, 2], [2, 1], [1]), (1, 2)
-    taken = passes(model, sample, kinds, layers, orders)
-    for id_ in range(len(LENGTHS)):
-        inputs = {name: tensor[id_ : id_ + 1] for name, tensor in sample["net_input"].items()}
-        (alone,) = passes(model, {"id": torch.tensor([id_]), "net_input": inputs}, kinds, (0, 1, 2), [[0]])
-        for order, quantities in zip(orders, taken):
-            for layer, found in zip(layers, quantities):
-                for name, value in found.items():
-                    if id_ in order:
-                        torch.testing.assert_close(
-                            value[order.index(id_)], alone[layer][name][0], atol=1e-6, rtol=1e-4, msg=f"{name} {layer}"
-                        )
+    ranks, alone = list(forced(model, sample, [1, 3, 2])), []
+    for i in range(len(LENGTHS)):
+        inputs = {name: tensor[i : i + 1] for name, tensor in sample["net_input"].items()}
+        one = {"id": sample["id"][i : i + 1], "target": sample["target"][i : i + 1], "net_input": inputs}
+        alone += next(forced(model, one, [1]))[1]
+    assert [ids for ids, _ in ranks] == [[0, 1, 2], [1, 2], [1]]
+    for i, arrays in ((i, arrays) for ids, found in ranks for i, arrays in zip(ids, found)):
+        for name, array in arrays.items():
+            np.testing.assert_allclose(array, alone[i][name], atol=1e-6, rtol=1e-4, err_msg=name)
 
 
 def test_the_maps_of_an_ensemble_are_means_cut_to_each_sentence():

@@ -142,10 +142,7 @@ def test_other_configurations_are_refused(tmp_path, change, message):
         (lambda tokens: {**tokens, "<pad>": 38}, "vocab.json: the ids are not … 0 to 39"),
         (lambda tokens: [*tokens], "vocab.json: … no JSON object"),
         (lambda tokens: {("<p>" if t == "<pad>" else t): i for t, i in tokens.items()}, "vocabulary has no <pad>"),
-        (
-            lambda tokens: {("a\n" if i == 7 else t): i for t, i in tokens.items()},
-            "token 'a\\n' … line end",
-        ),
+        (lambda tokens: {("a\n" if i == 7 else t): i for t, i in tokens.items()}, "token 'a\\n' … line end"),
         (lambda tokens: {t: i for t, i in tokens.items() if i != 7}, "vocab.json: … 39 tokens … vocab_size 40"),
     ],
 )

@@ -24,10 +24,6 @@ def search(models, dictionary, printed=None, recorded=None, **options):
     return carry_maps(SequenceGenerator(models, dictionary, **options), printed, recorded)
 
 
-def scoring(dictionary, recorded=None):
-    return carry_maps(SequenceScorer(dictionary), None, recorded)
-
-
 def layer_map(arrays, kind, layer):
     return arrays["layer_attn_n"][layer] if kind == "attn_n" else arrays["head_attn_w"][layer].mean(0)
 
@@ -58,16 +54,6 @@ def test_the_incremental_map_is_the_teacher_forced_one(
     assert compared == beam * len(LENGTHS)
 
 
-def test_an_ensembles_maps_are_the_mean_of_its_models(build, make_sample, tgt_dict):
-    models, sample = [build(seed=1), build(seed=2)], make_sample(LENGTHS)
-    scorer = scoring(tgt_dict, RecordedMaps((0, 1, 2), (*ALL.quantities, "head_attn_n")))
-    both, *alone = (scorer.generate(members, sample) for members in (models, models[:1], models[1:]))
-    for i, (hypothesis,) in enumerate(both):
-        for name, array in hypothesis[MAPS_KEY].items():
-            mean = sum(found[i][0][MAPS_KEY][name] for found in alone) / 2
-            np.testing.assert_allclose(array, mean, atol=1e-5, err_msg=name)
-
-
 def test_a_prefix_over_whole_targets_is_refused(build, make_sample, tgt_dict):
     model, sample = build(), make_sample(LENGTHS)
     generator = search([model], tgt_dict, PrintedMap("attn_n", 0, None, "awo", "hard", SPECIALS), beam_size=2)
@@ -80,17 +66,15 @@ def test_scoring_without_references_is_refused(build, make_sample, tgt_dict):
     sample = make_sample(LENGTHS)
     sample["target"] = None
     with pytest.raises(InputError, match="needs references"):
-        scoring(tgt_dict).generate([build()], sample)
+        carry_maps(SequenceScorer(tgt_dict), None, None).generate([build()], sample)
 
 
 @pytest.mark.parametrize("forced", [False, True])
 def test_a_thread_waits_for_the_model(build, make_sample, tgt_dict, forced):
-    model, sample, done = build(), make_sample(LENGTHS[:1]), []
-    generator = scoring(tgt_dict) if forced else search([model], tgt_dict, max_len_b=3)
-    thread = threading.Thread(target=lambda: done.append(generator.generate([model], sample)), daemon=True)
+    model, sample, done = build(), make_sample(LENGTHS[:1]), threading.Event()
+    generator = carry_maps(SequenceScorer(tgt_dict), None, None) if forced else search([model], tgt_dict, max_len_b=3)
+    thread = threading.Thread(target=lambda: generator.generate([model], sample) and done.set(), daemon=True)
     with one_thread([model]):
         thread.start()
-        thread.join(0.3)
-        assert not done
-    thread.join(20)
-    assert done
+        assert not done.wait(0.3)
+    assert done.wait(20)

@@ -1,10 +1,12 @@
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import ExtractionOptions
-from fairseq_norm_plugin.hooks.options import NormConfig, resolve
+from fairseq_norm_plugin.hooks.options import NormConfig, check_command, resolve
+from fairseq_norm_plugin.hooks.tasks.translation import NormMixin
 from tests.facts import facts
 
 CFG = NormConfig()
@@ -65,10 +67,7 @@ def test_a_given_option_wins_over_the_profile_even_if_it_names_the_default(given
         ({"norm_heads": "0,0"}, "--norm-heads '0,0' … duplicate"),
         ({"norm_heads": "a"}, "--norm-heads 'a' … numbers separated by commas"),
         ({"norm_records": "x", "norm_record_layers": "7"}, "--norm-record-layers 7"),
-        (
-            {"norm_records": "x", "norm_record_kinds": "attn_q"},
-            "--norm-record-kinds 'attn_q' … attn_w",
-        ),
+        ({"norm_records": "x", "norm_record_kinds": "attn_q"}, "--norm-record-kinds 'attn_q' … attn_w"),
         ({"norm_records": "x", "norm_record_kinds": ""}, "attn_w, attn_n"),
         ({"norm_alignments": "x", "norm_map": "ff_n", "norm_heads": "0"}, "--norm-map ff_n … whole layers only"),
         ({"norm_alignments": "x", "norm_heads": "0,1"}, "one head or the whole layer … --norm-heads 0,1"),
@@ -81,3 +80,16 @@ def test_a_given_option_wins_over_the_profile_even_if_it_names_the_default(given
 def test_bad_options_are_named(change, text):
     with pytest.raises(UsageError, match=facts(text)):
         resolve(replace(CFG, **change), layers=3, heads=4)
+
+
+@pytest.mark.parametrize("name", ["norm_records", "norm_alignments"])
+def test_an_empty_path_is_refused(name):
+    with pytest.raises(UsageError, match=facts(f"--{name.replace('_', '-')} '': … empty")):
+        check_command(replace(CFG, **{name: ""}), None, wanted=True, interactive=False)
+
+
+def test_another_generator_cannot_carry_maps():
+    task = NormMixin()
+    task.cfg = CFG
+    with pytest.raises(UsageError, match=facts("own generator; list cannot be used")):
+        task.build_generator([], SimpleNamespace(print_alignment="hard"), seq_gen_cls=list)

@@ -1,4 +1,4 @@
-"""Map kinds and mixing ratios against their definitions, on slow vectors."""
+"""Map kinds and mixing ratios against their definitions; test_block.py has those of layers."""
 
 import itertools
 from dataclasses import replace
@@ -33,22 +33,6 @@ from tests.plugin.maps.blocks import (
     slow_vectors,
     with_output,
 )
-
-
-@pytest.mark.parametrize("before", [False, True])
-def test_layer_maps_and_mixing_ratios_are_those_of_slow_vectors(build, make_sample, before):
-    model = build(encoder_layers=1, decoder_layers=1, before=before).double()
-    for (type_, _), block in capture_blocks(model, make_sample([(3, 2), (2, 3)])).items():
-        for kind, stage in NORM_KINDS.items():
-            if stage in STAGES[3:] and block.weights.feed_forward is None:
-                continue
-            map_, ratio = layer_map(block, kind), mixing_ratio(block, kind)
-            for b in range(2):
-                slow = slow_vectors(block.sentence(b), stage)
-                norms = slow.norm(dim=-1).t()
-                scale = norms.sum(-1, keepdim=True).clamp_min(1e-3)
-                assert ((map_[b] - norms).abs() / scale).max() < 1e-7, (type_, kind)
-                torch.testing.assert_close(ratio[b], slow_mixing(slow, block.weights.cross, stage))
 
 
 @pytest.mark.parametrize("name", EXTREMES)

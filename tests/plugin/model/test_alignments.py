@@ -36,32 +36,24 @@ def command_line(tmp_path, source, target, *options):
 
 @pytest.mark.parametrize("which", [0, 1], ids=["one direction", "both"])
 def test_the_links_are_those_of_the_command_line(models, tmp_path, which):
-    """With blank lines, in the order of the text, with every digit of the confidences."""
-    source, target = [*SOURCES[:30], "", "ja ."], [*TARGETS[:30], "x", ""]
-    options = [["--confidences"], ["--confidences", "--reverse-path", DEMO / "checkpoint.en-de.pt"]][which]
-    expected = command_line(tmp_path, source, target, *options)
-    alignments = models[which].align(source, target)
-    alignments.to_pharaoh(tmp_path / "python", confidences=True)
-    assert (tmp_path / "python").read_text(encoding="utf-8") == expected
-    assert [alignment.status for alignment in alignments] == ["ok"] * 30 + ["empty"] * 2
-    assert [alignment.source for alignment in alignments] == source
-    assert [alignment.target for alignment in alignments] == target
+    """With blank lines, in the order of the text, with every digit of the confidences.
 
-
-@pytest.mark.parametrize("which", [0, 1], ids=["one direction", "both"])
-def test_word_tables_are_those_of_the_command_line(models, tmp_path, which):
-    """One counted on the text, in as many passes, and one of a file, with single pairs too."""
+    Also with a word table: counted on the text, in as many passes, and of a file, for single pairs too.
+    """
     reverse = [] if which == 0 else ["--reverse-path", DEMO / "checkpoint.en-de.pt"]
-    file, texts = tmp_path / "word_table", (SOURCES[:12], TARGETS[:12])
+    file, texts = tmp_path / "word_table", ([*SOURCES[:12], "", "ja ."], [*TARGETS[:12], "x", ""])
     for option, given in (
+        ([], {}),
         (["--word-table", "1", "--save-word-table", file], {"word_table": 1}),
-        (["--word-table", file, "--overwrite"], {"word_table_file": file}),
-        (["--word-table", "0", "--overwrite"], {"word_table": 0}),
+        (["--word-table", file], {"word_table_file": file}),
+        (["--word-table", "0"], {"word_table": 0}),
     ):
-        expected = command_line(tmp_path, *texts, "--confidences", *reverse, *option)
+        expected = command_line(tmp_path, *texts, "--confidences", *reverse, *option, "--overwrite")
         alignments = models[which].align(*texts, **given)
         alignments.to_pharaoh(tmp_path / "python", confidences=True, overwrite=True)
         assert (tmp_path / "python").read_text(encoding="utf-8") == expected
+        assert [alignment.status for alignment in alignments] == ["ok"] * 12 + ["empty"] * 2
+        assert tuple(map(list, zip(*((alignment.source, alignment.target) for alignment in alignments)))) == texts
         assert ("word_table:1" in alignments.signature) == (given == {"word_table": 1})
         assert ("word_table_file:" in alignments.signature) == ("word_table_file" in given)
     within = models[which].align(*texts, word_table_file=file)

@@ -68,15 +68,10 @@ def test_what_is_not_text(model, source, text):
         model.translate(source)
 
 
-@pytest.mark.parametrize("beam", [0, -1, 1.5, "5", None, True], ids=repr)
-def test_a_beam_that_is_none(model, beam):
-    with pytest.raises(UsageError, match=facts(f"beam {beam}: expected")):
-        model.translate(SOURCES, beam=beam)
-
-
 def test_bad_options_raise_before_the_work(model, monkeypatch):
     monkeypatch.setattr(Translator, "translate", None)
     for options, text in (
+        *(({"beam": beam}, f"beam {beam}: expected") for beam in (0, -1, 1.5, "5", None, True)),
         ({"max_tokens": 0}, "max_tokens 0"),
         ({"word_table": -1}, "word table -1"),
         ({"beams": 3}, "beams"),

@@ -18,7 +18,6 @@ from tests.plugin.dictionaries import dictionary_of, vocabulary_of
 from tests.plugin.recording.parts import OPTIONS, QUANTITIES, names
 
 SIGNATURE = {"generation": {"nbest": 2, "score_reference": False, "sampling": False}}
-SCORING = {"generation": {"nbest": 1, "score_reference": True}}
 
 
 def session_of(directory, size=1, kept=(), signature=SIGNATURE, texts=(None, None), skipped=(), **changes):
@@ -86,28 +85,11 @@ def test_source_words_of_a_padded_row(tmp_path):
     assert session.source_words(0, ids_of("a@@ b c", pads=2)) == [-1, -1, 0, 0, 1, -1]
 
 
-def write_unknown(tmp_path, caplog, signature, source="? c c", target="? c", **options):
-    """Forced or translated: a pair with unknown tokens; (status, source words, line of links, what is said)."""
-    session = session_of(tmp_path, signature=signature, **options)
-    session.write(batch(0, source), [[hypothesis(target)]])
-    (sentence,) = Records(tmp_path / "r")
-    assert sentence.layer_maps("attn_n").shape == (1, 3, 4)
-    assert session.source_words(0, ids_of(source)) == sentence.source.words.tolist()
-    said = "".join(record.getMessage() for record in caplog.records if record.levelname == "WARNING")
-    return sentence.status, sentence.source.words.tolist(), (tmp_path / "a").read_text(), said
-
-
-def test_no_links_where_an_unknown_token_may_be_a_piece(tmp_path, caplog):
-    status, _, links, said = write_unknown(tmp_path, caplog, SCORING)
-    assert (status, links) == ("unknown subwords on both sides", "\n")
-    assert says(said, "1 of 1 sentences (100.0 %) get no links")
-    assert said.endswith("(--norm-source-text, --norm-target-text)")
-
-
 def test_what_the_model_itself_does_not_know_is_a_word_of_its_own(tmp_path, caplog):
-    status, _, links, said = write_unknown(tmp_path, caplog, SIGNATURE, source="c c c")
-    assert (status, links) == ("ok", "0-0 1-1\n")
-    assert says(said, "unknown to the model so far: 1 of 3 target subwords (33.3 %)")
+    session_of(tmp_path).write(batch(0, "c c c"), [[hypothesis("? c")]])
+    (sentence,) = Records(tmp_path / "r")
+    assert (sentence.status, (tmp_path / "a").read_text()) == ("ok", "0-0 1-1\n")
+    assert says(caplog.text, "unknown to the model so far: 1 of 3 target subwords (33.3 %)")
 
 
 def test_a_run_that_samples_is_not_resumed(tmp_path):

@@ -33,7 +33,8 @@ def test_lines_of_a_text(tmp_path):
 
 
 def test_a_text_goes_before_what_the_data_set_knows(tmp_path, vocabulary, ids):
-    text = raw(tmp_path / "raw", "x@@ a b\n", vocabulary.dictionary)
+    """Also of a sentence that --truncate-source has cut."""
+    text = raw(tmp_path / "raw", "x@@ a b a a\n", vocabulary.dictionary)
     pairs = LanguagePairDataset(text, text.sizes, vocabulary.dictionary, text, text.sizes, vocabulary.dictionary)
     (tmp_path / "t").write_text("y a b\n")
     with_text, without = side_readers(pairs, 1, (vocabulary, vocabulary), (tmp_path / "t", None), cut=False)

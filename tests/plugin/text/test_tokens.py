@@ -86,15 +86,9 @@ def test_the_tokens_of_a_cut_sentence_are_the_first_of_its_text(text):
         spell("c@@ b a", "cb", cut=True)
 
 
-@pytest.mark.parametrize(
-    ("symbols", "mark"),
-    [(["ab@@", "c"], "@@"), (["▁ab", "c"], "▁"), (["ab", "##c"], "##"), (["ab", "c"], "none")],
-)
-def test_marks_are_told_from_the_dictionary(symbols, mark):
-    assert dictionary_mark(dictionary_of(*symbols), "auto") == mark
-    assert dictionary_mark(dictionary_of(*symbols), "none") == "none"
-    with pytest.raises(InputError, match=facts("(@@ on 1, ▁ on 1)")):
-        dictionary_mark(dictionary_of("ab@@", "▁c"), "auto")
+def test_the_mark_is_told_from_the_dictionary():
+    for stated, mark in (("auto", "▁"), ("none", "none")):
+        assert dictionary_mark(dictionary_of("▁ab", "c"), stated) == mark
 
 
 def test_tags_that_the_dictionary_has_are_special():

@@ -64,11 +64,6 @@ def test_the_texts_say_what_the_words_are(join, caplog):
     assert "have no links" not in caplog.text
 
 
-def test_gold_beyond_the_words(join):
-    with pytest.raises(InputError, match=r"subset test: link 1-0 .* outside sentence 0 .* 1 and 2 words"):
-        join(["a@@ b"], ["b b"], ["1-0"])
-
-
 def test_messages_name_the_options_of_training(join):
     with pytest.raises(InputError) as error:
         join(["b b"] * 40, ["b b"] * 40, ["1-1"] * 40)
