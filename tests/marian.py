@@ -71,12 +71,7 @@ def tensors(config):
     return result
 
 
-def save(
-    directory,
-    config,
-    weights=None,
-    tokens=(),
-):
+def save(directory, config, weights=None, tokens=()):
     """Write a model in Transformers' format; the SentencePiece models are none."""
     from safetensors.torch import save_file
 

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from fairseq import checkpoint_utils, options
+from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.registry import REGISTRIES
 from fairseq_cli import generate, interactive, preprocess, train
@@ -24,11 +24,14 @@ from omegaconf import DictConfig
 
 import fairseq_norm_plugin  # noqa: F401  # lets stock fairseq, too, load checkpoints in this process
 from alignment_eval import cli as align_eval
+from alignment_eval.links.read import ReadOptions, read_gold
+from alignment_eval.records.store import Records
+from alignment_eval.scoring.sweep import configurations, sweep
 from fairseq_norm_plugin.align import cli as norm_align
 from fairseq_norm_plugin.analyze import cli as norm_analyze
 
 ROOT = Path(__file__).resolve().parents[2]
-BIN = Path(sys.executable).parent
+PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 # how fairseq calls Hydra and torch
 FAIRSEQ_WARNINGS = (
     r"hydra\.experimental\.\w+\(\) is no longer experimental",
@@ -38,23 +41,6 @@ FAIRSEQ_WARNINGS = (
     r"\s*The strict flag in the compose API",
     r"`torch\.cuda\.amp\.autocast\(args\.\.\.\)`",
 )
-# A whole process that is killed in the middle of its batch {batch}.
-STOPPED = """
-import os
-from fairseq_cli import generate
-from fairseq_norm_plugin.hooks.tasks.translation import TranslationNormTask
-
-step, batches = TranslationNormTask.inference_step, []
-
-def stopping(*args, **kwargs):
-    batches.append(1)
-    if len(batches) == {batch}:
-        os.kill(os.getpid(), 9)
-    return step(*args, **kwargs)
-
-TranslationNormTask.inference_step = stopping
-generate.cli_main()
-"""
 SYLLABLES = ("ba", "ki", "lo", "mu", "ne", "ra", "su", "ti")
 
 
@@ -67,25 +53,9 @@ def _one_thread():
     torch.set_num_threads(threads)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _options_of_old_checkpoints_once():
-    """fairseq composes the options of a checkpoint with ``args`` each time that it loads one, which takes seconds."""
-    compose, composed = checkpoint_utils.convert_namespace_to_omegaconf, {}
-
-    def remembered(args):
-        given = repr(sorted(vars(args).items()))
-        if given not in composed:
-            composed[given] = compose(args)
-        return copy.deepcopy(composed[given])
-
-    checkpoint_utils.convert_namespace_to_omegaconf = remembered
-    yield
-    checkpoint_utils.convert_namespace_to_omegaconf = compose
-
-
 def run_command(*words, cwd=ROOT, check=True, **env):
-    """A command as a user gives it."""
-    env = {**os.environ, "OMP_NUM_THREADS": "1", **env}
+    """A command as a user gives it, in this environment."""
+    env = {**os.environ, "PATH": PATH, "OMP_NUM_THREADS": "1", **env}
     result = subprocess.run([str(w) for w in words], cwd=cwd, capture_output=True, text=True, env=env, check=False)
     if check:
         assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
@@ -95,12 +65,6 @@ def run_command(*words, cwd=ROOT, check=True, **env):
 @pytest.fixture(scope="session")
 def command():
     return run_command
-
-
-@pytest.fixture(scope="session")
-def bin_directory():
-    """The environment's programs."""
-    return BIN
 
 
 def invented_pairs(count, seed, longest=9):
@@ -264,19 +228,14 @@ class Output:
         self.text = text
 
     def lines(self, *kinds):
-        """(id, kind, content) of the lines of these kinds (H, A, …), by id; the order within a sentence is kept."""
+        """(id, kind, content) of the lines of these kinds (hypotheses by default), by id; of an id, in their order."""
         found = []
         for line in self.text.splitlines():
             head, _, content = line.partition("\t")
             kind, _, id_ = head.partition("-")
-            if kind in kinds and id_.isdecimal():
+            if kind in (kinds or ("H", "D", "P")) and id_.isdecimal():
                 found.append((int(id_), kind, content))
         return sorted(found, key=lambda item: item[0])
-
-
-@pytest.fixture(scope="session")
-def parse_output():
-    return Output
 
 
 def in_process(main, parser, words):
@@ -298,6 +257,14 @@ def run_generate(*words):
 @pytest.fixture(scope="session", name="run_generate")
 def _run_generate():
     return run_generate
+
+
+def layer_aers(records, gold):
+    """The AER of each layer map by ``align-eval sweep``, under the names of monitoring: rows of its table."""
+    options = configurations(["attn_w", "attn_n"], ["awo", "awi"], ["kobayashi2020"], ["allow"])
+    table = sweep(Records(records).best(), list(read_gold(gold, ReadOptions(base="1"))), options).table
+    layers = table[(table["level"] == "layer") & (table["null"] == "allow")]
+    return {f"aer_l{row.layer}_{row.kind[-1]}_{row.setting}": row for row in layers.itertuples()}
 
 
 @pytest.fixture(scope="session")
@@ -331,18 +298,5 @@ def norm_interactive(data, checkpoint, tmp_path):
         words += ["--cpu", "--input", tmp_path / "input", *extra]
         parser = options.get_interactive_generation_parser()
         return in_process(interactive.main, parser, words)
-
-    return run
-
-
-@pytest.fixture
-def stopped(data, checkpoint):
-    """Run fairseq-generate in a process that is killed in its batch ``batch``."""
-
-    def run(*extra, batch=2):
-        words = [data, "--path", checkpoint, "--user-dir", "fairseq_norm_plugin", "--task", "translation_norm"]
-        program = STOPPED.format(batch=batch)
-        arguments = [sys.executable, "-c", program, *words, "--cpu", *extra]
-        return subprocess.run([str(word) for word in arguments], cwd=ROOT, capture_output=True, text=True, check=False)
 
     return run

@@ -7,15 +7,14 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from alignment_eval.cli import COMMANDS, main
+from tests.integration.conftest import PATH, ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(path for path in (ROOT / "docs/commands").glob("*.md") if path.name != "README.md")
 #: Pages of no one command, if they have examples.
 OTHER_PAGES = [
@@ -47,31 +46,27 @@ def check_examples(page, bash, update):
     """Run the examples of a page; they print what it says, or with ``--update-examples`` it is made to say so."""
     for command, expected in console_examples(page.read_text(encoding="utf-8")):
         found = "".join(f"{line}\n" for line in stripped(bash(command)))
-        if update and not pattern(expected).fullmatch(found):
-            text = page.read_text(encoding="utf-8")
-            page.write_text(text.replace(f"{command}\n{expected}", f"{command}\n{cut_alike(expected, found)}"))
-            continue
-        assert pattern(expected).fullmatch(found), f"$ {command}\n--- documented\n{expected}--- real\n{found}"
-
-
-def python_examples(text):
-    """(code, expected output) of each Python block of a page; the output is the block of text right after it."""
-    return PYTHON.findall(text)
+        compare(page, f"{command}\n", expected, found, update)
 
 
 def check_python_examples(page, bash, update):
     """Run the Python blocks of a page in one process, likewise."""
     text = page.read_text(encoding="utf-8")
-    examples = python_examples(text)
+    examples = PYTHON.findall(text)  # code, and the block of text right after it
+    assert examples
     script = "".join(f"{code}\nprint({END!r})\n" for code, _ in examples)
-    outputs = bash(f"python - <<'END OF THE PAGE'\n{script}END OF THE PAGE\n").split(f"{END}\n")
-    for (code, expected), found in zip(examples, outputs):
-        if update and not pattern(expected).fullmatch(found):
-            old, new = (f"{code}```\n\n```text\n{output}```" for output in (expected, cut_alike(expected, found)))
-            text = text.replace(old, new)
-            page.write_text(text, encoding="utf-8")
-            continue
-        assert pattern(expected).fullmatch(found), f"{code}--- documented\n{expected}--- real\n{found}"
+    *outputs, _ = bash(f"python - <<'END OF THE PAGE'\n{script}END OF THE PAGE\n").split(f"{END}\n")
+    for (code, expected), found in zip(examples, outputs, strict=True):
+        compare(page, f"{code}```\n\n```text\n", expected, found, update)
+
+
+def compare(page, example, expected, found, update):
+    """Compare what an example printed with what the page says after it, or make the page say so."""
+    if update and not pattern(expected).fullmatch(found):
+        old, new = (f"{example}{output}" for output in (expected, cut_alike(expected, found)))
+        page.write_text(page.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+        return
+    assert pattern(expected).fullmatch(found), f"{example}--- documented\n{expected}--- real\n{found}"
 
 
 def cut_alike(expected, found):
@@ -109,12 +104,8 @@ def epilog_examples(help_text):
 
 def pattern(expected):
     """Expected output as a regular expression: ``…`` is any text in a line, a line of ``…`` any number of lines."""
-    lines = [r"(?:.*\n)*" if line == "…" else f"{any_text(line)} *\n" for line in stripped(expected)]
-    return re.compile("".join(lines))
-
-
-def any_text(line):
-    return ".*".join(re.escape(part) for part in line.split("…"))
+    parts = [".*".join(map(re.escape, line.split("…"))) for line in stripped(expected)]
+    return re.compile("".join(r"(?:.*\n)*" if line == ".*" else f"{line} *\n" for line in parts))
 
 
 def stripped(text):
@@ -127,9 +118,8 @@ def any_number(match):
 
 
 @pytest.fixture(scope="session")
-def environment(bin_directory):
-    path = os.pathsep.join((str(bin_directory), str(Path(sys.executable).parent), os.environ["PATH"]))
-    return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "COLUMNS": WIDE}
+def environment():
+    return {**os.environ, "PATH": PATH, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "COLUMNS": WIDE}
 
 
 @pytest.fixture(scope="session")
@@ -225,34 +215,6 @@ def test_examples_of_help(name, bash, capsys, monkeypatch):
     if not {*map(words, examples)} <= {words(command) for command, _ in console_examples(page)}:
         for command in examples:  # one may need what the one before wrote
             bash(command)
-
-
-def test_examples_are_found():
-    page = "```console\n$ a \\\n  b\nx\n\ny\n$ c\n```\n\n```python\n$ d\n```\n"
-    assert console_examples(page) == [("a \\\n  b", "x\n\ny\n"), ("c", "")]
-    page = "```python\na = 1\n```\n\n```python\nprint(a)\n\n```\n\n```text\n1\n```\n\ntext\n\n```text\nno\n```\n"
-    assert python_examples(page) == [("a = 1\n", ""), ("print(a)\n\n", "1\n")]
-    help_text = "options:\n  -h\n\nExample:\n  align-eval x \\\n      y\n  align-eval z … w\n"
-    assert epilog_examples(help_text) == ["align-eval x \\\n      y"]
-
-
-@pytest.mark.parametrize(
-    ("expected", "found", "same"),
-    [
-        ("a.b\n", "a.b\n", True),
-        ("a.b\n", "axb\n", False),
-        ("a …c\n", "a b c\n", True),
-        ("a … c\n", "a b\nx c\n", False),
-        ("a\n…\nd\n", "a\nb\nc\nd\n", True),
-        ("a\n…\nd\n", "a\nd\n", True),
-        ("a\n…\nd\n", "a\nb\n", False),
-        ("a\n", "a\nb\n", False),
-        ("", "a\n", False),
-        ("", "", True),
-    ],
-)
-def test_output_is_compared(expected, found, same):
-    assert bool(pattern(expected).fullmatch(found)) == same
 
 
 @pytest.mark.parametrize(("page", "table"), [("README.md", "readme"), ("docs/reproduction.md", "main")])

@@ -10,7 +10,6 @@ import os
 import random
 import warnings
 from argparse import Namespace
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -36,8 +35,8 @@ from fairseq_norm_plugin.text.codes import read_bpe
 from tests.eval.conftest import records, sentence
 from tests.eval.profiles.test_profile import FORWARD, REVERSE, together
 from tests.eval.records import shards
+from tests.integration.demo import DEMO
 
-DEMO = Path(__file__).resolve().parents[2] / "data" / "demo"
 CASES, FIRST = int(os.environ.get("FUZZ_CASES", "25")), int(os.environ.get("FUZZ_FIRST", "0"))
 
 #: Values that a JSON file may hold in the place of others, and bytes that any file may.
@@ -131,14 +130,6 @@ def read_links(part):
     list(merged(part.parent))
 
 
-def read_log(path):
-    read_training_log(path, "run", lambda message: None)
-
-
-def read_labels(path):
-    list(parse_conll(TextFile(path).lines(), path.name))
-
-
 def read_alignments(path):
     for parse in (
         lambda: read_hypothesis(path, ReadOptions(allow_possible=True), warn=check_message),
@@ -184,8 +175,8 @@ def files(directory):
         "alignments part": (parts / PART, damaged_pages, read_links),
         "word_table": (directory / "word_table", damaged_pages, read_word_table),
         "profile": (directory / "profile", damaged_json, read_profile),
-        "log": (directory / "log", damaged_bytes, read_log),
-        "labels": (directory / "labels", damaged_bytes, read_labels),
+        "log": (directory / "log", damaged_bytes, lambda path: read_training_log(path, "run", str)),
+        "labels": (directory / "labels", damaged_bytes, lambda path: list(parse_conll(TextFile(path).lines(), "x"))),
     }
     for format_, content in LINKS.items():
         (directory / format_).write_bytes(content)

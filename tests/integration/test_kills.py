@@ -22,10 +22,10 @@ from fairseq_norm_plugin.align import cli as norm_align
 from fairseq_norm_plugin.convert import cli as convert
 from tests import marian
 from tests.integration.conftest import ROOT, run_generate, training_config, without_fairseqs_warnings
+from tests.integration.demo import DEMO, lines, written
 
 pytestmark = pytest.mark.slow
 KILLS = int(os.environ.get("KILLS", "3"))
-DEMO = ROOT / "data" / "demo"
 MODEL = ["--path", DEMO / "checkpoint.pt", "--data", DEMO, "-s", "de", "-t", "en", "--bpe-codes", DEMO / "codes.bpe"]
 TEXT = ["--source-text", DEMO / "demo.de", "--target-text", DEMO / "demo.en"]
 
@@ -78,20 +78,16 @@ def drop_incomplete(directory):
 
 def commands(out, request):
     """Name -> a function that runs the command, told whether it is run again; and what is compared."""
-    few = [out.parent / f"few.{language}" for language in ("de", "en")]
-    for file in few:
-        file.write_text("".join((DEMO / f"demo{file.suffix}").read_text().splitlines(keepends=True)[:15]))
+    few = [written(out.parent / f"few.{language}", lines(language)[:15]) for language in ("de", "en")]
     text = ["--source-text", few[0], "--target-text", few[1]]
     options = [*MODEL, "--cpu", "--window", 3]
     plain = ["-o", out / "out", "--tokens-out", out / "words.de", out / "words.en"]
-    marked = out.parent / "marked"
-    marked.write_text("".join(f"<b>{line}</b>\n" for line in few[0].read_text().splitlines()))
+    marked = written(out.parent / "marked", [f"<b>{line}</b>" for line in lines("de")[:15]])
     data, path = (request.getfixturevalue(name) for name in ("data", "checkpoint"))
     generated = [data, "--path", path, "--user-dir", ROOT / "fairseq_norm_plugin", "--task", "translation_norm"]
     generated += ["--gen-subset", "test5", "--batch-size", 2, "--norm-part-sentences", 2]
     generated += ["--norm-records", out / "records", "--norm-alignments", out / "links"]
-    gold = out.parent / "gold"
-    gold.write_text("0-0\n" * 12)
+    gold = written(out.parent / "gold", ["0-0"] * 12)
     monitored = ["--valid-subset", "test", "--aer-gold", f"test={gold}", "--aer-gold-base", 0]
     monitored += ["--save-interval-updates", 2]
 

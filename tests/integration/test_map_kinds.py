@@ -1,6 +1,4 @@
-"""Every kind of map in records, on a trained model: against the block maps, batched, n-best, in an ensemble."""
-
-import json
+"""Every kind of map in records, on a trained model: rollouts, batched, n-best, extracted."""
 
 import numpy as np
 import pytest
@@ -8,7 +6,7 @@ import pytest
 import fairseq_norm_plugin
 from alignment_eval import cli
 from alignment_eval.commands import sweep as sweep_command
-from alignment_eval.maps.sentence import HEAD_KINDS, KINDS
+from alignment_eval.maps.sentence import KINDS
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 
@@ -43,27 +41,15 @@ def slow_rollout(model, ids, kind):
     return np.stack(layers)
 
 
-def test_records_hold_the_block_maps(records, data, checkpoint):
+@pytest.mark.parametrize(("kind", "of"), [("rollout_w", "attnres_w"), ("alti_rollout", "alti")])
+def test_rollouts_are_those_of_the_block_maps(records, data, checkpoint, kind, of):
     model = fairseq_norm_plugin.load(checkpoint, data)
     found = by_id(records)
     dictionary = model.task.source_dictionary
     for sentence in [found[0], found[5]]:
         ids = [[dictionary.index(t) for t in side.tokens] for side in (sentence.source, sentence.target)]
-        assert sentence.kinds == tuple(KINDS)
-        for kind in KINDS:
-            layers, heads = sentence.layer_maps(kind), sentence.head_maps(kind)
-            assert heads.shape[1] == (4 if kind in HEAD_KINDS else 0)
-            if "rollout" in kind:
-                expected = slow_rollout(model, ids, "attnres_w" if kind == "rollout_w" else "alti")
-            elif kind == "attn_n_merged":
-                continue
-            else:
-                maps = model.block_maps(ids[0], ids[1], DECODER_CROSS, kind)
-                expected = maps.layers[..., : layers.shape[-1]]
-                assert len(maps.columns) == layers.shape[-1]
-                if kind in HEAD_KINDS:
-                    np.testing.assert_allclose(heads, maps.heads, rtol=1e-4, atol=1e-5)
-            np.testing.assert_allclose(layers, expected, rtol=1e-4, atol=1e-5, err_msg=kind)
+        expected = slow_rollout(model, ids, of)
+        np.testing.assert_allclose(sentence.layer_maps(kind), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_batch_is_each_sentence_alone(norm, records, tmp_path):
@@ -87,7 +73,7 @@ def test_every_rank_of_an_n_best_list_is_its_own_forced_pass(norm, tmp_path, dat
             )
 
 
-def test_align_eval_understands_every_kind(records, tmp_path, capsys, monkeypatch):
+def test_align_eval_understands_every_kind(norm, records, tmp_path, capsys, monkeypatch):
     hypotheses = {}
     for kind in KINDS:
         words = ["extract", records, "--kind", kind, "--layer", 1, "--setting", "awo", "--rule", "kobayashi2020"]
@@ -96,26 +82,14 @@ def test_align_eval_understands_every_kind(records, tmp_path, capsys, monkeypatc
         assert len(hypotheses[kind].splitlines()) == 12
     assert hypotheses["attnres_n"] == hypotheses["attn_n"]  # the residual is no source column
     assert hypotheses["attnres_w"] == hypotheses["attn_w"]
+    options = ("--norm-map", "ffresln_n", "--norm-layer", 1, "--norm-alignments", tmp_path / "a")
+    norm("--score-reference", *options)
+    assert "recording ffresln_n takes long" in capsys.readouterr().err
+    assert (tmp_path / "a").read_text() == hypotheses["ffresln_n"]
     (tmp_path / "gold").write_text(hypotheses["attn_n"])
     words = ["sweep", records, "--gold", tmp_path / "gold", "--gold-base", 0]
     monkeypatch.setattr(sweep_command, "save_heatmaps", lambda *_: None)  # seconds of drawing
     code = cli.main([str(word) for word in [*words, "--out", tmp_path / "s"]])
     output = capsys.readouterr()
     assert code == 0, output.err
-    assert len([line for line in output.out.splitlines() if line.startswith("AWO ffresln_n")]) >= 1
-    table = json.loads((tmp_path / "s" / "sweep.json").read_text())
-    assert table
-
-
-def test_beam_search_cannot_show_every_kind_step_by_step(norm):
-    with pytest.raises(Exception, match=r"--print-alignment cannot show --norm-map alti, only attn_w or attn_n"):
-        norm("--print-alignment", "hard", "--norm-map", "alti")
-
-
-def test_alignments_of_any_kind(norm, records, tmp_path, capsys):
-    options = ("--norm-map", "ffresln_n", "--norm-layer", 1, "--norm-alignments", tmp_path / "a")
-    norm("--score-reference", *options)
-    assert "recording ffresln_n takes long" in capsys.readouterr().err
-    words = ["extract", records, "--kind", "ffresln_n", "--layer", 1, "--setting", "awo", "--rule", "kobayashi2020"]
-    assert cli.main([str(word) for word in words]) == 0
-    assert (tmp_path / "a").read_text() == capsys.readouterr().out
+    assert "AWO ffresln_n" in output.out

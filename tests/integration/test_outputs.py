@@ -10,8 +10,8 @@ import pytest
 from alignment_eval.errors import UsageError
 from tests import marian
 from tests.integration.conftest import ROOT
+from tests.integration.demo import DEMO
 
-DEMO = ROOT / "data" / "demo"
 MODEL = ["--path", "model.pt", "--data", "model", "-s", "de", "-t", "en", "--bpe-codes", "codes.bpe", "--cpu"]
 TEXT = ["--source-text", "demo.de", "--target-text", "demo.en"]
 JOINT = ["--text", "text/*.parquet"]
@@ -62,9 +62,9 @@ def test_norm_align(directory, program, words):
     assert everything(directory) == before
 
 
-def test_standard_input_is_an_input(directory, command, bin_directory):
+def test_standard_input_is_an_input(directory, command):
     before = everything(directory)
-    words = [bin_directory / "python", "-m", "alignment_eval", "convert", "-", "--to", "pharaoh", "-o", "demo.de"]
+    words = ["python", "-m", "alignment_eval", "convert", "-", "--to", "pharaoh", "-o", "demo.de"]
     shell = ["bash", "-c", '"$@" --overwrite < demo.de', "_", *words]
     done = command(*shell, cwd=directory, check=False, PYTHONPATH=str(ROOT))
     assert (done.returncode, "an input of this command" in done.stderr) == (2, True), done.stderr

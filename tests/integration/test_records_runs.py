@@ -1,6 +1,9 @@
 """Runs and their records or alignments: shards, a second run, other options, killed runs."""
 
 import contextlib
+import itertools
+import multiprocessing
+import os
 import re
 import signal
 
@@ -10,8 +13,8 @@ import pytest
 from alignment_eval import cli
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.records.store import Records
+from fairseq_norm_plugin.hooks.tasks.translation import TranslationNormTask
 
-EXTRACT = ["--kind", "attn_n", "--layer", "0", "--setting", "awo", "--rule", "kobayashi2020"]
 PART = "part-00000-of-00001-00000.parquet"
 
 
@@ -33,26 +36,6 @@ def assert_same(records, expected):
 
 
 @pytest.mark.parametrize("mode", [["--beam", 2, "--nbest", 2], ["--score-reference"]], ids=["generate", "score"])
-def test_shards_together_are_the_single_run(norm, tmp_path, capsys, mode):
-    options = [*mode, "--batch-size", 3, "--norm-records"]
-    norm(*options, tmp_path / "single")
-    seen = []
-    for number in range(3):
-        if number:  # some shards are missing: no number from the others
-            with pytest.raises(InputError, match=r"missing \(shards without any part: .*2 of 3\)"):
-                Records(tmp_path / "shards")
-        seen += [id_ for id_, _, _ in norm(*options, tmp_path / "shards", *shard(number, 3)).lines("S")]
-    assert sorted(seen) == list(range(12))
-    assert_same(by_id(tmp_path / "shards"), by_id(tmp_path / "single"))
-    (tmp_path / "shards" / "part-00001-of-00003-00000.parquet").unlink()
-    capsys.readouterr()
-    assert cli.main(["extract", str(tmp_path / "shards"), *EXTRACT]) == 1
-    messages = capsys.readouterr()
-    assert messages.out == ""
-    assert "shards without any part: 1 of 3" in messages.err
-
-
-@pytest.mark.parametrize("mode", [["--beam", 2], ["--score-reference"]], ids=["generate", "score"])
 @pytest.mark.parametrize(
     ("shards", "batching"),
     [
@@ -62,17 +45,24 @@ def test_shards_together_are_the_single_run(norm, tmp_path, capsys, mode):
     ],
     ids=str,
 )
-def test_merged_alignments_of_shards_are_the_single_run(norm, tmp_path, capsys, mode, shards, batching):
-    options = [*mode, *batching, "--norm-part-sentences", 4, "--norm-alignments"]
-    norm(*options, tmp_path / "single")
-    merge = ["merge", str(tmp_path / "a.parts"), "-o", str(tmp_path / "a")]
-    for number in reversed(range(shards)):
+def test_shards_together_are_the_single_run(norm, tmp_path, capsys, mode, shards, batching):
+    def run(name, *extra):
+        outputs = ["--norm-records", tmp_path / f"{name}.records", "--norm-alignments", tmp_path / name]
+        return norm(*mode, *batching, "--norm-part-sentences", 4, *outputs, *extra)
+
+    run("single")
+    merge, seen = ["merge", str(tmp_path / "a.parts"), "-o", str(tmp_path / "a")], []
+    for number in reversed(range(shards)):  # some shards are missing: no number from the others
         capsys.readouterr()
         assert cli.main(merge) == 1
-        missing = "are missing" if (tmp_path / "a.parts").exists() else "no such directory"
+        missing = "are missing" if seen else "no such directory"
         assert missing in capsys.readouterr().err
+        with pytest.raises(InputError, match=r"missing \(shards without any part: " if seen else "no such directory"):
+            Records(tmp_path / "a.records")
         with contextlib.suppress(SystemExit):  # an empty shard ends its process
-            norm(*options, tmp_path / "a", *shard(number, shards))
+            seen += [id_ for id_, _, _ in run("a", *shard(number, shards)).lines("S")]
+    assert sorted(seen) == list(range(12))
+    assert_same(by_id(tmp_path / "a.records"), by_id(tmp_path / "single.records"))
     assert not (tmp_path / "a").exists()
     assert cli.main(merge) == 0
     assert (tmp_path / "a").read_bytes() == (tmp_path / "single").read_bytes()
@@ -117,15 +107,6 @@ def test_a_second_run_is_refused_kept_or_replaces(norm, tmp_path):
     assert_same(by_id(tmp_path / "new"), first)
 
 
-def test_resuming_makes_what_one_of_two_outputs_lacks(norm, tmp_path):
-    options = ["--norm-records", tmp_path / "r", "--norm-alignments"]
-    norm(*options, tmp_path / "first")
-    before = (tmp_path / "r" / PART).stat().st_mtime_ns
-    norm(*options, tmp_path / "second", "--norm-records-resume")
-    assert (tmp_path / "second").read_text() == (tmp_path / "first").read_text()
-    assert (tmp_path / "r" / PART).stat().st_mtime_ns == before
-
-
 @pytest.mark.parametrize(
     ("other", "named"),
     [
@@ -152,11 +133,31 @@ def recorded(norm, tmp_path_factory):
     return directory, (directory / PART).read_bytes()
 
 
-def test_a_killed_run_is_continued(stopped, norm, tmp_path, capsys):
+def killed(norm, batch, *options):
+    """Run fairseq-generate in a fork of this process that is killed in its batch ``batch``; its exit code."""
+
+    def run():
+        step, batches = TranslationNormTask.inference_step, itertools.count(1)
+
+        def stopping(*args, **kwargs):
+            if next(batches) == batch:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return step(*args, **kwargs)
+
+        TranslationNormTask.inference_step = stopping
+        norm(*options)
+
+    process = multiprocessing.get_context("fork").Process(target=run)
+    process.start()
+    process.join()
+    return process.exitcode
+
+
+def test_a_killed_run_is_continued(norm, tmp_path, capsys):
     options = ["--beam", 2, "--nbest", 2, "--batch-size", 3]
     outputs = ["--norm-records", tmp_path / "r", "--norm-alignments", tmp_path / "a", "--norm-part-sentences", 3]
     norm(*options, "--norm-records", tmp_path / "whole", "--norm-alignments", tmp_path / "expected")
-    assert stopped(*options, *outputs, batch=3).returncode == -signal.SIGKILL
+    assert killed(norm, 3, *options, *outputs) == -signal.SIGKILL
     assert not (tmp_path / "a").exists()
     with pytest.raises(InputError, match=r"sentences .*\(6 in total\) are missing.* --norm-records-resume"):
         Records(tmp_path / "r")

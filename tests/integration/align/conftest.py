@@ -7,7 +7,7 @@ import pytest
 from alignment_eval import cli
 from fairseq_norm_plugin.align import cli as align
 from fairseq_norm_plugin.aligner.direction import Direction
-from tests.integration.align.raw_demo import MODEL, written
+from tests.integration.demo import MODEL, written
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def extracted(records, tmp_path, capsys):
 
 @pytest.fixture
 def lines_run(program, tmp_path):
-    """norm-align of lines with the bundled models; its status, the output's bytes or None, stdout and stderr."""
+    """norm-align of lines with the bundled models: its status, stdout, stderr, and the lines of its output or None."""
 
     def start(*options, sources, targets=None, models=MODEL, out="out"):
         words = [*models, "--source-text", written(tmp_path / "source", sources), "--cpu"]
@@ -72,7 +72,8 @@ def lines_run(program, tmp_path):
         out = out if out == "-" else tmp_path / out
         done = program("norm-align", *words, "-o", out, *options, check=False)
         done.status, done.out, done.err = done.returncode, done.stdout, done.stderr
-        done.content = None if out == "-" or not out.exists() else out.read_bytes()
+        is_text = out != "-" and out.suffix != ".parquet" and out.exists()
+        done.lines = out.read_text(encoding="utf-8").split("\n")[:-1] if is_text else None
         return done
 
     return start

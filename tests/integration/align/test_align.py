@@ -3,6 +3,7 @@
 import io
 import re
 import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from alignment_eval import cli
 from alignment_eval.records.store import Records
 from tests.integration.align.ways import DEFAULT, PAPER
+from tests.integration.demo import written
 
 
 @pytest.mark.parametrize(
@@ -56,13 +58,10 @@ def test_defaults_of_both_directions(run, extracted, records, backward):
 
 
 def test_confidences(run, extracted):
-    def parsed(lines):
-        links = [re.fullmatch(r"(\S+):(\S+)", word).groups() for line in lines for word in line.split()]
-        return [link for link, _ in links], [float(p) for _, p in links]
-
-    mine, theirs = parsed(run("--confidences").lines), parsed(extracted(*DEFAULT, "--confidences"))
-    assert mine[0] == theirs[0]
-    assert mine[1] == pytest.approx(theirs[1], rel=1e-5)
+    texts = ["\n".join(lines) for lines in (run("--confidences").lines, extracted(*DEFAULT, "--confidences"))]
+    assert re.sub(r":\S+", "", texts[0]) == re.sub(r":\S+", "", texts[1])
+    confidences = [[float(number) for number in re.findall(r":(\S+)", text)] for text in texts]
+    assert confidences[0] == pytest.approx(confidences[1], rel=1e-5)
 
 
 def test_an_ensemble(run, extracted, norm, checkpoint, trained, tmp_path):
@@ -83,8 +82,7 @@ def test_both_directions_joined(run, extracted, records, backward, join):
 @pytest.mark.parametrize("method", ["grow-diag-final", "grow-diag-final-and"])
 def test_both_directions_symmetrized(run, extracted, records, backward, tmp_path, method):
     for name, source in (("f", "forward"), ("r", "reverse")):
-        lines = extracted(*PAPER, records=records / source)
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+        written(tmp_path / name, extracted(*PAPER, records=records / source))
     how = ("--method", method, "--reverse-swap", "--output", str(tmp_path / "both"))
     assert cli.main(["symmetrize", str(tmp_path / "f"), str(tmp_path / "r"), *how]) == 0
     done = run(*PAPER, "--reverse-path", backward, "--join", method)
@@ -95,18 +93,13 @@ def test_both_directions_symmetrized(run, extracted, records, backward, tmp_path
 def test_a_choice(run, extracted, records, backward, tmp_path, checkpoint):
     choice = tmp_path / "choice.json"
     best = {sentence.id: sentence for sentence in Records(records / "forward").best()}
-    gold = tmp_path / "gold"
-    gold.write_text("".join("0-0\n" if best[id_].ok else "\n" for id_ in sorted(best)))
+    gold = written(tmp_path / "gold", ["0-0" if best[id_].ok else "" for id_ in sorted(best)])
     select = ["select", records / "forward", "--reverse", records / "reverse", "--output", choice]
     assert cli.main([str(word) for word in (*select, "--dev-gold", gold, "--gold-base", 0)]) == 0
     done = run("--profile", choice, "--reverse-path", backward, "--join", "mutual")
     assert done.lines == extracted("--profile", choice, "--reverse", records / "reverse", "--join", "mutual")
     assert "|profile:gold|" in done.err
     assert "|word_table:" not in done.err
-    other = choice.read_text().replace('"model": "', '"model": "0')
-    choice.write_text(other)
-    done = run("--profile", choice, "--overwrite")
-    assert (done.status, "choice.json: is the profile of model 0" in done.err) == (1, True)
 
 
 def test_one_file_and_standard_input(run, files, tmp_path, monkeypatch, capsys):
@@ -121,11 +114,11 @@ def test_one_file_and_standard_input(run, files, tmp_path, monkeypatch, capsys):
     assert run("--overwrite", text=[files[0], "-"]).lines == expected
 
 
-def test_a_reader_that_goes_away_is_no_error(data, checkpoint, files, bin_directory):
+def test_a_reader_that_goes_away_is_no_error(data, checkpoint, files):
     """As with ``| head``: no traceback; and no lines of fairseq and torch, which a whole process would print."""
     words = ["--path", checkpoint, "--data", data, "--source-text", files[0], "--target-text", files[1]]
     words += ["--bpe", "none", "--cpu", "--force", "--confidences", "-o", "-"]
-    command = [bin_directory / "python", "-m", "fairseq_norm_plugin.align", *map(str, words)]
+    command = [sys.executable, "-m", "fairseq_norm_plugin.align", *map(str, words)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     process.stdout.close()
     with process.stderr:

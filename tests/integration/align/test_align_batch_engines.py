@@ -1,15 +1,15 @@
 """The example of docs/scale.md for Ray Data, run as it stands there; the other engines are not installed for tests."""
 
 import re
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from fairseq_norm_plugin import AlignBatch
+from tests.integration.conftest import ROOT
+from tests.integration.demo import lines
 
-ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
@@ -21,8 +21,7 @@ def test_example(tmp_path, monkeypatch):
     (tmp_path / "data").symlink_to(ROOT / "data")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    source, target = ((ROOT / f"data/demo/demo.{side}").read_text("utf-8").splitlines()[:20] for side in ("de", "en"))
-    table = pa.table({"id": range(20), "source": source, "target": target})
+    table = pa.table({"id": range(20), "source": lines("de")[:20], "target": lines("en")[:20]})
     pq.write_table(table, "pairs.parquet")
     names = {}
     for block in (BLOCKS[0], *(block for block in BLOCKS if "import ray" in block)):

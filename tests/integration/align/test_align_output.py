@@ -8,7 +8,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
+from tests.integration.demo import BOTH
+
 COLUMNS = ["source", "target", "source_spans", "target_spans", "links", "confidences", "status", "score"]
 #: Raw text; blanks of several kinds, an entity, an empty line.
 RAW = (
@@ -23,8 +24,8 @@ RULE = ("--heads", "2", "--rule", "kobayashi2020")
 def write(lines_run, tmp_path):
     """Align the raw text with the bundled model, whose profile says how its text is made; (exit status, the file)."""
 
-    def start(name, *options):
-        return lines_run(*RULE, *options, sources=RAW[0], targets=RAW[1], out=name).status, tmp_path / name
+    def start(name, *options, **models):
+        return lines_run(*RULE, *options, sources=RAW[0], targets=RAW[1], out=name, **models).status, tmp_path / name
 
     return start
 
@@ -111,10 +112,7 @@ def test_a_stopped_run_is_continued(write, stop, tmp_path, name, scores):
 
 
 def test_links_of_two_models_that_are_symmetrized_have_no_confidences(write):
-    _, path = write("out.jsonl", "--reverse-path", DEMO / "checkpoint.en-de.pt", "--reverse-heads", 2, *SYMMETRIZED)
+    _, path = write("out.jsonl", "--reverse-heads", 2, "--join", "grow-diag", models=BOTH)
     rows = rows_of(path)
     assert rows[0]["links"]
     assert [row["confidences"] for row in rows] == [None, None, [], None]
-
-
-SYMMETRIZED = ("--join", "grow-diag")

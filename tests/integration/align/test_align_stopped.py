@@ -60,14 +60,6 @@ def test_a_stopped_run_is_replaced_only_with_overwrite(run, stopped):
     assert not stopped.exists()
 
 
-def test_a_file_that_exists_is_not_taken_for_an_unfinished_one(run, tmp_path):
-    (tmp_path / "out.pharaoh").write_text("mine\n")
-    for options in ((), ("--resume",)):
-        done = run(*PAPER, *options)
-        assert (done.status, "out.pharaoh: already exists" in done.err) == (1, True)
-    assert (tmp_path / "out.pharaoh").read_text() == "mine\n"
-
-
 @pytest.mark.parametrize("option", ["--resume", "--overwrite"])
 def test_two_runs_of_one_output_at_once(run, stop, monkeypatch, tmp_path, option):
     """The second one takes what the first has done so far, or starts again; neither disturbs the other."""
@@ -149,8 +141,4 @@ def test_a_text_that_is_changed_in_the_meantime(run, files, tmp_path, monkeypatc
     done = run(*PAPER, "--window", 4, text=texts)
     assert done.status == 1
     assert "text.0: the text was changed while it was read" in done.err
-    monkeypatch.setattr(Direction, "maps", maps)
-    texts[0].write_text(before)
-    done = run(*PAPER, "--window", 4, "--resume", text=texts)
-    assert (done.status, done.lines) == (0, run(*PAPER, out=tmp_path / "whole").lines)
-    assert ", 4 kept from before" in done.err
+    assert not (tmp_path / "out.pharaoh").exists()

@@ -4,6 +4,7 @@ import pytest
 
 from tests.integration.align.ways import PAPER
 from tests.integration.conftest import SYLLABLES
+from tests.integration.demo import written
 
 
 def codes_of(syllables, *more):
@@ -16,10 +17,7 @@ def changed(files, tmp_path, changes):
     lines = [list(pair) for pair in zip(*(file.read_text().splitlines() for file in files))]
     for number, pair in changes.items():
         lines[number] = pair
-    paths = [tmp_path / "changed.xx", tmp_path / "changed.yy"]
-    for path, side in zip(paths, zip(*lines)):
-        path.write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
-    return paths
+    return [written(tmp_path / f"changed.{lang}", side) for lang, side in zip(("xx", "yy"), zip(*lines))]
 
 
 def test_empty_and_long_sentences_have_blank_lines(run, extracted, files, tmp_path):
@@ -53,7 +51,7 @@ def test_codes_of_the_other_model_are_checked_too(run, files, tmp_path, backward
     assert "bad: no line of the codes makes" in done.err
 
 
-def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, bin_directory, backward):
+def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, backward):
     codes, words, pieces = [], [], []
     reverse = codes_of([syllable[::-1] for syllable in SYLLABLES])
     for file, content in zip(files, (codes_of(SYLLABLES, "ki ba</w>"), reverse)):
@@ -62,7 +60,7 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, bin_direct
         words.append(tmp_path / f"words{file.suffix}")
         words[-1].write_text(file.read_text().replace("@@ ", ""))
         pieces.append(tmp_path / f"pieces{file.suffix}")
-        result = command(bin_directory / "subword-nmt", "apply-bpe", "-c", codes[-1], "-i", words[-1])
+        result = command("subword-nmt", "apply-bpe", "-c", codes[-1], "-i", words[-1])
         pieces[-1].write_text(result.stdout)
     for options in ((), ("--reverse-path", backward, "--join", "union")):
         expected = run(*options, "--overwrite", text=pieces).lines
@@ -101,11 +99,3 @@ def test_bad_usage(run, options, status, text, tmp_path, backward):
     assert done.err.startswith("norm-align: ")
     assert text in done.err
     assert not list(tmp_path.glob("*out*"))
-
-
-def test_dictionaries_of_another_model(run, data, tmp_path):
-    for lang in ("xx", "yy"):
-        (tmp_path / f"dict.{lang}.txt").write_text("ba 1\n")
-    done = run("--data", tmp_path, "-s", "xx", "-t", "yy")
-    assert done.status == 1
-    assert "the checkpoint has 40 source tokens, but the task has 5" in done.err

@@ -65,11 +65,7 @@ def test_a_given_word_table_by_default(run, backward, half):
     ("options", "status", "text"),
     [
         (("--save-word-table", "new", "--word-table", 0), 2, "--save-word-table: no word table is counted here"),
-        (
-            ("--save-word-table", "WORD_TABLE"),
-            1,
-            "word_table.parquet: already exists; choose another path or pass --overwrite",
-        ),
+        (("--save-word-table", "WORD_TABLE"), 1, "word_table.parquet: already exists; choose another path"),
         (("--save-word-table", "none/new"), 1, "none/new: the directory"),
         (("--word-table", "DAMAGED"), 1, "damaged: damaged, or not a word table file"),
     ],

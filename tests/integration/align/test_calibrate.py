@@ -2,16 +2,13 @@
 
 import json
 import shutil
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from alignment_eval import cli as align_eval
 from fairseq_norm_plugin.align import cli
-
-DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
-DEEN_SMALL = "models/deen-small"
+from tests.integration.demo import DEMO, lines, written
 
 
 @pytest.fixture
@@ -32,27 +29,19 @@ def add_profiles(models):
 def call(models, capsys, tmp_path):
     """Run ``norm-align``; (status, stdout, stderr)."""
 
-    def call(*words, path=None, pairs=None, texts=None):
-        files = texts or [DEMO / "demo.de", DEMO / "demo.en"]
-        if pairs is not None:
-            files = [part(file, pairs, tmp_path / f"part{file.suffix}") for file in files]
+    def call(*words, pairs=60, texts=(DEMO / "demo.de", DEMO / "demo.en")):
+        files = [written(tmp_path / f"text{file.suffix}", file.read_text().splitlines()[:pairs]) for file in texts]
         calibrating = words[:1] == ("calibrate",)
         command = ["calibrate"] if calibrating else ["-o", tmp_path / "out", "--overwrite"]
-        command += ["--path", path or models / "checkpoint.pt", "--data", DEMO, "-s", "de", "-t", "en", "--cpu"]
+        command += ["--path", models / "checkpoint.pt", "--data", DEMO, "-s", "de", "-t", "en", "--cpu"]
         command += ["--bpe-codes", models / "codes.bpe", "--source-text", files[0], "--target-text", files[1]]
         capsys.readouterr()
         status = cli.main([str(word) for word in (*command, *words[calibrating:])])
         output = capsys.readouterr()
-        lines = (tmp_path / "out").read_text().splitlines() if (tmp_path / "out").exists() else None
-        return SimpleNamespace(status=status, out=output.out, err=output.err, lines=lines)
+        links = (tmp_path / "out").read_text().splitlines() if (tmp_path / "out").exists() else None
+        return SimpleNamespace(status=status, out=output.out, err=output.err, lines=links)
 
     return call
-
-
-def part(file, pairs, out):
-    lines = file.read_text().splitlines()
-    out.write_text("".join(f"{line}\n" for line in (lines * 2)[:pairs]))
-    return out
 
 
 def both(models):
@@ -60,21 +49,15 @@ def both(models):
 
 
 def test_profiles_are_those_that_are_bundled(call, models):
-    """But their text, which is stated as tokenised; and figures, which may differ in the last digits."""
-    done = call("calibrate", *both(models))
+    """But the hash of their text, which was tokenised already; and figures, which may differ in the last digits."""
+    moses = [f"moses_{name}=true" for name in ("no_escape", "no_dash_splits")]
+    stated = ("--tokenizer", "moses", "--lowercase", "--model-option", moses[0], "--model-option", moses[1])
+    done = call("calibrate", *both(models), *stated)
     assert done.status == 0, done.err
     for name in ("checkpoint.pt.align.json", "checkpoint.en-de.pt.align.json"):
         mine, bundled = (json.loads((folder / name).read_text()) for folder in (models, DEMO))
-        assert mine.pop("figure") == pytest.approx(bundled.pop("figure"), abs=0.01)
-        assert bundled.pop("text_recipe")["tokenizer"] == "moses"
-        assert mine.pop("text_recipe") == {
-            "tokenizer": None,
-            "lowercase": False,
-            "bpe": None,
-            "options": {},
-            "files": {"bpe_codes": ["codes.bpe"]},
-        }
-        assert mine == bundled
+        assert mine["figure"] == pytest.approx(bundled["figure"], abs=0.01)
+        assert mine == {**bundled, **{key: mine[key] for key in ("figure", "text", "signature")}}
         assert mine["alone"]["forward"]["heads"] == "0.0:awi,2"
     assert done.out.count("chosen by agreement on 60 pairs") == 2
     assert "rule balanced=0.25, both models grow=0.4" in done.out
@@ -104,16 +87,19 @@ def test_without_a_profile_the_text_decides(call, models):
 GOLD = ("--dev-gold", DEMO / "demo.talp", "--gold-base", 1)
 
 
-def aer_of(call, capsys, out, *words):
-    """AER on the demo's gold of what norm-align writes."""
-    done = call(*words)
-    assert done.status == 0, done.err
-    score = ["score", "--gold", DEMO / "demo.talp", "--gold-base", 1, out, "--format", "json"]
-    assert align_eval.main([str(word) for word in score]) == 0
-    return json.loads(capsys.readouterr().out)["aer"], done.err
+@pytest.fixture
+def aer(tmp_path, capsys):
+    """The AER on a gold of what norm-align wrote."""
+
+    def aer(gold):
+        words = ["score", "--gold", gold, "--gold-base", 1, tmp_path / "out", "--format", "json"]
+        assert align_eval.main([str(word) for word in words]) == 0
+        return json.loads(capsys.readouterr().out)["aer"]
+
+    return aer
 
 
-def test_maps_by_a_development_gold(call, models, capsys, tmp_path):
+def test_maps_by_a_development_gold(call, models, aer):
     """norm-align reaches the figure of the profile, and knows the pairs again."""
     done = call("calibrate", *GOLD, *both(models))
     assert done.status == 0, done.err
@@ -124,11 +110,12 @@ def test_maps_by_a_development_gold(call, models, capsys, tmp_path):
     assert profile["gold"] in profile["signature"]
     assert profile["both"]["both"]["join"] == "product"
     assert f"chosen by gold on 60 pairs, AER {100 * profile['figure']:.2f} %" in done.out
-    found, messages = aer_of(call, capsys, tmp_path / "out", "--word-table", 0)
+    done = call("--word-table", 0)
+    found = aer(DEMO / "demo.talp")
     assert found == profile["figure"]
-    assert "60 of these 60 sentence pairs are among those the maps were chosen on" in messages
-    without, _ = aer_of(call, capsys, tmp_path / "out", "--word-table", 0, "--profile", DEMO / path.name)
-    assert found <= without
+    assert "60 of these 60 sentence pairs are among those the maps were chosen on" in done.err
+    assert call("--word-table", 0, "--profile", DEMO / path.name).status == 0
+    assert found <= aer(DEMO / "demo.talp")
     exchanged = json.loads((models / "checkpoint.en-de.pt.align.json").read_text())
     assert (exchanged["chosen_by"], exchanged["reverse_model"]) == ("gold", profile["model"])
     assert exchanged["figure"] < 0.5  # 0.75 and more if the gold is not exchanged
@@ -136,20 +123,18 @@ def test_maps_by_a_development_gold(call, models, capsys, tmp_path):
 
 @pytest.mark.parametrize("gold", [False, True])
 def test_too_few_different_pairs(call, models, tmp_path, gold):
-    source, target = ((DEMO / f"demo.{lang}").read_text().splitlines() for lang in ("de", "en"))
-    lines = (DEMO / "demo.talp").read_text().splitlines()
+    links = (DEMO / "demo.talp").read_text().splitlines()
     for count, times in ((29, 1), (1, 100)):
-        for name, of_file in (("de", source), ("en", target), ("gold", lines)):
-            (tmp_path / name).write_text("".join(f"{line}\n" for line in of_file[:count] * times))
-        options = ("--dev-gold", tmp_path / "gold", "--gold-base", 1) if gold else ()
-        done = call("calibrate", *options, texts=[tmp_path / "de", tmp_path / "en"])
+        texts = [written(tmp_path / f"few.{lang}", lines(lang)[:count] * times) for lang in ("de", "en")]
+        options = ("--dev-gold", written(tmp_path / "gold", links[:count] * times), "--gold-base", 1) if gold else ()
+        done = call("calibrate", *options, texts=texts, pairs=100)
         said = f"{count} different sentence pairs that can be aligned: expected 30 or more"
         assert (done.status, said in done.err) == (1, True)
     assert not (models / "checkpoint.pt.align.json").exists()
 
 
 def test_text_of_another_language_does_not_pass_for_a_formed_model(call):
-    done = call("calibrate", pairs=60, texts=[DEMO / "demo.en", DEMO / "demo.de"])
+    done = call("calibrate", texts=(DEMO / "demo.en", DEMO / "demo.de"))
     assert done.status == 0
     assert "or the text is not its languages'" in done.err
     assert "chosen by upper-layers" in done.out
@@ -175,9 +160,9 @@ def test_a_profile_of_another_model_is_refused(call, models):
     assert call("--kind", "attn_n", "--layer", 1, "--setting", "awo", "--rule", "kobayashi2020", pairs=1).status == 0
 
 
-def test_a_model_that_has_not_formed(shared, tmp_path, capsys):
+def test_a_model_that_has_not_formed(shared, tmp_path, capsys, aer):
     """deen-small: no AWI map aligns yet, so the upper layers are read with a word table."""
-    folder, dev = shared / DEEN_SMALL, shared / "data/gold/cmu150"
+    folder, dev = shared / "models/deen-small", shared / "data/gold/cmu150"
     for lang in ("de", "en"):
         (tmp_path / f"dev.{lang}").write_text((dev / f"dev.{lang}").read_text().lower())
     words = ["--path", folder / "checkpoint.pt", "--data", folder, "-s", "de", "-t", "en", "--cpu"]
@@ -185,6 +170,4 @@ def test_a_model_that_has_not_formed(shared, tmp_path, capsys):
     words += [tmp_path / "dev.en", "-o", tmp_path / "out"]
     assert cli.main([str(word) for word in words]) == 0
     assert "reading the mean of layer 1 (AWO) and layer 2 (AWO)" in capsys.readouterr().err
-    score = ["score", "--gold", dev / "dev.talp", "--gold-base", "1", tmp_path / "out", "--format", "json"]
-    assert align_eval.main([str(word) for word in score]) == 0
-    assert json.loads(capsys.readouterr().out)["aer"] < 0.275
+    assert aer(dev / "dev.talp") < 0.275

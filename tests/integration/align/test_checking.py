@@ -1,10 +1,8 @@
 """Texts that are no translations of each other are warned of before the work starts."""
 
 import re
-import shutil
 from argparse import Namespace
 from copy import copy
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,10 +21,11 @@ from fairseq_norm_plugin.text.codes import CodePieces
 from fairseq_norm_plugin.text.pairs import ParallelText
 from fairseq_norm_plugin.text.pieces import MarkedPieces
 from fairseq_norm_plugin.text.tokenise import TextPipeline
+from tests.facts import says
+from tests.integration.conftest import ROOT
+from tests.integration.demo import DEMO, binarised, in_pieces, lines, written
 
-DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
-ROOT = DEMO.parents[1]
-SIZES = ("layers", "attention_heads")
+GERMAN, ENGLISH = lines("de"), lines("en")
 
 
 def direction_of(folder, checkpoint, source, target):
@@ -49,56 +48,51 @@ def warned(direction, tmp_path):
     """The warning about two lists of lines."""
 
     def warned(source, target, *directions):
-        paths = [tmp_path / "source", tmp_path / "target"]
-        for path, lines in zip(paths, (source, target)):
-            path.write_text("".join(f"{line}\n" for line in lines))
-        text = ParallelText([str(path) for path in paths])
+        text = ParallelText([str(written(tmp_path / "source", source)), str(written(tmp_path / "target", target))])
         found = find_mismatch(sampled(text, text.size), directions or [direction])
         return found and found.message
 
     return warned
 
 
-def lines(lang):
-    return (DEMO / f"demo.{lang}").read_text().splitlines()
+#: Pairs drawn with repetition: the pair that lends another source must not be a copy.
+DRAWN = np.random.default_rng(0).integers(0, 60, 300).tolist()
 
 
-def test_the_demo_is_parallel(warned):
-    assert warned(lines("de"), lines("en")) is None
-    assert warned(lines("de")[:20], lines("en")[:20]) is None
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        (GERMAN, ENGLISH),
+        (GERMAN[:20], ENGLISH[:20]),
+        (GERMAN[:3], ENGLISH[:3]),
+        (GERMAN[:3], ENGLISH[3:6]),  # too few to tell that they are unrelated
+        ([""], [""]),
+        ([GERMAN[k] for k in DRAWN], [ENGLISH[k] for k in DRAWN]),
+    ],
+)
+def test_parallel_texts(warned, source, target):
+    assert warned(source, target) is None
     assert torch.is_grad_enabled()
 
 
-def test_pairs_drawn_with_repetition_are_no_fault(warned):
-    """The pair that lends another source must not be a copy."""
-    drawn = np.random.default_rng(0).integers(0, 60, 300)
-    assert warned(*([lines(language)[k] for k in drawn] for language in ("de", "en"))) is None
-    shifted = lines("de")[1:] * 2, lines("en")[:-1] * 2
-    assert "do not look like translations" in warned(*shifted)
-
-
-def test_exchanged_texts(warned):
-    assert "source and target look exchanged" in warned(lines("en"), lines("de"))
-    assert "look like the same text" in warned(lines("de"), lines("de"))
+@pytest.mark.parametrize(
+    ("source", "target", "named"),
+    [
+        (ENGLISH, GERMAN, "source and target look exchanged"),
+        (ENGLISH[:3], GERMAN[:3], "source and target look exchanged"),
+        (GERMAN, GERMAN, "look like the same text"),
+        (GERMAN[1:] * 2, ENGLISH[:-1] * 2, "do not look like translations"),
+        (GERMAN, [*ENGLISH[:30], *ENGLISH[31:], "and so on ."], "lines 3 … missing or extra line"),
+    ],
+)
+def test_texts_that_are_not(warned, source, target, named):
+    assert says(warned(source, target), named)
 
 
 def test_a_model_that_was_told_to_be_of_the_other_direction_is_no_fault_of_the_texts(warned, direction):
     used_backwards = copy(direction)
     used_backwards.trained = ("de", "en")
-    assert warned(lines("en"), lines("de"), used_backwards) is None
-
-
-def test_shifted_from_a_line_on(warned):
-    found = warned(lines("de"), [*lines("en")[:30], *lines("en")[31:], "and so on ."])
-    assert "lines 3" in found
-    assert "missing or extra line" in found
-
-
-def test_exchanged_texts_of_few_lines(warned):
-    assert "source and target look exchanged" in warned(lines("en")[:3], lines("de")[:3])
-    assert warned(lines("de")[:3], lines("en")[:3]) is None
-    assert warned(lines("de")[:3], lines("en")[3:6]) is None  # too few to tell that they are unrelated
-    assert warned([""], [""]) is None
+    assert warned(ENGLISH, GERMAN, used_backwards) is None
 
 
 @pytest.fixture(scope="module")
@@ -125,19 +119,17 @@ def test_text_unlike_that_of_the_training(warned, dev, change, target_only, name
 @pytest.mark.parametrize("kept", [1000, 6000, 8000])
 def test_text_cut_by_other_codes(warned, dev, tmp_path, kept):
     """All pieces are known to the model, so that nothing else shows it."""
-    codes = (DEMO / "codes.bpe").read_text().splitlines()[: kept + 1]
-    (tmp_path / "codes").write_text("".join(f"{line}\n" for line in codes))
-    splitter = CodePieces(tmp_path / "codes")
-    pieces = [[" ".join(splitter.cut(line, line)[0]) for line in side] for side in dev]
+    codes = written(tmp_path / "codes", (DEMO / "codes.bpe").read_text().splitlines()[: kept + 1])
     model = fnp.load(DEMO / "checkpoint.pt", DEMO, "de", "en")
-    found = warned(*pieces, with_pieces(model, MarkedPieces("@@"), "checkpoint.pt"))
+    direction = with_pieces(model, MarkedPieces("@@"), "checkpoint.pt")
+    found = warned(*(in_pieces(side, codes) for side in dev), direction)
     assert found is None if kept == 8000 else "cut by other BPE codes" in found
 
 
 def test_models_of_other_directions(warned, direction):
     """Without names of languages only the scores show it."""
     reverse = direction_of(DEMO, "checkpoint.en-de.pt", "en", "de")
-    texts = lines("de"), lines("en")
+    texts = GERMAN, ENGLISH
     assert warned(*texts, direction, reverse) is None
     assert "exchange the two texts, or the two models" in warned(*texts, reverse, direction)
     assert "checkpoint.pt: looks like a model of the other direction" in warned(*texts, direction, direction)
@@ -148,9 +140,8 @@ def test_models_of_other_directions(warned, direction):
 def test_a_model_without_an_alignment_is_not_praised(direction, dev):
     """Near-uniform maps share the few links that they have: without a floor they agree to 100 %."""
     task = fnp.load(DEMO / "checkpoint.pt", DEMO, "de", "en").task
-    sizes = {f"{side}_{name}": 6 if name == "layers" else 8 for side in ("encoder", "decoder") for name in SIZES}
-    options = Namespace(arch="transformer", share_all_embeddings=True, max_source_positions=99, **sizes)
-    options.max_target_positions, options.encoder_embed_dim, options.encoder_ffn_embed_dim = 99, 128, 256
+    options = Namespace(arch="transformer", share_all_embeddings=True, encoder_embed_dim=128, encoder_ffn_embed_dim=256)
+    options.max_source_positions = options.max_target_positions = 99
     base_architecture(options)
     torch.manual_seed(0)
     untrained = copy(direction)
@@ -166,9 +157,9 @@ def test_a_model_without_an_alignment_is_not_praised(direction, dev):
 
 
 def test_unrelated_text_is_not_aligned(tmp_path, capsys):
-    (tmp_path / "shifted.en").write_text("\n".join([*lines("en")[7:], *lines("en")[:7], ""]))
+    shifted = written(tmp_path / "shifted.en", ENGLISH[7:] + ENGLISH[:7])
     words = ["--path", DEMO / "checkpoint.pt", "--source-text", DEMO / "demo.de", "-s", "de", "-t", "en", "--cpu"]
-    words += ["--target-text", tmp_path / "shifted.en", "-o", tmp_path / "links"]
+    words += ["--target-text", shifted, "-o", tmp_path / "links"]
     assert main([str(word) for word in words]) == 1
     assert "do not look like translations of each other" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["shifted.en"]
@@ -176,49 +167,17 @@ def test_unrelated_text_is_not_aligned(tmp_path, capsys):
     assert "do not look like translations of each other" in capsys.readouterr().err
 
 
-@pytest.fixture
-def generate(program, run_generate, tmp_path, capsys):
-    """Binarise two lists of lines in subwords, score the pairs, and return standard error."""
-
-    def generate(source, target):
-        for language, side in (("de", source), ("en", target)):
-            (tmp_path / f"test.{language}").write_text("".join(f"{line}\n" for line in side))
-        program(
-            *("fairseq-preprocess", "-s", "de", "-t", "en", "--testpref", tmp_path / "test", "--srcdict"),
-            *(DEMO / "dict.de.txt", "--tgtdict", DEMO / "dict.en.txt", "--destdir", tmp_path / "bin"),
-        )
-        words = ["--path", DEMO / "checkpoint.pt", "--user-dir", ROOT / "fairseq_norm_plugin", "--score-reference"]
-        words += ["--task", "translation_norm", "--norm-alignments", tmp_path / "links"]
-        run_generate(tmp_path / "bin", *words)
-        return capsys.readouterr().err
-
-    return generate
+@pytest.mark.parametrize("shift", [0, 7])
+def test_fairseq_generate_makes_the_same_check(run_generate, tmp_path, capsys, shift):
+    data = binarised(tmp_path, in_pieces(GERMAN[shift:]), in_pieces(ENGLISH[: 60 - shift]))
+    words = ["--path", DEMO / "checkpoint.pt", "--user-dir", ROOT / "fairseq_norm_plugin", "--score-reference"]
+    run_generate(data, *words, "--task", "translation_norm", "--norm-alignments", tmp_path / "links")
+    assert ("do not look like translations of each other" in capsys.readouterr().err) == (shift > 0)
 
 
-def test_fairseq_generate_makes_the_same_check(generate, tmp_path):
-    pieces, other = {}, {}
-    (tmp_path / "codes").write_text("\n".join((DEMO / "codes.bpe").read_text().splitlines()[:1001]))
-    for codes, cut in ((DEMO / "codes.bpe", pieces), (tmp_path / "codes", other)):
-        splitter = CodePieces(codes)
-        for lang in ("de", "en"):
-            cut[lang] = [" ".join(splitter.cut(line, line)[0]) for line in lines(lang)]
-    assert "look" not in generate(pieces["de"], pieces["en"])
-    for source, target, named in (
-        (pieces["en"], pieces["de"], "source and target look exchanged"),
-        (pieces["de"][7:], pieces["en"][:-7], "do not look like translations of each other"),
-        (pieces["de"], pieces["de"], "look like the same text"),
-        (other["de"], other["en"], "cut by other BPE codes"),
-    ):
-        shutil.rmtree(tmp_path / "bin")
-        (tmp_path / "links").unlink()
-        assert named in generate(source, target)
-
-
-def test_an_undertrained_model_tells_too(shared, warned):
+def test_an_undertrained_model_tells_too(shared, dev, warned):
     """deen-small stores no languages, so nothing else would tell exchanged texts."""
-    folder = shared / "models/deen-small"
-    small = direction_of(folder, "checkpoint.pt", "de", "en")
-    texts = [(shared / f"data/gold/cmu150/dev.{lang}").read_text().lower().splitlines()[:60] for lang in ("de", "en")]
-    assert warned(*texts, small) is None
-    assert "look exchanged" in warned(*texts[::-1], small)
-    assert "do not look like translations" in warned(texts[0][1:], texts[1][:-1], small)
+    small = direction_of(shared / "models/deen-small", "checkpoint.pt", "de", "en")
+    assert warned(*dev, small) is None
+    assert "look exchanged" in warned(*dev[::-1], small)
+    assert "do not look like translations" in warned(dev[0][1:], dev[1][:-1], small)

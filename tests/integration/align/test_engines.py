@@ -1,7 +1,6 @@
 """``norm-align`` of Parquet, to Parquet, and on Ray: the lines of a single process with two texts."""
 
 import logging
-import shutil
 import sys
 from argparse import Namespace
 from types import SimpleNamespace
@@ -123,9 +122,6 @@ def test_on_ray(ray, tmp_path, capsys):
     status, err = run()
     assert (status, "links: already exists" in err) == (1, True)
     assert run("--overwrite")[0] == 0
-    shutil.copy(DEMO / "checkpoint.pt", tmp_path / "copy.pt")
-    status, err = run("--path", tmp_path / "copy.pt", "--overwrite")
-    assert (status, "copy.pt.align.json: no such profile" in err) == (1, True)
     pq.write_table(pa.table({"source": ["a"], "target": ["b"]}), tmp_path / "3.parquet")
     status, err = run("--text", tmp_path / "3.parquet", "--overwrite")
     assert (status, "no column id" in err) == (1, True)

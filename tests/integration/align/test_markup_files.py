@@ -4,7 +4,7 @@ import pytest
 
 from alignment_eval.transfer.markup import parse_markup
 from tests.facts import says
-from tests.integration.align.raw_demo import BOTH, MODEL, raw_lines
+from tests.integration.demo import BOTH, MODEL, raw_lines
 
 GERMAN, ENGLISH = (raw_lines(language)[:20] for language in ("de", "en"))
 SOURCES = ['Das <b>Haus</b> war <ph id="1"/>groß.', "<p>Wir <i>sind <b>hier</b></i>.</p>", "", "Ja &amp; <b>nein</b>."]
@@ -14,14 +14,8 @@ MOVED = ['The <b>house</b> was <ph id="1"/>big.', "<p>We <i>are <b>here</b></i>.
 
 @pytest.fixture
 def run(lines_run):
-    """norm-align of lines, by default SOURCES and TARGETS; its output has ``lines``."""
-
-    def start(*options, sources=SOURCES, targets=TARGETS, **more):
-        done = lines_run(*options, sources=sources, targets=targets, **more)
-        done.lines = None if done.content is None else done.content.decode().split("\n")[:-1]
-        return done
-
-    return start
+    """norm-align of lines, by default SOURCES and TARGETS."""
+    return lambda *options, **changes: lines_run(*options, **{"sources": SOURCES, "targets": TARGETS, **changes})
 
 
 def marked(line, number):

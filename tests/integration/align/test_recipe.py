@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -10,8 +9,8 @@ import fairseq_norm_plugin
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.align.cli import main
 from tests.facts import facts
+from tests.integration.demo import DEMO
 
-DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 SOURCE = "Wir sind hier, im Haus; und ihr seid z.B. nicht dort."
 TARGET = "We are here, in the house; and you aren't there."
 STATED = {"tokenizer": "moses", "lowercase": True, "moses_no_escape": "true", "moses_no_dash_splits": "true"}
@@ -44,21 +43,18 @@ def load(model, **options):
     return fairseq_norm_plugin.load(model / "checkpoint.pt", source_lang="de", target_lang="en", **options)
 
 
-def test_calibrate_keeps_what_was_stated(model, capsys):
-    raw = [model / "text.de", model / "text.en"]
-    for file in raw:
-        shutil.copy(DEMO / f"demo{file.suffix}", file)
-    words = ["calibrate", "--path", model / "checkpoint.pt", "-s", "de", "-t", "en", "--cpu", "--tokenizer", "moses"]
-    words += ["--lowercase", "--model-option", "moses_no_escape=true", "--model-option", "moses_no_dash_splits=true"]
-    words += ["--source-text", raw[0], "--target-text", raw[1]]
-    profile = model / "checkpoint.pt.align.json"
-    assert main([str(word) for word in (*words, "--bpe-codes", DEMO / "codes.bpe")]) == 0
+def test_a_recipe_has_no_files_of_other_directories(model, capsys):
+    words = ["calibrate", "--path", model / "checkpoint.pt", "-s", "de", "-t", "en", "--cpu"]
+    words += ["--source-text", DEMO / "demo.de", "--target-text", DEMO / "demo.en", "--bpe-codes", DEMO / "codes.bpe"]
+    assert main(list(map(str, words))) == 0
     assert "codes.bpe: is not in " in capsys.readouterr().err
-    assert json.loads(profile.read_text())["text_recipe"] is None
-    assert main([str(word) for word in (*words, "--bpe-codes", model / "codes.bpe", "--overwrite")]) == 0
-    recipe = json.loads(profile.read_text())["text_recipe"]
-    assert recipe == json.loads((DEMO / "checkpoint.pt.align.json").read_text())["text_recipe"]
+    assert json.loads((model / "checkpoint.pt.align.json").read_text())["text_recipe"] is None
+
+
+def test_a_profile_replaces_what_was_stated(model, profile):
+    """The bundled one; test_calibrate.py makes it."""
     stated = load(model, bpe_codes=model / "codes.bpe", **STATED).align(SOURCE, TARGET)
+    profile()
     alone = load(model).align(SOURCE, TARGET)
     assert alone == stated
     assert alone.source_words[:5] == ("Wir", "sind", "hier", ",", "im")

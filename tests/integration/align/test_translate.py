@@ -1,21 +1,21 @@
 """``norm-align --translate``: fairseq's own translations, aligned; also after a stop."""
 
+import itertools
 import json
 import math
-import shutil
 
 import pyarrow.parquet as pq
 import pytest
 from sacremoses import MosesTokenizer
-from subword_nmt.apply_bpe import BPE
 
 import fairseq_norm_plugin
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.model.translator import Translator
 from tests.facts import says
-from tests.integration.align.raw_demo import BOTH, DEMO, raw_lines, written
+from tests.integration.demo import BOTH, DEMO, binarised, in_pieces, lines, raw_lines, written
 
 LINES = raw_lines("de")
+FEW = LINES[:12]
 
 
 @pytest.fixture
@@ -26,54 +26,37 @@ def run(lines_run):
 
 def rows(done):
     assert done.status == 0, done.err
-    return [json.loads(line) for line in done.content.decode().split("\n")[:-1]]
+    return list(map(json.loads, done.lines))
 
 
-def last_line(done):
-    return done.err.splitlines()[-1]
+def natural(scores):
+    """Scores that fairseq printed, which are in base 2."""
+    return [float(score) * math.log(2) for score in scores]
 
 
 # The translations are those of fairseq-generate
 
 
 @pytest.fixture(scope="module")
-def binarised(made_once, program):
+def demo_data(tmp_path_factory):
     """The raw lines as the model reads them, made without this package, and binarised."""
-
-    def make(directory):
-        tokenizer = MosesTokenizer(lang="de")
-        with (DEMO / "codes.bpe").open(encoding="utf-8") as codes:
-            bpe = BPE(codes)
-        tokens = (tokenizer.tokenize(line, escape=False, return_str=True).lower() for line in LINES)
-        written(directory / "text.de", map(bpe.process_line, tokens))
-        dictionaries = "--srcdict", DEMO / "dict.de.txt", "--tgtdict", DEMO / "dict.en.txt"
-        program(
-            *("fairseq-preprocess", "-s", "de", "-t", "en", "--only-source", "--testpref", directory / "text"),
-            *(*dictionaries, "--destdir", directory / "bin"),
-        )
-        shutil.copy(DEMO / "dict.en.txt", directory / "bin")  # which --only-source leaves out
-
-    return made_once("raw-demo", make) / "bin"
-
-
-def printed_by_fairseq(output):
-    """Each line's translation (D-) and score, which fairseq prints in base 2."""
-    texts = output.lines("D")
-    return [(text.partition("\t")[2], float(text.partition("\t")[0]) * math.log(2)) for _, _, text in texts]
+    tokenize = MosesTokenizer(lang="de").tokenize
+    tokens = [tokenize(line, escape=False, return_str=True).lower() for line in LINES]
+    return binarised(tmp_path_factory.mktemp("demo"), in_pieces(tokens), in_pieces(lines("en")))
 
 
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # fairseq leaves the file of codes open
 @pytest.mark.parametrize(("task", "beam"), [("stock", 5), ("stock", 1), ("norm", 5)])
-def test_raw_text_gets_the_translations_of_fairseq_generate(run, request, binarised, task, beam):
+def test_raw_text_gets_the_translations_of_fairseq_generate(run, request, demo_data, task, beam):
     text = ("--tokenizer", "moses", "--moses-no-escape", "--moses-no-dash-splits", "--bpe", "subword_nmt")
     words = ("-s", "de", "-t", "en", *text, "--bpe-codes", DEMO / "codes.bpe", "--beam", beam)
-    generated = request.getfixturevalue(task)(*words, path=DEMO / "checkpoint.pt", data=binarised)
-    expected = printed_by_fairseq(generated)
+    generated = request.getfixturevalue(task)(*words, path=DEMO / "checkpoint.pt", data=demo_data)
+    scores, expected = zip(*(content.split("\t") for _, _, content in generated.lines("D")))
     default = ("--translate",) if beam == 5 else ("--translate", beam)
     found = rows(run(*default))
     assert [row["source"] for row in found] == LINES
-    assert [row["target"] for row in found] == [text for text, _ in expected]
-    assert [row["score"] for row in found] == pytest.approx([score for _, score in expected], abs=1e-5)
+    assert [row["target"] for row in found] == list(expected)
+    assert [row["score"] for row in found] == pytest.approx(natural(scores), abs=1e-5)
 
 
 def test_a_model_of_pieces(data, checkpoint, texts, stock, run):
@@ -83,7 +66,7 @@ def test_a_model_of_pieces(data, checkpoint, texts, stock, run):
     found = rows(run("--translate", lines=[source for source, _ in texts[2]], models=models))
     scores, pieces = zip(*((text.split("\t")) for _, _, text in expected))
     assert [row["target"] for row in found] == [" ".join(line.replace("@@ ", "").split()) for line in pieces]
-    assert [row["score"] for row in found] == pytest.approx([float(s) * math.log(2) for s in scores], abs=1e-5)
+    assert [row["score"] for row in found] == pytest.approx(natural(scores), abs=1e-5)
     assert any(row["links"] for row in found)
 
 
@@ -123,74 +106,66 @@ def test_odd_characters_stay_in_one_line(run, line):
 
 @pytest.fixture
 def halt(monkeypatch):
-    """Let a method fail at its n-th call; ``halt(None, 0)`` mends all."""
-    kept = {(Translator, "search"): Translator.search, (Direction, "maps"): Direction.maps}
+    """Let one method fail from its n-th call on, or none."""
 
-    def at(owner, calls):
-        for (kind, name), method in kept.items():
-            monkeypatch.setattr(kind, name, method)
-            if kind is owner:
-                left = [calls]
+    def at(kind=None, name=None, calls=0):
+        monkeypatch.undo()
+        if kind is None:
+            return
+        method, numbers = getattr(kind, name), itertools.count()
 
-                def failing(self, *args, method=method, left=left, **kwargs):
-                    left[0] -= 1
-                    if left[0] < 0:
-                        raise KeyboardInterrupt
-                    return method(self, *args, **kwargs)
+        def failing(*args, **kwargs):
+            if next(numbers) >= calls:
+                raise KeyboardInterrupt
+            return method(*args, **kwargs)
 
-                monkeypatch.setattr(kind, name, failing)
+        monkeypatch.setattr(kind, name, failing)
 
     return at
 
 
 WINDOWS = ("--translate", 2, "--window", 4)
+TRANSLATING, ALIGNING = (Translator, "search"), (Direction, "maps")
 
 
-@pytest.mark.parametrize("where", [Translator, Direction], ids=["translating", "aligning"])
+@pytest.mark.parametrize("where", [TRANSLATING, ALIGNING], ids=["translating", "aligning"])
 @pytest.mark.parametrize("calls", [0, 2])
 def test_a_stopped_run_is_continued(run, halt, tmp_path, where, calls):
-    lines = LINES[:12]
-    whole = run(*WINDOWS, lines=lines, out="whole.jsonl")
-    halt(where, calls)
-    assert run(*WINDOWS, lines=lines).status == 130
+    whole = run(*WINDOWS, lines=FEW, out="whole.jsonl")
+    halt(*where, calls)
+    assert run(*WINDOWS, lines=FEW).status == 130
     assert not (tmp_path / "out.jsonl").exists()
-    halt(None, 0)
+    halt()
     left = sorted(tmp_path.glob("out.jsonl.*"))
     if left:
-        refused = run(*WINDOWS, lines=lines)
+        refused = run(*WINDOWS, lines=FEW)
         assert refused.status == 1
-        assert says(last_line(refused), "was stopped, or is running; give --resume")
+        assert says(refused.err, "was stopped, or is running; give --resume")
         assert sorted(tmp_path.glob("out.jsonl.*")) == left
-    done = run(*WINDOWS, "--resume", lines=lines)
-    assert (done.status, done.content) == (0, whole.content), done.err
+    if where == ALIGNING:  # what is translated is not translated again; it would be stopped
+        halt(*TRANSLATING)
+    done = run(*WINDOWS, "--resume", lines=FEW)
+    assert (done.status, done.lines) == (0, whole.lines), done.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "source", "whole.jsonl"]
 
 
-def test_what_is_translated_is_not_translated_again(run, halt):
-    halt(Direction, 0)
-    assert run(*WINDOWS, lines=LINES[:12]).status == 130
-    halt(Translator, 0)  # it would be stopped again
-    assert run(*WINDOWS, "--resume", lines=LINES[:12]).status == 0
-
-
-@pytest.mark.parametrize("where", [Translator, Direction], ids=["translating", "aligning"])
+@pytest.mark.parametrize("where", [TRANSLATING, ALIGNING], ids=["translating", "aligning"])
 def test_a_run_of_another_model_text_or_beam_is_not_continued(run, halt, tmp_path, where):
-    lines = LINES[:12]
-    halt(where, 1)
-    assert run(*WINDOWS, lines=lines).status == 130
-    halt(None, 0)
+    halt(*where, 1)
+    assert run(*WINDOWS, lines=FEW).status == 130
+    halt()
     left = {path: path.read_bytes() for path in tmp_path.glob("out.jsonl.*")}
     assert left
     for options, changes in (
         (("--translate", 3, "--window", 4), {}),
-        (WINDOWS, {"lines": lines[::-1]}),
+        (WINDOWS, {"lines": FEW[::-1]}),
         (WINDOWS, {"models": ("--path", DEMO / "checkpoint.en-de.pt")}),
     ):
-        done = run(*options, "--resume", **{"lines": lines, **changes})
+        done = run(*options, "--resume", **{"lines": FEW, **changes})
         assert done.status == 1
-        assert says(last_line(done), "output of another run")
+        assert says(done.err, "output of another run")
         assert {path: path.read_bytes() for path in tmp_path.glob("out.jsonl.*")} == left
-    assert run(*WINDOWS, "--overwrite", lines=lines).status == 0
+    assert run(*WINDOWS, "--overwrite", lines=FEW).status == 0
     assert not list(tmp_path.glob("out.jsonl.*"))
 
 

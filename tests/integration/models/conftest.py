@@ -3,9 +3,8 @@
 import random
 
 import pytest
-from fairseq import options
-from fairseq_cli import preprocess
 
+from tests.integration.conftest import binarise
 from tests.integration.models.tags import BART, KINDS, MULTI, PIECES
 
 
@@ -22,17 +21,8 @@ def lines():
 
 @pytest.fixture(scope="session")
 def corpus(lines, made_once):
-    """``lines`` binarised: train all, test the first 9."""
-    return made_once("multilingual", lambda directory: binarise(directory, lines)) / "bin"
-
-
-def binarise(directory, lines):
-    for number, lang in enumerate(("xx", "yy")):
-        for name, pairs in (("train", lines), ("test", lines[:9])):
-            (directory / f"{name}.{lang}").write_text("".join(f"{pair[number]}\n" for pair in pairs), encoding="utf-8")
-    words = ["-s", "xx", "-t", "yy", "--joined-dictionary", "--destdir", directory / "bin"]
-    words += ["--trainpref", directory / "train", "--testpref", directory / "test"]
-    preprocess.main(options.get_preprocessing_parser().parse_args([str(word) for word in words]))
+    """``lines`` binarised: train all, valid and test the first 9."""
+    return made_once("multilingual", lambda directory: binarise(directory, [lines, lines[:9], lines[:9]])) / "bin"
 
 
 @pytest.fixture(scope="session")

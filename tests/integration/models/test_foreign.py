@@ -54,16 +54,8 @@ def directories(made_once):
     def make(directory):
         for name, (_, _, (source, target)) in KINDS.items():
             save(directory / name, name)
-            words = [
-                "translation",
-                str(directory / name),
-                str(directory / f"{name}-fairseq"),
-                "-s",
-                source,
-                "-t",
-                target,
-            ]
-            assert convert(words) == 0
+            words = ["translation", directory / name, directory / f"{name}-fairseq", "-s", source, "-t", target]
+            assert convert(list(map(str, words))) == 0
 
     return made_once("families", make)
 
@@ -73,11 +65,15 @@ def load(directory, name, **options):
     return fairseq_norm_plugin.load(directory, source_lang=source, target_lang=target, words="blanks", **options)
 
 
+def tokenizer_of(directory, name, kind=None):
+    """Transformers' own."""
+    told = {} if name in ("marian", "fsmt") else dict(zip(("src_lang", "tgt_lang"), KINDS[name][2]))
+    return transformers(kind or TOKENIZERS[name]).from_pretrained(directory, **told)
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_raw_text_becomes_the_ids_of_transformers_own_tokenizer(directories, name):
-    model, languages = load(directories / name, name), dict(zip(("src_lang", "tgt_lang"), KINDS[name][2]))
-    told = {} if name in ("marian", "fsmt") else languages
-    check_ids(model, transformers(TOKENIZERS[name]).from_pretrained(directories / name, **told))
+    check_ids(load(directories / name, name), tokenizer_of(directories / name, name))
 
 
 @pytest.mark.slow
@@ -95,8 +91,7 @@ def test_ids_of_many_lines_of_many_scripts(tmp_path, name):
         around = draw.choices(["", "", "", " ", *BLANKS], k=2)
         lines.append(around[0] + draw.choice([" ", " ", ""]).join(parts) + around[1])
     save(tmp_path, name, (lines[:4000], 4000))
-    told = {} if name in ("marian", "fsmt") else dict(zip(("src_lang", "tgt_lang"), KINDS[name][2]))
-    check_ids(load(tmp_path, name), transformers(TOKENIZERS[name]).from_pretrained(tmp_path, **told), lines[4000:])
+    check_ids(load(tmp_path, name), tokenizer_of(tmp_path, name), lines[4000:])
 
 
 def check_ids(model, tokenizer, lines=(*LINES, *MARKS)):
@@ -126,26 +121,21 @@ def test_the_old_order_of_nllb(directories, tmp_path):
     path = tmp_path / "model" / "tokenizer_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "legacy_behaviour": True}))
     model = load(tmp_path / "model", "nllb")
-    tokenizer = transformers("NllbTokenizer").from_pretrained(tmp_path / "model", src_lang="deu_Latn")
+    tokenizer = tokenizer_of(tmp_path / "model", "nllb")
     assert tokenizer.legacy_behaviour
     ids = model.direction.encode_side(model.direction.pipelines[0].read(LINES[0]), 0).ids.tolist()
     assert ids == tokenizer(LINES[0])["input_ids"]
     assert ids[-2:] == [2, tokenizer.convert_tokens_to_ids("deu_Latn")]
     assert model.maps(LINES[0], LINES[1]).target.tokens[0] == "__fra_Latn__"
-    assert (
-        convert(["translation", str(tmp_path / "model"), str(tmp_path / "out"), "-s", "deu_Latn", "-t", "fra_Latn"])
-        == 1
-    )
+    words = ["translation", tmp_path / "model", tmp_path / "out", "-s", "deu_Latn", "-t", "fra_Latn"]
+    assert convert(list(map(str, words))) == 1
 
 
 def test_an_mbart_before_mbart_50(directories, tmp_path):
     """Its language comes last in the source, and first for the decoder; Transformers has that order in the labels."""
     shutil.copytree(directories / "mbart", tmp_path / "model")
     (tmp_path / "model" / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "MBartTokenizer"}))
-    model, languages = load(tmp_path / "model", "mbart"), KINDS["mbart"][2]
-    tokenizer = transformers("MBartTokenizer").from_pretrained(
-        tmp_path / "model", src_lang=languages[0], tgt_lang=languages[1]
-    )
+    model, tokenizer = load(tmp_path / "model", "mbart"), tokenizer_of(tmp_path / "model", "mbart", "MBartTokenizer")
     check_ids(model, tokenizer)
     pair = tokenizer(LINES[2], text_target=LINES[3], return_tensors="pt")
     assert pair["labels"][0, -2:].tolist() == [2, tokenizer.convert_tokens_to_ids("fr_XX")]
@@ -257,12 +247,8 @@ def test_other_configurations_and_languages_are_refused(directories, tmp_path, n
         fairseq_norm_plugin.load(tmp_path / "model", source_lang=source, target_lang=target)
 
 
-def missing(name):
-    return lambda model: (model / name).unlink()
-
-
 def saved_by_transformers_5(model):
-    missing("sentencepiece.bpe.model")(model)
+    (model / "sentencepiece.bpe.model").unlink()
     assert (model / "tokenizer.json").is_file()
 
 
@@ -278,8 +264,6 @@ def of_another(model):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (missing("config.json"), "config.json: cannot read the file"),
-        (missing("model.safetensors"), "neither model.safetensors nor pytorch_model.bin"),
         (saved_by_transformers_5, "sentencepiece.bpe.model: no such file, and tokenizer.json does not replace it"),
         (linked, "sentencepiece.bpe.model: a symbolic link to … elsewhere, outside of the model's directory"),
         (of_another, "the tokenizer has … tokens with ids up to"),

@@ -11,9 +11,8 @@ from fairseq.tasks.translation_from_pretrained_bart import TranslationFromPretra
 
 from alignment_eval import cli
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.links.read import ReadOptions, read_gold
 from alignment_eval.records.store import Records
-from alignment_eval.scoring.sweep import configurations, sweep
+from tests.integration.conftest import layer_aers
 from tests.integration.models.tags import EXTRACTION, GENERATE, KINDS, MULTI, PREFIX, SCORE
 
 
@@ -44,11 +43,11 @@ def word_numbers(tokens):
 @pytest.mark.parametrize("mode", [GENERATE, SCORE], ids=["generate", "score"])
 @pytest.mark.parametrize("name", KINDS)
 def test_as_stock_and_tags_in_no_word(run, lines, tmp_path, capsys, name, mode):
-    expected = run(name, *mode, ours=False).lines("H", "D", "P")
+    expected = run(name, *mode, ours=False).lines()
     files = ["--norm-records", tmp_path / "r", "--norm-alignments", tmp_path / "a"]
     output = run(name, *mode, *files, "--print-alignment", "hard", "--norm-layer", 1)
     assert len(expected) == 3 * 9 * (2 if mode is GENERATE else 1)
-    assert output.lines("H", "D", "P") == expected
+    assert output.lines() == expected
     kind, records = KINDS[name], list(Records(tmp_path / "r"))
     assert {record.id for record in records} == set(range(9))
     for record in records:
@@ -170,10 +169,7 @@ def test_mbart_is_monitored(mbart, run, lines, tmp_path, caplog):
     path = mbart("watched", *watched, *special, updates=20)
     found = [json.loads(record.message) for record in caplog.records if record.name == "test"][-1]
     run("mbart", *SCORE, *special, "--norm-records", tmp_path / "r", path=path)
-    read = list(read_gold(gold, ReadOptions(base="1")))
-    wanted = configurations(["attn_w", "attn_n"], ["awo", "awi"], ["kobayashi2020"], ["allow"])
-    table = sweep(Records(tmp_path / "r").best(), read, wanted).table
-    layers = table[(table["level"] == "layer") & (table["null"] == "allow")]
+    layers = layer_aers(tmp_path / "r", gold)
     assert len(layers) == 8
-    for row in layers.itertuples():
-        assert float(found[f"test_aer_l{row.layer}_{row.kind[-1]}_{row.setting}"]) == round(row.aer, 6)
+    for name, row in layers.items():
+        assert float(found[f"test_{name}"]) == round(row.aer, 6)

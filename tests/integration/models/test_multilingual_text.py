@@ -9,6 +9,7 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.align import cli as align
 from tests.facts import facts
+from tests.integration.demo import written
 from tests.integration.models.tags import MULTI, SCORE
 
 #: What a checkpoint of m2m's training would say of its tags if it had been trained as another kind.
@@ -68,7 +69,7 @@ def words(variant, corpus, lines, tmp_path):
     """The options of norm-align for a kind of model and 40 pairs."""
     files = [tmp_path / "text.xx", tmp_path / "text.yy"]
     for file, side in zip(files, zip(*lines[:40])):
-        file.write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
+        written(file, side)
     texts = ["--source-text", files[0], "--target-text", files[1]]
     return lambda path: ["--path", path, "--data", corpus, "-s", "xx", "-t", "yy", "--bpe", "none", "--cpu", *texts]
 
@@ -107,11 +108,9 @@ def test_one_checkpoint_of_both_directions(variant, corpus, lines, run, words, c
 
 def test_mbart_is_calibrated_and_aligns_as_it_generates(variant, run, words, capsys, tmp_path):
     path = variant("mbart")
-    assert align.main([str(word) for word in ("calibrate", *words(path))]) == 0
-    assert (
-        align.main([str(word) for word in (*words(path), "--word-table", 0, "--force", "-o", tmp_path / "aligned")])
-        == 0
-    )
+    options = ("--word-table", 0, "--force", "-o", tmp_path / "aligned")
+    for command in (("calibrate", *words(path)), (*words(path), *options)):
+        assert align.main([str(word) for word in command]) == 0
     run("mbart", *SCORE, "--norm-alignments", tmp_path / "generated", path=path)
     assert capsys.readouterr().err.count(f"{tmp_path}/mbart.pt.xx-yy.align.json") == 2
     assert (tmp_path / "generated").read_text().splitlines() == (tmp_path / "aligned").read_text().splitlines()[:9]

@@ -1,6 +1,5 @@
 """A model of OPUS-MT's form, from its directory to alignments of raw text, with every command."""
 
-import io
 import json
 import math
 import shutil
@@ -13,48 +12,26 @@ import fairseq_norm_plugin
 from alignment_eval.files import write_lines
 from fairseq_norm_plugin.align import cli as align
 from fairseq_norm_plugin.convert.cli import main
-from tests import marian
 from tests.facts import says
-from tests.families import transformers
+from tests.families import save, transformers
+from tests.integration.demo import DEMO, lines
 
 sentencepiece = pytest.importorskip("sentencepiece")
 pytest.importorskip("safetensors")
 
-DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 SIDES = {"source": "de", "target": "en"}
 
 
-def lines(language):
-    return (DEMO / f"demo.{language}").read_text(encoding="utf-8").splitlines()
-
-
 def make(directory):
-    """SentencePiece models of the demo's sentences, a random model of their pieces, its conversion, and text."""
-    (directory / "model").mkdir()
-    tokens = dict.fromkeys(marian.ENDS[:2])
-    for side, language in SIDES.items():
-        written = io.BytesIO()
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines(language)), model_writer=written, vocab_size=200, minloglevel=2
-        )
-        processor = sentencepiece.SentencePieceProcessor(model_proto=written.getvalue())
-        tokens.update(dict.fromkeys(processor.IdToPiece(k) for k in range(3, processor.GetPieceSize())))
-        (directory / f"{side}.spm").write_bytes(written.getvalue())
-        encoded = [" ".join(pieces) for pieces in processor.Encode(lines(language), out_type=str)]
-        (directory / "data").mkdir(exist_ok=True)
-        write_lines(directory / "data" / f"test.de-en.{language}", encoded)
-    vocabulary = [*tokens, "<pad>"]
-    marian.save(
-        directory / "model",
-        marian.config(size=len(vocabulary), max_position_embeddings=128),
-        tokens=[vocabulary, vocabulary],
-    )
-    for side in SIDES:
-        (directory / f"{side}.spm").rename(directory / "model" / f"{side}.spm")
+    """A random model of pieces of the demo's sentences, its conversion, and the sentences in its pieces."""
+    save(directory / "model", "marian", ([*lines("de"), *lines("en")], 320))
     assert main(["translation", str(directory / "model"), str(directory / "out")]) == 0
-    for language in SIDES.values():
-        name = f"dict.{language}.txt"
-        (directory / "data" / name).write_bytes((directory / "out" / name).read_bytes())
+    (directory / "data").mkdir()
+    for side, language in SIDES.items():
+        processor = sentencepiece.SentencePieceProcessor(model_file=str(directory / "out" / f"{side}.spm"))
+        encoded = [" ".join(pieces) for pieces in processor.Encode(lines(language), out_type=str)]
+        write_lines(directory / "data" / f"test.de-en.{language}", encoded)
+        shutil.copy(directory / "out" / f"dict.{language}.txt", directory / "data")
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from alignment_eval import cli
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.records.store import Records
 
@@ -81,14 +80,14 @@ def test_empty_sentences(norm, stock, bpe, tmp_path, mode):
 
 
 @pytest.fixture(scope="module")
-def binarised(bpe, command, bin_directory):
+def binarised(bpe, program):
     """The text of ``bpe`` as fairseq-preprocess makes it, which keeps of unknown tokens that they were there."""
     raw, _ = bpe
     for lang in ("xx", "yy"):
         (raw / f"text.{lang}").write_text((raw / f"test.xx-yy.{lang}").read_text())
-    words = [bin_directory / "fairseq-preprocess", "-s", "xx", "-t", "yy", "--testpref", raw / "text"]
+    words = ["fairseq-preprocess", "-s", "xx", "-t", "yy", "--testpref", raw / "text"]
     words += ["--srcdict", raw / "dict.xx.txt", "--tgtdict", raw / "dict.yy.txt", "--destdir", raw / "bin"]
-    command(*words)
+    program(*words)
     return raw / "bin"
 
 
@@ -98,7 +97,7 @@ def run_binarised(norm, bpe, binarised, directory, *options):
     return {sentence.id: sentence for sentence in Records(directory / "r")}, (directory / "a").read_text()
 
 
-def test_unknown_pieces_of_binarised_text_shift_no_word(norm, bpe, binarised, tmp_path, caplog, capsys):
+def test_unknown_pieces_of_binarised_text_shift_no_word(norm, bpe, binarised, tmp_path, caplog):
     """Their marks are lost: no links, and that is said; or the words of the text, which raw data knows itself."""
     options = ["--norm-alignments", tmp_path / "raw", "--norm-layer", 0]
     expected = record(norm, *bpe, tmp_path / "r", *options)
@@ -110,12 +109,6 @@ def test_unknown_pieces_of_binarised_text_shift_no_word(norm, bpe, binarised, tm
     assert lines.split("\n") == ["", *links[1:]]
     assert "2 of 11 source subwords (18.2 %)" in caplog.text
     assert "1 of 3 sentences (33.3 %) get no links" in caplog.text
-    capsys.readouterr()
-    words_of_options = ["--kind", "attn_n", "--layer", "0", "--setting", "awo", "--rule", "kobayashi2020"]
-    assert cli.main(["extract", str(tmp_path / "unknown" / "r"), *words_of_options]) == 0
-    said = capsys.readouterr()
-    assert said.out == lines
-    assert "1 of 3 sentences cannot be aligned, their lines are blank (1 unknown subwords on both sides)" in said.err
     texts = [f"--norm-{side}-text" for side in ("source", "target")]
     subwords = [binarised.parent / f"text.{lang}" for lang in ("xx", "yy")]
     plain = [tmp_path / f"plain.{lang}" for lang in ("xx", "yy")]

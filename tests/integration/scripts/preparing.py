@@ -1,19 +1,16 @@
 """How the tests run the data preparation scripts: as a user runs them."""
 
 import io
-import os
 import runpy
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
-from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[3]
-SCRIPTS = REPOSITORY / "scripts"
-#: Where the scripts find subword-nmt, fairseq-preprocess and the like.
-PROGRAMS = Path(sys.executable).parent
+from tests.integration.conftest import ROOT, run_command
+
+SCRIPTS = ROOT / "scripts"
 LANGUAGES = ("--source-lang", "de", "--target-lang", "en")
 
 
@@ -28,14 +25,7 @@ def run(script, *args, **environment):
             with pytest.raises(SystemExit) as ended:
                 runpy.run_path(words[0], run_name="__main__")
         return subprocess.CompletedProcess(words, ended.value.code or 0, out.getvalue(), messages.getvalue())
-    path = f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}"
-    return subprocess.run(
-        ["bash", *words],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "PATH": path, **environment},
-    )
+    return run_command("bash", *words, check=False, PYTHONPATH=str(ROOT), **environment)
 
 
 def names(directory):

@@ -58,9 +58,8 @@ def test_the_built_folder_is_searched_without_a_server(tmp_path, chromium):
     chromium.execute_script("arguments[0].focus()", search)
     search.send_keys("Cholesky")
     for _ in range(100):
-        found = [
-            link.get_attribute("href") for link in chromium.find_elements("css selector", ".md-search-result__link")
-        ]
+        links = chromium.find_elements("css selector", ".md-search-result__link")
+        found = [link.get_attribute("href") for link in links]
         if found:
             break
         time.sleep(0.1)

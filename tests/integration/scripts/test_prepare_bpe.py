@@ -83,9 +83,7 @@ def test_bpe_separate(texts):
     ],
 )
 def test_bpe_data_errors(texts, name, content, message):
-    (texts / name).unlink()
-    if content is not None:
-        (texts / name).write_text(content, encoding="utf-8")
+    (texts / name).write_text(content, encoding="utf-8")
     done, out = bpe(texts)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines()[-1] == f"prepare_bpe.sh: {texts}/{message}".replace("TMP", str(texts))

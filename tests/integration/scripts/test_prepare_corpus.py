@@ -21,11 +21,8 @@ def corpus(tmp_path):
         (tmp_path / "raw.t").write_bytes(target)
         files = ("--source", tmp_path / "raw.s", "--target", tmp_path / "raw.t")
         out = tmp_path / "out" / "train"
-        return (
-            run("prepare_corpus.py", *files, *LANGUAGES, "--out", out, *options),
-            Path(f"{out}.de"),
-            Path(f"{out}.en"),
-        )
+        done = run("prepare_corpus.py", *files, *LANGUAGES, "--out", out, *options)
+        return done, Path(f"{out}.de"), Path(f"{out}.en")
 
     return prepare
 

@@ -113,10 +113,8 @@ def test_a_file_of_another_kind_is_named_and_leaves_nothing_behind(tmp_path, con
     else:
         (tmp_path / "other.pt").write_bytes(content)
     done = run("strip_checkpoint.py", tmp_path / "other.pt", tmp_path / "out")
-    assert (done.returncode, says(done.stderr, "other.pt: no checkpoint … a file that fairseq-train saved")) == (
-        1,
-        True,
-    )
+    text = "other.pt: no checkpoint … a file that fairseq-train saved"
+    assert (done.returncode, says(done.stderr, text)) == (1, True)
     assert names(tmp_path) == ["other.pt"]
 
 

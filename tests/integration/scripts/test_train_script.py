@@ -3,29 +3,26 @@
 import json
 import os
 import re
-from pathlib import Path
 
 import pytest
 import torch
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-from tests.integration.conftest import without_fairseqs_warnings
+from tests.integration.conftest import PATH, ROOT, without_fairseqs_warnings
 
-PLUGIN = Path(__file__).resolve().parents[3] / "fairseq_norm_plugin"
 SMALL = [option for side in ("encoder", "decoder") for option in (f"--{side}-layers", 1, f"--{side}-embed-dim", 32)]
 SMALL += ["--max-update", 3, "--max-tokens", 400, "--disable-validation", "--dropout", 0]
 
 
 @pytest.fixture(scope="module")
-def train(command, bin_directory, data, tmp_path_factory):
+def train(command, data, tmp_path_factory):
     """Train on the invented corpus as train.sh does; the words of its log and the weights it ends with."""
 
     def run(setting, *extra):
         directory = tmp_path_factory.mktemp("train")
         words = ["bash", "scripts/train.sh", setting, data, "xx", "yy", directory, *SMALL, *extra]
-        path = f"{bin_directory}{os.pathsep}{os.environ['PATH']}"
-        result = command(*words, PATH=path)
+        result = command(*words)
         (checkpoint,) = directory.glob("*.pt")
         return result.stdout + result.stderr, torch.load(checkpoint, weights_only=False)["model"]
 
@@ -48,17 +45,17 @@ def test_bfloat16_products_train_almost_alike(train):
 
 
 @pytest.fixture
-def config(command, bin_directory, data, tmp_path):
+def config(command, data, tmp_path):
     """The configuration that fairseq-train gets of train.sh; ``python`` says where the plugin is, without the wait."""
-    stand_ins = {"fairseq-train": f'printf "%s\\n" "$@" >{tmp_path}/words', "python": f"echo {PLUGIN}"}
-    for name, line in stand_ins.items():
+    plugin, given = ROOT / "fairseq_norm_plugin", tmp_path / "words"
+    for name, line in (("fairseq-train", f'printf "%s\\n" "$@" >{given}'), ("python", f"echo {plugin}")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / name).chmod(0o755)
 
     def read(setting, *extra):
-        path = os.pathsep.join(map(str, (tmp_path, bin_directory, os.environ["PATH"])))
-        command("bash", "scripts/train.sh", setting, data, "xx", "yy", tmp_path / "ckpt", *extra, PATH=path)
-        words = (tmp_path / "words").read_text().splitlines()
+        words = ["bash", "scripts/train.sh", setting, data, "xx", "yy", tmp_path / "ckpt", *extra]
+        command(*words, PATH=f"{tmp_path}{os.pathsep}{PATH}")
+        words = given.read_text().splitlines()
         args = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
         with without_fairseqs_warnings():
             return convert_namespace_to_omegaconf(args)
@@ -75,7 +72,6 @@ def config(command, bin_directory, data, tmp_path):
     ],
 )
 def test_another_scheduler_takes_its_own_options(config, scheduler, field, value):
-    """``fixed`` and ``polynomial_decay`` refused --warmup-init-lr, ``triangular`` --warmup-updates."""
     found = config("cpu", "--lr-scheduler", *scheduler, "--lr", "5e-4")
     assert (found.lr_scheduler._name, found.lr_scheduler[field]) == (scheduler[0], value)
     assert found.optimization.lr == [5e-4]

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from alignment_eval.errors import UsageError
-from fairseq_norm_plugin.align import cli
 from tests.facts import facts
+from tests.integration.demo import written
 from tests.integration.training.conftest import halves
 
 
@@ -17,7 +17,7 @@ def guided(texts, norm, program, data, tmp_path_factory):
     directory = tmp_path_factory.mktemp("guided")
     for name, pairs in (("train", texts[0]), ("test", texts[2])):
         for lang, side in zip(("xx", "yy"), zip(*pairs)):
-            (directory / f"{name}.{lang}").write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
+            written(directory / f"{name}.{lang}", side)
         records = directory / f"records-{name}"
         norm("--score-reference", "--gen-subset", name, "--norm-records", records)
         extract = ["extract", records, "--kind", "attn_n", "--layer", 0, "--setting", "awo", "--rule", "kobayashi2020"]
@@ -28,19 +28,6 @@ def guided(texts, norm, program, data, tmp_path_factory):
         *("--joined-dictionary", "--destdir", directory / "bin"),
     )
     return directory
-
-
-def test_alignments_of_tokens_come_back_as_they_were(guided, texts):
-    from fairseq.data import data_utils
-
-    loaded = data_utils.load_indexed_dataset(str(guided / "bin" / "train.align.xx-yy"), None)
-    lines = (guided / "train.align").read_text(encoding="utf-8").splitlines()
-    assert len(loaded) == len(lines) == 60
-    for pairs, line, (source, target) in zip(loaded, lines, texts[0]):
-        links = [tuple(map(int, link.split("-"))) for link in line.split()]
-        assert pairs.view(-1, 2).tolist() == [list(link) for link in links]
-        assert all(i < len(source.split()) and j < len(target.split()) for i, j in links)
-    assert any(lines)
 
 
 @pytest.mark.parametrize("extra", [[], ["--full-context-alignment"]])
@@ -57,6 +44,13 @@ def test_guided_alignment_keeps_its_probabilities(trained, guided, gold, logged,
     assert math.isfinite(float(watched["aer"]))
     states = [torch.load(path, weights_only=True)["model"] for path in (ours, theirs)]
     assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
+
+
+@pytest.fixture
+def align(guided, program):
+    """norm-align of the training text."""
+    text = ["--source-text", guided / "train.xx", "--target-text", guided / "train.yy", "--bpe", "none", "--cpu"]
+    return lambda *words: program("norm-align", *words, "--data", guided / "bin", *text)
 
 
 STOCK = ("--load-alignments", "--criterion", "label_smoothed_cross_entropy_with_alignment")
@@ -106,32 +100,22 @@ def test_what_cannot_be_guided_is_refused(trained, guided, words, message):
         ("aligns full", (*STOCK, "--alignment-layer", 1, "--full-context-alignment"), "transformer_align"),
     ],
 )
-def test_guided_models_generate_align_and_calibrate(trained, guided, norm, tmp_path, capsys, name, words, arch):
+def test_guided_models_generate_align_and_calibrate(trained, guided, norm, align, tmp_path, name, words, arch):
     path = trained(name, *words, data=guided / "bin", task="translation_norm", arch=arch, updates=4)
     generated = norm("--print-alignment", "hard", "--gen-subset", "test", path=path, data=guided / "bin")
     assert len(generated.lines("A")) == 12
-    text = ["--source-text", guided / "train.xx", "--target-text", guided / "train.yy", "--bpe", "none", "--cpu"]
-    model = ["--path", path, "--data", guided / "bin", *text, "--overwrite"]
-    profile = tmp_path / "profile"
-    align = [*model, "--profile", profile, "-o", tmp_path / "links", "--force"]  # 4 updates tell no pair from another
-    for command in (["calibrate", *model, "-o", profile], align):
-        assert cli.main([str(word) for word in command]) == 0, capsys.readouterr().err
+    align("calibrate", "--path", path, "-o", tmp_path / "profile")
+    align("--path", path, "--profile", tmp_path / "profile", "-o", tmp_path / "links", "--force")
     assert any(line.split() for line in (tmp_path / "links").read_text().splitlines())
 
 
-def test_a_guided_model_is_read_by_the_maps_that_it_was_trained_to_align_with(trained, guided, tmp_path, capsys):
+def test_a_guided_model_is_read_by_the_maps_that_it_was_trained_to_align_with(trained, guided, align, tmp_path):
     words = (*OURS, "0.0,0.1,1:awo")
     path = trained("reads its own", *words, data=guided / "bin", task="translation_norm", arch="transformer", updates=4)
-    text = ["--source-text", guided / "train.xx", "--target-text", guided / "train.yy", "--bpe", "none", "--cpu"]
-    model = ["--path", path, "--data", guided / "bin", *text, "--overwrite"]
-    align = [*model, "-o", tmp_path / "links", "--force"]  # 4 updates tell no pair from another
-    profile = tmp_path / "profile"
-    assert cli.main([str(word) for word in ["calibrate", *model, "-o", profile]]) == 0
-    maps = "head 0.0 (AWI) × head 0.1 (AWI) × layer 1 (AWO)"
-    assert f"{maps}, which it was trained to align with; on " in capsys.readouterr().out
-    assert cli.main([str(word) for word in [*align, "--profile", profile]]) == 0
-    assert "|heads:0.0:awi,0.1:awi,1|combine:product|" in capsys.readouterr().err
-    assert cli.main([str(word) for word in align]) == 0  # on the text itself
-    assert "|heads:0.0:awi,0.1:awi,1|combine:product|" in (said := capsys.readouterr().err)
-    assert "|rule:balanced=0.35|" in said
-    assert "|profile:training|" in said
+    said = align("calibrate", "--path", path, "-o", tmp_path / "profile").stdout
+    assert "head 0.0 (AWI) × head 0.1 (AWI) × layer 1 (AWO), which it was trained to align with; on " in said
+    maps = "|heads:0.0:awi,0.1:awi,1|combine:product|"
+    options = ("--path", path, "-o", tmp_path / "links", "--force")  # 4 updates tell no pair from another
+    assert maps in align(*options, "--profile", tmp_path / "profile", "--overwrite").stderr
+    said = align(*options, "--overwrite").stderr  # on the text itself
+    assert all(fact in said for fact in (maps, "|rule:balanced=0.35|", "|profile:training|"))

@@ -6,14 +6,13 @@ from argparse import Namespace
 
 import pytest
 import torch
-from fairseq import checkpoint_utils, tasks
+from fairseq import checkpoint_utils, options, tasks
 from fairseq_cli import validate
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.links.read import ReadOptions, read_gold
-from alignment_eval.records.store import Records
-from alignment_eval.scoring.sweep import configurations, sweep
 from fairseq_norm_plugin.hooks.monitoring.counts import Monitor
+from tests.integration.conftest import config_of, layer_aers
+from tests.integration.demo import written
 from tests.integration.training.conftest import halves
 
 SUBSETS = ("--valid-subset", "test,valid")
@@ -34,17 +33,13 @@ def test_the_figures_are_those_of_records_of_the_same_model(monitored, logged, n
     path = monitored("figures", "--norm-layer", 0, "--norm-map", "attn_w", "--norm-setting", "awi")
     found = logged("test")[-1]
     norm("--score-reference", "--gen-subset", "test", "--norm-records", tmp_path / "records", path=path)
-    options = configurations(["attn_w", "attn_n"], ["awo", "awi"], ["kobayashi2020"], ["allow"])
-    links = list(read_gold(gold, ReadOptions(base="1")))
-    table = sweep(Records(tmp_path / "records").best(), links, options).table
-    layers = table[(table["level"] == "layer") & (table["null"] == "allow")]
+    layers = layer_aers(tmp_path / "records", gold)
     assert len(layers) == 8
-    for row in layers.itertuples():
-        name = f"aer_l{row.layer}_{row.kind[-1]}_{row.setting}"
+    for name, row in layers.items():
         assert float(found[name]) == round(row.aer, 6), name
-    main = layers[(layers["layer"] == 0) & (layers["kind"] == "attn_w") & (layers["setting"] == "awi")].iloc[0]
-    for name, column in (("aer", "aer"), ("aer_precision", "precision"), ("aer_recall", "recall")):
-        assert float(found[name]) == round(main[column], 6)
+    main = layers["aer_l0_w_awi"]
+    for name, value in (("aer", main.aer), ("aer_precision", main.precision), ("aer_recall", main.recall)):
+        assert float(found[name]) == round(value, 6)
     assert (found["aer_sentences"], found["aer_sentences_gold"]) == ("12", "12")
     assert not any(key.startswith("aer") for line in logged("valid") for key in line)
 
@@ -86,8 +81,7 @@ def test_the_best_aer_of_another_gold_is_forgotten(monitored, gold, tmp_path, ca
     restored = tmp_path / "restored.pt"
     torch.save(state, restored)
     lines = gold.read_text(encoding="utf-8").splitlines()
-    other = tmp_path / "other.talp"
-    other.write_text("".join(f"{line.split()[0]}\n" for line in lines), encoding="utf-8")
+    other = written(tmp_path / "other.talp", [line.split()[0] for line in lines])
     runs = {
         "same": [],
         "another gold": ["--aer-gold", f"test={other}"],
@@ -143,17 +137,6 @@ def test_translating_beside_it_changes_nothing(monitored, logged):
     assert {key: beside[key] for key in without if "aer" in key} == {k: v for k, v in without.items() if "aer" in k}
 
 
-def run_validate(path, data, *extra, **overrides):
-    from fairseq import options
-    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-
-    parser = options.get_validation_parser()
-    words = [data, "--path", path, "--valid-subset", "test", "--cpu", "--max-tokens", 200, *extra]
-    words += ["--task", "translation"]  # not read: the checkpoint's is taken
-    args = options.parse_args_and_arch(parser, input_args=[str(word) for word in words])
-    validate.main(convert_namespace_to_omegaconf(args), Namespace(data=str(data), **overrides))
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_fairseq_validate_says_it_too(monitored, logged, data, gold, tmp_path):
     """With the gold that it is given: that of the training is gone."""
@@ -161,12 +144,30 @@ def test_fairseq_validate_says_it_too(monitored, logged, data, gold, tmp_path):
     copy.write_bytes(gold.read_bytes())
     path = monitored("validated", path=copy)
     copy.unlink()
-    run_validate(path, data, "--num-workers", 0, "--log-format", "json", aer_gold=f"test={gold}")
+    words = [data, "--path", path, "--valid-subset", "test", "--cpu", "--max-tokens", 200, "--num-workers", 0]
+    words += ["--log-format", "json", "--task", "translation"]  # not read: the checkpoint's is taken
+    parser = options.get_validation_parser()
+    cfg = config_of(options.parse_args_and_arch(parser, input_args=[str(word) for word in words]))
+    validate.main(cfg, Namespace(data=str(data), aer_gold=f"test={gold}"))
     *_, in_training, afterwards = logged("test")
     assert afterwards["aer_l1_n_awo"] == in_training["aer_l1_n_awo"]
 
 
 # -- wrong options and wrong gold --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def set_up(train_config):
+    """What a monitored training makes before it loads data: the task, its model and criterion."""
+
+    def make(gold, **changes):
+        _, cfg = train_config("--criterion", "cross_entropy", *SUBSETS, task="translation_norm")
+        for name, value in {"aer_gold": f"test={gold}", "aer_gold_base": "1", **changes}.items():
+            next(cfg[group] for group in ("task", "dataset", "checkpoint") if name in cfg[group])[name] = value
+        task = tasks.setup_task(cfg.task)
+        return task, task.build_model(cfg.model), task.build_criterion(cfg.criterion)
+
+    return make
 
 
 @pytest.mark.parametrize(
@@ -193,14 +194,9 @@ def test_fairseq_validate_says_it_too(monitored, logged, data, gold, tmp_path):
         ({"best_checkpoint_metric": "aer_recall"}, "larger is better; give --maximize-best-checkpoint-metric"),
     ],
 )  # fmt: skip
-def test_wrong_options_are_told_before_training(train_config, changes, message):
-    _, cfg = train_config("--criterion", "cross_entropy", *SUBSETS, task="translation_norm")
-    for name, value in {"aer_gold": "test=gold", "aer_gold_base": "1", **changes}.items():
-        next(cfg[group] for group in ("task", "dataset", "checkpoint") if name in cfg[group])[name] = value
-    task = tasks.setup_task(cfg.task)
-    task.build_model(cfg.model)
+def test_wrong_options_are_told_before_training(set_up, changes, message):
     with pytest.raises(UsageError, match=message):
-        task.build_criterion(cfg.criterion)
+        set_up("gold", **changes)
 
 
 def test_combined_subsets_are_refused_before_training(monitored):
@@ -219,17 +215,9 @@ def test_combined_subsets_are_refused_before_training(monitored):
         (lambda lines: ["1-", *lines[1:]], r"gold.talp:1: '1-' "),
     ],
 )  # fmt: skip
-def test_wrong_gold_is_told_before_training(train_config, gold, tmp_path, spoil, message):
-    path = tmp_path / "gold.talp"
+def test_wrong_gold_is_told_before_training(set_up, gold, tmp_path, spoil, message):
     lines = gold.read_text(encoding="utf-8").splitlines()
-    path.write_text("".join(f"{line}\n" for line in spoil(lines)), encoding="utf-8")
-    _, cfg = train_config(
-        *("--criterion", "cross_entropy", "--aer-gold", f"test={path}", "--aer-gold-base", 1, *SUBSETS),
-        task="translation_norm",
-    )
-    task = tasks.setup_task(cfg.task)
-    task.build_model(cfg.model)
-    task.build_criterion(cfg.criterion)
+    task, _, _ = set_up(written(tmp_path / "gold.talp", spoil(lines)))
     with pytest.raises(InputError, match=message):
         task.load_dataset("test")
 
@@ -260,15 +248,9 @@ def test_a_failing_monitor_does_not_end_training(monitored, logged, caplog, monk
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_broken_weights_give_inf(train_config, gold, value):
+def test_broken_weights_give_inf(set_up, gold, value):
     """A model that diverged: never a finite AER out of maps that are not finite."""
-    _, cfg = train_config(
-        *("--criterion", "cross_entropy", "--aer-gold", f"test={gold}", "--aer-gold-base", 1, *SUBSETS),
-        task="translation_norm",
-    )
-    task = tasks.setup_task(cfg.task)
-    model = task.build_model(cfg.model)
-    criterion = task.build_criterion(cfg.criterion)
+    task, model, criterion = set_up(gold)
     task.load_dataset("test")
     dataset = task.dataset("test")
     sample = dataset.collater([dataset[i] for i in range(len(dataset))])

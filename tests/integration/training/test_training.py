@@ -2,44 +2,15 @@
 
 from collections import Counter
 
-import pytest
 import torch
-from fairseq import tasks
 
 from fairseq_norm_plugin.hooks.tasks.translation import TranslationNormTask
+from tests.integration.conftest import Output
 
-HYPOTHESES = ("H", "D", "P")
 BEAM = ["--beam", "3", "--min-len", "3", "--max-len-b", "9"]
 
 
-@pytest.fixture
-def batches(train_config):
-    """The ids of each batch of a subset, with fairseq's default multiple of 8."""
-
-    def make(task_name, subset, training):
-        _, cfg = train_config("--criterion", "cross_entropy", task=task_name)
-        task = tasks.setup_task(cfg.task)
-        if training:
-            task.build_criterion(cfg.criterion)
-        for name in ("train", "valid"):
-            task.load_dataset(name)
-        iterator = task.get_batch_iterator(
-            task.dataset(subset), max_tokens=100, max_positions=(1024, 1024), required_batch_size_multiple=8
-        )
-        return [[int(id_) for id_ in batch] for batch in iterator.frozen_batches]
-
-    return make
-
-
-def test_training_keeps_fairseqs_batches(batches):
-    expected = batches("translation", "train", training=True)
-    assert batches("translation_norm", "train", training=True) == expected
-    # generation from the training set is no training
-    generated = batches("translation_norm", "train", training=False)
-    assert sorted(id_ for batch in generated for id_ in batch) == list(range(60))
-
-
-def test_training_under_the_plugin_is_fairseqs(trained, batches, monkeypatch):
+def test_training_under_the_plugin_is_fairseqs(trained, monkeypatch):
     """The very parameters; and the validation in between sees every sentence once."""
     seen = []
     step = TranslationNormTask.valid_step
@@ -59,12 +30,12 @@ def test_training_under_the_plugin_is_fairseqs(trained, batches, monkeypatch):
     assert sorted(Counter(seen).items()) == [(id_, len(seen) // 11) for id_ in range(11)]  # once a validation
 
 
-def test_a_checkpoint_trained_under_the_plugin_is_stocks(trained, norm, command, bin_directory, data, parse_output):
+def test_a_checkpoint_trained_under_the_plugin_is_stocks(trained, norm, command, data):
     """In a process that never sees the plugin; torch ≥ 2.6 must be told to trust the file there."""
     path = trained("ours", task="translation_norm")
     words = [data, "--path", path, "--task", "translation", "--cpu", "--required-batch-size-multiple", 1, *BEAM]
-    result = command(bin_directory / "fairseq-generate", *words, TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD="1")
-    expected = parse_output(result.stdout).lines(*HYPOTHESES)
-    assert len(expected) == 12 * len(HYPOTHESES)
-    assert norm(*BEAM, path=path).lines(*HYPOTHESES) == expected
-    assert norm(*BEAM, "--print-alignment", "hard", path=path).lines(*HYPOTHESES) == expected
+    result = command("fairseq-generate", *words, TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD="1")
+    expected = Output(result.stdout).lines()
+    assert len(expected) == 12 * 3
+    assert norm(*BEAM, path=path).lines() == expected
+    assert norm(*BEAM, "--print-alignment", "hard", path=path).lines() == expected

@@ -1,13 +1,14 @@
-"""The script of docs/use.md: scripts/results/use.py."""
+"""The scripts of the tables of results: systems.py of the main table, use.py of docs/use.md."""
 
+import argparse
 from functools import partial
-from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from alignment_eval.transfer.markup import parse_markup
+from tests.integration.scripts.preparing import SCRIPTS
 
-ROOT = Path(__file__).resolve().parents[3]
 GERMAN = "Anna\tB-PER\nlebt\tO\nin\tO\nGraz\tB-LOC\n\nGraz\tB-LOC\nruht\tO\n"
 ENGLISH = "Graz\tB-LOC\nhouses\tO\nAnna\tB-PER\n\nGraz\tB-LOC\nrests\tO\n"
 LINES = [
@@ -18,7 +19,29 @@ LINES = [
 
 @pytest.fixture(autouse=True)
 def _path(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "scripts" / "results"))
+    monkeypatch.syspath_prepend(str(SCRIPTS / "results"))
+
+
+def test_rows_have_aer_interval_and_p_against_the_baseline(tmp_path):
+    import systems
+    from gold_sets import SETS, TEST, Gold
+
+    (tmp_path / TEST).mkdir()
+    texts = ("A B\nA B C\n", "X Y\nX Y Z\n", "1-1 2-2\n1-1 2p2 3-3\n")
+    for file, text in zip(SETS[TEST][1], texts):
+        (tmp_path / TEST / file).write_text(text)
+    gold = Gold(tmp_path, TEST, tmp_path / "out")
+    (tmp_path / "one").write_text("0-0 1-1\n0-1 2-2\n")
+    (tmp_path / "other").write_text("0-0\n0-1 2-2\n")
+    rows = [systems.system(gold, "ours", name, "t", tmp_path / name, tmp_path / "one") for name in ("one", "other")]
+    assert [row["aer"] for row in rows] == pytest.approx([25.0, 100 * (1 - 4 / 7)])
+    assert rows[0]["p"] is None  # the baseline itself
+    assert rows[1]["low"] <= rows[1]["aer"] <= rows[1]["high"]
+    assert 0 < rows[1]["p"] <= 1
+    table, picture = tmp_path / "systems.csv", tmp_path / "systems.svg"
+    pd.DataFrame([*rows, {"group": "published", "name": "b", "text": "t", "aer": 15.0}]).to_csv(table, index=False)
+    systems.figure(argparse.Namespace(csv=table, png=picture))
+    assert all(words in picture.read_text() for words in ("one – t", "25.0", "15.0"))
 
 
 def test_span_f1_and_lead_in_both_directions(tmp_path):

@@ -1,0 +1,45 @@
+"""The bundled models, and their text: in tokens, in pieces, binarised, and raw as a user has it."""
+
+from pathlib import Path
+
+from sacremoses import MosesDetokenizer
+from subword_nmt.apply_bpe import BPE
+
+from tests.integration.conftest import run_program
+
+DEMO = Path(__file__).resolve().parents[2] / "data" / "demo"
+MODEL = ("--path", DEMO / "checkpoint.pt")
+BOTH = (*MODEL, "--reverse-path", DEMO / "checkpoint.en-de.pt")
+
+
+def lines(language):
+    """The 60 sentences of a language, tokenised and in lower case."""
+    return (DEMO / f"demo.{language}").read_text(encoding="utf-8").splitlines()
+
+
+def raw_lines(language):
+    """The same, detokenised, with a capital at the beginning."""
+    detokenizer = MosesDetokenizer(lang=language)
+    detokenized = [detokenizer.detokenize(line.split(), unescape=False) for line in lines(language)]
+    return [line[:1].upper() + line[1:] for line in detokenized]
+
+
+def written(file, lines):
+    """A file of these lines."""
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return file
+
+
+def in_pieces(lines, codes=DEMO / "codes.bpe"):
+    """Lines of tokens cut by subword-nmt."""
+    with codes.open(encoding="utf-8") as file:
+        return list(map(BPE(file).process_line, lines))
+
+
+def binarised(directory, source, target):
+    """Lines in pieces as fairseq-preprocess makes them for the models: a directory with the subset ``test``."""
+    for language, side in (("de", source), ("en", target)):
+        written(directory / f"test.{language}", side)
+    words = ["-s", "de", "-t", "en", "--testpref", directory / "test", "--destdir", directory / "bin"]
+    run_program("fairseq-preprocess", *words, "--srcdict", DEMO / "dict.de.txt", "--tgtdict", DEMO / "dict.en.txt")
+    return directory / "bin"
