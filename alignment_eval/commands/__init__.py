@@ -1,1 +1,1 @@
-"""The subcommands of ``align-eval``: each module has ``add_arguments(parser)`` and ``run(args)``."""
+"""The subcommands of ``align-eval``: each module has ``EPILOG``, ``add_arguments(parser)`` and ``run(args)``."""

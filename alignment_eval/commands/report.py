@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from alignment_eval.errors import UsageError, say, warn_on_stderr
-from alignment_eval.extraction.rules import RULES
+from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.figures.names import visible
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
@@ -66,7 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_base(group, "hyp", "0")
     group = parser.add_argument_group("records")
     add_kinds(group)
-    group.add_argument("--rule", metavar="RULE", help=f"extraction rule: {', '.join(RULES)} (default: kobayashi2020)")
+    group.add_argument(
+        "--rule", metavar="RULE", help=f"extraction rule: {', '.join(RULE_NAMES)} (default: kobayashi2020)"
+    )
     group = parser.add_argument_group("page")
     group.add_argument("--title", metavar="TEXT", help="heading (default: what is compared)")
     group.add_argument(

@@ -1,7 +1,8 @@
 """Defaults for how alignments are read from a model, where no option names them.
 
-``plot`` and ``report`` show single maps, and read links by kobayashi2020; the constants of a figure, a check or a sweep
-stand in its own module.
+``plot`` and ``report`` show single maps and read links by kobayashi2020, as fairseq-generate and monitoring do where no
+profile says otherwise (hooks/options.py); ``sweep`` tries all rules.  Constants of a rule, a search, a check or a word
+table stand in its own module.
 
 If the alignment of a model has formed, two of its maps are multiplied; if it is still forming, the mean of its last two
 layers in AWO is read, with a word table of the text.  Two directions are multiplied.  The final punctuation of both

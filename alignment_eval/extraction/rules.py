@@ -43,14 +43,14 @@ class Rule:
         units: the units of the map that it reads, ``words`` or ``subwords``.
         nulls: the treatments of null that it supports; the first is its default.
         pick: gives the columns that each row picks.
-        two_way: gives the two-way shares that it links by, if it reads nothing else.
+        two_way: whether it links by two-way shares, which the joined maps of two models have, too.
     """
 
     name: str
     units: str
     nulls: tuple[str, ...]
     pick: Pick
-    two_way: Shares | None = None
+    two_way: bool = False
 
 
 def apply_rule(rule: Rule, units: UnitMap, null: str | None, final: bool) -> NDArray[np.bool_]:
@@ -143,7 +143,7 @@ def _by_two_way_shares(name: str, value: str) -> Rule:
     linked = at_least if name == "two-way" else grown
     shares = balanced_shares if name == "balanced" else two_way_shares
     pick = partial(pick_linked, shares=shares, linked=partial(linked, least=least))
-    return Rule(f"{name}={least!r}", "words", ("mask",), pick, shares)
+    return Rule(f"{name}={least!r}", "words", ("mask",), pick, two_way=True)
 
 
 def _share(rule: str, value: str) -> float:

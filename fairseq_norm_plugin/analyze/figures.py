@@ -78,7 +78,7 @@ def _lines(rows: pd.DataFrame, heading: str, options: FigureOptions) -> Any:
     width = options.width_for(COLUMN)
     figure = new_figure(width, 2.3)
     axes = figure.add_subplot()
-    for kind, marker, colour in zip(MIXING_KINDS, MARKERS, (*COLOURS, "0.5")):
+    for kind, marker, colour in zip(MIXING_KINDS, MARKERS, (*COLOURS, "0.5"), strict=True):
         of_kind = rows[rows["kind"] == kind].sort_values("layer")
         if len(of_kind):
             axes.plot(of_kind["layer"], 100 * of_kind["mean"], marker=marker, color=colour, label=kind_name(kind))
