@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.transfer.labels import GAP, GAPS, OUTSIDE, Span, labels_of, project_labels, project_spans, spans_of
-from tests.eval.transfer.links import links_of
+from tests.eval.links.samples import links_of
 from tests.facts import facts
 
 TYPES = ("PER", "LOC")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.transfer.markup import MarkedLine, parse_markup, transfer_markup
-from tests.eval.transfer.links import links_of
+from tests.eval.links.samples import links_of
 
 
 def words(text):
