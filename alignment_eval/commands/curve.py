@@ -75,7 +75,7 @@ def _chosen(table: pd.DataFrame, stated: Sequence[str] | None) -> pd.DataFrame:
     """The rows of the metrics that are ``stated`` by name or pattern, or of the default ones.
 
     Raises:
-        InputError: there are none, or none of one that is stated.
+        InputError: there are none, none of one that is stated, or none in a log.
     """
     whole = table["subset"] + "_" + table["metric"]
     names = list(zip(table["metric"], whole))
@@ -89,7 +89,13 @@ def _chosen(table: pd.DataFrame, stated: Sequence[str] | None) -> pd.DataFrame:
             f"--metrics {','.join(lacking)}: no such metric in the logs (fairseq-train logs AER with --aer-gold "
             f"SUBSET=GOLD): expected some of {', '.join(whole.unique())}"
         )
-    return table[[any(row) for row in zip(*found.values())]]
+    chosen = table[[any(row) for row in zip(*found.values())]]
+    if without := sorted({*table["run"]} - {*chosen["run"]}):
+        raise InputError(
+            f"{', '.join(without)}: no metric {','.join(found)} in the log: expected some in each; leave it out, or "
+            f"name others with --metrics"
+        )
+    return chosen
 
 
 def extremes(table: pd.DataFrame) -> str:

@@ -50,7 +50,7 @@ def read_training_log(path: str | Path, run: str, warn: Callable[[str], None]) -
     for number, line in file.lines():
         try:
             subset, update, metrics = _statistics(line.decode())
-        except (ValueError, OverflowError, RecursionError) as error:  # cut off, as the last line of a job that runs
+        except (ValueError, RecursionError) as error:  # cut off, as the last line of a job that runs
             warn(f"{file.name}:{number}: no whole line of statistics ({error}): left out")
             continue
         if metrics and update < last:
@@ -74,7 +74,7 @@ def _statistics(text: str) -> tuple[str, int, dict[str, float]]:
     """Subset, update and metrics of a line; no metrics if it is another kind of line.
 
     Raises:
-        ValueError, OverflowError: the line is damaged.
+        ValueError: the line is damaged.
     """
     fields: dict[str, Any] = {}
     if match := _JSON.search(text):
@@ -87,4 +87,7 @@ def _statistics(text: str) -> tuple[str, int, dict[str, float]]:
     if _UPDATES not in fields:
         return "", 0, {}
     values = {key: float(str(value)) for key, value in fields.items() if value not in (None, "None")}
-    return str(subset), int(values.pop(_UPDATES)), values
+    update = values.pop(_UPDATES, math.nan)
+    if not (update.is_integer() and update >= 0):
+        raise ValueError(f"{_UPDATES} is {fields[_UPDATES]}: expected a number of updates")
+    return str(subset), int(update), values

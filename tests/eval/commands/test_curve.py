@@ -73,6 +73,7 @@ def test_what_is_not_finite_or_cut_off_or_repeated_is_told(run):
         (["small.log", "small.log"], 2, "a log is a duplicate"),
         (["small.log", "--metrics", "aer,bleu"], 1, "--metrics bleu: no such metric in the logs"),
         (["valid.log"], 1, "--metrics aer,aer_l*,mixing_*: no such metric in the logs (fairseq-train logs AER with"),
+        (["small.log", "valid.log"], 1, "valid: no metric aer,aer_l*,mixing_* in the log"),
         (["small.log", "-o", "b.csv", "--title", "x"], 2, "b.csv: a table has no --width or --title"),
     ],
 )

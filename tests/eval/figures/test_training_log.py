@@ -84,10 +84,12 @@ def test_a_run_that_goes_back_has_discarded_what_came_later(tmp_path_factory, st
     [
         printed("valid", "many", loss="7").encode(),
         printed("valid", "inf", loss="7").encode(),
+        printed("valid", "1.5", loss="7").encode(),
+        b'{"valid_loss": "7", "valid_num_updates": null}',
         printed("valid", "1", loss="7,5").encode(),
         b'{"a": ' + 50_000 * b"[",
     ],
-    ids=["updates", "infinite updates", "a value", "nested"],
+    ids=["updates", "infinite updates", "half an update", "no update", "a value", "nested"],
 )
 def test_nothing_of_a_damaged_line_counts(tmp_path, damaged):
     values, (warning,) = read(tmp_path / "log", damaged.strip() + b"\n" + printed("valid", "2", loss="7").encode())
