@@ -37,18 +37,6 @@ say "2. forced scoring of the references, with the maps of all layers and heads"
 quietly forced fairseq-generate "$OUT/bin" --path $DEMO/checkpoint.pt --user-dir fairseq_norm_plugin \
     --task translation_norm --score-reference --norm-layer 1 --norm-records "$OUT/forced" --norm-alignments "$OUT/forced.pharaoh"
 
-say "   the word alignments again, by two processes that share the work, and merged"
-shards=()
-for shard in 0 1; do
-    quietly "shard$shard" fairseq-generate "$OUT/bin" --path $DEMO/checkpoint.pt --user-dir fairseq_norm_plugin \
-        --task translation_norm --score-reference --norm-layer 1 --batch-size 16 --norm-alignments "$OUT/sharded.pharaoh" \
-        --distributed-world-size 2 --distributed-rank $shard &
-    shards+=($!)
-done
-for process in "${shards[@]}"; do wait "$process"; done
-align-eval merge "$OUT/sharded.pharaoh.parts" --output "$OUT/sharded.pharaoh"
-cmp "$OUT/sharded.pharaoh" "$OUT/forced.pharaoh"
-
 say "3. translation with beam search, with its alignments"
 quietly generated fairseq-generate "$OUT/bin" --path $DEMO/checkpoint.pt --user-dir fairseq_norm_plugin \
     --task translation_norm --beam 5 --print-alignment hard --norm-map attn_n --norm-layer 1 --norm-setting awo \

@@ -16,7 +16,7 @@ from alignment_eval.signature import Value, signature
 
 EPILOG = """\
 Example, after make demo:
-  align-eval merge out/demo/sharded.pharaoh.parts --output out/merged.pharaoh
+  align-eval merge out/sharded.pharaoh.parts --output out/merged.pharaoh
 
 The signature goes to stderr.
 """

@@ -2,7 +2,9 @@
 
 import argparse
 import ast
+import contextlib
 import importlib
+import io
 import os
 import re
 import shutil
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from alignment_eval.cli import COMMANDS, main
-from tests.integration.conftest import PATH, ROOT
+from tests.integration.conftest import PATH, PROGRAMS, ROOT, run_program
 
 PAGES = sorted(path for path in (ROOT / "docs/commands").glob("*.md") if path.name != "README.md")
 #: Pages of no one command, if they have examples.
@@ -26,9 +28,15 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 #: Columns of a wide terminal: argparse breaks the lines of --help by it.
 WIDE = "100"
+#: fairseq imports it once a process, by one path.
+PLUGIN = ROOT / "fairseq_norm_plugin"
 #: Packages of examples that need not be installed.
 ENGINES = ("dask", "datasets", "pyspark")
-END = "--- end of a block ---"
+#: A command without quotes and other syntax of the shell, its files of output, and what its output is piped to.
+SIMPLE = re.compile(
+    r"(?P<words>[\w-]+(?: [^\s'\"`$|&;<>*{}()]+)*)"
+    r"(?: > (?P<out>\S+))?(?: 2>(?P<merged>&1)| 2(?P<mode>>>?) (?P<err>\S+))?(?: \| (?P<rest>.*))?"
+)
 
 
 def console_examples(text):
@@ -49,15 +57,15 @@ def check_examples(page, bash, update):
         compare(page, f"{command}\n", expected, found, update)
 
 
-def check_python_examples(page, bash, update):
-    """Run the Python blocks of a page in one process, likewise."""
-    text = page.read_text(encoding="utf-8")
-    examples = PYTHON.findall(text)  # code, and the block of text right after it
+def check_python_examples(page, update):
+    """Run the Python blocks of a page, one after the other, likewise."""
+    examples = PYTHON.findall(page.read_text(encoding="utf-8"))  # code, and the block of text right after it
     assert examples
-    script = "".join(f"{code}\nprint({END!r})\n" for code, _ in examples)
-    *outputs, _ = bash(f"python - <<'END OF THE PAGE'\n{script}END OF THE PAGE\n").split(f"{END}\n")
-    for (code, expected), found in zip(examples, outputs, strict=True):
-        compare(page, f"{code}```\n\n```text\n", expected, found, update)
+    names = {"__name__": "__main__"}
+    for code, expected in examples:
+        with contextlib.redirect_stdout(io.StringIO()) as found:
+            exec(compile(code, page, "exec"), names)
+        compare(page, f"{code}```\n\n```text\n", expected, found.getvalue(), update)
 
 
 def compare(page, example, expected, found, update):
@@ -137,17 +145,34 @@ def demo(tmp_path_factory, environment):
 
 
 @pytest.fixture
-def bash(demo, environment, tmp_path):
-    """Run a command in what looks like the root of the repository after ``make demo``."""
+def root(demo, tmp_path, monkeypatch):
+    """The working directory, which looks like the root of the repository after ``make demo``."""
     for name in ("data", "fairseq_norm_plugin"):
         (tmp_path / name).symlink_to(ROOT / name)
     shutil.copytree(demo, tmp_path / "out/demo")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", WIDE)
 
-    def run(command):
+
+@pytest.fixture
+def bash(root, environment):
+    """Run a command: what it prints.  One of PROGRAMS runs in this process unless it needs a shell."""
+
+    def run(command, text=""):
+        simple = SIMPLE.fullmatch(words(command))
+        if simple and simple["words"].split()[0] in PROGRAMS:
+            given = (str(PLUGIN) if word == PLUGIN.name else word for word in simple["words"].split())
+            done = run_program(*given, merged=bool(simple["merged"]))
+            if simple["err"]:
+                with Path(simple["err"]).open("a" if simple["mode"] == ">>" else "w", encoding="utf-8") as file:
+                    file.write(done.stderr)
+            if simple["out"]:
+                Path(simple["out"]).write_text(done.stdout, encoding="utf-8")
+            printed = "" if simple["out"] else done.stdout
+            return run(simple["rest"], printed) if simple["rest"] else printed
         done = subprocess.run(
             ["bash", "-o", "pipefail", "-c", command],
-            **{"cwd": tmp_path, "env": environment, "stdin": subprocess.DEVNULL},
-            **{"capture_output": True, "encoding": "utf-8", "check": False},
+            **{"env": environment, "input": text, "capture_output": True, "encoding": "utf-8", "check": False},
         )
         assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
         return done.stdout
@@ -181,8 +206,9 @@ def test_other_page(page, bash, update):
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/use.md"])
-def test_page_of_python(page, bash, update):
-    check_python_examples(ROOT / page, bash, update)
+@pytest.mark.usefixtures("root")
+def test_page_of_python(page, update):
+    check_python_examples(ROOT / page, update)
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/**/*.md")), ids=lambda page: page.stem)

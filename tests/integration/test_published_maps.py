@@ -4,8 +4,11 @@ The reference (../shared/models/README.md) was computed one sentence at a time b
 ``kobayashi2020``: rows AWO/AWI × </s> allowed/masked × weights/norms, layers 0-2 and the best head.
 """
 
-import pandas as pd
 import pytest
+
+from alignment_eval.links.read import ReadOptions, read_gold
+from alignment_eval.records.store import Records
+from alignment_eval.scoring.sweep import configurations, sweep
 
 # (setting, null, kind): layer 0, 1, 2, best head
 VILAR508 = {
@@ -55,11 +58,9 @@ def record(shared, directory, prefix, program):
 def test_the_sweep_gives_the_independent_figures(name, shared, program, tmp_path):
     prefix, gold, expected, size = SETS[name]
     record(shared, tmp_path, prefix, program)
-    program(
-        *("align-eval", "sweep", tmp_path / "forced", "--gold", shared / "data" / gold),
-        *("--gold-base", "1", "--out", tmp_path / "sweep", "--rules", "kobayashi2020", "--figure-formats", "png"),
-    )
-    table = pd.read_csv(tmp_path / "sweep" / "sweep.csv")
+    options = configurations(["attn_w", "attn_n"], ["awo", "awi"], ["kobayashi2020"], ["allow", "mask"])
+    pairs = list(read_gold(shared / "data" / gold, ReadOptions(base="1")))
+    table = sweep(Records(tmp_path / "forced").best(), pairs, options).table
     for (setting, null, kind), figures in expected.items():
         rows = table[(table.setting == setting) & (table.null == null) & (table.kind == kind)]
         layers = rows[rows.level == "layer"].sort_values("layer").aer * 100

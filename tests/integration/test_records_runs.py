@@ -35,13 +35,12 @@ def assert_same(records, expected):
             np.testing.assert_array_equal(records[key].arrays[name], array)
 
 
-@pytest.mark.parametrize("mode", [["--beam", 2, "--nbest", 2], ["--score-reference"]], ids=["generate", "score"])
 @pytest.mark.parametrize(
-    ("shards", "batching"),
+    ("mode", "shards", "batching"),
     [
-        (2, ["--batch-size", 5]),  # batches of 5, 5 and 2
-        (3, ["--max-tokens", 60]),
-        (3, ["--batch-size", 7]),  # two batches: the third shard is empty
+        (["--score-reference"], 2, ["--batch-size", 5]),  # batches of 5, 5 and 2
+        (["--beam", 2, "--nbest", 2], 3, ["--max-tokens", 60]),
+        (["--score-reference"], 3, ["--batch-size", 7]),  # two batches: the third shard is empty
     ],
     ids=str,
 )

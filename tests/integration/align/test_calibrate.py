@@ -67,21 +67,21 @@ def test_profiles_are_those_that_are_bundled(call, models):
 
 def test_one_pair_is_aligned_as_within_the_text(call, models, tmp_path):
     add_profiles(models)
-    whole = call(*both(models), pairs=20).lines
-    alone = call(*both(models), "--window", 1, "--max-tokens", 1, pairs=20)
+    whole = call(*both(models), pairs=8).lines
+    alone = call(*both(models), "--window", 1, "--max-tokens", 1, pairs=8)
     assert alone.lines == whole
     assert str(models / "checkpoint.pt.align.json") in alone.err
     assert call(*both(models), pairs=1).lines == whole[:1]
 
 
 def test_without_a_profile_the_text_decides(call, models):
-    done = call(*both(models), pairs=30)
+    done = call(pairs=30)
     assert "reading head 0.0 (AWI) × layer 2 (AWO); profile: none, chosen on the text itself" in done.err
-    few = call(*both(models), pairs=29)
+    few = call(pairs=29)
     assert "the text is too short to choose maps by" in few.err
     add_profiles(models)
-    assert call(*both(models), pairs=30).lines == done.lines
-    assert call("--profile", "none", *both(models), pairs=29).lines == few.lines
+    assert call(pairs=30).lines == done.lines
+    assert call("--profile", "none", pairs=29).lines == few.lines
 
 
 GOLD = ("--dev-gold", DEMO / "demo.talp", "--gold-base", 1)

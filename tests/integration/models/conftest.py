@@ -29,7 +29,7 @@ def corpus(lines, made_once):
 def mbart(trained, corpus):
     """Train a small mBART under our task, once a name."""
 
-    def make(name, *extra, updates=60):
+    def make(name, *extra, updates=30):
         sizes = [f"--{side}-{what}" for side in ("encoder", "decoder") for what in ("layers", "attention-heads")]
         small = [word for size in sizes for word in (size, 2)]
         small += ["--encoder-embed-dim", 32, "--encoder-ffn-embed-dim", 48, "--encoder-normalize-before"]
@@ -48,7 +48,7 @@ def model_of(trained, mbart, corpus):
         if name in ("mbart", "mbart50"):  # their dictionaries are the same
             return mbart("mbart")
         pre_norm = ["--encoder-normalize-before", "--decoder-normalize-before", "--share-all-embeddings"]
-        return trained("m2m", *pre_norm, *KINDS["m2m"].options, data=corpus, task=MULTI, updates=60)
+        return trained("m2m", *pre_norm, *KINDS["m2m"].options, data=corpus, task=MULTI, updates=30)
 
     return make
 

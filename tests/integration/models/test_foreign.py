@@ -190,7 +190,7 @@ def binarised(directory, name, made):
     return directory / "bin"
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", ["marian", "nllb", "fsmt"])
 def test_analysed(directories, tmp_path, capsys, monkeypatch, name):
     monkeypatch.setattr("fairseq_norm_plugin.analyze.figures.save_figures", lambda *_: None)
     data, (source, target) = binarised(tmp_path, name, directories), KINDS[name][2]
@@ -203,9 +203,9 @@ def test_analysed(directories, tmp_path, capsys, monkeypatch, name):
         assert run(path, out) == 0, capsys.readouterr().err
     tables = [(tmp_path / out / "mixing.csv").read_text() for out in ("direct", "converted")]
     assert tables[0] == tables[1]
-    other = "fsmt" if name == "marian" else "marian"
-    assert run(other, "other") == 1
-    assert "not binarised with the dictionaries" in capsys.readouterr().err
+    if name == "marian":
+        assert run("fsmt", "other") == 1
+        assert "not binarised with the dictionaries" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("name", "shape"), [("fsmt", ()), ("marian", ("--arch", "marian", "--activation-fn", "gelu"))])
