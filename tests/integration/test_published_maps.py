@@ -58,7 +58,7 @@ def record(shared, directory, prefix, program):
 def test_the_sweep_gives_the_independent_figures(name, shared, program, tmp_path):
     prefix, gold, expected, size = SETS[name]
     record(shared, tmp_path, prefix, program)
-    options = configurations(["attn_w", "attn_n"], ["awo", "awi"], ["kobayashi2020"], ["allow", "mask"])
+    options = configurations(["attn_w", "attn_n"], ["awo", "awi"], ["kobayashi2020"])
     pairs = list(read_gold(shared / "data" / gold, ReadOptions(base="1")))
     table = sweep(Records(tmp_path / "forced").best(), pairs, options).table
     for (setting, null, kind), figures in expected.items():
