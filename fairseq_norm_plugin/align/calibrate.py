@@ -140,15 +140,14 @@ def _by_gold(
 
 def _check_text(text: SentencePairs, pairs: int, directions: Sequence[Direction], args: argparse.Namespace) -> None:
     """Refuse a text of too few different pairs before it is scored; warn if it does not look parallel."""
-    from fairseq_norm_plugin.aligner.mismatch import find_mismatch, sampled
+    from fairseq_norm_plugin.aligner.mismatch import check_parallel, sampled
 
     if pairs < FEWEST_PAIRS:
         raise InputError(
             f"{', '.join(text_paths(args))}: {pairs} different sentence pairs that can be aligned: expected "
             f"{FEWEST_PAIRS} or more to choose maps by; pass more text of these languages"
         )
-    if mismatch := find_mismatch(sampled(text, text.size), directions):
-        warn_on_stderr(mismatch.message)
+    check_parallel(sampled(text, text.size), directions)
 
 
 def _remark(profile: Profile) -> None:

@@ -45,7 +45,7 @@ from fairseq_norm_plugin.process import silence_libraries
 
 PROG = "norm-align"
 #: The options that --ray takes with the options of models.
-_OF_RAY = ("text", "output", "overwrite", "profile", "max_tokens", "cpu", "ray")
+_OF_RAY = ("text", "output", "overwrite", "profile", "max_tokens", "cpu", "force", "ray")
 _EPILOG = f"""\
 Example, from the root of the repository:
   {PROG} --path demo --tokenizer none \\

@@ -8,6 +8,7 @@ import os
 import re
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,11 @@ from alignment_eval.files import OwnFiles, check_directory, new_directory
 from alignment_eval.options.method import word_table_file
 from alignment_eval.signature import signature
 from fairseq_norm_plugin.align.arguments import model_options
+from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.aligner.mismatch import SAMPLE, check_parallel
 from fairseq_norm_plugin.model.align_batch import AlignBatch
-from fairseq_norm_plugin.text.parquet import parquet_files, type_of_ids
+from fairseq_norm_plugin.recording.unknown import UnknownTokens
+from fairseq_norm_plugin.text.parquet import first_pairs, parquet_files, type_of_ids
 
 #: Rows that an actor aligns together.
 _BATCH = 1000
@@ -33,8 +37,8 @@ def run(args: argparse.Namespace) -> None:
     """Align the Parquet files of ``args`` on a Ray cluster, each pair alone.
 
     Raises:
-        InputError: Ray is not installed or cannot be started, a file cannot be used, a model has no profile, or no pair
-            can be aligned.
+        InputError: Ray is not installed or cannot be started, a file cannot be used, a model has no profile, the first
+            pairs are no translations of each other, or no pair can be aligned.
     """
     check_directory(args.output, args.overwrite, _OWN_FILES)
     ray = _import_ray()
@@ -48,7 +52,9 @@ def run(args: argparse.Namespace) -> None:
         "max_tokens": args.max_tokens,
         "device": "cpu" if args.cpu or args.dtype == "int8" else None,
     }
-    method = AlignBatch(**{**options, "device": "cpu"}).aligner.method  # what is wrong with the models is said here
+    # what is wrong with the models or the first pairs is said here, where it is seen
+    aligner = AlignBatch(**{**options, "device": "cpu"}).aligner
+    _check_text(first_pairs(paths, SAMPLE), aligner.directions, args.force)
     start = time.monotonic()
     connected = ray.is_initialized()
     try:
@@ -75,7 +81,20 @@ def run(args: argparse.Namespace) -> None:
             ray.shutdown()
     seconds = time.monotonic() - start
     say(f"norm-align: {size} sentences in {seconds:.1f} s, {size / seconds:.1f} sentences/s")
-    say(signature(sentences=size, **method.fields()))
+    say(signature(sentences=size, **aligner.method.fields()))
+
+
+def _check_text(pairs: Sequence[tuple[str, str]], directions: Sequence[Direction], force: bool) -> None:
+    """Warn of a text that does not suit the models, by its first pairs; refuse unrelated lines, unless ``force``."""
+    source, target = directions[0].pipelines
+    read = [(source.read(line), target.read(other)) for line, other in pairs]
+    check_parallel(enumerate(read), directions, force)
+    unknown = UnknownTokens()
+    for pair in read:
+        for name, side in zip(("source", "target"), directions[0].encode(pair)):
+            unknown.add(name, len(side.ids), side.unknown)
+    if warning := unknown.warning():
+        warn_on_stderr(warning)
 
 
 def _import_ray() -> Any:

@@ -55,7 +55,7 @@ from fairseq_norm_plugin.align.unfinished import (
 )
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.calibration import profiles_of
-from fairseq_norm_plugin.aligner.mismatch import find_mismatch, sampled
+from fairseq_norm_plugin.aligner.mismatch import check_parallel, sampled
 from fairseq_norm_plugin.model.jobs import plain_text, with_markup
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.process import keep_few_programs
@@ -108,10 +108,7 @@ def _align(
 ) -> None:
     """Align a text, and write the output."""
     directions = [model.direction for model in models]
-    if mismatch := find_mismatch(sampled(text, text.size), directions):
-        if mismatch.kind == "unrelated" and not (args.force or args.translate):
-            raise InputError(f"{mismatch.message}; give --force to align them all the same")
-        warn_on_stderr(mismatch.message)
+    check_parallel(sampled(text, text.size), directions, args.force or bool(args.translate))
     chosen = _choose_method(args, models, text)
     if chosen.profile is not None:
         say(f"norm-align: {chosen.reason}")

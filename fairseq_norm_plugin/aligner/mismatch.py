@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from alignment_eval.errors import InputError, warn_on_stderr
 from fairseq_norm_plugin.aligner.aligner import length_batches
 from fairseq_norm_plugin.aligner.direction import Direction, EncodedPair, lengths_of
 from fairseq_norm_plugin.text.tokenise import LinePair, words_of_pair
@@ -229,6 +230,23 @@ def _different(sample: Iterable[tuple[int, LinePair]], direction: Direction) -> 
             for side, before in zip(sides, seen):
                 before.add(side)
     return kept
+
+
+def check_parallel(sample: Iterable[tuple[int, LinePair]], directions: Sequence[Direction], force: bool = True) -> None:
+    """Warn of a text that does not look parallel.
+
+    Args:
+        sample: as for :func:`find_mismatch`.
+        directions: likewise.
+        force: warn of unrelated lines, too, instead of refusing them.
+
+    Raises:
+        InputError: the lines are unrelated, and not ``force``.
+    """
+    if mismatch := find_mismatch(sample, directions):
+        if mismatch.kind == "unrelated" and not force:
+            raise InputError(f"{mismatch.message}; give --force to align them all the same")
+        warn_on_stderr(mismatch.message)
 
 
 def find_mismatch(sample: Iterable[tuple[int, LinePair]], directions: Sequence[Direction]) -> Mismatch | None:

@@ -22,7 +22,7 @@ from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.calibration import profiles_of
 from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.aligner.mismatch import SAMPLE, find_mismatch, sampled
+from fairseq_norm_plugin.aligner.mismatch import SAMPLE, check_parallel, sampled
 from fairseq_norm_plugin.model.sentences import MAX_TOKENS, GivenPair, check_whole
 from fairseq_norm_plugin.text.tokenise import Line, LinePair
 
@@ -86,9 +86,7 @@ class ProfileAligner:
         if chosen.reason != self._said:
             self._said = chosen.reason
             say(f"align: {chosen.reason}")
-        checked = sampled(pairs, len(pairs) if len(pairs) >= SAMPLE else 0)
-        if mismatch := find_mismatch(checked, self._directions):
-            warn_on_stderr(mismatch.message)
+        check_parallel(sampled(pairs, len(pairs) if len(pairs) >= SAMPLE else 0), self._directions)
         aligner = Aligner(
             chosen.method,
             self._directions,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from fairseq_norm_plugin.text.pairs import SentencePairs
 _TEXT = ("source", "target")
 _ADVICE = "give Parquet files with the columns source and target (text), and perhaps id (whole numbers or text)"
 #: Rows that are decoded together.
-_ROWS = 10_000
+_BATCH = 10_000
 
 
 class ParquetText(SentencePairs):
@@ -56,9 +57,7 @@ class ParquetText(SentencePairs):
                 yield batch["id"].cast(pa.string() if _is_text(self._id_type) else pa.int64())
 
     def _lines(self) -> Iterator[tuple[str, str]]:
-        for path in self._paths:
-            for batch in _batches(path, _TEXT):
-                yield from zip(*(batch[name].to_pylist() for name in _TEXT))
+        return _rows(self._paths)
 
 
 def parquet_files(place: str) -> list[str]:
@@ -102,6 +101,21 @@ def type_of_ids(paths: Sequence[str]) -> pa.DataType | None:
     return types[0]
 
 
+def first_pairs(paths: Sequence[str], count: int) -> list[tuple[str, str]]:
+    """The first source-target pairs of files, without those that have a null.
+
+    Raises:
+        InputError: a file is damaged.
+    """
+    return list(itertools.islice((row for row in _rows(paths) if None not in row), count))
+
+
+def _rows(paths: Sequence[str]) -> Iterator[Any]:
+    for path in paths:
+        for batch in _batches(path, _TEXT):
+            yield from zip(*(batch[name].to_pylist() for name in _TEXT))
+
+
 def _check_columns(path: str) -> pa.DataType | None:
     try:
         schema = pq.read_schema(path)
@@ -128,7 +142,7 @@ def _foreign(path: str) -> ForeignFile:
     return ForeignFile(path, "a Parquet file of sentence pairs", _ADVICE)
 
 
-def _batches(path: str, columns: Sequence[str], rows: int = _ROWS) -> Iterator[pa.RecordBatch]:
+def _batches(path: str, columns: Sequence[str], rows: int = _BATCH) -> Iterator[pa.RecordBatch]:
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             yield from file.iter_batches(rows, columns=list(columns))

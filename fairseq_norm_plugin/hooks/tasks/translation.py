@@ -18,7 +18,7 @@ from alignment_eval.errors import UsageError, say, warn_on_stderr
 from alignment_eval.profiles.chosen import NO_PROFILE
 from alignment_eval.profiles.profile import read_profile
 from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.aligner.mismatch import find_mismatch, sample_lines
+from fairseq_norm_plugin.aligner.mismatch import check_parallel, sample_lines
 from fairseq_norm_plugin.capture.attention import swap_attention
 from fairseq_norm_plugin.capture.recorder import Hypotheses, RecordedMaps, layers_and_heads
 from fairseq_norm_plugin.checkpoints.files import profile_file
@@ -219,9 +219,7 @@ class NormMixin:
             )
             return source.read(next(words)), target.read(next(words))
 
-        sample = ((id_, pair(id_)) for id_ in sample_lines(plan.size) if id_ not in plan.skipped)
-        if mismatch := find_mismatch(sample, [direction]):
-            warn_on_stderr(mismatch.message)
+        check_parallel(((id_, pair(id_)) for id_ in sample_lines(plan.size) if id_ not in plan.skipped), [direction])
 
     def _open_session(
         self, models: Sequence[nn.Module], args: Any, parameters: str, options: NormOptions, profile: str | None
