@@ -20,8 +20,8 @@ from alignment_eval.options.common import file_name, finite_number
 from alignment_eval.signature import Value, signature
 
 EPILOG = """\
-Example, after norm-align --scores out/scores.tsv:
-  align-eval filter data/demo/demo.de data/demo/demo.en --scores out/scores.tsv \\
+Example, after norm-align --scores out/filter.tsv:
+  align-eval filter data/demo/demo.de data/demo/demo.en --scores out/filter.tsv \\
       --max-unsupported 0.5 -o out/good.de out/good.en
 
 Pairs that norm-align could not align are left out.  How many lines are left out and why goes to stderr, and so does the

@@ -18,7 +18,7 @@ from alignment_eval.transfer.lexicon import Entry, bilingual_lexicon
 EPILOG = """\
 Example:
   align-eval lexicon data/demo/demo.talp --links-base 1 --source data/demo/demo.de --target data/demo/demo.en \\
-      --min-count 9 -o out/lexicon.tsv
+      --min-count 9 -o out/frequent.tsv
 
 Columns: source and target word; count, their links; p(t|s), count / links of the source word; p(s|t), count / links of
 the target word; dice, 2 count / (links of both).  Sorted by count, largest first, then by source and target word.  The

@@ -119,7 +119,7 @@ def _read(
     role: str,
 ) -> AlignmentFile:
     """Read a file in one of the ``formats``; the first is that of lines without marks of another format."""
-    source = TextFile(path, keep=True)
+    source = TextFile(path, "one line per sentence (a blank line: no links)", keep=True)
     format = detect_format(next(iter(source))) or formats[0]
     if format not in formats:
         raise InputError(

@@ -36,12 +36,7 @@ class TextFile:
         InputError: while iterating, if the file does not exist, cannot be read, is empty, or is not UTF-8.
     """
 
-    def __init__(
-        self,
-        path: str | Path,
-        expected: str = "one line per sentence (a blank line: no links)",
-        keep: bool = False,
-    ) -> None:
+    def __init__(self, path: str | Path, expected: str = "one line per sentence", keep: bool = False) -> None:
         self._path = path
         self._expected = expected
         self._keep = keep and not Path(path).is_file()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.options.common import positive_integer
+from alignment_eval.profiles.chosen import NO_PROFILE
 from fairseq_norm_plugin.choices import DTYPES, WORDS
 
 if TYPE_CHECKING:
@@ -155,7 +156,10 @@ def check_input(args: argparse.Namespace) -> None:
         if args.text is not None or args.target_text is not None or args.source_text is None:
             raise UsageError("--translate: expected --source-text, and no other text")
     elif pair != (None, None) if args.text is not None else None in pair:
-        raise UsageError("no text, or more than one: expected --source-text and --target-text, or --text")
+        missing = "--target-text" if args.target_text is None else "--source-text"
+        given = args.text is None and pair != (None, None)
+        what = f"{missing} is missing" if given else "no text, or more than one"
+        raise UsageError(f"{what}: expected --source-text and --target-text, or --text")
     if len(args.words) > 2:
         raise UsageError(f"--words is given {len(args.words)} values: expected one, or two, of source and target")
     for what in args.words:
@@ -230,7 +234,8 @@ def load_models(args: argparse.Namespace) -> list[NormModel]:
 
     from fairseq_norm_plugin.model.loading import load
 
-    model = load(**model_options(args))
+    profile = getattr(args, "profile", None)
+    model = load(**model_options(args), profile=None if profile == NO_PROFILE else profile)
     if not model.text.is_stated:
         raise UsageError(_NO_SUBWORDS)
     if torch.cuda.is_available() and not args.cpu and args.dtype != "int8":

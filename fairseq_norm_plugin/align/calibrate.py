@@ -144,8 +144,8 @@ def _check_text(text: SentencePairs, pairs: int, directions: Sequence[Direction]
 
     if pairs < FEWEST_PAIRS:
         raise InputError(
-            f"{', '.join(text_paths(args))}: {pairs} different sentence pairs that can be aligned: expected "
-            f"{FEWEST_PAIRS} or more to choose maps by; pass more text of these languages"
+            f"{', '.join(text_paths(args))}: {pairs} different sentence pairs that can be aligned, of {text.size}: "
+            f"expected {FEWEST_PAIRS} or more to choose maps by; pass more text of these languages"
         )
     check_parallel(sampled(text, text.size), directions)
 

@@ -248,7 +248,7 @@ def _refusal(path: str, error: Exception) -> Exception:
     # torch seeks the archive's directory at the end, and in a short file even before the beginning
     cut = isinstance(error, (EOFError, zipfile.BadZipFile)) or "zip archive" in str(error)
     if cut or (isinstance(error, OSError) and error.errno == errno.EINVAL):
-        return InputError(f"{path}: the checkpoint is incomplete ({_one_line(error)}); copy or save it again")
+        return InputError(f"{path}: the checkpoint is incomplete; copy or save it again")
     if isinstance(error, OSError):
         return error
     return InputError(f"{path}: damaged, or not a checkpoint ({type(error).__name__}); copy or save it again")

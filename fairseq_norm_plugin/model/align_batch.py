@@ -99,7 +99,7 @@ class AlignBatch:
                 batch would have others.
         """
         args, options = self._model
-        model = load(*args, **options)
+        model = load(*args, profile=self._profile, **options)
         model.to(self._device or ("cuda" if torch.cuda.is_available() else "cpu"))
         directions = [member.direction for member in model.with_reverse]
         for direction in directions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -53,6 +53,7 @@ def load(
     bpe: str | None = None,
     words: str | tuple[str, str] = "tokens",
     dtype: str = "float32",
+    profile: str | Path | None = None,
     **options: Any,
 ) -> NormModel:
     """Load a fairseq checkpoint to read maps and alignments from.
@@ -85,6 +86,7 @@ def load(
             scripts without blanks.  One for both languages, or two, of source and target.
         dtype: the type that the model is computed in: ``float32``, ``float16``, ``bfloat16``, or ``int8``, where only
             the matrix products have 8 bits, on a CPU.
+        profile: the profile of the model of ``path``; default: the one beside the checkpoint.
         **options: fairseq's options of ``tokenizer`` and ``bpe``, such as ``sentencepiece_model``,
             ``moses_no_escape``; and of multilingual tasks: ``langs``, ``lang_dict``, ``lang_pairs``,
             ``fixed_dictionary``, which override those of the checkpoint; and ``target_tag``, the tag that each source
@@ -104,6 +106,8 @@ def load(
         reverse_path = reverse_path or demo_reverse
     if reverse_path is None and reverse_bpe_codes is not None:
         raise UsageError("reverse_bpe_codes without reverse_path: give that checkpoint too")
+    if profile is not None and not Path(profile).is_file():
+        raise InputError(f"{profile}: no such profile; check the path")
     languages = {name: options.pop(name, None) for name in LANGUAGE_OPTIONS}
     stated = _Stated(
         (source_lang, target_lang),
@@ -112,6 +116,7 @@ def load(
         subword_mark,
         {name: None if value is None else str(value) for name, value in languages.items()},
         dtype,
+        None if profile is None else Path(profile),
     )
     own = reverse_path is None or str(reverse_path) == str(path)
     model = _load_direction(find_files(path, data), stated, own_reverse=own)
@@ -126,7 +131,7 @@ def load(
 
 @dataclass(frozen=True)
 class _Stated:
-    """What a caller states of a model: languages, text, words, mark, multilingual options, type."""
+    """What a caller states of a model: languages, text, words, mark, multilingual options, type, profile."""
 
     languages: tuple[str | None, str | None]
     text: Mapping[str, Any]
@@ -134,6 +139,7 @@ class _Stated:
     mark: str
     multilingual: Mapping[str, str | None]
     dtype: str
+    profile: Path | None
 
     def exchanged(self, forward: NormModel, codes: Sequence[str]) -> _Stated:
         """The same for the other direction of ``forward``, with ``codes`` of its own if there are any."""
@@ -144,6 +150,7 @@ class _Stated:
             multilingual={**self.multilingual, "target_tag": None},
             text=exchanged_options(self.text, codes),
             words=self.words[::-1],
+            profile=None,
         )
 
 
@@ -183,9 +190,9 @@ def _direction(
     languages = Languages(source, target, dictionaries, stated.multilingual)
     with fairseq_errors(f"{files.data}: not the dictionaries of the model", _DICTIONARY):
         task = setup_task(cfg.task, languages)
-    profile = profile_file(files.checkpoints, task.told_direction)
+    beside = profile_file(files.checkpoints, task.told_direction)
     with fairseq_errors(f"{files.name}: cannot read its options of tokenizer and subwords", _CHECKPOINT):
-        carried = _carried(profile, stated.text)
+        carried = _carried((stated.profile, beside), stated.text)
         settings, found = text_settings(stated.text, stated.words, stated.mark, files, cfg, carried)
     settings = settings if otherwise is None or settings.is_stated else otherwise
     if files.found or found:
@@ -204,7 +211,7 @@ def _direction(
     guided = guided_maps(options)
 
     def norm_model(
-        task: Any, languages: Languages, settings: TextSettings, others: tuple[str, str] | None = None
+        task: Any, languages: Languages, settings: TextSettings, profile: Path, others: tuple[str, str] | None = None
     ) -> NormModel:
         dictionaries = task.source_dictionary, task.target_dictionary
         source, target = (
@@ -212,24 +219,27 @@ def _direction(
             for words in dictionaries
         )
         both = pipelines(settings, (languages.source, languages.target), (source, target))
-        beside = profile_file(files.checkpoints, task.told_direction)
-        direction = Direction(models, dictionaries, both, files.name, task.frames, beside, others, guided)
+        direction = Direction(models, dictionaries, both, files.name, task.frames, profile, others, guided)
         return NormModel(task, models, direction, (source, target), settings, parameters)
 
     told = is_told_languages(trained)
     others = None if told else other_languages(trained, (languages.source, languages.target))
-    model = norm_model(task, languages, settings, others)
+    model = norm_model(task, languages, settings, stated.profile or beside, others)
     if own_reverse and languages.exchanged.pair in trained_pairs(cfg.task):
-        model.reverse = norm_model(setup_task(cfg.task, languages.exchanged), languages.exchanged, settings.exchanged())
+        task = setup_task(cfg.task, languages.exchanged)
+        beside = profile_file(files.checkpoints, task.told_direction)
+        model.reverse = norm_model(task, languages.exchanged, settings.exchanged(), beside)
     return model
 
 
-def _carried(profile: Path, stated: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What the profile of a model says about its text, unless its subwords are stated."""
-    if stated["bpe"] is not None or stated["bpe_codes"] or not profile.is_file():
+def _carried(profiles: Iterable[Path | None], stated: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the first of a model's profiles that does so says about its text, unless its subwords are stated."""
+    if stated["bpe"] is not None or stated["bpe_codes"]:
         return None
-    recipe = read_profile(profile).text_recipe
-    return None if recipe is None else recipe_settings(recipe, profile.parent)
+    for profile in profiles:
+        if profile is not None and profile.is_file() and (recipe := read_profile(profile).text_recipe):
+            return recipe_settings(recipe, profile.parent)
+    return None
 
 
 def _languages(data: Path, stated: tuple[str | None, str | None], options: Any) -> tuple[str, str]:

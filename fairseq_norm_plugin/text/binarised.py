@@ -25,7 +25,7 @@ class TextLines:
     """
 
     def __init__(self, path: str | Path, size: int) -> None:
-        file = TextFile(path, expected="one line per sentence")
+        file = TextFile(path)
         self._lines = [line for _, line in file.lines()]
         self.name, self.hash = file.name, file.hash.short
         if len(self._lines) != size:

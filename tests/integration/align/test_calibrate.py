@@ -128,7 +128,7 @@ def test_too_few_different_pairs(call, models, tmp_path, gold):
         texts = [written(tmp_path / f"few.{lang}", lines(lang)[:count] * times) for lang in ("de", "en")]
         options = ("--dev-gold", written(tmp_path / "gold", links[:count] * times), "--gold-base", 1) if gold else ()
         done = call("calibrate", *options, texts=texts, pairs=100)
-        said = f"{count} different sentence pairs that can be aligned: expected 30 or more"
+        said = f"{count} different sentence pairs that can be aligned, of {count * times}: expected 30 or more"
         assert (done.status, said in done.err) == (1, True)
     assert not (models / "checkpoint.pt.align.json").exists()
 

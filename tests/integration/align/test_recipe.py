@@ -60,6 +60,22 @@ def test_a_profile_replaces_what_was_stated(model, profile):
     assert alone.source_words[:5] == ("Wir", "sind", "hier", ",", "im")
 
 
+def test_a_profile_elsewhere_brings_its_recipe(model, profile, tmp_path):
+    """As one of a model whose directory cannot be written to."""
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    named = profile(lowercase=False).rename(place / "mine.json")
+    (model / "codes.bpe").rename(place / "codes.bpe")
+    loaded = fairseq_norm_plugin.load(model / "checkpoint.pt", source_lang="de", target_lang="en", profile=named)
+    assert (loaded.text.tokenizer, loaded.text.lowercase) == ("moses", False)
+    alignment = loaded.align(SOURCE.lower(), TARGET.lower())
+    text = tmp_path / "text"
+    text.write_text(f"{SOURCE.lower()} ||| {TARGET.lower()}\n")
+    words = ["--path", model / "checkpoint.pt", "-s", "de", "-t", "en", "--cpu", "--text", text, "--profile", named]
+    assert main([str(word) for word in (*words, "-o", tmp_path / "links")]) == 0
+    assert (tmp_path / "links").read_text().strip() == " ".join(f"{i}-{j}" for i, j in alignment.links)
+
+
 def test_what_is_stated_comes_before_the_profile(model, profile):
     profile()
     tokens = "wir sind hier , im haus."
