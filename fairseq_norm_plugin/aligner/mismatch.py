@@ -237,7 +237,7 @@ def check_parallel(sample: Iterable[tuple[int, LinePair]], directions: Sequence[
 
     Args:
         sample: as for :func:`find_mismatch`.
-        directions: likewise.
+        directions: as for :func:`find_mismatch`.
         force: warn of unrelated lines, too, instead of refusing them.
 
     Raises:

@@ -84,7 +84,7 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, backward):
         (("--reverse-path", "r", "--join", "union", "--confidences"), 2, "makes links without confidences"),
         (("--reverse-path", "REVERSE", "--join", "average", "--rule", "shift-att"), 2, "join 'average' does not work"),
         (("--heads", "max-norm"), 2, "--heads max-norm needs all maps"),
-        (("--profile", "c"), 1, "c: cannot be read"),
+        (("--profile", "c"), 1, "c: no such profile"),
         (("--heads", "0.4"), 2, "has 2 decoder layers of 4 heads, counted from 0"),
         (("--resume", "--overwrite"), 2, "--resume and --overwrite contradict each other"),
         (("--path", "none.pt", "--rule", "two-way=2"), 2, "share from 0 to 1"),  # before the model is loaded
