@@ -88,13 +88,13 @@ def _check_text(pairs: Sequence[tuple[str, str]], directions: Sequence[Direction
     """Warn of a text that does not suit the models, by its first pairs; refuse unrelated lines, unless ``force``."""
     source, target = directions[0].pipelines
     read = [(source.read(line), target.read(other)) for line, other in pairs]
-    check_parallel(enumerate(read), directions, force)
     unknown = UnknownTokens()
     for pair in read:
         for name, side in zip(("source", "target"), directions[0].encode(pair)):
             unknown.add(name, len(side.ids), side.unknown)
     if warning := unknown.warning():
         warn_on_stderr(warning)
+    check_parallel(enumerate(read), directions, force)
 
 
 def _import_ray() -> Any:

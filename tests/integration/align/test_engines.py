@@ -122,10 +122,15 @@ def test_on_ray(ray, tmp_path, capsys):
     status, err = run()
     assert (status, "links: already exists" in err) == (1, True)
     assert run("--overwrite")[0] == 0
-    shifted = {"id": range(20), "source": SOURCES[:20], "target": [*TARGETS[7:20], *TARGETS[:7]]}
+    shifted = {
+        "id": range(20),
+        "source": [f"{line} ☃ ☃ ☃" for line in SOURCES[:20]],
+        "target": [*TARGETS[7:20], *TARGETS[:7]],
+    }
     pq.write_table(pa.table(shifted), tmp_path / "2.parquet")
     status, err = run("--text", tmp_path / "2.parquet", "--overwrite")
     assert (status, "do not look like translations of each other" in err) == (1, True)
+    assert "unknown to the model so far: " in err
     pq.write_table(pa.table({"source": ["a"], "target": ["b"]}), tmp_path / "3.parquet")
     status, err = run("--text", tmp_path / "3.parquet", "--overwrite")
     assert (status, "no column id" in err) == (1, True)
