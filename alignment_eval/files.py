@@ -38,11 +38,7 @@ def _already_exists(path: str | Path, option: str) -> InputError:
 
 
 def is_stream(path: str | Path) -> bool:
-    """Whether ``path`` is standard output, a pipe or a device, which is written to directly and never replaced.
-
-    Raises:
-        InputError: ``path`` cannot be the name of a file.
-    """
+    """Whether ``path`` is standard output, a pipe or a device, which is written to directly and never replaced."""
     with writing_errors(path):
         return _to_replace(path) is None
 
@@ -52,9 +48,6 @@ def check_new(path: str | Path, overwrite: bool, option: str = "--overwrite", pa
 
     Standard output, pipes and devices pass; with ``parents``, so does a directory that does not exist yet.  ``option``
     is the one that allows to replace a file.
-
-    Raises:
-        InputError: ``path`` exists and ``overwrite`` is false; or no file can be written there.
     """
     with writing_errors(path):
         target = _to_replace(path)
@@ -68,9 +61,6 @@ def check_distinct(outputs: Iterable[str], inputs: Iterable[str]) -> None:
     """Check, before the work, that no output of a command is one of its inputs or another output, or holds one.
 
     Links and other names of a file are followed.  Of an input that is a directory, its files count.
-
-    Raises:
-        UsageError: one is.
     """
     read = {_identity(place) for name in inputs for file in _files_read(name) for place in (file, *file.parents)}
     written: set[Any] = set()
@@ -110,9 +100,6 @@ class NewFile:
     """A temporary file at :attr:`path` that is renamed to ``target`` (:meth:`keep`) or removed (:meth:`drop`).
 
     A replaced file keeps its mode.  A link is followed: the file that it points to is replaced.
-
-    Raises:
-        InputError: the file cannot be written there.
     """
 
     def __init__(self, target: str | Path) -> None:
@@ -154,9 +141,6 @@ def new_file(path: str | Path, resumed: bool = False) -> Iterator[Path]:
 
     If the block raises, ``path`` does not change.  ``resumed``: as for :meth:`NewFile.keep`.  If ``path`` is standard
     output, a pipe or a device, the content is copied there at the end.
-
-    Raises:
-        InputError: the file cannot be written there, or the block raises an OSError.
     """
     with writing_errors(path):
         if _to_replace(path) is None:
@@ -205,12 +189,7 @@ def _write_through(path: str | Path, content: Iterable[bytes]) -> None:
 
 
 def _to_replace(path: str | Path) -> Path | None:
-    """The regular file, existing or not, that a write to ``path`` replaces; None if it must be written to directly.
-
-    Raises:
-        InputError: ``path`` cannot be the name of a file.
-        OSError: the path cannot be examined.
-    """
+    """The regular file, existing or not, that a write to ``path`` replaces; None if it must be written to directly."""
     if str(path) == STANDARD:
         return None
     if str(path) in ("", ".", "..") or str(path).endswith(os.sep) or Path(path).is_dir():
@@ -269,12 +248,7 @@ class OwnFiles:
 
 
 def check_directory(out: str | Path, overwrite: bool, own: OwnFiles) -> None:
-    """Check, before the work, that a command may write the directory ``out``.
-
-    Raises:
-        InputError: ``out`` is a file, the working directory or a directory above it; or it is not empty and
-            ``overwrite`` is false; or it holds something that the command did not write.
-    """
+    """Check, before the work, that a command may write the directory ``out``."""
     path = Path(out)
     if str(out) == "" or path.name in ("", ".."):
         raise InputError(f"{str(out)!r} cannot be the name of a new directory; choose another path")
@@ -296,11 +270,7 @@ def check_directory(out: str | Path, overwrite: bool, own: OwnFiles) -> None:
 
 @contextlib.contextmanager
 def new_directory(out: str | Path, overwrite: bool, own: OwnFiles) -> Iterator[Path]:
-    """A temporary directory that becomes ``out`` if the block succeeds, and is removed if it fails.
-
-    Raises:
-        InputError: see :func:`check_directory`; or it cannot be written.
-    """
+    """A temporary directory that becomes ``out`` if the block succeeds, and is removed if it fails."""
     check_directory(out, overwrite, own)
     target = Path(os.path.realpath(out))
     new, old = _temporary_name(target), _temporary_name(target)
@@ -348,11 +318,7 @@ class ContentHash:
 
 
 def file_hash(content: str | Path | bytes) -> str:
-    """Short hash of a file's content; ``content`` is the path of the file or its bytes.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
+    """Short hash of a file's content; ``content`` is the path of the file or its bytes."""
     result = ContentHash()
     try:
         with io.BytesIO(content) if isinstance(content, bytes) else Path(content).open("rb") as stream:

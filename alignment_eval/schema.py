@@ -46,9 +46,6 @@ class ForeignFile:
             content: the JSON.
             type_: a type that msgspec knows; a Struct says which keys are needed and which are known.
             version: the key that holds the version of the format, and the version that this program reads.
-
-        Raises:
-            InputError: it is not JSON, is of another version, or has another form.
         """
         try:
             value = msgspec.json.decode(content)
@@ -60,11 +57,7 @@ class ForeignFile:
         return self.convert(value, type_)
 
     def convert(self, value: Any, type_: type[T], path: str = "") -> T:
-        """The value of type ``type_`` that decoded JSON holds; ``path`` is its place in the content.
-
-        Raises:
-            InputError: it has another form.
-        """
+        """The value of type ``type_`` that decoded JSON holds; ``path`` is its place in the content."""
         try:
             return msgspec.convert(value, type_, dec_hook=_of_text)
         except msgspec.ValidationError as error:
@@ -92,11 +85,7 @@ def _problem(error: str, value: Any, path: str) -> str:
 
 
 def check_columns(found: pa.Schema, expected: pa.Schema, file: ForeignFile) -> None:
-    """Check the names and types of columns, in any order.
-
-    Raises:
-        InputError: a column is missing, unknown, duplicate or of another type.
-    """
+    """Check the names and types of columns, in any order."""
     types = dict(zip(expected.names, expected.types))
     for name, type_ in zip(found.names, found.types):
         known = types.pop(name, None)
@@ -115,10 +104,6 @@ def check_values(batch: pa.RecordBatch, expected: pa.Schema, file: ForeignFile, 
         expected: their schema; it says which may hold nulls.
         file: the file that they are from.
         signed: the columns of floats that may be below 0.
-
-    Raises:
-        InputError: a text is not UTF-8, a list holds a null, or a column that must not; or a float is NaN, infinite
-            or below 0.
     """
     try:
         batch.validate(full=True)

@@ -15,9 +15,6 @@ def signature(**fields: Value) -> str:
     """``key:value|key:value|…`` in the order given, the version of align-eval at the end.
 
     True and false become ``yes`` and ``no``, None becomes ``none``; control characters are escaped.
-
-    Raises:
-        InputError: a value holds ``|`` (the string could not be taken apart again).
     """
     texts = {key: _text(value) for key, value in fields.items()}
     for key, text in texts.items():

@@ -49,11 +49,7 @@ def _mathml(match: re.Match[str]) -> str:
 
 
 def on_post_page(output: str, page: Page, **_: Any) -> str:
-    """Check that the page is complete without a network.
-
-    Raises:
-        PluginError: it loads something from another server.
-    """
+    """Check that the page is complete without a network."""
     if remote := _REMOTE.search(output):
         raise PluginError(f"{page.file.src_uri}: loads from another server: {output[remote.start() :][:200]}")
     return output

@@ -38,10 +38,6 @@ def text_lines(path: Path, encoding: str) -> Iterator[str]:
 
     Only a line feed, with or without a carriage return before it, ends a line.  Readers that also end a line at
     U+0085 or U+2028 would shift the two sides of a corpus against each other.
-
-    Raises:
-        InputError: the file cannot be read, or a line is not in ``encoding``.
-        UsageError: Python does not know the encoding.
     """
     try:
         with path.open("rb") as file:
@@ -60,12 +56,7 @@ def text_lines(path: Path, encoding: str) -> Iterator[str]:
 
 
 def gold_lines(path: Path, encoding: str) -> Iterator[str]:
-    """Lines of a gold text without the markup of WPT; blank lines between marked ones are no sentences.
-
-    Raises:
-        InputError: as :func:`text_lines`; a line is marked in another way; or a space that is not ASCII, at which
-            fairseq splits words, would make links point to the wrong word.
-    """
+    """Lines of a gold text without the markup of WPT; blank lines between marked ones are no sentences."""
     rows = list(text_lines(path, encoding))
     marked, count = any(re.match(r"\s*<s\s+snum=", row) for row in rows), 0
     for line, row in enumerate(rows, 1):

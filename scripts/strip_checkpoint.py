@@ -62,11 +62,7 @@ def changed(weights: dict[str, Tensor], change: Callable[[str], Tensor]) -> dict
 
 
 def mixed(first: dict[str, Tensor], second: dict[str, Tensor], share: float) -> dict[str, Tensor]:
-    """The parameters (1 - ``share``) * ``first`` + ``share`` * ``second``; tied ones stay tied.
-
-    Raises:
-        InputError: they have other names or shapes, or are too far apart for a model and its continuation.
-    """
+    """The parameters (1 - ``share``) * ``first`` + ``share`` * ``second``; tied ones stay tied."""
     shapes = [{name: tensor.shape for name, tensor in model.items()} for model in (first, second)]
     if shapes[0] == shapes[1]:
         floats = [name for name, tensor in first.items() if tensor.is_floating_point()]
@@ -80,11 +76,7 @@ def mixed(first: dict[str, Tensor], second: dict[str, Tensor], share: float) -> 
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """The state of a checkpoint of your own.  Code in it runs: fairseq stores options as Python objects.
-
-    Raises:
-        InputError: the file is none that fairseq-train saved.
-    """
+    """The state of a checkpoint of your own.  Code in it runs: fairseq stores options as Python objects."""
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=False)
         if not (state["cfg"] and state["model"]):

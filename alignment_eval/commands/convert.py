@@ -84,12 +84,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def marked_texts(args: argparse.Namespace) -> tuple[str | None, Texts | None]:
-    """The mark of the texts if they are in subwords, and their numbers of words, to check links against.
-
-    Raises:
-        UsageError: only one of the texts is given, or ``--subwords`` without them.
-        InputError: they cannot be read, have different numbers of lines, or mix subword marks.
-    """
+    """The mark of the texts if they are in subwords, and their numbers of words, to check links against."""
     texts, mark = texts_of(args), args.subwords
     if mark is None:
         return None, texts
@@ -119,12 +114,7 @@ def _kept(sentence: GoldSentence, only_sure: bool, least: float | None) -> GoldS
 
 
 def _check_losses(read: AlignmentFile, args: argparse.Namespace) -> None:
-    """Warn of what is not in the new file.
-
-    Raises:
-        InputError: the format cannot hold possible links, and it is not stated what to do with them; confidences are
-            missing; or there is no link for a NAACL file.
-    """
+    """Warn of what is not in the new file."""
     file, name, to = read.file, read.file.name, args.to
     more = file.possible - file.sure
     if more and args.possible is None and to not in _WITH_POSSIBLE:

@@ -72,11 +72,7 @@ def run_names(paths: Sequence[str]) -> list[str]:
 
 
 def _chosen(table: pd.DataFrame, stated: Sequence[str] | None) -> pd.DataFrame:
-    """The rows of the metrics that are ``stated`` by name or pattern, or of the default ones.
-
-    Raises:
-        InputError: there are none, none of one that is stated, or none in a log.
-    """
+    """The rows of the metrics that are ``stated`` by name or pattern, or of the default ones."""
     whole = table["subset"] + "_" + table["metric"]
     names = list(zip(table["metric"], whole))
     found = {

@@ -123,11 +123,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def check_usage(args: argparse.Namespace) -> None:
-    """Check which options go together.
-
-    Raises:
-        UsageError: one is missing, or one too many.
-    """
+    """Check which options go together."""
     if states_maps(args) and args.reverse is not None and args.join is None:
         raise UsageError("--reverse without --join: expected how both directions become one alignment")
     if args.reverse is None and args.join is not None:

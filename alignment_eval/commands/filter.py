@@ -95,11 +95,7 @@ def _lines(path: str) -> Iterator[str]:
 
 
 def _read_scores(path: str) -> tuple[NDArray[np.float64], Counter[str]]:
-    """The column ``unsupported``, NaN for pairs that were not aligned, and the statuses of these.
-
-    Raises:
-        InputError: the file has no such column, or a line has no number from 0 to 1 in it.
-    """
+    """The column ``unsupported``, NaN for pairs that were not aligned, and the statuses of these."""
     lines = _lines(path)
     names = next(lines).split("\t")
     if not {_COLUMN, _STATUS} <= set(names):

@@ -104,11 +104,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def check_usage(args: argparse.Namespace) -> None:
-    """Check the options.
-
-    Raises:
-        UsageError: an option needs records, is too many, or is missing.
-    """
+    """Check the options."""
     refuse_without_records(args, ("kinds", "heads", "setting", "level", "rule"))
     if args.records is None and not (args.hyp and args.source and args.target):
         raise UsageError("without RECORDS: expected alignments (--hyp) and their texts (--source and --target)")
@@ -197,11 +193,7 @@ def _of_records(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture,
 
 
 def find(records: Records, id_: int) -> SentenceMaps:
-    """The best hypothesis of sentence ``id_``.
-
-    Raises:
-        InputError: there is no such sentence, or it has no maps or no certain words.
-    """
+    """The best hypothesis of sentence ``id_``."""
     if 0 <= id_ < records.info.size:
         for sentence in records.best():
             if sentence.id == id_ and not sentence.ok:
@@ -217,11 +209,7 @@ def find(records: Records, id_: int) -> SentenceMaps:
 
 
 def links_in(alignments: AlignmentFile, sentence: SentenceMaps) -> GoldSentence:
-    """The links of ``sentence``.
-
-    Raises:
-        InputError: one is outside the sentence.
-    """
+    """The links of ``sentence``."""
     found = list(alignments)[sentence.id]
     check_links(found.possible, sentence, alignments.file.where(sentence.id))
     return found

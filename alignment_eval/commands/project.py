@@ -125,11 +125,7 @@ def _labelled(path: str) -> Iterator[LabelledSentence]:
 
 
 def _sizes(labels: str, text: str) -> Texts:
-    """The numbers of words of both sides.
-
-    Raises:
-        InputError: the numbers of sentences differ; a line of the text is blank.
-    """
+    """The numbers of words of both sides."""
     source = np.fromiter((len(sentence.words) for sentence in _labelled(labels)), dtype=np.int64)
     target = token_counts(text)
     if not target.all():

@@ -130,11 +130,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def check_usage(args: argparse.Namespace) -> None:
-    """Check the options.
-
-    Raises:
-        UsageError: an option needs records; or without records there is nothing to compare.
-    """
+    """Check the options."""
     refuse_without_records(args, ("kinds", "rule"))
     if args.records is None and not args.hyp:
         raise UsageError("neither RECORDS nor --hyp: expected alignments to compare, or records of maps, or both")

@@ -114,11 +114,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _differing_words(args: argparse.Namespace) -> list[str]:
-    """What differs between the texts of the gold and those of the hypotheses.
-
-    Raises:
-        UsageError: options do not fit each other.
-    """
+    """What differs between the texts of the gold and those of the hypotheses."""
     if args.diagnose and args.format not in ("text", "json"):
         raise UsageError(f"--diagnose with --format {args.format}: expected text or json; a table has no place for it")
     if args.hyp_texts is None:
@@ -130,11 +126,7 @@ def _differing_words(args: argparse.Namespace) -> list[str]:
 
 
 def _score(hypothesis: AlignmentFile, gold: AlignmentFile, diagnosis: Diagnosis | None) -> Score:
-    """The score; without a diagnosis, a warning names the option that explains an AER above a diagonal's.
-
-    Raises:
-        InputError: the numbers of sentences differ; the message says where, if there is a diagnosis.
-    """
+    """The score; without a diagnosis, a warning names the option that explains an AER above a diagonal's."""
     try:
         check_as_many(hypothesis, gold)
     except InputError as error:

@@ -101,12 +101,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def check_usage(args: argparse.Namespace) -> None:
-    """Check which options go together, and that the choice may be written.
-
-    Raises:
-        UsageError: an option needs a gold.
-        InputError: as :func:`alignment_eval.files.check_new`.
-    """
+    """Check which options go together, and that the choice may be written."""
     if args.gold is None:
         for name in ("source", "target", "kinds", "rules"):
             if getattr(args, name) is not None:
@@ -155,11 +150,7 @@ def ranking(choice: GoldChoice, records: Records) -> list[str]:
 
 
 def check_same_pairs(pairs: Sequence[DirectedPair]) -> None:
-    """Check that both directions have the same sentence pairs.
-
-    Raises:
-        InputError: a pair has another number of words, or too few words are equal.
-    """
+    """Check that both directions have the same sentence pairs."""
     both = [(forward.sentence, reverse.sentence) for forward, reverse in pairs if reverse is not None]
     for sentence, other in both:
         if sentence.ok and other.ok:
@@ -170,11 +161,7 @@ def check_same_pairs(pairs: Sequence[DirectedPair]) -> None:
 def best_product(
     both: AlignmentMethod, pairs: Sequence[DirectedPair], rules: Sequence[str], gold: Sequence[GoldSentence]
 ) -> AlignmentMethod:
-    """The product of both directions' word maps with the rule of the lowest AER; of equal ones the first.
-
-    Raises:
-        UsageError: no rule reads such a product.
-    """
+    """The product of both directions' word maps with the rule of the lowest AER; of equal ones the first."""
     assert both.reverse is not None
     methods = []
     for rule in rules:

@@ -50,19 +50,12 @@ DirectedPair = tuple[PairMap, Union[PairMap, None]]
 
 def read_word_map(sentence: SentenceMaps, options: ExtractionOptions) -> PairMap:
     """The word map of a sentence pair in one direction, or only its status if it cannot be aligned; no recorded maps.
-
-    Raises:
-        InputError: as :func:`alignment_eval.extraction.extract.pair_map`.
     """
     return pair_map(sentence, options) if sentence.ok else PairMap(replace(sentence, arrays={}), None)
 
 
 def align_pair(pair: DirectedPair, method: AlignmentMethod, word_table: WordTable | None = None) -> AlignedPair:
-    """Align one sentence pair.
-
-    Raises:
-        InputError: the directions differ in the number of words.
-    """
+    """Align one sentence pair."""
     whole = one_map(pair, method)
     if word_table is not None and whole.scores is not None:
         shares = whole.shares[:, :-1]
@@ -165,10 +158,6 @@ def align_corpus(
         word_table: a word table that reweights all pairs; then none is counted.
         on_count: called with the counted word table before the first alignment.
         check: check that ``word_table`` matches the text of the first pairs, which are held back for that.
-
-    Raises:
-        UsageError: a word table is given, but ``method`` does not read word maps.
-        InputError: as :func:`align_pair`, or the word table does not match the text.
     """
     pairs = iter(pairs)
     if word_table is not None:
@@ -205,9 +194,6 @@ def check_same_text(pairs: Iterable[tuple[PairWords, PairWords]]) -> None:
     """Check that both directions have the same sentence pairs.
 
     Unknown words and normalisation may change some words, so only a share of :data:`SAME_TEXT` must be equal.
-
-    Raises:
-        InputError: a smaller share is equal.
     """
     equal = total = 0
     for forward, reverse in pairs:

@@ -43,22 +43,14 @@ class SentenceLinks:
         return links_of(self.linked)
 
     def confidences(self) -> dict[Link, float]:
-        """Each link with its share of its row, from 0 to 1.
-
-        Raises:
-            UsageError: the links have no confidences.
-        """
+        """Each link with its share of its row, from 0 to 1."""
         if self.shares is None:
             raise UsageError("symmetrised links have no confidences; write plain links, or join word maps instead")
         return {(i, j): float(self.shares[j, i]) for i, j in sorted(self.links)}
 
 
 def links_line(links: SentenceLinks | None, confidences: bool = False) -> str:
-    """The line of a sentence, ``i-j`` or ``i-j:p``; empty if the sentence is not aligned.
-
-    Raises:
-        UsageError: confidences are asked for, and the links have none.
-    """
+    """The line of a sentence, ``i-j`` or ``i-j:p``; empty if the sentence is not aligned."""
     if links is None:
         return ""
     return format_scored_line(links.confidences()) if confidences else format_pharaoh_line(links.links)
@@ -129,9 +121,6 @@ def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np
     """The maps that ``options`` name, in that order: float64 [M, T, S]; no other layer is computed.
 
     Errors as for :func:`stacked_maps`.
-
-    Raises:
-        InputError: a layer or head was not recorded.
     """
     kind, maps = options.kind, []
     for name in options.heads:
@@ -155,11 +144,7 @@ def _in_float64(sentence: SentenceMaps) -> SentenceMaps:
 
 
 def stacked_maps(sentence: SentenceMaps, kind: str) -> NDArray[np.float64]:
-    """The maps of all heads and, at the last head index, the layer maps: float64 [L, H + 1, T, S].
-
-    Raises:
-        InputError: no such maps, or a value that is NaN or infinite.
-    """
+    """The maps of all heads and, at the last head index, the layer maps: float64 [L, H + 1, T, S]."""
     wide = _in_float64(sentence)
     maps: NDArray[np.float64] = np.concatenate([wide.head_maps(kind), wide.layer_maps(kind)[:, None]], axis=1)
     _check_finite(bool(np.isfinite(maps).all()), sentence, kind)
@@ -174,11 +159,7 @@ def _check_finite(finite: bool, sentence: SentenceMaps, kind: str) -> None:
 
 
 def unit_maps(maps: Array, sentence: SentenceMaps, setting: str, units: str) -> UnitMap:
-    """:func:`alignment_eval.maps.words.unit_map` of ``maps`` [..., T, S]; its errors name the sentence.
-
-    Raises:
-        InputError: an error of that function, or the words of the sentence are not certain.
-    """
+    """:func:`alignment_eval.maps.words.unit_map` of ``maps`` [..., T, S]; its errors name the sentence."""
     if not sentence.ok:
         raise InputError(f"sentence {sentence.id} cannot be aligned, its status is {sentence.status!r}")
     try:
@@ -197,9 +178,6 @@ def choose(maps: Array, sentence: SentenceMaps, options: ExtractionOptions) -> N
     """The links [..., source words, target words] of each of ``maps`` [..., T, S] by the rule of ``options``.
 
     Kind and heads of ``options`` are ignored, because the maps are given.
-
-    Raises:
-        InputError: word indices are not 0, 1, 2, …, or AWI needs a row beyond the map.
     """
     return choose_units(unit_maps(maps, sentence, options.setting, rule_of(options.rule).units), sentence, options)
 
@@ -227,10 +205,6 @@ def max_norm_layer(sentences: Iterable[SentenceMaps], setting: str) -> int:
     The rule of Kobayashi et al. (2020), as in their ``calculate_aer.py``: the mean of ‖α^h f^h(x_j)‖ of each head
     (``attn_n``), summed over the heads of a layer; the first of equal layers.  The mean is over all cells of all
     sentences that have maps, ``</s>`` included.
-
-    Raises:
-        UsageError: the setting is not AWI; in AWO the rule chooses a layer that aligns badly.
-        InputError: no sentence has maps, kind ``attn_n`` was not recorded, or a map holds NaN or infinity.
     """
     require_known("setting", setting, SETTINGS)
     if setting != "awi":

@@ -48,11 +48,7 @@ class MapNames(tuple[MapName, ...]):
 
 
 def parse_maps(text: str) -> MapNames:
-    """Parse names of maps: ``1.2,0.3:awi,1`` is head 2 of layer 1, head 3 of layer 0 in AWI, and the whole layer 1.
-
-    Raises:
-        UsageError: the text has another form.
-    """
+    """Parse names of maps: ``1.2,0.3:awi,1`` is head 2 of layer 1, head 3 of layer 0 in AWI, and the whole layer 1."""
     pattern = rf"([0-9]{{1,9}})(?:\.([0-9]{{1,9}}))?(?::({'|'.join(SETTINGS)}))?"
     matches = [re.fullmatch(pattern, part.strip()) for part in text.split(",")]
     names = [MapName(int(m[1]), None if m[2] is None else int(m[2]), m[3]) for m in matches if m is not None]
@@ -150,9 +146,6 @@ class BidirectionalOptions:
         join: joins word maps or links and keeps confidences (:data:`JOINS`).
         method: symmetrises links, without confidences (:data:`alignment_eval.links.symmetrize.METHODS`).
         variant: variant of the method (:data:`alignment_eval.links.symmetrize.VARIANTS`).
-
-    Raises:
-        UsageError: both or neither are given, or one is unknown.
     """
 
     join: Optional[str] = None
@@ -191,9 +184,6 @@ class AlignmentMethod:
         word_table_passes: how often a word table that reweights word maps is counted on the text
             (:mod:`alignment_eval.extraction.word_table`); 0: no word table.
         word_table_pairs: the number of sentence pairs, the first of the text, that it is counted on.
-
-    Raises:
-        UsageError: only one of ``reverse`` and ``both`` is given, or the options do not work together.
     """
 
     forward: ExtractionOptions
@@ -226,11 +216,7 @@ class AlignmentMethod:
             self.check_word_table()
 
     def check_word_table(self) -> None:
-        """Check that a word table, counted on this text or on another, can reweight the word maps.
-
-        Raises:
-            UsageError: the rule does not read word maps, null may win, or links are made before the word table applies.
-        """
+        """Check that a word table, counted on this text or on another, can reweight the word maps."""
         if rule_of(self.forward.rule).units != "words" or self.forward.null != "mask":
             raise UsageError(
                 f"a word table does not work with rule {self.forward.rule!r} and null {self.forward.null!r}: it "

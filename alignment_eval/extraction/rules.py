@@ -189,9 +189,6 @@ RULES: dict[str, tuple[str, ...]] = {name: rule.nulls for name, rule in _PLAIN.i
 @cache
 def rule_of(text: str) -> Rule:
     """The rule that ``text`` names, with the value of its parameter after ``=``: ``kobayashi2020``, ``threshold=0.2``.
-
-    Raises:
-        UsageError: there is no such rule, or its value is missing, wrong or superfluous.
     """
     name, equals, value = text.partition("=")
     if name in _PLAIN and not equals:

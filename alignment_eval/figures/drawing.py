@@ -60,9 +60,6 @@ def draw(picture: Picture, options: FigureOptions = DEFAULT) -> Figure:
 
     Its rows are side by side in a column or page, or stacked where they do not fit.  Words of a map that is too wide by
     itself are set smaller, down to :data:`SMALLEST_TYPE`.
-
-    Raises:
-        UsageError: the words do not fit at the width that the user gave, or on a page.
     """
     from matplotlib.figure import Figure
 
@@ -151,9 +148,6 @@ def draw_map(
 
     Returns:
         The Axes.
-
-    Raises:
-        InputError: as for :class:`~alignment_eval.figures.sentence.Picture`.
     """
     picture = Picture(panel.title, source, target, ((panel,),))
     use_fonts_for(picture.texts)

@@ -39,9 +39,6 @@ class Picture:
         target: the rows.
         panels: rows of panels; each panel has a row and a column for each token.
         gold: word links of the gold, or None.
-
-    Raises:
-        InputError: a panel has another shape or a value that is NaN, infinite or negative; or there is nothing to draw.
     """
 
     title: str
@@ -70,9 +67,6 @@ def sides_of(sentence: SentenceMaps, level: str) -> tuple[SentenceSide, Sentence
     """Columns and rows of a picture of ``sentence``.
 
     These are words, with a column for null; or subword tokens, with the special tokens of the source.
-
-    Raises:
-        UsageError: the level is unknown.
     """
     require_known("level", level, LEVELS)
     source, target = sentence.source, sentence.target
@@ -91,10 +85,6 @@ def panel_of(
     """The panel of the map that ``options`` name.
 
     ``predicted`` are links to show instead of those of the rule.
-
-    Raises:
-        InputError: as for :func:`alignment_eval.extraction.extract.extract`.
-        UsageError: the level is unknown.
     """
     require_known("level", level, LEVELS)
     (values,) = named_maps(sentence, options)

@@ -196,11 +196,7 @@ def add_legend(figure: Figure, handles: Sequence[Any], names: Sequence[str]) -> 
 
 
 def figure_ending(path: str | Path) -> str:
-    """The ending of ``path`` in lower case, without its dot.
-
-    Raises:
-        UsageError: it is not one of :data:`ENDINGS`.
-    """
+    """The ending of ``path`` in lower case, without its dot."""
     ending = Path(path).suffix.lower().lstrip(".")
     if ending not in ENDINGS:
         raise UsageError(f"{path}: the ending {ending!r} is not one of .{', .'.join(ENDINGS)}; choose one of them")
@@ -215,10 +211,6 @@ def save_figure(figure: Figure, path: str | Path, description: str | None = None
     names characters that no font has.
 
     An existing file is replaced.  ``description`` is stored in the file's metadata.
-
-    Raises:
-        UsageError: the ending is unknown.
-        InputError: the file cannot be written.
     """
     ending = figure_ending(path)
     key, metadata = _METADATA[ending]

@@ -38,9 +38,6 @@ def read_training_log(path: str | Path, run: str, warn: Callable[[str], None]) -
 
     Returns:
         A table with :data:`COLUMNS`, in the order of the log; and the short hash of the content.
-
-    Raises:
-        InputError: the file cannot be read, or has no lines of statistics.
     """
     import pandas as pd
 
@@ -71,11 +68,7 @@ def read_training_log(path: str | Path, run: str, warn: Callable[[str], None]) -
 
 
 def _statistics(text: str) -> tuple[str, int, dict[str, float]]:
-    """Subset, update and metrics of a line; no metrics if it is another kind of line.
-
-    Raises:
-        ValueError: the line is damaged.
-    """
+    """Subset, update and metrics of a line; no metrics if it is another kind of line."""
     fields: dict[str, Any] = {}
     if match := _JSON.search(text):
         logged = json.loads(match[1])

@@ -30,11 +30,7 @@ BASES = ("0", "1", "auto", "0-unused")
 
 @dataclass(frozen=True, eq=False)
 class Texts:
-    """The number of tokens on each line, [sentences] for each side, and the names of the files.
-
-    Raises:
-        InputError: the two sides differ in the number of lines.
-    """
+    """The number of tokens on each line, [sentences] for each side, and the names of the files."""
 
     source_name: str
     source: IntArray
@@ -135,9 +131,6 @@ def decide_base(
         role: ``gold`` or ``hyp`` (in training ``aer-gold``), for the option names in messages.
         first_end: finds the first sentence that uses its length as an index; None if the lengths are unknown.
         warn: called with each warning.
-
-    Raises:
-        InputError: the data contradict the base, or ``auto`` cannot decide it.
     """
     if wanted == "auto":
         return _detect_base(file, role, first_end, warn)
@@ -203,9 +196,6 @@ def check_range(
         swap: whether the user said that the file holds target-source links.
         role: ``gold`` or ``hyp``, for the option names in messages.
         texts: the lengths of the sentences.
-
-    Raises:
-        InputError: some links lie outside; the message says whether the other direction or the other base would fit.
     """
     lengths = list(zip(texts.source.tolist(), texts.target.tolist()))
     first = None

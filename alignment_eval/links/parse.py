@@ -96,9 +96,6 @@ def parse(format: str, lines: Lines, name: str, tokens: Tokens, allow_possible: 
     """The sentences of a file's lines in a format of :data:`HYPOTHESIS_FORMATS` or :data:`TOOL_FORMATS`.
 
     ``tokens`` gives the links; ``name`` is the file, for messages; ``allow_possible``: possible links may occur.
-
-    Raises:
-        InputError: a line is not in the format, or is a possible link that may not occur.
     """
     if format == "naacl":
         return _parse_naacl(lines, name, tokens, allow_possible)

@@ -80,10 +80,6 @@ def read_gold(
         texts: the texts, to check every index against.
         warn: called with each warning, one sentence.
         role: how the names of the options begin that messages advise (``--gold-base``).
-
-    Raises:
-        InputError: the file cannot be read or is not in the format; the index base is undecidable or contradicted by
-            the data; links are outside the texts; the texts have another number of lines.
     """
     options = replace(options or ReadOptions(), allow_possible=True)
     return _read(path, options, GOLD_FORMATS, "auto", texts, warn, role)

@@ -33,9 +33,6 @@ def symmetrize(forward: Links, reverse: Links, method: str, variant: str = DEFAU
         reverse: source-target links of the other direction, between the same words.
         method: one of :data:`METHODS`.
         variant: one of :data:`VARIANTS`; makes no difference to intersection and union.
-
-    Raises:
-        UsageError: method or variant is unknown, or the variant does not have the method.
     """
     check_method(method, variant)
     if method == "union":

@@ -31,9 +31,6 @@ class TextFile:
         path: the file.
         expected: what the file should hold, for the error about an empty file.
         keep: keep standard input and pipes in memory, so that they can be read several times as files can.
-
-    Raises:
-        InputError: while iterating, if the file does not exist, cannot be read, is empty, or is not UTF-8.
     """
 
     def __init__(self, path: str | Path, expected: str = "one line per sentence", keep: bool = False) -> None:
@@ -93,20 +90,13 @@ def token_lines(path: str | Path) -> Iterator[list[bytes]]:
     """The tokens of each line of a tokenised text, as UTF-8.
 
     Only ASCII blanks separate tokens; other Unicode spaces may be part of a token.
-
-    Raises:
-        InputError: as :class:`TextFile`.
     """
     for chunk in TextFile(path):
         yield from map(bytes.split, chunk.split(b"\n")[:-1])
 
 
 def split_joined(line: bytes, where: str) -> tuple[bytes, bytes]:
-    """Source and target of a line ``source ||| target``; a blank line is an empty pair.
-
-    Raises:
-        InputError: a line, read at ``where``, does not have exactly one separator.
-    """
+    """Source and target of a line ``source ||| target``; a blank line is an empty pair."""
     parts = _SEPARATOR.split(line)
     if len(parts) != 2 and line.strip():
         raise InputError(

@@ -20,9 +20,6 @@ def format_lines(sentences: Iterable[GoldSentence], format: str, base: int) -> I
         sentences: source-target links from 0; with confidences if the format is ``scored``.
         format: one of :data:`~alignment_eval.links.parse.HYPOTHESIS_FORMATS`.
         base: the number of the first word; ignored for fairseq, which counts from 0.
-
-    Raises:
-        UsageError: there is no such format.
     """
     if format not in HYPOTHESIS_FORMATS:
         raise UsageError(f"unknown format {shown(format)}; choose one of {', '.join(HYPOTHESIS_FORMATS)}")
@@ -51,9 +48,6 @@ def format_scored_line(links: Mapping[Link, float], base: int = 0, sure: Links |
         links: the confidence of each link.
         base: the number of the first word.
         sure: the sure links; the others are written as possible, ``ipj:p``; None: all are sure.
-
-    Raises:
-        InputError: a confidence is NaN or infinite.
     """
     for (i, j), p in links.items():
         if not math.isfinite(p):

@@ -37,9 +37,6 @@ def word_indices(tokens: Sequence[str], mark: str, special: Sequence[bool] | Non
 
     Returns:
         int32 array of ``len(tokens)``; -1 at special tokens.  A special token ends the word before it.
-
-    Raises:
-        InputError: ``mark`` is unknown.
     """
     if mark not in MARKS:
         raise InputError(f"unknown subword marker {mark!r}; choose one of {', '.join(MARKS)}")
@@ -76,11 +73,7 @@ def with_marks(tokens: Sequence[str], unknown: Sequence[bool], mark: str) -> lis
 
 
 def detect_mark(vocabulary: Iterable[str]) -> str:
-    """Detect the subword marker of a vocabulary from its entries.
-
-    Raises:
-        InputError: many entries have a marker, but not all the same one; then specify the marker.
-    """
+    """Detect the subword marker of a vocabulary from its entries."""
     counts = dict.fromkeys(MARKS, 0)
     total = 0
     for entry in vocabulary:
@@ -122,11 +115,7 @@ def is_punctuation(word: str) -> bool:
 
 
 def word_pieces(tokens: Sequence[str], mark: str) -> list[list[int]]:
-    """The positions of the subwords of each word, for a sentence in subwords, none of them special.
-
-    Raises:
-        InputError: ``mark`` is not one of :data:`MARKS`.
-    """
+    """The positions of the subwords of each word, for a sentence in subwords, none of them special."""
     pieces: list[list[int]] = []
     for position, word in enumerate(word_indices(tokens, mark).tolist()):
         if word == len(pieces):

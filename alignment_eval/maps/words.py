@@ -62,11 +62,6 @@ def word_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: s
 
     Returns:
         float64 [..., target words, source words + 1].
-
-    Raises:
-        UsageError: the setting is unknown.
-        InputError: the shape of the maps does not match the tokens, word indices are not 0, 1, 2, …, or AWI needs a
-            row beyond the map.
     """
     check_pair(maps, source, target)
     rows = token_rows(target, setting)
@@ -174,12 +169,7 @@ def combine(scores: NDArray[np.float64], how: str) -> NDArray[np.float64]:
 
 
 def token_rows(target: SentenceSide, setting: str) -> NDArray[np.intp]:
-    """The map rows of the ordinary target tokens under ``setting``.
-
-    Raises:
-        UsageError: the setting is unknown.
-        InputError: AWI needs a row beyond the map.
-    """
+    """The map rows of the ordinary target tokens under ``setting``."""
     require_known("setting", setting, SETTINGS)
     rows = np.flatnonzero(~target.special) + SETTINGS[setting]
     if rows.size and rows[-1] >= len(target.tokens):
@@ -191,12 +181,7 @@ def token_rows(target: SentenceSide, setting: str) -> NDArray[np.intp]:
 
 
 def check_pair(maps: Array, source: SentenceSide, target: SentenceSide) -> None:
-    """Check that maps and tokens match.
-
-    Raises:
-        InputError: the shape of the maps [..., T, S] does not match the tokens, or the word indices of a side are not
-            0, 1, 2, … with the tokens of each word next to each other.
-    """
+    """Check that maps and tokens match."""
     if maps.shape[-2:] != (len(target.tokens), len(source.tokens)):
         raise InputError(
             f"a map has the shape {'×'.join(map(str, maps.shape[-2:]))}, but there are "

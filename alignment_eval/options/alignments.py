@@ -102,11 +102,7 @@ def read_systems(
 
 
 def gold_of_size(gold: AlignmentFile, size: int, others: str) -> AlignmentFile:
-    """The gold with ``size`` sentences, as many as ``others`` have; warns if a NAACL file ends before the last one.
-
-    Raises:
-        InputError: it has more or fewer.
-    """
+    """The gold with ``size`` sentences, as many as ``others`` have; warns if a NAACL file ends before the last one."""
     if gold.file.format == "naacl" and len(gold) < size:  # such a file does not say how many follow its last link
         warn_of_gaps(gold.file, size)
         return replace(gold, sentences=size)
@@ -119,11 +115,7 @@ def gold_of_size(gold: AlignmentFile, size: int, others: str) -> AlignmentFile:
 
 
 def check_as_many(first: AlignmentFile, second: AlignmentFile) -> None:
-    """Check that two files have the same number of sentences.
-
-    Raises:
-        InputError: they have not.
-    """
+    """Check that two files have the same number of sentences."""
     if len(first) != len(second):
         naacl = "naacl" in (first.file.format, second.file.format)
         raise InputError(
@@ -134,11 +126,7 @@ def check_as_many(first: AlignmentFile, second: AlignmentFile) -> None:
 
 
 def score_files(hypothesis: AlignmentFile, gold: AlignmentFile) -> Score:
-    """Score one file against another; warns on stderr if the direction looks swapped.
-
-    Raises:
-        InputError: the numbers of sentences differ.
-    """
+    """Score one file against another; warns on stderr if the direction looks swapped."""
     check_as_many(hypothesis, gold)
     if warning := direction_warning(hypothesis, gold):
         warn_on_stderr(warning)
@@ -166,12 +154,7 @@ def print_table(table: Table, format: str, signatures: Sequence[str]) -> None:
 
 
 def texts_of(args: argparse.Namespace) -> Texts | None:
-    """The numbers of words of ``--source`` and ``--target``; None if they are not given.
-
-    Raises:
-        UsageError: only one of the two is given.
-        InputError: they cannot be read, or have different numbers of lines.
-    """
+    """The numbers of words of ``--source`` and ``--target``; None if they are not given."""
     if (args.source is None) != (args.target is None):
         raise UsageError("only one of --source and --target is given: expected both or neither")
     return None if args.source is None else read_texts(args.source, args.target)

@@ -120,9 +120,6 @@ def check_outputs(options: Mapping[str, object], inputs: Iterable[str] = (), out
 
     The values of ``options`` that name a file are inputs, unless the option names an output; ``inputs`` and ``outputs``
     are more files.
-
-    Raises:
-        UsageError: one is; or several inputs are the standard input.
     """
     read = [text for option, value in options.items() if option not in _OUTPUTS for text in _texts(value)]
     if read.count(STANDARD) > 1:

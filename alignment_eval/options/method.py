@@ -94,11 +94,7 @@ def add_reverse_heads(group: argparse._ActionsContainer) -> None:
 
 
 def states_maps(args: argparse.Namespace) -> bool:
-    """Whether the command line names maps.
-
-    Raises:
-        UsageError: it names maps and a profile, or has an option of maps without them.
-    """
+    """Whether the command line names maps."""
     if args.heads is None:
         for name in _OF_MAPS:
             if getattr(args, name, None) is not None:
@@ -116,9 +112,6 @@ def stated_method(
 
     ``both`` says how two directions are combined; None: there is one direction.  ``max_norm`` is the layer of
     ``--heads max-norm``.
-
-    Raises:
-        UsageError: the options do not go together.
     """
     forward = ExtractionOptions(
         args.kind or KIND,
@@ -161,10 +154,6 @@ def check_word_table_arguments(args: argparse.Namespace, overwrite: bool) -> Non
     """Check the options among each other; :func:`with_word_table_options` checks them against the method.
 
     ``overwrite``: ``--save-word-table`` may replace a file.
-
-    Raises:
-        UsageError: two contradict each other.
-        InputError: the word table cannot be saved there.
     """
     if isinstance(args.word_table, int) and args.word_table < 0:
         raise UsageError(f"--word-table {args.word_table}: expected passes, 1 or more, 0 for no word table, or a file")
@@ -190,12 +179,7 @@ def word_table_file(args: argparse.Namespace) -> str | None:
 
 
 def with_word_table_options(method: AlignmentMethod, args: argparse.Namespace) -> AlignmentMethod:
-    """The method, with ``--word-table-pairs``.
-
-    Raises:
-        UsageError: ``--word-table FILE`` is given, but the method does not read word maps; or an option of a counted
-            word table is given, but none is counted.
-    """
+    """The method, with ``--word-table-pairs``."""
     if word_table_file(args) is not None:
         method.check_word_table()
     for name in ("word_table_pairs", "save_word_table"):
@@ -207,11 +191,7 @@ def with_word_table_options(method: AlignmentMethod, args: argparse.Namespace) -
 
 
 def given_word_table(args: argparse.Namespace) -> WordTable | None:
-    """The word table of ``--word-table FILE``, if one is given.
-
-    Raises:
-        InputError: the file cannot be read, or is not a word table.
-    """
+    """The word table of ``--word-table FILE``, if one is given."""
     file = word_table_file(args)
     return None if file is None else read_word_table(file)
 

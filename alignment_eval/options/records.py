@@ -28,11 +28,7 @@ def add_records(parser: argparse.ArgumentParser, optional: bool = False) -> None
 
 
 def refuse_without_records(args: argparse.Namespace, options: Iterable[str]) -> None:
-    """Refuse options that are about records if there are none.
-
-    Raises:
-        UsageError: one is given.
-    """
+    """Refuse options that are about records if there are none."""
     for option in options if args.records is None else ():
         if getattr(args, option) is not None:
             raise UsageError(f"--{option} without RECORDS: expected a records directory, whose maps it is about")
@@ -46,11 +42,7 @@ def forced_records(directory: str) -> Records:
 
 
 def check_forced(records: Records) -> None:
-    """Check that the records hold maps of the reference texts, which gold is made for.
-
-    Raises:
-        InputError: they hold maps of the model's own translations.
-    """
+    """Check that the records hold maps of the reference texts, which gold is made for."""
     if not records.info.forced:
         raise InputError(
             f"{records.directory}: maps of the model's own translations, which have other words than the gold: "
@@ -59,11 +51,7 @@ def check_forced(records: Records) -> None:
 
 
 def open_reverse(directory: str, records: Records) -> Records:
-    """The records of the other direction.
-
-    Raises:
-        InputError: they have another number of sentences than ``records``, or cannot be read.
-    """
+    """The records of the other direction."""
     reverse = Records(directory)
     if reverse.info.size != records.info.size:
         raise InputError(
@@ -85,11 +73,7 @@ def gold_of_records(gold: AlignmentFile, records: Records) -> AlignmentFile:
 
 
 def texts_of_records(args: argparse.Namespace, records: Records) -> Texts | None:
-    """The texts of ``--source`` and ``--target``; None if they are not given.
-
-    Raises:
-        InputError: they have another number of sentences than the records.
-    """
+    """The texts of ``--source`` and ``--target``; None if they are not given."""
     texts = texts_of(args)
     if texts is not None and len(texts.source) != records.info.size:
         raise InputError(

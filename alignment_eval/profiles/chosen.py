@@ -31,9 +31,6 @@ class Overrides:
         both: how two directions become one.
         final_punctuation: whether the final punctuation of both sides is linked to each other only.
         word_table_file: the file of a word table that is used; the text's own is then not counted.
-
-    Raises:
-        UsageError: the passes are negative, or a word table is to be counted beside the one of a file.
     """
 
     rule: str | None = None
@@ -101,10 +98,6 @@ def find_profiles(sources: Sequence[ProfileSource], named: str | None) -> tuple[
 
     ``sources`` are those of the source-target model, and of the target-source model if there is one.  ``named`` is a
     profile's file; ``none``: choose on the text; None: first look for a profile that comes with the model.
-
-    Raises:
-        UsageError: a profile of one direction is named for two.
-        InputError: a profile cannot be used.
     """
     if named is not None and named != NO_PROFILE:
         profile = read_profile(named, sources[0].model)
@@ -127,9 +120,6 @@ def chosen_method(
 
     ``profiles`` are those of the source-target model, and of the target-source model if there is one.  ``pairs`` are
     aligned together; None: unknown, or one by one.
-
-    Raises:
-        UsageError: the stated options contradict each other.
     """
     given = overrides.word_table_passes
     wanted = bool(given or overrides.word_table_file)

@@ -39,11 +39,6 @@ def method_of_records(
 
     ``named`` is a profile file; ``none``: choose on the recorded maps; None: first look for a profile in the records.
     With ``pair_by_pair`` no word table is counted unless it is stated.
-
-    Raises:
-        UsageError: what is stated does not go together; a profile of one direction is named for two; or the maps to
-            choose among were not recorded.
-        InputError: a profile cannot be used, an error of the records, or they lack a map of a profile.
     """
     sources = [
         ProfileSource(str(model_of(run.info)), partial(_carried, run), partial(calibrated_records, run)) for run in runs
@@ -73,11 +68,7 @@ def _carried(records: Records) -> tuple[Profile, str] | None:
 
 
 def calibrated_records(records: Records) -> tuple[Profile, str]:
-    """A choice on recorded maps, without gold, and where it was made.
-
-    Raises:
-        UsageError: the maps to choose among were not recorded.
-    """
+    """A choice on recorded maps, without gold, and where it was made."""
     if KIND not in records.info.kinds:
         raise UsageError(
             f"{records.directory}: kind {KIND} was not recorded, so no maps can be chosen: name them by --kind and "
@@ -107,9 +98,6 @@ def directed_pairs(
 
     The pairs that a word table is counted on come first; if there are others, the records are read twice.  Otherwise
     the order is that of the first run.
-
-    Raises:
-        InputError: see :func:`best_of_each` and :func:`read_word_map`; those of the second run name it.
     """
     back: dict[int, PairMap] = {}
     if reverse is not None and method.reverse is not None:
@@ -129,11 +117,7 @@ def directed_pairs(
 def best_of_each(
     records: Records, options: ExtractionOptions, level: str, texts: Texts | None
 ) -> Iterator[SentenceMaps]:
-    """The best hypothesis of every sentence; with level ``token`` its tokens pass for words.
-
-    Raises:
-        InputError: a sentence has other words than its ``texts``, or the records lack a layer that is to be read.
-    """
+    """The best hypothesis of every sentence; with level ``token`` its tokens pass for words."""
     for sentence in records.best():
         for name in options.heads:
             sentence.layer_index(name.layer)  # an unknown layer is an error even if all sentences were skipped

@@ -51,9 +51,6 @@ class TextRecipe:
         bpe: fairseq's name of the subwords, ``none`` for text that is in subwords; None: as the files say.
         options: options of both that are no files, by fairseq's names.
         files: option -> names of files in the directory of the profile: of both languages, or of source and target.
-
-    Raises:
-        ValueError: a file is not in that directory, or an option is a path.
     """
 
     tokenizer: Optional[str]
@@ -123,11 +120,7 @@ class Profile:
         return both_directions(*maps, wants_word_table(maps, pairs))
 
     def of_reverse(self, model: str, name: str) -> Profile:
-        """The profile of the model of the other direction, as far as this one of two knows it.
-
-        Raises:
-            InputError: it was chosen for another model.
-        """
+        """The profile of the model of the other direction, as far as this one of two knows it."""
         if self.both is None or self.both.reverse is None or self.reverse_model != model:
             raise InputError(
                 f"{name}: was chosen for model {printable(str(self.reverse_model), 80)} of the other direction, but "
@@ -266,9 +259,6 @@ def read_profile(path: str | Path, model: str | None = None) -> Profile:
     """Read a profile file.
 
     If ``model`` is given, it is the hash of the model that the profile is to be used with.
-
-    Raises:
-        InputError: it cannot be read, is no profile, or is of a later version or of another model.
     """
     try:
         text = Path(path).read_bytes()
@@ -284,11 +274,7 @@ def read_profile(path: str | Path, model: str | None = None) -> Profile:
 
 
 def parse_profile(text: bytes | str, name: str) -> Profile:
-    """The profile that ``text`` holds; ``name`` is for messages.
-
-    Raises:
-        InputError: it is no profile, or one of a later version.
-    """
+    """The profile that ``text`` holds; ``name`` is for messages."""
     file = ForeignFile(name, "a profile", _ADVICE)
     content = file.decode(text, dict[str, Any], profile=VERSION)
     if content.get("profile") != VERSION:

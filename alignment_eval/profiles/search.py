@@ -133,11 +133,7 @@ def map_names(sentence: SentenceMaps, kind: str) -> list[MapName]:
 def _summed(
     sentences: Iterable[SentenceMaps], kind: str, counts: PairCounts
 ) -> tuple[_Pairs, NDArray[np.float64], int]:
-    """The pairs of maps, their ``counts`` summed over the sentences, and how many sentences there are.
-
-    Raises:
-        InputError: there are none, a sentence has other layers or heads than the first, or a map is damaged.
-    """
+    """The pairs of maps, their ``counts`` summed over the sentences, and how many sentences there are."""
     pairs: _Pairs | None = None
     total: NDArray[np.float64] = np.zeros(())
     number = 0
@@ -170,10 +166,6 @@ def choose_by_agreement(sentences: Iterable[SentenceMaps], kind: str = KIND, pai
 
     Returns:
         None if the model has one layer only, or if no two maps agree by more than chance and position.
-
-    Raises:
-        UsageError: ``pairs`` is less than 1.
-        InputError: no sentence has maps, not all have the same layers and heads, or a map is damaged.
     """
     if pairs < 1:
         raise UsageError(f"{pairs} sentence pairs to choose maps by: expected 1 or more")
@@ -232,9 +224,6 @@ def choose_by_gold(
 
     ``sentences`` have the maps of all layers of one model, in any order; id k belongs to ``gold[k]``.  They are read
     once for each kind and rule; each rule has its default treatment of null.
-
-    Raises:
-        InputError: as :class:`alignment_eval.scoring.gold_corpus.GoldCorpus`, or a map is damaged.
     """
     words: dict[int, PairWords] = {}
     candidates: list[tuple[ExtractionOptions, float]] = []

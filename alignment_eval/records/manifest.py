@@ -95,11 +95,7 @@ class Part(Generic[M]):
     number: int
 
     def ids(self) -> NDArray[np.int64]:
-        """The ids of the sentences in the part.
-
-        Raises:
-            InputError: the part cannot be read, or an id occurs twice.
-        """
+        """The ids of the sentences in the part."""
         with open_part(self.path) as (file, opened):
             known = pa.schema([field for field in _IDS if field.name in ("id", *opened.schema_arrow.names)])
             table = opened.read(columns=known.names)
@@ -112,11 +108,7 @@ class Part(Generic[M]):
 
 @contextmanager
 def open_part(path: Path) -> Iterator[tuple[ForeignFile, pq.ParquetFile]]:
-    """Open a part; errors of reading it become one sentence.
-
-    Raises:
-        InputError: the part cannot be read.
-    """
+    """Open a part; errors of reading it become one sentence."""
     file = ForeignFile(str(path), "a part of records or alignments", _AGAIN)
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as opened:
@@ -126,11 +118,7 @@ def open_part(path: Path) -> Iterator[tuple[ForeignFile, pq.ParquetFile]]:
 
 
 def read_manifest(file: ForeignFile, text: bytes | str, type_: type[M]) -> M:
-    """The manifest that the JSON ``text`` of a file holds.
-
-    Raises:
-        InputError: it is none, or one of another version or content.
-    """
+    """The manifest that the JSON ``text`` of a file holds."""
     fields = file.decode(text, dict[str, Any], schema_version=SCHEMA_VERSION)
     if (content := fields.get("content")) != type_.content:
         raise InputError(
@@ -144,11 +132,7 @@ def read_manifest(file: ForeignFile, text: bytes | str, type_: type[M]) -> M:
 
 
 def read_parts(directory: str | Path, type_: type[M]) -> list[Part[M]]:
-    """The parts in a directory, by shard and number; empty if the directory does not exist.
-
-    Raises:
-        InputError: the path is a file, or a part cannot be read or holds something else.
-    """
+    """The parts in a directory, by shard and number; empty if the directory does not exist."""
     directory = Path(directory)
     if directory.exists() and not directory.is_dir():
         raise InputError(f"{directory}: this is a file, but {CONTENTS[type_.content]} needs a directory")
@@ -167,12 +151,7 @@ def read_parts(directory: str | Path, type_: type[M]) -> list[Part[M]]:
 
 
 def finished_run(directory: str | Path, type_: type[M]) -> list[Part[M]]:
-    """The parts of a finished run, by shard and number.
-
-    Raises:
-        InputError: the directory does not exist, has no parts, or has parts of several runs; or a sentence is missing,
-            duplicate or unknown.
-    """
+    """The parts of a finished run, by shard and number."""
     directory, option = Path(directory), CONTENTS[type_.content]
     if not directory.is_dir():
         raise InputError(f"{directory}: no such directory; give the {option} directory of a run")

@@ -45,11 +45,7 @@ class MergedAlignments:
 
 
 def merged(directory: str | Path) -> MergedAlignments:
-    """The alignments of a finished run; they are all in memory.
-
-    Raises:
-        InputError: the run is not finished (:func:`finished_run`), or a part is damaged.
-    """
+    """The alignments of a finished run; they are all in memory."""
     parts = finished_run(directory, AlignmentRun)
     tables = []
     for part in parts:

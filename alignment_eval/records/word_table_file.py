@@ -37,9 +37,6 @@ def write_word_table(path: str | Path, word_table: WordTable, signature: str, re
     """Write a word table and its ``signature``: what it was counted on, and how.  If this fails, no file is left.
 
     ``resumed``: as for :meth:`alignment_eval.files.NewFile.keep`.
-
-    Raises:
-        InputError: the word table was counted on no pairs, or the file cannot be written.
     """
     if not word_table.pairs:
         raise InputError(f"{path}: cannot write a word table without sentence pairs; no pair has maps")
@@ -62,12 +59,7 @@ def write_word_table(path: str | Path, word_table: WordTable, signature: str, re
 
 
 def read_word_table(path: str | Path) -> WordTable:
-    """Read a word table file.
-
-    Raises:
-        InputError: the file cannot be read, has another form or version, or holds nulls, duplicate rows, weights that
-            are NaN, infinite or below 0, or words without a count.
-    """
+    """Read a word table file."""
     file = ForeignFile(str(path), "a word table file", _ADVICE)
     try:
         with Path(path).open("rb") as opened:

@@ -36,9 +36,6 @@ class ReportOptions:
         max_sentences: the page holds the maps of at most this number of sentences, evenly spaced over the corpus
             (:func:`shown_ids`); None: all.  Scores always cover all sentences.
         resampling: how intervals are computed.
-
-    Raises:
-        UsageError: a name is unknown, or the number of sentences is below 1.
     """
 
     kinds: tuple[str, ...] = ("attn_w", "attn_n")
@@ -174,9 +171,6 @@ def build(
     ``sentences`` are the best hypotheses, in any order; id k belongs to ``gold[k]``.  They have maps, unless
     ``options`` name no kinds.  With ``texts`` every sentence must have the same number of words as its text.
     ``words`` are those of all sentences; without them there are no classes of words.
-
-    Raises:
-        InputError: as :func:`alignment_eval.scoring.sweep.sweep`; or a link of a system is outside its sentence.
     """
     shown = {id_: place for place, id_ in enumerate(shown_ids(len(gold), options.max_sentences))}
     corpus = GoldCorpus(sentences, gold, texts)

@@ -104,11 +104,7 @@ def defined(value: float) -> float | None:
 
 
 def count(hypotheses: Iterable[Iterable[Link]], gold: Iterable[GoldSentence]) -> Counts:
-    """The counts of each sentence, from its links and its gold.
-
-    Raises:
-        InputError: the numbers of sentences differ.
-    """
+    """The counts of each sentence, from its links and its gold."""
     counts = array("q")
     pairs = zip_longest(hypotheses, gold)
     for links, truth in pairs:
@@ -125,9 +121,5 @@ def count(hypotheses: Iterable[Iterable[Link]], gold: Iterable[GoldSentence]) ->
 
 
 def score(hypotheses: Iterable[Iterable[Link]], gold: Iterable[GoldSentence]) -> Score:
-    """Score ``hypotheses`` against ``gold``, sentence by sentence in the same order.
-
-    Raises:
-        InputError: the numbers of sentences differ.
-    """
+    """Score ``hypotheses`` against ``gold``, sentence by sentence in the same order."""
     return Score.of(count(hypotheses, gold))

@@ -296,9 +296,6 @@ def _beyond(links: Sequence[Links], gold: Sequence[GoldSentence]) -> int:
 
 def differing_words(gold_text: str, text: str) -> str | None:
     """What differs between the words of the gold's text and those of the text that the hypothesis links, if anything.
-
-    Raises:
-        InputError: a text cannot be read, or they have different numbers of lines.
     """
     lines, others = (list(islice(token_lines(path), LOOKED_AT)) for path in (gold_text, text))
     if len(lines) != len(others):

@@ -70,9 +70,6 @@ def error_table(
         (``punctuation``, see :func:`~alignment_eval.maps.subwords.is_punctuation`, or ``word``); ``fertility``, the
         number of gold links of the word, sure and possible.  ``null_gold`` and ``null_hypothesis`` are shares of words
         without any link (in the gold: neither sure nor possible).  Metrics are fractions, NaN where undefined.
-
-    Raises:
-        InputError: links and texts differ in the number of sentences, or a link lies outside its sentence.
     """
     sizes = len(hypothesis), len(gold), len(source), len(target)
     if len(set(sizes)) > 1:
@@ -131,11 +128,7 @@ def _by_number(values: Sequence[int] | IntArray, limits: Sequence[int]) -> pd.Ca
 
 
 def _links_of_words(links: Iterable[Links], axis: int, text: Text) -> IntArray:
-    """The number of links of each word of a side.
-
-    Raises:
-        InputError: a sentence has no such word.
-    """
+    """The number of links of each word of a side."""
     places: list[int] = []
     before = 0
     for n, (sentence, words) in enumerate(zip(links, text)):
@@ -156,9 +149,6 @@ def confusion_table(hypothesis: Sequence[Links], other: Sequence[Links], gold: S
     Returns:
         Rows ``sure``, ``possible`` (but not sure) and ``none`` (wrong links), with :data:`CONFUSION_COLUMNS`: the
         number of links that both systems have, only one has, neither has.  The last is missing for ``none``.
-
-    Raises:
-        InputError: the numbers of sentences differ.
     """
     sizes = len(hypothesis), len(other), len(gold)
     if len(set(sizes)) > 1:

@@ -55,10 +55,6 @@ class GoldCorpus:
         gold: the gold, one entry per sentence.
         texts: the lengths of the texts; if given, every sentence must have the same number of words as its text.
         stubs: the sentences that cannot be aligned, by id; complete after the iteration.
-
-    Raises:
-        InputError: while iterating, if the ids are not those of the gold, a sentence has fewer words than the gold
-            links or another number than the texts, or no sentence has maps.
     """
 
     sentences: Iterable[SentenceMaps]
@@ -104,9 +100,6 @@ def confirmed(sentence: SentenceMaps, texts: Texts) -> SentenceMaps:
     A sentence whose words are not certain gets status ``ok`` if both texts have the same number of words as the
     sentence.  This is safe: an unknown subword that is counted wrongly can only add words (``@@``, ``##``) or only
     remove words (``▁``).
-
-    Raises:
-        InputError: a sentence with status ``ok`` has another number of words than its text.
     """
     names = (texts.source_name, texts.target_name)
     expected = [int(side[sentence.id]) for side in texts.sides(swap=False)]

@@ -47,9 +47,6 @@ class Resampling:
     Attributes:
         resamples: their number; no p-value is below 1 / (resamples + 1).
         seed: seed of numpy's default generator.
-
-    Raises:
-        UsageError: too few resamples for a 95 % interval, or a negative seed.
     """
 
     resamples: int = 10_000
@@ -141,9 +138,6 @@ def compare(
 
     Returns:
         For each system: metric (:data:`alignment_eval.scoring.aer.METRICS`) -> difference.
-
-    Raises:
-        InputError: there are no sentences, or baseline and systems have different gold.
     """
     if any(not np.array_equal(baseline.sure, system.sure) for system in systems):
         raise InputError("baseline and systems have different sure links; score all of them against the same gold")

@@ -35,11 +35,7 @@ class SweepResult:
 def configurations(
     kinds: Sequence[str], settings: Sequence[str], rules: Sequence[str], final_punctuation: bool = False
 ) -> list[ExtractionOptions]:
-    """All combinations, with every treatment of null that each rule supports; their layer is a placeholder.
-
-    Raises:
-        UsageError: a name is unknown.
-    """
+    """All combinations, with every treatment of null that each rule supports; their layer is a placeholder."""
     return [
         ExtractionOptions(kind, MapNames("0"), "mean", setting, rule, null, final_punctuation)
         for kind in kinds
@@ -66,10 +62,6 @@ def sweep(
     Returns:
         One row per map (the heads of a layer, then the layer itself) and configuration, with :data:`COLUMNS`: AER,
         precision (missing where there are no links) and recall are fractions.
-
-    Raises:
-        InputError: the errors of :class:`alignment_eval.scoring.gold_corpus.GoldCorpus` and of
-            :func:`alignment_eval.extraction.extract.extract`.
     """
     hits = [np.zeros((1, 1, 3), dtype=np.int64) for _ in options]  # [L, H + 1, 3] each, summed over sentences
     corpus = GoldCorpus(sentences, gold, texts)

@@ -23,9 +23,6 @@ def parse_conll(lines: Iterable[tuple[int, bytes]], name: str) -> Iterator[Label
     Args:
         lines: number of each line, from 1, and the line in UTF-8 without its end.
         name: the file, for messages.
-
-    Raises:
-        InputError: a line is not a word, a tab and a label; a label is not BIO.
     """
     words: list[str] = []
     labels: list[str] = []

@@ -128,11 +128,7 @@ def is_parquet(text: str | None) -> bool:
 
 
 def read_text(args: argparse.Namespace) -> SentencePairs:
-    """The text.
-
-    Raises:
-        InputError: it cannot be used as given.
-    """
+    """The text."""
     from fairseq_norm_plugin.text.pairs import ParallelText, TranslatedText
     from fairseq_norm_plugin.text.parquet import ParquetText
 
@@ -146,11 +142,7 @@ def read_text(args: argparse.Namespace) -> SentencePairs:
 
 
 def check_input(args: argparse.Namespace) -> None:
-    """Check that the options of text and models go together.
-
-    Raises:
-        UsageError: an option is missing, or two contradict each other.
-    """
+    """Check that the options of text and models go together."""
     pair = (args.source_text, args.target_text)
     if getattr(args, "translate", None):
         if args.text is not None or args.target_text is not None or args.source_text is None:
@@ -187,11 +179,7 @@ def model_inputs(models: Sequence[NormModel]) -> Iterator[str]:
 
 
 def check_directions(args: argparse.Namespace, directions: int) -> None:
-    """Check the options of two directions, now that the models are known.
-
-    Raises:
-        UsageError: they need a model of the other direction, or say too little for two.
-    """
+    """Check the options of two directions, now that the models are known."""
     if directions == 1:
         for name in ("reverse_heads", "join"):
             if getattr(args, name, None) is not None:
@@ -225,11 +213,7 @@ def _model_options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def load_models(args: argparse.Namespace) -> list[NormModel]:
-    """The source-target model, and the target-source model if given, on their device.
-
-    Raises:
-        InputError: a checkpoint, a dictionary or BPE codes cannot be used.
-    """
+    """The source-target model, and the target-source model if given, on their device."""
     import torch
 
     from fairseq_norm_plugin.model.loading import load

@@ -70,12 +70,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write a profile for each model.
-
-    Raises:
-        UsageError: options that contradict each other.
-        InputError: a file cannot be used as given, a profile exists, or the pairs are too few.
-    """
+    """Write a profile for each model."""
     from fairseq_norm_plugin.model.text_recipe import recipe_of
 
     check_input(args)

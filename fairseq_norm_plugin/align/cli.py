@@ -170,11 +170,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check_ray(args: argparse.Namespace) -> None:
-    """Check that only options are given that work on Ray, where each pair is aligned alone, by the profiles.
-
-    Raises:
-        UsageError: there is another one, or no Parquet files are given.
-    """
+    """Check that only options are given that work on Ray, where each pair is aligned alone, by the profiles."""
     models = argparse.ArgumentParser()
     add_model_arguments(models)
     add_reverse_arguments(models)
@@ -193,11 +189,7 @@ def _check_ray(args: argparse.Namespace) -> None:
 
 
 def _check_usage(args: argparse.Namespace) -> None:
-    """Check which options go together.
-
-    Raises:
-        UsageError: an option is missing, or two exclude each other.
-    """
+    """Check which options go together."""
     check_input(args)
     if args.reverse_path not in (None, NO_REVERSE):
         check_directions(args, 2)

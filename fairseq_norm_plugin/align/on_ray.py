@@ -34,12 +34,7 @@ _OWN_FILES = OwnFiles("norm-align --ray", re.compile(rf"{_MARK}|.*\.parquet"))
 
 
 def run(args: argparse.Namespace) -> None:
-    """Align the Parquet files of ``args`` on a Ray cluster, each pair alone.
-
-    Raises:
-        InputError: Ray is not installed or cannot be started, a file cannot be used, a model has no profile, the first
-            pairs are no translations of each other, or no pair can be aligned.
-    """
+    """Align the Parquet files of ``args`` on a Ray cluster, each pair alone."""
     check_directory(args.output, args.overwrite, _OWN_FILES)
     ray = _import_ray()
     paths = parquet_files(args.text)
@@ -130,11 +125,7 @@ def _actors(args: argparse.Namespace, ray: Any) -> dict[str, Any]:
 
 
 def _check(directory: Path) -> int:
-    """Report the pairs without links; returns the number of pairs.
-
-    Raises:
-        InputError: no pair was aligned.
-    """
+    """Report the pairs without links; returns the number of pairs."""
     batches = pyarrow.dataset.dataset(directory, format="parquet").to_batches(columns=["status"])
     statuses: Counter[str] = Counter()
     for batch in batches:

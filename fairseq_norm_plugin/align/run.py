@@ -69,13 +69,7 @@ WITH_TEXT = (".jsonl", ".parquet")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Align the text that ``args`` name.
-
-    Raises:
-        UsageError: options that contradict each other, or a layer or head that the model lacks.
-        InputError: a file cannot be used, the output already exists, the lines are no translations of each other, or a
-            batch is too large for the GPU.
-    """
+    """Align the text that ``args`` name."""
     keep_few_programs()
     own = args.resume and partial_path(args.output).exists()  # what is there may be of the stopped run: see _write
     for file in (args.output, *(args.tokens_out or ()), *([args.scores_out] if args.scores_out else ())):
@@ -167,12 +161,7 @@ def _align(
 
 
 def _choose_method(args: argparse.Namespace, models: Sequence[NormModel], text: SentencePairs) -> ChosenMethod:
-    """Choose the method: by the options, else by the models' profiles, else by calibration on the text itself.
-
-    Raises:
-        UsageError: options that do not go together, or a profile of one direction for two.
-        InputError: a profile cannot be used.
-    """
+    """Choose the method: by the options, else by the models' profiles, else by calibration on the text itself."""
     stated = None
     if args.join is not None:
         stated = BidirectionalOptions(method=args.join) if args.join in METHODS else BidirectionalOptions(args.join)
@@ -209,9 +198,6 @@ class _Windows:
         """Align the windows after the first ``done`` pairs; yields the rows of each, in the order of the text.
 
         The pairs that a word table is counted on are always aligned, so that it is the same after a stop.
-
-        Raises:
-            InputError: the text was changed.
         """
         windows = [(a, b) for a, b in zip([0, *self.ends], self.ends) if b > done or b <= self._counted]
         numbered = self._noted(enumerate(self._text))

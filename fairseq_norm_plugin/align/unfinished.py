@@ -32,11 +32,7 @@ def begun_with(output: str) -> list[str]:
 
 
 def check_not_begun(output: str, resume: bool, overwrite: bool) -> None:
-    """Check that there is no unfinished output, unless an option says what to do with it.
-
-    Raises:
-        InputError: it exists.
-    """
+    """Check that there is no unfinished output, unless an option says what to do with it."""
     path = partial_path(output)
     if path.exists() and not (resume or overwrite):
         raise InputError(
@@ -60,9 +56,6 @@ class UnfinishedOutput:
 
     Attributes:
         kept: the number of rows that an earlier run left.
-
-    Raises:
-        InputError: it exists and is neither continued nor replaced, or it is of another run.
     """
 
     def __init__(
@@ -123,11 +116,7 @@ class UnfinishedOutput:
         os.fsync(self._file.fileno())
 
     def _complete(self, ends: set[int]) -> tuple[int, int]:
-        """The number of rows in complete windows of an earlier run, and where they end in its file, in bytes.
-
-        Raises:
-            InputError: the file is of another run.
-        """
+        """The number of rows in complete windows of an earlier run, and where they end in its file, in bytes."""
         rows, place, complete = 0, 0, (0, 0)
         with self.path.open("rb") as file:
             head = file.readline()

@@ -58,9 +58,6 @@ class Aligner:
         unknown: the subwords so far that the models do not know.
         linked: number of aligned pairs so far of :data:`_LONG` or more words on both sides (``pairs``), and how many of
             them have one link at most (``none``) or all (``all``).
-
-    Raises:
-        UsageError: there are too few or too many models, or they lack maps that ``method`` names.
     """
 
     def __init__(

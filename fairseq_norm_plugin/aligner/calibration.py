@@ -38,10 +38,6 @@ def profiles_of(
         text: the pairs to be aligned; models without a profile choose their maps on the first of them.
         named: the profile's file; ``none``: no profile; None: those beside the checkpoints.
         max_tokens: tokens of a batch, pads included.
-
-    Raises:
-        UsageError: a profile of one direction is named for two.
-        InputError: a profile cannot be used.
     """
     pairs = cache(lambda: usable_pairs(text, directions))
 
@@ -115,9 +111,6 @@ def calibrate_by_gold(
         gold: the gold of all pairs; pair k has ``gold[k]``.
         names: the hashes of the model and of the gold.
         max_tokens: tokens of a batch, pads included.
-
-    Raises:
-        InputError: the gold links words that a sentence does not have.
     """
     encoded = {id_: direction.encode(pair) for id_, pair in pairs.items()}
     nothing = SentenceSide((), np.empty(0, dtype=np.int32))

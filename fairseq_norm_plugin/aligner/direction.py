@@ -112,11 +112,7 @@ class Direction:
         return torch.device(next(self._models[0].parameters()).device)
 
     def check(self, options: ExtractionOptions) -> None:
-        """Check that the models have the maps that ``options`` name.
-
-        Raises:
-            UsageError: the models lack a layer or head, or the kind has no maps of heads.
-        """
+        """Check that the models have the maps that ``options`` name."""
         layers, heads = layers_and_heads(self._models)
         for map_ in options.heads:
             if map_.head is not None and options.kind not in HEAD_KINDS:

@@ -239,9 +239,6 @@ def check_parallel(sample: Iterable[tuple[int, LinePair]], directions: Sequence[
         sample: as for :func:`find_mismatch`.
         directions: as for :func:`find_mismatch`.
         force: warn of unrelated lines, too, instead of refusing them.
-
-    Raises:
-        InputError: the lines are unrelated, and not ``force``.
     """
     if mismatch := find_mismatch(sample, directions):
         if mismatch.kind == "unrelated" and not force:

@@ -20,9 +20,6 @@ def align_separately(aligner: Aligner, pairs: Mapping[int, tuple[Any, Any]]) -> 
     Args:
         aligner: aligns them; it must not count a word table.
         pairs: source and target of each pair; what is no text gets no links, and ``not text`` as its status.
-
-    Raises:
-        torch.OutOfMemoryError: a batch does not fit into GPU memory.
     """
     texts = {id_: pair for id_, pair in pairs.items() if all(isinstance(side, str) for side in pair)}
     aligned = _aligned(aligner, texts)

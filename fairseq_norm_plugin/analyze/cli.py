@@ -122,12 +122,7 @@ def _with_fairseqs_options(words: Sequence[str]) -> Any:
 
 
 def run(args: Any) -> None:
-    """Check ``args`` (fairseq's namespace), analyse the model and subset that they name, and write the results.
-
-    Raises:
-        UsageError: a kind is unknown, or there is no checkpoint or more than one.
-        InputError: the checkpoint or the data cannot be used, or the output cannot be written.
-    """
+    """Check ``args`` (fairseq's namespace), analyse the model and subset that they name, and write the results."""
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
     from fairseq_norm_plugin.analyze.run import analyse

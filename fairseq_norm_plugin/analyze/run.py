@@ -41,9 +41,6 @@ def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[s
 
     Returns:
         The statistics, and a summary of the run: hashes of model and data, options, numbers of sentences.
-
-    Raises:
-        InputError: the checkpoint or the data cannot be used, or blocks of the model have no maps.
     """
     with fairseq_errors(f"{cfg.task.data}: fairseq cannot set up its task", "give data of fairseq-preprocess"):
         task = setup_task(cfg.task)
@@ -74,11 +71,7 @@ def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[s
 
 
 def _released(path: str, task: Any, cfg: Any) -> dict[str, Any]:
-    """What a checkpoint would hold, of a directory in the format of Transformers.
-
-    Raises:
-        InputError: it cannot be read, or the data was binarised with other dictionaries.
-    """
+    """What a checkpoint would hold, of a directory in the format of Transformers."""
     with TemporaryDirectory(prefix="dictionaries-") as place:
         release = read_release(Path(path), Path(place), cfg.source_lang, cfg.target_lang)
         files = dictionary_files(Path(place), release.languages)

@@ -73,11 +73,7 @@ class MapCapture(Generic[Value]):
         return block == self.block and layer in self.layers
 
     def receive(self, layer: int, block: Block) -> None:
-        """Receive the block of ``layer``; its attention calls this.
-
-        Raises:
-            RuntimeError: the layer ran twice, and ``first_pass`` is False.
-        """
+        """Receive the block of ``layer``; its attention calls this."""
         if layer in self._taken:
             if self._first_pass:
                 return
@@ -85,11 +81,7 @@ class MapCapture(Generic[Value]):
         self._taken[layer] = self._compute(block)
 
     def take(self) -> list[Value]:
-        """The values collected since the last call, in the order of ``layers``.
-
-        Raises:
-            RuntimeError: a layer did not run.
-        """
+        """The values collected since the last call, in the order of ``layers``."""
         missing = [layer for layer in self.layers if layer not in self._taken]
         if missing:
             raise RuntimeError(f"the forward pass captured no maps of layers {missing}; was the attention swapped?")
@@ -246,10 +238,6 @@ def swap_attention(model: nn.Module, required: str = DECODER_CROSS) -> None:
         model: a fairseq Transformer.
         required: the block type that every layer of its stack must have.  Other blocks that the maps' equations do not
             cover stay unchanged; kinds that need them are refused later.
-
-    Raises:
-        InputError: the model is not a fairseq Transformer with such blocks, or has an option that changes the sums;
-            the message names it.
     """
     name = type(model).__name__
     if isinstance(model, FairseqNATModel):
@@ -274,11 +262,7 @@ def swap_attention(model: nn.Module, required: str = DECODER_CROSS) -> None:
 
 
 def norm_attentions(model: nn.Module, *blocks: str) -> list[NormAttention]:
-    """The swapped attention modules of ``model``, by layer: those of block types ``blocks``, or all.
-
-    Raises:
-        InputError: the model does not have one of the named ``blocks``.
-    """
+    """The swapped attention modules of ``model``, by layer: those of block types ``blocks``, or all."""
     found = [module for module in model.modules() if isinstance(module, NormAttention)]
     known = {attention.site.block for attention in found}
     if blocks and not found:

@@ -64,12 +64,7 @@ class Site:
         return f"model {self.model}, {self.block.partition('.')[0]} layer {self.number}"
 
     def check(self) -> None:
-        """Check that the maps' equations hold for this block.
-
-        Raises:
-            InputError: the layer or its attention is not that of fairseq's Transformer, or has an option that changes
-                the sums; the message names it.
-        """
+        """Check that the maps' equations hold for this block."""
         if problem := self._problem():
             raise InputError(f"{self}: {problem}")
 
@@ -110,11 +105,7 @@ class Site:
         return [parameter for module in modules for parameter in module.parameters()]
 
     def weights(self) -> BlockWeights:
-        """The block's parameters, at least in float32; those of the network become so when a kind needs them.
-
-        Raises:
-            InputError: a layer norm has no weights.
-        """
+        """The block's parameters, at least in float32; those of the network become so when a kind needs them."""
         layer, projection = self.layer, self.attention.out_proj
         feed_forward = None
         # In a decoder layer with encoder-decoder attention, the network follows that attention, not self-attention.

@@ -81,9 +81,6 @@ class Recorder:
     """Takes the recorded quantities of a batch from one encoder pass and any number of decoder passes.
 
     ``first_pass``: take the first of several decoder passes, instead of raising an error.
-
-    Raises:
-        InputError: the model does not have a block type that a kind needs.
     """
 
     def __init__(
@@ -220,11 +217,7 @@ def real_positions(tokens: Tensor, pad: int) -> list[slice]:
 
 
 def layers_and_heads(models: Sequence[nn.Module]) -> tuple[int, int]:
-    """The number of decoder layers and of heads in each, which the models of an ensemble must share.
-
-    Raises:
-        InputError: the models or the layers differ, or a model was not built by a norm task.
-    """
+    """The number of decoder layers and of heads in each, which the models of an ensemble must share."""
     shapes = [[attention.num_heads for attention in norm_attentions(model, DECODER_CROSS)] for model in models]
     if any(shape != shapes[0] for shape in shapes) or len(set(shapes[0])) != 1:
         raise InputError(

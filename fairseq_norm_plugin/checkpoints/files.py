@@ -71,10 +71,6 @@ def find_files(path: str | Path, data: str | Path | None) -> ModelFiles:
         path: a directory as released, by fairseq or in the format of Transformers; or a checkpoint, or several of an
             ensemble, separated by colons.
         data: the directory of the dictionaries; default: ``path``, or the directory of the checkpoint if it has any.
-
-    Raises:
-        InputError: a file is missing.
-        UsageError: ``data`` is missing.
     """
     directory = Path(path)
     if directory.is_dir():
@@ -170,9 +166,6 @@ def dictionary_files(data: Path, languages: Sequence[str], fixed: str | None = N
         data: their directory.
         languages: of source and target.
         fixed: the file of a dictionary of all languages; None: found in the directory.
-
-    Raises:
-        InputError: there are none.
     """
     own = [data / f"dict.{language}.txt" for language in languages]
     if fixed is None and all(file.is_file() for file in own):

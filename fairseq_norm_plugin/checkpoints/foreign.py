@@ -28,11 +28,7 @@ _TYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:
-    """The JSON object that a file holds; ``what`` says which file of a model is expected, for messages.
-
-    Raises:
-        InputError: the file cannot be read or holds something else.
-    """
+    """The JSON object that a file holds; ``what`` says which file of a model is expected, for messages."""
     try:
         content = json.loads(own_file(path).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -50,9 +46,6 @@ def read_config(path: Path, allowed: Mapping[str, Sequence[object]], sizes: Mapp
         allowed: the values that can be converted, for each option that changes what is computed; the first one if the
             file leaves it out, but ``model_type`` must be there.
         sizes: options that must be positive integers, and their values if the file leaves them out.
-
-    Raises:
-        InputError: the file is absent, or no such configuration.
     """
     defaults = {name: values[0] for name, values in allowed.items() if name != "model_type"}
     config = {**defaults, **sizes, **read_json(path, "the model's config.json")}
@@ -68,11 +61,7 @@ def read_config(path: Path, allowed: Mapping[str, Sequence[object]], sizes: Mapp
 
 
 def check_heads(path: Path, config: Mapping[str, Any], width: str, *heads: str) -> None:
-    """Check that the option ``width`` is a multiple of each of the options ``heads``.
-
-    Raises:
-        InputError: it is not.
-    """
+    """Check that the option ``width`` is a multiple of each of the options ``heads``."""
     for name in heads:
         if config[width] % config[name]:
             raise InputError(f"{path}: {width} {config[width]} is not a multiple of {name} {config[name]}")
@@ -87,9 +76,6 @@ def own_file(path: Path) -> Path:
     """A file of a model's directory, which is no link to a file elsewhere.
 
     A directory of Hugging Face's cache, ``snapshots/REVISION``, has links to the ``blobs`` beside.
-
-    Raises:
-        InputError: it leads out of the directory.
     """
     directory, real = path.parent.resolve(), path.resolve()
     blobs = [directory.parent.parent / "blobs"] if directory.parent.name == "snapshots" else []
@@ -101,11 +87,7 @@ def own_file(path: Path) -> Path:
 
 
 def read_weights(directory: Path) -> dict[str, Stored]:
-    """The model's tensors by name; nothing but their headers is read.
-
-    Raises:
-        InputError: there are no weights, a part is missing, or a file holds something else.
-    """
+    """The model's tensors by name; nothing but their headers is read."""
     path = weights_file(directory)
     if path is None:
         raise InputError(f"{directory}: the directory has neither model.safetensors nor pytorch_model.bin")
@@ -267,11 +249,7 @@ class Weights:
         return name in self._tensors
 
     def take(self, name: str, *shape: int) -> Stored:
-        """Take out a tensor.
-
-        Raises:
-            InputError: it is missing, of another shape, or of whole numbers.
-        """
+        """Take out a tensor."""
         if name not in self._tensors:
             raise InputError(f"the weights have no {name}, which {self._model} has")
         tensor = self._tensors.pop(name)
@@ -282,11 +260,7 @@ class Weights:
         return tensor
 
     def take_one(self, names: Iterable[str], *shape: int) -> Stored:
-        """Take out a matrix that is stored under one or several of ``names``.
-
-        Raises:
-            InputError: it is missing, of another shape, or not the same under all its names.
-        """
+        """Take out a matrix that is stored under one or several of ``names``."""
         first, *others = [name for name in names if name in self] or list(names)[:1]
         tensor = self.take(first, *shape)
         for name in others:
@@ -307,11 +281,7 @@ class Weights:
         return {f"{to}.{part}": self.take(f"{name}.{part}", width) for part in ("weight", "bias")}
 
     def check_empty(self, unused: re.Pattern[str]) -> None:
-        """Check that all tensors were taken, but for those whose names match ``unused``.
-
-        Raises:
-            InputError: one is left.
-        """
+        """Check that all tensors were taken, but for those whose names match ``unused``."""
         left = sorted(name for name in self._tensors if not unused.match(name))
         if left:
             raise InputError(f"{len(left)} tensors have no place in {self._model}: {left[0]}, …")

@@ -68,11 +68,7 @@ def _scaled(input: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def use_int8(model: nn.Module) -> None:
-    """Compute the products of all layers of ``model`` in 8 bits, in place; embeddings and output stay in float32.
-
-    Raises:
-        UsageError: torch has no such products on this processor.
-    """
+    """Compute the products of all layers of ``model`` in 8 bits, in place; embeddings and output stay in float32."""
     if "fbgemm" not in torch.backends.quantized.supported_engines:
         raise UsageError("--dtype int8: torch computes these products on x86 processors only; choose another type")
     for name, module in model.named_modules():

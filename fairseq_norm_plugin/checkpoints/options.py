@@ -74,12 +74,7 @@ _REFERENCE = re.compile(r"\$\{\w+(\.\w+)*\}")
 
 
 def check_options(state: Mapping[str, Any], path: str) -> None:
-    """Check the options of a checkpoint that was read from ``path`` but not yet given to fairseq.
-
-    Raises:
-        InputError: the plugin does not support the architecture, or an option could make fairseq run code or read the
-            environment.
-    """
+    """Check the options of a checkpoint that was read from ``path`` but not yet given to fairseq."""
     for group in ("args", "cfg"):
         if state.get(group) is None:
             continue

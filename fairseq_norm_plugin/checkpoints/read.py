@@ -93,11 +93,7 @@ def admit_checkpoint_types() -> None:
 
 @contextmanager
 def fairseq_errors(what: str, advice: str) -> Iterator[None]:
-    """Turn whatever fairseq raises at files that do not fit into one sentence; our errors and those of files pass.
-
-    Raises:
-        InputError: fairseq raised an error.
-    """
+    """Turn whatever fairseq raises at files that do not fit into one sentence; our errors and those of files pass."""
     try:
         yield
     except (InputError, OSError, MemoryError, torch.OutOfMemoryError):
@@ -143,9 +139,6 @@ def direction_warning(name: str, trained: Pair, used: Pair) -> str:
 
 def read_checkpoint(path: str) -> dict[str, Any]:
     """The content of a checkpoint as fairseq reads it, its options in ``cfg``; the tensors are only mapped into memory.
-
-    Raises:
-        InputError: the file cannot be read safely, is damaged or has no weights, or its options are not plain.
     """
     with explained(path):
         state = _check(path)
@@ -200,11 +193,7 @@ def _receive_options(broadcast: Any) -> Any:
 
 @contextmanager
 def explained(path: str) -> Iterator[None]:
-    """Make errors of torch that reading ``path`` raises inside readable.
-
-    Raises:
-        InputError: the file could run code, or is incomplete.
-    """
+    """Make errors of torch that reading ``path`` raises inside readable."""
     try:
         yield
     except (InputError, MemoryError):
@@ -255,11 +244,7 @@ def _refusal(path: str, error: Exception) -> Exception:
 
 
 def read_parts(paths: Sequence[str]) -> dict[str, Any]:
-    """The content of a checkpoint, whose weights may be in several files; its tensors are mapped.
-
-    Raises:
-        InputError: a file cannot be read safely, or its weights are parts of tensors.
-    """
+    """The content of a checkpoint, whose weights may be in several files; its tensors are mapped."""
     state = read_checkpoint(paths[0])
     for path in paths[1:]:
         for name, tensor in read_checkpoint(path)["model"].items():
@@ -293,9 +278,6 @@ def build_model(
         dtype: one of :data:`~fairseq_norm_plugin.choices.DTYPES`.
         see: called with the name and the values of each entry of the model's state dictionary, in the order of the
             names, as they are in the file.
-
-    Raises:
-        InputError: fairseq cannot build the model of these options, or the weights do not fit it.
     """
     cfg: DictConfig = state["cfg"].model
     with fairseq_errors(f"{name}: fairseq cannot build the model of its options", _ADVICE), _Unfilled():

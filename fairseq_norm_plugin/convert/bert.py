@@ -63,9 +63,6 @@ def convert(model: Path, out: Path, overwrite: bool = False) -> None:
         model: directory with config.json, vocab.txt and model.safetensors or pytorch_model.bin, or these in parts.
         out: directory to write.
         overwrite: replace ``out``.
-
-    Raises:
-        InputError: a file is missing, is damaged or holds what cannot be converted; or ``out`` exists.
     """
     with converted(model, out, overwrite) as directory:
         config = read_config(model / "config.json", _ALLOWED, _SIZES)
@@ -96,11 +93,7 @@ def convert(model: Path, out: Path, overwrite: bool = False) -> None:
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """The tokens of vocab.txt, by BERT's ids.
-
-    Raises:
-        InputError: one comes twice, holds a blank or is fairseq's own; or a special token is missing.
-    """
+    """The tokens of vocab.txt, by BERT's ids."""
     tokens = [line for chunk in TextFile(path) for line in chunk.decode().split("\n")[:-1]]
     seen: set[str] = set()
     for number, token in enumerate(tokens, 1):
@@ -120,9 +113,6 @@ def fairseq_weights(config: dict[str, Any], tensors: dict[str, Stored], order: S
 
     The embedding of token type 0 is added to every position's: single sentences are all of that type.  ``order`` has
     BERT's id of each of fairseq's.
-
-    Raises:
-        InputError: a tensor is missing or left over, or of another shape than config.json says.
     """
     weights = Weights(tensors, f"a BERT of {config['num_hidden_layers']} layers")
     width, inner = config["hidden_size"], config["intermediate_size"]

@@ -28,11 +28,7 @@ _OWN = OwnFiles(
 
 @contextmanager
 def converted(model: Path, out: Path, overwrite: bool) -> Iterator[Path]:
-    """A temporary directory that becomes ``out`` if the block succeeds; errors of the block name ``model``.
-
-    Raises:
-        InputError: ``model`` is no directory; or ``out`` exists or cannot be written.
-    """
+    """A temporary directory that becomes ``out`` if the block succeeds; errors of the block name ``model``."""
     if not model.is_dir():
         raise InputError(f"{model}: no such directory; give the directory of a model, with its config.json")
     with new_directory(out, overwrite, _OWN) as directory:
@@ -45,11 +41,7 @@ def converted(model: Path, out: Path, overwrite: bool) -> Iterator[Path]:
 
 
 def write_checkpoint(directory: Path, model: nn.Module, cfg: Mapping[str, Any]) -> None:
-    """Write the checkpoint of a model that fairseq built, without an optimizer; ``cfg`` are its options.
-
-    Raises:
-        InputError: an option would be refused when the checkpoint is loaded.
-    """
+    """Write the checkpoint of a model that fairseq built, without an optimizer; ``cfg`` are its options."""
     history = {"optimizer_name": "none", "criterion_name": "none", "lr_scheduler_state": {}, "num_updates": 0}
     content = {
         "args": None,

@@ -33,10 +33,6 @@ def convert(
         overwrite: replace ``out``.
         source_lang: source language; default: the one that the model's files name.
         target_lang: target language; likewise.
-
-    Raises:
-        InputError: a file is missing, is damaged or holds what cannot be converted; or ``out`` exists.
-        UsageError: the languages are not known, or cannot be names of dictionaries.
     """
     with converted(model, out, overwrite) as directory:
         release = read_release(model, directory, source_lang, target_lang)

@@ -47,9 +47,6 @@ class GuidedAlignmentCriterion(LabelSmoothedCrossEntropyCriterionWithAlignment):
 
     The loss of a map is the cross-entropy of its rows against the links, equal shares for the links of one target
     token.  Rows without links are free.  The losses of several maps are averaged.  Validation has no alignment loss.
-
-    Raises:
-        UsageError: the maps cannot be read, or links are not loaded.
     """
 
     def __init__(
@@ -61,12 +58,7 @@ class GuidedAlignmentCriterion(LabelSmoothedCrossEntropyCriterionWithAlignment):
         self._guided = MapCapture(DECODER_CROSS, layers, attrgetter("alpha"), needs_norms=False, first_pass=True)
 
     def forward(self, model: nn.Module, sample: dict[str, Any], reduce: bool = True) -> Any:
-        """The loss of a batch, as fairseq's criteria compute it.
-
-        Raises:
-            UsageError: the model has no such map, or the training data has no links.
-            InputError: the model was not built by a task of this plugin.
-        """
+        """The loss of a batch, as fairseq's criteria compute it."""
         if not model.training:
             return super().forward(model, {**sample, "alignments": None}, reduce)
         if sample.get("alignments") is None:
@@ -93,9 +85,6 @@ class GuidedAlignmentCriterion(LabelSmoothedCrossEntropyCriterionWithAlignment):
 
     def _check_links(self) -> None:
         """A batch may lack links, the training data may not: fairseq loads none without a word if the file is missing.
-
-        Raises:
-            UsageError: it does.
         """
         subset = self.task.cfg.train_subset
         if getattr(self.task.datasets.get(subset), "align_dataset", None) is None:

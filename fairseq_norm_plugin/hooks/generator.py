@@ -145,9 +145,6 @@ def carry_maps(generator: Any, printed: PrintedMap | None, recorded: RecordedMap
     """Turn the generator or scorer that a fairseq task has built into the one of this module, in place.
 
     Everything that the task has set on it is kept (end of sentence, stripped symbols, search).
-
-    Raises:
-        UsageError: it is neither fairseq's SequenceGenerator nor its SequenceScorer.
     """
     for stock, ours in ((SequenceGenerator, NormSequenceGenerator), (SequenceScorer, NormSequenceScorer)):
         if type(generator) is stock:

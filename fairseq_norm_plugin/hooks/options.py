@@ -139,9 +139,6 @@ def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) ->
 
     ``wanted``: the run writes records or word alignments, else it only prints maps; ``interactive``: it is
     fairseq-interactive.
-
-    Raises:
-        UsageError: an option contradicts another, or has no effect; or an output is an input or another output.
     """
     for name in ("norm_records", "norm_alignments"):
         if getattr(cfg, name) == "":  # an unset variable of a shell
@@ -183,11 +180,7 @@ def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) ->
 
 
 def vocabularies(cfg: Any, dictionaries: tuple[Any, Any], tags: Sequence[str]) -> tuple[Vocabulary, Vocabulary]:
-    """The vocabularies of source and target, from their fairseq dictionaries and the task's language tags.
-
-    Raises:
-        UsageError: ``--norm-special-tokens`` names a token that is in neither dictionary.
-    """
+    """The vocabularies of source and target, from their fairseq dictionaries and the task's language tags."""
     stated = [token for token in str(cfg.norm_special_tokens or "").split(",") if token]
     for token in stated:
         if not any(token in dictionary for dictionary in dictionaries):
@@ -206,9 +199,6 @@ def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ExtractionOptio
     """Check the task's options against a model with ``layers`` decoder layers of ``heads`` heads.
 
     ``profile`` names the maps for alignments, unless ``cfg`` names maps.
-
-    Raises:
-        UsageError: the model does not have a layer or head, a kind is unknown, or options contradict each other.
     """
     # the second last layer aligns best in AWO (Kobayashi et al. 2020: layer 5 of 6, counted from 1)
     layer = max(0, layers - 2) if cfg.norm_layer is None else int(cfg.norm_layer)
@@ -253,11 +243,7 @@ def _choice(value: Optional[str], option: str, known: Collection[str], default: 
 
 
 def extraction_options(cfg: Any, kind: str, layer: int, heads: Optional[tuple[int, ...]]) -> ExtractionOptions:
-    """The extraction that ``cfg`` names, from the map of ``kind`` of a layer or of one of its heads.
-
-    Raises:
-        UsageError: ``cfg`` names several heads, or a head of a kind that has no head maps.
-    """
+    """The extraction that ``cfg`` names, from the map of ``kind`` of a layer or of one of its heads."""
     if heads is not None and kind not in HEAD_KINDS:
         raise UsageError(
             f"--norm-heads {cfg.norm_heads} does not work with --norm-map {kind}, which has maps of whole layers only; "
@@ -277,11 +263,7 @@ def extraction_options(cfg: Any, kind: str, layer: int, heads: Optional[tuple[in
 
 
 def parse_numbers(text: Any, option: str, count: int) -> tuple[int, ...]:
-    """Parse the value ``text`` of ``option``: numbers from 0 to ``count`` - 1, separated by commas.
-
-    Raises:
-        UsageError: the value is not such a list.
-    """
+    """Parse the value ``text`` of ``option``: numbers from 0 to ``count`` - 1, separated by commas."""
     try:
         numbers = tuple(int(part) for part in str(text).split(","))
     except ValueError:
@@ -299,11 +281,7 @@ def _check_number(number: int, option: str, count: int) -> None:
 
 
 def parse_kinds(text: str, option: str, known: Sequence[str]) -> tuple[str, ...]:
-    """Parse the value ``text`` of ``option``: map kinds from ``known``, separated by commas; duplicates are dropped.
-
-    Raises:
-        UsageError: the value is not such a list.
-    """
+    """Parse the value ``text`` of ``option``: map kinds from ``known``, separated by commas; duplicates are dropped."""
     kinds = tuple(part.strip() for part in text.split(",") if part.strip())
     if not kinds or any(kind not in known for kind in kinds):
         raise UsageError(f"{option} {text!r}: choose from {', '.join(known)}")

@@ -122,9 +122,6 @@ def vectors(block: Block, stage: str, chunk_bytes: int = VECTOR_CHUNK_BYTES) -> 
     Yields:
         Source positions as a slice, and their vectors, [positions, T, D].  In cross-attention, from stage ``attnres``
         on, the residual follows as position S.
-
-    Raises:
-        InputError: the stage needs a feed-forward network that the block does not have.
     """
     carrier, cross = block.carrier, block.weights.cross
     heads, target, source = block.alpha.shape

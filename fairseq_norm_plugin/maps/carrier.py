@@ -77,11 +77,7 @@ class Carrier:
         return norm.scale(self.whole("ffres"))
 
     def whole(self, stage: str) -> Tensor:
-        """The model's own vector at ``stage``, biases included, [B, T, D].
-
-        Raises:
-            InputError: the stage needs a feed-forward network that the block does not have.
-        """
+        """The model's own vector at ``stage``, biases included, [B, T, D]."""
         if stage in ("attn", "attnres", "attnresln"):
             return {"attn": self._output, "attnres": self._sum, "attnresln": self._stream}[stage]
         if stage == "ff":
@@ -114,8 +110,5 @@ class Carrier:
 
     def carry(self, vectors: Tensor, stage: str) -> Tensor:
         """Carry ``vectors`` [..., T, D] from the attention's output space (B first, if there is a batch) to ``stage``.
-
-        Raises:
-            InputError: the stage needs a feed-forward network that the block does not have.
         """
         return self.finish(self._weights.stream(vectors, stage), self._weights.pre_activation(vectors, stage), stage)

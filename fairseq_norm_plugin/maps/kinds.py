@@ -40,9 +40,6 @@ def head_map(block: Block, kind: str) -> Tensor:
     """The maps of single heads of a batch, [B, H, T, S], of one of :data:`HEAD_KINDS`.
 
     ``attn_w`` and ``attn_n`` are those of 2020, ``attnresln_n`` that of 2021 without the residual.
-
-    Raises:
-        InputError: the kind has no maps of single heads.
     """
     if kind == "attn_w":
         return block.alpha
@@ -57,9 +54,6 @@ def layer_map(block: Block, kind: str) -> Tensor:
     """The map of the whole block of a batch, of one of :data:`BLOCK_KINDS` (the papers of the kinds: module docstring).
 
     It is [B, T, S]; [B, T, S + 1] for kinds with the residual in encoder-decoder attention.
-
-    Raises:
-        InputError: the kind is unknown, or needs a feed-forward network that the block does not have.
     """
     if kind == "attn_w":
         return layer_weights(block.alpha)
@@ -117,9 +111,6 @@ def mixing_ratio(block: Block, kind: str) -> Tensor:
     ‖Σ_{j≠i} z_ij‖ / (‖Σ_{j≠i} z_ij‖ + ‖own part‖), with the vectors carried to the stage of the kind, one of
     :data:`MIXING_KINDS`; 0 where both parts are 0.  The own part is what position i takes from itself and, depending on
     the kind, its residual; in encoder-decoder attention it is the residual only.
-
-    Raises:
-        InputError: the kind has no mixing ratio, or needs a feed-forward network that the block does not have.
     """
     if kind in ("attn_w", "attnres_w"):
         own = (
@@ -138,9 +129,6 @@ def mixing_ratio(block: Block, kind: str) -> Tensor:
 
 def head_mixing_ratio(block: Block, kind: str) -> Tensor:
     """The mixing ratio of each head of self-attention, for ``attn_w`` or ``attn_n`` (Kobayashi et al. 2021), [B, H, T].
-
-    Raises:
-        InputError: the kind is another.
     """
     own_alpha = block.alpha.diagonal(dim1=-2, dim2=-1)
     if kind == "attn_w":

@@ -127,9 +127,6 @@ def layer_norms(alpha: Tensor, factor: Tensor, heads: Sequence[int] | None = Non
 
     ``alpha`` and ``factor`` are as for :func:`head_norms`.  Temporary tensors have the size of a chunk of
     :data:`CHUNK_BYTES`.
-
-    Raises:
-        IndexError: there is no such head.
     """
     batch, all_heads, target, source = alpha.shape
     # L is lower triangular: head h has the first h + 1 coordinates, so the last head comes first.

@@ -94,11 +94,7 @@ class BlockWeights:
 
     @cached_property
     def network(self) -> FeedForward:
-        """The feed-forward network, checked (:func:`check_activation`), in the type of the other parameters.
-
-        Raises:
-            InputError: no network follows the block, or its activation has no closed form.
-        """
+        """The feed-forward network, checked (:func:`check_activation`), in the type of the other parameters."""
         if self.feed_forward is None:
             raise InputError(
                 "this block has no feed-forward network, which kinds ff_n, ffres_n and ffresln_n need; they exist for "
@@ -145,9 +141,6 @@ class BlockWeights:
         """The part that ``vectors`` of the attention's output space add to the pre-activation of the network, [..., F].
 
         It is not yet divided by s_i.  None for stages before the network.
-
-        Raises:
-            InputError: as for :attr:`network`.
         """
         if stage not in ("ff", "ffres", "ffresln"):
             return None
@@ -163,9 +156,6 @@ class BlockWeights:
 
         Returns:
             [H, d, D] and [H, d, F]; None if those give None.
-
-        Raises:
-            InputError: as for :attr:`network`.
         """
         if stage not in self._folded:
             images = (self.stream(self.w_o.t(), stage), self.pre_activation(self.w_o.t(), stage))
@@ -175,11 +165,7 @@ class BlockWeights:
 
 
 def check_activation(activation: Callable[[Tensor], Tensor]) -> None:
-    """Check that ``activation`` g is elementwise with g(0) = 0; its closed form needs this (docs/maps.md).
-
-    Raises:
-        InputError: g is not elementwise, or g(0) is not 0.
-    """
+    """Check that ``activation`` g is elementwise with g(0) = 0; its closed form needs this (docs/maps.md)."""
     name = getattr(activation, "__name__", repr(activation))
     probe = torch.tensor([0.0, -1.5, 0.75])
     together, alone = activation(probe.clone()), torch.cat([activation(x[None]) for x in probe])

@@ -81,9 +81,6 @@ class AlignBatch:
             ([[i, j], …]), ``confidences`` (one for each link), ``source_spans`` and ``target_spans`` of the words
             ([[start, end], …]), and ``status`` (``ok``, or why the pair has no links: it is empty, too long, no text,
             or raised an error, which does not harm the other pairs).
-
-        Raises:
-            InputError: a file cannot be used, a model has no profile, or the batch lacks a column.
         """
         pairs = dict(enumerate(zip(*_columns(batch, self._columns))))
         aligned = align_separately(self.aligner, pairs)

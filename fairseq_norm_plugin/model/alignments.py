@@ -71,10 +71,6 @@ class ProfileAligner:
 
         A progress bar is shown on a terminal; if ``quiet``, neither that nor warnings about the text.  ``words`` are
         those of each source and of each target, if they are given.
-
-        Raises:
-            InputError: a sentence is given as token ids, or a profile or word table cannot be used.
-            UsageError: a profile of one direction for two models, or ``max_tokens`` is below 1.
         """
         check_whole("max_tokens", max_tokens)
         first = self._directions[0]

@@ -52,10 +52,6 @@ def block_maps_of(
     columns: tuple[str, ...],
 ) -> BlockMaps:
     """Compute the maps of ``kind`` of all blocks of type ``block`` in a pass over ``inputs``; the mean over ``models``.
-
-    Raises:
-        InputError: the block has no such maps.
-        UsageError: an unknown block type or kind.
     """
     require_known("block type", block, BLOCK_TYPES)
     require_known("map kind", kind, BLOCK_KINDS)

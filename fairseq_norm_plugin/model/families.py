@@ -168,10 +168,6 @@ def read_release(directory: Path, place: Path, source: str | None, target: str |
         place: a directory to write fairseq's dictionaries to.
         source: source language; None: the one that the files name.
         target: target language.
-
-    Raises:
-        InputError: a file is missing, is damaged or holds what cannot be read.
-        UsageError: the languages are not known.
     """
     family, config = _read_config(directory / "config.json")
     read = {"marian": marian_text, "fsmt": fsmt_text}.get(config["model_type"], multilingual_text)
@@ -277,9 +273,6 @@ def fairseq_parameters(
         config: config.json.
         weights: the tensors, all of which are taken.
         tokens: of source and target, by the ids of the vocabulary.
-
-    Raises:
-        InputError: a tensor is missing or left over, or of another shape than config.json says.
     """
     result = _embeddings(family, config, weights, tokens)
     for stack in _STACKS:

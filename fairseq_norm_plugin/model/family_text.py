@@ -175,11 +175,7 @@ def _added_tokens(directory: Path, count: int, own_ids: bool) -> Iterable[tuple[
 
 
 def _vocabulary(path: Path, size: int | None = None) -> list[str]:
-    """The tokens of a vocabulary in JSON by id; config.json says that there are ``size``.
-
-    Raises:
-        InputError: the file is no such vocabulary, or does not belong to the configuration.
-    """
+    """The tokens of a vocabulary in JSON by id; config.json says that there are ``size``."""
     ids = read_json(path, "the vocabulary of the model")
     if size is not None and len(ids) != size:
         raise InputError(f"{path}: the file has {len(ids)} tokens, but config.json gives vocab_size {size}")

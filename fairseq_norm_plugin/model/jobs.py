@@ -27,9 +27,6 @@ def plain_text(line: str, syntax: Syntax, name: str = "", keep_going: bool = Fal
 
     ``name`` is the line's in messages; if it is empty, the caller adds it.  ``keep_going``: if the markup is damaged,
     drop what looks like a tag.
-
-    Raises:
-        InputError: the markup is damaged.
     """
     try:
         return parse_markup(line, syntax).text
@@ -43,9 +40,6 @@ def with_markup(source: str, alignment: Alignment, syntax: Syntax, name: str) ->
     """The target line with the markup of the source line (alignment_eval.transfer.markup).
 
     ``alignment`` is of the source line without markup and of the target line; ``name`` is the target's, in messages.
-
-    Raises:
-        InputError: the markup is damaged, or the target has markup already.
     """
     links = alignment.confidences or alignment.links
     spans = alignment.source_spans, alignment.target_spans
@@ -56,11 +50,7 @@ def with_markup(source: str, alignment: Alignment, syntax: Syntax, name: str) ->
 
 
 def check_labels(labels: Sequence[str], words: Sequence[str], name: str) -> None:
-    """Check the labels, called ``name`` in messages, of the ``words`` of a source.
-
-    Raises:
-        InputError: there is not one label for each word, or a label is not BIO.
-    """
+    """Check the labels, called ``name`` in messages, of the ``words`` of a source."""
     if isinstance(labels, str) or not all(isinstance(label, str) for label in labels):
         raise InputError(f"{name}: {labels!r:.40}: expected a list of labels, each of them text")
     if len(labels) != len(words):

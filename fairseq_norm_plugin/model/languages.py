@@ -73,10 +73,6 @@ def setup_task(options: Any, languages: Languages) -> Any:
     Args:
         options: of the task that the checkpoint was trained with.
         languages: the direction.
-
-    Raises:
-        InputError: a file is missing, or the model was not trained in this direction.
-        UsageError: the model does not have a language, or the tag of one.
     """
     name = task_name(options)
     if name not in (MULTILINGUAL, PRETRAINED):

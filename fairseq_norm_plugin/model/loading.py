@@ -244,9 +244,6 @@ def _carried(profiles: Iterable[Path | None], stated: Mapping[str, Any]) -> dict
 
 def _languages(data: Path, stated: tuple[str | None, str | None], options: Any) -> tuple[str, str]:
     """The languages: as stated, else of binarised data, else those of the checkpoint if their dictionaries are there.
-
-    Raises:
-        InputError: they are not known.
     """
     if stated[0] and stated[1]:
         return stated[0], stated[1]
@@ -269,11 +266,7 @@ def _languages(data: Path, stated: tuple[str | None, str | None], options: Any) 
 
 
 def _detect_languages(data: Path) -> tuple[str, str]:
-    """The languages of the binarised data in a directory (``test.de-en.de.idx``); other names say nothing.
-
-    Raises:
-        InputError: there is no such data, or of several language pairs.
-    """
+    """The languages of the binarised data in a directory (``test.de-en.de.idx``); other names say nothing."""
     names = [path.name for path in data.iterdir()] if data.is_dir() else []
     matches = (re.fullmatch(r"[^.]+\.([^.-]+)-([^.-]+)\.(\1|\2)(\.(idx|bin))?", name) for name in names)
     pairs = sorted({(match[1], match[2]) for match in matches if match})

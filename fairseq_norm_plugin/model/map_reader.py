@@ -44,11 +44,7 @@ class MapReader:
         self._vocabularies = vocabularies
 
     def encode(self, pair: GivenPair) -> SourceAndTarget:
-        """Encode both sides of a pair.
-
-        Raises:
-            InputError: a sentence is empty, longer than the model takes, or has ids outside the dictionary.
-        """
+        """Encode both sides of a pair."""
         target = None if pair.target is None else self._side(pair.target, 1, pair.names[1])
         return self._side(pair.source, 0, pair.names[0]), target
 

@@ -42,11 +42,7 @@ class GivenPair(NamedTuple):
 
 
 def given_lines(lines: Iterable[str], name: str) -> list[str]:
-    """The lines of a list.
-
-    Raises:
-        InputError: it is not a list, or one of them is not text.
-    """
+    """The lines of a list."""
     if isinstance(lines, (str, bytes)) or not isinstance(lines, Iterable):
         raise InputError(f"{name}: {lines!r:.40} ({type(lines).__name__}): expected a list of lines")
     given = list(lines)
@@ -74,11 +70,7 @@ def empty_sentence(name: str) -> InputError:
 
 
 def is_one_pair(source: Sentences, target: Sentences | None) -> bool:
-    """Whether one sentence pair is given, rather than two lists.
-
-    Raises:
-        InputError: one side is a sentence and the other a list, or a side is neither.
-    """
+    """Whether one sentence pair is given, rather than two lists."""
     is_one = _is_sentence(source, "source")
     if target is not None and is_one != _is_sentence(target, "target", empty=is_one):
         what = ("one sentence", "several") if is_one else ("several", "one sentence")
@@ -98,9 +90,6 @@ def given_pairs(
         source: the source sentences.
         target: the target sentences; None: the model translates.
         blanks: whether sentences may be empty.
-
-    Raises:
-        InputError: the lists are empty or differ in length, or an element is not a sentence.
     """
     pairs = _paired(source, target, blanks)
     return iter(list(pairs)) if all(side is None or isinstance(side, Sized) for side in (source, target)) else pairs
@@ -129,11 +118,7 @@ def _paired(source: Iterable[Sentence], target: Iterable[Sentence] | None, blank
 
 
 def _is_sentence(given: object, name: str, empty: bool = False) -> bool:
-    """Whether ``given`` is one sentence rather than several; ``empty`` decides for an empty list.
-
-    Raises:
-        InputError: it is neither.
-    """
+    """Whether ``given`` is one sentence rather than several; ``empty`` decides for an empty list."""
     if isinstance(given, str):
         _check_unicode(given, name)
         return True

@@ -24,9 +24,6 @@ def source_tag(dictionary: Any, stated: str | None, language: str) -> str | None
         dictionary: the dictionary of the source.
         stated: the tag, or the name in ``>>…<<``; :data:`NO_TAG`: no tag; None: that of ``language``, if it has one.
         language: the target language.
-
-    Raises:
-        UsageError: the dictionary lacks the stated tag; or it has tags of several languages, and none is stated.
     """
     if stated == NO_TAG:
         return None

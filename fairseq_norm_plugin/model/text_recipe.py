@@ -30,10 +30,6 @@ def text_settings(
         files: the model's files; the files of a directory come before the checkpoint's options.
         cfg: the checkpoint's options.
         carried: what its profile says (:func:`recipe_settings`).
-
-    Raises:
-        InputError: a file that the checkpoint names is missing.
-        UsageError: what is stated does not go together.
     """
     given = {name: value for name, value in stated.items() if value not in (None, [])}
     if "bpe" in given or "bpe_codes" in given:
@@ -58,9 +54,6 @@ def recipe_settings(recipe: TextRecipe, directory: Path) -> dict[str, Any]:
     Args:
         recipe: of a profile.
         directory: where the profile is.
-
-    Raises:
-        InputError: a file is missing.
     """
     files = {option: [str(directory / name) for name in names] for option, names in recipe.files.items()}
     for file in (file for named in files.values() for file in named):

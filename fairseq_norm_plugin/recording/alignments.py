@@ -24,11 +24,7 @@ from fairseq_norm_plugin.recording.shard_parts import OVERWRITE, ShardParts, che
 
 
 def parts_directory(file: Path) -> Path:
-    """The directory with the parts of the alignments file ``file``.
-
-    Raises:
-        InputError: no file can be written there.
-    """
+    """The directory with the parts of the alignments file ``file``."""
     check_new(file, overwrite=True, parents=True)
     return file.with_name(f"{file.name}.parts")
 
@@ -39,11 +35,7 @@ def manifest_file(file: Path) -> Path:
 
 
 def aligned_ids(file: Path, shard: int, shards: int) -> NDArray[np.int64]:
-    """The ids of the sentences that a shard has aligned before, in ``file`` or its parts, in any run.
-
-    Raises:
-        InputError: the earlier output cannot be read.
-    """
+    """The ids of the sentences that a shard has aligned before, in ``file`` or its parts, in any run."""
     if shards == 1 and (finished := _finished_run(file)):
         return np.arange(finished.size)
     return written_ids(parts_directory(file), AlignmentRun, shard, shards)
@@ -66,9 +58,6 @@ class AlignmentFile(ShardParts):
         manifest: the run and the shard.
         resume: continue the shard's earlier output.
         overwrite: replace it.
-
-    Raises:
-        InputError: see :class:`ShardParts`; or the file of a run with one shard already exists.
     """
 
     def __init__(self, file: Path, manifest: AlignmentRun, resume: bool = False, overwrite: bool = False) -> None:

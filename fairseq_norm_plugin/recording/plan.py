@@ -44,9 +44,6 @@ class Plan:
         """The plan for fairseq's ``iterator`` with the arguments ``batching``, when ``written`` ids are done.
 
         Sentences stay in their batches: in other batches the last digits of values would change.
-
-        Raises:
-            InputError: no sentence is left to process.
         """
         size = len(iterator.dataset)
         batches = iterator.frozen_batches

@@ -71,10 +71,6 @@ class RecordingSession:
         signature: the signature of the run (identity.run_signature).
         models: number of models in the ensemble.
         profile: content of the model's profile, which records store.
-
-    Raises:
-        InputError: earlier output exists (:class:`~fairseq_norm_plugin.recording.shard_parts.ShardParts`).
-        UsageError: the run samples, so it cannot be resumed.
     """
 
     def __init__(
@@ -133,10 +129,6 @@ class RecordingSession:
         Args:
             sample: the batch.
             hypotheses: the n-best hypotheses of each sentence; those that carry maps are written.
-
-        Raises:
-            InputError: a sentence is a duplicate or does not belong to this shard, a given text does not match it, or
-                a map or score is NaN or infinite.
         """
         ids = sample["id"].tolist()
         strange = [id_ for id_ in ids if not (id_ < len(self._expected) and self._expected[id_])]
@@ -241,9 +233,6 @@ def ids_in_all(
 
     ``records`` is a directory, ``alignments`` a file, None: not written; ``batching`` has fairseq's arguments of the
     batch iterator.
-
-    Raises:
-        InputError: earlier output cannot be read.
     """
     shard, shards = batching.get("shard_id", 0), batching.get("num_shards", 1)
     written = [written_ids(Path(records), RunInfo, shard, shards)] if records else []

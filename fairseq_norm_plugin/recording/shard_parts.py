@@ -23,11 +23,7 @@ OVERWRITE = "--norm-records-overwrite"
 
 
 def written_ids(directory: Path, type_: type[Manifest], shard: int, shards: int) -> NDArray[np.int64]:
-    """The ids of the sentences in a shard's parts, of any run.
-
-    Raises:
-        InputError: the directory holds something else, or a part cannot be read.
-    """
+    """The ids of the sentences in a shard's parts, of any run."""
     return _ids([p for p in read_parts(directory, type_) if (p.manifest.shard, p.manifest.shards) == (shard, shards)])
 
 
@@ -47,10 +43,6 @@ class ShardParts:
         schema: of the parts, with the manifest.
         resume: continue after the shard's earlier parts.
         overwrite: replace them.
-
-    Raises:
-        InputError: the directory is a file or holds parts of another run; this shard has parts that are neither
-            continued nor replaced; or it cannot be written (also raised while writing).
     """
 
     def __init__(
@@ -152,11 +144,7 @@ def _own_parts(directory: Path, manifest: Manifest) -> list[Part[Manifest]]:
 
 
 def check_same_run(where: Path, earlier: Manifest, manifest: Manifest) -> None:
-    """Check that earlier output at ``where`` belongs to the run of ``manifest``.
-
-    Raises:
-        InputError: it belongs to another run.
-    """
+    """Check that earlier output at ``where`` belongs to the run of ``manifest``."""
     if different := earlier.differing(manifest):
         raise InputError(
             f"{where}: this is output of another run (different: {different}); name another place with "

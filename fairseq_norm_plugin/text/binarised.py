@@ -19,9 +19,6 @@ class TextLines:
     Attributes:
         name: the file.
         hash: the hash of its content.
-
-    Raises:
-        InputError: the file cannot be read, is empty or not UTF-8, or does not have ``size`` lines.
     """
 
     def __init__(self, path: str | Path, size: int) -> None:
@@ -58,11 +55,7 @@ class SideReader:
     cut: bool = False
 
     def spell(self, id_: int, ids: Tensor) -> Spelling:
-        """The tokens and words that the ``ids`` of sentence ``id_`` spell.
-
-        Raises:
-            InputError: the text does not belong to the sentence.
-        """
+        """The tokens and words that the ``ids`` of sentence ``id_`` spell."""
         if self.text is None:
             return self._by_data(id_, ids)
         try:
@@ -93,9 +86,6 @@ def side_readers(
         vocabularies: of source and target.
         texts: files of source and target text, if given.
         cut: whether source sentences may be cut (``--truncate-source``).
-
-    Raises:
-        InputError: a text cannot be read, or its number of lines is not the number of sentences.
     """
     source, target = (
         SideReader(vocabulary, dataset, which, None if path is None else TextLines(path, size), cut and which == "src")

@@ -34,9 +34,6 @@ class CodePieces(Splitter):
         codes: file of subword-nmt's or fastBPE's codes.
         kind: whose codes (:func:`read_bpe`).
         separator: the mark of a piece that another follows.
-
-    Raises:
-        InputError: as :func:`read_bpe`.
     """
 
     def __init__(self, codes: str | Path, kind: str | None = None, separator: str = "@@") -> None:
@@ -68,11 +65,7 @@ class CodePieces(Splitter):
 
 
 def check_codes(codes: Mapping[str, CodePieces], dictionaries: Iterable[Any]) -> None:
-    """Check that codes, by their files, make the entries of a model's dictionaries.
-
-    Raises:
-        InputError: they do not make more than :data:`_UNMADE` of the entries.
-    """
+    """Check that codes, by their files, make the entries of a model's dictionaries."""
     entries = {entry for dictionary in dictionaries for entry in dictionary.symbols[dictionary.nspecial :]}
     unmade = set.intersection(*(pieces.unmade(entries) for pieces in codes.values()))
     if len(unmade) > _UNMADE * len(entries):
@@ -92,10 +85,6 @@ def read_bpe(path: str | Path, kind: str | None = None, separator: str = "@@") -
         path: the codes.
         kind: ``subword_nmt`` or ``fastbpe``; None: detected from the file (:func:`kind_of_codes`).
         separator: the mark of a piece that another follows.
-
-    Raises:
-        InputError: the file cannot be read, is not a codes file or one of the other kind, its lines are not as they
-            were learned, or subword-nmt is not installed.
     """
     try:
         from subword_nmt.apply_bpe import BPE
@@ -141,11 +130,7 @@ def read_bpe(path: str | Path, kind: str | None = None, separator: str = "@@") -
 
 
 def _check_order(bpe: Any, path: str | Path, has_version: bool) -> None:
-    """Check that each line joins characters and subwords of earlier lines, as learning makes them.
-
-    Raises:
-        InputError: one does not; all its subwords may be known to the model, and yet words are cut otherwise.
-    """
+    """Check that each line joins characters and subwords of earlier lines, as learning makes them."""
     made: set[str] = set()
     for pair, rank in sorted(bpe.bpe_codes.items(), key=itemgetter(1)):
         for part in pair:

@@ -43,11 +43,7 @@ class SentencePairs(ABC):
         self._plain: Callable[[str], str] | None = None
 
     def segmented(self, files: tuple[str | None, str | None]) -> SentencePairs:
-        """The same pairs, whose words are given in files, of source and target; None: by the pipeline.
-
-        Raises:
-            InputError: a file cannot be read, or does not have one line for each pair.
-        """
+        """The same pairs, whose words are given in files, of source and target; None: by the pipeline."""
         text = copy.copy(self)
         text._segmentations = files
         for name in filter(None, files):
@@ -76,11 +72,7 @@ class SentencePairs(ABC):
         return text
 
     def check_unchanged(self) -> None:
-        """Check that the files still hold what their hashes say.
-
-        Raises:
-            InputError: one was changed since the beginning.
-        """
+        """Check that the files still hold what their hashes say."""
         for path, state in self._states.items():
             if _file_state(path) != state:
                 raise InputError(f"{path}: the text was changed while it was read; leave it, and start again")
@@ -117,10 +109,6 @@ class ParallelText(SentencePairs):
 
     The files are read once at the beginning: line counts, encoding, hashes.  Standard input and pipes are copied to a
     temporary file.
-
-    Raises:
-        InputError: a file cannot be read, is empty or not UTF-8, the two files differ in their number of lines, or a
-            line of a joint file does not have exactly one separator (a blank line is an empty pair).
     """
 
     def __init__(self, paths: Sequence[str], joined: bool | None = None) -> None:
@@ -170,9 +158,6 @@ class TranslatedText(ParallelText):
 
     Attributes:
         translations: gives each line's score and translation; assigned once the model has translated.
-
-    Raises:
-        InputError: as for :class:`ParallelText`.
     """
 
     translations: Callable[[], Iterator[tuple[str, str]]]
@@ -181,11 +166,7 @@ class TranslatedText(ParallelText):
         super().__init__([path], joined=False)
 
     def sources(self) -> Iterator[str]:
-        """The lines to translate, without markup.
-
-        Raises:
-            InputError: a line has markup that does not balance.
-        """
+        """The lines to translate, without markup."""
         for number, line in enumerate(_lines_of(self._paths[0]), 1):
             yield self._without_markup((line.decode(), ""), number)[0]
 

@@ -30,10 +30,6 @@ class ParquetText(SentencePairs):
 
     Args:
         place: as for :func:`parquet_files`.
-
-    Raises:
-        InputError: there is no such file; a file in the directory is none of Parquet, is damaged, lacks a column or has
-            one of another type, or holds a null; or there are no pairs.
     """
 
     def __init__(self, place: str) -> None:
@@ -66,9 +62,6 @@ def parquet_files(place: str) -> list[str]:
     Args:
         place: a file, a directory of such files, or a glob such as ``corpus/*.parquet``.  In a directory, names that
             begin with ``_`` or ``.`` are ignored, as Spark and pandas do.
-
-    Raises:
-        InputError: there are none, or the directory holds other files.
     """
     path = Path(place)
     if path.is_dir():
@@ -87,11 +80,7 @@ def parquet_files(place: str) -> list[str]:
 
 
 def type_of_ids(paths: Sequence[str]) -> pa.DataType | None:
-    """Check the columns of files of sentence pairs; the type of the column ``id``, None without such a column.
-
-    Raises:
-        InputError: a file is none of Parquet, lacks a column, or has one of another type than needed or than the first.
-    """
+    """Check the columns of files of sentence pairs; the type of the column ``id``, None without such a column."""
     types = [_check_columns(path) for path in paths]
     for path, type_ in zip(paths, types):
         if type_ != types[0]:
@@ -102,11 +91,7 @@ def type_of_ids(paths: Sequence[str]) -> pa.DataType | None:
 
 
 def first_pairs(paths: Sequence[str], count: int) -> list[tuple[str, str]]:
-    """The first source-target pairs of files, without those that have a null.
-
-    Raises:
-        InputError: a file is damaged.
-    """
+    """The first source-target pairs of files, without those that have a null."""
     return list(itertools.islice((row for row in _rows(paths) if None not in row), count))
 
 

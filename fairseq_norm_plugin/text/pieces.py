@@ -69,11 +69,7 @@ class LinePieces(Splitter):
         self._name = name
 
     def cut(self, text: str, given: str) -> CutText:
-        """Cut the words, joined by blanks; the span of a piece is its whole word.
-
-        Raises:
-            InputError: the pieces of a part of the line are no part of its pieces.
-        """
+        """Cut the words, joined by blanks; the span of a piece is its whole word."""
         places = blank_spans(text)
         words = [text[start:end] for start, end in places]
         grown = [self._encode(" ".join(words[: count + 1])).split() for count in range(len(words))]
@@ -98,9 +94,6 @@ class SentencePieces(Splitter):
 
     Args:
         model: the SentencePiece model's file.
-
-    Raises:
-        InputError: it cannot be read, or sentencepiece is not installed.
     """
 
     def __init__(self, model: str | Path) -> None:
@@ -122,11 +115,7 @@ class SentencePieces(Splitter):
         return "".join(tokens).replace("▁", " ").strip()
 
     def check(self, dictionary: Any) -> None:
-        """Check that a dictionary was made with this model, and perhaps with another of the other language.
-
-        Raises:
-            InputError: the model and the dictionary share fewer than half of the pieces of the smaller.
-        """
+        """Check that a dictionary was made with this model, and perhaps with another of the other language."""
         entries = [entry for entry in dictionary.symbols[dictionary.nspecial :] if not is_filler(entry)]
         unknown = self._processor.unk_id()
         known = sum(self._processor.PieceToId(entry) != unknown for entry in entries)

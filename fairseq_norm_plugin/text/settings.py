@@ -63,9 +63,6 @@ class TextSettings:
         words: what the words of source and target are (choices.WORDS).
         mark: the subword mark of text in pieces.
         lowercase: whether the model reads lower case.
-
-    Raises:
-        UsageError: a name or an option is unknown, or does not go with the others.
     """
 
     tokenizer: str | None = None
@@ -178,9 +175,6 @@ def pipelines(
         settings: how text becomes pieces.
         languages: of source and target.
         vocabularies: of source and target.
-
-    Raises:
-        InputError: a file cannot be read, a package is not installed, or subwords are of another vocabulary.
     """
     source, target = (
         TextPipeline(splitter, *_tokenizers(settings, language, words), settings.lowercase, words)
@@ -228,11 +222,7 @@ def _splitters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabular
 
 
 def _typed(option: Any, value: Any) -> Any:
-    """The value of an option; a command line gives text.
-
-    Raises:
-        UsageError: it is neither true nor false, but the option must be.
-    """
+    """The value of an option; a command line gives text."""
     if option.type is not bool or isinstance(value, bool):
         return value
     if str(value).lower() not in ("true", "false"):
@@ -241,11 +231,7 @@ def _typed(option: Any, value: Any) -> Any:
 
 
 def _build(registry: str, name: str, options: Mapping[str, Any], **more: Any) -> Any:
-    """Build a tokenizer or subwords of fairseq's registry.
-
-    Raises:
-        InputError: a file cannot be read, or a package is not installed.
-    """
+    """Build a tokenizer or subwords of fairseq's registry."""
     known = {option.name: option for option in options_of(registry, name)}
     defaults = {key: option.default for key, option in known.items() if option.default not in (MISSING, _REQUIRED)}
     stated = {key: _typed(known[key], value) for key, value in options.items() if key in known and value is not None}

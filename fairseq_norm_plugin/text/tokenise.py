@@ -127,9 +127,6 @@ class TextPipeline:
         Args:
             given: the line.
             words: its words, if they are given too.
-
-        Raises:
-            InputError: a given word is not in the line, or they are not all of it.
         """
         text = self._splitter.plain(given)
         spans = self._word_spans(text) if words is None else spans_of_words(words, text)
@@ -156,11 +153,7 @@ class TextPipeline:
 
 
 def spans_of_words(words: Sequence[str], text: str) -> list[Span]:
-    """The spans of given words, which are all of a text but its white space.
-
-    Raises:
-        InputError: they are not.
-    """
+    """The spans of given words, which are all of a text but its white space."""
     spans: list[Span] = []
     end = 0
     for number, word in enumerate(words):

@@ -94,11 +94,7 @@ class Vocabulary:
 
     @cached_property
     def mark(self) -> str:
-        """The subword marker, detected from the dictionary if ``stated_mark`` is ``auto``.
-
-        Raises:
-            InputError: the dictionary mixes markers.
-        """
+        """The subword marker, detected from the dictionary if ``stated_mark`` is ``auto``."""
         return dictionary_mark(self.dictionary, self.stated_mark)
 
     def spell(self, ids: Tensor, text: Sequence[str] | None = None, cut: bool = False) -> Spelling:
@@ -114,9 +110,6 @@ class Vocabulary:
             ids: token ids, possibly with padding.
             text: tokens or words of the sentence, without special ones; default: unknown.
             cut: whether ``ids`` may be only the beginning of the text (``--truncate-source``).
-
-        Raises:
-            InputError: the text has neither form.
         """
         numbers = ids.tolist()
         special = [number in self.specials for number in numbers]

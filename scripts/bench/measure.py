@@ -64,11 +64,7 @@ sys.exit(status)
 
 
 def process(*command: object) -> tuple[float, float]:
-    """Run ``command`` to its end; its CPU seconds, and its largest resident size in MiB.
-
-    Raises:
-        RuntimeError: it failed; with the end of what it wrote to stderr.
-    """
+    """Run ``command`` to its end; its CPU seconds, and its largest resident size in MiB."""
     # A small process in between, because the largest resident size counts from the fork and this process may be large.
     line = [sys.executable, "-c", _LAUNCHER, *map(str, command)]
     child = subprocess.run(line, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})

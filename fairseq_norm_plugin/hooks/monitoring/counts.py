@@ -66,11 +66,7 @@ class Monitor:
 
     @contextmanager
     def listening(self, criterion: Any) -> Iterator[list[Callable[[], Tally]]]:
-        """Record the passes that ``criterion`` makes in the block; gives a function for each that counts its maps.
-
-        Raises:
-            InputError: the model does not have blocks that an option needs.
-        """
+        """Record the passes that ``criterion`` makes in the block; gives a function for each that counts its maps."""
         tallies: list[Callable[[], Tally]] = []
         forward = criterion.forward
 
@@ -95,11 +91,7 @@ class Monitor:
             del criterion.forward
 
     def count(self, sample: dict[str, Any], quantities: Sequence[dict[str, Tensor]]) -> Tally:
-        """The counts of a batch with gold, from its recorded quantities, one dictionary per layer.
-
-        Raises:
-            InputError: a map holds NaN or infinite values, or does not have the size of its sentence.
-        """
+        """The counts of a batch with gold, from its recorded quantities, one dictionary per layer."""
         pairs: list[GoldPair] = sample[GOLD_KEY]
         maps = BatchMaps()
         maps.add(quantities)
@@ -165,11 +157,7 @@ class Monitor:
 
 
 def monitored_layers(model: nn.Module) -> dict[str, int]:
-    """Block type -> number of layers, for the blocks of ``model`` that have maps.
-
-    Raises:
-        InputError: a block lacks parameters that the maps need.
-    """
+    """Block type -> number of layers, for the blocks of ``model`` that have maps."""
     counts = dict.fromkeys(BLOCK_TYPES, 0)
     for attention in norm_attentions(model):
         attention.site.weights()

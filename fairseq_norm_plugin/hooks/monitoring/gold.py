@@ -89,10 +89,6 @@ def with_gold(
         path: gold alignments; line k belongs to sentence k.
         options: how to read them.
         readers: of its source and target.
-
-    Raises:
-        InputError: the gold cannot be read, has no links, has another number of sentences than the subset, or links a
-            word beyond a sentence.
     """
     if not Path(path).is_file():
         raise InputError(f"{path}: no such file, but --aer-gold names it for subset {subset}; check the path")

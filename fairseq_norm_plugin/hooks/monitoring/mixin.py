@@ -44,11 +44,7 @@ class MonitorMixin:
     _errors = 0
 
     def build_criterion(self, *args: Any, **kwargs: Any) -> Any:
-        """fairseq's criterion; this checks the options of monitoring before training starts.
-
-        Raises:
-            UsageError: an option is wrong.
-        """
+        """fairseq's criterion; this checks the options of monitoring before training starts."""
         criterion = super().build_criterion(*args, **kwargs)  # type: ignore[misc]
         if self.cfg.aer_gold is not None and self.built is not None:
             options = resolve_monitor(self.cfg, *layers_and_heads([self.built]))
@@ -64,12 +60,7 @@ class MonitorMixin:
         return criterion
 
     def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> Any:
-        """Load fairseq's data set, with gold if the subset has any.
-
-        Raises:
-            InputError: the gold does not match the subset.
-            UsageError: validation subsets are combined.
-        """
+        """Load fairseq's data set, with gold if the subset has any."""
         if self._monitor is not None and kwargs.get("combine") and split != self.cfg.train_subset:
             raise UsageError(
                 "--aer-gold does not work with --combine-valid-subsets, which changes the ids of sentences; omit "

@@ -69,11 +69,7 @@ class MonitorOptions:
 
 
 def resolve_monitor(cfg: Any, layers: int, heads: int) -> MonitorOptions:
-    """Check ``cfg``, which names gold, against a model with ``layers`` decoder layers of ``heads`` heads.
-
-    Raises:
-        UsageError: an option is missing or wrong, or another option would make the AER wrong.
-    """
+    """Check ``cfg``, which names gold, against a model with ``layers`` decoder layers of ``heads`` heads."""
     gold = _files_of_subsets(cfg.aer_gold, "--aer-gold")
     texts = []
     for option, value in (("--norm-source-text", cfg.norm_source_text), ("--norm-target-text", cfg.norm_target_text)):

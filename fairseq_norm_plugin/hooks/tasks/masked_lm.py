@@ -42,11 +42,7 @@ class MaskedLMNormTask(MaskedLMTask):  # type: ignore[misc]
         raise UsageError("--task masked_lm_norm is for analysis and masks no tokens; train with --task masked_lm")
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Load the lines of subset ``split``.
-
-        Raises:
-            InputError: there is no such subset.
-        """
+        """Load the lines of subset ``split``."""
         directory = self.cfg.data.split(":")[0]
         text = data_utils.load_indexed_dataset(f"{directory}/{split}", self.source_dictionary, combine=combine)
         if text is None:

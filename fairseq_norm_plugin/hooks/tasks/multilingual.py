@@ -65,11 +65,7 @@ class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationM
 
     @classmethod
     def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
-        """Set up fairseq's task.
-
-        Raises:
-            UsageError: the model does not have a language.
-        """
+        """Set up fairseq's task."""
         if args.lang_pairs is not None and (args.source_lang or args.target_lang):
             cls.check_languages(args)
         return super().setup_task(args, **kwargs)
@@ -89,11 +85,7 @@ class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationM
 
     @property
     def frames(self) -> Frames:
-        """Tags before the sides, or in the place of ``</s>``.
-
-        Raises:
-            InputError: the dictionaries lack a tag.
-        """
+        """Tags before the sides, or in the place of ``</s>``."""
         source, target, manager = self.args.source_lang, self.args.target_lang, self.data_manager
         encoder_spec, decoder_spec = self.args.langtoks["main"]
         try:
@@ -136,11 +128,7 @@ class TranslationFromPretrainedBARTNormTask(
 
     @classmethod
     def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
-        """Set up fairseq's task.
-
-        Raises:
-            UsageError: the model does not have a language, or its languages are not given.
-        """
+        """Set up fairseq's task."""
         cls.check_languages(args)
         task = super().setup_task(args, **kwargs)
         cls.check_languages(args)  # now also those that fairseq has detected from the data
