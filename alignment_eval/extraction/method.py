@@ -10,7 +10,7 @@ from typing import Any, Optional
 from alignment_eval.errors import UsageError, shown
 from alignment_eval.extraction.rules import NULLS, rule_of
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, check_method
-from alignment_eval.maps.sentence import KINDS
+from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS, require_known
 from alignment_eval.signature import Value
 
@@ -65,7 +65,7 @@ class ExtractionOptions:
     """Which maps are read, and how links are made of them; names are checked on construction.
 
     Attributes:
-        kind: a map kind (:data:`alignment_eval.maps.sentence.KINDS`).
+        kind: a map kind (:data:`alignment_eval.maps.kinds.KINDS`).
         heads: the maps, in the order of their combination, or their text (:func:`parse_maps`).
         combine: how to combine them (:func:`alignment_eval.maps.words.combine`); ignored for a single map.
         setting: ``awo``, alignment with output: a target token's row is the one that predicts it; ``awi``,

@@ -5,23 +5,11 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 
+from alignment_eval.maps.kinds import KINDS
+
 #: Longest label, in characters.
 _LONGEST = 30
 
-_KINDS = {
-    "attn_w": "weights",
-    "attn_n": "norms",
-    "attn_n_merged": "norms of words",
-    "attnres_w": "weights, residual",
-    "attnres_n": "norms, residual",
-    "attnresln_n": "norms, residual, layer norm",
-    "ff_n": "norms, feed-forward",
-    "ffres_n": "norms, feed-forward, residual",
-    "ffresln_n": "norms, feed-forward, residual, layer norm",
-    "alti": "ALTI",
-    "rollout_w": "rollout of weights",
-    "alti_rollout": "ALTI rollout",
-}
 _BLOCKS = {
     "encoder.self": "encoder self-attention",
     "decoder.self": "decoder self-attention",
@@ -32,7 +20,7 @@ _NULLS = {"allow": "null allowed", "mask": "null masked"}
 
 def kind_name(kind: str) -> str:
     """A kind of map in words: ``norms`` for ``attn_n``."""
-    return _KINDS.get(kind, kind)
+    return KINDS[kind].label if kind in KINDS else kind
 
 
 def block_name(block: str) -> str:

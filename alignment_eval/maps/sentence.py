@@ -1,18 +1,6 @@
 """The maps of a sentence pair, and how each kind is derived from the recorded quantities.
 
-Only quantities that cannot be derived from others are recorded:
-
-======================== ========= ===========================================================================
-quantity                 axes      meaning
-======================== ========= ===========================================================================
-``head_attn_w``          L H T S   attention weight α after softmax, before dropout
-``transformed_norm``     L H S     norm of the transformed vector, ‖f^h(x_j)‖ (Kobayashi et al. 2020)
-``head_attn_n``          L H T S   α‖f(x)‖ of each head; recorded only if the two quantities above do not
-                                   determine it (the mean over an ensemble)
-``layer_attn_n``         L T S     ‖Σ_h α^h f^h(x_j)‖ (Kobayashi et al. 2020, eq. 5 summed over heads)
-``head_KIND``            L H T S   head maps of other kinds
-``layer_KIND``           L T S     layer maps of other kinds (docs/maps.md lists all kinds)
-======================== ========= ===========================================================================
+What is recorded for each kind: :mod:`alignment_eval.maps.kinds`.
 
 L layers, H heads, T target tokens with ``</s>``, S source tokens with ``</s>``.  Row r of a map has decoder input r and
 predicts target token r.  Kinds with the residual connection also have a part from the target token itself, which
@@ -30,37 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.maps.kinds import KINDS, axes_of
 from alignment_eval.maps.subwords import word_strings
 
 Array = NDArray[Any]
 #: The words of a sentence pair, source and target.
 PairWords = tuple[Sequence[str], Sequence[str]]
-
-#: Map kind -> the quantities that are recorded for it.
-KINDS: dict[str, tuple[str, ...]] = {
-    "attn_w": ("head_attn_w",),
-    "attn_n": ("head_attn_w", "transformed_norm", "layer_attn_n"),
-    "attn_n_merged": ("head_attn_n_merged", "layer_attn_n_merged"),
-    "attnres_w": ("head_attn_w",),
-    "attnres_n": ("layer_attn_n",),
-    "attnresln_n": ("head_attnresln_n", "layer_attnresln_n"),
-    "ff_n": ("layer_ff_n",),
-    "ffres_n": ("layer_ffres_n",),
-    "ffresln_n": ("layer_ffresln_n",),
-    "alti": ("layer_alti",),
-    "rollout_w": ("layer_rollout_w",),
-    "alti_rollout": ("layer_alti_rollout",),
-}
-#: The kinds that are recorded by default.
-DEFAULT_KINDS = ("attn_w", "attn_n")
-
-#: The kinds that also have maps of single heads.
-HEAD_KINDS = tuple(kind for kind, names in KINDS.items() if kind == "attn_n" or f"head_{kind}" in names)
-
-_AXES = {"transformed_norm": "LHS", "head": "LHTS", "layer": "LTS"}
-_NAMES = ("head_attn_w", "transformed_norm", "head_attn_n", *(name for names in KINDS.values() for name in names))
-#: Recorded quantity -> its axes.
-QUANTITIES: dict[str, str] = {name: _AXES.get(name) or _AXES[name.partition("_")[0]] for name in _NAMES}
 
 
 @dataclass(frozen=True)
@@ -167,7 +130,7 @@ class SentenceMaps:
     @property
     def heads(self) -> int:
         """Number of heads H; 0 if no quantity of single heads was recorded."""
-        return next((a.shape[1] for name, a in self.arrays.items() if "H" in QUANTITIES[name]), 0)
+        return next((a.shape[1] for name, a in self.arrays.items() if "H" in axes_of(name)), 0)
 
     def head_maps(self, kind: str) -> Array:
         """The head maps of ``kind``, [L, H, T, S].
@@ -192,14 +155,13 @@ class SentenceMaps:
         Raises:
             InputError: the kind is unknown or was not recorded.
         """
-        # The residual of encoder-decoder attention belongs to no source token, so source columns do not change.
-        name = {"attn_w": "head_attn_w", "attnres_w": "head_attn_w", "attnres_n": "layer_attn_n"}.get(kind)
-        name = name or f"layer_{kind}"
+        of_kind = KINDS.get(kind)
+        name = of_kind.quantities[-1] if of_kind else ""
         self._require(kind, name)
-        if name != "head_attn_w":
+        if name.startswith("layer_"):
             return self.arrays[name]
         mean: Array = self.arrays[name].mean(axis=1, dtype=np.float64)
-        return mean if kind == "attn_w" else 0.5 * mean
+        return mean if KINDS[kind].scale == 1 else KINDS[kind].scale * mean
 
     def layer_index(self, layer: int) -> int:
         """The index on the L axis of layer number ``layer`` (fairseq's, from 0).
@@ -223,7 +185,7 @@ class SentenceMaps:
         if kind == "attn_n":
             heads = "head_attn_n" in self.arrays or {"head_attn_w", "transformed_norm"} <= self.arrays.keys()
             return heads and "layer_attn_n" in self.arrays
-        return all(name in self.arrays for name in KINDS[kind])
+        return all(name in self.arrays for name in KINDS[kind].quantities)
 
     def _require(self, kind: str, name: str | None = None) -> None:
         """Raise unless ``kind`` can be read: its quantity ``name``, or all its quantities."""

@@ -19,7 +19,7 @@ from alignment_eval.extraction.method import (
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES
 from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.files import STANDARD, check_new, file_hash
-from alignment_eval.maps.sentence import KINDS
+from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS
 from alignment_eval.options.common import add_list, positive_integer
 from alignment_eval.profiles.chosen import few_pairs_warning

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.read import AlignmentFile
-from alignment_eval.maps.sentence import KINDS
+from alignment_eval.maps.kinds import KINDS
 from alignment_eval.options.alignments import gold_of, gold_of_size, texts_of
 from alignment_eval.options.common import add_list
 from alignment_eval.records.store import Records

@@ -26,7 +26,8 @@ from alignment_eval.extraction.extract import choose_units, stacked_maps, unit_m
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.links.sets import GoldSentence, transpose
-from alignment_eval.maps.sentence import HEAD_KINDS, PairWords, SentenceMaps, words_of
+from alignment_eval.maps.kinds import KINDS
+from alignment_eval.maps.sentence import PairWords, SentenceMaps, words_of
 from alignment_eval.maps.words import combined, terms, two_way_shares
 from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, aer_of
 
@@ -126,7 +127,7 @@ class _Pairs:
 
 def map_names(sentence: SentenceMaps, kind: str) -> list[MapName]:
     """The names of all maps of a kind, layer by layer, each layer's heads before the whole layer."""
-    heads: list[int | None] = [*range(sentence.heads if kind in HEAD_KINDS else 0), None]
+    heads: list[int | None] = [*range(sentence.heads if KINDS[kind].heads else 0), None]
     return [MapName(layer, head) for layer in sentence.layers for head in heads]
 
 

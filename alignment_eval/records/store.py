@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from alignment_eval.errors import shown
-from alignment_eval.maps.sentence import QUANTITIES, SentenceMaps, SentenceSide
+from alignment_eval.maps.kinds import axes_of, quantities
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.records.manifest import Manifest, finished_run, open_part
 from alignment_eval.schema import Count, ForeignFile, check_columns, check_values
 
@@ -70,7 +71,7 @@ def arrow_schema(info: RunInfo, quantities: Sequence[str]) -> pa.Schema:
 
 def parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     """A writer of a part.  It stores all first bytes of the values, then all second ones, …, which zstd compresses."""
-    values = [f"{field.name}.list.element" for field in schema if field.name in QUANTITIES]
+    values = [f"{field.name}.list.element" for field in schema if field.name in quantities()]
     return pq.ParquetWriter(
         path,
         schema,
@@ -136,14 +137,14 @@ class Records:
 
 def _read_part(part: Path, info: RunInfo) -> Iterator[SentenceMaps]:
     with open_part(part) as (file, opened):
-        quantities = [name for name in opened.schema_arrow.names if name in QUANTITIES]
-        schema = arrow_schema(info, quantities)
+        recorded = [name for name in opened.schema_arrow.names if name in quantities()]
+        schema = arrow_schema(info, recorded)
         check_columns(opened.schema_arrow, schema, file)
         for batch in opened.iter_batches(batch_size=64):
             check_values(batch, schema, file, signed=("score",))
             for side in ("source", "target"):
                 _check_words(batch, side, file)
-            yield from _sentences(batch, info, quantities, file)
+            yield from _sentences(batch, info, recorded, file)
 
 
 def _check_words(batch: pa.RecordBatch, side: str, file: ForeignFile) -> None:
@@ -164,14 +165,14 @@ def _check_words(batch: pa.RecordBatch, side: str, file: ForeignFile) -> None:
 
 
 def _sentences(
-    batch: pa.RecordBatch, info: RunInfo, quantities: Sequence[str], file: ForeignFile
+    batch: pa.RecordBatch, info: RunInfo, recorded: Sequence[str], file: ForeignFile
 ) -> Iterator[SentenceMaps]:
     flat = {}  # numpy views of the rows
-    for name in quantities:
+    for name in recorded:
         values = batch.column(name).values.to_numpy(zero_copy_only=False)
         flat[name] = [values[a:b] for a, b in itertools.pairwise(batch.column(name).offsets.to_numpy())]
-    light = batch.drop_columns([*quantities, "source_special", "target_special"]).to_pylist()
-    heads = info.heads if any("H" in QUANTITIES[name] for name in quantities) else 0  # as SentenceMaps.heads
+    light = batch.drop_columns([*recorded, "source_special", "target_special"]).to_pylist()
+    heads = info.heads if any("H" in axes_of(name) for name in recorded) else 0  # as SentenceMaps.heads
     for i, row in enumerate(light):
         arrays = {}
         if row["shape"] or row["status"] == "ok":
@@ -182,8 +183,8 @@ def _sentences(
                     f"{expected}"
                 )
             sizes = dict(zip("LHTS", row["shape"]))
-            for name in quantities:
-                shape = tuple(sizes[axis] for axis in QUANTITIES[name])
+            for name in recorded:
+                shape = tuple(sizes[axis] for axis in axes_of(name))
                 if flat[name][i].size != np.prod(shape):
                     raise file.error(
                         f"{name} of sentence {row['id']} has {flat[name][i].size} values instead of "

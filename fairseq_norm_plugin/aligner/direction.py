@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import ExtractionOptions, MapName
-from alignment_eval.maps.sentence import HEAD_KINDS, SentenceMaps, SentenceSide
+from alignment_eval.maps.kinds import KINDS
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.profiles.profile import profile_path
 from fairseq_norm_plugin.capture.attention import teacher_forcing
 from fairseq_norm_plugin.capture.recorder import (
@@ -115,7 +116,7 @@ class Direction:
         """Check that the models have the maps that ``options`` name."""
         layers, heads = layers_and_heads(self._models)
         for map_ in options.heads:
-            if map_.head is not None and options.kind not in HEAD_KINDS:
+            if map_.head is not None and not KINDS[options.kind].heads:
                 raise UsageError(
                     f"head {map_} of kind {options.kind}: this kind has maps of whole layers only; name a layer"
                 )
@@ -196,13 +197,8 @@ class Direction:
         self, pairs: Mapping[int, tuple[EncodedSide, object]], kinds: Sequence[str], layers: Sequence[int]
     ) -> RecordedMaps:
         """The quantities to record of a batch for maps of ``kinds`` and ``layers``."""
-
-        def source_words(id_: int, row: Tensor) -> list[int]:
-            words: list[int] = pairs[id_][0].side.words.tolist()
-            return [-1] * (len(row) - len(words)) + words  # pads are on the left
-
         quantities = recorded_quantities(list(kinds), len(self._models))
-        return RecordedMaps(tuple(sorted(set(layers))), quantities, source_words=source_words)
+        return RecordedMaps(tuple(sorted(set(layers))), quantities)
 
     @torch.no_grad()
     def scores(self, pairs: Mapping[int, EncodedPair]) -> dict[int, NDArray[np.float64]]:

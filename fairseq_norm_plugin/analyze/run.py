@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 from alignment_eval import __version__
 from alignment_eval.errors import InputError
+from alignment_eval.maps.kinds import KINDS
 from fairseq_norm_plugin.analyze.statistics import BlockStatistics, TokenTypes
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF
@@ -37,7 +38,7 @@ def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[s
     Args:
         cfg: fairseq's configuration: task, subset, batch sizes, device.
         path: the checkpoint, or the directory of a model in the format of Transformers; it exists.
-        kinds: kinds of mixing ratios (maps.kinds.MIXING_KINDS).
+        kinds: kinds of mixing ratios .
 
     Returns:
         The statistics, and a summary of the run: hashes of model and data, options, numbers of sentences.
@@ -167,6 +168,6 @@ class Analysis:
 
 
 def _applies(kind: str, weights: BlockWeights) -> bool:
-    if kind.startswith("ff"):
+    if KINDS[kind].feed_forward:
         return weights.feed_forward is not None
-    return not (weights.cross and kind in ("attn_w", "attn_n"))  # constantly 1: only the residual has an own part
+    return KINDS[kind].residual or not weights.cross  # else constantly 1

@@ -26,7 +26,7 @@ from torch import Tensor
 from alignment_eval.maps.subwords import bare_piece, is_punctuation
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, mixing_positions
 from fairseq_norm_plugin.maps.block import Block
-from fairseq_norm_plugin.maps.kinds import head_map, head_mixing_ratio, layer_map, mixing_ratio
+from fairseq_norm_plugin.maps.kinds import HEAD_MIXING_RATIOS, head_map, head_mixing_ratio, layer_map, mixing_ratio
 from fairseq_norm_plugin.maps.norms import transformed_norms
 
 #: Classes of tokens; ``other`` is the rest.
@@ -35,7 +35,6 @@ TOKEN_CLASSES = ("<s>", "</s>", "punctuation", "other")
 SAMPLED_PAIRS = 20_000
 #: In float32 arithmetic, values are equal if they differ by less than this, relative to the largest.
 ROUNDING = 1e-5
-_HEAD_MIXING_KINDS = ("attn_w", "attn_n")
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,7 @@ class BlockStatistics:
         if block.weights.cross:
             return
         classes = self.rows.by_class[ids]
-        for kind in _HEAD_MIXING_KINDS:
+        for kind in HEAD_MIXING_RATIOS:
             ratio = head_mixing_ratio(block, kind).double().transpose(1, 2)[mixes].cpu()  # [rows, H]
             self._head_mixing[kind] = self._head_mixing.get(kind, 0) + ratio.t() @ classes
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.sentence import KINDS, QUANTITIES
+from alignment_eval.maps.kinds import KINDS, axes_of, quantities
 from fairseq_norm_plugin.capture.attention import MapCapture, PassEnd, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS
 from fairseq_norm_plugin.maps.block import Block
-from fairseq_norm_plugin.maps.kinds import head_map, layer_map, merged_map
+from fairseq_norm_plugin.maps.kinds import head_map, layer_map
 from fairseq_norm_plugin.maps.norms import layer_norms, layer_weights, transformed_norms, vector_norms
 from fairseq_norm_plugin.maps.rollout import decoder_rollout, encoder_rollout
 
@@ -32,19 +32,17 @@ Hypotheses = list[list[dict[str, Any]]]
 MAPS_KEY = "norm_maps"
 #: Rows of a softmax at a time: the numbers of more do not stay in the caches of a CPU.
 _SOFTMAX_ROWS = 256
-#: Quantities that need the maps of all blocks up to a layer -> the kind of those maps.
-_ROLLOUTS = {"layer_rollout_w": "attnres_w", "layer_alti_rollout": "alti"}
 
 
 def recorded_quantities(kinds: Sequence[str], models: int) -> tuple[str, ...]:
-    """The quantities that records of ``kinds`` hold (alignment_eval.maps.sentence).
+    """The quantities that records of ``kinds`` hold (alignment_eval.maps.kinds).
 
     The mean of α‖f(x)‖ over an ensemble does not follow from the means of its factors, so it is recorded itself.
     """
-    names = {name for kind in kinds for name in KINDS[kind]}
+    names = {name for kind in kinds for name in KINDS[kind].quantities}
     if models > 1 and "transformed_norm" in names:
         names = names - {"transformed_norm"} | {"head_attn_n"}
-    return tuple(name for name in QUANTITIES if name in names)
+    return tuple(name for name in quantities() if name in names)
 
 
 @dataclass(frozen=True)
@@ -57,15 +55,12 @@ class RecordedMaps:
         nbest: the number of best hypotheses that are recorded.
         whole: the layers whose layer maps are recorded, None: all; the maps of other layers hold zeros, and nothing may
             read them.
-        source_words: gives for a sentence's id and its row of source tokens the word of each token, -1 for padding and
-            tokens of no word; kinds that merge subwords need it.
     """
 
     layers: tuple[int, ...]
     quantities: tuple[str, ...]
     nbest: int = 1
     whole: Collection[int] | None = None
-    source_words: Callable[[int, Tensor], Sequence[int]] | None = None
 
 
 def layer_capture(kind: str, layer: int, heads: Sequence[int] | None) -> MapCapture[Tensor]:
@@ -87,12 +82,9 @@ class Recorder:
         self, model: nn.Module, recorded: RecordedMaps, sample: dict[str, Any], first_pass: bool = False
     ) -> None:
         self._layers = recorded.layers
-        names = [name for name in recorded.quantities if name not in _ROLLOUTS]
-        self._words: list[Sequence[int]] = []
-        if any(name.endswith("_merged") for name in names):
-            assert recorded.source_words is not None
-            rows = zip(sample["id"].tolist(), sample["net_input"]["src_tokens"])
-            self._words = [recorded.source_words(id_, row) for id_, row in rows]
+        # quantities that need the maps of all blocks up to a layer -> the kind of those maps
+        rollouts = {kind.quantities[-1]: kind.rollout for kind in KINDS.values() if kind.rollout}
+        names = [name for name in recorded.quantities if name not in rollouts]
         self._order = list(range(len(sample["id"])))
         needs_norms = set(names) - {"head_attn_w"} != set()
         whole = [layer for layer in self._layers if recorded.whole is None or layer in recorded.whole]
@@ -102,11 +94,11 @@ class Recorder:
         ]
         self._rollouts: dict[str, list[MapCapture[Tensor]]] = {
             name: [
-                MapCapture(block, range(len(norm_attentions(model, block))), partial(layer_map, kind=_ROLLOUTS[name]))
+                MapCapture(block, range(len(norm_attentions(model, block))), partial(layer_map, kind=rollouts[name]))
                 for block in BLOCK_TYPES
             ]
             for name in recorded.quantities
-            if name in _ROLLOUTS
+            if name in rollouts
         }
         self._encoders: dict[str, Tensor] = {}
 
@@ -132,15 +124,12 @@ class Recorder:
             if name not in self._encoders:
                 self._encoders[name] = encoder_rollout(encoder.take())
             maps = decoder_rollout(decoder_self.take(), decoder_cross.take(), self._encoders[name][self._order])
-            for quantities, layer in zip(layers, self._layers):
-                quantities[name] = maps[layer][0]
+            for recorded, layer in zip(layers, self._layers):
+                recorded[name] = maps[layer][0]
         return layers
 
     def _quantities(self, block: Block, names: Sequence[str], whole: bool) -> Quantities:
         result = {}
-        if self._words:
-            merged = merged_map(block, [self._words[i] for i in self._order])
-            result["head_attn_n_merged"], result["layer_attn_n_merged"] = merged
         for name in names:
             part, _, kind = name.partition("_")
             if part == "layer" and not whole:
@@ -148,9 +137,9 @@ class Recorder:
             elif name == "transformed_norm":
                 of_values = block.values, block.weights.gram_basis, block.real
                 result[name] = transformed_norms(block.factor) if whole else vector_norms(*of_values)
-            elif part == "head" and name not in result:
+            elif part == "head":
                 result[name] = head_map(block, kind)
-            elif name not in result:  # without the column of the residual, which belongs to no source token
+            else:  # without the column of the residual, which belongs to no source token
                 result[name] = layer_map(block, kind)[..., : block.alpha.size(-1)]
         return result
 
@@ -158,7 +147,7 @@ class Recorder:
 class BatchMaps:
     """Quantities of a batch, averaged over the models that were added; float32 on the CPU.
 
-    Each array is [B, L, …], with the axes of ``alignment_eval.maps.sentence.QUANTITIES`` after the batch axis.
+    Each array is [B, L, …], with the axes of ``alignment_eval.maps.kinds`` after the batch axis.
     """
 
     def __init__(self) -> None:
@@ -196,7 +185,7 @@ class BatchMaps:
         cut = []
         for i, (columns, rows) in enumerate(zip(source, target)):
             slices = {"S": columns, "T": rows}
-            index = {name: tuple(slices.get(axis, slice(None)) for axis in QUANTITIES[name]) for name in arrays}
+            index = {name: tuple(slices.get(axis, slice(None)) for axis in axes_of(name)) for name in arrays}
             cut.append({name: np.ascontiguousarray(array[i][index[name]]) for name, array in arrays.items()})
         return cut
 

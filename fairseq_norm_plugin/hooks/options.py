@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import RULES
-from alignment_eval.maps.sentence import DEFAULT_KINDS, HEAD_KINDS, KINDS
+from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS, head_kinds
 from alignment_eval.maps.subwords import MARKS
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.options.common import check_outputs
@@ -244,10 +244,10 @@ def _choice(value: Optional[str], option: str, known: Collection[str], default: 
 
 def extraction_options(cfg: Any, kind: str, layer: int, heads: Optional[tuple[int, ...]]) -> ExtractionOptions:
     """The extraction that ``cfg`` names, from the map of ``kind`` of a layer or of one of its heads."""
-    if heads is not None and kind not in HEAD_KINDS:
+    if heads is not None and not KINDS[kind].heads:
         raise UsageError(
             f"--norm-heads {cfg.norm_heads} does not work with --norm-map {kind}, which has maps of whole layers only; "
-            f"omit it, or choose one of {', '.join(HEAD_KINDS)}"
+            f"omit it, or choose one of {', '.join(head_kinds())}"
         )
     if heads is not None and len(heads) > 1:
         raise UsageError(

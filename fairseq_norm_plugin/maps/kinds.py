@@ -1,4 +1,7 @@
-"""The map kinds and mixing ratios of one block (docs/maps.md).
+"""The functions of the map kinds: maps and mixing ratios of one block (docs/maps.md).
+
+The kinds themselves are rows of :mod:`alignment_eval.maps.kinds`; :data:`LAYER_MAPS`, :data:`HEAD_MAPS` and the others
+say how each is computed.
 
 ======================================= ======================================================================
 ``attn_w``                              α (baseline)
@@ -16,7 +19,8 @@ own part.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -24,117 +28,99 @@ from torch import Tensor
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.maps.block import Block, vectors
 from fairseq_norm_plugin.maps.norms import head_norms, layer_norms, layer_weights
-from fairseq_norm_plugin.maps.weights import STAGES
 
-#: Kinds that are norms of vectors -> how far the vectors are carried (weights.STAGES).
-NORM_KINDS = {f"{stage}_n": stage for stage in STAGES}
-#: All kinds of block maps; rollout (rollout.py) multiplies them to maps of several blocks.
-BLOCK_KINDS = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n", "ff_n", "ffres_n", "ffresln_n", "alti")
-#: Those with maps of single heads.
-HEAD_KINDS = ("attn_w", "attn_n", "attnresln_n")
-#: Kinds of mixing ratios: those of weights, and of vectors with a part of the token's own.
-MIXING_KINDS = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n", "ff_n", "ffres_n", "ffresln_n")
+#: A map or a mixing ratio of a block, for every sentence of a batch.
+MapFunction = Callable[[Block], Tensor]
 
 
 def head_map(block: Block, kind: str) -> Tensor:
-    """The maps of single heads of a batch, [B, H, T, S], of one of :data:`HEAD_KINDS`.
-
-    ``attn_w`` and ``attn_n`` are those of 2020, ``attnresln_n`` that of 2021 without the residual.
-    """
-    if kind == "attn_w":
-        return block.alpha
-    if kind == "attn_n":
-        return head_norms(block.alpha, block.factor)
-    if kind == "attnresln_n":
-        return _scaled(head_norms(block.alpha, block.norm_factor), block, heads=True)
-    raise InputError(f"kind {kind!r} has no maps of single heads; choose one of {', '.join(HEAD_KINDS)}")
+    """The maps of single heads of a batch, [B, H, T, S]."""
+    return _of_kind(HEAD_MAPS, kind, "maps of single heads")(block)
 
 
 def layer_map(block: Block, kind: str) -> Tensor:
-    """The map of the whole block of a batch, of one of :data:`BLOCK_KINDS` (the papers of the kinds: module docstring).
+    """The map of the whole block of a batch (the papers of the kinds: module docstring).
 
     It is [B, T, S]; [B, T, S + 1] for kinds with the residual in encoder-decoder attention.
     """
-    if kind == "attn_w":
-        return layer_weights(block.alpha)
-    if kind == "attnres_w":
-        weights = 0.5 * layer_weights(block.alpha)
-        return _with_own(weights, torch.full_like(weights[..., 0], 0.5), block, add=True)
-    if kind == "attn_n":
-        return block.sum_norms
-    if kind in ("attnres_n", "attnresln_n"):
-        stage = NORM_KINDS[kind]
-        if kind == "attnres_n":
-            norms = block.sum_norms.clone()
-        else:
-            norms = _scaled(layer_norms(block.alpha, block.norm_factor), block)
-        own = block.carrier.carry(block.own + block.residual, stage)
-        return _with_own(norms, torch.linalg.vector_norm(own, dim=-1), block)
-    if kind in NORM_KINDS:
-        return torch.stack([_norms(block.sentence(b), NORM_KINDS[kind]) for b in range(len(block.alpha))])
-    if kind == "alti":
-        return torch.stack([_alti(block.sentence(b)) for b in range(len(block.alpha))])
-    raise InputError(f"unknown map kind {kind!r}; choose one of {', '.join(BLOCK_KINDS)}")
-
-
-def merged_map(block: Block, words: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Kind ``attn_n_merged``: ``attn_n`` with the vectors of a source word's subwords summed before the norm.
-
-    The column of a word's first subword holds the word's norm, its other columns hold zeros.  So the sum over a word's
-    columns, which merges the subwords of all kinds, gives this norm.  The block is of encoder-decoder attention;
-    ``words`` gives for each sentence the word of each source token, from 0; -1 for a token that belongs to no word.
-
-    Returns:
-        Head maps [B, H, T, S] and layer map [B, T, S].
-    """
-    heads, layer = head_map(block, "attn_n").clone(), layer_map(block, "attn_n").clone()
-    projection = block.weights.folded("attn")[0]
-    assert projection is not None
-    for b, numbers in enumerate(words):
-        columns: dict[int, list[int]] = {}
-        for column, word in enumerate(numbers):
-            columns.setdefault(word, []).append(column)
-        for word, of_word in columns.items():
-            if word < 0 or len(of_word) == 1:
-                continue
-            transformed = torch.bmm(block.values[b, of_word].transpose(0, 1), projection)  # [H, subwords, D]
-            summed = torch.bmm(block.alpha[b][:, :, of_word], transformed)  # [H, T, D]
-            heads[b][:, :, of_word], layer[b][:, of_word] = 0.0, 0.0
-            heads[b, :, :, of_word[0]] = torch.linalg.vector_norm(summed, dim=-1)
-            layer[b, :, of_word[0]] = torch.linalg.vector_norm(summed.sum(0), dim=-1)
-    return heads, layer
+    return _of_kind(LAYER_MAPS, kind, "map of a block")(block)
 
 
 def mixing_ratio(block: Block, kind: str) -> Tensor:
     """The share of a position's new vector that comes from other positions (Kobayashi et al. 2021), [B, T].
 
-    ‖Σ_{j≠i} z_ij‖ / (‖Σ_{j≠i} z_ij‖ + ‖own part‖), with the vectors carried to the stage of the kind, one of
-    :data:`MIXING_KINDS`; 0 where both parts are 0.  The own part is what position i takes from itself and, depending on
-    the kind, its residual; in encoder-decoder attention it is the residual only.
+    ‖Σ_{j≠i} z_ij‖ / (‖Σ_{j≠i} z_ij‖ + ‖own part‖), with the vectors carried to the stage of the kind; 0 where both
+    parts are 0.  The own part is what position i takes from itself and, depending on the kind, its residual; in
+    encoder-decoder attention it is the residual only.
     """
-    if kind in ("attn_w", "attnres_w"):
-        own = (
-            layer_weights(block.alpha).diagonal(dim1=-2, dim2=-1)
-            if not block.weights.cross
-            else 0.0 * block.alpha[:, 0, :, 0]
-        )
-        others = layer_weights(block.alpha).sum(-1) - own
-        return others if kind == "attn_w" else 0.5 * others
-    if kind not in MIXING_KINDS:
-        raise InputError(f"kind {kind!r} has no mixing ratio; choose one of {', '.join(MIXING_KINDS)}")
-    stage = NORM_KINDS[kind]
-    own_vector = block.own if stage == "attn" else block.own + block.residual
-    return _ratio(block.carrier.carry(block.others, stage), block.carrier.carry(own_vector, stage))
+    return _of_kind(MIXING_RATIOS, kind, "mixing ratio")(block)
 
 
 def head_mixing_ratio(block: Block, kind: str) -> Tensor:
-    """The mixing ratio of each head of self-attention, for ``attn_w`` or ``attn_n`` (Kobayashi et al. 2021), [B, H, T].
-    """
-    own_alpha = block.alpha.diagonal(dim1=-2, dim2=-1)
-    if kind == "attn_w":
-        return block.alpha.sum(-1) - own_alpha
-    if kind != "attn_n":
-        raise InputError(f"kind {kind!r} has no mixing ratio of single heads; choose attn_w or attn_n")
+    """The mixing ratio of each head of self-attention (Kobayashi et al. 2021), [B, H, T]."""
+    return _of_kind(HEAD_MIXING_RATIOS, kind, "mixing ratio of single heads")(block)
+
+
+def _of_kind(functions: Mapping[str, MapFunction], kind: str, what: str) -> MapFunction:
+    if kind not in functions:
+        raise InputError(f"kind {kind!r} has no {what}; choose one of {', '.join(functions)}")
+    return functions[kind]
+
+
+# ---- maps
+
+
+def _attn_n_heads(block: Block) -> Tensor:
+    return head_norms(block.alpha, block.factor)
+
+
+def _attnresln_n_heads(block: Block) -> Tensor:
+    """The maps of 2021, without the residual."""
+    return _scaled(head_norms(block.alpha, block.norm_factor), block, heads=True)
+
+
+def _attnres_w(block: Block) -> Tensor:
+    weights = 0.5 * layer_weights(block.alpha)
+    return _with_own(weights, torch.full_like(weights[..., 0], 0.5), block, add=True)
+
+
+def _attnres_n(block: Block) -> Tensor:
+    return _with_residual(block, block.sum_norms.clone(), "attnres")
+
+
+def _attnresln_n(block: Block) -> Tensor:
+    return _with_residual(block, _scaled(layer_norms(block.alpha, block.norm_factor), block), "attnresln")
+
+
+def _with_residual(block: Block, norms: Tensor, stage: str) -> Tensor:
+    own = block.carrier.carry(block.own + block.residual, stage)
+    return _with_own(norms, torch.linalg.vector_norm(own, dim=-1), block)
+
+
+def _ff_norms(stage: str, block: Block) -> Tensor:
+    """The norms of vectors that are carried through the feed-forward network, sentence by sentence."""
+    return torch.stack([_norms(block.sentence(b), stage) for b in range(len(block.alpha))])
+
+
+def _alti_of_batch(block: Block) -> Tensor:
+    return torch.stack([_alti(block.sentence(b)) for b in range(len(block.alpha))])
+
+
+# ---- mixing ratios
+
+
+def _mixing_w(block: Block) -> Tensor:
+    weights = layer_weights(block.alpha)
+    own = 0.0 * block.alpha[:, 0, :, 0] if block.weights.cross else weights.diagonal(dim1=-2, dim2=-1)
+    return weights.sum(-1) - own
+
+
+def _mixing_n(stage: str, block: Block) -> Tensor:
+    own = block.own if stage == "attn" else block.own + block.residual
+    return _ratio(block.carrier.carry(block.others, stage), block.carrier.carry(own, stage))
+
+
+def _mixing_n_heads(block: Block) -> Tensor:
     triangles = block.weights.head_triangles
     return _ratio(*(torch.einsum("hed,bthd->bhte", triangles, u) for u in (block.others_by_head, block.own_by_head)))
 
@@ -176,3 +162,39 @@ def _alti(sentence: Block) -> Tensor:
     contribution = torch.cat(parts).t().clamp_min(0.0)
     total = contribution.sum(dim=-1, keepdim=True)
     return contribution / torch.where(total == 0, 1.0, total)  # rows of zeros stay zero
+
+
+#: Kind -> the map of the whole block: [B, T, S], with the own part as in :func:`layer_map`.
+LAYER_MAPS: dict[str, MapFunction] = {
+    "attn_w": lambda block: layer_weights(block.alpha),
+    "attn_n": lambda block: block.sum_norms,
+    "attnres_w": _attnres_w,
+    "attnres_n": _attnres_n,
+    "attnresln_n": _attnresln_n,
+    "ff_n": partial(_ff_norms, "ff"),
+    "ffres_n": partial(_ff_norms, "ffres"),
+    "ffresln_n": partial(_ff_norms, "ffresln"),
+    "alti": _alti_of_batch,
+}
+#: Kind -> the maps of single heads: [B, H, T, S].
+HEAD_MAPS: dict[str, MapFunction] = {
+    "attn_w": lambda block: block.alpha,
+    "attn_n": _attn_n_heads,
+    "attnresln_n": _attnresln_n_heads,
+}
+#: Kind -> the mixing ratio of the block: [B, T].
+MIXING_RATIOS: dict[str, MapFunction] = {
+    "attn_w": _mixing_w,
+    "attn_n": partial(_mixing_n, "attn"),
+    "attnres_w": lambda block: 0.5 * _mixing_w(block),
+    "attnres_n": partial(_mixing_n, "attnres"),
+    "attnresln_n": partial(_mixing_n, "attnresln"),
+    "ff_n": partial(_mixing_n, "ff"),
+    "ffres_n": partial(_mixing_n, "ffres"),
+    "ffresln_n": partial(_mixing_n, "ffresln"),
+}
+#: Kind -> the mixing ratio of each head of self-attention: [B, H, T].
+HEAD_MIXING_RATIOS: dict[str, MapFunction] = {
+    "attn_w": lambda block: block.alpha.sum(-1) - block.alpha.diagonal(dim1=-2, dim2=-1),
+    "attn_n": _mixing_n_heads,
+}

@@ -9,13 +9,14 @@ from typing import Any
 
 import torch
 
+from alignment_eval.maps.kinds import KINDS, block_kinds
 from alignment_eval.maps.sentence import Array
 from alignment_eval.maps.words import require_known
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES
 from fairseq_norm_plugin.capture.recorder import BatchMaps, Quantities
 from fairseq_norm_plugin.maps.block import Block
-from fairseq_norm_plugin.maps.kinds import BLOCK_KINDS, HEAD_KINDS, MIXING_KINDS, head_map, layer_map, mixing_ratio
+from fairseq_norm_plugin.maps.kinds import head_map, layer_map, mixing_ratio
 from fairseq_norm_plugin.process import enough_threads
 
 
@@ -25,7 +26,7 @@ class BlockMaps:
 
     Attributes:
         block: block type (capture.layers.BLOCK_TYPES).
-        kind: map kind (maps.kinds.BLOCK_KINDS).
+        kind: map kind.
         layers: layer maps, float32 [L, T, S]; for encoder-decoder attention, kinds with a residual connection have an
             additional last column for it.
         heads: maps of single heads, [L, H, T, S]; None for kinds without.
@@ -51,10 +52,9 @@ def block_maps_of(
     rows: tuple[str, ...],
     columns: tuple[str, ...],
 ) -> BlockMaps:
-    """Compute the maps of ``kind`` of all blocks of type ``block`` in a pass over ``inputs``; the mean over ``models``.
-    """
+    """Compute the maps of ``kind`` of all blocks of type ``block`` over ``inputs``: the mean over ``models``."""
     require_known("block type", block, BLOCK_TYPES)
-    require_known("map kind", kind, BLOCK_KINDS)
+    require_known("map kind", kind, block_kinds())
     maps = BatchMaps()
     for model in models:
         numbers = [attention.site.number for attention in norm_attentions(model, block)]
@@ -70,8 +70,8 @@ def block_maps_of(
 def _maps_of(block: Block, kind: str) -> Quantities:
     """The layer map of a block, and the maps of its heads and the mixing ratio if the kind has them."""
     found = {"layers": layer_map(block, kind)}
-    if kind in HEAD_KINDS:
+    if KINDS[kind].heads:
         found["heads"] = head_map(block, kind)
-    if kind in MIXING_KINDS:
+    if KINDS[kind].mixing:
         found["ratio"] = mixing_ratio(block, kind)
     return found

@@ -25,7 +25,7 @@ class MaskedLM:
 
         Args:
             sentence: subwords separated by spaces, without ``<s>`` and ``</s>``.
-            kind: a kind of maps.kinds.BLOCK_KINDS.
+            kind: a kind of map of one block (docs/maps.md).
 
         Raises:
             InputError: the sentence is empty or longer than the model takes.

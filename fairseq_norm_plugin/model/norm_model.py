@@ -12,7 +12,7 @@ from typing import Any, Unpack, overload
 import torch
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS
+from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS
 from alignment_eval.maps.words import require_known
 from alignment_eval.profiles.chosen import Overrides
 from alignment_eval.report.alignment_view import Alignment, Alignments
@@ -137,7 +137,7 @@ class NormModel:
                 needed.
             target: likewise; default: the model's own translations by beam search.
             beam: beam size of that search.
-            kinds: which maps (alignment_eval.maps.sentence.KINDS).
+            kinds: which maps (alignment_eval.maps.kinds.KINDS).
             max_tokens: for lists: how many tokens (of the longer sides of the pairs) are held at once.
 
         Returns:
@@ -169,7 +169,7 @@ class NormModel:
             source: one sentence, as for :meth:`maps`.
             target: likewise.
             block: ``encoder.self``, ``decoder.self`` or ``decoder.cross``.
-            kind: a kind of maps.kinds.BLOCK_KINDS.
+            kind: a kind of map of one block (docs/maps.md).
 
         Raises:
             InputError: see :meth:`maps`; or the block has no such maps.

@@ -18,7 +18,8 @@ from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.maps.sentence import KINDS, SentenceMaps, status_of
+from alignment_eval.maps.kinds import KINDS
+from alignment_eval.maps.sentence import SentenceMaps, status_of
 from alignment_eval.records.merge import AlignmentRun
 from alignment_eval.records.store import RunInfo, arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
@@ -30,8 +31,6 @@ from fairseq_norm_plugin.text.binarised import SideReader
 
 logger = logging.getLogger(__name__)
 
-#: Kinds that need a product of matrices for each pair of positions (docs/maps.md).
-COSTLY = ("ff_n", "ffres_n", "ffresln_n")
 #: The parts of an output, and what makes their rows of sentences.
 Writer = tuple[ShardParts, Callable[[Sequence[SentenceMaps]], pa.Table]]
 
@@ -97,13 +96,12 @@ class RecordingSession:
             options.recorded_layers,
             recorded_quantities(options.recorded_kinds, models),
             nbest=int(generation["nbest"]) if cfg.norm_records and not self._forced else 1,
-            source_words=self.source_words,
         )
         self._writers = _open_writers(cfg, plan, options, signature, self.recorded, profile)
         self._part_sentences, self._in_part = int(cfg.norm_part_sentences), 0
         self._start = time.monotonic()
         every = {*options.recorded_kinds, *([options.extraction.kind] if options.extraction else [])}
-        if (costly := [kind for kind in KINDS if kind in every and kind in COSTLY]) and self._total:
+        if (costly := [name for name, kind in KINDS.items() if name in every and kind.costly]) and self._total:
             warn_on_stderr(
                 f"recording {', '.join(costly)} takes long: for each kind about 17 more forward passes of a sentence "
                 f"of 50 source tokens, 34 of one of 100; --norm-record-layers records fewer layers"
@@ -118,10 +116,6 @@ class RecordingSession:
     def finished(self) -> bool:
         """Whether all sentences of the run are written."""
         return not self._expected.any()
-
-    def source_words(self, id_: int, tokens: Tensor) -> list[int]:
-        """The word of each token of a row of source tokens, -1 for padding and special tokens."""
-        return list(self._source.spell(id_, tokens).side.words)
 
     def write(self, sample: Mapping[str, Any], hypotheses: Sequence[Sequence[dict[str, Any]]]) -> None:
         """Write a batch; the last one finishes the run's output.

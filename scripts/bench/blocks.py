@@ -18,11 +18,12 @@ from fairseq.models.transformer import TransformerModel
 from fairseq.modules import MultiheadAttention
 from measure import Row, configured, timed
 
+from alignment_eval.maps.kinds import KINDS, block_kinds
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, swap_attention
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF
 from fairseq_norm_plugin.capture.recorder import layer_capture
 from fairseq_norm_plugin.maps.block import Block
-from fairseq_norm_plugin.maps.kinds import BLOCK_KINDS, HEAD_KINDS, head_map, layer_map
+from fairseq_norm_plugin.maps.kinds import head_map, layer_map
 
 BATCH, LENGTH, DIM = 32, 50, 512
 #: Of a step: B · beam, and steps a run.
@@ -41,7 +42,7 @@ def measure(options: argparse.Namespace) -> Iterator[Row]:
     with torch.inference_mode():
         yield attention_call(model, options.runs)
     cases: dict[str, Callable[[Block], object]] = {"all attention kinds, heads too": attention_maps}
-    cases.update((kind, partial(layer_map, kind=kind)) for kind in BLOCK_KINDS)
+    cases.update((kind, partial(layer_map, kind=kind)) for kind in block_kinds())
     with torch.no_grad():
         for name, compute in cases.items():
             blocks = [block for block in BLOCK_TYPES if not (name.startswith("ff") and block == DECODER_SELF)]
@@ -70,9 +71,9 @@ def attention_call(model: TransformerModel, runs: int) -> Row:
 
 def attention_maps(block: Block) -> None:
     """Compute all attention kinds of layer and heads, and throw them away."""
-    for kind in (kind for kind in BLOCK_KINDS if kind.startswith("attn")):
+    for kind in (kind for kind in block_kinds() if kind.startswith("attn")):
         layer_map(block, kind)
-        if kind in HEAD_KINDS:
+        if KINDS[kind].heads:
             head_map(block, kind)
 
 

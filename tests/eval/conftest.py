@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from alignment_eval.cli import main
-from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, SentenceSide
+from alignment_eval.maps.kinds import DEFAULT_KINDS
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.subwords import word_indices
 from alignment_eval.records.store import RunInfo, arrow_schema, to_table
 

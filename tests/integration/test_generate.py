@@ -5,7 +5,7 @@ import pytest
 
 from alignment_eval import cli
 from alignment_eval.errors import UsageError
-from alignment_eval.maps.sentence import KINDS
+from alignment_eval.maps.kinds import KINDS
 from alignment_eval.records.store import Records
 
 SCORE = "--score-reference"

@@ -6,7 +6,7 @@ import pytest
 import fairseq_norm_plugin
 from alignment_eval import cli
 from alignment_eval.commands import sweep as sweep_command
-from alignment_eval.maps.sentence import KINDS
+from alignment_eval.maps.kinds import KINDS
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 

@@ -12,12 +12,11 @@ from fairseq.dataclass import FairseqDataclass
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.links.read import ReadOptions
-from alignment_eval.maps.sentence import DEFAULT_KINDS
+from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS, mixing_kinds
 from fairseq_norm_plugin.hooks.options import extraction_options, other_option, parse_kinds, resolve
-from fairseq_norm_plugin.maps.kinds import MIXING_KINDS, NORM_KINDS
 
 #: Kinds of mixing ratios that every block has; decoder self-attention is not followed by a feed-forward network.
-MONITORED_MIXING = tuple(kind for kind in MIXING_KINDS if not NORM_KINDS.get(kind, "").startswith("ff"))
+MONITORED_MIXING = tuple(kind for kind in mixing_kinds() if not KINDS[kind].feed_forward)
 
 #: What fairseq takes for pieces of the subset valid.
 _PIECE = re.compile(r"valid\d+")

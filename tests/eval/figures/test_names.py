@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.figures.names import kind_name, label_of, layer_label, place_name, rule_name, visible
-from alignment_eval.maps.sentence import KINDS
+from alignment_eval.maps.kinds import KINDS
 
 
 def test_names():

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.sentence import DEFAULT_KINDS, status_of
+from alignment_eval.maps.kinds import DEFAULT_KINDS
+from alignment_eval.maps.sentence import status_of
 from tests.facts import facts
 
 

@@ -25,7 +25,7 @@ def backward(trained):
 def records(norm, backward, tmp_path_factory):
     """Records of the long way: both directions."""
     directory = tmp_path_factory.mktemp("records")
-    kinds = ("--norm-record-kinds", "attn_w,attn_n,attn_n_merged,alti,alti_rollout")
+    kinds = ("--norm-record-kinds", "attn_w,attn_n,attnresln_n,alti,alti_rollout")
     norm("--score-reference", "--norm-records", directory / "forward", *kinds)
     norm("--score-reference", "--norm-records", directory / "reverse", *kinds, "-s", "yy", "-t", "xx", path=backward)
     return directory

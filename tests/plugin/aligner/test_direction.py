@@ -91,12 +91,3 @@ def test_scores_wait_for_another_thread_that_takes_maps(make_direction):
         assert scores.result().keys() == encoded.keys()
     with pytest.raises(RuntimeError, match="no maps"):
         capture.take()
-
-
-def test_merged_maps_have_one_column_for_each_word(make_direction):
-    """The column of a word's first piece has its norm, the others nothing, also behind padding."""
-    direction = make_direction(1)
-    encoded = {id_: direction.encode(pair) for id_, pair in PAIRS.items()}
-    for id_, sentence in direction.maps(encoded, ["attn_n_merged"], parse_maps("0,1")).items():
-        filled = (sentence.arrays["layer_attn_n_merged"] > 0).all(axis=(0, 1)).tolist()
-        assert filled == [True, False, *[True] * (len(sentence.source.tokens) - 2)], id_

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.sentence import KINDS, QUANTITIES
+from alignment_eval.maps.kinds import KINDS, axes_of, head_kinds
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS
 from fairseq_norm_plugin.capture.recorder import (
@@ -18,19 +18,14 @@ from fairseq_norm_plugin.capture.recorder import (
     real_positions,
     recorded_quantities,
 )
-from fairseq_norm_plugin.maps.kinds import HEAD_KINDS, head_map, layer_map, merged_map
+from fairseq_norm_plugin.maps.kinds import head_map, layer_map
 
 LENGTHS = [(7, 5), (3, 6), (1, 1)]
 
 
-def words_by_id(id_, row):
-    """Two subwords a word, of odd sentences one in the first; the last token is none."""
-    return [*((i + id_ % 2) // 2 for i in range(len(row) - 1)), -1]
-
-
 def record(model, sample, kinds, layers=(0, 1, 2)):
     """The recorded quantities of ``sample``, and the block of each of its decoder layers."""
-    recorded = RecordedMaps(layers, recorded_quantities(kinds, 1), source_words=words_by_id)
+    recorded = RecordedMaps(layers, recorded_quantities(kinds, 1))
     recorder = Recorder(model, recorded, sample)
     blocks = MapCapture(DECODER_CROSS, layers, lambda block: block)
     with torch.no_grad(), capturing(norm_attentions(model), *recorder.captures, blocks):
@@ -50,14 +45,11 @@ def test_each_quantity_is_its_map_without_the_residuals_column(build, make_sampl
     quantities, blocks = record(build(), sample, kinds, layers)
     source = sample["net_input"]["src_tokens"].size(1)
     for found, block in zip(quantities, blocks):
-        merged = merged_map(block, [words_by_id(id_, range(source)) for id_ in range(len(LENGTHS))])
         assert set(found) == set(recorded_quantities(kinds, 1))
         for name, value in found.items():
             part, _, kind = name.partition("_")
             if name == "transformed_norm":
                 torch.testing.assert_close(block.alpha * value[:, :, None], head_map(block, "attn_n"))
-            elif kind == "attn_n_merged":
-                torch.testing.assert_close(value, merged[part == "layer"])
             else:
                 expected = head_map(block, kind) if part == "head" else layer_map(block, kind)[..., :source]
                 torch.testing.assert_close(value, expected)
@@ -84,10 +76,10 @@ def test_dead_heads_are_exactly_zero_in_every_map(build, make_sample, by, double
     model, sample = kill(build(), dead, by), make_sample(LENGTHS)
     model = model.double() if double else model
     alive = [head for head in range(4) if head not in dead]
-    quantities, decoder_blocks = record(model, sample, ["attn_n", "attn_n_merged", "attnresln_n", "attnres_n", "ff_n"])
+    quantities, decoder_blocks = record(model, sample, ["attn_n", "attnresln_n", "attnres_n", "ff_n"])
     for found, block in zip(quantities, decoder_blocks):
         for name, value in found.items():
-            if "H" in QUANTITIES[name] and name != "head_attn_w":
+            if "H" in axes_of(name) and name != "head_attn_w":
                 assert (value[:, dead] == 0).all(), name
                 assert (value[:, alive] > 0).any() or not alive, name
         if not alive:
@@ -100,7 +92,7 @@ def test_dead_heads_are_exactly_zero_in_every_map(build, make_sample, by, double
         model(**inputs)
     assert (printed.take()[0] == 0).all()
     for (block,) in (capture.take() for capture in blocks):
-        for kind in set(HEAD_KINDS) - {"attn_w"}:
+        for kind in set(head_kinds()) - {"attn_w"}:
             assert (head_map(block, kind)[:, dead] == 0).all(), kind
     steps = layer_capture("attn_n", 1, dead)
     with torch.no_grad(), capturing(norm_attentions(model), steps):
@@ -111,8 +103,8 @@ def test_dead_heads_are_exactly_zero_in_every_map(build, make_sample, by, double
 
 def forced(model, sample, nbest):
     """The sentences of each rank, and their maps where all hypotheses of a sentence are its target."""
-    kinds = recorded_quantities(["attn_n", "attn_n_merged", "rollout_w", "alti_rollout"], 1)
-    recorded = RecordedMaps((1, 2), kinds, max(nbest), source_words=words_by_id)
+    kinds = recorded_quantities(["attn_n", "rollout_w", "alti_rollout"], 1)
+    recorded = RecordedMaps((1, 2), kinds, max(nbest))
     columns, rows = (real_positions(tokens, 1) for tokens in (sample["net_input"]["src_tokens"], sample["target"]))
     hypotheses = [[{"tokens": t[row]}] * number for t, row, number in zip(sample["target"], rows, nbest)]
     with torch.no_grad():

@@ -80,11 +80,6 @@ def test_parts_hold_so_many_sentences(tmp_path):
     assert [(s.id, s.rank) for s in Records(tmp_path / "r")] == [(id_, rank) for id_ in range(5) for rank in range(2)]
 
 
-def test_source_words_of_a_padded_row(tmp_path):
-    session = session_of(tmp_path)
-    assert session.source_words(0, ids_of("a@@ b c", pads=2)) == [-1, -1, 0, 0, 1, -1]
-
-
 def test_what_the_model_itself_does_not_know_is_a_word_of_its_own(tmp_path, caplog):
     session_of(tmp_path).write(batch(0, "c c c"), [[hypothesis("? c")]])
     (sentence,) = Records(tmp_path / "r")
