@@ -48,7 +48,7 @@ setup(
     package_data={
         "fairseq_norm_plugin": ["py.typed"],
         "fairseq_norm_plugin.demo": DEMO,
-        "alignment_eval": ["py.typed", "report/*.html", "report/*.js", "report/*.css"],
+        "alignment_eval": ["py.typed", "report/*.html", "report/*.js", "report/*.css", "figures/*.mplstyle"],
     },
     install_requires=[
         "numpy",

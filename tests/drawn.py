@@ -1,6 +1,6 @@
 """What was drawn on Axes: the cells of a map or a heatmap, and texts."""
 
-from matplotlib.collections import QuadMesh
+from matplotlib.collections import PolyCollection, QuadMesh
 
 
 def meshes(axes):
@@ -14,3 +14,12 @@ def picture_texts(axes):
         [label.get_text() for label in labels] for labels in (axes.get_xticklabels(), axes.get_yticklabels())
     )
     return columns, rows, axes.get_title(loc="left")
+
+
+def marks_of(axes):
+    """The cells (column, row) of the marks of each series, by the id of its group in SVG."""
+    shapes = [drawn for drawn in axes.collections if isinstance(drawn, PolyCollection) and drawn.get_gid()]
+    return {
+        shape.get_gid(): [tuple(path.vertices[:-1].mean(axis=0).round().astype(int)) for path in shape.get_paths()]
+        for shape in shapes
+    }

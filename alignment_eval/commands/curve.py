@@ -8,10 +8,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alignment_eval.errors import InputError, UsageError, printable, say, warn_on_stderr
+from alignment_eval.errors import InputError, printable, say, warn_on_stderr
+from alignment_eval.figures.curves import draw_curves, is_share, read_training_log
 from alignment_eval.figures.style import ENDINGS, figure_ending, save_figure
-from alignment_eval.figures.training_curves import draw_curves, is_share
-from alignment_eval.figures.training_log import read_training_log
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.options.common import add_list, add_output
 from alignment_eval.options.figures import add_figure_options, figure_options
@@ -46,12 +45,10 @@ def run(args: argparse.Namespace) -> None:
     is_csv = args.output.lower().endswith(".csv")
     if not is_csv:
         figure_ending(args.output)
-    elif (args.width, args.title) != (None, None):
-        raise UsageError(f"{args.output}: a table has no --width or --title: expected a picture, or neither of the two")
-    if len(set(args.logs)) < len(args.logs):
-        raise UsageError(f"{', '.join(args.logs)}: a log is a duplicate: expected each log once")
     check_new(args.output, args.overwrite)
-    read = [read_training_log(path, name, warn_on_stderr) for path, name in zip(args.logs, run_names(args.logs))]
+    stems = [Path(path).stem for path in args.logs]
+    names = stems if len({*stems}) == len(stems) else args.logs
+    read = [read_training_log(path, name) for path, name in zip(args.logs, names)]
     metrics = _chosen(pd.concat([table for table, _ in read], ignore_index=True), args.metrics)
     if missing := int(metrics["value"].isna().sum()):
         warn_on_stderr(f"{missing} of {len(metrics)} values are not finite: left out")
@@ -65,31 +62,20 @@ def run(args: argparse.Namespace) -> None:
     say(signed)
 
 
-def run_names(paths: Sequence[str]) -> list[str]:
-    """Names of the runs: the file names without ending, or the paths if two names are the same."""
-    stems = [Path(path).stem for path in paths]
-    return stems if len(set(stems)) == len(stems) else list(paths)
-
-
 def _chosen(table: pd.DataFrame, stated: Sequence[str] | None) -> pd.DataFrame:
     """The rows of the metrics that are ``stated`` by name or pattern, or of the default ones."""
     whole = table["subset"] + "_" + table["metric"]
-    names = list(zip(table["metric"], whole))
     found = {
-        pattern: [any(fnmatchcase(name, pattern) for name in of_row) for of_row in names]
+        pattern: [any(fnmatchcase(name, pattern) for name in names) for names in zip(table["metric"], whole)]
         for pattern in stated or _METRICS
     }
-    lacking = [pattern for pattern, rows in found.items() if not any(rows)]
-    if lacking and (stated or len(lacking) == len(found)):
-        raise InputError(
-            f"--metrics {','.join(lacking)}: no such metric in the logs (fairseq-train logs AER with --aer-gold "
-            f"SUBSET=GOLD): expected some of {', '.join(whole.unique())}"
-        )
     chosen = table[[any(row) for row in zip(*found.values())]]
-    if without := sorted({*table["run"]} - {*chosen["run"]}):
+    lacking = [pattern for pattern, rows in found.items() if not any(rows)] if stated else []
+    without = sorted({*table["run"]} - {*chosen["run"]})
+    if lacking or without:
         raise InputError(
-            f"{', '.join(without)}: no metric {','.join(found)} in the log: expected some in each; leave it out, or "
-            f"name others with --metrics"
+            f"--metrics {','.join(lacking or found)}: no such metric in {', '.join(without) or 'the logs'} "
+            f"(fairseq-train logs AER with --aer-gold SUBSET=GOLD): expected some of {', '.join(whole.unique())}"
         )
     return chosen
 

@@ -11,13 +11,13 @@ import numpy as np
 from alignment_eval.errors import InputError, UsageError, say
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import RULE_NAMES
-from alignment_eval.figures.drawing import draw
+from alignment_eval.figures.drawing import Panel, Picture, draw, panel_of, sides_of
 from alignment_eval.figures.names import kind_name, place_name, rule_name, visible
-from alignment_eval.figures.sentence import Panel, Picture, panel_of, sides_of
 from alignment_eval.figures.style import ENDINGS, FigureOptions, figure_ending, save_figure
 from alignment_eval.files import check_new
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
-from alignment_eval.maps.sentence import KINDS, SentenceMaps, SentenceSide
+from alignment_eval.maps.kinds import KINDS
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import LEVELS, SETTINGS
 from alignment_eval.options.alignments import (
     HYPOTHESES,
@@ -164,22 +164,15 @@ def _of_records(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture,
             for option in options
             for layer in sentence.layers
         ]
-    panels = [
-        [
-            panel_of(
-                sentence,
-                replace(option, heads=MapNames([name])),
-                level,
-                f"{place_name(name.layer, name.head)}, {kind_name(option.kind)}",
-                predicted,
-            )
-            for option, name in row
-        ]
-        for row in rows
-    ]
+
+    def panel(option: ExtractionOptions, name: MapName) -> Panel:
+        title = f"{place_name(name.layer, name.head)}, {kind_name(option.kind)}"
+        return panel_of(sentence, replace(option, heads=MapNames([name])), level, title, predicted)
+
+    panels = tuple(tuple(panel(*of_map) for of_map in row) for row in rows)
     heading = f"Sentence {args.sentence}, {setting.upper()}; predicted: {shown}"
     truth = None if gold is None else links_in(gold, sentence)
-    picture = Picture(look.heading_of(heading), *sides_of(sentence, level), tuple(map(tuple, panels)), truth)
+    picture = Picture(look.heading_of(heading), *sides_of(sentence, level), panels, truth, kind_name(kinds[0]))
     return picture, {
         "records": records.info.signature_hash,
         "sentence": args.sentence,

@@ -22,7 +22,7 @@ def add_figure_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGro
         The group, for further options.
     """
     group = parser.add_argument_group(
-        "look of the figures", "their type has 7 points at the printed width, words that do not fit at least 5"
+        "look of the figures", "type has 7 points at the printed width; words have 5.5 where more would overlap"
     )
     group.add_argument(
         "--width",

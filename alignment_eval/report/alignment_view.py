@@ -12,9 +12,8 @@ import numpy as np
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.corpus import AlignedPair
 from alignment_eval.extraction.pair_scores import FIGURES, OF_WORDS, PairScores
-from alignment_eval.figures.drawing import draw_map
+from alignment_eval.figures.drawing import Panel, draw_map
 from alignment_eval.figures.names import shortened
-from alignment_eval.figures.sentence import Panel
 from alignment_eval.files import check_new, new_file, write_lines
 from alignment_eval.links.sets import Link
 from alignment_eval.links.table import TYPES, json_line, row_numbers, write_table

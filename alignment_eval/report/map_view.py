@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -11,9 +11,8 @@ import numpy as np
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
-from alignment_eval.figures.drawing import draw_map
+from alignment_eval.figures.drawing import NULL_LABEL, Panel, Picture, draw_map, draw_maps, panel_of, sides_of
 from alignment_eval.figures.names import kind_name, layer_label, shortened
-from alignment_eval.figures.sentence import NULL_LABEL, Panel, panel_of, sides_of
 from alignment_eval.links.sets import Link
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import row_shares
@@ -119,28 +118,46 @@ class DisplayMaps(SentenceMaps):
         self,
         kind: str = "attn_n",
         *,
-        layer: int,
+        kinds: Sequence[str] = (),
+        layer: int | None = None,
         head: int | None = None,
         level: str = "word",
         setting: str = "awo",
         links: Iterable[Link] = (),
         ax: Axes | None = None,
-    ) -> Axes:
-        """Plot a map with a colour bar; the lightest colour is 0, the darkest cell is the largest value.
+    ) -> Axes | list[list[Axes]]:
+        """Plot a map, or several with one colour bar; the lightest colour is 0, the darkest cell is the largest value.
 
-        ``kind``, ``layer``, ``head``, ``level`` and ``setting`` are as for :meth:`to_frame`.  ``links`` between words
-        (source, target) are marked, such as an alignment's.  ``ax``: where to plot; None: on a new figure.  A figure
-        without a layout engine gets Matplotlib's constrained layout, so that ``savefig`` cuts nothing off.
+        Type, width and colours of text follow ``matplotlib.rcParams``; a figure is as high as its maps need, 24 cm at
+        most.  Words are set smaller where they would overlap, down to 5.5 points; then a warning says so.
+
+        Args:
+            kind: a recorded map kind.
+            kinds: several kinds, side by side, instead of ``kind``.
+            layer: number of the layer, from 0; None: all layers, one below the other.
+            head: number of the head, from 0; None: the map of the whole layer.
+            level: as for :meth:`to_frame`.
+            setting: as for :meth:`to_frame`.
+            links: links between words (source, target) that are marked, such as an alignment's.
+            ax: where to plot one map; None: on a new figure.  A figure without a layout engine gets Matplotlib's
+                constrained layout, so that ``savefig`` cuts nothing off.
 
         Returns:
-            The Axes of the plot.
+            The Axes of one map; of several those of each line of the figure.
 
         Raises:
             InputError: as for :meth:`to_frame`; or a side has no words.
-            UsageError: see there.
+            UsageError: see there; or several maps on one ``ax``.
         """
-        panel = self._panel(kind, layer, head, level, setting, links)
-        return draw_map(panel, *sides_of(self, level), ax, kind_name(kind))
+        marked, kinds = frozenset(links), kinds or (kind,)
+        layers = self.layers if layer is None else (layer,)
+        panels = [[self._panel(name, number, head, level, setting, marked) for name in kinds] for number in layers]
+        sides, bar = sides_of(self, level), kind_name(kinds[0])
+        if len(layers) == len(kinds) == 1:
+            return draw_map(panels[0][0], *sides, ax, bar)
+        if ax is not None:
+            raise UsageError(f"ax with {len(layers) * len(kinds)} maps: expected one map: name one kind and a layer")
+        return draw_maps(Picture("", *sides, tuple(map(tuple, panels)), bar=bar))
 
     def _panel(
         self, kind: str, layer: int, head: int | None, level: str, setting: str, links: Iterable[Link] = ()

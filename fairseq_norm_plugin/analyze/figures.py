@@ -9,22 +9,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from alignment_eval.figures.heatmap import Grid, draw_heatmap
-from alignment_eval.figures.names import block_name, kind_name
+from alignment_eval.figures.heatmap import draw_heatmap
+from alignment_eval.figures.names import block_name, kind_name, place_name
 from alignment_eval.figures.style import (
-    COLOURS,
     COLUMN,
     DEFAULT,
     MARKERS,
     FigureOptions,
-    add_heading,
     add_legend,
+    kind_look,
     layer_colours,
     new_figure,
     save_figure,
     styled,
 )
-from fairseq_norm_plugin.maps.kinds import MIXING_KINDS
+from alignment_eval.maps.kinds import mixing_kinds
 
 
 def save_figures(
@@ -47,7 +46,10 @@ def save_figures(
         heads = rows[rows["head"].notna() & (rows["kind"] == "attn_n")]
         if len(heads):
             heading = f"Mixing ratio of norms, {block_name(str(block))}"
-            figures[f"mixing-heads-{name}"] = draw_heatmap(_grid(heads), heading, options, mark_lowest=False)
+            table = 100 * heads.pivot(index="layer", columns="head", values="mean")
+            table.index = table.index.map(place_name)
+            drawn = draw_heatmap(table, heading, (0, 100), "mixing ratio %", options, mark_lowest=False)
+            figures[f"mixing-heads-{name}"] = drawn
     correlations = tables["norm_by_frequency"].set_index(["block", "layer"])["spearman"]
     for block, rows in tables["token_norms"].groupby("block", sort=False):
         drawn = _scatter(rows, correlations[block], f"Norm and frequency, {block_name(str(block))}", options)
@@ -67,36 +69,28 @@ def _constant_kinds(correlated: pd.DataFrame, block: str) -> set[str]:
     return set(of_block["kind"]) - varying if varying else set()
 
 
-def _grid(rows: pd.DataFrame) -> Grid:
-    grid = 100 * rows.pivot(index="layer", columns="head", values="mean")
-    names = [f"layer {layer}" for layer in grid.index], [str(head) for head in grid.columns]
-    return Grid(grid.to_numpy(dtype=float), *names, "head", "mixing ratio %", (0, 100))
-
-
-@styled
+@styled()
 def _lines(rows: pd.DataFrame, heading: str, options: FigureOptions) -> Any:
-    width = options.width_for(COLUMN)
-    figure = new_figure(width, 2.3)
+    figure = new_figure(options.width or COLUMN, 2.3, options.heading_of(heading))
     axes = figure.add_subplot()
-    for kind, marker, colour in zip(MIXING_KINDS, MARKERS, (*COLOURS, "0.5"), strict=True):
+    for kind in mixing_kinds():
         of_kind = rows[rows["kind"] == kind].sort_values("layer")
         if len(of_kind):
-            axes.plot(of_kind["layer"], 100 * of_kind["mean"], marker=marker, color=colour, label=kind_name(kind))
+            axes.plot(of_kind["layer"], 100 * of_kind["mean"], label=kind_name(kind), **kind_look(kind))
     axes.set_xticks(sorted(rows["layer"].unique()))
     axes.set_ylim(0, 100)
     axes.set(xlabel="layer", ylabel="mixing ratio %")
     axes.grid(axis="y")
-    add_heading(figure, options.heading_of(heading))
-    _legend(figure, axes)
+    add_legend(figure, *axes.get_legend_handles_labels())
     return figure
 
 
-@styled
+@styled()
 def _scatter(rows: pd.DataFrame, correlations: pd.Series[float], heading: str, options: FigureOptions) -> Any:
     """Mean norms of token types by frequency, and of special tokens, which no dictionary counts, next to them."""
     from matplotlib.ticker import LogFormatter
 
-    figure = new_figure(options.width_for(COLUMN), 2.7)
+    figure = new_figure(options.width or COLUMN, 2.7, options.heading_of(heading))
     # If a dictionary does not count its tokens, all have the same count.
     column, text = ("frequency", "training") if rows["frequency"].nunique() > 1 else ("occurrences", "analysed")
     special = rows["frequency"].isna()
@@ -127,15 +121,7 @@ def _scatter(rows: pd.DataFrame, correlations: pd.Series[float], heading: str, o
         beside.set_xlim(-0.7, len(specials) - 0.3)
         beside.set_xlabel("special")
         beside.tick_params(axis="y", length=0)
-    add_heading(figure, options.heading_of(heading))
-    _legend(figure, axes)
-    return figure
-
-
-def _legend(figure: Any, axes: Any) -> None:
-    """Draw the legend under the figure, with marks that can be seen."""
     legend: Any = add_legend(figure, *axes.get_legend_handles_labels())
-    for handle in legend.legend_handles:
-        handle.set_alpha(1)
-        if hasattr(handle, "set_sizes"):
-            handle.set_sizes([12])
+    for handle in legend.legend_handles:  # marks that can be seen
+        handle.set(alpha=1, sizes=[12])
+    return figure

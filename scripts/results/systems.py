@@ -21,7 +21,7 @@ import pandas as pd
 from gold_sets import SETS, TEST, Gold, markdown, write
 
 import alignment_eval as ae
-from alignment_eval.figures.style import COLOURS, HEADING, MARKERS, PAGE, TYPE, new_figure, save_figure, styled
+from alignment_eval.figures.style import MARKERS, PAGE, new_figure, save_figure, styled
 from alignment_eval.links.write import format_pharaoh_line
 from alignment_eval.scoring.significance import Resampling, confidence
 
@@ -123,7 +123,7 @@ def main_table(frame: pd.DataFrame) -> str:
     return markdown(["AER %", "text", *(next(iter(ways)) for _, ways in SHOWN.values())], rows)
 
 
-@styled
+@styled()
 def figure(args: argparse.Namespace) -> None:
     """Draw AER by system with its interval."""
     frame = pd.read_csv(args.csv)
@@ -133,17 +133,17 @@ def figure(args: argparse.Namespace) -> None:
     for number, (group, label) in enumerate(GROUPS.items()):
         part = frame[frame.group == group]
         reach = [(part.aer - part.low).fillna(0), (part.high - part.aer).fillna(0)]
-        look: dict[str, Any] = {"fmt": MARKERS[number], "color": COLOURS[2 * number], "capsize": 2, "label": label}
+        look: dict[str, Any] = {"fmt": MARKERS[number], "color": f"C{2 * number}", "capsize": 2, "label": label}
         axes.errorbar(part.aer, part.index, xerr=reach, **look)
     for place, row in frame.iterrows():
         edge = row.aer if pd.isna(row.high) else row.high
-        axes.annotate(f"{row.aer:.1f}", (edge, place), (4, 0), textcoords="offset points", va="center", fontsize=TYPE)
+        axes.annotate(f"{row.aer:.1f}", (edge, place), (4, 0), textcoords="offset points", va="center")
     axes.set_yticks(frame.index, frame["name"] + " – " + frame["text"])
     axes.set_ylim(-0.7, len(frame) - 0.3)
     axes.set_xlim(10, frame[["aer", "high"]].max().max() + 4)
     axes.grid(axis="x")
     axes.set_xlabel("AER % of vilar508, with 95 % intervals where links are at hand")
-    axes.legend(loc="upper right", fontsize=TYPE, title_fontsize=HEADING)
+    axes.legend(loc="upper right", title_fontsize=8)
     save_figure(drawn, args.png, "AER of vilar508 by system, with 95 % intervals")
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from alignment_eval import read_gold
 from alignment_eval.extraction.corpus import one_map
 from alignment_eval.extraction.extract import pair_map
-from alignment_eval.figures.drawing import draw
-from alignment_eval.figures.sentence import Panel, Picture
+from alignment_eval.figures.drawing import Panel, Picture, draw
 from alignment_eval.figures.style import save_figure
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.maps.words import two_way_shares

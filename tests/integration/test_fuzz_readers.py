@@ -21,7 +21,7 @@ from alignment_eval.errors import InputError
 from alignment_eval.extraction.corpus import read_word_map
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.extraction.word_table import Vocabulary, WordTable
-from alignment_eval.figures.training_log import read_training_log
+from alignment_eval.figures.curves import read_training_log
 from alignment_eval.links.parse import HYPOTHESIS_FORMATS
 from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.text import TextFile
@@ -175,7 +175,7 @@ def files(directory):
         "alignments part": (parts / PART, damaged_pages, read_links),
         "word_table": (directory / "word_table", damaged_pages, read_word_table),
         "profile": (directory / "profile", damaged_json, read_profile),
-        "log": (directory / "log", damaged_bytes, lambda path: read_training_log(path, "run", str)),
+        "log": (directory / "log", damaged_bytes, lambda path: read_training_log(path, "run")),
         "labels": (directory / "labels", damaged_bytes, lambda path: list(parse_conll(TextFile(path).lines(), "x"))),
     }
     for format_, content in LINKS.items():

@@ -6,8 +6,7 @@ from itertools import combinations
 import numpy as np
 from matplotlib.text import Text
 
-from alignment_eval.figures.sentence import Panel, Picture
-from alignment_eval.figures.style import TYPE
+from alignment_eval.figures.drawing import Panel, Picture
 from alignment_eval.maps.sentence import SentenceSide
 
 
@@ -25,8 +24,8 @@ def picture(source="a b", target="x y z", gold=None, **panel):
     return Picture("title", *sides, ((Panel(**panel),),), gold)
 
 
-def check_print(figure, apart=True, least=TYPE):
-    """All text has at least 7 points (``least``), lies within the page and, if ``apart``, on no other text."""
+def check_print(figure, apart=True, least=7.0):
+    """All text has at least ``least`` points, lies within the page and, if ``apart``, on no other text."""
     figure.savefig(io.BytesIO(), format="png", dpi=72)
     texts = [t for t in figure.findobj(Text) if isinstance(t, Text) and t.get_visible() and t.get_text().strip()]
     shown = [text for text in texts if text.get_figure() is not None and text.stale is False]

@@ -3,14 +3,28 @@
 import matplotlib as mpl
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib import pyplot
 
-from alignment_eval.errors import UsageError
-from alignment_eval.figures.drawing import SMALLEST_TYPE, draw
-from alignment_eval.figures.sentence import Panel, Picture
-from alignment_eval.figures.style import COLUMN, PAGE, TYPE, UNITS, FigureOptions, save_figure
+from alignment_eval.errors import InputError
+from alignment_eval.extraction.extract import extract
+from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.figures.drawing import (
+    SMALLEST_TYPE,
+    Panel,
+    Picture,
+    cells,
+    draw,
+    draw_map,
+    draw_maps,
+    panel_of,
+    sides_of,
+)
+from alignment_eval.figures.style import COLUMN, HEIGHT, PAGE, FigureOptions, save_figure
 from alignment_eval.links.sets import GoldSentence
-from tests.drawn import meshes
+from alignment_eval.maps.sentence import SentenceSide
+from tests.drawn import marks_of, meshes
 from tests.eval.figures.printed import check_print, picture, plain
 from tests.facts import facts
 
@@ -26,21 +40,36 @@ def test_marks_values_and_labels():
     gold = GoldSentence(frozenset({(0, 0), (1, 2)}), frozenset({(1, 1), (0, 0)}))
     figure = draw(picture(gold=gold, predicted=frozenset({(0, 0), (0, 2)})))
     (axes,) = figure.axes
-    marks = {line.get_gid(): list(zip(*line.get_data())) for line in axes.lines}
-    assert marks == {"sure-0-0": [(0, 0), (1, 2)], "possible-0-0": [(1, 1)], "predicted-0-0": [(0, 0), (0, 2)]}
-    assert len({line.get_marker() for line in axes.lines}) == 3  # not in colour alone
-    (image,) = meshes(axes)
-    np.testing.assert_array_equal(image.get_array(), [[0, 0.1], [0.2, 0.3], [0.4, 0.5]])
-    assert image.get_clim() == (0, 0.5)
-    assert axes.get_title(loc="left") == "weights\nmax 0.5"
+    assert marks_of(axes) == {
+        "sure-0-0": [(0, 0), (1, 2)],
+        "possible-0-0": [(1, 1)],
+        "predicted-0-0": [(0, 0), (0, 2)],
+    }
+    (mesh,) = meshes(axes)
+    np.testing.assert_array_equal(mesh.get_array(), [[0, 0.1], [0.2, 0.3], [0.4, 0.5]])
+    assert mesh.get_clim() == (0, 0.5)
+    assert axes.get_title(loc="left") == "weights"
     assert [label.get_text() for label in axes.get_xticklabels()] == ["a", "b"]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["x", "y", "z"]
     assert axes.get_ylim() == (2.5, -0.5)  # the first word on top
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend == ["gold, sure", "gold, possible only", "predicted"]
+    assert legend == ["gold, sure", "gold, possible", "predicted"]
     without = draw(picture())
-    assert [line.get_gid() for line in without.axes[0].lines] == ["predicted-0-0"]
+    assert list(marks_of(without.axes[0])) == ["predicted-0-0"]
     assert [text.get_text() for text in without.legends[0].get_texts()] == ["predicted"]
+
+
+def test_several_maps_share_the_target_axis_and_one_colour_bar():
+    values = [np.array([[1.0, 2.0], [0.0, 4.0]]), np.array([[0.1, 0.2], [0.0, 0.1]])]
+    sides = plain("a b"), plain("x y")
+    panels = tuple(Panel(name, of_map) for name, of_map in zip(("weights", "norms"), values))
+    ((first, second),) = draw_maps(Picture("", *sides, (panels,), bar="weights"))
+    for axes, of_map in zip((first, second), values):
+        (mesh,) = meshes(axes)
+        np.testing.assert_allclose(mesh.get_array(), of_map / of_map.max())
+        assert mesh.get_clim() == (0, 1)
+    assert [len(axes.get_yticklabels()) for axes in (first, second)] == [2, 0]
+    assert len(first.figure.axes) == 3
 
 
 def test_mathematics_is_not_parsed(tmp_path):
@@ -53,32 +82,94 @@ def test_mathematics_is_not_parsed(tmp_path):
 
 def several(size, word="wort", rows=1, columns=2):
     side, panel = plain(" ".join([word] * size)), Panel("layer 0, head 0", np.ones((size, size)))
-    return Picture("several maps", side, side, ((panel,) * columns,) * rows)
+    return Picture("several maps", side, side, ((panel,) * columns,) * rows, bar="weights")
 
 
 LONG = Picture("long words " * 12, *(plain("a b c"),) * 2, ((Panel("", np.ones((3, 3))),),))
 
 
 @pytest.mark.parametrize(
-    ("drawn", "asked", "width", "least"),
+    ("drawn", "asked", "width", "maps"),
     [
-        (picture("wort " * 15, "wort " * 15, GoldSentence(frozenset({(0, 0)}))), None, COLUMN, TYPE),
-        (several(20), None, PAGE, TYPE),
-        (several(70), None, PAGE, SMALLEST_TYPE),
-        (several(12, rows=2, columns=9), None, PAGE, TYPE),
-        (several(20), 3.1, 3.1, TYPE),
-        (several(12, "verkehrsunfall"), COLUMN, COLUMN, SMALLEST_TYPE),
-        (LONG, None, COLUMN, TYPE),
+        (picture("wort " * 15, "wort " * 15, GoldSentence(frozenset({(0, 0)}))), None, COLUMN, (1, 1)),
+        (several(10), 8 / 2.54, 8 / 2.54, (1, 2)),
+        (several(20), None, PAGE, (1, 2)),
+        (several(50), None, PAGE, (2, 1)),
+        (several(12, rows=2, columns=9), None, PAGE, (4, 5)),
+        (several(12, rows=11, columns=1), None, COLUMN, (6, 2)),
+        (several(12, "verkehrsunfall"), COLUMN, COLUMN, (2, 1)),
+        (LONG, None, COLUMN, (1, 1)),
     ],
 )
-def test_it_is_as_wide_as_said_and_its_text_is_large_enough_inside_and_apart(drawn, asked, width, least):
+def test_it_is_as_wide_as_said_and_its_text_is_large_enough_inside_and_apart(drawn, asked, width, maps, capsys):
     figure = draw(drawn, FigureOptions(width=asked))
+    check_print(figure, least=SMALLEST_TYPE)
     assert figure.get_figwidth() == pytest.approx(width)
-    check_print(figure, least=least)
+    assert figure.get_figheight() <= HEIGHT
+    places = {tuple(int(n) for n in name.split("-")[1:]) for axes in figure.axes for name in marks_of(axes)}
+    assert tuple(1 + max(of_axis) for of_axis in zip(*places)) == maps
+    assert capsys.readouterr().err == ""
 
 
-def test_a_width_that_is_too_small_for_the_words_is_refused_with_the_one_that_fits():
-    with pytest.raises(UsageError, match=facts("--width 5.1cm: … words … need ")) as error:
-        draw(several(30), FigureOptions(width=2.0))
-    needed = float(str(error.value).split("need ")[1].split("cm")[0]) * UNITS["cm"]
-    check_print(draw(several(30), FigureOptions(width=needed)), least=SMALLEST_TYPE)
+def test_words_that_overlap_are_told(capsys):
+    draw(several(30), FigureOptions(width=2.0))
+    assert "overlap at a width of 5.1 cm" in capsys.readouterr().err
+    draw(several(25, rows=6))
+    assert "overlap at a height of 24 cm" in capsys.readouterr().err
+
+
+def test_type_is_that_of_rc_params_and_two_maps_fit_one_figure():
+    sides, panel = (plain("a b"), plain("x y")), Panel("weights", np.eye(2))
+    with mpl.rc_context({"font.size": 12, "figure.figsize": (9, 4)}):
+        alone = draw_map(panel, *sides)
+        assert alone.figure.get_figwidth() == 9
+        assert {label.get_fontsize() for label in alone.get_yticklabels()} == {12}
+        figure, both = pyplot.subplots(1, 2)
+        assert [draw_map(panel, *sides, axes, "weights") for axes in both] == list(both)
+    check_print(figure)
+
+
+words = st.lists(st.integers(-1, 4), min_size=1, max_size=6).map(
+    lambda numbers: SentenceSide(("x",) * len(numbers), np.array(numbers, dtype=np.int32))
+)
+links = st.frozensets(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12)
+
+
+@given(links=links, source=words, target=words)
+def test_cells_against_a_slow_loop(links, source, target):
+    slow = {
+        (column, row)
+        for row, j in enumerate(target.words.tolist())
+        for column, i in enumerate(source.words.tolist())
+        if (i, j) in links
+    }
+    found = cells(links, source, target)
+    assert set(found) == slow
+    assert len(found) == len(slow)
+
+
+def test_subwords_have_the_links_of_their_words(make_sentence):
+    source, target = sides_of(make_sentence(source="<de> a@@ b </s>", target="x y@@ z </s>"), "token")
+    assert set(cells({(0, 1)}, source, target)) == {(column, row) for column in (1, 2) for row in (1, 2)}
+
+
+@given(number=st.integers(0, 30), setting=st.sampled_from(["awo", "awi"]), level=st.sampled_from(["word", "token"]))
+def test_predicted_links_are_those_of_extract(make_sentence, number, setting, level):
+    sentence = make_sentence(number)
+    for rule, null in (("kobayashi2020", "allow"), ("kobayashi2020", "mask"), ("threshold=0.3", None)):
+        options = ExtractionOptions("attn_n", "0", "mean", setting, rule, null)
+        assert panel_of(sentence, options, level, "").predicted == extract(sentence, options)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (np.zeros((2, 3)), "panel 'attn_w' … shape (2, 3) … (3, 2)"),
+        (np.full((3, 2), np.nan), "panel 'attn_w' … NaN, infinite or negative values … 0 or more"),
+        (np.full((3, 2), np.inf), "NaN, infinite or negative"),
+        (np.full((3, 2), -1.0), "NaN, infinite or negative"),
+    ],
+)
+def test_bad_values(values, message):
+    with pytest.raises(InputError, match=facts(message)):
+        picture(title="attn_w", values=values)

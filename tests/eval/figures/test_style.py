@@ -9,9 +9,10 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.figures.style import ENDINGS, FONT, save_figure, styled, use_fonts_for
+from alignment_eval.figures.style import ENDINGS, save_figure, styled, use_fonts_for
 from tests.facts import facts
 
+FONT = "DejaVu Sans"
 HAN = "漢"
 
 
@@ -91,7 +92,7 @@ def font(path, family, character):
 
 
 def test_missing_characters_come_from_installed_fonts_and_are_named_where_there_are_none(fonts, tmp_path, capsys):
-    @styled
+    @styled()
     def families(*texts):
         use_fonts_for(texts)
         return list(matplotlib.rcParams["font.family"])

@@ -10,7 +10,7 @@ from matplotlib import pyplot
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.pair_scores import PairScores
 from alignment_eval.report.alignment_view import Alignment, Alignments
-from tests.drawn import meshes, picture_texts
+from tests.drawn import marks_of, meshes, picture_texts
 from tests.eval.report.view_pages import check_page, tables
 
 
@@ -62,8 +62,7 @@ def test_scores_are_a_table_and_shade_words(tmp_path):
 def test_plot_marks_the_links():
     axes = ONE.plot()
     assert picture_texts(axes)[:2] == (["das", "haus", "das"], ["the", "house"])
-    (marks,) = axes.lines
-    assert list(zip(*marks.get_data())) == ONE.links
+    assert list(marks_of(axes).values()) == [ONE.links]
     np.testing.assert_array_equal(meshes(axes)[0].get_array(), [[0.5, 0, 0], [0, 1, 0]])
     _, ax = pyplot.subplots()
     assert SYMMETRIZED.plot(ax=ax) is ax

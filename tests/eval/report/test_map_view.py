@@ -5,7 +5,7 @@ from matplotlib import pyplot
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.maps.words import word_map
 from alignment_eval.report.map_view import DisplayMaps
-from tests.drawn import meshes, picture_texts
+from tests.drawn import marks_of, meshes, picture_texts
 from tests.eval.report.view_pages import HOSTILE, check_page, tables
 
 
@@ -57,10 +57,18 @@ def test_plot_draws_the_map_the_words_and_the_links(maps):
     assert axes.get_figure().axes[1].get_ylabel() == "norms"  # the colour bar
     columns, rows, title = picture_texts(axes)
     assert (columns, rows) == (["ab", "c", "a", ".", "(null)"], ["x", "yz", ".", "."])
-    assert all(part in title for part in ("norms", "layer 1 (2nd)", "head 0", "AWO"))
-    (marks,) = axes.lines
-    assert list(zip(*marks.get_data())) == [(0, 1), (3, 2)]
+    assert all(part in title.replace("\n", " ") for part in ("norms", "layer 1 (2nd)", "head 0", "AWO"))
+    assert list(marks_of(axes).values()) == [[(0, 1), (3, 2)]]
     assert axes.get_figure() is pyplot.gcf()
+
+
+def test_kinds_stand_side_by_side_and_layers_below_each_other(maps):
+    lines = maps.plot(kinds=["attn_w", "attn_n"])
+    assert [len(line) for line in lines] == [2, 2]
+    values = maps.to_frame("attn_n", layer=1).to_numpy()
+    np.testing.assert_allclose(meshes(lines[1][1])[0].get_array(), values / values.max())
+    with pytest.raises(UsageError, match="ax with 2 maps"):
+        maps.plot(ax=pyplot.gca())
 
 
 def test_html_shows_the_word_map_of_the_highest_layer(maps):

@@ -2,8 +2,7 @@
 
 import pandas as pd
 
-from alignment_eval.figures.training_curves import draw_curves, is_share
-from alignment_eval.figures.training_log import COLUMNS
+from alignment_eval.figures.curves import COLUMNS, draw_curves, is_share
 from fairseq_norm_plugin.hooks.monitoring.metrics import KIND_LETTERS, metric_name, mixing_name
 
 

@@ -1,17 +1,21 @@
-"""Logs of fairseq-train read: against a slow obvious reader, and what is wrong with them said."""
+"""Logs of fairseq-train: read against a slow obvious reader, with what is wrong with them; and what is drawn."""
 
 import itertools
 import json
 import re
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.figures.training_log import COLUMNS, read_training_log
+from alignment_eval.figures.curves import COLUMNS, draw_curves, read_training_log
+from alignment_eval.figures.style import COLUMN, PAGE, FigureOptions
 from tests.eval.figures.logs import STAMP, printed
+from tests.eval.figures.printed import check_print
 from tests.facts import says
 
 DEMO = Path(__file__).resolve().parents[3] / "data/demo"
@@ -24,11 +28,19 @@ def plain(subset, update, **values):
     return f"{STAMP}{subset} | epoch 001 | {where}{fields}\n"
 
 
-def read(path, text):
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-    warnings = []
-    table, _ = read_training_log(path, "run", warnings.append)
-    return {(row.subset, row.update, row.metric): row.value for row in table.itertuples()}, warnings
+@pytest.fixture
+def read(tmp_path, capsys):
+    """Read a log with this content: values by subset, update and metric; warnings."""
+
+    def do(text):
+        path = tmp_path / "log"
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        capsys.readouterr()
+        table, _ = read_training_log(path, "run")
+        values = {(row.subset, row.update, row.metric): row.value for row in table.itertuples()}
+        return values, capsys.readouterr().err.splitlines()
+
+    return do
 
 
 @pytest.mark.parametrize("name", ["training-a.log", "training-b.log"])
@@ -41,13 +53,13 @@ def test_the_demo_against_a_slow_reader(name):
             expected |= {
                 ("run", tag, update, k.removeprefix(f"{tag}_"), float(values[k])) for k in values if k != "epoch"
             }
-    table, _ = read_training_log(DEMO / name, "run", pytest.fail)
+    table, _ = read_training_log(DEMO / name, "run")
     assert list(table.columns) == list(COLUMNS)
     assert len(table) == len(expected)
     assert set(table.itertuples(index=False, name=None)) == expected
 
 
-def test_plain_logs_and_log_files_hold_the_same(tmp_path):
+def test_plain_logs_and_log_files_hold_the_same(read):
     lines = [("test1", "200"), ("valid", "200"), ("train", "250"), ("test1", "1.2e+06")]
     logs = [
         "".join(made(subset, update, loss="7.5", aer="0.5") for subset, update in lines) for made in (printed, plain)
@@ -55,21 +67,21 @@ def test_plain_logs_and_log_files_hold_the_same(tmp_path):
     logs += [re.sub(r"^.* \| INFO \| \w+ \| ", "", log, flags=re.MULTILINE) for log in logs]  # --log-file has no tags
     noise = f"{STAMP}x | epoch 001:   100 / 300 loss=9, num_updates=100\n{{'_name': None}}\n" + '{"num_updates": "1"}\n'
     expected = {(s, int(float(u)), name): value for s, u in lines for name, value in (("loss", 7.5), ("aer", 0.5))}
-    assert [read(tmp_path / "log", noise + log) for log in logs] == [(expected, [])] * 4
+    assert [read(noise + log) for log in logs] == [(expected, [])] * 4
 
 
-def test_a_damaged_line_is_left_out(tmp_path):
+def test_a_damaged_line_is_left_out(read, tmp_path):
     first, last = printed("valid", "200", loss="7.5"), printed("valid", "400", loss="7.25")
     for text, kept in ((first + last[:-9], 200), (first[:-20] + "\n" + last, 400)):
-        values, (warning,) = read(tmp_path / "log", text)
+        values, (warning,) = read(text)
         assert list(values) == [("valid", kept, "loss")]
         assert says(warning, f"{tmp_path}/log:{2 if kept == 200 else 1}: … left out")
 
 
-@given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 6)), min_size=1, max_size=12))
-def test_a_run_that_goes_back_has_discarded_what_came_later(tmp_path_factory, steps):
-    path = tmp_path_factory.getbasetemp() / "property.log"
-    values, warnings = read(path, "".join(printed(subset, str(u), n=n) for n, (subset, u) in enumerate(steps)))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 6)), min_size=1, max_size=12))
+def test_a_run_that_goes_back_has_discarded_what_came_later(read, steps):
+    values, warnings = read("".join(printed(subset, str(u), n=n) for n, (subset, u) in enumerate(steps)))
     expected = {}
     for n, (subset, update) in enumerate(steps):
         if n and update < steps[n - 1][1]:
@@ -91,8 +103,8 @@ def test_a_run_that_goes_back_has_discarded_what_came_later(tmp_path_factory, st
     ],
     ids=["updates", "infinite updates", "half an update", "no update", "a value", "nested"],
 )
-def test_nothing_of_a_damaged_line_counts(tmp_path, damaged):
-    values, (warning,) = read(tmp_path / "log", damaged.strip() + b"\n" + printed("valid", "2", loss="7").encode())
+def test_nothing_of_a_damaged_line_counts(read, damaged):
+    values, (warning,) = read(damaged.strip() + b"\n" + printed("valid", "2", loss="7").encode())
     assert list(values) == [("valid", 2, "loss")]
     assert says(warning, "log:1: … left out")
 
@@ -101,7 +113,44 @@ def test_nothing_of_a_damaged_line_counts(tmp_path, damaged):
     ("text", "message"),
     [("", "log: the file is empty; expected the log of fairseq-train"), ("x\n", "log: … no lines of statistics")],
 )
-def test_no_statistics(tmp_path, text, message):
+def test_no_statistics(read, text, message):
     with pytest.raises(InputError) as error:
-        read(tmp_path / "log", text)
+        read(text)
     assert says(str(error.value), message)
+
+
+# --- drawn
+
+MAPS = [f"aer_l{layer}_{kind}_{setting}" for layer in range(6) for kind in "wn" for setting in ("awo", "awi")]
+
+
+def runs(names, subsets, metrics):
+    """Values that are all different."""
+    rows = [
+        (name, subset, update, metric)
+        for name in names
+        for subset in subsets
+        for metric in metrics
+        for update in (1, 2, 3)
+    ]
+    return pd.DataFrame([(*row, 0.1 + n / 1000) for n, row in enumerate(rows)], columns=list(COLUMNS))
+
+
+def test_every_value_is_drawn_aer_in_percent():
+    table = runs(["a", "b"], ["test"], ["aer", *MAPS, "nll_loss"])
+    aer = table[table["metric"] != "nll_loss"]
+    above, below = (draw_curves(part).axes for part in (aer, table[table["metric"] == "nll_loss"]))
+    drawn = [list(line.get_ydata()) for axes in above for line in axes.lines]
+    np.testing.assert_allclose(drawn, 100 * aer["value"].to_numpy().reshape(-1, 3))
+    assert max(np.max(line.get_ydata()) for axes in below for line in axes.lines) < 1  # a loss is no percentage
+
+
+@pytest.mark.parametrize(("names", "width"), [(["a"], COLUMN), (["a", "b"], PAGE)])
+def test_it_can_be_printed(names, width):
+    for metrics in (["aer", "nll_loss"], ["aer", *MAPS]):
+        figure = draw_curves(runs(names, ["test", "train"], metrics), FigureOptions(title="Ours"))
+        assert figure.get_figwidth() == (COLUMN if "nll_loss" in metrics else width)
+        assert figure.get_suptitle() == "Ours"
+        check_print(figure, apart=False)
+        lowest = min(axes.get_tightbbox().y0 for axes in figure.axes)
+        assert figure.legends[0].get_window_extent().y1 <= lowest + 1

@@ -1,0 +1,148 @@
+"""Reads the metrics of each validation from logs of fairseq-train, and draws them by update.
+
+A line of statistics is one of these, after its date and tag; the last value says at which update it was logged::
+
+    {"epoch": 1, "test1_loss": "7.6", "test1_aer": "0.4", "test1_num_updates": "200"}
+    epoch 001 | valid on 'test1' subset | loss 7.6 | aer 0.4 | num_updates 200
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from alignment_eval.errors import InputError, warn_on_stderr
+from alignment_eval.figures.names import label_of, place_name
+from alignment_eval.figures.style import (
+    COLUMN,
+    DEFAULT,
+    PAGE,
+    FigureOptions,
+    add_legend,
+    layer_colours,
+    new_figure,
+    styled,
+)
+from alignment_eval.links.text import TextFile
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+#: Columns of the table; ``value`` is as logged (AER is a fraction), NaN if it was not finite.
+COLUMNS = ("run", "subset", "update", "metric", "value")
+_UPDATES = "num_updates"
+_JSON = re.compile(r'(?:^| \| )(\{".*)')
+_PLAIN = re.compile(r"(?:^| \| )epoch [0-9]+ \| (?:valid on '([^']+)' subset \| )?(.*)")
+_PARTS = re.compile(r"(?P<family>.+?)(?:_l(?P<layer>[0-9]+)_(?P<map>.+))?$")
+_SHARES = re.compile(r"aer(_l[0-9]+_.*|_precision|_recall)?|mixing_.*")
+#: Lines of subsets and maps, in the order in which they appear.
+_LINES = ("-", (0, (1, 2)), (0, (5, 1.5)), (0, (9, 2, 1, 2, 1, 2)), (0, (3, 1, 1, 1)), (0, (1, 4)))
+
+
+def read_training_log(path: str | Path, run: str) -> tuple[pd.DataFrame, str]:
+    """Read a log of fairseq-train.
+
+    If the number of updates goes back, as after resuming from an earlier checkpoint, the values from that update on are
+    dropped and the following lines count.  Lines without statistics are ignored.  Warnings name what is dropped.
+
+    Returns:
+        A table with :data:`COLUMNS`, in the order of the log; and the short hash of the content.
+    """
+    import pandas as pd
+
+    file = TextFile(path, "the log of fairseq-train")
+    values: dict[tuple[str, int, str], float] = {}
+    last = 0
+    for number, line in file.lines():
+        try:
+            subset, update, metrics = _statistics(line.decode())
+        except (ValueError, RecursionError) as error:  # cut off, as the last line of a job that runs
+            warn_on_stderr(f"{file.name}:{number}: no whole line of statistics ({error}): left out")
+            continue
+        if metrics and update < last:
+            warn_on_stderr(
+                f"{file.name}:{number}: the run goes back from update {last} to {update} (it was resumed); the earlier "
+                f"values from update {update} on are dropped"
+            )
+            values = {key: value for key, value in values.items() if key[1] < update}
+        last = update if metrics else last
+        values.update({(subset, update, metric): value for metric, value in metrics.items()})
+    if not values:
+        raise InputError(
+            f"{file.name}: the file has no lines of statistics; give a log of fairseq-train, with lines like "
+            f'… {{"epoch": 1, "valid_loss": "7.6", "valid_num_updates": "200", …}}'
+        )
+    table = pd.DataFrame([(run, *key, value) for key, value in values.items()], columns=list(COLUMNS))
+    return table.astype({"value": "float64"}).replace([math.inf, -math.inf], math.nan), file.hash.short
+
+
+def _statistics(text: str) -> tuple[str, int, dict[str, float]]:
+    """Subset, update and metrics of a line; no metrics if it is another kind of line."""
+    fields: dict[str, Any] = {}
+    if match := _JSON.search(text):
+        logged = json.loads(match[1])
+        subset = next((key.removesuffix(f"_{_UPDATES}") for key in logged if key.endswith(f"_{_UPDATES}")), None)
+        fields = {key[len(subset) + 1 :]: logged[key] for key in logged if subset and key.startswith(f"{subset}_")}
+    elif match := _PLAIN.search(text):
+        subset = match[1] or "train"
+        fields = dict(field.split(" ", 1) for field in match[2].split(" | ") if " " in field)
+    if _UPDATES not in fields:
+        return "", 0, {}
+    values = {key: float(str(value)) for key, value in fields.items() if value not in (None, "None")}
+    update = values.pop(_UPDATES, math.nan)
+    if not (update.is_integer() and update >= 0):
+        raise ValueError(f"{_UPDATES} is {fields[_UPDATES]}: expected a number of updates")
+    return str(subset), int(update), values
+
+
+def is_share(metric: str) -> bool:
+    """Whether a metric is a fraction that is shown in %: AER, its precision and recall, mixing ratios."""
+    return _SHARES.fullmatch(metric) is not None
+
+
+@styled()
+def draw_curves(table: pd.DataFrame, options: FigureOptions = DEFAULT) -> Figure:
+    """A figure of metrics by update; values that are not finite leave a gap.
+
+    ``aer`` and ``aer_l1_n_awo`` share a row of panels, as all metrics do that differ in layer and map only.  If there
+    are metrics of layers, each run has a column and each layer a colour; else each run has a colour.  Lines show subset
+    and map.  ``table`` has :data:`COLUMNS`.
+    """
+    from matplotlib.lines import Line2D
+    from matplotlib.ticker import MaxNLocator
+
+    names = table["metric"].str.extract(_PARTS)
+    table = table.assign(**names, line=(table["subset"] + " " + names["map"].fillna("")).str.strip())
+    table["value"] *= [100 if is_share(metric) else 1 for metric in table["metric"]]
+    layers = sorted(table["layer"].dropna().astype(int).unique())
+    runs, families, lines = (list(table[name].unique()) for name in ("run", "family", "line"))
+    colours: dict[Any, Any] = {**layer_colours(layers)} if layers else {run: f"C{n}" for n, run in enumerate(runs)}
+    styles = dict(zip(lines, cycle(_LINES)))
+
+    columns = runs if layers else [None]
+    width = options.width or (COLUMN if len(columns) == 1 else PAGE)
+    figure = new_figure(width, 1.0 + 1.5 * len(families), options.heading_of(""))
+    panels = figure.subplots(len(families), len(columns), sharex=True, sharey="row", squeeze=False)
+    for family, row in zip(families, panels):
+        row[0].set_ylabel(family.replace("aer", "AER") + (" %" if is_share(family) else ""))
+        for run, axes in zip(columns, row):
+            drawn = table[(table["family"] == family) & (True if run is None else table["run"] == run)]
+            for (name, line, layer), rows in drawn.groupby(["run", "line", "layer"], sort=False, dropna=False):
+                colour = colours.get(int(layer), "") if layer == layer else "grey" if layers else colours[name]
+                marker = "." if len(rows) <= 40 else None
+                axes.plot(rows["update"], rows["value"], color=colour, linestyle=styles[line], marker=marker)
+            axes.grid()
+            axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=[1, 2, 5, 10]))
+    for run, axes in zip(columns, panels[0]):
+        axes.set_title("" if run is None else label_of(run), parse_math=False)
+    for axes in panels[-1]:
+        axes.set_xlabel("update")
+    entries = {place_name(key) if layers else label_of(key): Line2D([], [], color=c) for key, c in colours.items()}
+    entries.update({label_of(line): Line2D([], [], color="grey", linestyle=styles[line]) for line in lines})
+    add_legend(figure, list(entries.values()), list(entries))
+    return figure
