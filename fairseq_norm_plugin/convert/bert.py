@@ -19,10 +19,10 @@ from torch import Tensor
 
 from alignment_eval.errors import InputError
 from alignment_eval.links.text import TextFile
-from fairseq_norm_plugin.checkpoints.foreign import Stored, Weights, check_heads, read_config, read_weights
 from fairseq_norm_plugin.convert.checkpoint import converted, write_checkpoint
-from fairseq_norm_plugin.model.families import write_dictionary
-from fairseq_norm_plugin.model.family_text import plain
+from fairseq_norm_plugin.transformers.families import write_dictionary
+from fairseq_norm_plugin.transformers.text import plain
+from fairseq_norm_plugin.transformers.weights import Stored, Weights, check_heads, read_config, read_weights
 
 #: Transformers' hidden_act -> fairseq's --activation-fn.
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_accurate", "gelu_pytorch_tanh": "gelu_accurate", "relu": "relu"}

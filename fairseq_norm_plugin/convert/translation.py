@@ -9,10 +9,10 @@ from alignment_eval.errors import InputError
 from alignment_eval.profiles.profile import calibrated
 from fairseq_norm_plugin.checkpoints.read import build_model
 from fairseq_norm_plugin.convert.checkpoint import PROFILE, converted, write_checkpoint
-from fairseq_norm_plugin.model.families import read_release
 from fairseq_norm_plugin.model.languages import Languages, is_told_languages, setup_task
-from fairseq_norm_plugin.model.tags import NO_TAG
 from fairseq_norm_plugin.recording.identity import model_hash, told_hash
+from fairseq_norm_plugin.text.tags import NO_TAG
+from fairseq_norm_plugin.transformers.families import read_release
 
 
 def convert(

@@ -23,7 +23,6 @@ from fairseq_norm_plugin.checkpoints.read import (
     read_parts,
 )
 from fairseq_norm_plugin.choices import DTYPES, LANGUAGE_OPTIONS, NO_REVERSE
-from fairseq_norm_plugin.model.families import read_release
 from fairseq_norm_plugin.model.guided_maps import guided_maps
 from fairseq_norm_plugin.model.languages import Languages, is_told_languages, setup_task, trained_pairs
 from fairseq_norm_plugin.model.norm_model import NormModel
@@ -31,6 +30,7 @@ from fairseq_norm_plugin.model.text_recipe import recipe_settings, text_settings
 from fairseq_norm_plugin.recording.identity import ParameterHash
 from fairseq_norm_plugin.text.settings import TextSettings, exchanged_options, pipelines
 from fairseq_norm_plugin.text.tokens import Vocabulary, dictionary_mark, special_ids
+from fairseq_norm_plugin.transformers.families import read_release
 
 _DICTIONARY = "give the dict.LANG.txt that the model was trained with, with lines TOKEN COUNT"
 _CHECKPOINT = "give a checkpoint that fairseq-train saved, unchanged"

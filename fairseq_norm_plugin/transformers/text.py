@@ -13,10 +13,10 @@ from fairseq.tasks.translation import TranslationConfig
 from omegaconf import OmegaConf
 
 from alignment_eval.errors import InputError, UsageError, shown, warn_on_stderr
-from fairseq_norm_plugin.checkpoints.foreign import own_file, read_json
-from fairseq_norm_plugin.model.languages import MULTILINGUAL, PRETRAINED
-from fairseq_norm_plugin.model.tags import MARIAN_TAG, list_tags
+from fairseq_norm_plugin.choices import MULTILINGUAL, PRETRAINED
 from fairseq_norm_plugin.text.pieces import SentencePieces
+from fairseq_norm_plugin.text.tags import MARIAN_TAG, list_tags
+from fairseq_norm_plugin.transformers.weights import own_file, read_json
 
 #: fairseq's own tokens, in the order of its ids.
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from alignment_eval.errors import InputError, UsageError
+from fairseq_norm_plugin.checkpoints.files import weights_file
+from fairseq_norm_plugin.checkpoints.read import LazyParameters
 
-#: The file of the weights, and that which names the parts of larger ones; the first that exists is read.
-FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 #: Bytes of a file that are read before it is mapped anew.
 _MAPPED = 1 << 25
 #: Numbers of a tensor that are copied at once.
@@ -65,11 +65,6 @@ def check_heads(path: Path, config: Mapping[str, Any], width: str, *heads: str) 
     for name in heads:
         if config[width] % config[name]:
             raise InputError(f"{path}: {width} {config[width]} is not a multiple of {name} {config[name]}")
-
-
-def weights_file(directory: Path) -> Path | None:
-    """The file of a model's weights, or the one that names their parts; None: there is none."""
-    return next((directory / name for name in FILES if (directory / name).exists()), None)
 
 
 def own_file(path: Path) -> Path:
@@ -208,7 +203,7 @@ class Stored:
         return ((first, min(first + step, len(self))) for first in range(0, len(self), step))
 
 
-class StoredParameters(Mapping[str, Tensor]):
+class StoredParameters(LazyParameters):
     """The parameters of a fairseq model, by its names, which are read one by one when the model is filled."""
 
     def __init__(self, stored: Mapping[str, Stored], others: Mapping[str, Tensor]) -> None:

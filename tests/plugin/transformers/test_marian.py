@@ -10,8 +10,8 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.profiles.profile import read_profile
 from fairseq_norm_plugin.convert.cli import main
 from fairseq_norm_plugin.convert.translation import convert
-from fairseq_norm_plugin.hooks.models.marian import sinusoids
 from fairseq_norm_plugin.recording.identity import model_hash
+from fairseq_norm_plugin.transformers.marian import sinusoids
 from tests import marian
 from tests.facts import facts, says
 

@@ -20,7 +20,16 @@ from fairseq.modules import SinusoidalPositionalEmbedding
 from omegaconf import OmegaConf
 
 from alignment_eval.errors import InputError, shown
-from fairseq_norm_plugin.checkpoints.foreign import (
+from fairseq_norm_plugin.transformers.marian import sinusoids
+from fairseq_norm_plugin.transformers.text import (
+    SPECIALS,
+    fsmt_text,
+    marian_text,
+    multilingual_text,
+    plain,
+    starts_with_tag,
+)
+from fairseq_norm_plugin.transformers.weights import (
     Stored,
     StoredParameters,
     Weights,
@@ -28,15 +37,6 @@ from fairseq_norm_plugin.checkpoints.foreign import (
     read_config,
     read_json,
     read_weights,
-)
-from fairseq_norm_plugin.hooks.models.marian import sinusoids
-from fairseq_norm_plugin.model.family_text import (
-    SPECIALS,
-    fsmt_text,
-    marian_text,
-    multilingual_text,
-    plain,
-    starts_with_tag,
 )
 
 #: Transformers' activation_function -> fairseq's --activation-fn; swish needs the plugin's own network.
