@@ -9,8 +9,8 @@ from fairseq_norm_plugin.aligner.mismatch import (
     copied_share,
     judge,
     low_stretch,
-    pairs_otherwise,
     partners,
+    reread_pairs,
     sample_lines,
 )
 
@@ -18,13 +18,13 @@ N = 60
 TOKENS = np.full(N, 20)
 
 
-def verdict(gains, copied=0.1, ends=-0.1, split=(50, 0), **ways):
-    """Scores with these gains a token; each pair gains as ``ways`` say when it is read in another way."""
+def verdict(gains, copied=0.1, ends=-0.1, split=(50, 0), **readings):
+    """Scores with these gains a token; each pair gains as ``readings`` say when it is reread."""
     tokens = TOKENS[: len(gains)]
     own = np.full(len(gains), -60.0)
-    otherwise = {way: np.full(len(pairs_otherwise(len(gains))), gain) for way, gain in ways.items()}
+    reread = {reading: np.full(len(reread_pairs(len(gains))), gain) for reading, gain in readings.items()}
     ends = np.full(len(gains), ends)
-    return judge(Scores(own, own - np.asarray(gains) * tokens, tokens, ends, otherwise, split), copied)
+    return judge(Scores(own, own - np.asarray(gains) * tokens, tokens, ends, reread, split), copied)
 
 
 @pytest.fixture
