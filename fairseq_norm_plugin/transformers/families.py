@@ -348,8 +348,9 @@ def _positions(family: Family, config: Mapping[str, Any], weights: Weights, name
     for stored in (f"model.{name}.weight", f"model.{name}.weights"):
         if stored in weights:
             computed = family.positions(count, width)
-            found = weights.take(stored, *computed.shape).rows().float()
-            if not torch.allclose(found, computed, rtol=0, atol=1e-3):  # of fp16
+            found = weights.take(stored, *computed.shape).rows()
+            rounding = max(1e-3, torch.finfo(found.dtype).eps)  # computed by another library, stored in 16 bits
+            if not torch.allclose(found.float(), computed, rtol=0, atol=rounding):
                 raise InputError(
                     f"{stored} holds other positions than {family.name}'s sinusoids; learned positions are not "
                     f"supported"

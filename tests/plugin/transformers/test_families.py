@@ -85,6 +85,30 @@ def test_a_new_family_is_one_row(changed, monkeypatch):
         converted(model)
 
 
+def test_a_bias_of_the_logits_is_marians_only(changed, monkeypatch):
+    monkeypatch.setitem(families.FAMILIES, "marian", replace(families.FAMILIES["marian"], bias=False))
+    model = changed()
+    stored = safetensors.load_file(model / "model.safetensors")
+    bias = torch.zeros_like(stored["final_logits_bias"])
+    safetensors.save_file({**stored, "final_logits_bias": bias}, model / "model.safetensors")
+    families.read_release(model, model, None, None)
+    bias[0, 3] = 1
+    safetensors.save_file({**stored, "final_logits_bias": bias}, model / "model.safetensors")
+    with pytest.raises(InputError, match=facts("final_logits_bias is not 0")):
+        families.read_release(model, model, None, None)
+
+
+def test_one_vocabulary_and_two_embeddings(changed):
+    """Equal tokens do not make the matrices one."""
+    model = changed(share_encoder_decoder_embeddings=False)
+    stored = safetensors.load_file(model / "model.safetensors")
+    shared = stored.pop("model.shared.weight")
+    two = {f"model.{stack}.embed_tokens.weight": shared + number for number, stack in enumerate(("encoder", "decoder"))}
+    safetensors.save_file({**stored, **two}, model / "model.safetensors")
+    (loaded,) = converted(model).models
+    assert not torch.equal(loaded.encoder.embed_tokens.weight[4:], loaded.decoder.embed_tokens.weight[4:])
+
+
 def test_a_vocabulary_may_have_fairseqs_first_token(changed):
     """``<s>`` of a vocabulary is fairseq's."""
     model = changed(tokens=renamed(i7="<s>"))
@@ -192,19 +216,30 @@ def test_languages(changed):
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "message"),
+    ("name", "change", "dtype", "message"),
     [
-        ("lm_head.weight", 1, "lm_head.weight differs from model.shared.weight … config.json"),
-        (POSITIONS, 0.004, "embed_positions.weight … learned"),
+        ("lm_head.weight", 1, torch.float32, "lm_head.weight differs from model.shared.weight … config.json"),
+        (POSITIONS, 0.004, torch.float16, "embed_positions.weight … learned"),
+        (POSITIONS, 0.02, torch.bfloat16, "embed_positions.weight … learned"),
     ],
 )
-def test_copies_of_what_is_known(changed, name, change, message):
+def test_copies_of_what_is_known(changed, name, change, dtype, message):
     """Old files hold copies of the embedding and of sinusoids; one that differs would be another model."""
     model = changed()
     stored = safetensors.load_file(model / "model.safetensors")
-    copy = sinusoids(128, 16).half() if name == POSITIONS else stored["model.shared.weight"].clone()
-    safetensors.save_file({**stored, name: copy}, model / "model.safetensors")
+    copy = sinusoids(128, 16) if name == POSITIONS else stored["model.shared.weight"].clone()
+    safetensors.save_file({**stored, name: copy.to(dtype)}, model / "model.safetensors")
     converted(model)
-    safetensors.save_file({**stored, name: copy + change}, model / "model.safetensors")
+    safetensors.save_file({**stored, name: (copy + change).to(dtype)}, model / "model.safetensors")
     with pytest.raises(InputError, match=facts(message)):
         converted(model)
+
+
+def test_positions_of_fairseq_in_bfloat16(tmp_path):
+    """FSMT, whose files hold them."""
+    model = save(tmp_path / "fsmt", "fsmt").bfloat16()
+    model.save_pretrained(tmp_path / "fsmt")
+    table = families.fairseq_sinusoids(128, 16).bfloat16()
+    stored = safetensors.load_file(tmp_path / "fsmt" / "model.safetensors")
+    safetensors.save_file({**stored, POSITIONS: table}, tmp_path / "fsmt" / "model.safetensors")
+    assert fairseq_norm_plugin.load(tmp_path / "fsmt").maps("Guten Tag.", "Good day.").score < 0
