@@ -122,7 +122,7 @@ class Monitor:
 
     def _frame(self, pairs: Sequence[GoldPair], scored: bool) -> Tally:
         return {
-            SURE: sum(pair.sure for pair in pairs) if scored else 0,
+            SURE: sum(pair.sure for pair in pairs),
             SENTENCES: len(pairs) if scored else 0,
             FAILED: 0 if scored else len(pairs),
             GOLD: pairs[0].gold_size,
