@@ -67,7 +67,10 @@ class Plan:
             skipped=skipped,
             shard=shard,
             shards=shards,
-            batching={name: batching.get(name) for name in ("max_tokens", "max_sentences", "seed")},
+            batching={
+                name: batching.get(name)
+                for name in ("max_tokens", "max_sentences", "required_batch_size_multiple", "seed")
+            },
         )
 
     def iterator(self, whole: Any) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -119,18 +120,16 @@ class NormMixin:
         return kept
 
     def get_batch_iterator(self, dataset: Any, *args: Any, **kwargs: Any) -> Any:
-        """fairseq's iterator, which outside of training no longer loses the last batch.
-
-        fairseq drops the last batch unless its size is a multiple of ``--required-batch-size-multiple``.
-        """
-        if not (self._training and dataset is self.datasets.get(self.cfg.train_subset)):
-            kwargs["required_batch_size_multiple"] = 1
+        """fairseq's iterator; outside of training, the sentences that it loses follow in batches of their own."""
         self._skipped = {}
-        iterator = super().get_batch_iterator(dataset, *args, **kwargs)  # type: ignore[misc]
+        if self._training and dataset is self.datasets.get(self.cfg.train_subset):
+            return super().get_batch_iterator(dataset, *args, **kwargs)  # type: ignore[misc]
+        with _no_sentence_lost(dataset):
+            iterator = super().get_batch_iterator(dataset, *args, **kwargs)  # type: ignore[misc]
+            iterator.batch_sampler = iterator.frozen_batches  # some tasks filter and batch their sentences only now
         subset = next((name for name, loaded in self.datasets.items() if loaded is dataset), None)
         if self._training or subset is None:  # sentences of fairseq-interactive belong to no subset
             return iterator
-        _ = iterator.frozen_batches  # some tasks filter their sentences only now
         resumed = self.cfg.norm_records_resume
         written = ids_in_all(self.cfg.norm_records, self.cfg.norm_alignments, kwargs) if resumed else ()
         self._plan = Plan.of(subset, iterator, self._skipped, kwargs, written)
@@ -249,6 +248,33 @@ class NormMixin:
         if self._session is not None and not self._training:
             self._session.write(sample, hypotheses)
         return hypotheses
+
+
+@contextmanager
+def _no_sentence_lost(dataset: Any) -> Iterator[None]:
+    """Keep, in the block, the sentences that fairseq's batching of ``dataset`` loses.
+
+    fairseq drops the last batch unless its size is a multiple of ``--required-batch-size-multiple``.
+    """
+    batch_by_size = dataset.batch_by_size
+
+    def all_batches(indices: Any, required_batch_size_multiple: int = 1, **sizes: Any) -> list[Any]:
+        multiple = required_batch_size_multiple
+        batches = list(batch_by_size(indices, required_batch_size_multiple=multiple, **sizes) if len(indices) else ())
+        lost = indices[~np.isin(indices, [id_ for batch in batches for id_ in batch])]
+        if len(lost):
+            logger.info(
+                "%d of %d sentences, which fairseq's --required-batch-size-multiple %d loses, come after the others",
+                *(len(lost), len(indices), multiple),
+            )
+            batches += batch_by_size(lost, **sizes)
+        return batches
+
+    dataset.batch_by_size = all_batches
+    try:
+        yield
+    finally:
+        del dataset.batch_by_size
 
 
 @dataclass
