@@ -129,7 +129,7 @@ def other_languages(trained: Any, used: Pair) -> Pair | None:
     return (source, target) if source and target and (source, target) != used else None
 
 
-def direction_warning(name: str, trained: Pair, used: Pair) -> str:
+def languages_warning(name: str, trained: Pair, used: Pair) -> str:
     """The warning about the model ``name``."""
     return (
         f"{name} was trained from {trained[0]} to {trained[1]}, but is used from {used[0]} to {used[1]}: its maps mean "
@@ -242,7 +242,7 @@ def _refusal(path: str, error: Exception) -> Exception:
     return InputError(f"{path}: damaged, or not a checkpoint ({type(error).__name__}); copy or save it again")
 
 
-def read_parts(paths: Sequence[str]) -> dict[str, Any]:
+def read_checkpoint_parts(paths: Sequence[str]) -> dict[str, Any]:
     """The content of a checkpoint, whose weights may be in several files; its tensors are mapped."""
     state = read_checkpoint(paths[0])
     for path in paths[1:]:

@@ -169,7 +169,7 @@ class Release:
 
     @property
     def state(self) -> dict[str, Any]:
-        """The same as the content of a checkpoint (checkpoints.read.read_parts)."""
+        """The same as the content of a checkpoint (checkpoints.read.read_checkpoint_parts)."""
         return {"cfg": OmegaConf.create(self.cfg, flags={"allow_objects": True}), "model": self.parameters}
 
 

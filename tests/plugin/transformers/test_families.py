@@ -10,9 +10,9 @@ import torch
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.profiles.profile import read_profile
+from fairseq_norm_plugin.checkpoints.identity import model_hash
 from fairseq_norm_plugin.convert.cli import main
 from fairseq_norm_plugin.convert.translation import convert
-from fairseq_norm_plugin.recording.identity import model_hash
 from fairseq_norm_plugin.transformers import families
 from fairseq_norm_plugin.transformers.marian import sinusoids
 from tests.facts import facts, says

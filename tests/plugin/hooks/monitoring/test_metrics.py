@@ -4,7 +4,7 @@ import pandas as pd
 
 from alignment_eval.figures.training_curves import draw_curves, is_share
 from alignment_eval.figures.training_log import COLUMNS
-from fairseq_norm_plugin.hooks.monitoring.metrics import KIND_LETTERS, metric_name, mixing_name
+from fairseq_norm_plugin.hooks.monitoring.counts import KIND_LETTERS, metric_name, mixing_name
 
 
 def test_metrics_that_the_monitor_logs_are_drawn_by_layer():
