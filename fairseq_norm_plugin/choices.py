@@ -9,3 +9,5 @@ WORDS = ("tokens", "blanks", "characters")
 LANGUAGE_OPTIONS = ("langs", "lang_dict", "lang_pairs", "fixed_dictionary", "target_tag")
 #: ``reverse_path`` of a multilingual model that is to be read in one direction only.
 NO_REVERSE = "none"
+#: fairseq's tasks whose models read their languages as tags.
+MULTILINGUAL, PRETRAINED = "translation_multi_simple_epoch", "translation_from_pretrained_bart"

@@ -49,8 +49,7 @@ DirectedPair = tuple[PairMap, Union[PairMap, None]]
 
 
 def read_word_map(sentence: SentenceMaps, options: ExtractionOptions) -> PairMap:
-    """The word map of a sentence pair in one direction, or only its status if it cannot be aligned; no recorded maps.
-    """
+    """The word map of a sentence pair in one direction, or only its status if it cannot be aligned."""
     return pair_map(sentence, options) if sentence.ok else PairMap(replace(sentence, arrays={}), None)
 
 

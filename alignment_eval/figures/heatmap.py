@@ -50,7 +50,7 @@ def save_heatmaps(
     limits = (100 * float(heads["aer"].min()), 100 * float(heads["aer"].max()))
     for key, rows in heads.groupby(CONFIGURATION, sort=False):
         kind, setting, rule, null = (str(name) for name in key)
-        best = rows.loc[rows["aer"].idxmin()]
+        best = rows.iloc[int(rows["aer"].argmin())]
         heading = (
             f"Heads: {kind_name(kind)}, {setting.upper()}; {rule_name(rule, null)}. "
             f"Lowest: {100 * best['aer']:.1f}, {place_name(int(best['layer']), int(best['head']))}"
@@ -67,7 +67,7 @@ def save_heatmaps(
 def summary(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """The AER of every whole layer by setting and kind, under the rule and null with the lowest one; and a heading."""
     layers = table[table["level"] == "layer"]
-    best = layers.loc[layers["aer"].idxmin()]
+    best = layers.iloc[int(layers["aer"].argmin())]
     rows = layers[(layers["rule"] == best["rule"]) & (layers["null"] == best["null"])]
     values = 100 * rows.pivot(index=["setting", "kind"], columns="layer", values="aer")
     every = [(setting, kind) for setting in rows["setting"].unique() for kind in rows["kind"].unique()]

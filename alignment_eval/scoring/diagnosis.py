@@ -295,8 +295,7 @@ def _beyond(links: Sequence[Links], gold: Sequence[GoldSentence]) -> int:
 
 
 def differing_words(gold_text: str, text: str) -> str | None:
-    """What differs between the words of the gold's text and those of the text that the hypothesis links, if anything.
-    """
+    """What differs between the words of the gold's text and those of the text of the hypothesis, if anything."""
     lines, others = (list(islice(token_lines(path), LOOKED_AT)) for path in (gold_text, text))
     if len(lines) != len(others):
         raise InputError(f"{gold_text} and {text} have different numbers of lines; give texts of the same sentences")

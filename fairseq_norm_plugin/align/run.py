@@ -56,10 +56,10 @@ from fairseq_norm_plugin.align.unfinished import (
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.calibration import profiles_of
 from fairseq_norm_plugin.aligner.mismatch import check_parallel, sampled
+from fairseq_norm_plugin.checkpoints.identity import architecture_hash, dictionary_hash
 from fairseq_norm_plugin.model.jobs import plain_text, with_markup
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.process import keep_few_programs
-from fairseq_norm_plugin.recording.identity import architecture_hash, dictionary_hash
 from fairseq_norm_plugin.text.pairs import SentencePairs, TranslatedText
 from fairseq_norm_plugin.text.settings import TextSettings
 from fairseq_norm_plugin.text.tokenise import LinePair, words_of_pair

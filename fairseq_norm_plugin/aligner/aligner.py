@@ -20,8 +20,8 @@ from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from fairseq_norm_plugin.aligner.direction import Direction, EncodedPair
 from fairseq_norm_plugin.process import executors
-from fairseq_norm_plugin.recording.unknown import UnknownTokens
 from fairseq_norm_plugin.text.tokenise import LinePair
+from fairseq_norm_plugin.text.unknown import UnknownTokens
 
 #: Names of the sides in counts of subwords: of the first direction, and of the other.
 _SIDES = ("source", "target", "reverse source", "reverse target")

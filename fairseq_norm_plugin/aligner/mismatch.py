@@ -2,10 +2,10 @@
 
 Each sampled target is scored twice, teacher-forced: with its own source, and with a source of about the same length
 from another pair of the sample.  The gain of a pair is how much its own source adds, in nats per target token: 2 to 3
-for translations, about 0 for unrelated pairs.  Some pairs are also scored as they would read in other :data:`WAYS`:
-with source and target exchanged, in lower case, with punctuation set apart.  A model prefers text like that of its
-training.  There are two more signs: the model does not expect targets to end where they do; and the dictionary has
-pieces of a word as one, which the model's own BPE codes would have joined.
+for translations, about 0 for unrelated pairs.  Some pairs are also scored in other :data:`READINGS`: with source and
+target exchanged, in lower case, with punctuation set apart.  A model prefers text like that of its training.  There are
+two more signs: the model does not expect targets to end where they do; and the dictionary has subwords of a word as
+one, which the model's own BPE codes would have merged.
 
 The thresholds were set on cmu150, vilar508 and held-out Europarl; docs/reliability.md counts false alarms.
 """
@@ -31,13 +31,13 @@ from fairseq_norm_plugin.text.tokenise import LinePair, words_of_pair
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: How many pairs are scored, how many of them in other ways as well, and how many are needed to compare sources.
-SAMPLE, OTHERWISE, FEWEST = 100, 30, 10
+#: How many pairs are scored, how many of them in other readings as well, and how many are needed to compare sources.
+SAMPLE, REREAD, FEWEST = 100, 30, 10
 #: Below this mean gain, in standard deviations of the gains, pairs do not count as translations.
 LEAST_EFFECT = 1.0
 #: From this mean gain on, the pairs outside a shifted stretch count as translations.
 CLEAR_EFFECT = 1.5
-#: A text is to be read in another way if more than this share of the pairs has a better score then,
+#: A reading is better if more than this share of the pairs has a better score in it,
 BETTER_SHARE = 0.5
 #: and if the mean gain is at least this many nats per token.
 BETTER = 0.3
@@ -46,8 +46,8 @@ COPIED_SHARE = 0.6
 #: Targets look cut off if more than this share of them ends where the model expects an end with at most this
 #: probability.
 CUT_SHARE, UNEXPECTED = 0.5, 0.05
-#: Words look cut by other codes if the dictionary has more than this share of neighbouring pieces as one piece, and so
-#: many of them: none in a text that was cut by the model's own codes.
+#: Words look cut by other codes if the dictionary has more than this share of neighbouring subwords as one, and so many
+#: of them: none in a text that was cut by the model's own codes.
 SPLIT_SHARE, FEWEST_SPLIT = 0.05, 10
 #: A pair looks misaligned if its gain is below this share of the gain of good pairs (the upper quartile).
 LOW_SHARE = 0.2
@@ -57,16 +57,20 @@ LOW_STEP, OTHER_STEP, ENOUGH = 2.0, -0.9, 9.0
 #: words: 40 MB for 1,000 tokens, which the process keeps after the check).
 _MAX_TOKENS = 250
 _ATTACHED = re.compile(r"(\w)([.,;:!?)\"”»]+)(?=\s|$)")
-#: The other ways to read a pair -> what the text is like if they score better.
-WAYS = {
-    "exchanged": "source and target look exchanged",
-    "lowercase": "the model seems to read lower case, but the text has capitals",
-    "tokenised": "the model seems to read tokenised text, but the text has punctuation attached to words",
-}
-_ADVICE = {
-    "exchanged": "exchange the two texts, or the two models, or -s and -t",
-    "lowercase": "give --lowercase, or text in lower case",
-    "tokenised": "give the model's --tokenizer, or tokenised text",
+#: The other readings of a pair -> what the text is like if they score better, and what to do.
+READINGS = {
+    "exchanged": (
+        "source and target look exchanged",
+        "exchange the two texts, or the two models, or -s and -t",
+    ),
+    "lowercase": (
+        "the model seems to read lower case, but the text has capitals",
+        "give --lowercase, or text in lower case",
+    ),
+    "tokenised": (
+        "the model seems to read tokenised text, but the text has punctuation attached to words",
+        "give the model's --tokenizer, or tokenised text",
+    ),
 }
 
 
@@ -75,10 +79,10 @@ class Verdict:
     """The verdict on a sample.
 
     Attributes:
-        kind: ``fine``, one of :data:`WAYS`, ``copied``, ``split``, ``unrelated``, ``partly`` or ``cut``.
+        kind: ``fine``, one of :data:`READINGS`, ``copied``, ``split``, ``unrelated``, ``partly`` or ``cut``.
         effect: mean gain divided by the standard deviation of the gains; NaN if there are too few pairs.
-        share: the share of the pairs (for ``copied``, of the target words; for ``split``, of neighbouring pieces) that
-            the verdict rests on; for ``unrelated``, of pairs with a gain.
+        share: the share of the pairs (for ``copied``, of the target words; for ``split``, of neighbouring subwords)
+            that the verdict rests on; for ``unrelated``, of pairs with a gain.
         stretch: for ``partly``: the first and last pair of the stretch, as positions in the sample.
     """
 
@@ -105,16 +109,16 @@ class Scores:
         other: the same, given the source of its partner, [N].
         tokens: number of target tokens, ``</s>`` included, [N].
         ends: log probability of the end of each target, [N].
-        ways: what each of :data:`WAYS` adds to the score of a pair, in nats per token: 0 if it changes nothing; for the
-            pairs of :func:`pairs_otherwise`.
-        split: how many neighbouring pieces of a word there are, and how many of them the dictionary has as one.
+        readings: what each of :data:`READINGS` adds to the score of the pairs of :func:`reread_pairs`, in nats per
+            token: 0 if it changes nothing.
+        split: how many neighbouring subwords of a word there are, and how many of them the dictionary has as one.
     """
 
     own: Floats
     other: Floats
     tokens: Ints
     ends: Floats
-    ways: Mapping[str, Floats] = field(default_factory=dict)
+    readings: Mapping[str, Floats] = field(default_factory=dict)
     split: tuple[int, int] = (0, 0)
 
 
@@ -127,109 +131,11 @@ def sample_lines(size: int, count: int = SAMPLE) -> list[int]:
     return [chance.randrange(start, end) for start, end in itertools.pairwise(bounds)]
 
 
-def partners(source_tokens: Sequence[int], target_tokens: Sequence[int]) -> Ints:
-    """For each of two or more pairs, choose another pair whose source has about the same length.
-
-    Pairs are sorted by source length, then by target length, and neighbours are partners of each other; if their number
-    is odd, the last takes the source of the one before.
-    """
-    order = np.lexsort((target_tokens, source_tokens))
-    ranks = np.arange(len(order)) ^ 1
-    ranks[ranks == len(order)] -= 2
-    chosen = np.empty(len(order), dtype=np.int64)
-    chosen[order] = order[ranks]
-    return chosen
-
-
-def pairs_otherwise(size: int) -> list[int]:
-    """The pairs of a sample that are also read in other ways: all, or :data:`OTHERWISE` evenly spread."""
-    return list(range(size)) if size <= OTHERWISE else [k * size // OTHERWISE for k in range(OTHERWISE)]
-
-
-def copied_share(pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> float:
-    """The share of target words that occur in their source line, ignoring case; 0 without words."""
-    words = [[word.casefold() for word in target] for _, target in pairs]
-    known = [{word.casefold() for word in source} for source, _ in pairs]
-    total = sum(map(len, words))
-    return sum(word in there for line, there in zip(words, known) for word in line) / max(1, total)
-
-
-def judge(scores: Scores, copied: float) -> Verdict:
-    """Judge a sample by its scores and its :func:`copied_share`.
-
-    A text that is to be read in another way is not judged further, because it was not scored as it should be.
-    """
-    if copied > COPIED_SHARE and len(scores.own) >= FEWEST:
-        return Verdict("copied", share=copied)
-    if (otherwise := _better(scores.ways)) is not None:
-        return otherwise
-    neighbours, joined = scores.split
-    if joined >= FEWEST_SPLIT and joined > SPLIT_SHARE * neighbours:
-        return Verdict("split", share=joined / neighbours)
-    if len(scores.own) < FEWEST:
-        return Verdict("fine")
-    gains = (scores.own - scores.other) / scores.tokens
-    effect, gained = _effect(gains), float((gains > 0).mean())
-    stretch = low_stretch(gains)
-    if stretch is not None:
-        rest = np.delete(gains, range(stretch[0], stretch[1] + 1))
-        if len(rest) >= FEWEST and _effect(rest) >= CLEAR_EFFECT:
-            return Verdict("partly", effect, stretch=stretch)
-    if stretch is not None or effect < LEAST_EFFECT:
-        return Verdict("unrelated", effect, gained)
-    cut = float((scores.ends < np.log(UNEXPECTED)).mean())
-    return Verdict("cut" if cut > CUT_SHARE else "fine", effect, cut)
-
-
-def _better(ways: Mapping[str, Floats]) -> Verdict | None:
-    """The first way in which most pairs read better, if any."""
-    shares = {way: float((gains > 0).mean()) for way, gains in ways.items() if gains.mean() >= BETTER}
-    return next((Verdict(way, share=share) for way, share in shares.items() if share > BETTER_SHARE), None)
-
-
-def _effect(gains: Floats) -> float:
-    return float(gains.mean() / max(float(gains.std(ddof=1)), 1e-9))
-
-
-def low_stretch(gains: Floats) -> tuple[int, int] | None:
-    """Find the stretch of pairs with the lowest gains, if it is unlikely to be chance: first and last position.
-
-    Each pair adds :data:`LOW_STEP` if its gain is below :data:`LOW_SHARE` of the upper quartile, else
-    :data:`OTHER_STEP`; the stretch with the largest sum counts if the sum reaches :data:`ENOUGH`.
-    """
-    low = gains < LOW_SHARE * np.quantile(gains, 0.75)
-    best, stretch, total, start = 0.0, (0, 0), 0.0, 0
-    for i, step in enumerate(np.where(low, LOW_STEP, OTHER_STEP).tolist()):
-        if total <= 0:
-            total, start = 0.0, i
-        total += step
-        if total > best:
-            best, stretch = total, (start, i)
-    return stretch if best >= ENOUGH else None
-
-
 def sampled(text: Iterable[LinePair], size: int) -> Iterator[tuple[int, LinePair]]:
     """The pairs of :func:`sample_lines` of a text of ``size`` pairs, with their lines, counted from 0."""
     wanted = set(sample_lines(size))
     numbered = itertools.islice(enumerate(text), max(wanted, default=-1) + 1)
     return ((number, pair) for number, pair in numbered if number in wanted)
-
-
-def _different(sample: Iterable[tuple[int, LinePair]], direction: Direction) -> dict[int, LinePair]:
-    """The pairs of a sample, by line, that have words on both sides and fit the model both ways.
-
-    No two of them have the same source or the same target: each is compared with another one.
-    """
-    kept = {}
-    seen: tuple[set[tuple[str, ...]], set[tuple[str, ...]]] = set(), set()
-    for number, pair in sample:
-        sides = words_of_pair(pair)
-        is_new = all(pair) and not any(side in before for side, before in zip(sides, seen))
-        if is_new and all(direction.fits(direction.encode(way)) for way in (pair, pair[::-1])):
-            kept[number] = pair
-            for side, before in zip(sides, seen):
-                before.add(side)
-    return kept
 
 
 def check_parallel(sample: Iterable[tuple[int, LinePair]], directions: Sequence[Direction], force: bool = True) -> None:
@@ -259,28 +165,44 @@ def find_mismatch(sample: Iterable[tuple[int, LinePair]], directions: Sequence[D
     if not pairs:
         return None
     verdict = judge_pairs(pairs, first)
-    found = _of_models(pairs, verdict, directions) if verdict.kind in ("fine", "exchanged") else None
-    if found is not None or verdict.kind == "fine" or (verdict.kind == "exchanged" and first.trained):
-        return found  # a model that is known to be of the other direction was reported when it was loaded
+    wrong = _wrong_model(pairs, verdict, directions) if verdict.kind in ("fine", "exchanged") else None
+    if wrong is not None:
+        return Mismatch(
+            "exchanged",
+            f"{wrong.name}: looks like a model of the other direction, because it scores pairs better with source and "
+            f"target exchanged, and the other model does not; give a model of each direction",
+        )
+    if verdict.kind == "fine" or (verdict.kind == "exchanged" and first.trained):
+        return None  # a model that is known to be of the other direction was reported when it was loaded
     stretch = verdict.stretch and (lines[verdict.stretch[0]] + 1, lines[verdict.stretch[1]] + 1)
     return Mismatch(verdict.kind, _message(verdict, stretch, len(pairs)))
 
 
-def _of_models(pairs: Sequence[LinePair], verdict: Verdict, directions: Sequence[Direction]) -> Mismatch | None:
-    """What is wrong if only one of two models finds source and target exchanged."""
+def _different(sample: Iterable[tuple[int, LinePair]], direction: Direction) -> dict[int, LinePair]:
+    """The pairs of a sample, by line, that have words on both sides and fit the model in both directions.
+
+    No two of them have the same source or the same target: each is compared with another one.
+    """
+    kept = {}
+    seen: tuple[set[tuple[str, ...]], set[tuple[str, ...]]] = set(), set()
+    for number, pair in sample:
+        sides = words_of_pair(pair)
+        is_new = all(pair) and not any(side in before for side, before in zip(sides, seen))
+        if is_new and all(direction.fits(direction.encode(read)) for read in (pair, pair[::-1])):
+            kept[number] = pair
+            for side, before in zip(sides, seen):
+                before.add(side)
+    return kept
+
+
+def _wrong_model(pairs: Sequence[LinePair], verdict: Verdict, directions: Sequence[Direction]) -> Direction | None:
+    """The model of the other direction, if only one of two models finds source and target exchanged."""
     if len(directions) == 1 or any(direction.trained for direction in directions):
         return None
-    few = [pairs[k][::-1] for k in pairs_otherwise(len(pairs))]
+    few = [pairs[k][::-1] for k in reread_pairs(len(pairs))]
     own = _score(list(map(directions[1].encode, few)), directions[1])
-    other = _better(_score_ways(few, own, directions[1], ("exchanged",)))
-    if (verdict.kind == "exchanged") == (other is not None):
-        return None
-    wrong = directions[other is not None].name
-    return Mismatch(
-        "exchanged",
-        f"{wrong}: looks like a model of the other direction, because it scores pairs better with source and target "
-        f"exchanged, and the other model does not; give a model of each direction",
-    )
+    exchanged = _better_reading(_score_readings(few, own, directions[1], ("exchanged",))) is not None
+    return None if (verdict.kind == "exchanged") == exchanged else directions[exchanged]
 
 
 def judge_pairs(pairs: Sequence[LinePair], direction: Direction) -> Verdict:
@@ -296,10 +218,91 @@ def judge_pairs(pairs: Sequence[LinePair], direction: Direction) -> Verdict:
         np.array([tokens.sum() for tokens in other]),
         lengths[:, 1],
         np.array([tokens[end] for tokens in own]),
-        _score_ways(pairs, own, direction, tuple(WAYS)),
-        _split_pieces(encoded, direction),
+        _score_readings(pairs, own, direction, tuple(READINGS)),
+        _split_subwords(encoded, direction),
     )
     return judge(scores, copied_share(list(map(words_of_pair, pairs))))
+
+
+def partners(source_tokens: Sequence[int], target_tokens: Sequence[int]) -> Ints:
+    """For each of two or more pairs, choose another pair whose source has about the same length.
+
+    Pairs are sorted by source length, then by target length, and neighbours are partners of each other; if their number
+    is odd, the last takes the source of the one before.
+    """
+    order = np.lexsort((target_tokens, source_tokens))
+    ranks = np.arange(len(order)) ^ 1
+    ranks[ranks == len(order)] -= 2
+    chosen = np.empty(len(order), dtype=np.int64)
+    chosen[order] = order[ranks]
+    return chosen
+
+
+def reread_pairs(size: int) -> list[int]:
+    """The pairs of a sample that are scored in other readings: all, or :data:`REREAD` evenly spread."""
+    return list(range(size)) if size <= REREAD else [k * size // REREAD for k in range(REREAD)]
+
+
+def copied_share(pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> float:
+    """The share of target words that occur in their source line, ignoring case; 0 without words."""
+    words = [[word.casefold() for word in target] for _, target in pairs]
+    known = [{word.casefold() for word in source} for source, _ in pairs]
+    total = sum(map(len, words))
+    return sum(word in there for line, there in zip(words, known) for word in line) / max(1, total)
+
+
+def judge(scores: Scores, copied: float) -> Verdict:
+    """Judge a sample by its scores and its :func:`copied_share`.
+
+    If another reading is better, nothing else is judged, because the text was not scored as it should be.
+    """
+    if copied > COPIED_SHARE and len(scores.own) >= FEWEST:
+        return Verdict("copied", share=copied)
+    if (better := _better_reading(scores.readings)) is not None:
+        return better
+    neighbours, split = scores.split
+    if split >= FEWEST_SPLIT and split > SPLIT_SHARE * neighbours:
+        return Verdict("split", share=split / neighbours)
+    if len(scores.own) < FEWEST:
+        return Verdict("fine")
+    gains = (scores.own - scores.other) / scores.tokens
+    effect, gained = _effect(gains), float((gains > 0).mean())
+    stretch = low_stretch(gains)
+    if stretch is not None:
+        rest = np.delete(gains, range(stretch[0], stretch[1] + 1))
+        if len(rest) >= FEWEST and _effect(rest) >= CLEAR_EFFECT:
+            return Verdict("partly", effect, stretch=stretch)
+    if stretch is not None or effect < LEAST_EFFECT:
+        return Verdict("unrelated", effect, gained)
+    cut = float((scores.ends < np.log(UNEXPECTED)).mean())
+    return Verdict("cut" if cut > CUT_SHARE else "fine", effect, cut)
+
+
+def _better_reading(readings: Mapping[str, Floats]) -> Verdict | None:
+    """The first reading in which most pairs score better, if any."""
+    shares = {kind: float((gains > 0).mean()) for kind, gains in readings.items() if gains.mean() >= BETTER}
+    return next((Verdict(kind, share=share) for kind, share in shares.items() if share > BETTER_SHARE), None)
+
+
+def _effect(gains: Floats) -> float:
+    return float(gains.mean() / max(float(gains.std(ddof=1)), 1e-9))
+
+
+def low_stretch(gains: Floats) -> tuple[int, int] | None:
+    """Find the stretch of pairs with the lowest gains, if it is unlikely to be chance: first and last position.
+
+    Each pair adds :data:`LOW_STEP` if its gain is below :data:`LOW_SHARE` of the upper quartile, else
+    :data:`OTHER_STEP`; the stretch with the largest sum counts if the sum reaches :data:`ENOUGH`.
+    """
+    low = gains < LOW_SHARE * np.quantile(gains, 0.75)
+    best, stretch, total, start = 0.0, (0, 0), 0.0, 0
+    for i, step in enumerate(np.where(low, LOW_STEP, OTHER_STEP).tolist()):
+        if total <= 0:
+            total, start = 0.0, i
+        total += step
+        if total > best:
+            best, stretch = total, (start, i)
+    return stretch if best >= ENOUGH else None
 
 
 def _score(pairs: Sequence[EncodedPair], direction: Direction) -> list[Floats]:
@@ -311,63 +314,56 @@ def _score(pairs: Sequence[EncodedPair], direction: Direction) -> list[Floats]:
     return [scores[id_] for id_ in numbered]
 
 
-def _score_ways(
-    pairs: Sequence[LinePair], own: Sequence[Floats], direction: Direction, ways: Sequence[str]
+def _score_readings(
+    pairs: Sequence[LinePair], own: Sequence[Floats], direction: Direction, readings: Sequence[str]
 ) -> dict[str, Floats]:
-    """What each way to read them adds to the scores of pairs, as :class:`Scores` has it.
-
-    ``own`` are the scores of the pairs as they are.
-    """
-    chosen = pairs_otherwise(len(pairs))
+    """What each reading adds to the scores of pairs (:class:`Scores`); ``own`` are the scores as they are."""
+    chosen = reread_pairs(len(pairs))
     jobs = {}
-    for way, k in itertools.product(ways, range(len(chosen))):
+    for reading, k in itertools.product(readings, range(len(chosen))):
         pair = pairs[chosen[k]]
-        as_is, read = direction.encode(pair), direction.encode(_otherwise(pair, way))
-        if not all(torch.equal(side.ids, other.ids) for side, other in zip(as_is, read)):
-            jobs[way, k] = read
-    gains = {way: np.zeros(len(chosen)) for way in ways}
-    for (way, k), tokens in zip(jobs, _score(list(jobs.values()), direction)):
+        as_is, reread = direction.encode(pair), direction.encode(_reread(pair, reading))
+        if not all(torch.equal(side.ids, other.ids) for side, other in zip(as_is, reread)):
+            jobs[reading, k] = reread
+    gains = {reading: np.zeros(len(chosen)) for reading in readings}
+    for (reading, k), tokens in zip(jobs, _score(list(jobs.values()), direction)):
         before = own[chosen[k]]
         # exchanged texts are compared per token, as their lengths differ; else the text is the same
-        gains[way][k] = tokens.sum() / len(tokens if way == "exchanged" else before) - before.mean()
+        gains[reading][k] = tokens.sum() / len(tokens if reading == "exchanged" else before) - before.mean()
     return gains
 
 
-def _otherwise(pair: LinePair, way: str) -> LinePair:
-    """A pair as it reads in one of :data:`WAYS`; its spans of words do not fit then."""
-    changes: dict[str, Callable[[str], str]] = {"lowercase": str.lower, "tokenised": partial(_ATTACHED.sub, r"\1 \2")}
-    if way not in changes:
-        return pair[::-1] if way == "exchanged" else pair
-    change = changes[way]
+def _reread(pair: LinePair, reading: str) -> LinePair:
+    """A pair in one of :data:`READINGS`; its spans of words do not fit then."""
+    if reading == "exchanged":
+        return pair[::-1]
+    change: Callable[[str], str] = str.lower if reading == "lowercase" else partial(_ATTACHED.sub, r"\1 \2")
     source, target = (replace(line, text=change(line.text), given=change(line.given)) for line in pair)
     return source, target
 
 
-def _split_pieces(pairs: Iterable[EncodedPair], direction: Direction) -> tuple[int, int]:
-    """How many neighbouring pieces of a word there are, and how many of them the dictionary has as one."""
-    joined = [
+def _split_subwords(pairs: Iterable[EncodedPair], direction: Direction) -> tuple[int, int]:
+    """How many neighbouring subwords of a word there are, and how many of them the dictionary has as one."""
+    known = [
         direction.knows(before.removesuffix("@@") + after.removeprefix("##"), which)
         for pair in pairs
         for which, side in enumerate(pair)
         for (before, word), (after, next_word) in itertools.pairwise(zip(side.side.tokens, side.side.words.tolist()))
         if word == next_word >= 0
     ]
-    return len(joined), sum(joined)
+    return len(known), sum(known)
 
 
 def _message(verdict: Verdict, stretch: tuple[int, int] | None, count: int) -> str:
     share = f"{100 * verdict.share:.0f} %"
-    if verdict.kind in WAYS:
-        scored = len(pairs_otherwise(count))
-        return (
-            f"{WAYS[verdict.kind]}: {share} of {scored} sampled pairs score better once this is undone; "
-            f"{_ADVICE[verdict.kind]}"
-        )
+    if verdict.kind in READINGS:
+        (what, advice), scored = READINGS[verdict.kind], len(reread_pairs(count))
+        return f"{what}: {share} of {scored} sampled pairs score better once this is undone; {advice}"
     return {
         "copied": f"source and target look like the same text: {share} of the target words occur in their source line; "
         f"check that the two files differ",
         "split": f"words look cut by other BPE codes than the model's: the dictionary has {share} of the neighbouring "
-        f"pieces of words as one piece; cut the text with the codes of the model's training",
+        f"subwords of words as one; cut the text with the codes of the model's training",
         "unrelated": f"the lines do not look like translations of each other: only {share} of {count} sampled targets "
         f"are likelier given their own source than given another one; check that both files are complete, in the same "
         f"order, and of the model's languages and case",

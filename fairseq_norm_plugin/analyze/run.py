@@ -22,11 +22,11 @@ from fairseq_norm_plugin.analyze.statistics import BlockStatistics, TokenTypes
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.checkpoints.files import dictionary_files
-from fairseq_norm_plugin.checkpoints.read import build_model, fairseq_errors, read_parts
+from fairseq_norm_plugin.checkpoints.identity import data_hash, model_hash
+from fairseq_norm_plugin.checkpoints.read import build_model, fairseq_errors, read_checkpoint_parts
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.weights import BlockWeights
-from fairseq_norm_plugin.model.families import read_release
-from fairseq_norm_plugin.recording.identity import data_hash, model_hash
+from fairseq_norm_plugin.transformers.families import read_release
 
 #: The tokens of the rows and of the columns of each block type's maps.
 _SIDES = {ENCODER_SELF: ("source",) * 2, DECODER_SELF: ("target",) * 2, DECODER_CROSS: ("target", "source")}
@@ -46,7 +46,7 @@ def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[s
     with fairseq_errors(f"{cfg.task.data}: fairseq cannot set up its task", "give data of fairseq-preprocess"):
         task = setup_task(cfg.task)
     # fairseq-validate would take the task from the checkpoint; here it must be one that can read maps
-    state = _released(path, task, cfg.task) if Path(path).is_dir() else read_parts([path])
+    state = _released(path, task, cfg.task) if Path(path).is_dir() else read_checkpoint_parts([path])
     model = build_model(task, state, path)
     if torch.cuda.is_available() and not cfg.common.cpu:
         model.cuda()

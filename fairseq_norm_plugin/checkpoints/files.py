@@ -10,10 +10,11 @@ from typing import Any
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.profiles.profile import profile_path
-from fairseq_norm_plugin.checkpoints.foreign import weights_file
 
 #: Names of a directory's checkpoint, the first one that exists; else its only ``.pt`` file.
 _CHECKPOINTS = ("model.pt", "checkpoint_best.pt", "checkpoint.pt", "checkpoint_last.pt")
+#: The weights of a model of Transformers, and the file that names the parts of larger ones; the first is read.
+_WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 #: Names of codes and of SentencePiece models, as fairseq and its released models spell them.
 _CODES = ("bpecodes", "bpe.codes", "codes.bpe", "code", "codes", "*.fastbpe.code", "*.bpecodes", "merges.txt")
 _SENTENCEPIECE = ("sentencepiece.bpe.model", "sentence.bpe.model", "spm.model", "spm*.model", "*spm.model", "*.model")
@@ -87,6 +88,11 @@ def find_files(path: str | Path, data: str | Path | None) -> ModelFiles:
     if not Path(data).is_dir():
         raise InputError(f"{data}: no such directory; check the path of the dictionaries")
     return ModelFiles(members, Path(data), {}, found=False)
+
+
+def weights_file(directory: Path) -> Path | None:
+    """The weights of a model of Transformers, or the file that names their parts; None: there are none."""
+    return next((directory / name for name in _WEIGHTS if (directory / name).exists()), None)
 
 
 def _checkpoints(directory: Path) -> list[list[str]]:

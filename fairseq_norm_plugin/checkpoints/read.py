@@ -18,7 +18,8 @@ import pickle
 import re
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,6 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from alignment_eval.errors import InputError, printable, shown
-from fairseq_norm_plugin.checkpoints.foreign import StoredParameters
 from fairseq_norm_plugin.checkpoints.int8 import use_int8
 from fairseq_norm_plugin.checkpoints.options import LOOKED_UP, check_options, forget_paths
 from fairseq_norm_plugin.choices import DTYPES
@@ -129,7 +129,7 @@ def other_languages(trained: Any, used: Pair) -> Pair | None:
     return (source, target) if source and target and (source, target) != used else None
 
 
-def direction_warning(name: str, trained: Pair, used: Pair) -> str:
+def languages_warning(name: str, trained: Pair, used: Pair) -> str:
     """The warning about the model ``name``."""
     return (
         f"{name} was trained from {trained[0]} to {trained[1]}, but is used from {used[0]} to {used[1]}: its maps mean "
@@ -138,8 +138,7 @@ def direction_warning(name: str, trained: Pair, used: Pair) -> str:
 
 
 def read_checkpoint(path: str) -> dict[str, Any]:
-    """The content of a checkpoint as fairseq reads it, its options in ``cfg``; the tensors are only mapped into memory.
-    """
+    """The content of a checkpoint as fairseq reads it, its options in ``cfg``; its tensors are mapped into memory."""
     with explained(path):
         state = _check(path)
     for group in ("args", "cfg"):
@@ -243,7 +242,7 @@ def _refusal(path: str, error: Exception) -> Exception:
     return InputError(f"{path}: damaged, or not a checkpoint ({type(error).__name__}); copy or save it again")
 
 
-def read_parts(paths: Sequence[str]) -> dict[str, Any]:
+def read_checkpoint_parts(paths: Sequence[str]) -> dict[str, Any]:
     """The content of a checkpoint, whose weights may be in several files; its tensors are mapped."""
     state = read_checkpoint(paths[0])
     for path in paths[1:]:
@@ -283,7 +282,7 @@ def build_model(
     with fairseq_errors(f"{name}: fairseq cannot build the model of its options", _ADVICE), _Unfilled():
         model: nn.Module = task.build_model(cfg, from_checkpoint=True)
     weights = state.pop("model")
-    stored = isinstance(weights, StoredParameters)
+    stored = isinstance(weights, LazyParameters)
     if not stored:
         model.upgrade_state_dict(weights)  # type: ignore[operator]
         weights = checkpoint_utils.prune_state_dict(weights, cfg)
@@ -306,6 +305,14 @@ def build_model(
     if dtype == "int8":
         use_int8(model)
     return model.eval()
+
+
+class LazyParameters(Mapping[str, Tensor], ABC):
+    """The parameters of a fairseq model, by its names, which are read one by one when the model is filled."""
+
+    @abstractmethod
+    def fill(self, model: nn.Module) -> None:
+        """Copy them into a model."""
 
 
 class _Unfilled(TorchFunctionMode):

@@ -19,10 +19,10 @@ from torch import Tensor
 
 from alignment_eval.errors import InputError
 from alignment_eval.links.text import TextFile
-from fairseq_norm_plugin.checkpoints.foreign import Stored, Weights, check_heads, read_config, read_weights
 from fairseq_norm_plugin.convert.checkpoint import converted, write_checkpoint
-from fairseq_norm_plugin.model.families import write_dictionary
-from fairseq_norm_plugin.model.family_text import plain
+from fairseq_norm_plugin.transformers.families import write_dictionary
+from fairseq_norm_plugin.transformers.text import plain
+from fairseq_norm_plugin.transformers.weights import Stored, Weights, check_heads, read_config, read_weights
 
 #: Transformers' hidden_act -> fairseq's --activation-fn.
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_accurate", "gelu_pytorch_tanh": "gelu_accurate", "relu": "relu"}
@@ -116,25 +116,25 @@ def fairseq_weights(config: dict[str, Any], tensors: dict[str, Stored], order: S
     """
     weights = Weights(tensors, f"a BERT of {config['num_hidden_layers']} layers")
     width, inner = config["hidden_size"], config["intermediate_size"]
-    words = weights.take("embeddings.word_embeddings.weight", len(order), width).rows().float()
-    places = (
-        weights.take("embeddings.position_embeddings.weight", config["max_position_embeddings"], width).rows().float()
+    words, places, types = (
+        weights.take(f"embeddings.{name}_embeddings.weight", count, width).rows().float()
+        for name, count in (
+            ("word", len(order)),
+            ("position", config["max_position_embeddings"]),
+            ("token_type", config["type_vocab_size"]),
+        )
     )
-    types = weights.take("embeddings.token_type_embeddings.weight", config["type_vocab_size"], width).rows().float()
     result: dict[str, Tensor | Stored] = {
         "embed_tokens.weight": words[list(order)],
         # fairseq counts positions from the id of <pad>, 1, plus one
         "embed_positions.weight": torch.cat([torch.zeros(2, width), places + types[0]]),
-        **weights.norm("layernorm_embedding", "embeddings.LayerNorm", width),
+        **weights.module("layernorm_embedding", "embeddings.LayerNorm", width),
     }
     shapes = {"fc1": (inner, width), "fc2": (width, inner)}
     for number in range(config["num_hidden_layers"]):
         for ours, theirs in LAYER.items():
-            to, name = f"layers.{number}.{ours}", f"encoder.layer.{number}.{theirs}"
-            if "norm" in ours:
-                result.update(weights.norm(to, name, width))
-            else:
-                result.update(weights.linear(to, name, *shapes.get(ours, (width, width))))
+            shape = (width,) if "norm" in ours else shapes.get(ours, (width, width))
+            result.update(weights.module(f"layers.{number}.{ours}", f"encoder.layer.{number}.{theirs}", *shape))
     result = {f"sentence_encoder.{name}": tensor for name, tensor in result.items()}
     result.update(_head(weights, words, order))
     weights.check_empty(_UNUSED)
@@ -155,8 +155,8 @@ def _head(weights: Weights, words: Tensor, order: Sequence[int]) -> dict[str, Te
     decoder = "cls.predictions.decoder.weight"
     if decoder in weights and not torch.equal(weights.take(decoder, size, width).rows().float(), words):
         raise InputError(f"{decoder} differs from the word embeddings; the head must be tied")
-    result.update(weights.linear("lm_head.dense", "cls.predictions.transform.dense", width, width))
-    result.update(weights.norm("lm_head.layer_norm", "cls.predictions.transform.LayerNorm", width))
+    result.update(weights.module("lm_head.dense", "cls.predictions.transform.dense", width, width))
+    result.update(weights.module("lm_head.layer_norm", "cls.predictions.transform.LayerNorm", width))
     result["lm_head.bias"] = weights.take("cls.predictions.bias", size).rows()[list(order)]
     return result
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from alignment_eval.errors import InputError
 from alignment_eval.profiles.profile import calibrated
+from fairseq_norm_plugin.checkpoints.identity import model_hash
 from fairseq_norm_plugin.checkpoints.read import build_model
 from fairseq_norm_plugin.convert.checkpoint import PROFILE, converted, write_checkpoint
-from fairseq_norm_plugin.model.families import read_release
 from fairseq_norm_plugin.model.languages import Languages, is_told_languages, setup_task
-from fairseq_norm_plugin.model.tags import NO_TAG
-from fairseq_norm_plugin.recording.identity import model_hash, told_hash
+from fairseq_norm_plugin.text.tags import NO_TAG, tagged_hash
+from fairseq_norm_plugin.transformers.families import read_release
 
 
 def convert(
@@ -52,5 +52,5 @@ def convert(
         built = build_model(task, state, str(model))
         write_checkpoint(directory, built, release.cfg)
         layers = range(release.cfg["model"].decoder_layers)
-        profile = calibrated(None, layers, told_hash(model_hash([built]), task.frames), "", 0)
+        profile = calibrated(None, layers, tagged_hash(model_hash([built]), task.frames), "", 0)
         (directory / PROFILE).write_text(f"{profile.to_json()}\n", encoding="utf-8")

@@ -84,8 +84,7 @@ class GuidedAlignmentCriterion(LabelSmoothedCrossEntropyCriterionWithAlignment):
                 )
 
     def _check_links(self) -> None:
-        """A batch may lack links, the training data may not: fairseq loads none without a word if the file is missing.
-        """
+        """A batch may lack links, the training data may not: fairseq passes a missing file by without a word."""
         subset = self.task.cfg.train_subset
         if getattr(self.task.datasets.get(subset), "align_dataset", None) is None:
             raise UsageError(

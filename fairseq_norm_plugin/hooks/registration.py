@@ -18,10 +18,10 @@ try:
         admit_checkpoint_types()
 
         from fairseq_norm_plugin.hooks import criterion as criterion
-        from fairseq_norm_plugin.hooks.models import bert as bert
-        from fairseq_norm_plugin.hooks.models import marian as marian
         from fairseq_norm_plugin.hooks.tasks import masked_lm as masked_lm
         from fairseq_norm_plugin.hooks.tasks import multilingual as multilingual
         from fairseq_norm_plugin.hooks.tasks import translation as translation
+        from fairseq_norm_plugin.transformers import bert as bert
+        from fairseq_norm_plugin.transformers import marian as marian
 finally:
     _root.removeHandler(_placeholder)

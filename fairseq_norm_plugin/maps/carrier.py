@@ -109,6 +109,5 @@ class Carrier:
         return vectors if norm is None else norm.centred(vectors).div_(self._final_scale)
 
     def carry(self, vectors: Tensor, stage: str) -> Tensor:
-        """Carry ``vectors`` [..., T, D] from the attention's output space (B first, if there is a batch) to ``stage``.
-        """
+        """Carry ``vectors`` [(B), ..., T, D] from the attention's output space to ``stage``."""
         return self.finish(self._weights.stream(vectors, stage), self._weights.pre_activation(vectors, stage), stage)

@@ -12,9 +12,9 @@ from fairseq.tasks import TASK_REGISTRY
 
 from alignment_eval.errors import InputError, UsageError, printable, shown
 from fairseq_norm_plugin.checkpoints.files import dictionary_files
-from fairseq_norm_plugin.model.tags import source_tag
+from fairseq_norm_plugin.choices import MULTILINGUAL, PRETRAINED
+from fairseq_norm_plugin.text.tags import source_tag
 
-MULTILINGUAL, PRETRAINED = "translation_multi_simple_epoch", "translation_from_pretrained_bart"
 #: Pairs that a message shows.
 _SHOWN = 5
 

@@ -15,22 +15,22 @@ from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.profiles.profile import read_profile
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.checkpoints.files import DEMO, ModelFiles, demo_checkpoints, find_files, profile_file
+from fairseq_norm_plugin.checkpoints.identity import ParameterHash
 from fairseq_norm_plugin.checkpoints.read import (
     build_model,
-    direction_warning,
     fairseq_errors,
+    languages_warning,
     other_languages,
-    read_parts,
+    read_checkpoint_parts,
 )
 from fairseq_norm_plugin.choices import DTYPES, LANGUAGE_OPTIONS, NO_REVERSE
-from fairseq_norm_plugin.model.families import read_release
 from fairseq_norm_plugin.model.guided_maps import guided_maps
 from fairseq_norm_plugin.model.languages import Languages, is_told_languages, setup_task, trained_pairs
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.model.text_recipe import recipe_settings, text_settings
-from fairseq_norm_plugin.recording.identity import ParameterHash
 from fairseq_norm_plugin.text.settings import TextSettings, exchanged_options, pipelines
 from fairseq_norm_plugin.text.tokens import Vocabulary, dictionary_mark, special_ids
+from fairseq_norm_plugin.transformers.families import read_release
 
 _DICTIONARY = "give the dict.LANG.txt that the model was trained with, with lines TOKEN COUNT"
 _CHECKPOINT = "give a checkpoint that fairseq-train saved, unchanged"
@@ -167,7 +167,7 @@ def _load_direction(
     If nothing is stated or found of its subwords, they are as ``otherwise`` says.
     """
     if not files.foreign:
-        return _direction(files, stated, read_parts(files.members[0]), files.data, otherwise, own_reverse)
+        return _direction(files, stated, read_checkpoint_parts(files.members[0]), files.data, otherwise, own_reverse)
     with TemporaryDirectory(prefix="dictionaries-") as place:
         release = read_release(files.data, Path(place), *stated.languages)
         files, stated = replace(files, subwords=release.subwords), replace(stated, languages=release.languages)
@@ -190,7 +190,7 @@ def _direction(
     languages = Languages(source, target, dictionaries, stated.multilingual)
     with fairseq_errors(f"{files.data}: not the dictionaries of the model", _DICTIONARY):
         task = setup_task(cfg.task, languages)
-    beside = profile_file(files.checkpoints, task.told_direction)
+    beside = profile_file(files.checkpoints, task.tagged_direction)
     with fairseq_errors(f"{files.name}: cannot read its options of tokenizer and subwords", _CHECKPOINT):
         carried = _carried((stated.profile, beside), stated.text)
         settings, found = text_settings(stated.text, stated.words, stated.mark, files, cfg, carried)
@@ -202,7 +202,7 @@ def _direction(
     hashed = None if stated.dtype in ("float32", "int8") else ParameterHash(torch.float32)
     see = None if hashed is None else hashed.add
     for parts in files.members:
-        state = state or read_parts(parts)
+        state = state or read_checkpoint_parts(parts)
         trained = state["cfg"].task
         options.append(state["cfg"])
         models.append(build_model(task, state, parts[0], stated.dtype, see))
@@ -227,7 +227,7 @@ def _direction(
     model = norm_model(task, languages, settings, stated.profile or beside, others)
     if own_reverse and languages.exchanged.pair in trained_pairs(cfg.task):
         task = setup_task(cfg.task, languages.exchanged)
-        beside = profile_file(files.checkpoints, task.told_direction)
+        beside = profile_file(files.checkpoints, task.tagged_direction)
         model.reverse = norm_model(task, languages.exchanged, settings.exchanged(), beside)
     return model
 
@@ -243,8 +243,7 @@ def _carried(profiles: Iterable[Path | None], stated: Mapping[str, Any]) -> dict
 
 
 def _languages(data: Path, stated: tuple[str | None, str | None], options: Any) -> tuple[str, str]:
-    """The languages: as stated, else of binarised data, else those of the checkpoint if their dictionaries are there.
-    """
+    """The stated languages; else of binarised data; else of the checkpoint, if their dictionaries are there."""
     if stated[0] and stated[1]:
         return stated[0], stated[1]
     try:
@@ -287,4 +286,4 @@ def _warn_of_languages(model: NormModel) -> None:
         warn_on_stderr(f"{said}: the two models are exchanged; exchange their paths")
         return
     for name, trained, pair in other:
-        warn_on_stderr(direction_warning(name, trained, pair))
+        warn_on_stderr(languages_warning(name, trained, pair))

@@ -9,7 +9,7 @@ import torch
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.layers import ENCODER_SELF
-from fairseq_norm_plugin.checkpoints.read import build_model, fairseq_errors, read_parts
+from fairseq_norm_plugin.checkpoints.read import build_model, fairseq_errors, read_checkpoint_parts
 from fairseq_norm_plugin.model.block_maps import BlockMaps, block_maps_of
 
 
@@ -58,4 +58,4 @@ def load_masked_lm(path: str | Path, data: str | Path) -> MaskedLM:
             raise InputError(f"{name}: no such file: expected the checkpoint, and dict.txt in {data}")
     with fairseq_errors(f"{data}/dict.txt: not a dictionary of fairseq", "give the dict.txt of the model"):
         task = MaskedLMNormTask.setup_task(MaskedLMNormConfig(data=str(data)))
-    return MaskedLM(task, build_model(task, read_parts([str(path)]), str(path)))
+    return MaskedLM(task, build_model(task, read_checkpoint_parts([str(path)]), str(path)))

@@ -20,6 +20,7 @@ from alignment_eval.report.map_view import DisplayMaps
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
+from fairseq_norm_plugin.checkpoints.identity import model_hash
 from fairseq_norm_plugin.model.alignments import AlignOptions, ProfileAligner
 from fairseq_norm_plugin.model.block_maps import BlockMaps, block_maps_of
 from fairseq_norm_plugin.model.jobs import (
@@ -41,9 +42,9 @@ from fairseq_norm_plugin.model.sentences import (
     is_one_pair,
 )
 from fairseq_norm_plugin.model.translator import Translator
-from fairseq_norm_plugin.recording.identity import model_hash, told_hash
 from fairseq_norm_plugin.text.offsets import blank_spans
 from fairseq_norm_plugin.text.settings import TextSettings
+from fairseq_norm_plugin.text.tags import tagged_hash
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
 
@@ -90,7 +91,7 @@ class NormModel:
 
         A model in 16 bits has that of its checkpoint in float32, so its profile serves all types.
         """
-        return told_hash(self._parameters or model_hash(self.models), self.direction.frames)
+        return tagged_hash(self._parameters or model_hash(self.models), self.direction.frames)
 
     @property
     def with_reverse(self) -> list[NormModel]:

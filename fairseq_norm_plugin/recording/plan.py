@@ -1,7 +1,8 @@
-"""The plan of a run of generation or forced scoring: the sentences that it will yield."""
+"""The plan of a run of generation or forced scoring: the sentences that it will yield, and its signature."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +10,16 @@ from typing import Any
 import numpy as np
 from fairseq.data.iterators import EpochBatchIterator
 from numpy.typing import NDArray
+from torch import nn
 
+from alignment_eval import __version__
 from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from fairseq_norm_plugin.checkpoints.identity import architecture_hash, data_hash, dictionary_hash
+from fairseq_norm_plugin.text.binarised import SideReader
+
+#: Options of generation that change no map.
+_SILENT_OPTIONS = {"_name", "print_alignment", "print_step", "no_beamable_mm"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,10 @@ class Plan:
             skipped=skipped,
             shard=shard,
             shards=shards,
-            batching={name: batching.get(name) for name in ("max_tokens", "max_sentences", "seed")},
+            batching={
+                name: batching.get(name)
+                for name in ("max_tokens", "max_sentences", "required_batch_size_multiple", "seed")
+            },
         )
 
     def iterator(self, whole: Any) -> Any:
@@ -91,3 +102,66 @@ class Plan:
             SentenceMaps(id=id_, source=empty, target=empty, layers=layers, status=reason)
             for id_, reason in sorted(self.skipped.items())
         ]
+
+
+def run_signature(
+    task: str,
+    cfg: Any,
+    plan: Plan,
+    models: Sequence[nn.Module],
+    parameters: str,
+    readers: Sequence[SideReader],
+    input_options: Mapping[str, Any],
+    generation: Any,
+) -> dict[str, Any]:
+    """The signature of a run: everything that every output depends on.
+
+    Args:
+        task: name of the task's class.
+        cfg: options of the task.
+        plan: the sentences of the run.
+        models: the models of the ensemble.
+        parameters: the hash of their parameters in float32.
+        readers: of source and target.
+        input_options: more options of the task that change the input of the model.
+        generation: fairseq's options of generation.
+    """
+    languages = (cfg.source_lang, cfg.target_lang)
+    vocabularies = [reader.vocabulary for reader in readers]
+    texts = [reader.text and reader.text.hash for reader in readers]
+    generation_fields = generation_options(generation)
+    batching = plan.batching if plan.shards > 1 or generation_fields.get("sampling") else {}
+    return {
+        "version": __version__,
+        "task": task,
+        "model": parameters,
+        "dtype": str(next(models[0].parameters()).dtype).removeprefix("torch."),
+        "architecture": architecture_hash(models),
+        "data": data_hash(cfg.data.split(":")[0], plan.subset, languages),
+        "dictionaries": dictionary_hash(*(vocabulary.dictionary for vocabulary in vocabularies)),
+        "subset": plan.subset,
+        "languages": list(languages),
+        "marks": [vocabulary.mark for vocabulary in vocabularies],
+        "special_tokens": [sorted(vocabulary.specials) for vocabulary in vocabularies],
+        **input_options,
+        "left_pad": [cfg.left_pad_source, cfg.left_pad_target],
+        "max_positions": [cfg.max_source_positions, cfg.max_target_positions],
+        "truncate_source": cfg.truncate_source,
+        "shards": plan.shards,
+        "generation": generation_fields,
+        **({"texts": texts} if any(texts) else {}),
+        **batching,
+    }
+
+
+def generation_options(args: Any) -> dict[str, Any]:
+    """The generation options of a run (fairseq's GenerationConfig in any of its forms), for JSON."""
+    if dataclasses.is_dataclass(args) and not isinstance(args, type):
+        options = dataclasses.asdict(args)
+    else:
+        options = dict(args.items() if hasattr(args, "items") else vars(args))
+    return {
+        name: value if isinstance(value, (int, float, type(None))) else str(value)
+        for name, value in sorted(options.items())
+        if name not in _SILENT_OPTIONS
+    }

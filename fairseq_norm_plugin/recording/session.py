@@ -26,8 +26,8 @@ from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorde
 from fairseq_norm_plugin.recording.alignments import AlignmentFile, aligned_ids, links_table
 from fairseq_norm_plugin.recording.plan import Plan
 from fairseq_norm_plugin.recording.shard_parts import ShardParts, written_ids
-from fairseq_norm_plugin.recording.unknown import UnknownTokens
 from fairseq_norm_plugin.text.binarised import SideReader
+from fairseq_norm_plugin.text.unknown import UnknownTokens
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class RecordingSession:
         plan: the expected sentences.
         readers: of their source and target.
         options: what is recorded.
-        signature: the signature of the run (identity.run_signature).
+        signature: the signature of the run (plan.run_signature).
         models: number of models in the ensemble.
         profile: content of the model's profile, which records store.
     """

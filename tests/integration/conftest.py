@@ -284,11 +284,11 @@ def stock(data, checkpoint):
 
 @pytest.fixture(scope="session")
 def norm(data, checkpoint):
-    """Run the plugin's task with fairseq's default batching."""
+    """Run the plugin's task, with the batching of ``stock``."""
 
     def run(*extra, path=checkpoint, data=data):
-        plugin = ROOT / "fairseq_norm_plugin"
-        return run_generate(data, "--path", path, "--user-dir", plugin, "--task", "translation_norm", *extra)
+        words = ["--user-dir", ROOT / "fairseq_norm_plugin", "--task", "translation_norm"]
+        return run_generate(data, "--path", path, *words, "--required-batch-size-multiple", 1, *extra)
 
     return run
 

@@ -11,7 +11,8 @@ LINES = ["ba@@ ki lo", "mu ne@@ ra"]
 
 @pytest.fixture
 def words(data, checkpoint):
-    return [data, "--path", checkpoint, "--cpu", "--task", "translation_norm", "--beam", 2, "--user-dir"]
+    options = ["--path", checkpoint, "--cpu", "--beam", 2, "--required-batch-size-multiple", 1]
+    return [data, *options, "--task", "translation_norm", "--user-dir"]
 
 
 def test_from_elsewhere_by_the_path_that_the_package_prints(words, command, stock, tmp_path):

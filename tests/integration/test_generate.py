@@ -1,5 +1,7 @@
 """fairseq-generate under the plugin: the same hypotheses and scores, the right maps, and what is refused."""
 
+import logging
+
 import numpy as np
 import pytest
 
@@ -41,6 +43,41 @@ def test_hypotheses_and_scores_are_bit_identical(stock, norm, tmp_path, options)
     texts = [(id_, content.split("\t")[1]) for id_, kind, content in expected if kind == "H"]
     assert [(id_, hypotheses[id_, i % nbest]) for i, (id_, _) in enumerate(texts)] == texts
     assert len((tmp_path / "a").read_text().splitlines()) == 12
+
+
+def written(output):
+    """What fairseq writes of sentences, in its order."""
+    return [line for line in output.text.splitlines() if line[:2] in ("S-", "T-", "H-", "D-", "P-")]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--max-tokens", 100],
+        ["--max-tokens", 40],
+        ["--beam", 3, "--nbest", 3, "--sampling", "--seed", 5],
+        ["--gen-subset", "test3"],  # of 7 sentences, all of which fairseq loses
+        [SCORE],
+    ],
+    ids=str,
+)
+def test_the_same_command_writes_the_same_and_then_what_fairseq_loses(
+    run_generate, data, checkpoint, tmp_path, caplog, options
+):
+    caplog.set_level(logging.INFO)
+    words, all_lost = [data, "--path", checkpoint, *options], "test3" in options
+    size = 7 if all_lost else 12
+    expected = [] if all_lost else written(run_generate(*words, "--task", "translation"))
+    lost = size - len({line.split("\t")[0] for line in expected if line[0] == "H"})
+    assert lost
+    for extra in ([], ["--norm-records", tmp_path / "r"]):
+        caplog.clear()
+        found = written(run_generate(*words, "--task", "translation_norm", *extra))
+        assert found[: len(expected)] == expected
+        assert {line.split("\t")[0] for line in found if line[0] == "H"} == {f"H-{id_}" for id_ in range(size)}
+        assert f"{lost} of {size} sentences" in caplog.text
+    assert {sentence.id for sentence in Records(tmp_path / "r")} == set(range(size))
 
 
 @pytest.mark.parametrize("mode", [["--beam", 2], [SCORE]], ids=["generate", "score"])

@@ -20,7 +20,7 @@ import fairseq_norm_plugin.align.run  # once here, not in each fork
 import fairseq_norm_plugin.convert.translation  # noqa: F401
 from fairseq_norm_plugin.align import cli as norm_align
 from fairseq_norm_plugin.convert import cli as convert
-from tests import marian
+from tests.families import save
 from tests.integration.conftest import ROOT, run_generate, training_config, without_fairseqs_warnings
 from tests.integration.demo import DEMO, lines, written
 
@@ -106,7 +106,7 @@ def commands(out, request):
         words = [*monitored, "--user-dir", ROOT / "fairseq_norm_plugin"]
         train.main(training_config(data, out, *words, **fields)[1])
 
-    marian.save(out.parent / "marian", marian.config())
+    save(out.parent / "marian", "marian")
     table = ["--word-table", 2, "--save-word-table", out / "table"]
     return {
         "plain": (align(*options, *text, *plain), content),

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from alignment_eval.errors import UsageError
-from tests import marian
+from tests.families import save
 from tests.integration.conftest import ROOT
 from tests.integration.demo import DEMO
 
@@ -74,7 +74,7 @@ def test_standard_input_is_an_input(directory, command):
 def test_converted_models(directory):
     from fairseq_norm_plugin.convert import cli
 
-    marian.save(directory / "marian", marian.config())
+    save(directory / "marian", "marian")
     before = everything(directory)
     assert cli.main(["translation", "marian", "marian", "--overwrite"]) == 2
     assert everything(directory) == before

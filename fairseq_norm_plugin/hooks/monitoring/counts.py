@@ -1,4 +1,4 @@
-"""Counts for AER and mixing ratios of a validation batch, from the criterion's own forward pass.
+"""AER and mixing ratios of a validation: counts from the criterion's own forward passes, and metrics from their sums.
 
 A batch adds plain counts to fairseq's logging output, so that sums over batches and processes are exact.  fairseq does
 not print keys that begin with ``_``.
@@ -6,45 +6,118 @@ not print keys that begin with ``_``.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from fairseq.logging import metrics
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import choose
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.maps.words import SETTINGS
+from alignment_eval.scoring.aer import METRICS, Counts
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, ENCODER_SELF, mixing_positions
 from fairseq_norm_plugin.capture.recorder import BatchMaps, RecordedMaps, Recorder, real_positions
 from fairseq_norm_plugin.hooks.monitoring.gold import GOLD_KEY, GoldPair
-from fairseq_norm_plugin.hooks.monitoring.metrics import (
-    BATCHES,
-    FAILED,
-    GOLD,
-    KIND_LETTERS,
-    LINKS,
-    SENTENCES,
-    SURE,
-    Figures,
-    mixing_name,
-    positions_key,
-)
 from fairseq_norm_plugin.hooks.monitoring.options import MonitorOptions
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import mixing_ratio
 
-logger = logging.getLogger(__name__)
-
 Tally = dict[str, float]
 
 _QUANTITIES = ("head_attn_w", "layer_attn_n")
+#: Kind of map -> its letter in the names of metrics.
+KIND_LETTERS = {"attn_w": "w", "attn_n": "n"}
+#: The three counts of a map's links that AER needs; |S| is the same for all maps.
+LINKS = ("links", "links_sure", "links_possible")
+#: Keys of the other counts of a batch: sure links, scored sentences, failed sentences, sentences of the gold, batches.
+SURE, SENTENCES, FAILED = "_aer_sure", "_aer_scored", "_aer_not_scored"
+GOLD, BATCHES = "_aer_gold_size", "_aer_batches"
+
+
+def metric_name(layer: int, kind: str, setting: str) -> str:
+    """The name of the AER of a layer's map, such as ``aer_l1_n_awo``."""
+    return f"aer_l{layer}_{KIND_LETTERS[kind]}_{setting}"
+
+
+def mixing_name(block: str, layer: int, kind: str) -> str:
+    """The name of a block's mean mixing ratio, ``mixing_decoder_cross_l1_attnres_n``; its sum has a ``_`` before it."""
+    return f"mixing_{block.replace('.', '_')}_l{layer}_{kind}"
+
+
+def positions_key(block: str, layer: int) -> str:
+    """The key of the number of positions that a block's mixing ratios are averaged over."""
+    return f"_mixing_{block}_{layer}_positions"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The metrics that are logged.
+
+    Attributes:
+        extraction: kind, layer and setting of ``aer``.
+        layers: decoder layers whose AER is logged.
+        mixing: kinds of mixing ratios.
+        blocks: the block types whose mixing ratios are logged -> number of layers.
+    """
+
+    extraction: ExtractionOptions
+    layers: tuple[int, ...]
+    mixing: tuple[str, ...]
+    blocks: Mapping[str, int]
+
+    @property
+    def main(self) -> str:
+        """The name of the layer metric that equals ``aer``."""
+        (map_,) = self.extraction.heads
+        return metric_name(map_.layer, self.extraction.kind, self.extraction.setting)
+
+    def names(self, setting: str) -> list[list[str]]:
+        """Names of the AER metrics of a setting, by the axes [layer, kind] of the counts."""
+        return [[metric_name(layer, kind, setting) for kind in KIND_LETTERS] for layer in self.layers]
+
+    def mixing_blocks(self) -> Iterator[tuple[str, int]]:
+        """Block type and layer of each block whose mixing ratios are logged."""
+        for block, count in self.blocks.items() if self.mixing else ():
+            yield from ((block, layer) for layer in range(count))
+
+    def mixing_keys(self) -> list[str]:
+        """The keys of all counts of mixing ratios."""
+        keys = []
+        for block, layer in self.mixing_blocks():
+            keys += [f"_{mixing_name(block, layer, kind)}" for kind in self.mixing]
+            keys.append(positions_key(block, layer))
+        return keys
+
+    def log(self, logging_outputs: Sequence[dict[str, Any]]) -> None:
+        """Add the counts of ``logging_outputs`` to fairseq's metrics, and the metrics derived from them.
+
+        If monitoring has failed, AER is ``inf``, and other metrics are NaN.
+        """
+        outputs = [output for output in logging_outputs if BATCHES in output]
+        if not outputs:  # a training batch, or a batch of a subset without gold
+            return
+        for key in outputs[0]:
+            if key.startswith(("_aer_", "_mixing_")):
+                metrics.log_scalar_sum(key, sum(float(output[key]) for output in outputs))
+        metrics.log_derived("aer", partial(_figure, name=self.main, metric="aer"))
+        for metric in ("precision", "recall"):
+            metrics.log_derived(f"aer_{metric}", partial(_figure, name=self.main, metric=metric))
+        for name in (name for setting in SETTINGS for row in self.names(setting) for name in row):
+            metrics.log_derived(name, partial(_figure, name=name, metric="aer"))
+        for block, layer in self.mixing_blocks():
+            for name in (mixing_name(block, layer, kind) for kind in self.mixing):
+                metrics.log_derived(name, partial(_mean, total=f"_{name}", count=positions_key(block, layer)))
+        metrics.log_derived("aer_sentences", lambda meters: _sum(meters, SENTENCES))
+        metrics.log_derived("aer_sentences_gold", lambda meters: _sum(meters, GOLD) // _sum(meters, BATCHES))
 
 
 class Monitor:
@@ -108,21 +181,21 @@ class Monitor:
             for setting, extraction in self._extractions.items():
                 linked = choose(stacked, sentence, extraction)
                 hits[setting] = hits[setting] + pair.gold.hits(linked)
-        return {**self._frame(pairs, scored=True), **self._by_name(hits)}
+        return {**self._totals(pairs, scored=True), **self._by_name(hits)}
 
     def failed(self, sample: dict[str, Any]) -> Tally:
         """The counts of a batch whose maps could not be computed."""
         nothing = self._by_name(dict.fromkeys(SETTINGS, self._no_hits))
         mixing = dict.fromkeys(self.figures.mixing_keys(), 0)
-        return {**self._frame(sample[GOLD_KEY], scored=False), **nothing, **mixing}
+        return {**self._totals(sample[GOLD_KEY], scored=False), **nothing, **mixing}
 
     @property
     def _no_hits(self) -> NDArray[np.int64]:
         return np.zeros((len(self._layers), len(KIND_LETTERS), len(LINKS)), dtype=np.int64)
 
-    def _frame(self, pairs: Sequence[GoldPair], scored: bool) -> Tally:
+    def _totals(self, pairs: Sequence[GoldPair], scored: bool) -> Tally:
         return {
-            SURE: sum(pair.sure for pair in pairs) if scored else 0,
+            SURE: sum(pair.sure for pair in pairs),
             SENTENCES: len(pairs) if scored else 0,
             FAILED: 0 if scored else len(pairs),
             GOLD: pairs[0].gold_size,
@@ -163,3 +236,23 @@ def monitored_layers(model: nn.Module) -> dict[str, int]:
         attention.site.weights()
         counts[attention.site.block] += 1
     return {type_: count for type_, count in counts.items() if count}
+
+
+def _sum(meters: Any, key: str) -> int:
+    # Processes exchange counts as float64, which is exact up to 2 to the power of 53.
+    return round(float(meters[key].sum))
+
+
+def _figure(meters: Any, name: str, metric: str) -> float:
+    if _sum(meters, FAILED):
+        return math.inf if metric == "aer" else math.nan
+    links, links_sure, links_possible = (np.int64(_sum(meters, f"_{name}_{count}")) for count in LINKS)
+    counts = Counts(links, np.int64(_sum(meters, SURE)), links_sure, links_possible)  # type: ignore[arg-type]
+    return round(float(METRICS[metric](counts)), 6)
+
+
+def _mean(meters: Any, total: str, count: str) -> float:
+    positions = _sum(meters, count)
+    if _sum(meters, FAILED) or not positions:
+        return math.nan
+    return round(float(meters[total].sum) / positions, 6)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ from fairseq_norm_plugin.aligner.mismatch import check_parallel, sample_lines
 from fairseq_norm_plugin.capture.attention import swap_attention
 from fairseq_norm_plugin.capture.recorder import Hypotheses, RecordedMaps, layers_and_heads
 from fairseq_norm_plugin.checkpoints.files import profile_file
-from fairseq_norm_plugin.checkpoints.read import check_vocabulary, direction_warning, other_languages
+from fairseq_norm_plugin.checkpoints.identity import ReadParameters
+from fairseq_norm_plugin.checkpoints.read import check_vocabulary, languages_warning, other_languages
 from fairseq_norm_plugin.hooks.generator import carry_maps
 from fairseq_norm_plugin.hooks.monitoring.mixin import MonitorMixin
 from fairseq_norm_plugin.hooks.monitoring.options import MonitorConfig
@@ -34,11 +36,11 @@ from fairseq_norm_plugin.hooks.options import (
     resolve,
     vocabularies,
 )
-from fairseq_norm_plugin.recording.identity import ReadParameters, run_signature, told_hash
-from fairseq_norm_plugin.recording.plan import Plan
+from fairseq_norm_plugin.recording.plan import Plan, run_signature
 from fairseq_norm_plugin.recording.session import NormOptions, RecordingSession, ids_in_all
 from fairseq_norm_plugin.text.binarised import side_readers
 from fairseq_norm_plugin.text.pieces import MarkedPieces
+from fairseq_norm_plugin.text.tags import tagged_hash
 from fairseq_norm_plugin.text.tokenise import LinePair, TextPipeline
 from fairseq_norm_plugin.text.tokens import Frames, Vocabulary
 
@@ -90,7 +92,7 @@ class NormMixin:
         return ()
 
     @property
-    def told_direction(self) -> str | None:
+    def tagged_direction(self) -> str | None:
         """``source-target`` if tags tell the model its languages; it has a profile for each direction then."""
         return f"{self.cfg.source_lang}-{self.cfg.target_lang}" if self.language_tags else None
 
@@ -119,18 +121,16 @@ class NormMixin:
         return kept
 
     def get_batch_iterator(self, dataset: Any, *args: Any, **kwargs: Any) -> Any:
-        """fairseq's iterator, which outside of training no longer loses the last batch.
-
-        fairseq drops the last batch unless its size is a multiple of ``--required-batch-size-multiple``.
-        """
-        if not (self._training and dataset is self.datasets.get(self.cfg.train_subset)):
-            kwargs["required_batch_size_multiple"] = 1
+        """fairseq's iterator; outside of training, the sentences that it loses follow in batches of their own."""
         self._skipped = {}
-        iterator = super().get_batch_iterator(dataset, *args, **kwargs)  # type: ignore[misc]
+        if self._training and dataset is self.datasets.get(self.cfg.train_subset):
+            return super().get_batch_iterator(dataset, *args, **kwargs)  # type: ignore[misc]
+        with _no_sentence_lost(dataset):
+            iterator = super().get_batch_iterator(dataset, *args, **kwargs)  # type: ignore[misc]
+            iterator.batch_sampler = iterator.frozen_batches  # some tasks filter and batch their sentences only now
         subset = next((name for name, loaded in self.datasets.items() if loaded is dataset), None)
         if self._training or subset is None:  # sentences of fairseq-interactive belong to no subset
             return iterator
-        _ = iterator.frozen_batches  # some tasks filter their sentences only now
         resumed = self.cfg.norm_records_resume
         written = ids_in_all(self.cfg.norm_records, self.cfg.norm_alignments, kwargs) if resumed else ()
         self._plan = Plan.of(subset, iterator, self._skipped, kwargs, written)
@@ -161,7 +161,7 @@ class NormMixin:
         layers, heads = layers_and_heads(models)
         parameters = self._read.hash(models) if wanted else ""
         path = self._profile_path() if wanted else None
-        profile = None if path is None else read_profile(path, told_hash(parameters, self.frames))
+        profile = None if path is None else read_profile(path, tagged_hash(parameters, self.frames))
         maps = None if profile is None else profile.streamed.forward
         options = resolve(self.cfg, layers, heads, maps)
         logger.info("maps: %s of decoder layer %d of %d (counted from 0)", options.kind, options.layer, layers)
@@ -188,7 +188,7 @@ class NormMixin:
         named, checkpoint = self.cfg.norm_profile, self._checkpoint
         if named == NO_PROFILE or not (named or checkpoint):
             return None
-        path = Path(named) if named else profile_file(str(checkpoint).split(":"), self.told_direction)
+        path = Path(named) if named else profile_file(str(checkpoint).split(":"), self.tagged_direction)
         return path if named or path.is_file() else None
 
     def _warn_of_languages(self, models: Sequence[Any]) -> None:
@@ -198,7 +198,7 @@ class NormMixin:
         used = (self.cfg.source_lang, self.cfg.target_lang)
         for name, model in zip(str(self._checkpoint or "the model").split(":"), models):
             if trained := other_languages(getattr(model, "args", None), used):
-                warn_on_stderr(direction_warning(name, trained, used))
+                warn_on_stderr(languages_warning(name, trained, used))
 
     def _warn_of_text(self, models: Sequence[nn.Module], plan: Plan) -> None:
         """Warn if source and target do not look like translations of each other."""
@@ -251,6 +251,33 @@ class NormMixin:
         return hypotheses
 
 
+@contextmanager
+def _no_sentence_lost(dataset: Any) -> Iterator[None]:
+    """Keep, in the block, the sentences that fairseq's batching of ``dataset`` loses.
+
+    fairseq drops the last batch unless its size is a multiple of ``--required-batch-size-multiple``.
+    """
+    batch_by_size = dataset.batch_by_size
+
+    def all_batches(indices: Any, required_batch_size_multiple: int = 1, **sizes: Any) -> list[Any]:
+        multiple = required_batch_size_multiple
+        batches = list(batch_by_size(indices, required_batch_size_multiple=multiple, **sizes) if len(indices) else ())
+        lost = indices[~np.isin(indices, [id_ for batch in batches for id_ in batch])]
+        if len(lost):
+            logger.info(
+                "%d of %d sentences, which fairseq's --required-batch-size-multiple %d loses, come after the others",
+                *(len(lost), len(indices), multiple),
+            )
+            batches += batch_by_size(lost, **sizes)
+        return batches
+
+    dataset.batch_by_size = all_batches
+    try:
+        yield
+    finally:
+        del dataset.batch_by_size
+
+
 @dataclass
 class TranslationNormConfig(TranslationConfig, NormConfig, MonitorConfig):  # type: ignore[misc]  # fairseq is untyped
     """fairseq's translation options and the plugin's."""
@@ -273,7 +300,7 @@ class TranslationNormTask(MonitorMixin, NormMixin, TranslationTask):  # type: ig
         return () if self.target_tag is None else (self.target_tag,)
 
     @property
-    def told_direction(self) -> str | None:
+    def tagged_direction(self) -> str | None:
         """``en-fra``, of the tag ``>>fra<<``."""
         return None if self.target_tag is None else f"{self.cfg.source_lang}-{self.target_tag.strip('<>[]_')}"
 

@@ -53,6 +53,6 @@ def test_summary_is_of_the_rule_with_the_lowest_layer():
     ]
     grid, text = summary(pd.DataFrame(rows))
     assert list(grid.index) == ["AWO, weights", "AWO, norms", "AWI, weights", "AWI, norms"]
-    assert list(grid.columns) == [0, 1]
+    assert [*map(int, grid.columns)] == [0, 1]
     np.testing.assert_allclose(grid.values, [[60, 40], [np.nan, 30], [np.nan, np.nan], [np.nan, 35]])
     assert text == "Whole layers; rule b, null masked. Lowest: 30.0, norms, AWO, layer 1"

@@ -60,7 +60,6 @@ def run(run_generate, corpus, model_of):
     def either(name, *extra, ours=True, languages=("-s", "xx", "-t", "yy"), path=None):
         kind = KINDS[name]
         words = [corpus, "--path", path or model_of(name), "--task", kind.task + ("_norm" if ours else "")]
-        batching = [] if ours else ["--required-batch-size-multiple", 1]
-        return run_generate(*words, *languages, *kind.options, *batching, *extra)
+        return run_generate(*words, *languages, *kind.options, "--required-batch-size-multiple", 1, *extra)
 
     return either

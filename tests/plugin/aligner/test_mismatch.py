@@ -1,30 +1,35 @@
 """The verdict on a sample of sentence pairs, from scores alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from alignment_eval.errors import InputError
+from fairseq_norm_plugin.aligner import mismatch
 from fairseq_norm_plugin.aligner.mismatch import (
     FEWEST,
     Scores,
     copied_share,
     judge,
     low_stretch,
-    pairs_otherwise,
     partners,
+    reread_pairs,
     sample_lines,
 )
+from tests.plugin.aligner.conftest import pair_of
 
 N = 60
 TOKENS = np.full(N, 20)
 
 
-def verdict(gains, copied=0.1, ends=-0.1, split=(50, 0), **ways):
-    """Scores with these gains a token; each pair gains as ``ways`` say when it is read in another way."""
+def verdict(gains, copied=0.1, ends=-0.1, split=(50, 0), **readings):
+    """Scores with these gains a token; each pair gains as ``readings`` say when it is reread."""
     tokens = TOKENS[: len(gains)]
     own = np.full(len(gains), -60.0)
-    otherwise = {way: np.full(len(pairs_otherwise(len(gains))), gain) for way, gain in ways.items()}
+    reread = {reading: np.full(len(reread_pairs(len(gains))), gain) for reading, gain in readings.items()}
     ends = np.full(len(gains), ends)
-    return judge(Scores(own, own - np.asarray(gains) * tokens, tokens, ends, otherwise, split), copied)
+    return judge(Scores(own, own - np.asarray(gains) * tokens, tokens, ends, reread, split), copied)
 
 
 @pytest.fixture
@@ -60,6 +65,31 @@ def test_a_stretch_of_shifted_lines(gains):
     first, last = found.stretch
     assert abs(first - 20) <= 3
     assert abs(last - 35) <= 3
+
+
+@pytest.mark.parametrize("kind", ["unrelated", "cut"])
+def test_only_unrelated_lines_are_refused(monkeypatch, capsys, kind):
+    monkeypatch.setattr(mismatch, "find_mismatch", lambda *_: mismatch.Mismatch(kind, "they differ"))
+    if kind == "unrelated":
+        with pytest.raises(InputError, match=r"they differ; give --force"):
+            mismatch.check_parallel([], [], force=False)
+    else:
+        mismatch.check_parallel([], [], force=False)
+        assert "they differ" in capsys.readouterr().err
+    mismatch.check_parallel([], [])
+    assert "they differ" in capsys.readouterr().err
+
+
+def test_a_target_ends_where_its_suffix_begins(make_direction, monkeypatch):
+    """Such as ``</s> [de]``: the model always expects the tag after the end."""
+    direction, judged = make_direction(1), []
+    direction.frames = replace(direction.frames, target=replace(direction.frames.target, after=(2, 5)))
+    monkeypatch.setattr(mismatch, "judge", lambda scores, _: judged.append(scores))
+    pairs = [pair_of(["w1", "w2"], ["w4", "w5"]), pair_of(["w3@@", "w1"], ["w7"])]
+    mismatch.judge_pairs(pairs, direction)
+    encoded = dict(enumerate(map(direction.encode, pairs)))
+    expected = [tokens[-2] for tokens in direction.scores(encoded).values()]
+    assert sorted(judged[0].ends) == pytest.approx(sorted(expected), abs=1e-5)
 
 
 def test_too_few(gains):

@@ -114,6 +114,26 @@ def test_captured_quantities_equal_the_definition(build, make_sample, before, le
             assert difference.abs().max() < 2e-6, name
 
 
+def test_a_position_that_sees_nothing_has_weights_0(build, make_sample):
+    """Padding before a causal sentence; no NaN may reach a map."""
+    sample, capture = make_sample(LENGTHS, left_pad_target=True), MapCapture(DECODER_SELF, [0], lambda block: block)
+    forward(build(), sample, capture)
+    (block,) = capture.take()
+    pads = sample["net_input"]["prev_output_tokens"].eq(1)
+    weights = block.alpha.transpose(1, 2)
+    assert not weights[pads].any()
+    torch.testing.assert_close(weights[~pads].sum(-1), torch.ones_like(weights[~pads].sum(-1)))
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_maps_of_a_model_in_16_bits_are_computed_in_float32(build, make_sample, before):
+    captures = [MapCapture(block, [0], lambda block: block) for block in BLOCK_TYPES]
+    forward(build(before=before).bfloat16(), make_sample(LENGTHS), *captures)
+    for (block,) in (capture.take() for capture in captures):
+        tensors = block.alpha, block.values, block.residual, block.output, block.factor
+        assert {tensor.dtype for tensor in tensors} == {torch.float32}
+
+
 def norms_of(model, sample, layer):
     capture = quantity_capture([layer], ("layer_attn_n",))
     forward(model, sample, capture)

@@ -143,6 +143,19 @@ def test_the_maps_of_an_ensemble_are_means_cut_to_each_sentence():
             np.testing.assert_allclose(array, mean[..., rows[b], columns[b]], rtol=1e-6)
 
 
+@torch.no_grad()
+def test_the_probability_of_an_ensemble_is_the_mean_of_its_models(build, make_sample):
+    models, sample = [build(), build(seed=1)], make_sample(LENGTHS)
+    rows = real_positions(sample["target"], 1)
+    hypotheses = [[{"tokens": tokens[row]}] for tokens, row in zip(sample["target"], rows)]
+    recorded = RecordedMaps((0,), recorded_quantities(["attn_w"], 2))
+    ((_, maps),) = forced_maps(models, sample, hypotheses, recorded, pad=1, bos=2, log_probs=True)
+    shares = torch.stack([model(**sample["net_input"])[0].softmax(-1) for model in models]).mean(0)
+    expected = shares.gather(-1, sample["target"][..., None])[..., 0].log()
+    for found, of_sentence, row in zip(maps.log_probs([row.stop - row.start for row in rows]), expected, rows):
+        np.testing.assert_allclose(found, of_sentence[row], atol=1e-5)
+
+
 def test_real_positions_on_both_padding_sides():
     tokens = torch.tensor([[1, 1, 7, 2], [8, 2, 1, 1], [4, 5, 6, 2]])
     assert real_positions(tokens, 1) == [slice(2, 4), slice(0, 2), slice(0, 4)]

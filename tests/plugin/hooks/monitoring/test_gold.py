@@ -48,6 +48,10 @@ def test_gold_of_known_words(join, caplog):
     assert "<unk>" not in caplog.text
 
 
+def test_a_gold_of_possible_links_only(join):
+    assert join(["b b"], ["b b"], ["0p1"])[0].gold.possible.tolist() == [[False, True], [False, False]]
+
+
 def test_a_sentence_of_uncertain_words_counts_as_one_without_links(join, caplog):
     first, second = join(["? b b", "b"], ["b b", "b"], ["0-0 1-1 7-7", "0-0"])
     assert (first.gold, first.sure, first.sentence.status) == (None, 3, "unknown source subwords")

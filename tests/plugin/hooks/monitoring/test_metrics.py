@@ -3,7 +3,7 @@
 import pandas as pd
 
 from alignment_eval.figures.curves import COLUMNS, draw_curves, is_share
-from fairseq_norm_plugin.hooks.monitoring.metrics import KIND_LETTERS, metric_name, mixing_name
+from fairseq_norm_plugin.hooks.monitoring.counts import KIND_LETTERS, metric_name, mixing_name
 
 
 def test_metrics_that_the_monitor_logs_are_drawn_by_layer():

@@ -1,11 +1,10 @@
-"""The identity of a run: model, data, and every option that changes the numbers."""
+"""What identifies a model and its data: hashes of parameters, architecture, dictionaries and files."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,7 @@ import torch
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
-from alignment_eval import __version__
-from alignment_eval.files import ContentHash, file_hash
-from fairseq_norm_plugin.recording.plan import Plan
-from fairseq_norm_plugin.text.binarised import SideReader
-from fairseq_norm_plugin.text.tokens import Frames
+from alignment_eval.files import ContentHash
 
 #: Attributes of fairseq's modules that change no number outside of training: dropout, quantisation, limits of lengths
 #: (the task's limits are in the signature), and switches of generation and tracing.
@@ -26,71 +21,6 @@ _SILENT_ATTRIBUTES = re.compile(
 )
 #: Numbers of a parameter that are hashed at once.
 _CHUNK = 1 << 24
-# Options of generation that change no map.
-_SILENT_OPTIONS = {"_name", "print_alignment", "print_step", "no_beamable_mm"}
-
-
-def run_signature(
-    task: str,
-    cfg: Any,
-    plan: Plan,
-    models: Sequence[nn.Module],
-    parameters: str,
-    readers: Sequence[SideReader],
-    input_options: Mapping[str, Any],
-    generation: Any,
-) -> dict[str, Any]:
-    """The signature of a run: everything that every output depends on.
-
-    Args:
-        task: name of the task's class.
-        cfg: options of the task.
-        plan: the sentences of the run.
-        models: the models of the ensemble.
-        parameters: the hash of their parameters in float32.
-        readers: of source and target.
-        input_options: more options of the task that change the input of the model.
-        generation: fairseq's options of generation.
-    """
-    languages = (cfg.source_lang, cfg.target_lang)
-    vocabularies = [reader.vocabulary for reader in readers]
-    texts = [reader.text and reader.text.hash for reader in readers]
-    generation_fields = generation_options(generation)
-    batching = plan.batching if plan.shards > 1 or generation_fields.get("sampling") else {}
-    return {
-        "version": __version__,
-        "task": task,
-        "model": parameters,
-        "dtype": str(next(models[0].parameters()).dtype).removeprefix("torch."),
-        "architecture": architecture_hash(models),
-        "data": data_hash(cfg.data.split(":")[0], plan.subset, languages),
-        "dictionaries": dictionary_hash(*(vocabulary.dictionary for vocabulary in vocabularies)),
-        "subset": plan.subset,
-        "languages": list(languages),
-        "marks": [vocabulary.mark for vocabulary in vocabularies],
-        "special_tokens": [sorted(vocabulary.specials) for vocabulary in vocabularies],
-        **input_options,
-        "left_pad": [cfg.left_pad_source, cfg.left_pad_target],
-        "max_positions": [cfg.max_source_positions, cfg.max_target_positions],
-        "truncate_source": cfg.truncate_source,
-        "shards": plan.shards,
-        "generation": generation_fields,
-        **({"texts": texts} if any(texts) else {}),
-        **batching,
-    }
-
-
-def generation_options(args: Any) -> dict[str, Any]:
-    """The generation options of a run (fairseq's GenerationConfig in any of its forms), for JSON."""
-    if dataclasses.is_dataclass(args) and not isinstance(args, type):
-        options = dataclasses.asdict(args)
-    else:
-        options = dict(args.items() if hasattr(args, "items") else vars(args))
-    return {
-        name: value if isinstance(value, (int, float, type(None))) else str(value)
-        for name, value in sorted(options.items())
-        if name not in _SILENT_OPTIONS
-    }
 
 
 class ParameterHash:
@@ -151,11 +81,6 @@ class ReadParameters:
     def hash(self, models: Sequence[nn.Module]) -> str:
         """The hash of the models that were read; of ``models`` as they are if none was."""
         return model_hash(models) if self._hashed is None else self._hashed.whole
-
-
-def told_hash(parameters: str, frames: Frames) -> str:
-    """Hash of models whose parameters have the hash ``parameters``, and of the tags that tell them the languages."""
-    return parameters if frames.is_plain else f"{parameters}-{file_hash(repr(frames).encode())}"
 
 
 def architecture_hash(models: Sequence[nn.Module]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,10 @@ from fairseq.tasks.translation import TranslationConfig
 from omegaconf import OmegaConf
 
 from alignment_eval.errors import InputError, UsageError, shown, warn_on_stderr
-from fairseq_norm_plugin.checkpoints.foreign import own_file, read_json
-from fairseq_norm_plugin.model.languages import MULTILINGUAL, PRETRAINED
-from fairseq_norm_plugin.model.tags import MARIAN_TAG, list_tags
+from fairseq_norm_plugin.choices import MULTILINGUAL, PRETRAINED
 from fairseq_norm_plugin.text.pieces import SentencePieces
+from fairseq_norm_plugin.text.tags import MARIAN_TAG, list_tags
+from fairseq_norm_plugin.transformers.weights import own_file, read_json
 
 #: fairseq's own tokens, in the order of its ids.
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
@@ -35,15 +35,23 @@ _LANGUAGE = re.compile(r"[\w-]+")
 _CODE = re.compile(r"__([\w-]+)__|([a-z]{2,3}_[A-Z][A-Za-z]{1,3})")
 
 
+#: The languages of source and target as a caller states them; None: as the files say.
+Languages = tuple[str | None, str | None]
+
+
 @dataclass(frozen=True)
 class Text:
-    """What the files of a tokenizer say: the tokens of both sides by id, the task, subwords and tokenizer."""
+    """What the files of a tokenizer say: the tokens of both sides by id, the task, subwords and tokenizer.
+
+    ``starts_with_tag``: sources end, and targets begin, with the language, as in mBART before mBART-50.
+    """
 
     tokens: tuple[list[str], list[str]]
     languages: tuple[str, str]
     task: Any
     subwords: dict[str, Any]
     tokenizer: dict[str, Any] | None = None
+    starts_with_tag: bool = False
 
 
 def plain(config: Any) -> Any:
@@ -51,11 +59,11 @@ def plain(config: Any) -> Any:
     return OmegaConf.to_container(OmegaConf.structured(config), enum_to_str=True)
 
 
-def marian_text(directory: Path, config: Mapping[str, Any], stated: Sequence[str | None]) -> Text:
+def marian_text(directory: Path, config: Mapping[str, Any], stated: Languages) -> Text:
     """Marian: a SentencePiece model and a vocabulary of each language, or one vocabulary for both."""
     path = directory / "tokenizer_config.json"
     known = _optional(path)
-    languages = _languages(path, [known.get(name) for name in ("source_lang", "target_lang")], stated)
+    languages = _languages(path, (known.get("source_lang"), known.get("target_lang")), stated)
     source = _vocabulary(directory / "vocab.json", config["vocab_size"])
     other = directory / "target_vocab.json"
     one = config["share_encoder_decoder_embeddings"] or not other.exists()
@@ -71,7 +79,7 @@ def marian_text(directory: Path, config: Mapping[str, Any], stated: Sequence[str
     return Text((source, target), languages, _translation(languages), subwords)
 
 
-def fsmt_text(directory: Path, config: Mapping[str, Any], stated: Sequence[str | None]) -> Text:
+def fsmt_text(directory: Path, config: Mapping[str, Any], stated: Languages) -> Text:
     """FSMT: Moses' tokens, cut by the codes of fastBPE; a vocabulary of each language."""
     path = directory / "config.json"
     own = config.get("langs")
@@ -79,7 +87,7 @@ def fsmt_text(directory: Path, config: Mapping[str, Any], stated: Sequence[str |
     trained = tuple(own) if isinstance(own, list) and languages == tuple(own[::-1]) else languages
     sides = zip(("src", "tgt"), ("src_vocab_size", "tgt_vocab_size"))
     source, target = (
-        [_fastbpe_piece(token) for token in _vocabulary(directory / f"vocab-{side}.json", config[size])]
+        [_fastbpe_subword(token) for token in _vocabulary(directory / f"vocab-{side}.json", config[size])]
         for side, size in sides
     )
     codes = _present(directory / "merges.txt", "the codes")
@@ -88,15 +96,30 @@ def fsmt_text(directory: Path, config: Mapping[str, Any], stated: Sequence[str |
     return Text((source, target), languages, _translation(trained), subwords, {"_name": "moses_normalized"})
 
 
-def _fastbpe_piece(token: str) -> str:
+def _fastbpe_subword(token: str) -> str:
     """fastBPE's ``be@@`` and ``low`` of Transformers' ``be`` and ``low</w>``."""
     if token in SPECIALS:
         return token
     return token.removesuffix("</w>") if token.endswith("</w>") else f"{token}@@"
 
 
-def multilingual_text(directory: Path, config: Mapping[str, Any], stated: Sequence[str | None]) -> Text:
-    """M2M-100, NLLB and mBART: one vocabulary, and the codes of the languages among the added tokens."""
+def m2m_text(directory: Path, config: Mapping[str, Any], stated: Languages) -> Text:
+    """M2M-100 and NLLB: see :func:`_multilingual_text`."""
+    return _multilingual_text(directory, config, stated, "multilingual", "__{}__")
+
+
+def mbart_text(directory: Path, config: Mapping[str, Any], stated: Languages) -> Text:
+    """mBART-50, and mBART before, whose sources end, and whose targets begin, with the language."""
+    text = _multilingual_text(directory, config, stated, "mbart", "[{}]")
+    named = (config, _optional(directory / "tokenizer_config.json"))
+    if any(str(options.get("tokenizer_class")).startswith("MBart50") for options in named):
+        return text
+    text.task._name, text.task.langs, text.task.prepend_bos = PRETRAINED, ",".join(text.task.langs), False
+    return replace(text, starts_with_tag=True)
+
+
+def _multilingual_text(directory: Path, config: Mapping[str, Any], stated: Languages, style: str, form: str) -> Text:
+    """One vocabulary, and the codes of the languages among the added tokens; fairseq writes them as ``form``."""
     model = _present(directory / _SENTENCEPIECE, "the SentencePiece model")
     path = directory / "vocab.json"
     if path.exists():
@@ -116,14 +139,11 @@ def multilingual_text(directory: Path, config: Mapping[str, Any], stated: Sequen
             f"{directory}: the tokenizer has {len(tokens)} tokens with ids up to {max(tokens)}, but config.json gives "
             f"vocab_size {size}; give the files of the model's own tokenizer"
         )
-    form = "[{}]" if config["model_type"] == "mbart" else "__{}__"
     codes = {number: match[1] or match[2] for number in sorted(tokens) if (match := _CODE.fullmatch(tokens[number]))}
     tokens.update({number: form.format(code) for number, code in codes.items()})
     whole = [tokens.get(number, f"madeupword{number:04d}") for number in range(size)]
-    settings = _optional(directory / "tokenizer_config.json")
-    languages = _languages(
-        directory / "tokenizer_config.json", [settings.get(name) for name in ("src_lang", "tgt_lang")], stated
-    )
+    settings = _optional(path := directory / "tokenizer_config.json")
+    languages = _languages(path, (settings.get("src_lang"), settings.get("tgt_lang")), stated)
     task = Namespace(
         _name=MULTILINGUAL,
         langs=list(codes.values()),
@@ -133,22 +153,12 @@ def multilingual_text(directory: Path, config: Mapping[str, Any], stated: Sequen
         encoder_langtok="src",
         decoder_langtok=True,
         encoder_langtok_last=settings.get("legacy_behaviour") is True,
-        lang_tok_style="mbart" if form[0] == "[" else "multilingual",
+        lang_tok_style=style,
         max_source_positions=config["max_position_embeddings"],
         max_target_positions=config["max_position_embeddings"],
     )
-    if starts_with_tag(directory, config):
-        task._name, task.langs, task.prepend_bos = PRETRAINED, ",".join(task.langs), False
     subwords = {"bpe": "sentencepiece", "sentencepiece_model": str(model)}
     return Text((whole, whole), languages, task, subwords)
-
-
-def starts_with_tag(directory: Path, config: Mapping[str, Any]) -> bool:
-    """Whether this is an mBART before mBART-50, whose sources end, and whose targets begin, with the language."""
-    if config["model_type"] != "mbart":
-        return False
-    named = (config, _optional(directory / "tokenizer_config.json"))
-    return not any(str(of.get("tokenizer_class")).startswith("MBart50") for of in named)
 
 
 def _added_tokens(directory: Path, count: int, own_ids: bool) -> Iterable[tuple[int, str]]:

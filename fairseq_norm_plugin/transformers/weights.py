@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from alignment_eval.errors import InputError, UsageError
+from fairseq_norm_plugin.checkpoints.files import weights_file
+from fairseq_norm_plugin.checkpoints.read import LazyParameters
 
-#: The file of the weights, and that which names the parts of larger ones; the first that exists is read.
-FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 #: Bytes of a file that are read before it is mapped anew.
 _MAPPED = 1 << 25
 #: Numbers of a tensor that are copied at once.
@@ -65,11 +65,6 @@ def check_heads(path: Path, config: Mapping[str, Any], width: str, *heads: str) 
     for name in heads:
         if config[width] % config[name]:
             raise InputError(f"{path}: {width} {config[width]} is not a multiple of {name} {config[name]}")
-
-
-def weights_file(directory: Path) -> Path | None:
-    """The file of a model's weights, or the one that names their parts; None: there is none."""
-    return next((directory / name for name in FILES if (directory / name).exists()), None)
 
 
 def own_file(path: Path) -> Path:
@@ -130,31 +125,30 @@ class _File:
         return self._mapped[name]
 
     def _map(self, name: str | None = None) -> dict[str, Tensor]:
+        """The tensors of the file, or at least that of a name."""
         try:
-            state = _load(self._path, name)
+            if self._path.suffix == ".safetensors":
+                return self._map_safetensors(name)
+            # weights_only: a .bin cannot run code
+            state = torch.load(self._path, "cpu", weights_only=True, mmap=zipfile.is_zipfile(self._path))
         except (pickle.UnpicklingError, OSError, EOFError, RuntimeError, ValueError) as error:
             reason = str(error).partition("\n")[0]
             # from None: torch's message recommends weights_only=False, which would run the file's code
             raise InputError(f"{self._path}: cannot read the file ({reason}); give the weights of a model") from None
         if not isinstance(state, dict) or not all(isinstance(tensor, Tensor) for tensor in state.values()):
             raise InputError(f"{self._path}: the file holds more than named tensors; give the weights of a model")
-        return {str(name): tensor for name, tensor in state.items()}
+        return {str(key): tensor for key, tensor in state.items()}
 
-
-def _load(path: Path, name: str | None) -> Any:
-    """The tensors of a file, or at least that of a name."""
-    if path.suffix != ".safetensors":
-        # weights_only: a .bin cannot run code
-        return torch.load(path, "cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
-    try:
-        from safetensors import SafetensorError, safe_open
-    except ImportError:
-        raise UsageError(f"{path}: reading this file needs the package safetensors; pip install safetensors") from None
-    try:
-        with safe_open(path, "pt") as file:
-            return {key: file.get_tensor(key) for key in ([name] if name else file.keys())}
-    except SafetensorError as error:
-        raise ValueError(str(error)) from error
+    def _map_safetensors(self, name: str | None) -> dict[str, Tensor]:
+        try:
+            from safetensors import SafetensorError, safe_open
+        except ImportError:
+            raise UsageError(f"{self._path}: reading this file needs safetensors; pip install safetensors") from None
+        try:
+            with safe_open(self._path, "pt") as file:
+                return {key: file.get_tensor(key) for key in ([name] if name else file.keys())}
+        except SafetensorError as error:
+            raise ValueError(str(error)) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +202,7 @@ class Stored:
         return ((first, min(first + step, len(self))) for first in range(0, len(self), step))
 
 
-class StoredParameters(Mapping[str, Tensor]):
+class StoredParameters(LazyParameters):
     """The parameters of a fairseq model, by its names, which are read one by one when the model is filled."""
 
     def __init__(self, stored: Mapping[str, Stored], others: Mapping[str, Tensor]) -> None:
@@ -269,16 +263,10 @@ class Weights:
                 raise InputError(f"{name} differs from {first}, but config.json says that the two are one matrix")
         return tensor
 
-    def linear(self, to: str, name: str, rows: int, columns: int) -> dict[str, Stored]:
-        """Take out a linear layer, under the name ``to``."""
-        return {
-            f"{to}.weight": self.take(f"{name}.weight", rows, columns),
-            f"{to}.bias": self.take(f"{name}.bias", rows),
-        }
-
-    def norm(self, to: str, name: str, width: int) -> dict[str, Stored]:
-        """Take out a layer norm, under the name ``to``."""
-        return {f"{to}.{part}": self.take(f"{name}.{part}", width) for part in ("weight", "bias")}
+    def module(self, to: str, name: str, *shape: int) -> dict[str, Stored]:
+        """Take out weight and bias of a linear layer or a layer norm, under the name ``to``."""
+        shapes = {"weight": shape, "bias": shape[:1]}
+        return {f"{to}.{part}": self.take(f"{name}.{part}", *of_part) for part, of_part in shapes.items()}
 
     def check_empty(self, unused: re.Pattern[str]) -> None:
         """Check that all tensors were taken, but for those whose names match ``unused``."""

@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from fairseq_norm_plugin.recording.identity import (
+from fairseq_norm_plugin.checkpoints.identity import (
     ReadParameters,
     architecture_hash,
     data_hash,
-    generation_options,
     model_hash,
 )
+from fairseq_norm_plugin.recording.plan import generation_options
 
 
 def test_hashes_see_what_changes(tmp_path, build):

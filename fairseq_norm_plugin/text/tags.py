@@ -6,6 +6,8 @@ import re
 from typing import Any
 
 from alignment_eval.errors import UsageError, printable, shown
+from alignment_eval.files import file_hash
+from fairseq_norm_plugin.text.tokens import Frames
 
 #: A tag of Marian's models of several target languages.
 MARIAN_TAG = re.compile(r">>\S+<<")
@@ -52,3 +54,8 @@ def list_tags(tags: list[str]) -> str:
         return "it has none"
     some = " ".join(printable(tag, 40) for tag in tags[:_LISTED]) + (" …" if len(tags) > _LISTED else "")
     return f"{len(tags)} known: {some}"
+
+
+def tagged_hash(parameters: str, frames: Frames) -> str:
+    """Hash of models whose parameters have the hash ``parameters``, and of their language tags."""
+    return parameters if frames.is_plain else f"{parameters}-{file_hash(repr(frames).encode())}"

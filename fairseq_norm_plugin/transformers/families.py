@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,21 @@ from fairseq.data import Dictionary
 from fairseq.dataclass.configs import FairseqConfig
 from fairseq.modules import SinusoidalPositionalEmbedding
 from omegaconf import OmegaConf
+from torch import Tensor
 
 from alignment_eval.errors import InputError, shown
-from fairseq_norm_plugin.checkpoints.foreign import (
+from fairseq_norm_plugin.transformers.marian import sinusoids
+from fairseq_norm_plugin.transformers.text import (
+    SPECIALS,
+    Languages,
+    Text,
+    fsmt_text,
+    m2m_text,
+    marian_text,
+    mbart_text,
+    plain,
+)
+from fairseq_norm_plugin.transformers.weights import (
     Stored,
     StoredParameters,
     Weights,
@@ -28,15 +40,6 @@ from fairseq_norm_plugin.checkpoints.foreign import (
     read_config,
     read_json,
     read_weights,
-)
-from fairseq_norm_plugin.hooks.models.marian import sinusoids
-from fairseq_norm_plugin.model.family_text import (
-    SPECIALS,
-    fsmt_text,
-    marian_text,
-    multilingual_text,
-    plain,
-    starts_with_tag,
 )
 
 #: Transformers' activation_function -> fairseq's --activation-fn; swish needs the plugin's own network.
@@ -50,8 +53,18 @@ _SIZES = [
     *("d_model", "max_position_embeddings"),
     *(f"{stack}_{size}" for stack in _STACKS for size in ("layers", "ffn_dim", "attention_heads")),
 ]
+# the values of a flag that can be read, Transformers' default first
+_TRUE, _FALSE, _ALWAYS, _NEVER = (True, False), (False, True), (True,), (False,)
+# of Transformers, but for Marian, whose files state them
+_IDS = {"eos_token_id": 2, "pad_token_id": 1, "decoder_start_token_id": 2}
 _NORM_BEFORE = {"encoder_normalize_before": True, "decoder_normalize_before": True}
 _LEARNED = {"encoder_learned_pos": True, "decoder_learned_pos": True}
+
+
+def fairseq_sinusoids(count: int, width: int) -> Tensor:
+    """fairseq's sinusoids for ``count`` positions, with its two unused rows before them, [count + 2, width]."""
+    table: Tensor = SinusoidalPositionalEmbedding.get_embedding(count + 2, width, 1)
+    return table
 
 
 @dataclass(frozen=True)
@@ -60,78 +73,79 @@ class Family:
 
     Attributes:
         name: of the models, for messages.
-        defaults: values of options that config.json may leave out.
-        fixed: options of old configurations that Transformers no longer reads, and their values.
         options: fairseq's options of all models of the family.
+        allowed: options of config.json -> the values that can be read, Transformers' default first; of old
+            configurations also options that Transformers no longer reads.
+        text: reads the files of the tokenizer: called with directory, config.json and the stated languages.
         norms: layer norms of the encoder and the decoder outside of their layers.
         sizes: the options that give the numbers of tokens of source and target.
+        shared: names of the matrix of all embeddings, beside those of the stacks.
         head: the matrix of the logits.
+        bias: whether the logits have a bias.
         start: the option that names the first input of the decoder.
-        activations: the values of activation_function, Transformers' default first.
+        positions: computes the sinusoids of a number of positions and a width; None: positions are learned.
     """
 
     name: str
-    defaults: Mapping[str, Any]
-    fixed: Mapping[str, bool]
     options: Mapping[str, Any]
+    allowed: Mapping[str, Sequence[object]]
+    text: Callable[[Path, Mapping[str, Any], Languages], Text]
     norms: tuple[str, ...] = ()
     sizes: tuple[str, str] = ("vocab_size", "vocab_size")
+    shared: tuple[str, ...] = ("model.shared.weight",)
     head: str = "lm_head.weight"
+    bias: bool = False
     start: str = "eos_token_id"
-    activations: tuple[str, ...] = ("relu", "gelu", "gelu_new")
-
-    @property
-    def allowed(self) -> dict[str, Sequence[object]]:
-        """The values of options that can be read, the default first (foreign.read_config)."""
-        names = ("scale_embedding", "tie_word_embeddings", "share_encoder_decoder_embeddings")
-        flags = {name: [default, not default] for name in names if (default := self.defaults.get(name)) is not None}
-        fixed = {name: [value] for name, value in self.fixed.items()}
-        return {"is_encoder_decoder": [True], "activation_function": self.activations, **flags, **fixed}
+    positions: Callable[[int, int], Tensor] | None = fairseq_sinusoids
 
 
-_IDS = {"eos_token_id": 2, "pad_token_id": 1, "decoder_start_token_id": 2}
+_RELU = {"activation_function": ("relu", "gelu", "gelu_new")}
 FAMILIES = {
     "marian": Family(
         "Marian",
-        {"scale_embedding": False, "tie_word_embeddings": True, "share_encoder_decoder_embeddings": True},
-        {
-            "normalize_before": False,
-            "normalize_embedding": False,
-            "add_final_layer_norm": False,
-            "static_position_embeddings": True,
-        },
         {"_name": "marian"},
+        {
+            "activation_function": tuple(ACTIVATIONS),
+            "scale_embedding": _FALSE,
+            "tie_word_embeddings": _TRUE,
+            "share_encoder_decoder_embeddings": _TRUE,
+            **dict.fromkeys(("normalize_before", "normalize_embedding", "add_final_layer_norm"), _NEVER),
+            "static_position_embeddings": _ALWAYS,
+        },
+        marian_text,
         sizes=("vocab_size", "decoder_vocab_size"),
+        bias=True,
         start="pad_token_id",
-        activations=tuple(ACTIVATIONS),
+        positions=sinusoids,
     ),
     "m2m_100": Family(
         "M2M-100 or NLLB",
-        {"scale_embedding": True, "tie_word_embeddings": True, **_IDS},
-        {},
         {"_name": "transformer", **_NORM_BEFORE},
+        {**_RELU, "scale_embedding": _TRUE, "tie_word_embeddings": _TRUE},
+        m2m_text,
         norms=("layer_norm",),
     ),
     "mbart": Family(
         "mBART",
-        {"scale_embedding": False, "tie_word_embeddings": True, **_IDS},
-        {
-            "normalize_before": True,
-            "normalize_embedding": True,
-            "add_final_layer_norm": True,
-            "add_bias_logits": False,
-            "static_position_embeddings": False,
-        },
         {"_name": "transformer", "layernorm_embedding": True, **_NORM_BEFORE, **_LEARNED},
+        {
+            "activation_function": ("gelu", "relu", "gelu_new"),
+            "scale_embedding": _FALSE,
+            "tie_word_embeddings": _TRUE,
+            **dict.fromkeys(("normalize_before", "normalize_embedding", "add_final_layer_norm"), _ALWAYS),
+            **dict.fromkeys(("add_bias_logits", "static_position_embeddings"), _NEVER),
+        },
+        mbart_text,
         norms=("layer_norm", "layernorm_embedding"),
-        activations=("gelu", "relu", "gelu_new"),
+        positions=None,
     ),
     "fsmt": Family(
         "FSMT",
-        {"scale_embedding": True, "tie_word_embeddings": False, **_IDS},
-        {},
         {"_name": "transformer"},
+        {**_RELU, "scale_embedding": _TRUE, "tie_word_embeddings": _FALSE},
+        fsmt_text,
         sizes=("src_vocab_size", "tgt_vocab_size"),
+        shared=(),
         head="model.decoder.output_projection.weight",
     ),
 }
@@ -155,7 +169,7 @@ class Release:
 
     @property
     def state(self) -> dict[str, Any]:
-        """The same as the content of a checkpoint (checkpoints.read.read_parts)."""
+        """The same as the content of a checkpoint (checkpoints.read.read_checkpoint_parts)."""
         return {"cfg": OmegaConf.create(self.cfg, flags={"allow_objects": True}), "model": self.parameters}
 
 
@@ -170,11 +184,10 @@ def read_release(directory: Path, place: Path, source: str | None, target: str |
         target: target language.
     """
     family, config = _read_config(directory / "config.json")
-    read = {"marian": marian_text, "fsmt": fsmt_text}.get(config["model_type"], multilingual_text)
-    text = read(directory, config, (source, target))
-    _check_ids(directory, family, config, text.tokens)
+    text = family.text(directory, config, (source, target))
+    _check_ids(directory, family, config, text)
     name = f"a model of {config['encoder_layers']} and {config['decoder_layers']} layers"
-    parameters = fairseq_parameters(family, config, Weights(read_weights(directory), name), text.tokens)
+    parameters = _parameters(family, config, Weights(read_weights(directory), name), text.tokens)
     joint = isinstance(text.task, Namespace)  # multilingual tasks have one dictionary
     names = ["dict.txt"] if joint else [f"dict.{language}.txt" for language in text.languages]
     for file, tokens in zip(names, text.tokens):
@@ -203,50 +216,50 @@ def _read_config(path: Path) -> tuple[Family, dict[str, Any]]:
         raise InputError(
             f"{path}: model_type is {shown(given.get('model_type'))}{what} and cannot be read; supported are {known}"
         )
-    sizes = dict.fromkeys((*_SIZES, *family.sizes[:1]))
-    config = {**family.defaults, **read_config(path, {"model_type": [given["model_type"]], **family.allowed}, sizes)}
+    allowed = {"model_type": [given["model_type"]], "is_encoder_decoder": _ALWAYS, **family.allowed}
+    config = {**_IDS, **read_config(path, allowed, dict.fromkeys((*_SIZES, *family.sizes[:1])))}
     check_heads(path, config, "d_model", "encoder_attention_heads", "decoder_attention_heads")
     if not config.get(family.sizes[1]):
         config[family.sizes[1]] = config[family.sizes[0]]
-    one = config.get("share_encoder_decoder_embeddings", config["tie_word_embeddings"])
-    if one and len({config[size] for size in family.sizes}) > 1:
+    flags = "share_encoder_decoder_embeddings", "tie_word_embeddings"
+    option = next(flag for flag in flags if flag in family.allowed)
+    if config[option] and len({config[size] for size in family.sizes}) > 1:
         said = " and ".join(f"{size} {config[size]}" for size in family.sizes)
-        option = next(name for name in ("share_encoder_decoder_embeddings", "tie_word_embeddings") if name in config)
         raise InputError(f"{path}: {said} differ, but {option} is True; the two must be equal then")
     return family, config
 
 
-def _check_ids(directory: Path, family: Family, config: Mapping[str, Any], tokens: Sequence[list[str]]) -> None:
+def _check_ids(directory: Path, family: Family, config: Mapping[str, Any], text: Text) -> None:
     """Check that the ids of special tokens are those of config.json, and the decoder's first input is supported."""
-    path = directory / "config.json"
-    for of_side in tokens:
+    for tokens in text.tokens:
         for token, option in (("</s>", "eos_token_id"), ("<pad>", "pad_token_id"), ("<unk>", None)):
-            if token not in of_side:
+            if token not in tokens:
                 raise InputError(f"{directory}: the vocabulary has no {token}; give the files of a {family.name} model")
-            if option and config.get(option) != of_side.index(token):
+            if option and config.get(option) != tokens.index(token):
                 raise InputError(
-                    f"{directory}: {token} has the id {of_side.index(token)} in the vocabulary, but config.json gives "
+                    f"{directory}: {token} has the id {tokens.index(token)} in the vocabulary, but config.json gives "
                     f"{option} {config.get(option)!r}"
                 )
-    start = config.get("decoder_start_token_id")
-    if start != config[family.start] and not starts_with_tag(directory, config):
+    start, only = config.get("decoder_start_token_id"), config[family.start]
+    if start != only and not text.starts_with_tag:
         raise InputError(
-            f"{path}: decoder_start_token_id is {start!r}, but only {family.start} {config[family.start]!r} is "
+            f"{directory / 'config.json'}: decoder_start_token_id is {start!r}, but only {family.start} {only!r} is "
             f"supported"
         )
 
 
 def _options(family: Family, config: Mapping[str, Any], tokens: tuple[list[str], list[str]]) -> Namespace:
-    stacks = {
-        f"{stack}_{ours}": config[f"{stack}_{theirs}"]
+    sizes = {
+        f"{stack}_{ours}": config[theirs.format(stack)]
         for stack in _STACKS
-        for ours, theirs in (("layers", "layers"), ("ffn_embed_dim", "ffn_dim"), ("attention_heads", "attention_heads"))
+        for ours, theirs in (
+            *(("embed_dim", "d_model"), ("layers", "{}_layers")),
+            *(("ffn_embed_dim", "{}_ffn_dim"), ("attention_heads", "{}_attention_heads")),
+        )
     }
     return Namespace(
         **family.options,
-        encoder_embed_dim=config["d_model"],
-        decoder_embed_dim=config["d_model"],
-        **stacks,
+        **sizes,
         activation_fn=ACTIVATIONS[config["activation_function"]],
         no_scale_embedding=not config["scale_embedding"],
         share_all_embeddings=_is_one_matrix(config) and tokens[0] == tokens[1],
@@ -260,26 +273,14 @@ def _is_one_matrix(config: Mapping[str, Any]) -> bool:
     return bool(config["tie_word_embeddings"] and config.get("share_encoder_decoder_embeddings", True))
 
 
-# Parameters
-
-
-def fairseq_parameters(
+def _parameters(
     family: Family, config: Mapping[str, Any], weights: Weights, tokens: Sequence[Sequence[str]]
 ) -> StoredParameters:
-    """The parameters of fairseq's model, under fairseq's names.
-
-    Args:
-        family: the family.
-        config: config.json.
-        weights: the tensors, all of which are taken.
-        tokens: of source and target, by the ids of the vocabulary.
-    """
+    """The parameters of fairseq's model, under fairseq's names; ``tokens`` are those of both sides, by their ids."""
     result = _embeddings(family, config, weights, tokens)
     for stack in _STACKS:
-        for number in range(config[f"{stack}_layers"]):
-            result.update(_layer(weights, config, stack, f"{stack}.layers.{number}"))
-        for norm in family.norms:
-            result.update(weights.norm(f"{stack}.{norm}", f"model.{stack}.{norm}", config["d_model"]))
+        for name, shape in _modules(family, config, stack):
+            result.update(weights.module(f"{stack}.{name}", f"model.{stack}.{name}", *shape))
         result.update(_positions(family, config, weights, f"{stack}.embed_positions"))
     weights.check_empty(_UNUSED)
     # what fairseq's present version gives; it would change models without it
@@ -290,12 +291,11 @@ def _embeddings(
     family: Family, config: Mapping[str, Any], weights: Weights, tokens: Sequence[Sequence[str]]
 ) -> dict[str, Stored]:
     """The three matrices, or what they share, and the bias of the logits; rows in fairseq's order."""
-    shared, width, tied = "model.shared.weight", config["d_model"], config["tie_word_embeddings"]
+    width, tied = config["d_model"], config["tie_word_embeddings"]
     encoder, decoder, head = (*(f"model.{stack}.embed_tokens.weight" for stack in _STACKS), family.head)
     rows = [config[size] for size in family.sizes]
     if _is_one_matrix(config):
-        names = [name for name in (shared, encoder, decoder, head) if name != shared or family.name != "FSMT"]
-        of_encoder = of_decoder = of_head = weights.take_one(names, rows[0], width)
+        of_encoder = of_decoder = of_head = weights.take_one([*family.shared, encoder, decoder, head], rows[0], width)
     else:
         of_encoder = weights.take_one([encoder], rows[0], width)
         of_decoder = weights.take_one([decoder, head] if tied else [decoder], rows[1], width)
@@ -306,12 +306,12 @@ def _embeddings(
         "decoder.embed_tokens.weight": of_decoder.ordered(target),
         "decoder.output_projection.weight": of_head.ordered(target),
     }
-    if "final_logits_bias" in weights or family.name == "Marian":
+    if "final_logits_bias" in weights or family.bias:
         bias = weights.take("final_logits_bias", 1, rows[1])
-        if family.name == "Marian":
+        if family.bias:
             result["decoder.output_projection.bias"] = replace(bias, shape=torch.Size(rows[1:])).ordered(target, NEVER)
         elif bias.rows().any():
-            raise InputError("final_logits_bias is not 0; a bias of the logits is supported in Marian models only")
+            raise InputError(f"final_logits_bias is not 0, but {family.name} models have no bias of the logits")
     return result
 
 
@@ -326,34 +326,31 @@ def _order(tokens: Sequence[str]) -> list[int] | None:
     return None if order == list(range(len(tokens))) else order
 
 
-def _layer(weights: Weights, config: Mapping[str, Any], stack: str, layer: str) -> dict[str, Stored]:
-    """The parameters of a layer, which have the same names in Transformers and in fairseq."""
+def _modules(family: Family, config: Mapping[str, Any], stack: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The linear layers and layer norms of a stack, which have fairseq's names, and the shapes of their weights."""
     width, inner = config["d_model"], config[f"{stack}_ffn_dim"]
-    attentions = ("self_attn", "encoder_attn") if stack == "decoder" else ("self_attn",)
-    parts = ("q_proj", "k_proj", "v_proj", "out_proj")
-    shapes = {f"{attention}.{part}": (width, width) for attention in attentions for part in parts}
-    shapes.update({"fc1": (inner, width), "fc2": (width, inner)})
-    result = {}
-    for name, shape in shapes.items():
-        result.update(weights.linear(f"{layer}.{name}", f"model.{layer}.{name}", *shape))
-    for name in (*(f"{attention}_layer_norm" for attention in attentions), "final_layer_norm"):
-        result.update(weights.norm(f"{layer}.{name}", f"model.{layer}.{name}", width))
-    return result
+    for number in range(config[f"{stack}_layers"]):
+        layer = f"layers.{number}"
+        for attention in ("self_attn", "encoder_attn") if stack == "decoder" else ("self_attn",):
+            yield from ((f"{layer}.{attention}.{part}_proj", (width, width)) for part in ("q", "k", "v", "out"))
+            yield f"{layer}.{attention}_layer_norm", (width,)
+        yield f"{layer}.fc1", (inner, width)
+        yield f"{layer}.fc2", (width, inner)
+        yield f"{layer}.final_layer_norm", (width,)
+    yield from ((norm, (width,)) for norm in family.norms)
 
 
 def _positions(family: Family, config: Mapping[str, Any], weights: Weights, name: str) -> dict[str, Stored]:
     """Learned positions; or check that stored ones, which newer files leave out, are those that are computed."""
     count, width = config["max_position_embeddings"], config["d_model"]
-    if "encoder_learned_pos" in family.options:
+    if family.positions is None:
         return {f"{name}.weight": weights.take(f"model.{name}.weight", count + 2, width)}
     for stored in (f"model.{name}.weight", f"model.{name}.weights"):
         if stored in weights:
-            if family.name == "Marian":
-                computed = sinusoids(count, width)
-            else:
-                computed = SinusoidalPositionalEmbedding.get_embedding(count + 2, width, 1)
-            found = weights.take(stored, *computed.shape).rows().float()
-            if not torch.allclose(found, computed, rtol=0, atol=1e-3):  # of fp16
+            computed = family.positions(count, width)
+            found = weights.take(stored, *computed.shape).rows()
+            rounding = max(1e-3, torch.finfo(found.dtype).eps)  # computed by another library, stored in 16 bits
+            if not torch.allclose(found.float(), computed, rtol=0, atol=rounding):
                 raise InputError(
                     f"{stored} holds other positions than {family.name}'s sinusoids; learned positions are not "
                     f"supported"

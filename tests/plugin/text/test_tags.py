@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairseq_norm_plugin.model.tags import source_tag
+from fairseq_norm_plugin.text.tags import source_tag
 from tests.plugin.dictionaries import dictionary_of
 
 

@@ -1,1 +1,0 @@
-"""Models for fairseq; ``hooks/registration.py`` imports them."""

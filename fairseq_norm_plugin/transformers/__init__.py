@@ -1,0 +1,1 @@
+"""Models in the format of Transformers, read into the networks of fairseq."""

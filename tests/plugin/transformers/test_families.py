@@ -1,0 +1,245 @@
+"""Reading a directory of Transformers: what is written, what is known, and what is refused in one sentence."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+import torch
+
+import fairseq_norm_plugin
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.profiles.profile import read_profile
+from fairseq_norm_plugin.checkpoints.identity import model_hash
+from fairseq_norm_plugin.convert.cli import main
+from fairseq_norm_plugin.convert.translation import convert
+from fairseq_norm_plugin.transformers import families
+from fairseq_norm_plugin.transformers.marian import sinusoids
+from tests.facts import facts, says
+from tests.families import save
+
+safetensors = pytest.importorskip("safetensors.torch")
+POSITIONS = "model.encoder.embed_positions.weight"
+
+
+@pytest.fixture(scope="module")
+def saved(made_once):
+    """A Marian model."""
+
+    def make(directory):
+        save(directory / "marian", "marian")
+
+    return made_once("marian", make) / "marian"
+
+
+@pytest.fixture
+def changed(saved, tmp_path):
+    """A copy of the Marian model with other tokens or options."""
+
+    def make(tokens=None, **options):
+        model = shutil.copytree(saved, tmp_path / "model")
+        config = {**json.loads((model / "config.json").read_text()), **options}
+        (model / "config.json").write_text(json.dumps(config))
+        if tokens:
+            path = model / "vocab.json"
+            path.write_text(json.dumps(tokens(json.loads(path.read_text(encoding="utf-8")))))
+        return model
+
+    return make
+
+
+def renamed(**names):
+    """Other names for the tokens of some ids, ``i7="…"``."""
+    return lambda ids: {names.get(f"i{number}", token): number for token, number in ids.items()}
+
+
+def converted(model, *languages):
+    convert(model, model.with_name("out"), True, *languages)
+    return fairseq_norm_plugin.load(model.with_name("out") / "checkpoint.pt", model.with_name("out"), "de", "en")
+
+
+def test_what_is_written(changed, tmp_path, capsys):
+    model, out = changed(), tmp_path / "out"
+    assert main(["translation", str(model), str(out), "-s", "deu", "-t", "eng"]) == 0
+    names = {"checkpoint.pt", "upper-layers.align.json", "dict.deu.txt", "dict.eng.txt", "source.spm", "target.spm"}
+    assert {path.name for path in out.iterdir()} == names
+    loaded = fairseq_norm_plugin.load(out / "checkpoint.pt", out, "deu", "eng")
+    profile = read_profile(out / "upper-layers.align.json", model_hash(loaded.models))
+    assert (profile.chosen_by, profile.pairs) == ("upper-layers", 0)
+    assert str(profile.streamed.forward.heads) == "1,2"
+    assert main(["translation", str(model), str(out)]) == 1
+    assert "out: already exists" in capsys.readouterr().err
+    assert main(["translation", str(model), str(out), "--overwrite"]) == 0
+    assert (out / "dict.de.txt").exists()
+    assert not (out / "dict.deu.txt").exists()
+
+
+def test_a_new_family_is_one_row(changed, monkeypatch):
+    row = families.FAMILIES["marian"]
+    toy = replace(row, name="Toy", allowed={**row.allowed, "activation_function": ("relu",)})
+    monkeypatch.setitem(families.FAMILIES, "toy", toy)
+    model = changed(model_type="toy", activation_function="relu")
+    assert converted(model).models[0].decoder.layers[0].activation_fn is torch.nn.functional.relu
+    (model / "config.json").write_text('{"model_type": "other", "is_encoder_decoder": true}')
+    with pytest.raises(InputError, match=facts("model_type is 'other' … fsmt (FSMT), toy (Toy)")):
+        converted(model)
+
+
+def test_a_bias_of_the_logits_is_marians_only(changed, monkeypatch):
+    monkeypatch.setitem(families.FAMILIES, "marian", replace(families.FAMILIES["marian"], bias=False))
+    model = changed()
+    stored = safetensors.load_file(model / "model.safetensors")
+    bias = torch.zeros_like(stored["final_logits_bias"])
+    safetensors.save_file({**stored, "final_logits_bias": bias}, model / "model.safetensors")
+    families.read_release(model, model, None, None)
+    bias[0, 3] = 1
+    safetensors.save_file({**stored, "final_logits_bias": bias}, model / "model.safetensors")
+    with pytest.raises(InputError, match=facts("final_logits_bias is not 0")):
+        families.read_release(model, model, None, None)
+
+
+def test_one_vocabulary_and_two_embeddings(changed):
+    """Equal tokens do not make the matrices one."""
+    model = changed(share_encoder_decoder_embeddings=False)
+    stored = safetensors.load_file(model / "model.safetensors")
+    shared = stored.pop("model.shared.weight")
+    two = {f"model.{stack}.embed_tokens.weight": shared + number for number, stack in enumerate(("encoder", "decoder"))}
+    safetensors.save_file({**stored, **two}, model / "model.safetensors")
+    (loaded,) = converted(model).models
+    assert not torch.equal(loaded.encoder.embed_tokens.weight[4:], loaded.decoder.embed_tokens.weight[4:])
+
+
+def test_a_vocabulary_may_have_fairseqs_first_token(changed):
+    """``<s>`` of a vocabulary is fairseq's."""
+    model = changed(tokens=renamed(i7="<s>"))
+    weights = safetensors.load_file(model / "model.safetensors")
+    projection = converted(model).models[0].decoder.output_projection
+    assert len(projection.bias) == len(weights["model.shared.weight"])
+    assert torch.equal(projection.weight[0], weights["model.shared.weight"][7])
+    assert projection.bias[0] == weights["final_logits_bias"][0, 7]
+
+
+def test_a_token_that_marian_lacks_is_never_predicted(changed):
+    """Without ``<s>`` in the vocabulary, its probability is 0 in every type, and its gradient is finite."""
+    bias = converted(changed()).models[0].decoder.output_projection.bias
+    logits = 50 * torch.randn(100, len(bias)) + bias
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        assert logits.to(dtype).isfinite().all()
+        shares = logits.to(dtype).softmax(-1)
+        assert shares.isfinite().all()
+        assert not shares[:, 0].any()
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [("silu", "swish"), ("gelu_new", "gelu_accurate"), (None, "gelu")])
+def test_activations(changed, theirs, ours):
+    """Transformers' default is gelu."""
+    model = changed(activation_function=theirs)
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
+    converted(model)
+    state = torch.load(model.with_name("out") / "checkpoint.pt", weights_only=False)
+    assert state["cfg"]["model"].activation_fn == ours
+
+
+def test_tags_of_target_languages_are_named(changed, capsys):
+    model = changed(tokens=renamed(i7=">>fra<<"))
+    converted(model)
+    warning = "warning: … model: … tag … none is of en: … --model-option target_tag=TAG … 1 known: >>fra<<"
+    assert says(capsys.readouterr().err, warning)
+    path = model / "vocab.json"
+    path.write_text(path.read_text().replace(">>fra<<", ">>en<<"))
+    converted(model)
+    assert "none is of en" not in capsys.readouterr().err
+
+
+def test_a_token_with_whitespace_of_unicode_keeps_its_place(changed):
+    model = changed(tokens=renamed(i5="▁\u3000\u2028"))
+    tokens = list(json.loads((model / "vocab.json").read_text(encoding="utf-8")))
+    assert converted(model).task.source_dictionary.symbols[4:] == tokens[2:-1]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model_type": "llama", "is_encoder_decoder": None}, "'llama', no encoder-decoder, … marian"),
+        ({"activation_function": "mish"}, "config.json: activation_function is 'mish' … swish"),
+        ({"static_position_embeddings": False}, "static_position_embeddings is False … True"),
+        ({"scale_embedding": "yes"}, "scale_embedding is 'yes' … False or True"),
+        ({"decoder_vocab_size": 30}, "vocab_size … decoder_vocab_size 30 … share_encoder_decoder_embeddings"),
+        ({"decoder_start_token_id": 0}, "decoder_start_token_id is 0 … pad_token_id"),
+        ({"eos_token_id": 2}, "</s> … 0 … eos_token_id 2"),
+        ({"vocab_size": 9, "decoder_vocab_size": 9}, "vocab.json … tokens … vocab_size 9"),
+        ({"d_model": None}, "d_model is None, not a positive integer"),
+        ({"decoder_attention_heads": 3}, "d_model 16 … decoder_attention_heads 3"),
+        ({"encoder_layers": 10**9}, "model: the weights have no model.encoder.layers.2."),
+        ({"encoder_layers": 1}, "model: 16 tensors … model.encoder.layers.1."),
+        ({"encoder_ffn_dim": 10**9}, "encoder.layers.0.fc1.weight has the shape [24, 16] … [1000000000, 16]"),
+    ],
+)
+def test_other_configurations_are_refused(changed, tmp_path, change, message):
+    with pytest.raises(InputError, match=facts(message)):
+        converted(changed(**change))
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["model"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda ids: {**ids, "<unk>": 0}, "vocab.json: the ids are not … 0 to"),
+        (list, "vocab.json: … no JSON object"),
+        (lambda ids: {("<p>" if token == "<pad>" else token): id_ for token, id_ in ids.items()}, "has no <pad>"),
+        (renamed(i7="a\n"), "token 'a\\n' … line end"),
+    ],
+)
+def test_other_vocabularies_are_refused(changed, change, message):
+    with pytest.raises(InputError, match=facts(message)):
+        converted(changed(tokens=change))
+
+
+@pytest.mark.parametrize("name", ["config.json", "vocab.json", "target.spm", "model.safetensors", ""])
+def test_missing_files_are_named(changed, name):
+    model = changed()
+    (model / name).unlink() if name else shutil.rmtree(model)
+    with pytest.raises(InputError, match=facts(name or "model: no such directory")):
+        converted(model)
+
+
+def test_languages(changed):
+    model = changed()
+    with pytest.raises(UsageError, match=facts("source and target language are both en")):
+        converted(model, "en")
+    with pytest.raises(UsageError, match=facts("-s ../de … name of a language")):
+        converted(model, "../de")
+    (model / "tokenizer_config.json").unlink()
+    with pytest.raises(UsageError, match=facts("tokenizer_config.json names no language (None) … -s")):
+        converted(model)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "dtype", "message"),
+    [
+        ("lm_head.weight", 1, torch.float32, "lm_head.weight differs from model.shared.weight … config.json"),
+        (POSITIONS, 0.004, torch.float16, "embed_positions.weight … learned"),
+        (POSITIONS, 0.02, torch.bfloat16, "embed_positions.weight … learned"),
+    ],
+)
+def test_copies_of_what_is_known(changed, name, change, dtype, message):
+    """Old files hold copies of the embedding and of sinusoids; one that differs would be another model."""
+    model = changed()
+    stored = safetensors.load_file(model / "model.safetensors")
+    copy = sinusoids(128, 16) if name == POSITIONS else stored["model.shared.weight"].clone()
+    safetensors.save_file({**stored, name: copy.to(dtype)}, model / "model.safetensors")
+    converted(model)
+    safetensors.save_file({**stored, name: (copy + change).to(dtype)}, model / "model.safetensors")
+    with pytest.raises(InputError, match=facts(message)):
+        converted(model)
+
+
+def test_positions_of_fairseq_in_bfloat16(tmp_path):
+    """FSMT, whose files hold them."""
+    model = save(tmp_path / "fsmt", "fsmt").bfloat16()
+    model.save_pretrained(tmp_path / "fsmt")
+    table = families.fairseq_sinusoids(128, 16).bfloat16()
+    stored = safetensors.load_file(tmp_path / "fsmt" / "model.safetensors")
+    safetensors.save_file({**stored, POSITIONS: table}, tmp_path / "fsmt" / "model.safetensors")
+    assert fairseq_norm_plugin.load(tmp_path / "fsmt").maps("Guten Tag.", "Good day.").score < 0
