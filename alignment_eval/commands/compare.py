@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Compare every two systems, then print all results."""
+    """Compare every pair of systems, then print all results."""
     paths = [args.baseline, *args.systems]
     resampling = Resampling() if args.resamples is None else Resampling(args.resamples)
     _, gold, files = read_systems(args, paths)
@@ -100,10 +100,7 @@ def _result(
             hyp_possible=False,
             sentences=len(gold),
             **resampling_fields(
-                resampling,
-                len(gold),
-                interval="bootstrap-percentile",
-                tests="paired-bootstrap,approximate-randomisation",
+                resampling, interval="bootstrap-percentile", tests="paired-bootstrap,approximate-randomisation"
             ),
         ),
     }

@@ -39,7 +39,7 @@ from alignment_eval.options.records import (
 from alignment_eval.progress import progress_bar
 from alignment_eval.report.build import ReportOptions, System, build
 from alignment_eval.report.page import render
-from alignment_eval.scoring.diagnosis import direction_warning
+from alignment_eval.scoring.diagnosis import doubts
 from alignment_eval.signature import Value, signature
 
 EPILOG = """\
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> None:
     if records is not None:
         gold = gold_of_records(gold, records)
     hypotheses = [gold_of_size(read, len(gold), size) for read in hypotheses]
-    for warning in (direction_warning(read, gold) for read in hypotheses):
+    for warning in (doubts(read, gold) for read in hypotheses):
         if warning is not None:
             warn_on_stderr(warning)
     warn_of_few(len(gold))
@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> None:
         **({} if records is None else {"records": records.info.signature_hash}),
         **reading_fields("gold", gold),
         **fields,
-        **resampling_fields(options.resampling, len(gold), interval="bootstrap-percentile"),
+        **resampling_fields(options.resampling, interval="bootstrap-percentile"),
         **{f"{name}_{n}": v for n, read in enumerate(hypotheses, 1) for name, v in reading_fields("hyp", read).items()},
     )
     html = render(report, title if args.title is None else args.title, signed, provenance)

@@ -16,8 +16,8 @@ from alignment_eval.links.text import token_lines
 from alignment_eval.maps.sentence import PairWords
 from alignment_eval.options.common import file_name
 from alignment_eval.scoring.aer import Score, score
-from alignment_eval.scoring.diagnosis import direction_warning
-from alignment_eval.scoring.significance import LEVEL, Resampling, group_size
+from alignment_eval.scoring.diagnosis import doubts
+from alignment_eval.scoring.significance import LEVEL, Resampling
 from alignment_eval.scoring.tables import Table
 from alignment_eval.signature import Value, joined
 
@@ -126,9 +126,9 @@ def check_as_many(first: AlignmentFile, second: AlignmentFile) -> None:
 
 
 def score_files(hypothesis: AlignmentFile, gold: AlignmentFile) -> Score:
-    """Score one file against another; warns on stderr if the direction looks swapped."""
+    """Score one file against another; warns on stderr of a doubtful AER."""
     check_as_many(hypothesis, gold)
-    if warning := direction_warning(hypothesis, gold):
+    if warning := doubts(hypothesis, gold):
         warn_on_stderr(warning)
     return score(hypothesis.each_links(), gold)
 
@@ -185,11 +185,9 @@ def add_resamples(group: argparse._ActionsContainer, help: str) -> None:
     group.add_argument("--resamples", type=int, metavar="N", help=help)
 
 
-def resampling_fields(options: Resampling, sentences: int, **methods: str) -> dict[str, str | int | float]:
-    """Signature fields: how that many sentences were resampled."""
-    size = group_size(sentences)
-    grouped = {"drawn_together": size} if size > 1 else {}
-    return {"level": LEVEL, **methods, **grouped, "resamples": options.resamples, "seed": options.seed}
+def resampling_fields(options: Resampling, **methods: str) -> dict[str, str | int | float]:
+    """Signature fields: how sentences were resampled."""
+    return {"level": LEVEL, **methods, "resamples": options.resamples, "seed": options.seed}
 
 
 def warn_of_few(sentences: int) -> None:
