@@ -18,7 +18,7 @@ from alignment_eval.links.text import token_lines
 from alignment_eval.links.write import format_lines
 from alignment_eval.maps.subwords import MARKS, detect_mark, subword_links, word_pieces
 from alignment_eval.options.alignments import add_base, add_swap, add_text_arguments, texts_of
-from alignment_eval.options.common import add_output, finite_number
+from alignment_eval.options.common import Input, add_output, finite_number
 from alignment_eval.progress import progress_bar
 
 EPILOG = """\
@@ -37,7 +37,7 @@ _WITH_CONFIDENCES = ("scored", "naacl")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``convert``."""
     group = parser.add_argument_group("input")
-    group.add_argument("input", metavar="IN", help="alignments (-: standard input)")
+    group.add_argument("input", type=Input, metavar="IN", help="alignments (-: standard input)")
     add_base(group, "from", "0")
     add_swap(group, "from")
     group.add_argument(

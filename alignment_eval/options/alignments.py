@@ -14,7 +14,7 @@ from alignment_eval.links.checks import BASES, Texts
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_hypothesis, read_texts, warn_of_gaps
 from alignment_eval.links.text import token_lines
 from alignment_eval.maps.sentence import PairWords
-from alignment_eval.options.common import file_name
+from alignment_eval.options.common import Input, file_name
 from alignment_eval.scoring.aer import Score, score
 from alignment_eval.scoring.diagnosis import doubts
 from alignment_eval.scoring.significance import LEVEL, Resampling
@@ -33,7 +33,7 @@ HYPOTHESES = (
 def add_gold_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare ``--gold`` and how to read it."""
     group = parser.add_argument_group("gold")
-    group.add_argument("--gold", required=True, metavar="FILE", help="gold alignments (-: standard input)")
+    group.add_argument("--gold", required=True, type=Input, metavar="FILE", help="gold alignments (-: standard input)")
     add_gold_reading(group)
 
 
@@ -54,6 +54,7 @@ def add_hypothesis_arguments(parser: argparse.ArgumentParser, more: str = "") ->
     group.add_argument(
         "hypotheses",
         nargs="+",
+        type=Input,
         metavar="HYP",
         help=f"{HYPOTHESES}, all read in the same way{more}",
     )
