@@ -99,7 +99,7 @@ class NewFile:
     def keep(self, resumed: bool = False) -> None:
         """Rename the file to its final name; if this is not possible, remove it and raise InputError.
 
-        ``resumed``: a file that has this name may only be that of a stopped run, with the same content.
+        ``resumed``: a file that has this name may only come from a stopped run, with the same content.
         """
         try:
             with writing_errors(self._shown):

@@ -1,4 +1,4 @@
-"""``align-eval symmetrize``: one alignment from those of the two directions."""
+"""``align-eval symmetrize``: combines forward and reverse alignments."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from alignment_eval.signature import Value, joined
 
 #: With fewer sentences, bootstrap intervals are too narrow.
 _FEW_SENTENCES = 20
-#: What the help says of hypotheses.
+#: How the help describes hypotheses.
 HYPOTHESES = (
     "word alignments (-: standard input), as norm-align, awesome-align, simalign, eflomal, fast_align, GIZA++ (A3) and "
     "fairseq-generate write them"
@@ -48,7 +48,7 @@ def add_hypothesis_arguments(parser: argparse.ArgumentParser, more: str = "") ->
 
     Args:
         parser: of the command.
-        more: what else the help says of them.
+        more: what the help adds.
     """
     group = parser.add_argument_group("hypotheses")
     group.add_argument(
@@ -143,7 +143,7 @@ def distinct_names(paths: Sequence[str]) -> list[str]:
 def print_table(table: Table, format: str, signatures: Sequence[str]) -> None:
     """Print a table in one of :data:`alignment_eval.scoring.tables.FORMATS`, and below it one signature of its rows.
 
-    In LaTeX the signature is a comment; that of a TSV goes to stderr.
+    In LaTeX the signature is a comment; with TSV it goes to stderr.
     """
     signed = joined(signatures)
     lines = list(table.lines(format))

@@ -13,9 +13,9 @@ from typing import Any, NoReturn, TextIO
 from alignment_eval.errors import InputError, UsageError, one_line, say
 from alignment_eval.files import STANDARD, check_distinct
 
-#: What a shell says of a program that a closed pipe has ended: 128 + SIGPIPE.
+#: The status that a shell gives a program that a closed pipe has ended: 128 + SIGPIPE.
 CLOSED_PIPE = 141
-#: What it says of a program that Ctrl-C has ended: 128 + SIGINT.
+#: The status that it gives a program that Ctrl-C has ended: 128 + SIGINT.
 STOPPED = 130
 
 

@@ -144,7 +144,7 @@ def read_manifest(file: ForeignFile, text: bytes | str, content: str) -> RunInfo
     return info
 
 
-def read_parts(directory: str | Path, content: str) -> list[Part]:
+def parts_in(directory: str | Path, content: str) -> list[Part]:
     """The parts in a directory, by shard and number; empty if the directory does not exist."""
     directory = Path(directory)
     if directory.exists() and not directory.is_dir():
@@ -166,7 +166,7 @@ def read_parts(directory: str | Path, content: str) -> list[Part]:
 def finished_run(directory: str | Path, content: str) -> list[Part]:
     """The parts of a finished run, by shard and number."""
     directory = Path(directory)
-    parts = read_parts(directory, content)
+    parts = parts_in(directory, content)
     if not parts:
         raise InputError(
             f"{directory}: no parts (part-NNNNN-of-NNNNN-NNNNN.parquet) are there; give a directory of {content}, or "

@@ -187,7 +187,7 @@ def doubts(hypothesis: AlignmentFile, gold: AlignmentFile) -> str | None:
     if len(truth) < _MIN_BETTER or 0 < own <= straight:
         return None
     if own == 0:
-        return f"{name}: AER 0: all links are those of the gold; check that the hypothesis was not made from the gold"
+        return f"{name}: AER 0: the links equal the gold; check that the hypothesis was not made from the gold"
     if not hypothesis.file.possible:
         advice = "it has no links; check how it was made, and with which threshold for confidences"
     elif (explanation := diagnose(hypothesis, gold).explanation) is not None:

@@ -2,7 +2,7 @@
 
 A class is a property of a word of one side, such as the length of its sentence or its frequency.  A link belongs to the
 class of its source word and to the class of its target word.  So for each property and side, the counts of the classes
-add up to the counts of the corpus, and the metrics of a class are those of its links.
+add up to the counts of the corpus, and the metrics of a class are computed from its links.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.files import check_new, is_stream, new_file, write_lines
 from alignment_eval.links.write import format_pharaoh_line
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.records.manifest import RunInfo, read_manifest, read_parts
+from alignment_eval.records.manifest import RunInfo, parts_in, read_manifest
 from alignment_eval.records.merge import COLUMNS, merged
 from alignment_eval.schema import ForeignFile
 from fairseq_norm_plugin.recording.shard_parts import OVERWRITE, ShardParts, check_same_run, written_ids
@@ -50,7 +50,7 @@ def _finished_run(file: Path) -> RunInfo | None:
     return read_manifest(foreign, path.read_bytes(), "alignments")
 
 
-class AlignmentFile(ShardParts):
+class AlignmentParts(ShardParts):
     """The links of a shard in parts, which a run with one shard merges into its file at the end.
 
     Args:
@@ -87,7 +87,7 @@ class AlignmentFile(ShardParts):
                 # a replaced file goes first, so that the manifest never describes another file
                 Path(os.path.realpath(self.file)).unlink(missing_ok=True)
                 write_lines(manifest_file(self.file), [self.info.to_json()])
-        for part in read_parts(self.directory, "alignments"):
+        for part in parts_in(self.directory, "alignments"):
             part.path.unlink()
         with suppress(OSError):  # it does not exist, or holds something else
             self.directory.rmdir()

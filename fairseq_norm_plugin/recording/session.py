@@ -22,7 +22,7 @@ from alignment_eval.maps.sentence import KINDS, SentenceMaps, status_of
 from alignment_eval.records.manifest import RunInfo
 from alignment_eval.records.store import arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
-from fairseq_norm_plugin.recording.alignments import AlignmentFile, aligned_ids, links_table
+from fairseq_norm_plugin.recording.alignments import AlignmentParts, aligned_ids, links_table
 from fairseq_norm_plugin.recording.plan import Plan
 from fairseq_norm_plugin.recording.shard_parts import ShardParts, written_ids
 from fairseq_norm_plugin.recording.unknown import UnknownTokens
@@ -221,7 +221,7 @@ def _open_writers(
         writers.append((parts, partial(to_table, schema=schema)))
     if options.extraction is not None:
         run = RunInfo("alignments", {**signature, "extraction": options.extraction.fields()}, *shard)
-        file = AlignmentFile(Path(cfg.norm_alignments), run, **existing)
+        file = AlignmentParts(Path(cfg.norm_alignments), run, **existing)
         writers.append((file, partial(links_table, options=options.extraction)))
     return writers
 

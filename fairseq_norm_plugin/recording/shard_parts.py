@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
 from alignment_eval.files import NewFile, writing_errors
-from alignment_eval.records.manifest import Part, RunInfo, read_parts
+from alignment_eval.records.manifest import Part, RunInfo, parts_in
 from alignment_eval.records.store import parquet_writer
 
 #: Bytes of a row group.
@@ -26,7 +26,7 @@ _OPTIONS = {"records": "--norm-records", "alignments": "--norm-alignments"}
 
 def written_ids(directory: Path, content: str, shard: int, shards: int) -> NDArray[np.int64]:
     """The ids of the sentences in a shard's parts, of any run."""
-    return _ids([p for p in read_parts(directory, content) if (p.info.shard, p.info.shards) == (shard, shards)])
+    return _ids([p for p in parts_in(directory, content) if (p.info.shard, p.info.shards) == (shard, shards)])
 
 
 def _ids(parts: Sequence[Part]) -> NDArray[np.int64]:
@@ -139,7 +139,7 @@ class ShardParts:
 
 def _own_parts(directory: Path, info: RunInfo) -> list[Part]:
     """The earlier parts of the shard; all parts in the directory must belong to its run."""
-    parts = read_parts(directory, info.content)
+    parts = parts_in(directory, info.content)
     for part in parts:
         check_same_run(part.path, part.info, info)
     return [part for part in parts if part.info.shard == info.shard]

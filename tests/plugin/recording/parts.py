@@ -8,7 +8,7 @@ from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.records.manifest import RunInfo
 from alignment_eval.records.store import arrow_schema, to_table
-from fairseq_norm_plugin.recording.alignments import AlignmentFile, links_table
+from fairseq_norm_plugin.recording.alignments import AlignmentParts, links_table
 from fairseq_norm_plugin.recording.shard_parts import ShardParts
 
 QUANTITIES = ("head_attn_w", "transformed_norm", "layer_attn_n")
@@ -40,7 +40,7 @@ def record_writer(directory, resume=False, overwrite=False, shard=0, shards=1, s
 def alignment_writer(file, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
     """Parts of alignments, and what makes their rows."""
     run = RunInfo("alignments", signature, size, shard, shards)
-    return AlignmentFile(file, run, resume, overwrite), partial(links_table, options=OPTIONS)
+    return AlignmentParts(file, run, resume, overwrite), partial(links_table, options=OPTIONS)
 
 
 def write(writer, *ids, status="ok"):
