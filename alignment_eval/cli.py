@@ -30,7 +30,7 @@ COMMANDS = {
     "score": "score word alignments against gold: AER, precision, recall",
     "select": "choose the maps to read, by their agreement or on a development gold",
     "sweep": "score every layer, head, kind, setting and rule of recorded maps",
-    "symmetrize": "make one alignment of those of the two directions",
+    "symmetrize": "combine forward and reverse alignments",
 }
 DESCRIPTION = "Word alignments from recorded attention maps, and word alignments of any aligner scored against gold."
 

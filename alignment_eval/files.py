@@ -10,7 +10,6 @@ import contextlib
 import filecmp
 import glob
 import hashlib
-import io
 import json
 import os
 import re
@@ -28,13 +27,8 @@ from alignment_eval.errors import InputError, UsageError
 
 #: Stands for standard input or output instead of a path.
 STANDARD = "-"
-#: What commands read of a directory: records, text, checkpoints, dictionaries, subwords, binarised data.
-_READ = ("*.parquet", "*.pt", "*dict*.txt", "*code*", "*.model", "*.spm", "*.idx", "*.bin")
+_STDOUT = (STANDARD, "/dev/stdout")
 _BLOCK_BYTES = 2**20
-
-
-def _already_exists(path: str | Path, option: str) -> InputError:
-    return InputError(f"{path}: already exists; choose another path or pass {option}")
 
 
 def is_stream(path: str | Path) -> bool:
@@ -51,55 +45,44 @@ def check_new(path: str | Path, overwrite: bool, option: str = "--overwrite", pa
     """
     with writing_errors(path):
         target = _to_replace(path)
-        if target is not None and not overwrite and os.path.lexists(path):
-            raise _already_exists(path, option)
-        if target is not None:
-            _check_place(path, target, parents)
+        if target is None:
+            return
+        if not overwrite and os.path.lexists(path):
+            raise InputError(f"{path}: already exists; choose another path or pass {option}")
+        _check_place(path, target, parents)
 
 
-def check_distinct(outputs: Iterable[str], inputs: Iterable[str]) -> None:
-    """Check, before the work, that no output of a command is one of its inputs or another output, or holds one.
+def check_distinct(outputs: Iterable[str | Path], inputs: Iterable[str | Path]) -> None:
+    """Check, before the work, that no output of a command is one of its inputs, holds one, or is another output.
 
-    Links and other names of a file are followed.  Of an input that is a directory, its files count.
+    Links and other names of a file are followed.  An input that is a directory stands for its Parquet files, too.
     """
-    read = {_identity(place) for name in inputs for file in _files_read(name) for place in (file, *file.parents)}
-    written: set[Any] = set()
+    read = [Path(os.path.realpath("/dev/stdin" if str(name) == STANDARD else name)) for name in inputs]
+    read += [file for path in read if path.is_dir() for file in path.glob("*.parquet")]
+    taken = {_identity(place): "an input" for path in read for place in (path, *path.parents)}
     for name in outputs:
-        path = _real_path(name, "/dev/stdout")
-        places = [_identity(place) for place in (path, *path.parents)]
+        path = Path(os.path.realpath("/dev/stdout" if str(name) == STANDARD else name))
         if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe or a device
             continue
-        if places[0] in read or written & {*places}:
-            what = "an input of this command" if places[0] in read else "another output of this command"
-            raise UsageError(f"{name}: is also {what}, or holds it, which would be lost; name another output")
-        if name != STANDARD:
-            written.add(places[0])
-
-
-def _real_path(name: str, standard: str) -> Path:
-    return Path(os.path.realpath(standard if name == STANDARD else name))
-
-
-def _files_read(name: str) -> Iterator[Path]:
-    path = _real_path(name, "/dev/stdin")
-    yield path
-    if path.is_dir():
-        yield from (Path(os.path.realpath(file)) for pattern in _READ for file in path.glob(pattern))
+        if (what := taken.get(_identity(path))) is not None:
+            raise UsageError(f"{name}: is also {what} of this command, or holds it; name another output")
+        if str(name) not in _STDOUT:
+            taken[_identity(path)] = "another output"
 
 
 def _identity(path: Path) -> Any:
-    """The same for all names of a file, also where case makes no difference to names."""
+    """The same for all names of a file."""
     try:
         status = path.stat()
     except OSError:
-        return None if path.parent == path else (_identity(path.parent), path.name.casefold())
+        return path
     return status.st_dev, status.st_ino
 
 
 class NewFile:
     """A temporary file at :attr:`path` that is renamed to ``target`` (:meth:`keep`) or removed (:meth:`drop`).
 
-    A replaced file keeps its mode.  A link is followed: the file that it points to is replaced.
+    A link is followed: the file that it points to is replaced.
     """
 
     def __init__(self, target: str | Path) -> None:
@@ -112,19 +95,16 @@ class NewFile:
             self._target = real
             self.path = _temporary_name(real)
             self.path.touch(exist_ok=False)
-            self._mode = stat.S_IMODE((real if real.is_file() else self.path).stat().st_mode)
-            self.path.chmod(self._mode | 0o600)  # as long as it is written, whatever the umask is
 
     def keep(self, resumed: bool = False) -> None:
         """Rename the file to its final name; if this is not possible, remove it and raise InputError.
 
-        ``resumed``: a file that has this name may only be that of a stopped run, with the same content.
+        ``resumed``: a file that has this name may only come from a stopped run, with the same content.
         """
         try:
             with writing_errors(self._shown):
                 if resumed and self._target.exists() and not filecmp.cmp(self.path, self._target, shallow=False):
                     raise InputError(f"{self._shown}: already exists, with other content; move it, and resume again")
-                self.path.chmod(self._mode)
                 self.path.replace(self._target)
         finally:
             self.drop()
@@ -169,17 +149,17 @@ def write_bytes(path: str | Path, content: bytes) -> None:
 
 
 def _write(path: str | Path, content: Iterable[bytes], resumed: bool = False) -> None:
-    with writing_errors(path):
-        if _to_replace(path) is None:
+    if is_stream(path):
+        with writing_errors(path):
             _write_through(path, content)
-            return
-    with new_file(path, resumed) as temporary, temporary.open("wb") as file:
-        file.writelines(content)
+    else:
+        with new_file(path, resumed) as temporary, temporary.open("wb") as file:
+            file.writelines(content)
 
 
 def _write_through(path: str | Path, content: Iterable[bytes]) -> None:
-    """Write directly to a path that is not a regular file, or that is another name of standard output."""
-    if str(path) == STANDARD or _is_stdout(Path(path).stat()):
+    """Write directly to standard output, a pipe or a device."""
+    if str(path) in _STDOUT:
         sys.stdout.flush()
         sys.stdout.buffer.writelines(content)
         sys.stdout.buffer.flush()
@@ -190,34 +170,24 @@ def _write_through(path: str | Path, content: Iterable[bytes]) -> None:
 
 def _to_replace(path: str | Path) -> Path | None:
     """The regular file, existing or not, that a write to ``path`` replaces; None if it must be written to directly."""
-    if str(path) == STANDARD:
+    if str(path) in _STDOUT:
         return None
     if str(path) in ("", ".", "..") or str(path).endswith(os.sep) or Path(path).is_dir():
         raise InputError(f"{path or repr(path)}: this is a directory; give the name of a file")
-    try:
-        status = Path(path).stat()
-    except FileNotFoundError:
-        return Path(os.path.realpath(path))
-    return None if not stat.S_ISREG(status.st_mode) or _is_stdout(status) else Path(os.path.realpath(path))
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(Path(path).stat().st_mode):
+            return None
+    return Path(os.path.realpath(path))
 
 
 def _check_place(path: str | Path, target: Path, parents: bool = False) -> None:
     directory = target.parent
     while parents and not os.path.lexists(directory):
         directory = directory.parent
-    if not directory.is_dir():
-        raise InputError(f"{path}: the directory {directory} does not exist; create it, or choose another path")
-    if not os.access(directory, os.W_OK | os.X_OK):
-        raise InputError(f"{path}: the directory {directory} is not writable; choose another path")
-    if target.exists() and not (os.access(target, os.W_OK) and target.stat().st_mode & 0o222):
+    if not (directory.is_dir() and os.access(directory, os.W_OK | os.X_OK)):
+        raise InputError(f"{path}: the directory {directory} is missing or read-only; create it, or choose another")
+    if target.exists() and not target.stat().st_mode & 0o222:
         raise InputError(f"{path}: the file is read-only; choose another path, or make it writable")
-
-
-def _is_stdout(status: os.stat_result) -> bool:
-    try:
-        return os.path.samestat(status, os.fstat(sys.stdout.fileno()))
-    except (AttributeError, OSError, ValueError):  # there is no stdout, or it is a Python object
-        return False
 
 
 @contextlib.contextmanager
@@ -248,7 +218,7 @@ class OwnFiles:
 
 
 def check_directory(out: str | Path, overwrite: bool, own: OwnFiles) -> None:
-    """Check, before the work, that a command may write the directory ``out``."""
+    """Check, before the work, that a command may write the directory ``out``: only its own files are replaced."""
     path = Path(out)
     if str(out) == "" or path.name in ("", ".."):
         raise InputError(f"{str(out)!r} cannot be the name of a new directory; choose another path")
@@ -256,12 +226,11 @@ def check_directory(out: str | Path, overwrite: bool, own: OwnFiles) -> None:
         return
     if not path.is_dir():
         raise InputError(f"{out}: this is a file, not a directory; choose another path")
-    if Path.cwd().is_relative_to(path.resolve()):
-        raise InputError(f"{out}: the working directory or above it, so it is not replaced; choose another path")
-    if any(path.iterdir()) and not overwrite:
-        raise _already_exists(out, "--overwrite")
-    for entry in sorted(path.iterdir()):
-        if not (own.names.fullmatch(entry.name) and stat.S_ISREG(entry.lstat().st_mode)):
+    entries = sorted(path.iterdir())
+    if entries and not overwrite:
+        raise InputError(f"{out}: already exists; choose another path or pass --overwrite")
+    for entry in entries:
+        if not (own.names.fullmatch(entry.name) and entry.is_file() and not entry.is_symlink()):
             raise InputError(
                 f"{out}: the directory holds {entry.name!r}, which {own.command} did not write, so it is not replaced; "
                 f"choose another path, or remove the directory yourself"
@@ -273,15 +242,11 @@ def new_directory(out: str | Path, overwrite: bool, own: OwnFiles) -> Iterator[P
     """A temporary directory that becomes ``out`` if the block succeeds, and is removed if it fails."""
     check_directory(out, overwrite, own)
     target = Path(os.path.realpath(out))
-    new, old = _temporary_name(target), _temporary_name(target)
     try:
+        new, old = _temporary_name(target), _temporary_name(target)
         new.mkdir(parents=True)
-        mode = stat.S_IMODE((target if target.exists() else new).stat().st_mode)
-        new.chmod(mode | 0o700)
         try:
             yield new
-            check_directory(out, overwrite, own)
-            new.chmod(mode)
             if target.exists():
                 target.rename(old)
             new.rename(target)
@@ -320,11 +285,14 @@ class ContentHash:
 def file_hash(content: str | Path | bytes) -> str:
     """Short hash of a file's content; ``content`` is the path of the file or its bytes."""
     result = ContentHash()
+    if isinstance(content, bytes):
+        result.update(content)
+        return result.short
     try:
-        with io.BytesIO(content) if isinstance(content, bytes) else Path(content).open("rb") as stream:
+        with Path(content).open("rb") as stream:
             result.update_from(stream)
     except OSError as error:
-        raise InputError(f"{content!s}: cannot read the file ({error.strerror})") from error
+        raise InputError(f"{content}: cannot read the file ({error.strerror})") from error
     return result.short
 
 

@@ -23,7 +23,7 @@ from typing import Any
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.files import check_new, new_file
+from alignment_eval.files import check_distinct, check_new, new_file
 from alignment_eval.options.common import exit_status
 
 #: Reasons for dropping a pair, in the order in which they are checked.
@@ -145,6 +145,7 @@ def prepare(args: argparse.Namespace) -> None:
     outputs = [Path(f"{args.out}.{language}") for language in languages]
     for path in outputs:
         check_new(path, args.overwrite, parents=True)
+    check_distinct(outputs, [*args.source, *args.target, *args.exclude])
     cleaners = [cleaner(language, args) for language in languages]
     excluded = excluded_keys(args.exclude)
     counts: Counter[str] = Counter()

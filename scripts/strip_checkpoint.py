@@ -21,7 +21,7 @@ from fairseq.tasks.translation import TranslationConfig
 from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.files import check_new, new_file
+from alignment_eval.files import check_distinct, check_new, new_file
 from alignment_eval.options.common import exit_status
 
 #: The largest distance of a model and its continuation, in units of their length.  Measured (d 256): 0.05 for 400
@@ -90,6 +90,7 @@ def run(args: argparse.Namespace) -> None:
     """Write the checkpoint."""
     if not 0 <= args.share <= 1:
         raise UsageError(f"--share {args.share}: give a number from 0 (CHECKPOINT) to 1 (CONTINUATION)")
+    check_distinct([args.out], filter(None, [args.checkpoint, args.mix]))
     check_new(args.out, args.overwrite)
     state = read_checkpoint(args.checkpoint)
     if args.mix is not None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from tokenizers import BertWordPieceTokenizer
 
 from alignment_eval.errors import InputError
-from alignment_eval.files import check_new, write_lines
+from alignment_eval.files import check_distinct, check_new, write_lines
 from alignment_eval.links.text import TextFile
 from alignment_eval.options.common import exit_status
 
@@ -24,6 +24,7 @@ _REFUSED = {"[CLS]", "[SEP]", "[PAD]"}
 
 def run(args: argparse.Namespace) -> None:
     """Write the tokens of a text."""
+    check_distinct([args.out], [args.text])
     check_new(args.out, args.overwrite)
     path = args.model / "tokenizer_config.json"
     try:

@@ -23,7 +23,7 @@ from alignment_eval.options.alignments import (
     score_files,
     warn_of_few,
 )
-from alignment_eval.options.common import add_format
+from alignment_eval.options.common import Input, add_format
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.significance import Difference, Interval, Resampling, compare_all
@@ -48,8 +48,8 @@ _HEADER = ("", "baseline", "system", "delta", "95 % interval", "p bootstrap", "p
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``compare``."""
     group = parser.add_argument_group("hypotheses", "word alignments (-: standard input); all are read in the same way")
-    group.add_argument("baseline", metavar="BASELINE", help="the system that the others are compared with")
-    group.add_argument("systems", metavar="SYSTEM", nargs="+", help="each is compared with all before it")
+    group.add_argument("baseline", type=Input, metavar="BASELINE", help="the system that the others are compared with")
+    group.add_argument("systems", metavar="SYSTEM", nargs="+", type=Input, help="each is compared with all before it")
     add_base(group, "hyp", "0")
     add_gold_arguments(parser)
     add_text_arguments(parser)
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Compare every two systems, then print all results."""
+    """Compare every pair of systems, then print all results."""
     paths = [args.baseline, *args.systems]
     resampling = Resampling() if args.resamples is None else Resampling(args.resamples)
     _, gold, files = read_systems(args, paths)
@@ -100,10 +100,7 @@ def _result(
             hyp_possible=False,
             sentences=len(gold),
             **resampling_fields(
-                resampling,
-                len(gold),
-                interval="bootstrap-percentile",
-                tests="paired-bootstrap,approximate-randomisation",
+                resampling, interval="bootstrap-percentile", tests="paired-bootstrap,approximate-randomisation"
             ),
         ),
     }

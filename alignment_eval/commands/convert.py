@@ -18,7 +18,7 @@ from alignment_eval.links.text import token_lines
 from alignment_eval.links.write import format_lines
 from alignment_eval.maps.subwords import MARKS, detect_mark, subword_links, word_pieces
 from alignment_eval.options.alignments import add_base, add_swap, add_text_arguments, texts_of
-from alignment_eval.options.common import add_output, finite_number
+from alignment_eval.options.common import Input, add_output, finite_number
 from alignment_eval.progress import progress_bar
 
 EPILOG = """\
@@ -37,7 +37,7 @@ _WITH_CONFIDENCES = ("scored", "naacl")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``convert``."""
     group = parser.add_argument_group("input")
-    group.add_argument("input", metavar="IN", help="alignments (-: standard input)")
+    group.add_argument("input", type=Input, metavar="IN", help="alignments (-: standard input)")
     add_base(group, "from", "0")
     add_swap(group, "from")
     group.add_argument(
@@ -114,7 +114,7 @@ def _kept(sentence: GoldSentence, only_sure: bool, least: float | None) -> GoldS
 
 
 def _check_losses(read: AlignmentFile, args: argparse.Namespace) -> None:
-    """Warn of what is not in the new file."""
+    """Warn of what is not in the new file; refuse what needs a decision."""
     file, name, to = read.file, read.file.name, args.to
     more = file.possible - file.sure
     if more and args.possible is None and to not in _WITH_POSSIBLE:
@@ -122,32 +122,23 @@ def _check_losses(read: AlignmentFile, args: argparse.Namespace) -> None:
             f"{name}: {more} possible links, which {to} cannot hold: decide with "
             f"--possible keep (they become links like others) or --possible drop"
         )
-    if args.min_confidence is not None and not file.scored:
-        raise InputError(f"{name}: the links have no scores, which --min-confidence needs; give a file of links i-j:p")
-    if file.format == "fairseq":
-        warn_on_stderr(f"{name}: only the first A- line of each sentence is taken, no other line")
-    if file.format == "fast_align":
-        warn_on_stderr(f"{name}: the scores of its sentences are dropped")
-    if file.doubled:
-        warn_on_stderr(f"{name}: {file.doubled} doubled links are written once")
-    if not file.scored and to == "scored":
-        raise InputError(f"{name}: links without confidences: expected some for the format scored; choose another")
-    if file.scored and to not in _WITH_CONFIDENCES:
-        warn_on_stderr(f"{name}: the scores of its links are dropped: {to} cannot hold them")
+    if not file.scored and (args.min_confidence is not None or to == "scored"):
+        option = "--to scored" if args.min_confidence is None else "--min-confidence"
+        raise InputError(f"{name}: the links have no scores, which {option} needs; give a file of links i-j:p")
+    warnings = {
+        "only the first A- line of each sentence is taken, no other line": file.format == "fairseq",
+        "the scores of its sentences are dropped": file.format == "fast_align",
+        f"{file.doubled} doubled links are written once": file.doubled,
+        f"the scores of its links are dropped: {to} cannot hold them": file.scored and to not in _WITH_CONFIDENCES,
+    }
     if to == "naacl":
-        _check_naacl(read, args)
-
-
-def _check_naacl(read: AlignmentFile, args: argparse.Namespace) -> None:
-    """Warn of sentences that a NAACL file does not show; raise InputError if it would have no line."""
-    kept = (_kept(sentence, args.possible == "drop", args.min_confidence).possible for sentence in read)
-    last = max((n for n, links in enumerate(kept, 1) if links), default=0)
-    if not last:
-        raise InputError(
-            f"{read.file.name}: no links: expected some, as a NAACL file without any has no line; choose another format"
+        kept = (_kept(sentence, args.possible == "drop", args.min_confidence).possible for sentence in read)
+        if not (last := max((n for n, links in enumerate(kept, 1) if links), default=0)):
+            raise InputError(f"{name}: no links: a NAACL file without any has no line; choose another format")
+        hidden = (
+            f"its last {len(read) - last} sentences have no links, so the NAACL file does not show that they are there"
         )
-    if last < len(read):
-        warn_on_stderr(
-            f"{read.file.name}: its last {len(read) - last} sentences have no links, so the NAACL file does not show "
-            f"that they are there: read it with --source and --target"
-        )
+        warnings[f"{hidden}: read it with --source and --target"] = last < len(read)
+    for warning, holds in warnings.items():
+        if holds:
+            warn_on_stderr(f"{name}: {warning}")

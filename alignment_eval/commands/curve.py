@@ -12,7 +12,7 @@ from alignment_eval.errors import InputError, printable, say, warn_on_stderr
 from alignment_eval.figures.curves import draw_curves, is_share, read_training_log
 from alignment_eval.figures.style import ENDINGS, figure_ending, save_figure
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.options.common import add_list, add_output
+from alignment_eval.options.common import Input, add_list, add_output
 from alignment_eval.options.figures import add_figure_options, figure_options
 from alignment_eval.signature import signature
 
@@ -32,7 +32,9 @@ _METRICS = ("aer", "aer_l*", "mixing_*")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``curve``."""
-    parser.add_argument("logs", nargs="+", metavar="LOG", help="log of fairseq-train, one a run (-: standard input)")
+    parser.add_argument(
+        "logs", nargs="+", type=Input, metavar="LOG", help="log of fairseq-train, one a run (-: standard input)"
+    )
     add_list(parser, "--metrics", f"names of metrics, or patterns (default: {','.join(_METRICS)})", metavar="GLOB")
     add_output(parser, f"picture: .{', .'.join(ENDINGS)}; or .csv: the values that it shows", required=True)
     add_figure_options(parser)

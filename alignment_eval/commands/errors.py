@@ -20,6 +20,7 @@ from alignment_eval.options.alignments import (
     read_systems,
     reading_fields,
     score_files,
+    words_of,
 )
 from alignment_eval.options.common import add_format, file_name
 from alignment_eval.scoring.aer import METRIC_LABELS
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace) -> None:
     _, gold, systems = read_systems(args, paths)
     for system in systems:
         score_files(system, gold)  # for its checks
-    source, target = ([[word.decode() for word in line] for line in token_lines(path)] for path in texts[:2])
+    source, target = zip(*words_of(args) or ())
     frequencies = _frequencies(args.train_frequency, (source, target)) if args.train_frequency else None
     links = [list(system.each_links()) for system in systems]
     sentences = list(gold)

@@ -12,7 +12,7 @@ from alignment_eval.files import check_new, write_lines
 from alignment_eval.maps.sentence import PairWords
 from alignment_eval.maps.words import LEVELS
 from alignment_eval.options.alignments import add_text_arguments
-from alignment_eval.options.common import add_output
+from alignment_eval.options.common import Input, add_output
 from alignment_eval.options.method import (
     MAX_NORM,
     WORD_TABLE,
@@ -51,7 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_text_arguments(parser)
     group = parser.add_argument_group("both directions")
-    group.add_argument("--reverse", metavar="RECORDS", help="records of a target-source model on the same pairs")
+    group.add_argument(
+        "--reverse", type=Input, metavar="RECORDS", help="records of a target-source model on the same pairs"
+    )
     group.add_argument(
         "--join",
         choices=JOINS,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from alignment_eval.errors import InputError, UsageError, say, shown
 from alignment_eval.files import check_new, file_hash, write_lines
 from alignment_eval.links.text import TextFile
-from alignment_eval.options.common import file_name, finite_number
+from alignment_eval.options.common import Output, file_name, finite_number
 from alignment_eval.signature import Value, signature
 
 EPILOG = """\
@@ -49,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         *("-o", "--output"),
         nargs="+",
         required=True,
+        type=Output,
         metavar="FILE",
         help="the lines that are kept, a file for each TEXT",
     )

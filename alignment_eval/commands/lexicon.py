@@ -10,7 +10,7 @@ from alignment_eval.files import check_new, file_hash, write_lines
 from alignment_eval.links.read import ReadOptions, read_hypothesis, read_texts
 from alignment_eval.links.text import token_lines
 from alignment_eval.options.alignments import add_base, add_swap, add_text_arguments, reading_fields
-from alignment_eval.options.common import add_output, positive_integer
+from alignment_eval.options.common import Input, add_output, positive_integer
 from alignment_eval.progress import progress_bar
 from alignment_eval.signature import signature
 from alignment_eval.transfer.lexicon import Entry, bilingual_lexicon
@@ -30,7 +30,7 @@ _HEADER = "source\ttarget\tcount\tp(t|s)\tp(s|t)\tdice"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``lexicon``."""
     group = parser.add_argument_group("links")
-    group.add_argument("links", metavar="LINKS", help="word alignments (-: standard input)")
+    group.add_argument("links", type=Input, metavar="LINKS", help="word alignments (-: standard input)")
     add_base(group, "links", "0")
     add_swap(group, "links")
     add_text_arguments(parser, required=True)

@@ -8,7 +8,7 @@ import msgspec
 
 from alignment_eval.errors import say, warn_on_stderr
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.options.common import add_output, file_name
+from alignment_eval.options.common import Input, add_output
 from alignment_eval.progress import progress_bar
 from alignment_eval.records.merge import merged
 from alignment_eval.schema import ForeignFile
@@ -24,18 +24,20 @@ The signature goes to stderr.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``merge``."""
-    parser.add_argument("parts", metavar="PARTS", help="directory of parts: FILE.parts of --norm-alignments FILE")
-    add_output(parser, "Pharaoh file to write", required=True, type=file_name)
+    parser.add_argument(
+        "parts", type=Input, metavar="PARTS", help="directory of parts: FILE.parts of --norm-alignments FILE"
+    )
+    add_output(parser, "Pharaoh file", standard=True)
 
 
 def run(args: argparse.Namespace) -> None:
     """Write one Pharaoh line a sentence."""
     check_new(args.output, args.overwrite)
     alignments = merged(args.parts)
-    size = alignments.manifest.size
+    size = alignments.info.size
     file = ForeignFile(args.parts, "a directory of alignments", "run the shards again")
-    run: dict[str, Value] = {"run": alignments.manifest.signature_hash, "sentences": size}
-    fields = {**run, **file.convert(alignments.manifest.signature, _Signature, "signature").extraction, **run}
+    run: dict[str, Value] = {"run": alignments.info.signature_hash, "sentences": size}
+    fields = {**run, **file.convert(alignments.info.signature, _Signature, "signature").extraction, **run}
     write_lines(args.output, progress_bar(alignments, size, "sentences"))
     if alignments.skipped:
         warn_on_stderr(f"{alignments.skipped} of {size} sentences cannot be aligned, their lines are blank")

@@ -30,7 +30,7 @@ from alignment_eval.options.alignments import (
     texts_of,
     words_of,
 )
-from alignment_eval.options.common import add_list, add_output
+from alignment_eval.options.common import Input, add_list, add_output
 from alignment_eval.options.figures import add_figure_options, figure_options
 from alignment_eval.options.records import add_records, check_forced, gold_of_records, refuse_without_records
 from alignment_eval.records.store import Records
@@ -80,10 +80,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--rule", metavar="RULE", help=f"extraction rule: {', '.join(RULE_NAMES)} (default: kobayashi2020)"
     )
-    group.add_argument("--hyp", action="extend", nargs="+", metavar="HYP", help=f"{HYPOTHESES}; one with RECORDS")
+    group.add_argument(
+        "--hyp", action="extend", nargs="+", type=Input, metavar="HYP", help=f"{HYPOTHESES}; one with RECORDS"
+    )
     add_base(group, "hyp", "0")
     group = parser.add_argument_group("gold")
-    group.add_argument("--gold", metavar="FILE", help="gold alignments (-: standard input)")
+    group.add_argument("--gold", type=Input, metavar="FILE", help="gold alignments (-: standard input)")
     add_gold_reading(group)
     add_text_arguments(parser)
     group = parser.add_argument_group("output")

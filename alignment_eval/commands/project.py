@@ -14,7 +14,7 @@ from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesi
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.links.text import TextFile, token_counts, token_lines
 from alignment_eval.options.alignments import add_base, add_swap, reading_fields
-from alignment_eval.options.common import add_output, file_name
+from alignment_eval.options.common import Input, add_output, file_name
 from alignment_eval.progress import progress_bar
 from alignment_eval.signature import signature
 from alignment_eval.transfer.conll import LabelledSentence, format_conll, parse_conll
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="source words and their BIO labels (CoNLL 2002: word, tab, label; a blank line between sentences)",
     )
-    group.add_argument("--links", required=True, metavar="FILE", help="word alignments (-: standard input)")
+    group.add_argument("--links", required=True, type=Input, metavar="FILE", help="word alignments (-: standard input)")
     add_base(group, "links", "0")
     add_swap(group, "links")
     group.add_argument(

@@ -27,7 +27,7 @@ from alignment_eval.options.alignments import (
     warn_of_few,
     words_of,
 )
-from alignment_eval.options.common import add_output
+from alignment_eval.options.common import Input, add_output
 from alignment_eval.options.records import (
     add_kinds,
     add_records,
@@ -39,7 +39,7 @@ from alignment_eval.options.records import (
 from alignment_eval.progress import progress_bar
 from alignment_eval.report.build import ReportOptions, System, build
 from alignment_eval.report.page import render
-from alignment_eval.scoring.diagnosis import direction_warning
+from alignment_eval.scoring.diagnosis import doubts
 from alignment_eval.signature import Value, signature
 
 EPILOG = """\
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_text_arguments(parser)
     group = parser.add_argument_group("hypotheses", "the alignments to compare")
     group.add_argument(
-        "--hyp", action="extend", nargs="+", metavar="HYP", help=f"{HYPOTHESES}, all read in the same way"
+        "--hyp", action="extend", nargs="+", type=Input, metavar="HYP", help=f"{HYPOTHESES}, all read in the same way"
     )
     add_base(group, "hyp", "0")
     group = parser.add_argument_group("records")
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> None:
     if records is not None:
         gold = gold_of_records(gold, records)
     hypotheses = [gold_of_size(read, len(gold), size) for read in hypotheses]
-    for warning in (direction_warning(read, gold) for read in hypotheses):
+    for warning in (doubts(read, gold) for read in hypotheses):
         if warning is not None:
             warn_on_stderr(warning)
     warn_of_few(len(gold))
@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> None:
         **({} if records is None else {"records": records.info.signature_hash}),
         **reading_fields("gold", gold),
         **fields,
-        **resampling_fields(options.resampling, len(gold), interval="bootstrap-percentile"),
+        **resampling_fields(options.resampling, interval="bootstrap-percentile"),
         **{f"{name}_{n}": v for n, read in enumerate(hypotheses, 1) for name, v in reading_fields("hyp", read).items()},
     )
     html = render(report, title if args.title is None else args.title, signed, provenance)

@@ -24,10 +24,10 @@ from alignment_eval.options.alignments import (
     resampling_fields,
     warn_of_few,
 )
-from alignment_eval.options.common import add_format, file_name
+from alignment_eval.options.common import add_format
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts, Score, defined, score
-from alignment_eval.scoring.diagnosis import Diagnosis, diagnose, differing_words, direction_warning, doubtful_warning
+from alignment_eval.scoring.diagnosis import diagnose, doubts
 from alignment_eval.scoring.significance import Interval, Resampling, confidence
 from alignment_eval.scoring.tables import Table, interval_text, percent, score_table
 from alignment_eval.signature import joined, signature
@@ -49,11 +49,6 @@ Other formats: they are percentages.  sentences: counts and scores of each sente
 _COUNTS = ("hypothesis_links", "hypothesis_links_sure", "hypothesis_links_possible", "sure_links", "possible_links")
 #: Formats of a table that people read.
 _TABLES = ("md", "latex")
-_CONTEXT = {
-    "possible_as_sure": "as read, the gold's possible links taken as sure",
-    "possible_dropped": "as read, the gold's possible links dropped",
-    "diagonal": "a diagonal instead of the hypothesis",
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,35 +60,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_format(group, ("text", *_TABLES, "tsv", "json", "sentences"))
     group = parser.add_argument_group("confidence", "95 % intervals from a bootstrap over sentences")
     add_resamples(group, "add intervals to AER, precision and recall, from N resamples, such as 10000")
-    group = parser.add_argument_group("diagnosis", "of a high AER: are the files read as they were meant?")
-    group.add_argument(
+    parser.add_argument(
         "--diagnose",
         action="store_true",
         help="add AER under other index bases and directions, and with lines shifted by one",
-    )
-    group.add_argument(
-        "--hyp-texts",
-        nargs=2,
-        type=file_name,
-        metavar=("SOURCE", "TARGET"),
-        help="texts that the hypotheses link, to find words that differ from --source and --target",
     )
 
 
 def run(args: argparse.Namespace) -> None:
     """Score every hypothesis, then print all results."""
     resampling = _resampling(args)
-    words = _differing_words(args)
+    if args.diagnose and args.format not in ("text", "json"):
+        raise UsageError(f"--diagnose with --format {args.format}: expected text or json; a table has no place for it")
     _, gold, hypotheses = read_systems(args, args.hypotheses)
     if resampling:
         warn_of_few(len(gold))
-    results, scores = [], []
-    for hypothesis in hypotheses:
-        diagnosis = diagnose(hypothesis, gold) if args.diagnose else None
-        scored = _score(hypothesis, gold, diagnosis)
-        scores.append(scored)
-        result = _result(hypothesis, gold, scored, resampling)
-        results.append(result | ({"diagnosis": _as_json(diagnosis, words)} if diagnosis else {}))
+    scores = [_score(hypothesis, gold, args.diagnose) for hypothesis in hypotheses]
+    results = [_result(hypothesis, gold, scored, resampling) for hypothesis, scored in zip(hypotheses, scores)]
+    if args.diagnose:
+        results = [result | _diagnosis(hypothesis, gold) for result, hypothesis in zip(results, hypotheses)]
     signatures = [result["signature"] for result in results]
     if _is_table(args):
         intervals = [Interval(**result["confidence"]["aer"]) for result in results]
@@ -113,30 +98,15 @@ def run(args: argparse.Namespace) -> None:
             print("\n".join(_diagnosis_text(result, named=_is_table(args))))
 
 
-def _differing_words(args: argparse.Namespace) -> list[str]:
-    """What differs between the texts of the gold and those of the hypotheses."""
-    if args.diagnose and args.format not in ("text", "json"):
-        raise UsageError(f"--diagnose with --format {args.format}: expected text or json; a table has no place for it")
-    if args.hyp_texts is None:
-        return []
-    if not args.diagnose or None in (args.source, args.target):
-        raise UsageError("--hyp-texts: expected --diagnose, and the texts of the gold by --source and --target, too")
-    pairs = zip((args.source, args.target), args.hyp_texts)
-    return [words for pair in pairs if (words := differing_words(*pair)) is not None]
-
-
-def _score(hypothesis: AlignmentFile, gold: AlignmentFile, diagnosis: Diagnosis | None) -> Score:
-    """The score; without a diagnosis, a warning names the option that explains an AER above a diagonal's."""
+def _score(hypothesis: AlignmentFile, gold: AlignmentFile, diagnosed: bool) -> Score:
+    """The score; with a warning of a doubtful AER, unless it is ``diagnosed`` anyway."""
     try:
         check_as_many(hypothesis, gold)
     except InputError as error:
-        if diagnosis is None or diagnosis.explanation is None:
+        if (explanation := diagnose(hypothesis, gold).explanation) is None:
             raise
-        raise InputError(f"{error} The links fit best if you {' and '.join(diagnosis.explanation.changes)}") from None
-    warning = direction_warning(hypothesis, gold)
-    if warning is None and diagnosis is None:
-        warning = doubtful_warning(hypothesis, gold)
-    if warning is not None:
+        raise InputError(f"{error} The links fit best if you {' and '.join(explanation.changes)}") from None
+    if not diagnosed and (warning := doubts(hypothesis, gold)):
         warn_on_stderr(warning)
     return score(hypothesis.each_links(), gold)
 
@@ -159,7 +129,7 @@ def _result(
     hypothesis: AlignmentFile, gold: AlignmentFile, scored: Score, resampling: Resampling | None
 ) -> dict[str, Any]:
     sentences = len(gold)
-    drawn = resampling_fields(resampling, sentences, interval="bootstrap-percentile") if resampling else {}
+    drawn = resampling_fields(resampling, interval="bootstrap-percentile") if resampling else {}
     result = {
         "hypothesis": hypothesis.file.name,
         "aer": scored.aer,
@@ -186,13 +156,11 @@ def _result(
     return result
 
 
-def _as_json(diagnosis: Diagnosis, words: list[str]) -> dict[str, Any]:
-    return {
-        "explanation": list(diagnosis.explanation.changes) if diagnosis.explanation else None,
-        "readings": [{"changes": list(reading.changes), "aer": reading.aer} for reading in diagnosis.readings],
-        **diagnosis.context,
-        "words": words,
-    }
+def _diagnosis(hypothesis: AlignmentFile, gold: AlignmentFile) -> dict[str, Any]:
+    found = diagnose(hypothesis, gold)
+    readings = [{"changes": list(reading.changes), "aer": reading.aer} for reading in found.readings]
+    explanation = list(found.explanation.changes) if found.explanation else None
+    return {"diagnosis": {"explanation": explanation, "readings": readings, "diagonal": found.diagonal}}
 
 
 def _text(r: dict[str, Any]) -> str:
@@ -211,11 +179,9 @@ def _diagnosis_text(result: dict[str, Any], named: bool) -> Iterator[str]:
     explained = " and ".join(diagnosis["explanation"] or ())
     yield f"  diagnosis: {explained or 'no other reading of the files explains this AER'}"
     rows = [(reading["aer"], " and ".join(reading["changes"]) or "as read") for reading in diagnosis["readings"]]
-    rows += [(diagnosis[key], label) for key, label in _CONTEXT.items()]
+    rows.append((diagnosis["diagonal"], "a diagonal instead of the hypothesis"))
     for value, label in rows:
         yield f"  {100 * value:8.2f} %  {label}"
-    for words in diagnosis["words"]:
-        yield f"  {words}"
 
 
 def _shown(result: dict[str, Any], metric: str) -> str:

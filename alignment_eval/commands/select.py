@@ -16,7 +16,7 @@ from alignment_eval.files import check_new, write_lines
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import words_of
 from alignment_eval.options.alignments import add_gold_reading, add_text_arguments, reading_fields
-from alignment_eval.options.common import add_list, add_output, file_name
+from alignment_eval.options.common import Input, add_list, add_output
 from alignment_eval.options.records import (
     add_kinds,
     add_records,
@@ -47,12 +47,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``select``."""
     add_records(parser)
     parser.add_argument(
-        "--reverse", metavar="RECORDS", help="records of a target-source model on the same pairs: choose for both"
+        "--reverse",
+        type=Input,
+        metavar="RECORDS",
+        help="records of a target-source model on the same pairs: choose for both",
     )
     group = parser.add_argument_group("development gold (default: the maps that agree most, without gold)")
     group.add_argument(
         "--dev-gold",
         dest="gold",
+        type=Input,
         metavar="FILE",
         help="gold alignments of these sentences: choose the lowest AER; report figures on other sentences",
     )
@@ -66,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_text_arguments(parser)
     group = parser.add_argument_group("output")
-    add_output(group, "profile, for align-eval extract --profile", type=file_name)
+    add_output(group, "profile, for align-eval extract --profile")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""``align-eval symmetrize``: one alignment from those of the two directions."""
+"""``align-eval symmetrize``: combines forward and reverse alignments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from alignment_eval.links.sets import transpose
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS, VARIANTS, check_method, symmetrize
 from alignment_eval.links.write import format_pharaoh_line
 from alignment_eval.options.alignments import add_base, add_swap, check_as_many, reading_fields
-from alignment_eval.options.common import add_output
+from alignment_eval.options.common import Input, add_output
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.diagnosis import LOOKED_AT
 from alignment_eval.signature import signature
@@ -37,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="whose algorithm of that name: Moses' (default), that of fast_align's atools, or that of lilt's scripts",
     )
     group = parser.add_argument_group("input", "two files of the same aligner (-: standard input)")
-    group.add_argument("forward", metavar="FORWARD", help="word alignments, source-target")
-    group.add_argument("reverse", metavar="REVERSE", help="word alignments of the other direction")
+    group.add_argument("forward", type=Input, metavar="FORWARD", help="word alignments, source-target")
+    group.add_argument("reverse", type=Input, metavar="REVERSE", help="word alignments of the other direction")
     add_base(group, "from", "0")
     add_swap(group, "reverse")
     group = parser.add_argument_group("output")

@@ -1,6 +1,6 @@
 """Checks that a file is read as it was meant: its index base, and its links against the lengths of the sentences.
 
-A wrong base or direction raises no error by itself, it only gives a wrong number (GIZA++'s AER of 21 becomes 63 or
+A wrong base or direction raises no error, it only gives a wrong number (GIZA++'s AER of 21 becomes 63 or
 82).  So every file is checked for what its indices reveal.
 """
 
@@ -49,10 +49,6 @@ class Texts:
         """The same texts with source and target exchanged."""
         return Texts(self.target_name, self.target, self.source_name, self.source)
 
-    def sides(self, swap: bool) -> tuple[IntArray, IntArray]:
-        """The lengths that bound the first and the second index of a link."""
-        return (self.target, self.source) if swap else (self.source, self.target)
-
 
 @dataclass
 class Contents:
@@ -66,8 +62,7 @@ class Contents:
         sure, possible: the number of links; possible ones include sure ones.
         doubled: the number of duplicate links; each link counts once.
         linked: the number of sentences with links.
-        gap: the first sentence without links, from 0; None if there is none.
-        zero: the first sentence that uses index 0, from 0; None if there is none.
+        zero: the first sentence that uses index 0, from 0; None if no sentence does.
         ones: the number of sentences that use index 1; counted only up to ``zero``.
         scored: whether links have confidences.
     """
@@ -80,7 +75,6 @@ class Contents:
     possible: int = 0
     doubled: int = 0
     linked: int = 0
-    gap: int | None = None
     zero: int | None = None
     ones: int = 0
     scored: bool = False
@@ -93,8 +87,6 @@ class Contents:
         self.doubled += parsed.written - len(links)
         self.linked += bool(links)
         self.scored = self.scored or parsed.sentence.confidence is not None
-        if self.gap is None and not links:
-            self.gap = self.sentences
         if self.zero is None:
             indices = set(chain.from_iterable(links))
             self.ones += 1 in indices
@@ -116,24 +108,20 @@ class Contents:
         return f"{self.name}: sentence {sentence if self.format == 'fairseq' else sentence + 1}"
 
 
-def decide_base(
-    file: Contents, wanted: str, stated: bool, role: str, first_end: Callable[[], int | None] | None, warn: Warn
-) -> int:
+def decide_base(file: Contents, wanted: str, stated: bool, role: str, warn: Warn) -> int:
     """The index base of a file, 0 or 1.
 
-    An index 0 proves base 0.  If there is none, an index equal to its sentence's length proves base 1.  Where the
-    lengths are unknown, :data:`DECIDED` sentences that use index 1 are taken as proof.
+    An index 0 proves base 0.  Without one, :data:`DECIDED` sentences that use index 1 are taken as proof of base 1.
 
     Args:
         file: what it holds.
         wanted: one of :data:`BASES`.
         stated: whether the user chose ``wanted``.
         role: ``gold`` or ``hyp`` (in training ``aer-gold``), for the option names in messages.
-        first_end: finds the first sentence that uses its length as an index; None if the lengths are unknown.
         warn: called with each warning.
     """
     if wanted == "auto":
-        return _detect_base(file, role, first_end, warn)
+        return _detect_base(file, role, warn)
     if wanted == "1" and file.zero is not None:
         null = " (some NAACL files write 0 for NULL; if so, remove those lines)" if file.format == "naacl" else ""
         raise InputError(
@@ -144,19 +132,11 @@ def decide_base(
     return 1 if wanted == "1" else 0
 
 
-def _detect_base(file: Contents, role: str, first_end: Callable[[], int | None] | None, warn: Warn) -> int:
+def _detect_base(file: Contents, role: str, warn: Warn) -> int:
     if not file.possible:
         return 0
     if file.zero is not None:
         base, reason = 0, f"it uses index 0 (first at {file.where(file.zero)})"
-    elif first_end is not None:
-        end = first_end()
-        if end is None:
-            raise InputError(
-                f"{file.name}: cannot detect the index base, because no index is 0 and none equals its sentence's "
-                f"length; give --{role}-base 0 or --{role}-base 1"
-            )
-        base, reason = 1, f"no index is 0 and one equals its sentence's length (first at {file.where(end)})"
     elif file.ones >= DECIDED:
         base, reason = 1, f"{file.ones} sentences use index 1 and none uses index 0"
     else:
@@ -198,12 +178,13 @@ def check_range(
         texts: the lengths of the sentences.
     """
     lengths = list(zip(texts.source.tolist(), texts.target.tolist()))
-    first = None
-    for n, (sentence, (height, width)) in enumerate(zip(sentences, lengths)):
-        if any(i >= height or j >= width for i, j in sentence.possible):
-            first = n, min((i, j) for i, j in sentence.possible if i >= height or j >= width), (height, width)
-            break
-    if first is None:
+    outside = [
+        (n, *link, height, width)
+        for n, (sentence, (height, width)) in enumerate(zip(sentences, lengths))
+        for link in sorted(sentence.possible)
+        if link[0] >= height or link[1] >= width
+    ]
+    if not outside:
         return
     every = [(*link, *size) for sentence, size in zip(sentences, lengths) for link in sentence.possible]
     if not any(i >= width or j >= height for i, j, height, width in every):
@@ -212,13 +193,12 @@ def check_range(
         advice = f"read as 1-based all links are inside; give --{role}-base 1"
     else:
         advice = "give the texts that the alignment was made from, with the same tokenisation"
-    outside = sum(i >= height or j >= width for i, j, height, width in every)
-    n, (i, j), (height, width) = first
+    n, i, j, height, width = outside[0]
     if swap:
         i, j, height, width = j, i, width, height
     raise InputError(
         f"{file.where(n)}: link {i + base}-{j + base} is outside its sentence pair, which has {height} and "
-        f"{width} words; {outside} of {file.possible} links are outside, read as {base}-based; {advice}"
+        f"{width} words; {len(outside)} of {file.possible} links are outside, read as {base}-based; {advice}"
     )
 
 

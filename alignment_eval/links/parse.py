@@ -19,7 +19,7 @@ from alignment_eval.links.sets import GoldSentence, Link
 #: Number of the line in the file, from 1, and the line without its end.
 Lines = Iterable[tuple[int, bytes]]
 
-#: Formats of files that are read and written; the others are those of one tool, and are read only.
+#: Formats of files that are read and written; each of the others belongs to one tool, and is only read.
 HYPOTHESIS_FORMATS = ("pharaoh", "scored", "talp", "naacl", "fairseq")
 TOOL_FORMATS = ("giza", "simalign", "fast_align")
 GOLD_FORMATS = ("talp", "naacl")
@@ -40,8 +40,6 @@ _A3_WORD = re.compile(rb"\S+ \(\{((?: [0-9]{1,6})*) \}\)(?: |$)")
 #: A line of simalign's script align_files.py, and what ends one of fast_align -s: the sentence's log probability.
 _SIMALIGN = re.compile(rb"([0-9]{1,9})\t(?:[0-9]+[-p].*)?")
 _FAST_ALIGN = re.compile(rb"[ \t]*\|\|\|[ \t]*%s[ \t]*" % _NUMBER)
-#: ``bytes.split`` takes these for blanks, but a file that has them is no list of links.
-_ODD_BLANKS = re.compile(rb"[\r\v\f]")
 
 
 class Parsed(NamedTuple):
@@ -115,10 +113,6 @@ def _parse_lines(
             sentence = read(words, tokens)
         except _BadTokenError as error:
             raise InputError(f"{name}:{number}: {_wanted(error.args[0], read is _scored)}") from None
-        if _ODD_BLANKS.search(line):
-            raise InputError(
-                f"{name}:{number}: {_text(line)} has an odd blank (\\r, \\v or \\f); separate links by blanks"
-            )
         if not allow_possible and b"p" in line:
             raise _possible_error(f"{name}:{number}", "p")
         yield Parsed(sentence, len(words))
@@ -193,11 +187,10 @@ def _parse_naacl(lines: Lines, name: str, tokens: Tokens, allow_possible: bool) 
 def _best_of_fairseq(lines: Lines, name: str) -> Lines:
     """The first ``A-<id>`` line of each id, without the id, in the order of the ids; all other lines are ignored.
 
-    Ids count from 0 and come in any order.  In an n-best list every id has the same number of A- lines, next to each
-    other; the first is the best.
+    Ids count from 0 and come in any order.  In an n-best list the A- lines of an id stand together; the first
+    is the best.
     """
     best: dict[int, tuple[int, bytes]] = {}
-    sizes: dict[int, int] = {}
     last = None
     for number, line in lines:
         if not line.startswith(b"A-"):
@@ -212,7 +205,6 @@ def _best_of_fairseq(lines: Lines, name: str) -> Lines:
                 f"together; check that the file is the output of a single run"
             )
         best.setdefault(id_, (number, match[2] or b""))
-        sizes[id_] = sizes.get(id_, 0) + 1
         last = id_
     if not best:
         raise InputError(f"{name}: the file has no A- lines; run fairseq-generate with --print-alignment hard")
@@ -222,13 +214,6 @@ def _best_of_fairseq(lines: Lines, name: str) -> Lines:
             f"{name}: id {missing} has no A- line, but id {max(best)} has one; if the sentence was "
             f"skipped as too long, run fairseq-generate without --skip-invalid-size-inputs-valid-test"
         )
-    first = next(iter(sizes))
-    for id_, size in sizes.items():
-        if size != sizes[first]:
-            raise InputError(
-                f"{name}:{best[id_][0]}: id {id_} has {size} A- lines, but id {first} has {sizes[first]}; every "
-                f"id must have the same number (--nbest); check that the file is the output of a single run"
-            )
     return [best[id_] for id_ in range(len(best))]
 
 
@@ -287,13 +272,11 @@ def _wanted(token: bytes, scored: bool) -> str:
     """What is wrong with a token of a line that should hold links, or links with scores."""
     found = _text(token)
     if scored and _LINK.fullmatch(token):
-        return f"{found} has no score, but other links have; give every link a score, i-j:p, or give no link one"
+        return f"{found} has no score, but other links have; give every link a score, i-j:p, or none"
     if scored:
         return f"{found} is not a link i-j:p, with i and j below 1000000 and p a finite number such as 0.5 or 1e-05"
     if _SCORED.fullmatch(token):
-        return (
-            f"{found} has a score, but the links before have none; give every link a score, i-j:p, or give no link one"
-        )
+        return f"{found} has a score, but the links before have none; give every link a score, i-j:p, or none"
     if _SOFT.fullmatch(token):
         return f"{found} is a list of weights, not a link i-j; generate with --print-alignment hard"
     return f"{found} is not a link i-j (sure, such as 2-3) or ipj (possible, such as 2p3) with numbers below 1000000"

@@ -136,23 +136,12 @@ def _read(
         )
     if format == "naacl":
         warn_of_gaps(file, sentences, warn)
-    raw = AlignmentFile(file, 0, False, sentences, source, options.allow_possible)
     wanted = options.base or ("1" if format in ("naacl", "giza") else default_base)
-    first_end = None if texts is None else lambda: _first_end(raw, texts, options.swap)
-    base = decide_base(file, wanted, options.base is not None, role, first_end, warn)
-    read = replace(raw, base=base, swap=options.swap)
+    base = decide_base(file, wanted, options.base is not None, role, warn)
+    read = AlignmentFile(file, base, options.swap, sentences, source, options.allow_possible)
     if texts is not None:
         check_range(file, read, base, options.swap, role, texts)
     return read
-
-
-def _first_end(raw: AlignmentFile, texts: Texts, swap: bool) -> int | None:
-    """The first sentence with an index, of the file, that equals the sentence's length."""
-    first, second = texts.sides(swap)
-    for n, (links, height, width) in enumerate(zip(raw.each_links(), first.tolist(), second.tolist())):
-        if any(i == height or j == width for i, j in links):
-            return n
-    return None
 
 
 def read_texts(source: str | Path, target: str | Path) -> Texts:
@@ -163,8 +152,5 @@ def read_texts(source: str | Path, target: str | Path) -> Texts:
 def warn_of_gaps(file: Contents, sentences: int, warn: Warn = warn_on_stderr) -> None:
     """Warn of sentences without a line in a NAACL file, whose lines are links, not sentences."""
     if file.linked < sentences:
-        first = file.sentences if file.gap is None else file.gap
-        warn(
-            f"{file.name}: {sentences - file.linked} of {sentences} sentences have no line, the first is sentence "
-            f"{first + 1}; they are read as sentences without links"
-        )
+        missing = sentences - file.linked
+        warn(f"{file.name}: {missing} of {sentences} sentences have no line; they are read as sentences without links")

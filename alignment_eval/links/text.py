@@ -89,7 +89,7 @@ class TextFile:
 def token_lines(path: str | Path) -> Iterator[list[bytes]]:
     """The tokens of each line of a tokenised text, as UTF-8.
 
-    Only ASCII blanks separate tokens; other Unicode spaces may be part of a token.
+    Only ASCII whitespace separates tokens; other Unicode spaces may be part of a token.
     """
     for chunk in TextFile(path):
         yield from map(bytes.split, chunk.split(b"\n")[:-1])

@@ -24,8 +24,10 @@ def format_lines(sentences: Iterable[GoldSentence], format: str, base: int) -> I
     if format not in HYPOTHESIS_FORMATS:
         raise UsageError(f"unknown format {shown(format)}; choose one of {', '.join(HYPOTHESIS_FORMATS)}")
     for n, sentence in enumerate(sentences):
-        if format == "naacl":
-            yield from format_naacl_lines(n, sentence, base)
+        if format == "naacl":  # sentence i j S|P [confidence], a line a link; a sentence without links has none
+            for i, j in sorted(sentence.possible):
+                confidence = "" if sentence.confidence is None else f" {float(sentence.confidence[i, j])!r}"
+                yield f"{n + 1} {i + base} {j + base} {'S' if (i, j) in sentence.sure else 'P'}{confidence}"
         elif format == "talp":
             yield format_talp_line(sentence, base)
         elif format == "scored":
@@ -41,6 +43,11 @@ def format_pharaoh_line(links: Iterable[Link], base: int = 0) -> str:
     return " ".join(f"{i + base}-{j + base}" for i, j in sorted(links))
 
 
+def format_talp_line(gold: GoldSentence, base: int = 0) -> str:
+    """``i-j`` for sure links, ``ipj`` for links that are only possible, sorted."""
+    return " ".join(f"{i + base}{'-' if (i, j) in gold.sure else 'p'}{j + base}" for i, j in sorted(gold.possible))
+
+
 def format_scored_line(links: Mapping[Link, float], base: int = 0, sure: Links | None = None) -> str:
     """``i-j:p i-j:p …``, sorted by source, then target word; p has the fewest digits that give the same float64.
 
@@ -54,19 +61,3 @@ def format_scored_line(links: Mapping[Link, float], base: int = 0, sure: Links |
             raise InputError(f"link {i}-{j} has the confidence {p}, which is not a finite number")
     marked = (((i, j), "-" if sure is None or (i, j) in sure else "p", p) for (i, j), p in sorted(links.items()))
     return " ".join(f"{i + base}{mark}{j + base}:{float(p)!r}" for (i, j), mark, p in marked)
-
-
-def format_talp_line(gold: GoldSentence, base: int = 0) -> str:
-    """``i-j`` for sure links, ``ipj`` for links that are only possible, sorted."""
-    marked = ((i, j, "-" if (i, j) in gold.sure else "p") for i, j in sorted(gold.possible))
-    return " ".join(f"{i + base}{mark}{j + base}" for i, j, mark in marked)
-
-
-def format_naacl_lines(sentence: int, gold: GoldSentence, base: int = 1) -> Iterator[str]:
-    """``sentence i j S|P [confidence]``, one line per link, sorted; ``sentence`` counts from 0, the lines from 1.
-
-    A sentence without links has no line.
-    """
-    for i, j in sorted(gold.possible):
-        confidence = "" if gold.confidence is None else f" {float(gold.confidence[i, j])!r}"
-        yield f"{sentence + 1} {i + base} {j + base} {'S' if (i, j) in gold.sure else 'P'}{confidence}"

@@ -14,16 +14,16 @@ from alignment_eval.links.checks import BASES, Texts
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_hypothesis, read_texts, warn_of_gaps
 from alignment_eval.links.text import token_lines
 from alignment_eval.maps.sentence import PairWords
-from alignment_eval.options.common import file_name
+from alignment_eval.options.common import Input, file_name
 from alignment_eval.scoring.aer import Score, score
-from alignment_eval.scoring.diagnosis import direction_warning
-from alignment_eval.scoring.significance import LEVEL, Resampling, group_size
+from alignment_eval.scoring.diagnosis import doubts
+from alignment_eval.scoring.significance import LEVEL, Resampling
 from alignment_eval.scoring.tables import Table
 from alignment_eval.signature import Value, joined
 
 #: With fewer sentences, bootstrap intervals are too narrow.
 _FEW_SENTENCES = 20
-#: What the help says of hypotheses.
+#: How the help describes hypotheses.
 HYPOTHESES = (
     "word alignments (-: standard input), as norm-align, awesome-align, simalign, eflomal, fast_align, GIZA++ (A3) and "
     "fairseq-generate write them"
@@ -33,7 +33,7 @@ HYPOTHESES = (
 def add_gold_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare ``--gold`` and how to read it."""
     group = parser.add_argument_group("gold")
-    group.add_argument("--gold", required=True, metavar="FILE", help="gold alignments (-: standard input)")
+    group.add_argument("--gold", required=True, type=Input, metavar="FILE", help="gold alignments (-: standard input)")
     add_gold_reading(group)
 
 
@@ -48,12 +48,13 @@ def add_hypothesis_arguments(parser: argparse.ArgumentParser, more: str = "") ->
 
     Args:
         parser: of the command.
-        more: what else the help says of them.
+        more: what the help adds.
     """
     group = parser.add_argument_group("hypotheses")
     group.add_argument(
         "hypotheses",
         nargs="+",
+        type=Input,
         metavar="HYP",
         help=f"{HYPOTHESES}, all read in the same way{more}",
     )
@@ -126,9 +127,9 @@ def check_as_many(first: AlignmentFile, second: AlignmentFile) -> None:
 
 
 def score_files(hypothesis: AlignmentFile, gold: AlignmentFile) -> Score:
-    """Score one file against another; warns on stderr if the direction looks swapped."""
+    """Score one file against another; warns on stderr of a doubtful AER."""
     check_as_many(hypothesis, gold)
-    if warning := direction_warning(hypothesis, gold):
+    if warning := doubts(hypothesis, gold):
         warn_on_stderr(warning)
     return score(hypothesis.each_links(), gold)
 
@@ -142,7 +143,7 @@ def distinct_names(paths: Sequence[str]) -> list[str]:
 def print_table(table: Table, format: str, signatures: Sequence[str]) -> None:
     """Print a table in one of :data:`alignment_eval.scoring.tables.FORMATS`, and below it one signature of its rows.
 
-    In LaTeX the signature is a comment; that of a TSV goes to stderr.
+    In LaTeX the signature is a comment; with TSV it goes to stderr.
     """
     signed = joined(signatures)
     lines = list(table.lines(format))
@@ -185,11 +186,9 @@ def add_resamples(group: argparse._ActionsContainer, help: str) -> None:
     group.add_argument("--resamples", type=int, metavar="N", help=help)
 
 
-def resampling_fields(options: Resampling, sentences: int, **methods: str) -> dict[str, str | int | float]:
-    """Signature fields: how that many sentences were resampled."""
-    size = group_size(sentences)
-    grouped = {"drawn_together": size} if size > 1 else {}
-    return {"level": LEVEL, **methods, **grouped, "resamples": options.resamples, "seed": options.seed}
+def resampling_fields(options: Resampling, **methods: str) -> dict[str, str | int | float]:
+    """Signature fields: how sentences were resampled."""
+    return {"level": LEVEL, **methods, "resamples": options.resamples, "seed": options.seed}
 
 
 def warn_of_few(sentences: int) -> None:

@@ -6,19 +6,16 @@ import argparse
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from alignment_eval.errors import InputError, UsageError, one_line, say
 from alignment_eval.files import STANDARD, check_distinct
 
-#: Options that name files to be written.
-_OUTPUTS = ("output", "out", "save_word_table", "tokens_out", "scores_out")
-#: What a shell says of a program that a closed pipe has ended: 128 + SIGPIPE.
+#: The status that a shell gives a program that a closed pipe has ended: 128 + SIGPIPE.
 CLOSED_PIPE = 141
-#: What it says of a program that Ctrl-C has ended: 128 + SIGINT.
+#: The status that it gives a program that Ctrl-C has ended: 128 + SIGINT.
 STOPPED = 130
 
 
@@ -68,11 +65,23 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(entries))
 
 
-def file_name(text: str) -> str:
-    """The value of an option that names a file which is read twice, or which is written at the end."""
+class Input(str):
+    """The value of an option that names a file or directory to read, ``-`` the standard input."""
+
+    __slots__ = ()
+
+
+class Output(str):
+    """The value of an option that names a file or directory to write, ``-`` the standard output."""
+
+    __slots__ = ()
+
+
+def file_name(text: str) -> Input:
+    """The value of an option that names a file which is read twice."""
     if text == STANDARD:
-        raise argparse.ArgumentTypeError("'-': expected the name of a file, not the standard input or output")
-    return text
+        raise argparse.ArgumentTypeError("'-': expected the name of a file, not the standard input")
+    return Input(text)
 
 
 def finite_number(text: str) -> float:
@@ -98,15 +107,14 @@ def add_output(
     required: bool = False,
     standard: bool = False,
     also: Sequence[str] = (),
-    type: Callable[[str], str] = str,
 ) -> None:
     """Declare ``-o``, ``--output`` (and ``also``) and ``--overwrite``; ``help`` says what is written.
 
-    ``standard``: it is the standard output where it is not given; ``type`` checks the value.
+    ``standard``: it is the standard output where it is not given.
     """
-    default, help = ("-", f"{help} (default: -, the standard output)") if standard else (None, help)
+    default, help = (STANDARD, f"{help} (default: -, the standard output)") if standard else (None, help)
     words = ("-o", "--output", *also)
-    group.add_argument(*words, required=required, default=default, type=type, metavar=metavar, help=help)
+    group.add_argument(*words, required=required, default=default, type=Output, metavar=metavar, help=help)
     group.add_argument("--overwrite", action="store_true", help="replace output that exists")
 
 
@@ -115,36 +123,22 @@ def add_format(group: argparse._ActionsContainer, formats: Iterable[str]) -> Non
     group.add_argument("--format", choices=tuple(formats), default="text", help="of the output (default: text)")
 
 
-def check_outputs(options: Mapping[str, object], inputs: Iterable[str] = (), outputs: Iterable[str] = ()) -> None:
+def check_outputs(args: argparse.Namespace, inputs: Iterable[str] = (), outputs: Iterable[str] = ()) -> None:
     """Check that no output of a command is one of its inputs, or another output (files.check_distinct).
 
-    The values of ``options`` that name a file are inputs, unless the option names an output; ``inputs`` and ``outputs``
-    are more files.
+    The values of type :class:`Input` and :class:`Output` count; ``inputs`` and ``outputs`` are more files.
     """
-    read = [text for option, value in options.items() if option not in _OUTPUTS for text in _texts(value)]
-    if read.count(STANDARD) > 1:
+    values = [text for value in vars(args).values() for text in _texts(value)]
+    read = [text for text in values if isinstance(text, Input)]
+    if read.count(Input(STANDARD)) > 1:
         raise UsageError("several inputs are -: expected at most one input from the standard input")
-    named = [text for option in _OUTPUTS for text in _texts(options.get(option)) if text]
-    check_distinct([*named, *outputs], [*_files(read), *inputs])
-
-
-def _files(values: Iterable[str]) -> Iterator[str]:
-    """The files and directories that options name, also in an ensemble, ``A:B``, or in ``KEY=VALUE,KEY=VALUE``."""
-    for text in values:
-        parts = [part.partition("=")[2] for part in text.split(",")]
-        yield from (name for name in (text, *text.split(":"), *parts) if name == STANDARD or _exists(name))
-
-
-def _exists(name: str) -> bool:
-    try:
-        return bool(name) and Path(name).exists()
-    except (OSError, ValueError):  # a text that is too long for a name, or has a NUL
-        return False
+    written = [text for text in values if isinstance(text, Output) and text]
+    check_distinct([*written, *outputs], [*read, *inputs])
 
 
 def _texts(value: object) -> list[str]:
     entries = value if isinstance(value, (list, tuple)) else [value]
-    return [str(entry) for entry in entries if isinstance(entry, (str, Path))]
+    return [entry for entry in entries if isinstance(entry, str)]
 
 
 def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object]) -> int:
@@ -157,7 +151,7 @@ def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object
         try:
             args = parse()
             name = " ".join([name, *([args.command] if hasattr(args, "command") else [])])
-            check_outputs(vars(args))
+            check_outputs(args)
             run(args)
         finally:  # also after --help, which ends by SystemExit
             sys.stdout.flush()

@@ -21,7 +21,7 @@ from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.files import STANDARD, check_new, file_hash
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS
-from alignment_eval.options.common import add_list, positive_integer
+from alignment_eval.options.common import Input, Output, add_list, positive_integer
 from alignment_eval.profiles.chosen import few_pairs_warning
 from alignment_eval.records.word_table_file import read_word_table, write_word_table
 from alignment_eval.signature import Value
@@ -76,6 +76,7 @@ def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argp
     )
     group.add_argument(
         "--profile",
+        type=Input,
         metavar="FILE",
         help="read the maps that a profile names (of norm-align calibrate or align-eval select); none: use no profile",
     )
@@ -143,11 +144,11 @@ def add_word_table_arguments(parser: argparse.ArgumentParser, default: str) -> N
         metavar="N",
         help=f"count it on the first N sentence pairs and use it for all pairs (default: {WORD_TABLE_PAIRS})",
     )
-    group.add_argument("--save-word-table", metavar="FILE", help="write it to FILE (Parquet)")
+    group.add_argument("--save-word-table", type=Output, metavar="FILE", help="write it to FILE (Parquet)")
 
 
-def _passes_or_file(text: str) -> int | str:
-    return int(text) if text.lstrip("-").isdecimal() else text
+def _passes_or_file(text: str) -> int | Input:
+    return int(text) if text.lstrip("-").isdecimal() else Input(text)
 
 
 def check_word_table_arguments(args: argparse.Namespace, overwrite: bool) -> None:

@@ -11,7 +11,7 @@ from alignment_eval.links.checks import Texts
 from alignment_eval.links.read import AlignmentFile
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.options.alignments import gold_of, gold_of_size, texts_of
-from alignment_eval.options.common import add_list
+from alignment_eval.options.common import Input, add_list
 from alignment_eval.records.store import Records
 
 
@@ -24,7 +24,7 @@ def add_records(parser: argparse.ArgumentParser, optional: bool = False) -> None
     """Declare RECORDS; None stands for none if they are ``optional``."""
     count, only = ("?", ", if maps are to be shown") if optional else (None, "")
     help_ = f"records directory of a run (--norm-records){only}"
-    parser.add_argument("records", nargs=count, metavar="RECORDS", help=help_)
+    parser.add_argument("records", nargs=count, type=Input, metavar="RECORDS", help=help_)
 
 
 def refuse_without_records(args: argparse.Namespace, options: Iterable[str]) -> None:

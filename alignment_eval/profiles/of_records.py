@@ -22,7 +22,8 @@ from alignment_eval.profiles.chosen import (
     find_profiles,
 )
 from alignment_eval.profiles.profile import Profile, choose_profile, parse_profile
-from alignment_eval.records.store import Records, RunInfo
+from alignment_eval.records.manifest import RunInfo
+from alignment_eval.records.store import Records
 from alignment_eval.scoring.gold_corpus import confirmed
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Optional
 
 import numpy as np
 import pyarrow as pa
@@ -26,42 +26,54 @@ from alignment_eval.files import json_hash
 from alignment_eval.schema import Count, ForeignFile, check_columns, check_values
 
 SCHEMA_VERSION = 3
-#: What a directory of parts may hold -> the option of fairseq-generate that writes it.
-CONTENTS = {"records": "--norm-records", "alignments": "--norm-alignments"}
-RESUME, OVERWRITE = "--norm-records-resume", "--norm-records-overwrite"
-_AGAIN = f"run its shard again with {OVERWRITE}"
 _KEY = b"alignment_eval"
 _PART_NAME = re.compile(r"part-(\d{5,})-of-(\d{5,})-(\d{5,})\.parquet")
-#: The columns that identify a row.
+#: The columns that identify a row; alignments have no rank.
 _IDS = [pa.field("id", pa.int64(), nullable=False), pa.field("rank", pa.int32(), nullable=False)]
 
 
 @dataclass(frozen=True)
-class Manifest:
-    """The run and the shard that a part belongs to.
+class RunInfo:
+    """The run and the shard that a part belongs to: its manifest.
 
     Attributes:
+        content: what the parts hold, ``records`` or ``alignments``.
         signature: every option that changes the content, with the hashes of model and data.
         size: number of sentences of the data set, over all shards; their ids are 0 … size - 1.
         shard: number of the shard, from 0.
         shards: number of shards.
+        kinds: the kinds of maps; this and what follows is of records only.
+        layers: the numbers of the decoder layers, from 0.
+        heads: the number of heads of a layer.
+        nbest: the most hypotheses of a sentence.
+        profile: content of the model's profile, which lies next to its checkpoint.
     """
 
-    content: ClassVar[str]  #: what the parts hold, one of :data:`CONTENTS`
-
+    content: str
     signature: Mapping[str, Any]
     size: Count
     shard: Count
     shards: Count
+    kinds: tuple[str, ...] = ()
+    layers: tuple[Count, ...] = ()
+    heads: Count = 0
+    nbest: Count = 1
+    profile: Optional[str] = None
 
     @property
     def signature_hash(self) -> str:
         """Hash of the signature; identifies the run."""
         return json_hash(self.signature)
 
-    def differing(self, other: Manifest) -> str:
+    @property
+    def forced(self) -> bool:
+        """Whether the targets are the references of the data set (forced scoring), not the model's translations."""
+        generation = self.signature.get("generation")
+        return bool(generation.get("score_reference", True)) if isinstance(generation, Mapping) else True
+
+    def differing(self, other: RunInfo) -> str:
         """What differs if ``other`` is of another run, for a message; empty if it is of the same."""
-        fields = (json.loads(manifest.to_json()) for manifest in (self, other))  # JSON has no tuples
+        fields = (json.loads(info.to_json()) for info in (self, other))  # JSON has no tuples
         run, other_run = ({**known, "signature": None, "shard": None, **known["signature"]} for known in fields)
         return differing(run, other_run)
 
@@ -76,32 +88,28 @@ class Manifest:
 
     def to_json(self) -> str:
         """The manifest as JSON."""
-        return json.dumps({"schema_version": SCHEMA_VERSION, "content": self.content, **asdict(self)})
+        fields = asdict(self).items()
+        known = fields if self.content == "records" else itertools.islice(fields, 5)
+        return json.dumps({"schema_version": SCHEMA_VERSION, **dict(known)})
 
     def schema(self, columns: Iterable[pa.Field]) -> pa.Schema:
         """The schema of a part with these columns, which holds this manifest."""
         return pa.schema(columns, metadata={_KEY: self.to_json()})
 
 
-M = TypeVar("M", bound=Manifest)
-
-
 @dataclass(frozen=True)
-class Part(Generic[M]):
+class Part:
     """A part: its file, the manifest that it holds, and its number in the shard."""
 
     path: Path
-    manifest: M
+    info: RunInfo
     number: int
 
     def ids(self) -> NDArray[np.int64]:
         """The ids of the sentences in the part."""
         with open_part(self.path) as (file, opened):
             known = pa.schema([field for field in _IDS if field.name in ("id", *opened.schema_arrow.names)])
-            table = opened.read(columns=known.names)
-            check_columns(table.schema, known, file)
-            for batch in table.to_batches():
-                check_values(batch, known, file)
+            table = read_columns(opened, known, file)
         ids: NDArray[np.int64] = table["id"].to_numpy()
         return ids[table["rank"].to_numpy() == 0] if "rank" in known.names else ids
 
@@ -109,7 +117,7 @@ class Part(Generic[M]):
 @contextmanager
 def open_part(path: Path) -> Iterator[tuple[ForeignFile, pq.ParquetFile]]:
     """Open a part; errors of reading it become one sentence."""
-    file = ForeignFile(str(path), "a part of records or alignments", _AGAIN)
+    file = ForeignFile(str(path), "a part of records or alignments", "run its shard again")
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as opened:
             yield file, opened
@@ -117,25 +125,30 @@ def open_part(path: Path) -> Iterator[tuple[ForeignFile, pq.ParquetFile]]:
         raise file.error(printable(str(error), 200)) from error
 
 
-def read_manifest(file: ForeignFile, text: bytes | str, type_: type[M]) -> M:
-    """The manifest that the JSON ``text`` of a file holds."""
-    fields = file.decode(text, dict[str, Any], schema_version=SCHEMA_VERSION)
-    if (content := fields.get("content")) != type_.content:
-        raise InputError(
-            f"{file.name}: the file is a part of {shown(content)}, not of {type_.content}; give the "
-            f"{CONTENTS[type_.content]} directory of a run"
-        )
-    manifest = file.convert(fields, type_)
-    if manifest.shard >= manifest.shards:
-        raise file.error(f"shard is {manifest.shard} of {manifest.shards}")
-    return manifest
+def read_columns(opened: pq.ParquetFile, known: pa.Schema, file: ForeignFile) -> pa.Table:
+    """The checked columns of an open part."""
+    table = opened.read(columns=known.names)
+    check_columns(table.schema, known, file)
+    for batch in table.to_batches():
+        check_values(batch, known, file)
+    return table
 
 
-def read_parts(directory: str | Path, type_: type[M]) -> list[Part[M]]:
+def read_manifest(file: ForeignFile, text: bytes | str, content: str) -> RunInfo:
+    """The manifest that the JSON ``text`` of a file holds; it must be of ``content``."""
+    info = file.convert(file.decode(text, dict[str, Any], schema_version=SCHEMA_VERSION), RunInfo)
+    if info.content != content:
+        raise InputError(f"{file.name}: the file is a part of {shown(info.content)}; give a directory of {content}")
+    if info.shard >= info.shards:
+        raise file.error(f"shard is {info.shard} of {info.shards}")
+    return info
+
+
+def parts_in(directory: str | Path, content: str) -> list[Part]:
     """The parts in a directory, by shard and number; empty if the directory does not exist."""
     directory = Path(directory)
     if directory.exists() and not directory.is_dir():
-        raise InputError(f"{directory}: this is a file, but {CONTENTS[type_.content]} needs a directory")
+        raise InputError(f"{directory}: this is a file; give a directory of {content}")
     parts = []
     for path in sorted(directory.iterdir()) if directory.exists() else ():
         if name := _PART_NAME.fullmatch(path.name):
@@ -143,27 +156,24 @@ def read_parts(directory: str | Path, type_: type[M]) -> list[Part[M]]:
                 text = (opened.schema_arrow.metadata or {}).get(_KEY)
                 if text is None:
                     raise file.error("it holds no manifest of a run")
-                part = Part(path, read_manifest(file, text, type_), int(name[3]))
-            if part.manifest.part_name(part.number) != path.name:
-                raise InputError(f"{path}: the content is of {part.manifest.part_name(part.number)}; rename the file")
+                part = Part(path, read_manifest(file, text, content), int(name[3]))
+            if part.info.part_name(part.number) != path.name:
+                raise InputError(f"{path}: the content is of {part.info.part_name(part.number)}; rename the file")
             parts.append(part)
     return parts
 
 
-def finished_run(directory: str | Path, type_: type[M]) -> list[Part[M]]:
+def finished_run(directory: str | Path, content: str) -> list[Part]:
     """The parts of a finished run, by shard and number."""
-    directory, option = Path(directory), CONTENTS[type_.content]
-    if not directory.is_dir():
-        raise InputError(f"{directory}: no such directory; give the {option} directory of a run")
-    parts = read_parts(directory, type_)
+    directory = Path(directory)
+    parts = parts_in(directory, content)
     if not parts:
         raise InputError(
-            f"{directory}: the directory has no parts (part-NNNNN-of-NNNNN-NNNNN.parquet): the run is still running, "
-            f"or stopped; or give the {option} directory of a run"
+            f"{directory}: no parts (part-NNNNN-of-NNNNN-NNNNN.parquet) are there; give a directory of {content}, or "
+            f"wait for its run"
         )
-    first = parts[0].manifest
     for part in parts[1:]:
-        if different := first.differing(part.manifest):
+        if different := parts[0].info.differing(part.info):
             raise InputError(
                 f"{part.path}: the part is of another run than {parts[0].path.name} (different: {different}); keep "
                 f"each run in its own directory"
@@ -172,30 +182,30 @@ def finished_run(directory: str | Path, type_: type[M]) -> list[Part[M]]:
     return parts
 
 
-def _check_ids(directory: Path, parts: Sequence[Part[M]]) -> None:
+def _check_ids(directory: Path, parts: Sequence[Part]) -> None:
     """Check that the parts of a run hold each of its sentences once."""
-    manifest = parts[0].manifest
+    info = parts[0].info
     seen: set[int] = set()
     for part in parts:
         ids = part.ids().tolist()
-        if strange := [id_ for id_ in ids if not 0 <= id_ < manifest.size]:
+        if strange := [id_ for id_ in ids if not 0 <= id_ < info.size]:
             raise InputError(
-                f"{part.path}: ids {abbreviate(strange, len(strange))} are unknown; expected 0 to {manifest.size - 1}; "
-                f"{_AGAIN}"
+                f"{part.path}: ids {abbreviate(strange, len(strange))} are unknown: expected 0 to {info.size - 1}; run "
+                f"its shard again"
             )
         before = len(seen)
         seen.update(ids)
         if len(seen) < before + len(ids):
-            raise InputError(f"{part.path}: the part repeats sentences of itself or another part; {_AGAIN}")
-    if missing := manifest.size - len(seen):
-        ids_missing = abbreviate((id_ for id_ in range(manifest.size) if id_ not in seen), missing)
-        present = {part.manifest.shard for part in parts}
-        absent = manifest.shards - len(present)
-        shards = abbreviate((n for n in range(manifest.shards) if n not in present), absent)
-        without = f" (shards without any part: {shards} of {manifest.shards})" if absent else ""
+            raise InputError(f"{part.path}: the part repeats sentences of itself or another part; run its shard again")
+    if missing := info.size - len(seen):
+        ids_missing = abbreviate((id_ for id_ in range(info.size) if id_ not in seen), missing)
+        present = {part.info.shard for part in parts}
+        absent = info.shards - len(present)
+        shards = abbreviate((n for n in range(info.shards) if n not in present), absent)
+        without = f" (shards without any part: {shards} of {info.shards})" if absent else ""
         raise InputError(
             f"{directory}: sentences {ids_missing} are missing{without}: the run is still running, or stopped; wait "
-            f"for it, or run the shards (--distributed-rank) to their end, with {RESUME}"
+            f"for it, or resume it"
         )
 
 

@@ -6,10 +6,9 @@ The plugin writes it and ``align-eval`` reads it; both use the schema of this mo
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Optional
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +17,8 @@ import pyarrow.parquet as pq
 from alignment_eval.errors import shown
 from alignment_eval.maps.kinds import axes_of, quantities
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from alignment_eval.records.manifest import Manifest, finished_run, open_part
-from alignment_eval.schema import Count, ForeignFile, check_columns, check_values
+from alignment_eval.records.manifest import RunInfo, finished_run, open_part
+from alignment_eval.schema import ForeignFile, check_columns, check_values
 
 #: The columns of every part.
 _FIELDS = [
@@ -35,33 +34,6 @@ _FIELDS = [
     pa.field("target_special", pa.list_(pa.bool_()), nullable=False),
     pa.field("shape", pa.list_(pa.int32()), nullable=False),
 ]
-
-
-@dataclass(frozen=True)
-class RunInfo(Manifest):
-    """The run that records come from, and the shard of a part.
-
-    Attributes:
-        kinds: the kinds of maps.
-        layers: the numbers of the decoder layers, from 0.
-        heads: the number of heads of a layer.
-        nbest: the most hypotheses of a sentence.
-        profile: content of the model's profile, which lies next to its checkpoint.
-    """
-
-    content: ClassVar[str] = "records"
-
-    kinds: tuple[str, ...]
-    layers: tuple[Count, ...]
-    heads: Count
-    nbest: Count
-    profile: Optional[str] = None
-
-    @property
-    def forced(self) -> bool:
-        """Whether the targets are the references of the data set (forced scoring), not the model's translations."""
-        generation = self.signature.get("generation")
-        return bool(generation.get("score_reference", True)) if isinstance(generation, Mapping) else True
 
 
 def arrow_schema(info: RunInfo, quantities: Sequence[str]) -> pa.Schema:
@@ -123,8 +95,8 @@ class Records:
 
     def __init__(self, directory: str | Path) -> None:
         self.directory = Path(directory)
-        self._parts = finished_run(self.directory, RunInfo)
-        self.info = self._parts[0].manifest
+        self._parts = finished_run(self.directory, "records")
+        self.info = self._parts[0].info
 
     def __iter__(self) -> Iterator[SentenceMaps]:
         for part in self._parts:

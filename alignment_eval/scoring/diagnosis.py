@@ -1,4 +1,4 @@
-"""Finds a misreading of the files that explains a high AER: other indices, directions, or another order of lines.
+"""Finds a misreading of the files that explains a high AER: another index base, the other direction, shifted lines.
 
 All of this looks at the first :data:`LOOKED_AT` sentences only.
 """
@@ -13,19 +13,13 @@ from typing import TypeVar
 
 import numpy as np
 
-from alignment_eval.errors import InputError, shown
 from alignment_eval.links.checks import swap_advice
 from alignment_eval.links.read import AlignmentFile
 from alignment_eval.links.sets import GoldSentence, Links, transpose
-from alignment_eval.links.text import token_lines
 from alignment_eval.scoring.aer import Counts, aer, count
 
 T = TypeVar("T")
 LOOKED_AT = 10_000
-#: Another order of the lines is looked for in files of at most this many sentences: each is compared with each.
-ORDERED = 1000
-#: Lines count as a file in another order if at least this share of the sentences and lines choose each other.
-_MUTUAL = 0.5
 #: A warning is given if exchanging source and target lowers AER by more than this fraction.
 SUSPICIOUS_GAIN = 0.2
 
@@ -61,16 +55,16 @@ class Diagnosis:
     Attributes:
         readings: the files as they were read, then all other readings, lowest AER first.
         explanation: the reading that explains the AER; None if none does.
-        context: AERs for comparison: what they are of -> fraction.
+        diagonal: AER of a diagonal alignment, a fraction, to compare with.
     """
 
     readings: tuple[Reading, ...]
     explanation: Reading | None
-    context: dict[str, float]
+    diagonal: float
 
 
 def diagnose(hypothesis: AlignmentFile, gold: AlignmentFile) -> Diagnosis:
-    """Compare all readings of the files: index bases × directions × doubled indices × lines shifted or reordered.
+    """Compare all readings of the files: index bases × directions × shifted lines.
 
     A reading with more changes must explain the AER of the best reading with fewer.  If the files have unequal
     numbers of sentences, the shorter one is filled up with sentences without links.
@@ -78,86 +72,33 @@ def diagnose(hypothesis: AlignmentFile, gold: AlignmentFile) -> Diagnosis:
     size = min(max(len(hypothesis), len(gold)), LOOKED_AT)
     links = _filled(islice(hypothesis.each_links(), size), size, _NOTHING)
     truth = _filled(islice(gold, size), size, GoldSentence(_NOTHING))
-    difference = len(gold) - len(hypothesis)
-    readings = sorted(_readings(hypothesis, gold, links, truth, difference), key=lambda reading: len(reading.changes))
+    readings = sorted(_readings(hypothesis, gold, links, truth), key=lambda reading: len(reading.changes))
     best = as_read = readings[0]
     for _, group in groupby(readings, key=lambda reading: len(reading.changes)):
         candidate = min(group, key=lambda reading: reading.aer)
         if explains(best.counts, candidate.counts):
             best = candidate
-    context = {
-        "diagonal": _aer(map(diagonal, truth), truth),
-        "possible_as_sure": _aer(links, [GoldSentence(sentence.possible) for sentence in truth]),
-        "possible_dropped": _aer(links, [GoldSentence(sentence.sure) for sentence in truth]),
-    }
     others = sorted(readings[1:], key=lambda reading: reading.aer)
-    return Diagnosis((as_read, *others), None if best is as_read else best, context)
+    return Diagnosis((as_read, *others), None if best is as_read else best, _aer(map(diagonal, truth), truth))
 
 
 def _readings(
-    hypothesis: AlignmentFile,
-    gold: AlignmentFile,
-    links: Sequence[Links],
-    truth: Sequence[GoldSentence],
-    difference: int,
+    hypothesis: AlignmentFile, gold: AlignmentFile, links: Sequence[Links], truth: Sequence[GoldSentence]
 ) -> Iterator[Reading]:
-    swap = _exchange(hypothesis, gold)
-    base = hypothesis.base
-    doubled = any(links) and all((index + base) % 2 == 0 for index in chain.from_iterable(chain.from_iterable(links)))
-    ways = product(_base_changes(hypothesis, gold).items(), (False, True), (False, True) if doubled else (False,))
-    for (shift, of_base), turned, halved in ways:
-        whole = (of_base, swap if turned else "", "halve the indices of the hypothesis" if halved else "")
-        changes = tuple(filter(None, whole))
-        own = [frozenset((i // 2, j // 2) for i, j in sentence) for sentence in links] if halved else links
-        moved = [frozenset((i + shift, j + shift) for i, j in sentence) for sentence in own]
+    difference = len(gold) - len(hypothesis)
+    for (add, of_base), turned in product(_base_changes(hypothesis, gold).items(), (False, True)):
+        changes = tuple(filter(None, (of_base, _exchange(hypothesis, gold) if turned else "")))
+        moved = [frozenset((i + add, j + add) for i, j in sentence) for sentence in links]
         moved = list(map(transpose, moved)) if turned else moved
         counts = count(moved, truth)
         yield Reading(changes, counts)
-        for by in sorted({difference} if difference else {-1, 1}):
-            start = best_start(counts, count(move_lines(moved, by, 0), truth), by)
+        for by in [difference] if difference else (-1, 1):
+            start = best_start(counts, count(shift(moved, by, 0), truth), by)
             if start + abs(by) < len(moved):
                 lines = "1 line" if abs(by) == 1 else f"{abs(by)} lines"
                 what = f"insert {lines} into" if by > 0 else f"remove {lines} from"
                 advice = f"{what} the hypothesis at about line {start + 1} (or correct the gold)"
-                yield Reading((*changes, advice), count(move_lines(moved, by, start), truth))
-        if not difference and len(truth) <= ORDERED and (order := best_order(moved, truth)):
-            yield Reading((*changes, order[0]), count([moved[line] for line in order[1]], truth))
-
-
-def best_order(links: Sequence[Links], gold: Sequence[GoldSentence]) -> tuple[str, list[int]] | None:
-    """The order in which the lines fit the gold best: what to do for it, and the line of each sentence.
-
-    Each sentence of the gold chooses the line of the lowest AER, each line the sentence; most choices must be mutual.
-    If these are one rotation or reversal, it is the order.
-    """
-    size = len(gold)
-    cells = {cell: n for n, cell in enumerate(set().union(*links, *(sentence.possible for sentence in gold)))}
-    found, wanted = np.zeros((2, size, len(cells)), dtype=np.float32)
-    for n, (sentence, truth) in enumerate(zip(links, gold)):
-        found[n, [cells[cell] for cell in sentence]] = 1
-        wanted[n, [cells[cell] for cell in truth.possible]] = 1
-        wanted[n, [cells[cell] for cell in truth.sure]] += 1
-    totals = np.array([len(truth.sure) for truth in gold])[:, None] + found.sum(axis=1)
-    fits = np.divide(wanted @ found.T, totals, out=np.zeros((size, size)), where=totals > 0)
-    lines = fits.argmax(axis=1)
-    mutual = np.flatnonzero((fits.argmax(axis=0)[lines] == np.arange(size)) & (fits.max(axis=1) > 0))
-    if len(mutual) < max(_MIN_BETTER, _MUTUAL * size) or (lines[mutual] == mutual).mean() > _MUTUAL:
-        return None
-    by = int(np.bincount((lines[mutual] - mutual) % size).argmax())
-    ends = (
-        f"first {by} lines of the hypothesis to its end" if 2 * by <= size else f"last {size - by} lines to its start"
-    )
-    orders = {
-        f"move the {ends}": (np.arange(size) + by) % size,
-        "reverse the lines of the hypothesis": np.arange(size)[::-1],
-    }
-    for what, order in orders.items():
-        if (order[mutual] == lines[mutual]).mean() > _MUTUAL:
-            return what, order.tolist()
-    order = np.full(size, -1)
-    order[mutual] = lines[mutual]
-    order[order < 0] = np.setdiff1d(np.arange(size), lines[mutual])
-    return "put the lines of the hypothesis into the order of the gold", order.tolist()
+                yield Reading((*changes, advice), count(shift(moved, by, start), truth))
 
 
 def _exchange(hypothesis: AlignmentFile, gold: AlignmentFile) -> str:
@@ -168,37 +109,30 @@ def _exchange(hypothesis: AlignmentFile, gold: AlignmentFile) -> str:
 def _base_changes(hypothesis: AlignmentFile, gold: AlignmentFile) -> dict[int, str]:
     """What other bases add to the hypothesis's indices, relative to the gold's -> the options that say so.
 
-    Only bases that the indices of a file allow are considered.
+    Only bases that the indices of a file allow are considered; two that are changed alike change nothing.
     """
-    ways: dict[int, list[tuple[str, ...]]] = {}
-    bases = product(*(sorted(file.file.bases | {file.base}) for file in (hypothesis, gold)))
-    for hyp_base, gold_base in bases:
-        options = (("hyp", hyp_base, hypothesis.base), ("gold", gold_base, gold.base))
-        way = tuple(f"give --{role}-base {base}" for role, base, read in options if base != read)
-        ways.setdefault(hypothesis.base - hyp_base - (gold.base - gold_base), []).append(way)
-    fewest = {shift: min(map(len, some)) for shift, some in ways.items()}
-    return {
-        shift: " or ".join(" and ".join(way) for way in some if len(way) == fewest[shift])
-        for shift, some in ways.items()
-    }
+    changes: dict[int, list[str]] = {0: []}
+    for role, file, sign in (("hyp", hypothesis, 1), ("gold", gold, -1)):
+        for base in sorted(file.file.bases - {file.base}):
+            changes.setdefault(sign * (file.base - base), []).append(f"give --{role}-base {base}")
+    return {add: " or ".join(options) for add, options in changes.items()}
 
 
-def move_lines(links: Sequence[Links], by: int, start: int) -> list[Links]:
+def shift(links: Sequence[Links], by: int, start: int) -> list[Links]:
     """Shift the sentences from number ``start`` on by ``by``; the number of sentences stays the same.
 
     ``by`` > 0 inserts sentences without links before sentence ``start``, ``by`` < 0 removes sentences from there.
     """
-    inserted = [_NOTHING] * max(by, 0)
-    moved = [*links[:start], *inserted, *links[start + max(-by, 0) :]]
-    return _filled(moved, len(links), _NOTHING)
+    shifted = [*links[:start], *[_NOTHING] * by, *links[start + max(-by, 0) :]]
+    return _filled(shifted, len(links), _NOTHING)
 
 
-def best_start(before: Counts, moved: Counts, by: int) -> int:
+def best_start(before: Counts, shifted: Counts, by: int) -> int:
     """The first sentence to shift by ``by``, so that most links agree with the gold.
 
-    ``before`` has the counts of each sentence as it is, ``moved`` the counts with all sentences shifted.
+    ``before`` has the counts of each sentence as it is, ``shifted`` the counts with all sentences shifted.
     """
-    agreed = (counts.hypothesis_sure + counts.hypothesis_possible for counts in (before, moved))
+    agreed = (counts.hypothesis_sure + counts.hypothesis_possible for counts in (before, shifted))
     as_is, then = (np.concatenate([[0], np.cumsum(values)]) for values in agreed)
     rest = np.minimum(np.arange(len(as_is)) + max(by, 0), len(as_is) - 1)  # sentences that are inserted have no links
     return int((as_is - then[rest]).argmax())
@@ -226,46 +160,34 @@ def diagonal(gold: GoldSentence) -> Links:
     return frozenset(((2 * j + 1) * height // (2 * width), j) for j in range(width))
 
 
-def direction_warning(hypothesis: AlignmentFile, gold: AlignmentFile) -> str | None:
-    """A warning if the hypothesis fits the gold far better with source and target exchanged, else None.
+def doubts(hypothesis: AlignmentFile, gold: AlignmentFile) -> str | None:
+    """What is doubtful about an AER, for a warning: the direction, the same file twice, 0, or worse than a diagonal.
 
-    There are two signs: AER falls by more than :data:`SUSPICIOUS_GAIN`; or more than a few links go beyond all gold
-    links of their sentence, and less than a quarter of them do when exchanged.  The second sign works for bad
-    alignments too.
-    """
-    truth = list(islice(gold, LOOKED_AT))
-    links = list(islice(hypothesis.each_links(), LOOKED_AT))
-    ways = links, list(map(transpose, links))
-    aers = [_aer(way, truth) for way in ways]
-    beyond = [_beyond(way, truth) for way in ways]
-    if aers[0] - aers[1] <= SUSPICIOUS_GAIN and not beyond[0] > max(10, 4 * beyond[1]):
-        return None
-    return (
-        f"{hypothesis.file.name}: AER of {len(truth)} sentences is {100 * aers[0]:.2f} % with the links as they are "
-        f"and {100 * aers[1]:.2f} % with source and target exchanged ({beyond[0]} and {beyond[1]} links go beyond the "
-        f"gold's indices); if the direction is swapped, {_exchange(hypothesis, gold)}"
-    )
-
-
-def doubtful_warning(hypothesis: AlignmentFile, gold: AlignmentFile) -> str | None:
-    """A warning if the AER is above that of a diagonal, with what explains it, or if it is 0; else None.
-
-    A few sentences, or gold without links, say nothing, unless gold and hypothesis are the same file.
+    Two signs say that source and target are exchanged: it lowers AER by more than :data:`SUSPICIOUS_GAIN`; or more than
+    a few links go beyond all gold links of their sentence, and less than a quarter of them do when exchanged.  The
+    second sign works for bad alignments too.  An AER of a few sentences is doubtful for no other reason.
     """
     name = hypothesis.file.name
     truth = list(islice(gold, LOOKED_AT))
+    links = list(islice(hypothesis.each_links(), LOOKED_AT))
     if not any(sentence.possible for sentence in truth):
         return None
     if hypothesis.file.hash == gold.file.hash:
         return f"{name}: gold and hypothesis have the same content; give the links that are to be scored"
-    if len(truth) < _MIN_BETTER:
-        return None
-    own = _aer(islice(hypothesis.each_links(), LOOKED_AT), truth)
+    directions = links, list(map(transpose, links))
+    own, exchanged = (_aer(direction, truth) for direction in directions)
+    beyond, beyond_exchanged = (_beyond(direction, truth) for direction in directions)
+    if own - exchanged > SUSPICIOUS_GAIN or beyond > max(10, 4 * beyond_exchanged):
+        return (
+            f"{name}: AER of {len(truth)} sentences is {100 * own:.2f} % with the links as they are and "
+            f"{100 * exchanged:.2f} % with source and target exchanged ({beyond} and {beyond_exchanged} links go "
+            f"beyond the gold's indices); if the direction is swapped, {_exchange(hypothesis, gold)}"
+        )
     straight = _aer(map(diagonal, truth), truth)
-    if own == 0:
-        return f"{name}: AER 0: all links are those of the gold; check that the hypothesis was not made from the gold"
-    if own <= straight:
+    if len(truth) < _MIN_BETTER or 0 < own <= straight:
         return None
+    if own == 0:
+        return f"{name}: AER 0: the links equal the gold; check that the hypothesis was not made from the gold"
     if not hypothesis.file.possible:
         advice = "it has no links; check how it was made, and with which threshold for confidences"
     elif (explanation := diagnose(hypothesis, gold).explanation) is not None:
@@ -292,19 +214,3 @@ def _beyond(links: Sequence[Links], gold: Sequence[GoldSentence]) -> int:
             height, width = (max(link[side] for link in truth.possible) for side in (0, 1))
             total += sum(i > height or j > width for i, j in sentence)
     return total
-
-
-def differing_words(gold_text: str, text: str) -> str | None:
-    """What differs between the words of the gold's text and those of the text of the hypothesis, if anything."""
-    lines, others = (list(islice(token_lines(path), LOOKED_AT)) for path in (gold_text, text))
-    if len(lines) != len(others):
-        raise InputError(f"{gold_text} and {text} have different numbers of lines; give texts of the same sentences")
-    differ = [n for n, (words, tokens) in enumerate(zip(lines, others)) if words != tokens]
-    if not differ:
-        return None
-    n = differ[0]
-    words, tokens = b" ".join(lines[n]).decode(), b" ".join(others[n]).decode()
-    return (
-        f"{text} has other words than {gold_text} in {len(differ)} of {len(lines)} lines, the first is line {n + 1} "
-        f"({shown(tokens)} for {shown(words)}); score links between the gold's words"
-    )

@@ -2,7 +2,7 @@
 
 A class is a property of a word of one side, such as the length of its sentence or its frequency.  A link belongs to the
 class of its source word and to the class of its target word.  So for each property and side, the counts of the classes
-add up to the counts of the corpus, and the metrics of a class are those of its links.
+add up to the counts of the corpus, and the metrics of a class are computed from its links.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from alignment_eval.errors import InputError
 from alignment_eval.links.sets import GoldSentence, Links
 from alignment_eval.maps.subwords import is_punctuation
 from alignment_eval.scoring.aer import METRICS, Counts
@@ -55,7 +54,7 @@ def error_table(
     target: Text,
     frequencies: tuple[Mapping[str, int], Mapping[str, int]] | None = None,
 ) -> pd.DataFrame:
-    """Errors by class of word.
+    """Errors by class of word.  The links are inside the texts, and all arguments have the same number of sentences.
 
     Args:
         hypothesis: the links to evaluate, of each sentence.
@@ -71,12 +70,6 @@ def error_table(
         number of gold links of the word, sure and possible.  ``null_gold`` and ``null_hypothesis`` are shares of words
         without any link (in the gold: neither sure nor possible).  Metrics are fractions, NaN where undefined.
     """
-    sizes = len(hypothesis), len(gold), len(source), len(target)
-    if len(set(sizes)) > 1:
-        raise InputError(
-            f"{sizes[0]} hypotheses, {sizes[1]} gold sentences, and texts of {sizes[2]} and {sizes[3]} lines; all four "
-            f"numbers must be the same"
-        )
     sure, possible = [truth.sure for truth in gold], [truth.possible for truth in gold]
     counted = {
         "hypothesis_links": hypothesis,
@@ -131,14 +124,8 @@ def _links_of_words(links: Iterable[Links], axis: int, text: Text) -> IntArray:
     """The number of links of each word of a side."""
     places: list[int] = []
     before = 0
-    for n, (sentence, words) in enumerate(zip(links, text)):
-        linked = [link[axis] for link in sentence]
-        if linked and max(linked) >= len(words):
-            raise InputError(
-                f"sentence {n}: a link points at {SIDES[axis]} word {max(linked)}, but the sentence has {len(words)} "
-                f"words (counted from 0); give the text that the alignment was made from"
-            )
-        places += [before + word for word in linked]
+    for sentence, words in zip(links, text):
+        places += [before + link[axis] for link in sentence]
         before += len(words)
     return np.bincount(np.array(places, dtype=np.int64), minlength=before)
 
@@ -150,11 +137,6 @@ def confusion_table(hypothesis: Sequence[Links], other: Sequence[Links], gold: S
         Rows ``sure``, ``possible`` (but not sure) and ``none`` (wrong links), with :data:`CONFUSION_COLUMNS`: the
         number of links that both systems have, only one has, neither has.  The last is missing for ``none``.
     """
-    sizes = len(hypothesis), len(other), len(gold)
-    if len(set(sizes)) > 1:
-        raise InputError(
-            f"{sizes[0]} and {sizes[1]} hypotheses, {sizes[2]} gold sentences; the three numbers must be the same"
-        )
     rows = {name: Counter[str]() for name in ("sure", "possible", "none")}
     for links, others, truth in zip(hypothesis, other, gold):
         for link in links | others | truth.possible:

@@ -102,7 +102,7 @@ def confirmed(sentence: SentenceMaps, texts: Texts) -> SentenceMaps:
     remove words (``▁``).
     """
     names = (texts.source_name, texts.target_name)
-    expected = [int(side[sentence.id]) for side in texts.sides(swap=False)]
+    expected = [int(side[sentence.id]) for side in (texts.source, texts.target)]
     found = [sentence.source.word_count, sentence.target.word_count]
     for axis, side in enumerate(("source", "target")):
         if sentence.ok and found[axis] != expected[axis]:

@@ -4,17 +4,13 @@ Every score comes from counts of sentences.  A resample is a row of weights, the
 in it, and one matrix product gives the exact counts of many resamples.  The draws depend only on the seed and the
 number of sentences: a system gets the same numbers whatever other systems are compared with the baseline.
 
-Above :data:`MAX_DRAWN` sentences, groups of consecutive sentences are drawn instead of single ones, so that time stays
-within bounds.
-
 Sources: Efron and Tibshirani 1993 (percentile intervals, §13.3); Koehn 2004 (paired bootstrap); Hall and Wilson 1991
 (the bootstrap test, with a null distribution centred on the observed value); Noreen 1989, Riezler and Maxwell 2005
-(approximate randomisation); Carlstein 1986 (groups).
+(approximate randomisation).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -32,8 +28,6 @@ _Draw = Callable[[np.random.Generator, int, int], IntArray]
 #: Level of all intervals.
 LEVEL = 0.95
 MIN_RESAMPLES = 100
-#: At most this many sentences, or groups of sentences, are drawn from.
-MAX_DRAWN = 100_000
 #: Number of weights in memory at a time (8 MiB), so that memory does not grow with the number of resamples.
 _WEIGHTS = 2**20
 #: Differences within this distance are ties: equal fractions may differ by rounding.
@@ -191,20 +185,12 @@ def _p_value(observed: float, null: FloatArray) -> float | None:
     return (extreme + 1) / (len(null) + 1)
 
 
-def group_size(sentences: int) -> int:
-    """How many consecutive sentences are drawn together: 1 up to :data:`MAX_DRAWN` sentences, else just enough."""
-    return max(1, math.ceil(sentences / MAX_DRAWN))
-
-
 def _sums(counts: Counts, draw: _Draw, options: Resampling, progress: Progress) -> Counts:
     """The counts [..., sentences] summed with each drawn row of weights: [..., resamples]."""
     stacked = np.stack(counts.arrays())
     sentences = stacked.shape[-1]
     if not sentences:
         raise InputError("cannot resample without sentences; give at least one")
-    if (size := group_size(sentences)) > 1:
-        stacked = np.add.reduceat(stacked, np.arange(0, sentences, size), axis=-1)
-        sentences = stacked.shape[-1]
     # a product in float64 is fast, and whole numbers below 2**53 stay exact
     table = stacked.reshape(-1, sentences).astype(np.float64)
     rng = np.random.default_rng(options.seed)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.rules import rule_of
-from alignment_eval.options.common import positive_integer
+from alignment_eval.options.common import Input, positive_integer
 from alignment_eval.profiles.chosen import NO_PROFILE
 from fairseq_norm_plugin.choices import DTYPES, WORDS
 
@@ -58,7 +58,11 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: by --bpe-codes)",
     )
     group.add_argument(
-        "--bpe-codes", nargs="+", metavar="CODES", help="of subword-nmt or fastBPE: joint, or source and target"
+        "--bpe-codes",
+        nargs="+",
+        type=Input,
+        metavar="CODES",
+        help="of subword-nmt or fastBPE: joint, or source and target",
     )
     group.add_argument(
         "--words",
@@ -73,10 +77,11 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 def add_text_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the text."""
     group = parser.add_argument_group("text", "raw, or as the tokenizer above leaves it (-: standard input)")
-    group.add_argument("--source-text", metavar="FILE", help="source text, one sentence a line")
-    group.add_argument("--target-text", metavar="FILE", help="target text, the translations line by line")
+    group.add_argument("--source-text", type=Input, metavar="FILE", help="source text, one sentence a line")
+    group.add_argument("--target-text", type=Input, metavar="FILE", help="target text, the translations line by line")
     group.add_argument(
         "--text",
+        type=Input,
         metavar="PATH",
         help="both texts: a file with lines SOURCE ||| TARGET; or Parquet with columns source and target (and perhaps "
         "id): FILE.parquet, a directory or a glob",
@@ -163,10 +168,13 @@ def check_input(args: argparse.Namespace) -> None:
 
 
 def other_inputs(args: argparse.Namespace) -> Iterator[str]:
-    """The files and directories that are read and that no option names by themselves."""
+    """The files that are read and that no option names by themselves: checkpoints, dictionaries, text."""
     for path in filter(None, (args.path, args.reverse_path)):
-        if args.data is None and not Path(path).is_dir():
-            yield str(Path(path.split(":")[0]).parent)
+        members = [path] if Path(path).exists() else path.split(":")
+        yield from members
+        data = Path(args.data or (path if Path(path).is_dir() else Path(members[0]).parent))
+        yield from map(str, data.glob("*dict*.txt"))
+    yield from (what for what in args.words if what not in WORDS)
     if is_parquet(args.text):
         yield from glob.glob(args.text)  # noqa: PTH207  # a pattern
 

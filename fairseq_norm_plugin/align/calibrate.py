@@ -12,7 +12,7 @@ from alignment_eval.errors import InputError, printable, say, warn_on_stderr
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, FORMED, PAIRS
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.options.alignments import add_base, gold_of, gold_of_size, reading_fields
-from alignment_eval.options.common import CommandParser, add_output, check_outputs, exit_status
+from alignment_eval.options.common import CommandParser, Input, add_output, check_outputs, exit_status
 from alignment_eval.profiles.chosen import description
 from alignment_eval.profiles.profile import Profile, together
 from alignment_eval.profiles.search import exchanged_gold
@@ -24,6 +24,7 @@ from fairseq_norm_plugin.align.arguments import (
     add_text_arguments,
     check_input,
     load_models,
+    other_inputs,
     read_text,
     text_paths,
 )
@@ -58,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     group.add_argument(
         "--dev-gold",
         dest="gold",
+        type=Input,
         metavar="FILE",
         help="gold alignments of the text: choose the lowest AER; report figures on other sentences",
     )
@@ -80,7 +82,7 @@ def run(args: argparse.Namespace) -> None:
     beside = directions[0].profile if args.output is None else args.output
     files = [beside, *(direction.profile for direction in directions[1:])]
     of_text = (file for model in models for file in model.text.files)
-    check_outputs(vars(args), of_text, map(str, files[args.output is not None :]))
+    check_outputs(args, [*other_inputs(args), *of_text], map(str, files[args.output is not None :]))
     for file in files:
         check_new(file, args.overwrite)
     text = text.through(directions[0].pipelines)

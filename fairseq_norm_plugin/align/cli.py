@@ -18,7 +18,7 @@ from alignment_eval.extraction.method import JOINS
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import STANDARD
 from alignment_eval.links.symmetrize import METHODS
-from alignment_eval.options.common import CommandParser, check_outputs, exit_status, positive_integer
+from alignment_eval.options.common import CommandParser, Output, check_outputs, exit_status, positive_integer
 from alignment_eval.options.method import (
     MAX_NORM,
     add_map_arguments,
@@ -103,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     group.add_argument(
         *("-o", "--output"),
         required=True,
+        type=Output,
         metavar="FILE",
         help="Pharaoh file (-: standard output); with text, character spans, links and confidences if it ends in "
         ".jsonl or .parquet; with --ray, a directory",
@@ -126,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
         dest="scores_out",
         nargs="?",
         const="",
+        type=Output,
         metavar="FILE.tsv",
         help="score each pair: what the target says and the source does not, and the other way round; without FILE.tsv "
         "only in -o FILE.jsonl or .parquet, where words are scored, too",
@@ -138,6 +140,7 @@ def _parser() -> argparse.ArgumentParser:
     group.add_argument(
         "--tokens-out",
         nargs=2,
+        type=Output,
         metavar=("SOURCE", "TARGET"),
         help="files for the words that links count, separated by blanks: the tokens of --tokenizer",
     )
@@ -208,7 +211,7 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--scores without FILE.tsv: expected -o FILE.jsonl or .parquet, which have scores, too")
     if args.source_contribution and args.scores_out is None:
         raise UsageError("--source-contribution without --scores: give that too")
-    check_outputs(vars(args), other_inputs(args), begun_with(args.output))
+    check_outputs(args, other_inputs(args), begun_with(args.output))
     if args.resume and args.overwrite:
         raise UsageError("--resume and --overwrite contradict each other: give one")
     if args.resume and args.output == STANDARD:

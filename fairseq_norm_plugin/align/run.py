@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> None:
     if args.markup is not None:
         text = text.marked_up(partial(plain_text, syntax=args.markup, keep_going=args.force))
     models = load_models(args)
-    check_outputs(vars(args), model_inputs(models), begun_with(args.output))
+    check_outputs(args, model_inputs(models), begun_with(args.output))
     check_directions(args, len(models))
     text = text.through(models[0].direction.pipelines)
     try:

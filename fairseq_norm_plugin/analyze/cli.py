@@ -21,7 +21,7 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
 from alignment_eval.maps.kinds import mixing_kinds
 from alignment_eval.maps.words import require_known
-from alignment_eval.options.common import CommandParser, add_output, exit_status
+from alignment_eval.options.common import CommandParser, add_output, check_outputs, exit_status
 from alignment_eval.options.figures import add_figure_formats, add_figure_options, figure_options
 from fairseq_norm_plugin.process import silence_libraries
 
@@ -131,6 +131,7 @@ def run(args: Any) -> None:
     kinds = [kind.strip() for kind in args.mixing_kinds.split(",") if kind.strip()]
     for kind in kinds:
         require_known("kind of mixing ratio", kind, mixing_kinds())
+    check_outputs(args, [args.data, *filter(None, [args.path])])
     check_directory(args.output, args.overwrite, _OWN_FILES)
     if not args.path or ":" in args.path:
         raise UsageError(f"--path {args.path}: give one checkpoint; analyse the models of an ensemble one by one")

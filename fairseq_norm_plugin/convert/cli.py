@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from alignment_eval.options.common import CommandParser, exit_status
+from alignment_eval.options.common import CommandParser, Input, Output, exit_status
 
 PROG = "python -m fairseq_norm_plugin.convert"
 _DESCRIPTION = """\
@@ -30,8 +30,8 @@ def _parser() -> argparse.ArgumentParser:
     translation = "translation models: Marian, M2M-100, NLLB, mBART, FSMT (docs/models.md)"
     for name, text in (("bert", "BERT (docs/bert.md)"), ("translation", translation)):
         family = families.add_parser(name, help=text, description=text)
-        family.add_argument("model", type=Path, metavar="MODEL", help="directory of the model")
-        family.add_argument("out", type=Path, metavar="OUT", help="directory to write")
+        family.add_argument("model", type=Input, metavar="MODEL", help="directory of the model")
+        family.add_argument("out", type=Output, metavar="OUT", help="directory to write")
         family.add_argument("--overwrite", action="store_true", help="replace OUT, if this command wrote it")
         if name == "translation":
             default = "(default: the one that the files of MODEL name)"
@@ -43,7 +43,8 @@ def _parser() -> argparse.ArgumentParser:
 def _run(args: argparse.Namespace) -> None:
     from fairseq_norm_plugin.convert import bert, translation
 
+    model, out = Path(args.model), Path(args.out)
     if args.command == "bert":
-        bert.convert(args.model, args.out, args.overwrite)
+        bert.convert(model, out, args.overwrite)
     else:
-        translation.convert(args.model, args.out, args.overwrite, args.source_lang, args.target_lang)
+        translation.convert(model, out, args.overwrite, args.source_lang, args.target_lang)

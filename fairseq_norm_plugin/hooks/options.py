@@ -12,10 +12,10 @@ from omegaconf import OmegaConf
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import RULES
+from alignment_eval.files import check_distinct
 from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS, head_kinds
 from alignment_eval.maps.subwords import MARKS
 from alignment_eval.maps.words import SETTINGS
-from alignment_eval.options.common import check_outputs
 from fairseq_norm_plugin.checkpoints.options import PATHS
 from fairseq_norm_plugin.hooks.printing import PrintedMap
 from fairseq_norm_plugin.recording.alignments import manifest_file, parts_directory
@@ -147,9 +147,11 @@ def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) ->
     if cfg.norm_alignments:
         file = Path(cfg.norm_alignments)
         outputs += map(str, (file, parts_directory(file), manifest_file(file)))
-    read = PATHS["task"] - {"norm_records", "norm_alignments"}
-    inputs = {name: getattr(cfg, name, None) for name in read}
-    check_outputs({**inputs, "path": other_option(cfg, "common_eval", "path")}, outputs=outputs)
+    inputs = [getattr(cfg, name, None) for name in PATHS["task"] - {"norm_records", "norm_alignments", "data"}]
+    for directory in str(cfg.data).split(":"):
+        inputs += [file for file in Path(directory).glob("*") if file.suffix in (".idx", ".bin", ".txt")]
+    inputs += str(other_option(cfg, "common_eval", "path") or "").split(":")
+    check_distinct(outputs, [name for name in inputs if name and isinstance(name, (str, Path))])
     if interactive and str(getattr(generation, "print_alignment", None)) == "soft":
         raise UsageError(
             "fairseq-interactive crashes on --print-alignment soft, because it formats alignments itself; "

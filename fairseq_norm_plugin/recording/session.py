@@ -20,10 +20,10 @@ from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps, status_of
-from alignment_eval.records.merge import AlignmentRun
-from alignment_eval.records.store import RunInfo, arrow_schema, to_table
+from alignment_eval.records.manifest import RunInfo
+from alignment_eval.records.store import arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
-from fairseq_norm_plugin.recording.alignments import AlignmentFile, aligned_ids, links_table
+from fairseq_norm_plugin.recording.alignments import AlignmentParts, aligned_ids, links_table
 from fairseq_norm_plugin.recording.plan import Plan
 from fairseq_norm_plugin.recording.shard_parts import ShardParts, written_ids
 from fairseq_norm_plugin.text.binarised import SideReader
@@ -209,13 +209,13 @@ def _open_writers(
         if "dtype" in signed:  # it comes last
             signed["dtype"] = signed.pop("dtype")
         maps = options.recorded_kinds, options.recorded_layers, options.layer_heads
-        info = RunInfo(signed, *shard, *maps, recorded.nbest, profile)
+        info = RunInfo("records", signed, *shard, *maps, recorded.nbest, profile)
         schema = arrow_schema(info, recorded.quantities)
         parts = ShardParts(Path(cfg.norm_records), info, schema, **existing)
         writers.append((parts, partial(to_table, schema=schema)))
     if options.extraction is not None:
-        run = AlignmentRun({**signature, "extraction": options.extraction.fields()}, *shard)
-        file = AlignmentFile(Path(cfg.norm_alignments), run, **existing)
+        run = RunInfo("alignments", {**signature, "extraction": options.extraction.fields()}, *shard)
+        file = AlignmentParts(Path(cfg.norm_alignments), run, **existing)
         writers.append((file, partial(links_table, options=options.extraction)))
     return writers
 
@@ -229,7 +229,7 @@ def ids_in_all(
     batch iterator.
     """
     shard, shards = batching.get("shard_id", 0), batching.get("num_shards", 1)
-    written = [written_ids(Path(records), RunInfo, shard, shards)] if records else []
+    written = [written_ids(Path(records), "records", shard, shards)] if records else []
     if alignments:
         written.append(aligned_ids(Path(alignments), shard, shards))
     return functools.reduce(np.intersect1d, written) if written else ()

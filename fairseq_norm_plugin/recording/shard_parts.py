@@ -14,20 +14,22 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
 from alignment_eval.files import NewFile, writing_errors
-from alignment_eval.records.manifest import CONTENTS, Manifest, Part, read_parts
+from alignment_eval.records.manifest import Part, RunInfo, parts_in
 from alignment_eval.records.store import parquet_writer
 
 #: Bytes of a row group.
 _BUFFER_BYTES = 8 * 2**20
 OVERWRITE = "--norm-records-overwrite"
+#: What a directory of parts may hold -> the option that writes it.
+_OPTIONS = {"records": "--norm-records", "alignments": "--norm-alignments"}
 
 
-def written_ids(directory: Path, type_: type[Manifest], shard: int, shards: int) -> NDArray[np.int64]:
+def written_ids(directory: Path, content: str, shard: int, shards: int) -> NDArray[np.int64]:
     """The ids of the sentences in a shard's parts, of any run."""
-    return _ids([p for p in read_parts(directory, type_) if (p.manifest.shard, p.manifest.shards) == (shard, shards)])
+    return _ids([p for p in parts_in(directory, content) if (p.info.shard, p.info.shards) == (shard, shards)])
 
 
-def _ids(parts: Sequence[Part[Manifest]]) -> NDArray[np.int64]:
+def _ids(parts: Sequence[Part]) -> NDArray[np.int64]:
     return np.concatenate([np.empty(0, dtype=np.int64), *(part.ids() for part in parts)])
 
 
@@ -39,27 +41,27 @@ class ShardParts:
 
     Args:
         directory: the directory of the parts.
-        manifest: the run and the shard.
-        schema: of the parts, with the manifest.
+        info: the run and the shard.
+        schema: of the parts, with the info.
         resume: continue after the shard's earlier parts.
         overwrite: replace them.
     """
 
     def __init__(
-        self, directory: Path, manifest: Manifest, schema: pa.Schema, resume: bool = False, overwrite: bool = False
+        self, directory: Path, info: RunInfo, schema: pa.Schema, resume: bool = False, overwrite: bool = False
     ) -> None:
         self.directory = directory
-        self.manifest = manifest
+        self.info = info
         self.schema = schema
-        own = _own_parts(directory, manifest)
+        own = _own_parts(directory, info)
         if own and not (resume or overwrite):
             raise InputError(
-                f"{directory}: this {'run' if manifest.shards == 1 else 'shard'} has {len(own)} parts already; give "
+                f"{directory}: this {'run' if info.shards == 1 else 'shard'} has {len(own)} parts already; give "
                 f"--norm-records-resume to continue it, {OVERWRITE} to start again, or name another place with "
-                f"{CONTENTS[manifest.content]}"
+                f"{_OPTIONS[info.content]}"
             )
         self._stale, kept = (own, []) if overwrite else ([], own)
-        self.written = np.zeros(manifest.size, dtype=np.bool_)  #: which sentences were written before, [size]
+        self.written = np.zeros(info.size, dtype=np.bool_)  #: which sentences were written before, [size]
         self.written[_ids(kept)] = True
         self._number = max((part.number + 1 for part in kept), default=0)
         self._transient = not directory.exists()
@@ -89,7 +91,7 @@ class ShardParts:
             self._flush()
             if self._file is not None and self._writer is not None:
                 self._writer.close()
-                path = self.directory / self.manifest.part_name(self._number)
+                path = self.directory / self.info.part_name(self._number)
                 if path.exists():
                     raise InputError(f"{path}: another process has written this part; run each shard once")
                 self._file.keep()
@@ -121,7 +123,7 @@ class ShardParts:
             return
         if self._writer is None:
             self._clear()
-            self._file = NewFile(self.directory / self.manifest.part_name(self._number))
+            self._file = NewFile(self.directory / self.info.part_name(self._number))
             self._writer = parquet_writer(self._file.path, self.schema)
         self._writer.write_table(pa.concat_tables(self._rows))
         self._rows, self._bytes = [], 0
@@ -131,22 +133,22 @@ class ShardParts:
         for part in self._stale:
             part.path.unlink()
         self._stale = []
-        for path in self.directory.glob(f".{self.manifest.part_names}.*.tmp"):
+        for path in self.directory.glob(f".{self.info.part_names}.*.tmp"):
             path.unlink()
 
 
-def _own_parts(directory: Path, manifest: Manifest) -> list[Part[Manifest]]:
+def _own_parts(directory: Path, info: RunInfo) -> list[Part]:
     """The earlier parts of the shard; all parts in the directory must belong to its run."""
-    parts = read_parts(directory, type(manifest))
+    parts = parts_in(directory, info.content)
     for part in parts:
-        check_same_run(part.path, part.manifest, manifest)
-    return [part for part in parts if part.manifest.shard == manifest.shard]
+        check_same_run(part.path, part.info, info)
+    return [part for part in parts if part.info.shard == info.shard]
 
 
-def check_same_run(where: Path, earlier: Manifest, manifest: Manifest) -> None:
-    """Check that earlier output at ``where`` belongs to the run of ``manifest``."""
-    if different := earlier.differing(manifest):
+def check_same_run(where: Path, earlier: RunInfo, info: RunInfo) -> None:
+    """Check that earlier output at ``where`` belongs to the run of ``info``."""
+    if different := earlier.differing(info):
         raise InputError(
             f"{where}: this is output of another run (different: {different}); name another place with "
-            f"{CONTENTS[manifest.content]}, or remove it"
+            f"{_OPTIONS[info.content]}, or remove it"
         )

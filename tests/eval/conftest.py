@@ -17,7 +17,8 @@ from alignment_eval.cli import main
 from alignment_eval.maps.kinds import DEFAULT_KINDS
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.subwords import word_indices
-from alignment_eval.records.store import RunInfo, arrow_schema, to_table
+from alignment_eval.records.manifest import RunInfo
+from alignment_eval.records.store import arrow_schema, to_table
 
 SPECIAL = ("</s>", "<de>", "<en>")
 
@@ -53,6 +54,7 @@ def records(directory, sentences, shards=1, quantities=("head_attn_w", "transfor
     layers = sentences[0].layers if sentences else (0, 1)
     heads = next((s.heads for s in sentences if s.ok), 0)
     known = {
+        "content": "records",
         "signature": {"model": "synthetic"},
         "kinds": DEFAULT_KINDS,
         "layers": layers,

@@ -84,22 +84,17 @@ def test_other_columns(found, problem):
         check_columns(found, SCHEMA, TABLE)
 
 
-@pytest.mark.parametrize("type_", [np.float16, np.float32, np.float64])
-@pytest.mark.parametrize("wrong", [np.nan, -np.nan, np.inf, -np.inf, -1.0, None])
-def test_floats(type_, wrong):
-    values = np.array([*EXTREMES, *([] if wrong is None else [wrong])], type_)
-    schema = pa.schema([pa.field("x", pa.from_numpy_dtype(type_))])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, -1.0, None])
+def test_floats(wrong):
+    values = np.array([*EXTREMES, *([] if wrong is None else [wrong])])
+    schema = pa.schema([pa.field("x", pa.float64())])
     batch = pa.record_batch([pa.array(values)], schema=schema)
-    if wrong is None:
-        check_values(batch, schema, TABLE)
-        return
-    with pytest.raises(InputError, match=facts(f"column x has the value {values[-1]}: expected a finite number, 0")):
-        check_values(batch, schema, TABLE)
-    if wrong == -1:
-        check_values(batch, schema, TABLE, signed=["x"])
-    else:
-        with pytest.raises(InputError, match=facts(f"column x has the value {values[-1]}: expected a finite number")):
-            check_values(batch, schema, TABLE, signed=["x"])
+    for signed in ([], ["x"]):
+        if wrong is None or (wrong == -1 and signed):
+            check_values(batch, schema, TABLE, signed)
+        else:
+            with pytest.raises(InputError, match=facts(f"column x has the value {wrong}: expected a finite number")):
+                check_values(batch, schema, TABLE, signed)
 
 
 def test_nulls():

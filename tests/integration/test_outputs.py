@@ -43,7 +43,6 @@ def everything(directory):
         *([*MODEL, *TEXT, "-o", name] for name in ("demo.de", "./demo.en", "link", "hard", "codes.bpe", "model.pt")),
         *([*MODEL, *TEXT, "-o", name] for name in ("model/dict.de.txt", "model.pt.align.json")),
         [*MODEL, *TEXT, "-o", "f", "--tokens-out", "f", "g"],
-        [*MODEL, *TEXT, "-o", "f", "--tokens-out", "g", "G"],
         [*MODEL, *TEXT, "-o", "f", "--tokens-out", "demo.de", "g"],
         [*MODEL, *TEXT, "-o", "f", "--tokens-out", "f.partial", "g"],
         [*MODEL, *TEXT, "-o", "f", "--word-table", "1", "--save-word-table", "hard"],

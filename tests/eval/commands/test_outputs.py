@@ -78,7 +78,7 @@ def test_what_exists_is_not_replaced_unasked(call, directory, name):
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "sweep"])
 def test_no_such_directory_and_read_only(call, directory, name):
     ending = ".png" if name in PICTURES else ""
-    assert "no does not exist; create it" in refuse(call, directory, name, f"no/where{ending}")
+    assert "no is missing or read-only" in refuse(call, directory, name, f"no/where{ending}")
     place = directory / f"there{ending}"
     place.write_text("mine")
     place.chmod(0o444)

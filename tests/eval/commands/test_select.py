@@ -89,7 +89,6 @@ GOLD_OPTIONS = ("--dev-gold", "gold", "--gold-base", "0")
         ((), 1, "dev: fewer than 30 different sentence pairs"),
         (("--kinds", "attn_w"), 2, "--kinds without --dev-gold"),
         (("--source", "gold", "--target", "gold"), 2, "--source without --dev-gold"),
-        ((*GOLD_OPTIONS, "-o", "-"), 2, "--output: '-': expected the name of a file"),
         ((*GOLD_OPTIONS, "--reverse", "test-back"), 1, "test-back: records of 2 sentences, but dev of 3"),
     ],
 )

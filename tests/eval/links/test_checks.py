@@ -49,7 +49,6 @@ def test_stated_base(reader, base, read):
     [
         ([[(2, 2)], [(1, 0)]], None, 0, "0-based … index 0 … x:2 … --gold-base 0"),
         (diagonals(20), None, 1, "1-based … 20 sentences use index 1 … --gold-base 1"),
-        ([[(0, 0)], [(1, 2)]], lengths([4, 4], [4, 3]), 1, "1-based … sentence's length … x:2"),
     ],
 )
 def test_what_shows_the_base_of_gold(reader, links, texts, base, message):
@@ -62,8 +61,6 @@ def test_what_shows_the_base_of_gold(reader, links, texts, base, message):
 def test_undecidable_base(reader):
     with pytest.raises(InputError, match=facts(f"{reader.path}: … only 19 … --gold-base 0 or --gold-base 1")):
         reader(diagonals(19), 1)
-    with pytest.raises(InputError, match=facts(f"{reader.path}: … none equals … length … --gold-base 0")):
-        reader(diagonals(30), 1, texts=lengths([9] * 30, [9] * 30))
 
 
 def test_base_0_read_as_1(reader):

@@ -3,7 +3,8 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from alignment_eval.records.merge import COLUMNS, AlignmentRun
+from alignment_eval.records.manifest import RunInfo
+from alignment_eval.records.merge import COLUMNS
 
 SIGNATURE = {"extraction": {"kind": "attn_n", "layer": 1, "rule": "kobayashi2020"}}
 
@@ -12,7 +13,7 @@ def write(directory, shards, size, skipped=(), signature=SIGNATURE):
     """Shards of parts of links."""
     directory.mkdir(exist_ok=True)
     for shard, contents in enumerate(shards):
-        run = AlignmentRun(signature, size, shard, len(shards))
+        run = RunInfo("alignments", signature, size, shard, len(shards))
         for number, links in enumerate(contents):
             statuses = ["skipped" if id_ in skipped else "ok" for id_ in links]
             table = pa.table([list(links), statuses, list(links.values())], schema=run.schema(COLUMNS))

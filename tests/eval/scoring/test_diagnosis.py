@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from alignment_eval.errors import InputError
 from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.sets import GoldSentence, transpose
 from alignment_eval.links.write import format_pharaoh_line, format_talp_line
@@ -10,14 +9,12 @@ from alignment_eval.scoring.diagnosis import (
     best_start,
     diagnose,
     diagonal,
-    differing_words,
-    direction_warning,
-    doubtful_warning,
+    doubts,
     explains,
-    move_lines,
+    shift,
 )
 from tests.eval.links.samples import gold as gold_sentence
-from tests.facts import facts, says
+from tests.facts import says
 
 EXCHANGE = "exchange the hypothesis with align-eval convert --from-swap --to pharaoh"
 
@@ -35,22 +32,22 @@ def gold(folder, sentences, base=0, **options):
 
 
 def test_direction_by_aer(tmp_path):
-    right = gold_sentence("0-1 1-2 2-0 3-3")
+    right = gold_sentence("0-1 1-2 2-0 3-3", "0-3")
     truth = gold(tmp_path, [right])
-    assert direction_warning(hypothesis(tmp_path, [right.sure]), truth) is None
+    assert doubts(hypothesis(tmp_path, [right.sure]), truth) is None
     turned = hypothesis(tmp_path, [transpose(right.sure)])
     message = "AER of 1 sentences is 75.00 % … 0.00 % with source and target exchanged (0 and 0 … give --gold-swap"
-    assert says(direction_warning(turned, truth), message)
+    assert says(doubts(turned, truth), message)
     turned = hypothesis(tmp_path, [right.sure], swap=True)
-    assert says(direction_warning(turned, truth), f"{EXCHANGE} or give --gold-swap")
+    assert says(doubts(turned, truth), f"{EXCHANGE} or give --gold-swap")
 
 
 def test_direction_by_the_range_of_a_bad_alignment(tmp_path):
     """Sentences without gold say nothing of it."""
     truth = gold(tmp_path, [gold_sentence("2-9 0-0")] * 6 + [gold_sentence()] * 20)
     bad = [{(1, 8), (2, 7), (1, 3)}] * 6 + [{(9, 9)}] * 20
-    assert direction_warning(hypothesis(tmp_path, bad), truth) is None
-    warning = direction_warning(hypothesis(tmp_path, map(transpose, bad)), truth)
+    assert "exchanged (" not in (doubts(hypothesis(tmp_path, bad), truth) or "")
+    warning = doubts(hypothesis(tmp_path, map(transpose, bad)), truth)
     assert says(warning, "(18 and 0 links go beyond the gold's indices)")
 
 
@@ -59,7 +56,7 @@ def test_few_links_beyond_the_gold_or_many_either_way_are_no_sign(tmp_path, beyo
     """More than 10, and more than four times those that are beyond either way."""
     truth = gold(tmp_path, [gold_sentence("2-9")] * (beyond + either))
     links = [{(8, 1)}] * beyond + [{(10, 10)}] * either
-    assert (direction_warning(hypothesis(tmp_path, links), truth) is not None) == warned
+    assert ("exchanged (" in (doubts(hypothesis(tmp_path, links), truth) or "")) == warned
 
 
 @pytest.mark.parametrize(("wrong", "warned"), [(15, False), (25, True)])
@@ -68,7 +65,7 @@ def test_the_gain_that_gives_a_warning(tmp_path, wrong, warned):
     links = [(k, k) for k in range(100 - wrong)] + [(k, k + 100) for k in range(wrong)]
     truth = gold(tmp_path, [GoldSentence(frozenset({*links, (200, 200)}))])
     turned = hypothesis(tmp_path, [transpose(links)])
-    assert (direction_warning(turned, truth) is not None) == warned
+    assert ("exchanged (" in (doubts(turned, truth) or "")) == warned
 
 
 def counts(*rows):
@@ -127,15 +124,12 @@ def test_right_files_are_not_explained(tmp_path):
     found = diagnose(hypothesis(tmp_path, LINKS), truth)
     assert (found.explanation, found.readings[0].changes, found.readings[0].aer) == (None, (), 0)
     assert [reading.aer for reading in found.readings[1:]] == sorted(reading.aer for reading in found.readings[1:])
-    assert found.context["possible_dropped"] == 0
-    every = [GoldSentence(sentence.possible) for sentence in SENTENCES]
-    assert found.context["possible_as_sure"] == score(LINKS, every).aer > 0
-    assert found.context["diagonal"] == score(map(diagonal, SENTENCES), SENTENCES).aer
-    assert says(doubtful_warning(hypothesis(tmp_path, LINKS), truth), "AER 0: all links are those of the gold")
+    assert found.diagonal == score(map(diagonal, SENTENCES), SENTENCES).aer
+    assert says(doubts(hypothesis(tmp_path, LINKS), truth), "AER 0")
     same = read_gold(tmp_path / "hyp", ReadOptions(base="0"))
-    assert says(doubtful_warning(hypothesis(tmp_path, LINKS), same), "gold and hypothesis have the same content")
+    assert says(doubts(hypothesis(tmp_path, LINKS), same), "gold and hypothesis have the same content")
     near = hypothesis(tmp_path, [LINKS[0] - {min(LINKS[0])}, *LINKS[1:]])
-    assert doubtful_warning(near, truth) is None
+    assert doubts(near, truth) is None
 
 
 def test_every_base_and_direction_that_the_indices_allow_is_tried(tmp_path):
@@ -159,12 +153,6 @@ def test_every_base_and_direction_that_the_indices_allow_is_tried(tmp_path):
         (0, False, [*LINKS[:20], *LINKS[21:], ()], ("insert 1 line into the hypothesis at about line 21",)),
         (0, False, [*LINKS[:20], (), *LINKS[20:39]], ("remove 1 line from the hypothesis at about line 21",)),
         (0, False, [*LINKS[:10], *LINKS[13:]], ("insert 3 lines into the hypothesis at about line 11",)),
-        (0, False, LINKS[::-1], ("reverse the lines of the hypothesis",)),
-        (0, False, LINKS[::2] + LINKS[1::2], ("put the lines of the hypothesis into the order of the gold",)),
-        (0, False, [*LINKS[5:], *LINKS[:5]], ("move the last 5 lines to its start",)),
-        (0, False, [*LINKS[-5:], *LINKS[:-5]], ("move the first 5 lines of the hypothesis to its end",)),
-        (0, True, [*LINKS[5:], *LINKS[:5]], (f"{EXCHANGE} or give --gold-swap", "move the last 5 lines to its start")),
-        (0, False, [{(2 * i, 2 * j) for i, j in links} for links in LINKS], ("halve the indices of the hypothesis",)),
         (1, False, [(), *LINKS], ("give --hyp-base 1", "remove 1 line from the hypothesis at about line 1")),
     ],
 )
@@ -174,16 +162,16 @@ def test_what_explains_an_aer(tmp_path, base, swap, moved, changes):
     found = diagnose(wrong, truth)
     assert tuple(change.split(" (or correct")[0] for change in found.explanation.changes) == changes
     assert found.explanation.aer < 0.2 < found.readings[0].aer  # some lines are the same
-    warning = doubtful_warning(wrong, truth) if len(wrong) == len(truth) else None
-    assert warning is None or "if you " + " and ".join(found.explanation.changes) in warning
+    warning = doubts(wrong, truth) if len(wrong) == len(truth) else None
+    assert warning is None or found.explanation.changes[-1] in warning
 
 
 def test_a_poor_alignment_is_not_explained(tmp_path):
     truth = gold(tmp_path, SENTENCES)
     poor = hypothesis(tmp_path, [{(0, j) for j in range(11)}] * 40)
     assert diagnose(poor, truth).explanation is None
-    assert says(doubtful_warning(poor, truth), "is above … of a diagonal; no other reading")
-    assert says(doubtful_warning(hypothesis(tmp_path, [()] * 40), truth), "AER 100.00 % is above … it has no links")
+    assert says(doubts(poor, truth), "is above … of a diagonal; no other reading")
+    assert says(doubts(hypothesis(tmp_path, [()] * 40), truth), "AER 100.00 % is above … it has no links")
 
 
 def test_few_sentences_explain_nothing(tmp_path):
@@ -197,22 +185,12 @@ def test_moved_lines():
     links = [frozenset({(n, n)}) for n in range(4)]
     first, second, third, fourth = links
     nothing = frozenset()
-    assert move_lines(links, 1, 1) == [first, nothing, second, third]
-    assert move_lines(links, -2, 1) == [first, fourth, nothing, nothing]
+    assert shift(links, 1, 1) == [first, nothing, second, third]
+    assert shift(links, -2, 1) == [first, fourth, nothing, nothing]
     truth = [GoldSentence(sentence) for sentence in links]
     for by in (-1, 1, 2):
         for start in range(3):
-            damaged = move_lines(links, -by, start)
-            start_found = best_start(count(damaged, truth), count(move_lines(damaged, by, 0), truth), by)
-            again = move_lines(damaged, by, start_found)
+            damaged = shift(links, -by, start)
+            start_found = best_start(count(damaged, truth), count(shift(damaged, by, 0), truth), by)
+            again = shift(damaged, by, start_found)
             assert sum(map(frozenset.__eq__, again, links)) >= 4 - abs(by)
-
-
-def test_words_that_differ(tmp_path):
-    for name, text in (("a", "do n't go\nyes\n"), ("b", "don't go\nyes\n"), ("c", "yes\n")):
-        (tmp_path / name).write_text(text)
-    assert differing_words(str(tmp_path / "a"), str(tmp_path / "a")) is None
-    message = differing_words(str(tmp_path / "a"), str(tmp_path / "b"))
-    assert says(message, 'b has other words than … a in 1 of 2 lines … line 1 ("don\'t go" for "do n\'t go")')
-    with pytest.raises(InputError, match=facts("different numbers of lines")):
-        differing_words(str(tmp_path / "a"), str(tmp_path / "c"))

@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alignment_eval.errors import InputError
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.subwords import is_punctuation
 from alignment_eval.scoring.error_classes import COLUMNS, CONFUSION_COLUMNS, SIDES, confusion_table, error_table
-from tests.facts import facts
 
 COUNTS = ["hypothesis_links", "sure_links", "hypothesis_links_sure", "hypothesis_links_possible"]
 
@@ -122,14 +120,3 @@ def test_confusion_is_what_the_oracle_counts(corpus):
 )
 def test_punctuation(word, expected):
     assert is_punctuation(word) == expected
-
-
-def test_refused():
-    links = [frozenset({(0, 1)})]
-    gold = [GoldSentence(links[0])]
-    with pytest.raises(InputError, match=facts("sentence 0: a link … target word 1, but … 1 words (counted from 0)")):
-        error_table(links, gold, [["a"]], [["a"]])
-    with pytest.raises(InputError, match=facts("1 hypotheses, 1 gold sentences … texts of 1 and 2")):
-        error_table(links, gold, [["a"]], [["a"], ["b"]])
-    with pytest.raises(InputError, match=facts("1 and 2 hypotheses, 1 gold sentences")):
-        confusion_table(links, [*links, *links], gold)

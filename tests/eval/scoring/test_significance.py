@@ -7,10 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.options.alignments import resampling_fields
-from alignment_eval.scoring import significance
 from alignment_eval.scoring.aer import METRICS, Counts
-from alignment_eval.scoring.significance import Difference, Interval, Resampling, compare, confidence, group_size
+from alignment_eval.scoring.significance import Difference, Interval, Resampling, compare, confidence
 from tests.facts import facts
 
 #: (|A|, |S|, |A∩S|, |A∩P|) of a sentence, and of another system's output for it
@@ -202,23 +200,3 @@ def test_refused_counts():
         compare(first, [synthetic(4)[1]], FEW)
     with pytest.raises(InputError, match="cannot resample without sentences"):
         confidence(synthetic(0)[0], FEW)
-
-
-def test_a_large_corpus_is_drawn_in_groups(monkeypatch):
-    """As if each group of consecutive sentences were one sentence, the last group with those that are left."""
-    baseline, system = synthetic(1001)
-    groups = [
-        Counts(*(np.array([values[k : k + 4].sum() for k in range(0, 1001, 4)]) for values in counts.arrays()))
-        for counts in (baseline, system)
-    ]
-    plain, expected = compare(baseline, [system], FEW), compare(groups[0], [groups[1]], FEW)
-    monkeypatch.setattr(significance, "MAX_DRAWN", 300)
-    assert (group_size(300), group_size(301), group_size(1001)) == (1, 2, 4)
-    assert resampling_fields(FEW, 1001)["drawn_together"] == 4
-    (drawn,) = compare(baseline, [system], FEW)
-    assert [drawn] == expected
-    assert confidence(baseline, FEW) == confidence(groups[0], FEW)
-    for name in METRICS:  # sentences that are independent give the same interval in any groups
-        assert drawn[name].delta == plain[0][name].delta
-        for end in ("low", "high"):
-            assert getattr(drawn[name].interval, end) == pytest.approx(getattr(plain[0][name].interval, end), abs=0.01)

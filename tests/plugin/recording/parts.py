@@ -6,9 +6,9 @@ import numpy as np
 
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from alignment_eval.records.merge import AlignmentRun
-from alignment_eval.records.store import RunInfo, arrow_schema, to_table
-from fairseq_norm_plugin.recording.alignments import AlignmentFile, links_table
+from alignment_eval.records.manifest import RunInfo
+from alignment_eval.records.store import arrow_schema, to_table
+from fairseq_norm_plugin.recording.alignments import AlignmentParts, links_table
 from fairseq_norm_plugin.recording.shard_parts import ShardParts
 
 QUANTITIES = ("head_attn_w", "transformed_norm", "layer_attn_n")
@@ -31,7 +31,7 @@ def sentence(id_, rank=0, status="ok"):
 
 def record_writer(directory, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
     """Parts of records, and what makes their rows."""
-    info = RunInfo(signature, size, shard, shards, ("attn_w", "attn_n"), (0,), 2, 1)
+    info = RunInfo("records", signature, size, shard, shards, ("attn_w", "attn_n"), (0,), 2, 1)
     schema = arrow_schema(info, QUANTITIES)
     parts = ShardParts(directory, info, schema, resume, overwrite)
     return parts, partial(to_table, schema=schema)
@@ -39,8 +39,8 @@ def record_writer(directory, resume=False, overwrite=False, shard=0, shards=1, s
 
 def alignment_writer(file, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
     """Parts of alignments, and what makes their rows."""
-    run = AlignmentRun(signature, size, shard, shards)
-    return AlignmentFile(file, run, resume, overwrite), partial(links_table, options=OPTIONS)
+    run = RunInfo("alignments", signature, size, shard, shards)
+    return AlignmentParts(file, run, resume, overwrite), partial(links_table, options=OPTIONS)
 
 
 def write(writer, *ids, status="ok"):

@@ -5,8 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.records.merge import AlignmentRun
-from alignment_eval.records.store import Records, RunInfo
+from alignment_eval.records.store import Records
 from fairseq_norm_plugin.recording import shard_parts
 from fairseq_norm_plugin.recording.alignments import parts_directory
 from fairseq_norm_plugin.recording.shard_parts import written_ids
@@ -16,11 +15,11 @@ from tests.plugin.recording.parts import PART, alignment_writer, names, record_w
 
 @pytest.mark.parametrize("make", [record_writer, alignment_writer], ids=["records", "alignments"])
 def test_a_begun_shard_is_refused_continued_or_replaced(tmp_path, make):
-    place, type_ = tmp_path / "x", RunInfo if make is record_writer else AlignmentRun
+    place, content = tmp_path / "x", "records" if make is record_writer else "alignments"
     directory = place if make is record_writer else parts_directory(place)
 
     def written(shard=0):
-        return sorted(written_ids(directory, type_, shard, 2))
+        return sorted(written_ids(directory, content, shard, 2))
 
     writer = make(place, shards=2, a=1)
     write(writer, 2).commit()
@@ -86,7 +85,7 @@ def test_a_full_disk_fails_the_run_and_leaves_whole_parts(tmp_path, monkeypatch)
             again()
     writer[0].abandon()
     assert names(tmp_path) == [PART.format(0)]
-    assert written_ids(tmp_path, RunInfo, 0, 1).tolist() == [0]
+    assert written_ids(tmp_path, "records", 0, 1).tolist() == [0]
 
 
 @pytest.mark.parametrize("options", [{"resume": True}, {"overwrite": True}], ids=str)
@@ -116,5 +115,5 @@ def test_two_processes_of_one_shard_lose_nothing(tmp_path):
 
 def test_a_file_in_the_place_of_the_directory(tmp_path):
     (tmp_path / "f").write_text("")
-    with pytest.raises(InputError, match=facts("f: … is a file … --norm-records")):
+    with pytest.raises(InputError, match=facts("f: … is a file … a directory of records")):
         record_writer(tmp_path / "f")
