@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Optional
+from dataclasses import dataclass, replace
+from typing import Optional
 
 from alignment_eval.errors import UsageError, shown
+from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.extraction.rules import NULLS, rule_of
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, check_method
 from alignment_eval.maps.sentence import KINDS
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS, require_known
 from alignment_eval.signature import Value
 
-#: A word table is counted on this number of sentence pairs, the first of the text.
-WORD_TABLE_PAIRS = 10_000
 #: Ways to combine two directions (:func:`alignment_eval.extraction.corpus.join_maps`).
 JOINS = ("mutual", "average", "product")
 
@@ -82,9 +81,9 @@ class ExtractionOptions:
 
     kind: str
     heads: MapNames
-    combine: str = "mean"
-    setting: str = "awi"
-    rule: str = "kobayashi2020"
+    combine: str = DEFAULTS.combine
+    setting: str = DEFAULTS.map_setting
+    rule: str = DEFAULTS.map_rule
     null: Optional[str] = None
     final_punctuation: bool = False
 
@@ -124,7 +123,7 @@ class ExtractionOptions:
 
     def fields(self) -> dict[str, Value]:
         """The fields of the extraction in a signature."""
-        stated: dict[str, Value] = self.to_dict()
+        stated: dict[str, Value] = {**vars(self), "heads": str(self.heads)}
         first, *others = self.heads
         if not others:
             stated = {"kind": self.kind, "layer": first.layer, "head": first.head, **stated}
@@ -132,10 +131,6 @@ class ExtractionOptions:
         elif self.combine == "product":
             stated = {**{name: stated.pop(name) for name in ("kind", "heads", "combine")}, "floor": FLOOR, **stated}
         return stated
-
-    def to_dict(self) -> dict[str, Any]:
-        """The options as files hold them; msgspec reads them."""
-        return {**vars(self), "heads": str(self.heads)}
 
 
 @dataclass(frozen=True)
@@ -190,7 +185,7 @@ class AlignmentMethod:
     reverse: Optional[ExtractionOptions] = None
     both: Optional[BidirectionalOptions] = None
     word_table_passes: int = 0
-    word_table_pairs: int = WORD_TABLE_PAIRS
+    word_table_pairs: int = DEFAULTS.word_table_pairs
 
     def __post_init__(self) -> None:
         if (self.reverse is None) != (self.both is None):
@@ -248,12 +243,3 @@ class AlignmentMethod:
         if self.word_table_passes:
             fields |= {"word_table": self.word_table_passes, "word_table_pairs": self.word_table_pairs}
         return fields
-
-    def to_dict(self) -> dict[str, Any]:
-        """The method for JSON, without ``word_table_pairs``, which depends on the text; msgspec reads it."""
-        return {
-            "forward": self.forward.to_dict(),
-            "reverse": None if self.reverse is None else self.reverse.to_dict(),
-            "both": None if self.both is None else asdict(self.both),
-            "word_table_passes": self.word_table_passes,
-        }

@@ -1,7 +1,5 @@
-import json
 from dataclasses import replace
 
-import msgspec
 import pytest
 
 from alignment_eval.errors import UsageError
@@ -23,12 +21,6 @@ METHODS = [
     AlignmentMethod(TWO_WAY, replace(TWO_WAY, heads="2"), PRODUCT, 1),
     AlignmentMethod(KOBAYASHI, KOBAYASHI, BidirectionalOptions(method="grow-diag", variant="lilt")),
 ]
-
-
-@pytest.mark.parametrize("method", METHODS, ids=str)
-def test_a_method_survives_json(method):
-    stored = json.loads(json.dumps(method.to_dict()))
-    assert msgspec.convert(stored, AlignmentMethod, dec_hook=lambda type_, value: type_(value)) == method
 
 
 def test_a_word_table_counts_as_one_of_the_maps_that_are_multiplied():
