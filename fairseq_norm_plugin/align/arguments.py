@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from alignment_eval.errors import UsageError
+from alignment_eval.extraction.rules import rule_of
 from alignment_eval.options.method import add_options
 from alignment_eval.profiles.profile import NO_PROFILE
 from fairseq_norm_plugin.choices import DTYPES, WORDS
@@ -179,6 +180,8 @@ def check_directions(args: argparse.Namespace, directions: int) -> None:
                 raise UsageError(
                     f"--{name.replace('_', '-')} without --reverse-path: expected a model of both directions"
                 )
+    elif not (args.join or args.rule is None or rule_of(args.rule).two_way):
+        raise UsageError(f"--rule {args.rule} with two directions: give --join too")
 
 
 def model_options(args: argparse.Namespace) -> dict[str, Any]:
