@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("both directions")
     group.add_argument("--reverse", metavar="RECORDS", help="records of a target-source model on the same pairs")
     add_options(group, "join", "reverse_heads")
-    add_options(parser.add_argument_group("word table", WORD_TABLE), "word_table")
+    add_options(parser.add_argument_group("lexical table", WORD_TABLE), "word_table")
     group = parser.add_argument_group("output")
     group.add_argument("--confidences", action="store_true", help="write i-j:p, p: share of the link in its row")
     add_output(group, "Pharaoh file", standard=True)
@@ -132,7 +132,7 @@ def directed_pairs(
 ) -> Iterator[DirectedPair]:
     """What the maps of one run or of two say of each sentence pair.
 
-    The pairs that a word table is counted on come first; if there are others, the records are read twice.  Otherwise
+    The pairs that a lexical table is counted on come first; if there are others, the records are read twice.  Otherwise
     the order is that of the first run.
     """
     records, *others = runs

@@ -1,11 +1,11 @@
 """The defaults of alignment, where no option says otherwise; commands, Python and the fairseq tasks read them here.
 
 If the alignment of a model has formed, two of its maps are multiplied; if it is still forming, the mean of its last two
-layers in AWO is read, with a word table of the text.  Two directions are multiplied.  The final punctuation of both
+layers in AWO is read, with a lexical table of the text.  Two directions are multiplied.  The final punctuation of both
 sides is linked, because the last row of an AWI map, which predicts ``</s>``, often looks elsewhere.  Formed models use
-no word table, so that a pair is aligned alone exactly as within a corpus.
+no lexical table, so that a pair is aligned alone exactly as within a corpus.
 
-Constants of a rule, a search, a check or a word table stand in its own module.  All were chosen on cmu150
+Constants of a rule, a search, a check or a lexical table stand in its own module.  All were chosen on cmu150
 (docs/reproduction.md).
 """
 
@@ -28,7 +28,7 @@ class Defaults:
         one_direction: the rule for the map of one direction; it takes a share.
         share: its least two-way share.
         share_guided: the same for a model that was trained to align, whose maps are sharper.
-        added_formed: what a word table adds to the share of one direction if its maps have formed: it makes them
+        added_formed: what a lexical table adds to the share of one direction if its maps have formed: it makes them
             sharper.
         added_unformed: the same for other maps.
         two_directions: the rule for the combined word map of two directions; it takes a share, too.  The words of each
@@ -38,10 +38,10 @@ class Defaults:
         join: how the word maps of two directions become one.
         final_punctuation: whether the final punctuation of both sides is linked to each other only, by a profile; where
             maps are named it is not.
-        word_table_passes: passes over a word table: 2 were mostly best.
-        word_table_pairs: a word table is counted on this number of sentence pairs, the first of the text.
-        fewest_pairs: the fewest sentence pairs for a word table, and for a choice of maps: on fewer, the choice changes
-            from text to text.
+        word_table_passes: passes over a lexical table: 2 were mostly best.
+        word_table_pairs: a lexical table is counted on this number of sentence pairs, the first of the text.
+        fewest_pairs: the fewest sentence pairs for a lexical table, and for a choice of maps: on fewer, the choice
+            changes from text to text.
         profile_pairs: how many sentence pairs maps are chosen on: more do not change the choice.
         max_tokens: tokens of a batch, pads included.
     """

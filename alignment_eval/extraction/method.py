@@ -1,4 +1,4 @@
-"""How links are made of maps: which maps are read and by which rule, both directions, a word table."""
+"""How links are made of maps: which maps are read and by which rule, both directions, a lexical table."""
 
 from __future__ import annotations
 
@@ -176,8 +176,8 @@ class AlignmentMethod:
         forward: what is read from the maps of the source-target model.
         reverse: what is read from the maps of the target-source model; None: one direction only.
         both: how the two directions are combined.
-        word_table_passes: how often a word table that reweights word maps is counted on the text
-            (:mod:`alignment_eval.extraction.word_table`); 0: no word table.
+        word_table_passes: how often a lexical table that reweights word maps is counted on the text
+            (:mod:`alignment_eval.extraction.word_table`); 0: no lexical table.
         word_table_pairs: the number of sentence pairs, the first of the text, that it is counted on.
     """
 
@@ -192,10 +192,10 @@ class AlignmentMethod:
             raise UsageError("maps of the other direction need a way to combine both directions; give both or neither")
         if self.word_table_passes < 0:
             raise UsageError(
-                f"word table passes {self.word_table_passes}: the number must be 1 or more, or 0 for no word table"
+                f"lexical table passes {self.word_table_passes}: the number must be 1 or more, or 0 for none"
             )
         if self.word_table_pairs < 1:
-            raise UsageError(f"word table pairs {self.word_table_pairs}: the number must be 1 or more")
+            raise UsageError(f"lexical table pairs {self.word_table_pairs}: the number must be 1 or more")
         if self.both is not None and self.both.joins_maps and rule_of(self.forward.rule).units != "words":
             raise UsageError(
                 f"join {self.both.join!r} does not work with rule {self.forward.rule!r}, which reads maps between "
@@ -211,23 +211,23 @@ class AlignmentMethod:
             self.check_word_table()
 
     def check_word_table(self) -> None:
-        """Check that a word table, counted on this text or on another, can reweight the word maps."""
+        """Check that a lexical table, counted on this text or on another, can reweight the word maps."""
         if rule_of(self.forward.rule).units != "words" or self.forward.null != "mask":
             raise UsageError(
-                f"a word table does not work with rule {self.forward.rule!r} and null {self.forward.null!r}: it "
+                f"a lexical table does not work with rule {self.forward.rule!r} and null {self.forward.null!r}: it "
                 f"reweights maps between words, without null; choose a rule for words and null 'mask', such as "
                 f"rule two-way=0.3"
             )
         if self.both is not None and not self.both.joins_maps:
             way = f"join {self.both.join or self.both.method!r}"
             raise UsageError(
-                f"a word table does not work with {way}, which makes links before the word table applies; choose join "
+                f"a lexical table does not work with {way}, which makes links before the table applies; choose join "
                 f"'average' or 'product'"
             )
 
     @property
     def word_table_exponent(self) -> float:
-        """The power of a word table's association: 1 / the number of multiplied maps; so it weighs as much as one."""
+        """The power of a lexical table's association: 1 / the number of multiplied maps; it weighs as much as one."""
         multiplied = (len(o.heads) for o in (self.forward, self.reverse) if o is not None and o.combine == "product")
         return 1 / max(multiplied, default=1)
 

@@ -42,8 +42,8 @@ def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argp
 
 
 def add_word_table_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of a word table, which may be counted, saved and given."""
-    group = parser.add_argument_group("word table", WORD_TABLE)
+    """Declare the options of a lexical table, which may be counted, saved and given."""
+    group = parser.add_argument_group("lexical table", WORD_TABLE)
     help_ = f"{_DECLARED['word_table'].metadata['help']}, or use the one in FILE"
     add_options(group, "word_table", type=_passes_or_file, metavar="PASSES|FILE", help=help_)
     add_options(group, "word_table_pairs")
@@ -71,7 +71,7 @@ def check_save_word_table(args: argparse.Namespace, overwrite: bool) -> None:
     if word_table_file(args) is not None:
         raise UsageError(f"--save-word-table with --word-table {args.word_table}, where none is counted: leave it out")
     if args.save_word_table == STANDARD:
-        raise UsageError("--save-word-table -: a word table is not text: expected the name of a file")
+        raise UsageError("--save-word-table -: a lexical table is not text: expected the name of a file")
     check_new(args.save_word_table, overwrite)
 
 
@@ -81,7 +81,7 @@ def word_table_file(args: argparse.Namespace) -> str | None:
 
 
 def given_word_table(args: argparse.Namespace) -> WordTable | None:
-    """The word table of ``--word-table FILE``, if one is given."""
+    """The lexical table of ``--word-table FILE``, if one is given."""
     file = word_table_file(args)
     return None if file is None else read_word_table(file)
 
@@ -93,7 +93,7 @@ def word_table_fields(args: argparse.Namespace) -> dict[str, Value]:
 
 
 def on_count(args: argparse.Namespace, signature: str) -> Callable[[WordTable], None]:
-    """A function that warns of a word table of few pairs and saves it to ``--save-word-table``.
+    """A function that warns of a lexical table of few pairs and saves it to ``--save-word-table``.
 
     ``signature`` is that of the alignments, written into the file.
     """

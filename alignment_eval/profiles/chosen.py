@@ -31,7 +31,7 @@ MAX_NORM = "max-norm"
 FINAL_PUNCTUATION = "link the final punctuation marks of both sides to each other and to nothing else"
 #: The options that mean something only where maps are named.
 _OF_MAPS = ("kind", "combine", "setting", "null", "reverse_heads")
-#: Formed models whose maps agree less gained up to 4 points from a word table.
+#: Formed models whose maps agree less gained up to 4 points from a lexical table.
 _WEAK = 0.52
 
 
@@ -55,9 +55,9 @@ class AlignmentOptions:
         profile: a profile's file; ``none``: use no profile.
         reverse_heads: named maps of the reverse model.
         join: how two directions become one.
-        word_table: passes over a word table that is counted on the text, 0 for none.
-        word_table_file: the file of a word table that is used instead.
-        word_table_pairs: a word table is counted on the first pairs of the text, so many.
+        word_table: passes over a lexical table that is counted on the text, 0 for none.
+        word_table_file: the file of a lexical table that is used instead.
+        word_table_pairs: a lexical table is counted on the first pairs of the text, so many.
         max_tokens: tokens of a batch, pads included.
         scores: score the pairs and their words, too (docs/scores.md).
         source_contribution: with the contribution of the source (ALTI+), which takes longer; implies ``scores``.
@@ -111,7 +111,7 @@ class AlignmentOptions:
         choices=(*JOINS, *METHODS),
     )
     word_table: int | None = _option(
-        f"count a word table on the text in PASSES passes (0: none; default: {DEFAULTS.word_table_passes} where the "
+        f"count a lexical table on the text in PASSES passes (0: none; default: {DEFAULTS.word_table_passes} where the "
         f"alignment of a model has not formed and the text has {DEFAULTS.fewest_pairs} pairs or more, else 0)",
         metavar="PASSES",
     )
@@ -136,11 +136,12 @@ class AlignmentOptions:
             rule_of(self.rule)
         passes = self.word_table
         if passes is not None and passes < 0:
-            raise UsageError(f"word table {passes}: expected a number of passes, 1 or more, or 0 for no word table")
+            raise UsageError(
+                f"lexical table {passes}: expected a number of passes, 1 or more, or 0 for no lexical table"
+            )
         if self.word_table_file is not None and (passes or self.word_table_pairs):
             raise UsageError(
-                f"word table file {self.word_table_file} with passes or pairs: no word table is counted then; leave "
-                f"them out"
+                f"lexical table file {self.word_table_file} with passes or pairs: none is counted then; leave them out"
             )
         for name in ("max_tokens", "word_table_pairs"):
             value = getattr(self, name)
@@ -207,7 +208,7 @@ def choose_method(
         method.check_word_table()
     if options.word_table_pairs is not None:
         if not method.word_table_passes:
-            raise UsageError("word_table_pairs: no word table is counted here: expected its passes, too")
+            raise UsageError("word_table_pairs: no lexical table is counted here: expected its passes, too")
         method = replace(method, word_table_pairs=options.word_table_pairs)
     return replace(chosen, method=method)
 
@@ -252,15 +253,15 @@ def _remark(profile: Profile) -> str:
 
 
 def _word_table(method: AlignmentMethod, pairs: int | None, options: AlignmentOptions, forward: Profile) -> str:
-    """What a reader should know of the word table; empty if there is none and none is missed."""
+    """What a reader should know of the lexical table; empty if there is none and none is missed."""
     if options.word_table_file is not None:
-        return f"word_table: {options.word_table_file}"
+        return f"lexical table: {options.word_table_file}"
     if method.word_table_passes:
-        return "with a word table of the text, so each pair depends on the others (--word-table 0: not)"
+        return "with a lexical table of the text, so each pair depends on the others (--word-table 0: not)"
     if options.word_table is not None or method.both is not None:
         return ""
     if pairs is not None and pairs < DEFAULTS.fewest_pairs and not forward.formed:
-        return f"without a word table, which needs {DEFAULTS.fewest_pairs} pairs, not {pairs}"
+        return f"without a lexical table, which needs {DEFAULTS.fewest_pairs} pairs, not {pairs}"
     weak = forward.chosen_by == "agreement" and forward.figure is not None and forward.figure < _WEAK
     return "these maps agree little: --word-table 2 may help" if weak else ""
 
@@ -287,17 +288,17 @@ def description(profile: Profile) -> str:
         chosen = f"chosen by {profile.chosen_by} on {profile.pairs} pairs, {agreement}"
     rules = f"rule {profile.extraction().rule}"
     if not profile.formed:
-        rules += f", with a word table {profile.extraction(word_table=True).rule}"
+        rules += f", with a lexical table {profile.extraction(word_table=True).rule}"
     if profile.reverse_maps is not None:
         rules += f", both models {profile.extraction(DEFAULTS.join).rule}"
     return f"{described(profile.maps)}, {chosen}; {rules}"
 
 
 def warn_of_few_pairs(word_table: WordTable) -> None:
-    """Warn of a counted word table of few pairs."""
+    """Warn of a counted lexical table of few pairs."""
     if word_table.pairs < DEFAULTS.fewest_pairs:
         warn_on_stderr(
-            f"the word table was counted on {word_table.pairs} sentence pairs: below {DEFAULTS.fewest_pairs} it says "
-            f"little; count one on more text with norm-align --save-word-table, and give it as --word-table FILE "
+            f"the lexical table was counted on {word_table.pairs} sentence pairs: below {DEFAULTS.fewest_pairs} it "
+            f"says little; count one on more text with norm-align --save-word-table, and give it as --word-table FILE "
             f"(word_table_file in Python)"
         )

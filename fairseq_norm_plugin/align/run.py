@@ -94,7 +94,7 @@ def _align(
     check_parallel(sampled(text, text.size), directions, args.force or bool(args.translate))
     chosen = choose(given_options(args), directions, [model.identity for model in models], text, text.size)
     if args.save_word_table is not None and not chosen.method.word_table_passes:
-        raise UsageError("--save-word-table: no word table is counted here: expected --word-table PASSES too")
+        raise UsageError("--save-word-table: no lexical table is counted here: expected --word-table PASSES too")
     if chosen.reason:
         say(f"norm-align: {chosen.reason}")
     fields: dict[str, Value] = {

@@ -20,7 +20,7 @@ from alignment_eval.profiles.profile import Profile, read_profile
 
 BOTH = "both"
 NAMES = {"de": "German", "en": "English", "fr": "French", "cs": "Czech"}
-PASSES = {0: "pair by pair", 2: "word table of the text"}
+PASSES = {0: "pair by pair", 2: "lexical table of the text"}
 _PAPER = ("--rule", "kobayashi2020", "--null")
 _PRODUCT = ("--setting", "awo", "--combine", "product", "--null", "mask", "--final-punctuation")
 #: What is read of one model, and its options without the kind of the maps; {awi}, {maps}: those of its profile.

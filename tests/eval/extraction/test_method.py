@@ -44,8 +44,8 @@ def test_a_word_table_counts_as_one_of_the_maps_that_are_multiplied():
     [
         ({"reverse": TWO_WAY}, "both or neither"),
         ({"both": PRODUCT}, "both or neither"),
-        ({"word_table_passes": -1}, "word table passes -1"),
-        ({"word_table_pairs": 0}, "word table pairs 0"),
+        ({"word_table_passes": -1}, "lexical table passes -1"),
+        ({"word_table_pairs": 0}, "lexical table pairs 0"),
         ({"forward": KOBAYASHI, "word_table_passes": 1}, "rule 'kobayashi2020' and null 'allow'"),
         ({"forward": KOBAYASHI, "reverse": KOBAYASHI, "both": PRODUCT}, "join 'product' … with null 'allow'"),
         ({"reverse": TWO_WAY, "both": BidirectionalOptions("mutual"), "word_table_passes": 1}, "join 'mutual'"),

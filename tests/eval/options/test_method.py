@@ -1,4 +1,4 @@
-"""A word table of ``extract``."""
+"""A lexical table of ``extract``."""
 
 from alignment_eval.extraction.corpus import align_corpus, read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
@@ -21,6 +21,6 @@ def test_a_word_table(tmp_path, make_sentence, make_records, call):
     assert out != call("extract", directory, *TWO_WAY)[1]
     assert "|word_table:2|word_table_pairs:10000|" in err
     assert "warning: 1 of 7 sentences cannot be aligned" in err
-    assert "the word table was counted on 6 sentence pairs: below 30" in err
+    assert "the lexical table was counted on 6 sentence pairs: below 30" in err
     status, _, err = call("extract", directory, *TWO_WAY, "--word-table", -1)
-    assert (status, "word table -1" in err) == (2, True)
+    assert (status, "lexical table -1" in err) == (2, True)

@@ -26,20 +26,20 @@ def chosen(profiles, pairs=None, **options):
     ("profile", "pairs", "options", "passes", "rule", "remark"),
     [
         (FORMED, FEWEST, {}, 0, "balanced=0.25", ""),
-        (FORMED, 1, {"word_table": 1}, 1, "balanced=0.3", "with a word table of the text"),
-        (FORMED, 1, {"word_table_file": "x"}, 0, "balanced=0.3", "word_table: x"),
-        (YOUNG, FEWEST, {}, PASSES, "balanced=0.35", "with a word table of the text"),
+        (FORMED, 1, {"word_table": 1}, 1, "balanced=0.3", "with a lexical table of the text"),
+        (FORMED, 1, {"word_table_file": "x"}, 0, "balanced=0.3", "lexical table: x"),
+        (YOUNG, FEWEST, {}, PASSES, "balanced=0.35", "with a lexical table of the text"),
         (YOUNG, FEWEST - 1, {}, 0, "balanced=0.25", f"needs {FEWEST} pairs, not {FEWEST - 1}"),
         (YOUNG, None, {}, 0, "balanced=0.25", ""),
         (YOUNG, FEWEST, {"word_table": 0}, 0, "balanced=0.25", ""),
-        (YOUNG, FEWEST, {"word_table_file": "x"}, 0, "balanced=0.35", "word_table: x"),
+        (YOUNG, FEWEST, {"word_table_file": "x"}, 0, "balanced=0.35", "lexical table: x"),
     ],
 )
 def test_the_word_table(profile, pairs, options, passes, rule, remark):
     made = chosen([profile], pairs, **options)
     assert (made.method.word_table_passes, made.method.forward.rule) == (passes, rule)
     assert remark in made.reason
-    assert ("word table" in made.reason or "word_table" in made.reason) == bool(remark)
+    assert ("lexical table" in made.reason) == bool(remark)
 
 
 def test_the_reason_names_maps_and_profiles():
@@ -120,13 +120,13 @@ def test_named_maps_of_two_directions():
         ({"combine": "mean"}, "combine without heads"),
         ({"reverse_heads": "1"}, "reverse_heads without heads"),
         ({"rule": "sum"}, "unknown rule 'sum'"),
-        ({"word_table": -1}, "word table -1"),
-        ({"word_table": 1, "word_table_file": "x"}, "word table file x with passes or pairs"),
-        ({"word_table_pairs": 5}, "word_table_pairs: no word table is counted here"),
+        ({"word_table": -1}, "lexical table -1"),
+        ({"word_table": 1, "word_table_file": "x"}, "lexical table file x with passes or pairs"),
+        ({"word_table_pairs": 5}, "word_table_pairs: no lexical table is counted here"),
         ({"max_tokens": 0}, "max_tokens 0"),
         ({"max_tokens": True}, "max_tokens True"),
         ({"join": "sum"}, "unknown join 'sum'"),
-        ({"rule": "kobayashi2020", "word_table_file": "x"}, "a word table does not work with rule 'kobayashi2020'"),
+        ({"rule": "kobayashi2020", "word_table_file": "x"}, "a lexical table does not work with rule 'kobayashi2020'"),
     ],
     ids=str,
 )
