@@ -28,7 +28,6 @@ COMMANDS = {
     "project": "move labels of words (BIO) onto the words of the translation",
     "report": "write one HTML page that compares aligners, with the maps of a run if there are any",
     "score": "score word alignments against gold: AER, precision, recall",
-    "select": "choose the maps to read, by their agreement or on a development gold",
     "sweep": "score every layer, head, kind, setting and rule of recorded maps",
     "symmetrize": "combine forward and reverse alignments",
 }

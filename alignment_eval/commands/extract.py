@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from alignment_eval.errors import UsageError, say, warn_on_stderr
-from alignment_eval.extraction.corpus import align_corpus, check_same_text
-from alignment_eval.extraction.extract import links_line, max_norm_layer
-from alignment_eval.extraction.method import JOINS, BidirectionalOptions
+from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
+from alignment_eval.extraction.corpus import DirectedPair, align_corpus, check_same_text, read_word_map
+from alignment_eval.extraction.extract import PairMap, links_line, max_norm_layer
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.maps.sentence import PairWords
+from alignment_eval.links.checks import Texts
+from alignment_eval.maps.sentence import PairWords, SentenceMaps, words_of
 from alignment_eval.maps.words import LEVELS
 from alignment_eval.options.alignments import add_text_arguments
 from alignment_eval.options.common import Input, add_output
-from alignment_eval.options.method import (
-    MAX_NORM,
-    WORD_TABLE,
-    add_map_arguments,
-    add_reverse_heads,
-    stated_method,
-    states_maps,
-    warn_of_few_pairs,
-)
+from alignment_eval.options.method import WORD_TABLE, add_map_arguments, add_options, given_options
 from alignment_eval.options.records import add_records, open_reverse, texts_of_records, warn_skipped
-from alignment_eval.profiles.chosen import Overrides, by_options, seen_warning
-from alignment_eval.profiles.of_records import directed_pairs, method_of_records, with_words
+from alignment_eval.profiles.chosen import MAX_NORM, choose_method, warn_of_few_pairs
+from alignment_eval.profiles.profile import Profile, find_profile, parse_profile
 from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
+from alignment_eval.scoring.gold_corpus import confirmed
 from alignment_eval.signature import signature
 
 EPILOG = """\
@@ -40,9 +36,7 @@ Examples, after make demo:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``extract``."""
     add_records(parser)
-    group = add_map_arguments(
-        parser, "default: the profile that the records carry; without one, maps chosen on the records themselves"
-    )
+    group = add_map_arguments(parser, "default: the profile that the records carry")
     group.add_argument(
         "--level",
         choices=LEVELS,
@@ -54,19 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--reverse", type=Input, metavar="RECORDS", help="records of a target-source model on the same pairs"
     )
-    group.add_argument(
-        "--join",
-        choices=JOINS,
-        help="mutual: the links that both directions have; average, product: the rule on the mean or the product of "
-        "their word maps",
-    )
-    add_reverse_heads(group)
-    parser.add_argument_group("word table", WORD_TABLE).add_argument(
-        "--word-table",
-        type=int,
-        metavar="PASSES",
-        help="count one on the text in PASSES passes (0: none; default: 0 where maps are named, else by the profile)",
-    )
+    add_options(group, "join", "reverse_heads")
+    add_options(parser.add_argument_group("lexical table", WORD_TABLE), "word_table")
     group = parser.add_argument_group("output")
     group.add_argument("--confidences", action="store_true", help="write i-j:p, p: share of the link in its row")
     add_output(group, "Pharaoh file", standard=True)
@@ -74,43 +57,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Write one line a sentence in corpus order; the signature goes to stderr."""
-    check_usage(args)
+    for name in ("join", "reverse_heads"):
+        if args.reverse is None and getattr(args, name) is not None:
+            raise UsageError(
+                f"--{name.replace('_', '-')} without --reverse: expected the records of the other direction too"
+            )
+    options = given_options(args)
     check_new(args.output, args.overwrite)
-    both = None if args.join is None else BidirectionalOptions(args.join)
-    stated = stated_method(args, both, args.word_table or 0) if states_maps(args) else None
     records = Records(args.records)
-    reverse = None if args.reverse is None else open_reverse(args.reverse, records)
-    if stated is not None and args.heads == MAX_NORM:
-        layer = max_norm_layer(records.best(), stated.forward.setting)
-        stated = stated_method(args, both, args.word_table or 0, layer)
-    if stated is None:
-        runs = [records] if reverse is None else [records, reverse]
-        overrides = Overrides(args.rule, args.word_table, both, args.final_punctuation)
-        chosen = method_of_records(runs, args.profile, overrides, pair_by_pair=args.level == "token")
-    else:
-        chosen = by_options(stated)
-    if chosen.profile is not None:
+    runs = [records] if args.reverse is None else [records, open_reverse(args.reverse, records)]
+    by_norm = args.heads == MAX_NORM
+    if by_norm:
+        setting = replace(options, heads="0").named_maps(len(runs)).forward.setting
+        options = replace(options, heads=str(max_norm_layer(records.best(), setting)))
+    profiles = [] if options.heads is not None else profiles_of(runs, args.profile)
+    chosen = choose_method(options, len(runs), profiles, records.info.size if args.level == "word" else None)
+    if chosen.reason:
         say(f"align-eval extract: {chosen.reason}")
 
     described = signature(
         records=records.info.signature_hash,
-        **({} if reverse is None else {"reverse": reverse.info.signature_hash}),
+        **({} if len(runs) == 1 else {"reverse": runs[1].info.signature_hash}),
         **chosen.method.fields(),
-        **({"layer_by": MAX_NORM} if args.heads == MAX_NORM else {}),
+        **({"layer_by": MAX_NORM} if by_norm else {}),
         **({} if args.level == "word" else {"level": args.level}),
         **chosen.fields,
     )
-    words: dict[int, tuple[PairWords, PairWords | None]] = {}
-    pairs = directed_pairs(records, reverse, chosen.method, args.level, texts_of_records(args, records))
-    if chosen.profile is not None or reverse is not None:
-        pairs = with_words(pairs, words)
+    words: list[tuple[PairWords, PairWords]] = []
+    pairs = with_words(directed_pairs(runs, chosen.method, args.level, texts_of_records(args, records)), words)
     shown = progress_bar(pairs, records.info.size, "sentences")
     lines, skipped = {}, {}
     for pair in align_corpus(shown, chosen.method, on_count=warn_of_few_pairs):
         lines[pair.id] = links_line(pair.links, args.confidences)
         if pair.links is None:
             skipped[pair.id] = pair.status
-    check_same_text((forward, back) for forward, back in words.values() if back is not None)
+    check_same_text(words)
     write_lines(args.output, (lines[id_] for id_ in range(records.info.size)))
 
     warn_skipped(skipped, records.info.size, "their lines are blank")
@@ -119,16 +100,74 @@ def run(args: argparse.Namespace) -> None:
             f"{records.directory} holds maps of the model's own translations: these links are of their words, "
             f"and cannot be scored against gold of the references (record with --score-reference for that)"
         )
-    if warning := seen_warning(chosen.profile, (forward for forward, _ in words.values()), len(words)):
-        warn_on_stderr(warning)
     say(described)
 
 
-def check_usage(args: argparse.Namespace) -> None:
-    """Check which options go together."""
-    if states_maps(args) and args.reverse is not None and args.join is None:
-        raise UsageError("--reverse without --join: expected how both directions become one alignment")
-    if args.reverse is None and args.join is not None:
-        raise UsageError("--join without --reverse: expected the records of the other direction too")
-    if args.reverse is None and args.reverse_heads is not None:
-        raise UsageError("--reverse-heads without --reverse: expected the records of the other direction too")
+def profiles_of(runs: Sequence[Records], named: str | None) -> list[Profile]:
+    """The profile of each run's model: that of the file ``named``, else the one that the records carry."""
+    return [_profile(records, named, bool(place)) for place, records in enumerate(runs)]
+
+
+def _profile(records: Records, named: str | None, reverse: bool) -> Profile:
+    info, profile = records.info, None
+    if named is not None:
+        profile = find_profile(str(info.signature.get("model")), named, reverse=reverse)
+    elif info.profile is not None:
+        profile = replace(parse_profile(info.profile, str(records.directory)), name=f"the one in {records.directory}")
+    if profile is None:
+        raise UsageError(
+            f"{records.directory}: no profile says which maps to read: name them by --heads, or make a profile with "
+            f"norm-align calibrate and give it as --profile FILE"
+        )
+    for name in profile.maps.heads:
+        if name.layer not in info.layers or (name.head is not None and name.head >= info.heads):
+            raise InputError(
+                f"{profile.name}: reads map {name} (LAYER.HEAD, or LAYER for a whole one), but {records.directory} "
+                f"holds layers {', '.join(map(str, info.layers))} of {info.heads} heads, counted from 0: expected "
+                f"records with those layers"
+            )
+    return profile
+
+
+def directed_pairs(
+    runs: Sequence[Records], method: AlignmentMethod, level: str, texts: Texts | None
+) -> Iterator[DirectedPair]:
+    """What the maps of one run or of two say of each sentence pair.
+
+    The pairs that a lexical table is counted on come first; if there are others, the records are read twice.  Otherwise
+    the order is that of the first run.
+    """
+    records, *others = runs
+    back: dict[int, PairMap] = {}
+    for reverse in others:
+        assert method.reverse is not None
+        try:
+            exchanged = None if texts is None else texts.exchanged
+            sentences = best_of_each(reverse, method.reverse, level, exchanged)
+            back = {sentence.id: read_word_map(sentence, method.reverse) for sentence in sentences}
+        except InputError as error:
+            raise InputError(f"{reverse.directory}: {error}") from error
+    first = method.word_table_pairs if method.word_table_passes else records.info.size
+    for ids in (range(first), range(first, records.info.size)):
+        for sentence in best_of_each(records, method.forward, level, texts) if ids else ():
+            if sentence.id in ids:
+                yield read_word_map(sentence, method.forward), back.get(sentence.id)
+
+
+def best_of_each(
+    records: Records, options: ExtractionOptions, level: str, texts: Texts | None
+) -> Iterator[SentenceMaps]:
+    """The best hypothesis of every sentence; with level ``token`` its tokens pass for words."""
+    for sentence in records.best():
+        for name in options.heads:
+            sentence.layer_index(name.layer)  # an unknown layer is an error even if all sentences were skipped
+        checked = sentence if texts is None else confirmed(sentence, texts)
+        yield checked.by_tokens() if level == "token" else checked
+
+
+def with_words(pairs: Iterable[DirectedPair], words: list[tuple[PairWords, PairWords]]) -> Iterator[DirectedPair]:
+    """The same pairs; the words of both directions, of those that can be aligned, are added to ``words``."""
+    for forward, reverse in pairs:
+        if forward.scores is not None and reverse is not None and reverse.scores is not None:
+            words.append((words_of(forward.sentence), words_of(reverse.sentence)))
+        yield forward, reverse

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from alignment_eval.errors import InputError, UsageError, say
+from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.figures.drawing import Panel, Picture, draw, panel_of, sides_of
@@ -59,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_list(
         group,
         "--kinds",
-        f"drawn side by side: {', '.join(KINDS)} (default: attn_n)",
+        f"drawn side by side: {', '.join(KINDS)} (default: {DEFAULTS.kind})",
         metavar="KIND",
     )
     add_list(
@@ -73,12 +74,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--setting",
         metavar="SETTING",
-        help=f"{', '.join(SETTINGS)}: the row that predicts a target word, or whose input it is (default: awo)",
+        help=f"{', '.join(SETTINGS)}: the row that predicts a target word, or whose input it is (default: "
+        f"{DEFAULTS.setting})",
     )
     group.add_argument("--level", metavar="LEVEL", help=f"{', '.join(LEVELS)} (default: word)")
     group = parser.add_argument_group("links", "of each map by a rule, or from a file; without RECORDS from each file")
     group.add_argument(
-        "--rule", metavar="RULE", help=f"extraction rule: {', '.join(RULE_NAMES)} (default: kobayashi2020)"
+        "--rule", metavar="RULE", help=f"extraction rule: {', '.join(RULE_NAMES)} (default: {DEFAULTS.map_rule})"
     )
     group.add_argument(
         "--hyp", action="extend", nargs="+", type=Input, metavar="HYP", help=f"{HYPOTHESES}; one with RECORDS"
@@ -139,12 +141,12 @@ def _of_aligners(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture
 
 def _of_records(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture, dict[str, Value]]:
     """The picture of recorded maps, and the fields of its signature."""
-    kinds, setting, level = args.kinds or ("attn_n",), args.setting or "awo", args.level or "word"
+    kinds, setting, level = args.kinds or (DEFAULTS.kind,), args.setting or DEFAULTS.setting, args.level or "word"
     maps = MapNames(() if args.heads is None else args.heads)
     if any(name.setting for name in maps):
         raise UsageError(f"--heads {maps}: all maps of a picture have one setting: expected it by --setting")
     options = [
-        ExtractionOptions(kind, MapNames("0"), setting=setting, rule=args.rule or "kobayashi2020") for kind in kinds
+        ExtractionOptions(kind, MapNames("0"), setting=setting, rule=args.rule or DEFAULTS.map_rule) for kind in kinds
     ]
     records = Records(args.records)
     gold = predicted = None

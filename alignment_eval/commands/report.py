@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("records")
     add_kinds(group)
     group.add_argument(
-        "--rule", metavar="RULE", help=f"extraction rule: {', '.join(RULE_NAMES)} (default: kobayashi2020)"
+        "--rule", metavar="RULE", help=f"extraction rule: {', '.join(RULE_NAMES)} (default: {ReportOptions.rule})"
     )
     group = parser.add_argument_group("page")
     group.add_argument("--title", metavar="TEXT", help="heading (default: what is compared)")

@@ -18,8 +18,8 @@ from alignment_eval.maps.words import SETTINGS
 from alignment_eval.options.alignments import add_gold_arguments, add_text_arguments, reading_fields
 from alignment_eval.options.common import add_format, add_list, add_output
 from alignment_eval.options.figures import add_figure_formats, add_figure_options, figure_options
-from alignment_eval.options.method import FINAL_PUNCTUATION
 from alignment_eval.options.records import add_kinds, add_records, forced_records, gold_and_texts, warn_skipped
+from alignment_eval.profiles.chosen import FINAL_PUNCTUATION
 from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.aer import METRIC_LABELS

@@ -1,21 +1,20 @@
-"""How links are made of maps: which maps are read and by which rule, both directions, a word table."""
+"""How links are made of maps: which maps are read and by which rule, both directions, a lexical table."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Optional
+from dataclasses import dataclass, replace
+from typing import Optional
 
 from alignment_eval.errors import UsageError, shown
+from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.extraction.rules import NULLS, rule_of
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, check_method
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS, require_known
 from alignment_eval.signature import Value
 
-#: A word table is counted on this number of sentence pairs, the first of the text.
-WORD_TABLE_PAIRS = 10_000
 #: Ways to combine two directions (:func:`alignment_eval.extraction.corpus.join_maps`).
 JOINS = ("mutual", "average", "product")
 
@@ -82,9 +81,9 @@ class ExtractionOptions:
 
     kind: str
     heads: MapNames
-    combine: str = "mean"
-    setting: str = "awi"
-    rule: str = "kobayashi2020"
+    combine: str = DEFAULTS.combine
+    setting: str = DEFAULTS.map_setting
+    rule: str = DEFAULTS.map_rule
     null: Optional[str] = None
     final_punctuation: bool = False
 
@@ -124,7 +123,7 @@ class ExtractionOptions:
 
     def fields(self) -> dict[str, Value]:
         """The fields of the extraction in a signature."""
-        stated: dict[str, Value] = self.to_dict()
+        stated: dict[str, Value] = {**vars(self), "heads": str(self.heads)}
         first, *others = self.heads
         if not others:
             stated = {"kind": self.kind, "layer": first.layer, "head": first.head, **stated}
@@ -132,10 +131,6 @@ class ExtractionOptions:
         elif self.combine == "product":
             stated = {**{name: stated.pop(name) for name in ("kind", "heads", "combine")}, "floor": FLOOR, **stated}
         return stated
-
-    def to_dict(self) -> dict[str, Any]:
-        """The options as files hold them; msgspec reads them."""
-        return {**vars(self), "heads": str(self.heads)}
 
 
 @dataclass(frozen=True)
@@ -181,8 +176,8 @@ class AlignmentMethod:
         forward: what is read from the maps of the source-target model.
         reverse: what is read from the maps of the target-source model; None: one direction only.
         both: how the two directions are combined.
-        word_table_passes: how often a word table that reweights word maps is counted on the text
-            (:mod:`alignment_eval.extraction.word_table`); 0: no word table.
+        word_table_passes: how often a lexical table that reweights word maps is counted on the text
+            (:mod:`alignment_eval.extraction.word_table`); 0: no lexical table.
         word_table_pairs: the number of sentence pairs, the first of the text, that it is counted on.
     """
 
@@ -190,17 +185,17 @@ class AlignmentMethod:
     reverse: Optional[ExtractionOptions] = None
     both: Optional[BidirectionalOptions] = None
     word_table_passes: int = 0
-    word_table_pairs: int = WORD_TABLE_PAIRS
+    word_table_pairs: int = DEFAULTS.word_table_pairs
 
     def __post_init__(self) -> None:
         if (self.reverse is None) != (self.both is None):
             raise UsageError("maps of the other direction need a way to combine both directions; give both or neither")
         if self.word_table_passes < 0:
             raise UsageError(
-                f"word table passes {self.word_table_passes}: the number must be 1 or more, or 0 for no word table"
+                f"lexical table passes {self.word_table_passes}: the number must be 1 or more, or 0 for none"
             )
         if self.word_table_pairs < 1:
-            raise UsageError(f"word table pairs {self.word_table_pairs}: the number must be 1 or more")
+            raise UsageError(f"lexical table pairs {self.word_table_pairs}: the number must be 1 or more")
         if self.both is not None and self.both.joins_maps and rule_of(self.forward.rule).units != "words":
             raise UsageError(
                 f"join {self.both.join!r} does not work with rule {self.forward.rule!r}, which reads maps between "
@@ -216,23 +211,23 @@ class AlignmentMethod:
             self.check_word_table()
 
     def check_word_table(self) -> None:
-        """Check that a word table, counted on this text or on another, can reweight the word maps."""
+        """Check that a lexical table, counted on this text or on another, can reweight the word maps."""
         if rule_of(self.forward.rule).units != "words" or self.forward.null != "mask":
             raise UsageError(
-                f"a word table does not work with rule {self.forward.rule!r} and null {self.forward.null!r}: it "
+                f"a lexical table does not work with rule {self.forward.rule!r} and null {self.forward.null!r}: it "
                 f"reweights maps between words, without null; choose a rule for words and null 'mask', such as "
                 f"rule two-way=0.3"
             )
         if self.both is not None and not self.both.joins_maps:
             way = f"join {self.both.join or self.both.method!r}"
             raise UsageError(
-                f"a word table does not work with {way}, which makes links before the word table applies; choose join "
+                f"a lexical table does not work with {way}, which makes links before the table applies; choose join "
                 f"'average' or 'product'"
             )
 
     @property
     def word_table_exponent(self) -> float:
-        """The power of a word table's association: 1 / the number of multiplied maps; so it weighs as much as one."""
+        """The power of a lexical table's association: 1 / the number of multiplied maps; it weighs as much as one."""
         multiplied = (len(o.heads) for o in (self.forward, self.reverse) if o is not None and o.combine == "product")
         return 1 / max(multiplied, default=1)
 
@@ -248,12 +243,3 @@ class AlignmentMethod:
         if self.word_table_passes:
             fields |= {"word_table": self.word_table_passes, "word_table_pairs": self.word_table_pairs}
         return fields
-
-    def to_dict(self) -> dict[str, Any]:
-        """The method for JSON, without ``word_table_pairs``, which depends on the text; msgspec reads it."""
-        return {
-            "forward": self.forward.to_dict(),
-            "reverse": None if self.reverse is None else self.reverse.to_dict(),
-            "both": None if self.both is None else asdict(self.both),
-            "word_table_passes": self.word_table_passes,
-        }

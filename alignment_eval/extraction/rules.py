@@ -188,7 +188,7 @@ RULES: dict[str, tuple[str, ...]] = {name: rule.nulls for name, rule in _PLAIN.i
 
 @cache
 def rule_of(text: str) -> Rule:
-    """The rule that ``text`` names, with the value of its parameter after ``=``, such as ``threshold=0.2``."""
+    """The rule that ``text`` names, with the value of its parameter: ``kobayashi2020``, ``threshold=0.2``."""
     name, equals, value = text.partition("=")
     if name in _PLAIN and not equals:
         return _PLAIN[name]

@@ -1,8 +1,8 @@
-"""A word table: how strongly two words are associated, estimated from the word maps of a text.
+"""A lexical table: how strongly two words are associated, estimated from the word maps of a text.
 
 The map of one sentence pair is uncertain.  The same two words occur together in other pairs too, and their shares of
 each other there show which cells are right here.  This needs no gold and no other resource: like a statistical aligner,
-the word table learns from the text that is aligned, or from any other text in the two languages.
+the lexical table learns from the text that is aligned, or from any other text in the two languages.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ LEAST_SUM = 0.001
 SAMPLE = 1000
 #: A side with fewer running words is not checked.
 FEW_WORDS = 100
-#: The largest share of running words that may be unknown.  Of other Europarl text a word table of 20,000 pairs does not
-#: know 6 %, one of 100 pairs 40 %, and one with source and target exchanged 45 to 62 %.
+#: The largest share of running words that may be unknown.  Of other Europarl text a lexical table of 20,000 pairs does
+#: not know 6 %, one of 100 pairs 40 %, and one with source and target exchanged 45 to 62 %.
 MOST_UNKNOWN = 0.5
 #: The largest share that may be known in another case only.  Of cased text it is 10 to 22 % for a lowercased table.
 MOST_OTHER_CASE = 0.05
@@ -82,7 +82,7 @@ class WordTable:
     cells: NDArray[np.int64]
     sums: NDArray[np.float32]
     pairs: int
-    name: str = "the word table"
+    name: str = "the lexical table"
 
     def reweight(self, words: PairWords, scores: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
         """Multiply the word map of a sentence pair that was not counted by the association of its words.
@@ -118,7 +118,7 @@ def _scale(source_counts: NDArray[np.int64], target_counts: NDArray[np.int64]) -
 def count_word_table(
     pairs: Sequence[tuple[PairWords, NDArray[np.float64]]], passes: int, exponent: float
 ) -> tuple[WordTable, list[NDArray[np.float64]]]:
-    """Count the word table of sentence pairs, and reweight their word maps by it.
+    """Count the lexical table of sentence pairs, and reweight their word maps by it.
 
     The first pass counts the original maps, each further pass the maps that the pass before has reweighted.  Every
     pass reweights the original maps.  A cell does not support itself: its own contribution to n (see
@@ -152,7 +152,7 @@ def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def check_match(word_table: WordTable, pairs: Iterable[PairWords]) -> None:
-    """Check that a word table has the languages and the preprocessing of a text; raises InputError if it has not.
+    """Check that a lexical table has the languages and the preprocessing of a text; raises InputError if it has not.
 
     A side with fewer than :data:`FEW_WORDS` running words is not checked.
     """
@@ -169,8 +169,8 @@ def check_match(word_table: WordTable, pairs: Iterable[PairWords]) -> None:
 def _problem(words: Counter[str], known: Vocabulary, total: int) -> str | None:
     unknown = {word: count for word, count in words.items() if word not in known.numbers}
     if (count := sum(unknown.values())) > MOST_UNKNOWN * total:
-        return f"{count} ({count / total:.0%}) are not in the word table"
+        return f"{count} ({count / total:.0%}) are not in the lexical table"
     folded = {word.casefold() for word in known.numbers}
     if (count := sum(n for word, n in unknown.items() if word.casefold() in folded)) > MOST_OTHER_CASE * total:
-        return f"{count} ({count / total:.0%}) are in the word table in another case only"
+        return f"{count} ({count / total:.0%}) are in the lexical table in another case only"
     return None

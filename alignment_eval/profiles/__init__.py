@@ -1,5 +1,5 @@
 """Choosing maps and rules, and the file that keeps a choice.
 
-``search`` compares maps; ``profile`` is the choice and its file; ``chosen`` decides which profile counts, and applies
-options to it; ``of_records`` does so for recorded maps.  ``norm-align calibrate`` and ``align-eval select`` write it.
+``search`` compares maps; ``profile`` is the choice and its file; ``chosen`` has the options of an alignment, and makes
+the method of them and of profiles.  ``norm-align calibrate`` writes profiles.
 """

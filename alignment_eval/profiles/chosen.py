@@ -1,59 +1,176 @@
-"""The method of a text when no maps are named: by the profiles of one model or two, which are found here."""
+"""The options of an alignment, declared once, and the method that they and the profiles of the models make."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from pathlib import Path
+from typing import Any
 
-from alignment_eval.errors import UsageError
-from alignment_eval.extraction.defaults import (
-    FEWEST_PAIRS,
-    WEAK,
-    joined,
-    with_word_table,
+from alignment_eval.errors import UsageError, warn_on_stderr
+from alignment_eval.extraction.defaults import DEFAULTS
+from alignment_eval.extraction.method import (
+    JOINS,
+    AlignmentMethod,
+    BidirectionalOptions,
+    ExtractionOptions,
+    MapName,
+    MapNames,
 )
-from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions
-from alignment_eval.maps.sentence import PairWords
-from alignment_eval.profiles.profile import Profile, read_profile
+from alignment_eval.extraction.rules import NULLS, RULE_NAMES, rule_of
+from alignment_eval.extraction.word_table import WordTable
+from alignment_eval.links.symmetrize import METHODS
+from alignment_eval.maps.kinds import KINDS
+from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS
+from alignment_eval.profiles.profile import NO_PROFILE, Profile
 from alignment_eval.signature import Value
 
-#: The value of ``--profile`` that ignores the profile of a model.
-NO_PROFILE = "none"
+#: The value of ``heads`` for the layer with the highest mean norm, which only recorded maps show.
+MAX_NORM = "max-norm"
+FINAL_PUNCTUATION = "link the final punctuation marks of both sides to each other and to nothing else"
+#: The options that mean something only where maps are named.
+_OF_MAPS = ("kind", "combine", "setting", "null", "reverse_heads")
+#: Formed models whose maps agree less gained up to 4 points from a lexical table.
+_WEAK = 0.52
+
+
+def _option(help: str, default: Any = None, **declared: Any) -> Any:
+    """A field with its help; ``declared``: how a command line takes it (``add_argument`` of argparse)."""
+    return field(default=default, metadata={"help": help, **declared})
 
 
 @dataclass(frozen=True)
-class Overrides:
-    """What a user states besides the maps; None: as the profile says.
+class AlignmentOptions:
+    """The options of an alignment, for command lines, Python and Ray alike; None: as the profile says, or by default.
 
     Attributes:
+        heads: maps to read, such as ``1.2,0.3:awi,1``; without them, the profile of each model names its maps.
+        kind: the kind of named maps (docs/maps.md).
+        combine: ``mean`` or ``product`` of several named maps.
+        setting: ``awo`` or ``awi``, of named maps.
         rule: an extraction rule.
-        word_table_passes: passes over a word table, 0 for none.
-        both: how two directions become one.
+        null: ``allow`` or ``mask``, of named maps.
         final_punctuation: whether the final punctuation of both sides is linked to each other only.
-        word_table_file: the file of a word table that is used; the text's own is then not counted.
+        profile: a profile's file; ``none``: use no profile.
+        reverse_heads: named maps of the reverse model.
+        join: how two directions become one.
+        word_table: passes over a lexical table that is counted on the text, 0 for none.
+        word_table_file: the file of a lexical table that is used instead.
+        word_table_pairs: a lexical table is counted on the first pairs of the text, so many.
+        max_tokens: tokens of a batch, pads included.
+        scores: score the pairs and their words, too (docs/scores.md).
+        source_contribution: with the contribution of the source (ALTI+), which takes longer; implies ``scores``.
+
+    Raises:
+        UsageError: options that do not go together, or a value out of its range.
     """
 
-    rule: str | None = None
-    word_table_passes: int | None = None
-    both: BidirectionalOptions | None = None
-    final_punctuation: bool | None = None
-    word_table_file: str | None = None
+    heads: str | None = _option(
+        f"maps to read: LAYER.HEAD, or LAYER for a whole layer, counted from 0, such as 1.2,0.3,1; 0.3:awi has a "
+        f"setting of its own; {MAX_NORM}: the layer with the highest mean norm, without gold (extract, AWI only); "
+        f"separated by commas",
+        metavar="MAP,…",
+    )
+    kind: str | None = _option(f"map kind (default: {DEFAULTS.kind}): {', '.join(KINDS)}", metavar="KIND")
+    combine: str | None = _option(
+        f"mean (default) or product of the maps' rows, each divided by its sum (product: the geometric mean of shares "
+        f"of {FLOOR:g} or more)",
+        choices=COMBINATIONS,
+    )
+    setting: str | None = _option(
+        f"{', '.join(SETTINGS)}: a target word has the row that predicts it (default), or the row whose input it is",
+        metavar="SETTING",
+    )
+    rule: str | None = _option(
+        f"extraction rule: {', '.join(RULE_NAMES)} (default: {DEFAULTS.rule()}, for the product of two models "
+        f"{DEFAULTS.rule('product')})",
+        metavar="RULE",
+    )
+    null: str | None = _option(
+        f"{', '.join(NULLS)}: allow alignment to null (</s>, a tag), so that a word stays unaligned? (default: by the "
+        f"rule)",
+        metavar="NULL",
+    )
+    final_punctuation: bool | None = _option(
+        f"{FINAL_PUNCTUATION} (default: yes by a profile, no where maps are named)"
+    )
+    profile: str | Path | None = field(
+        default=None,
+        metadata={
+            "help": f"read the maps that a profile names (of norm-align calibrate); {NO_PROFILE}: use no profile",
+            "metavar": "FILE",
+        },
+    )
+    reverse_heads: str | None = _option(
+        "maps of the other model (default: the same layers and heads); separated by commas", metavar="MAP,…"
+    )
+    join: str | None = _option(
+        f"mutual links; the rule on average or product of both word maps (default: {DEFAULTS.join}); or links "
+        f"symmetrised by one of the other methods, without confidences",
+        choices=(*JOINS, *METHODS),
+    )
+    word_table: int | None = _option(
+        f"count a lexical table on the text in PASSES passes (0: none; default: {DEFAULTS.word_table_passes} where the "
+        f"alignment of a model has not formed and the text has {DEFAULTS.fewest_pairs} pairs or more, else 0)",
+        metavar="PASSES",
+    )
+    word_table_file: str | Path | None = None
+    word_table_pairs: int | None = _option(
+        f"count it on the first N sentence pairs and use it for all pairs (default: {DEFAULTS.word_table_pairs})",
+        metavar="N",
+    )
+    max_tokens: int = _option(
+        f"tokens in a batch (default: {DEFAULTS.max_tokens})", default=DEFAULTS.max_tokens, metavar="N"
+    )
+    scores: bool = False
+    source_contribution: bool = False
 
     def __post_init__(self) -> None:
-        passes = self.word_table_passes
+        for name in _OF_MAPS if self.heads is None else ():
+            if getattr(self, name) is not None:
+                raise UsageError(f"{name} without heads: expected the maps that it applies to")
+        if self.heads is not None and self.profile not in (None, NO_PROFILE):
+            raise UsageError("heads together with profile, which names the maps: leave one of the two out")
+        if self.rule is not None:
+            rule_of(self.rule)
+        passes = self.word_table
         if passes is not None and passes < 0:
-            raise UsageError(f"word table {passes}: expected a number of passes, 1 or more, or 0 for no word table")
-        if self.word_table_file is not None:
-            if passes:
-                raise UsageError(
-                    f"word table {passes} with word table file {self.word_table_file}: no word table is counted then; "
-                    f"give one of the two"
-                )
-            object.__setattr__(self, "word_table_passes", 0)
+            raise UsageError(
+                f"lexical table {passes}: expected a number of passes, 1 or more, or 0 for no lexical table"
+            )
+        if self.word_table_file is not None and (passes or self.word_table_pairs):
+            raise UsageError(
+                f"lexical table file {self.word_table_file} with passes or pairs: none is counted then; leave them out"
+            )
+        for name in ("max_tokens", "word_table_pairs"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, Integral) or isinstance(value, bool) or value < 1):
+                raise UsageError(f"{name} {value}: expected a whole number, 1 or more")
 
+    @property
+    def both(self) -> BidirectionalOptions | None:
+        """How two directions become one, if it is stated."""
+        if self.join is None:
+            return None
+        return BidirectionalOptions(method=self.join) if self.join in METHODS else BidirectionalOptions(self.join)
 
-#: Nothing is stated.
-AS_PROFILED = Overrides()
+    def named_maps(self, directions: int) -> AlignmentMethod:
+        """The method that reads the named maps of one direction or of two."""
+        both = self.both or (BidirectionalOptions(DEFAULTS.join) if directions > 1 else None)
+        forward = ExtractionOptions(
+            self.kind or DEFAULTS.kind,
+            MapNames(self.heads or ()),
+            self.combine or DEFAULTS.combine,
+            self.setting or DEFAULTS.setting,
+            self.rule or DEFAULTS.rule(None if both is None else both.join),
+            self.null,
+            bool(self.final_punctuation),
+        )
+        reverse = None
+        if directions > 1:
+            reverse = forward if self.reverse_heads is None else replace(forward, heads=MapNames(self.reverse_heads))
+        return AlignmentMethod(forward, reverse, both, self.word_table or 0)
 
 
 @dataclass(frozen=True)
@@ -62,175 +179,126 @@ class ChosenMethod:
 
     Attributes:
         method: the method.
-        reason: how it was chosen, for a reader.
+        reason: which profile it is by, for a reader; empty where maps are named.
         fields: signature fields of the choice, besides those of the method.
-        profile: the profile of the source-target model; None where maps were named.
     """
 
     method: AlignmentMethod
-    reason: str
-    fields: dict[str, Value]
-    profile: Profile | None = None
+    reason: str = ""
+    fields: dict[str, Value] = field(default_factory=dict)
 
 
-def by_options(method: AlignmentMethod) -> ChosenMethod:
-    """A method that the options name."""
-    return ChosenMethod(method, "maps by the options", {})
-
-
-@dataclass(frozen=True)
-class ProfileSource:
-    """Where the profile of one model may come from.
-
-    Attributes:
-        model: hash of the model.
-        carried: gives the profile that comes with the model, and its name for a reader; None: there is none.
-        calibrate: chooses maps on the text or on its recorded maps; gives the choice, and where it was made.
-    """
-
-    model: str
-    carried: Callable[[], tuple[Profile, str] | None]
-    calibrate: Callable[[], tuple[Profile, str]]
-
-
-def find_profiles(sources: Sequence[ProfileSource], named: str | None) -> tuple[list[Profile], list[str]]:
-    """The profile of each model, and where it comes from.
-
-    ``sources`` are those of the source-target model, and of the target-source model if there is one.  ``named`` is a
-    profile's file; ``none``: choose on the text; None: first look for a profile that comes with the model.
-    """
-    if named is not None and named != NO_PROFILE:
-        profile = read_profile(named, sources[0].model)
-        if len(sources) == 1:
-            return [profile], [named]
-        if profile.both is None:
-            raise UsageError(
-                f"--profile {named}: is of one direction, but two models are given: expected a profile of both; "
-                f"run norm-align calibrate with --reverse-path"
-            )
-        return [profile, profile.of_reverse(sources[1].model, named)], [named, named]
-    found = [(source.carried() if named is None else None) or source.calibrate() for source in sources]
-    return [profile for profile, _ in found], [name for _, name in found]
-
-
-def chosen_method(
-    profiles: Sequence[Profile], names: Sequence[str], pairs: int | None, overrides: Overrides = AS_PROFILED
+def choose_method(
+    options: AlignmentOptions, directions: int, profiles: Sequence[Profile], pairs: int | None
 ) -> ChosenMethod:
-    """The method by profiles.
+    """The method by the named maps, else by the profiles.
 
-    ``profiles`` are those of the source-target model, and of the target-source model if there is one.  ``pairs`` are
-    aligned together; None: unknown, or one by one.
+    Args:
+        options: what the user states.
+        directions: 1, or 2 with a target-source model.
+        profiles: the profile of each direction's model; not read where ``options`` name maps.
+        pairs: how many sentence pairs are aligned together; None: unknown, or one by one.
     """
-    given = overrides.word_table_passes
-    wanted = bool(given or overrides.word_table_file)
-    counted = pairs if given is None else (FEWEST_PAIRS if wanted else None)
-    forward, *rest = profiles
-    if rest and overrides.both is not None and overrides.both.join != "product":
-        each = [profile.streamed.forward for profile in profiles]
-        each = [joined(options) for options in each] if overrides.both.joins_maps else each
-        method = AlignmentMethod(each[0], each[1], overrides.both)
+    if options.heads is not None:
+        chosen = ChosenMethod(options.named_maps(directions))
     else:
-        method = forward.method_with(rest[0], counted) if rest else forward.method(counted)
-    method = _overridden(with_word_table(method) if wanted else method, overrides)
+        chosen = _by_profiles(options, profiles, pairs)
+    method = chosen.method
+    if options.word_table_file is not None:
+        method.check_word_table()
+    if options.word_table_pairs is not None:
+        if not method.word_table_passes:
+            raise UsageError("word_table_pairs: no lexical table is counted here: expected its passes, too")
+        method = replace(method, word_table_pairs=options.word_table_pairs)
+    return replace(chosen, method=method)
+
+
+def _by_profiles(options: AlignmentOptions, profiles: Sequence[Profile], pairs: int | None) -> ChosenMethod:
+    both = options.both or (BidirectionalOptions(DEFAULTS.join) if len(profiles) > 1 else None)
+    join = None if both is None else both.join
+    passes, file = options.word_table, options.word_table_file
+    if passes is None:
+        unformed = not all(profile.formed for profile in profiles) and (both is None or join == "product")
+        enough = pairs is not None and pairs >= DEFAULTS.fewest_pairs
+        passes = DEFAULTS.word_table_passes if unformed and enough and file is None else 0
+    word_table = bool(passes or file)
+    each = [profile.extraction(join, word_table and both is None) for profile in profiles]
+    if options.rule is not None:
+        each = [own.with_rule(options.rule) for own in each]
+    if options.final_punctuation is not None:
+        each = [replace(own, final_punctuation=options.final_punctuation) for own in each]
+    method = AlignmentMethod(each[0], each[1] if len(each) > 1 else None, both, passes)
     fields: dict[str, Value] = {}
     for prefix, profile in zip(("", "reverse_"), profiles):
         fields.update({f"{prefix}{name}": value for name, value in profile.fields().items()})
-    read = [described(method.forward)]
-    if method.reverse is not None and method.reverse.heads != method.forward.heads:
-        read.append(f"and, in the other direction, {described(method.reverse)}")
-    reason = f"reading {' '.join(read)}; profile: {', '.join(dict.fromkeys(names))}"
-    remarks = [_remark(profile) for profile in profiles] + [_word_table(method, pairs, overrides, forward)]
-    return ChosenMethod(method, "; ".join([reason, *dict.fromkeys(filter(None, remarks))]), fields, forward)
-
-
-def _overridden(method: AlignmentMethod, overrides: Overrides) -> AlignmentMethod:
-    both, passes = overrides.both or method.both, overrides.word_table_passes
-    if passes is None:
-        passes = method.word_table_passes if both is None or both.joins_maps else 0
-    each = [method.forward] if method.reverse is None else [method.forward, method.reverse]
-    if overrides.rule is not None:
-        each = [options.with_rule(overrides.rule) for options in each]
-    if overrides.final_punctuation is not None:
-        each = [replace(options, final_punctuation=overrides.final_punctuation) for options in each]
-    return AlignmentMethod(each[0], each[1] if len(each) > 1 else None, both, passes)
+    read = [described(each[0])]
+    if len(each) > 1 and each[1].heads != each[0].heads:
+        read.append(f"and, in the other direction, {described(each[1])}")
+    reason = f"reading {' '.join(read)}; profile: {', '.join(dict.fromkeys(profile.name for profile in profiles))}"
+    remarks = [*map(_remark, profiles), _word_table(method, pairs, options, profiles[0])]
+    return ChosenMethod(method, "; ".join([reason, *dict.fromkeys(filter(None, remarks))]), fields)
 
 
 def _remark(profile: Profile) -> str:
     """What a reader should know of a profile that has no good maps."""
-    if profile.chosen_by != "upper-layers":
+    if profile.formed:
         return ""
     if not profile.text:
         return (
-            f"the text is too short to choose maps by: give {FEWEST_PAIRS} pairs or more, or run norm-align calibrate"
+            f"the text is too short to choose maps by: give {DEFAULTS.fewest_pairs} pairs or more, or run norm-align "
+            f"calibrate"
         )
     agreement = f"{100 * (profile.figure or 0):.0f} %"
     return f"the alignment of this model has not formed: above chance its maps agree in {agreement} of their links"
 
 
-def _word_table(method: AlignmentMethod, pairs: int | None, overrides: Overrides, forward: Profile) -> str:
-    """What a reader should know of the word table; empty if there is none and none is missed."""
-    if overrides.word_table_file is not None:
-        return f"word_table: {overrides.word_table_file}"
+def _word_table(method: AlignmentMethod, pairs: int | None, options: AlignmentOptions, forward: Profile) -> str:
+    """What a reader should know of the lexical table; empty if there is none and none is missed."""
+    if options.word_table_file is not None:
+        return f"lexical table: {options.word_table_file}"
     if method.word_table_passes:
-        return "with a word table of the text, so each pair depends on the others (--word-table 0: not)"
-    if overrides.word_table_passes is not None or method.both is not None:
+        return "with a lexical table of the text, so each pair depends on the others (--word-table 0: not)"
+    if options.word_table is not None or method.both is not None:
         return ""
-    if pairs is not None and pairs < FEWEST_PAIRS and forward.alone.word_table_passes:
-        return f"without a word table, which needs {FEWEST_PAIRS} pairs, not {pairs}"
-    weak = forward.chosen_by == "agreement" and forward.figure is not None and forward.figure < WEAK
+    if pairs is not None and pairs < DEFAULTS.fewest_pairs and not forward.formed:
+        return f"without a lexical table, which needs {DEFAULTS.fewest_pairs} pairs, not {pairs}"
+    weak = forward.chosen_by == "agreement" and forward.figure is not None and forward.figure < _WEAK
     return "these maps agree little: --word-table 2 may help" if weak else ""
 
 
 def described(options: ExtractionOptions) -> str:
     """The maps that are read: ``head 0.0 (AWI) × layer 2 (AWO)``."""
-    names = []
-    for name in options.heads:
-        what = "layer" if name.head is None else "head"
-        names.append(f"{what} {replace(name, setting=None)} ({(name.setting or options.setting).upper()})")
+    names = [_described(name, options.setting) for name in options.heads]
     if len(names) > 1 and options.combine == "mean":
         return f"the mean of {' and '.join(names)}"
     return " × ".join(names)
 
 
+def _described(name: MapName, setting: str) -> str:
+    what = "layer" if name.head is None else "head"
+    return f"{what} {replace(name, setting=None)} ({(name.setting or setting).upper()})"
+
+
 def description(profile: Profile) -> str:
     """What a profile reads, how that was chosen, and by which shares words are linked."""
-    maps = described(profile.streamed.forward)
     if profile.chosen_by == "training":
         chosen = f"which it was trained to align with; on {profile.pairs} pairs"
     else:
-        chosen = f"chosen by {profile.chosen_by} on {profile.pairs} pairs, {_figure(profile)}"
-    rules = f"rule {profile.streamed.forward.rule}"
-    if profile.alone.word_table_passes:
-        rules += f", with a word table {profile.alone.forward.rule}"
-    if profile.both is not None:
-        rules += f", both models {profile.both.forward.rule}"
-    return f"{maps}, {chosen}; {rules}"
+        agreement = f"{100 * profile.figure:.1f} % agreement" if profile.figure is not None else "no two maps agree"
+        chosen = f"chosen by {profile.chosen_by} on {profile.pairs} pairs, {agreement}"
+    rules = f"rule {profile.extraction().rule}"
+    if not profile.formed:
+        rules += f", with a lexical table {profile.extraction(word_table=True).rule}"
+    if profile.reverse_maps is not None:
+        rules += f", both models {profile.extraction(DEFAULTS.join).rule}"
+    return f"{described(profile.maps)}, {chosen}; {rules}"
 
 
-def _figure(profile: Profile) -> str:
-    if profile.figure is None:
-        return "no two maps agree by more than chance"
-    if profile.chosen_by == "gold":
-        return f"AER {100 * profile.figure:.2f} %, an optimistic figure: report one on other sentences"
-    return f"{100 * profile.figure:.1f} % agreement"
-
-
-def few_pairs_warning(pairs: int) -> str | None:
-    """What to warn of if a word table was counted on ``pairs`` sentence pairs; None: they are enough."""
-    if pairs >= FEWEST_PAIRS:
-        return None
-    return (
-        f"the word table was counted on {pairs} sentence pairs: below {FEWEST_PAIRS} it says little; count one on more "
-        f"text with norm-align --save-word-table, and give it as --word-table FILE (word_table_file in Python)"
-    )
-
-
-def seen_warning(profile: Profile | None, pairs: Iterable[PairWords], size: int) -> str | None:
-    """A warning if the maps were chosen by the gold of some of the sentence pairs that are aligned."""
-    seen = 0 if profile is None else profile.seen(pairs)
-    if not seen:
-        return None
-    return (
-        f"{seen} of these {size} sentence pairs are among those the maps were chosen on, with their gold: an AER of "
-        f"these links is optimistic; report one on other sentences"
-    )
+def warn_of_few_pairs(word_table: WordTable) -> None:
+    """Warn of a counted lexical table of few pairs."""
+    if word_table.pairs < DEFAULTS.fewest_pairs:
+        warn_on_stderr(
+            f"the lexical table was counted on {word_table.pairs} sentence pairs: below {DEFAULTS.fewest_pairs} it "
+            f"says little; count one on more text with norm-align --save-word-table, and give it as --word-table FILE "
+            f"(word_table_file in Python)"
+        )

@@ -1,44 +1,34 @@
-"""Profiles: how to align with a model, in a file beside its checkpoint.
-
-``norm-align calibrate`` writes one from raw text, ``align-eval select`` from records; each with a development gold or
-without.
-"""
+"""Profiles: how to align with a model, in a file beside its checkpoint, which ``norm-align calibrate`` writes."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Optional, Union
 
 import msgspec
 
-from alignment_eval.errors import InputError, printable
-from alignment_eval.extraction.defaults import (
-    FEWEST_PAIRS,
-    SHARE_ALONE,
-    SHARE_GUIDED,
-    both_directions,
-    one_direction,
-    product_of,
-    single_rule,
-    upper_layers,
-    wants_word_table,
-)
-from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName
+from alignment_eval.errors import InputError, UsageError, printable
+from alignment_eval.extraction.defaults import DEFAULTS
+from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.files import ContentHash
 from alignment_eval.maps.sentence import PairWords, SentenceMaps, words_of
-from alignment_eval.profiles.search import Agreement, GoldChoice, choose_by_agreement
+from alignment_eval.profiles.search import choose_by_agreement
 from alignment_eval.schema import Count, ForeignFile
 from alignment_eval.signature import Value
 
-VERSION = 1
+VERSION = 2
 #: What is appended to a checkpoint's name.
 SUFFIX = ".align.json"
+#: The value of ``--profile`` that ignores the profile of a model.
+NO_PROFILE = "none"
 
-ChosenBy = Literal["agreement", "gold", "training", "upper-layers"]
+ChosenBy = Literal["agreement", "training", "upper-layers"]
 _ADVICE = "run norm-align calibrate again, or pass --profile none"
+#: What a profile keeps of the extraction of its maps; rule and punctuation are defaults.
+_OF_MAPS = ("kind", "heads", "combine", "setting")
 
 
 @dataclass(frozen=True)
@@ -74,171 +64,121 @@ class Profile:
 
     Attributes:
         model: hash of the model, as records carry it.
-        alone: the method for this model and texts of enough pairs, with a word table of the text or without.
-        streamed: the method for this model without a word table, for single pairs and while translating.
-        reverse_model: hash of the model of the other direction that ``both`` was chosen for; None without.
-        both: the method for the two models; None without.
+        maps: the maps that are read.  Their rule is not kept: see :meth:`extraction`.
         chosen_by: how the maps were chosen.  ``training``: the model was trained to align with them.  ``upper-layers``:
             no two maps agree, or the pairs are too few.
-        figure: the agreement (Dice) or the AER that was reached, a fraction; None if there was nothing to compare.
+        figure: the agreement (Dice) that was reached, a fraction; None if there was nothing to compare.
         pairs: how many sentence pairs it was chosen on.
         text: hash of their words.
-        gold: hash of the development gold; None without.
-        sentences: hash of each sentence pair of the development gold; empty without.
+        reverse_model: hash of the model of the other direction, if it was calibrated at the same time.
+        reverse_maps: the maps that are read of that model.
         signature: the signature of the choice.
         text_recipe: how the model's text is made; None: not known.
+        name: where the profile is from, for a reader; not in the file.
     """
 
     model: str
-    alone: AlignmentMethod
-    streamed: AlignmentMethod
+    maps: ExtractionOptions
     chosen_by: ChosenBy
     figure: Optional[Annotated[float, msgspec.Meta(ge=0, le=1)]]
     pairs: Count
     text: str
     reverse_model: Optional[str] = None
-    both: Optional[AlignmentMethod] = None
-    gold: Optional[str] = None
-    sentences: tuple[str, ...] = ()
+    reverse_maps: Optional[ExtractionOptions] = None
     signature: str = ""
     text_recipe: Optional[TextRecipe] = None
+    name: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        if (self.both is None) != (self.reverse_model is None):
-            raise ValueError("both directions without the reverse model")
+        if (self.reverse_maps is None) != (self.reverse_model is None):
+            raise ValueError("maps of the reverse model without its hash, or the other way round")
 
-    def method(self, pairs: int | None) -> AlignmentMethod:
-        """The method of this model alone for a text of ``pairs`` sentence pairs; None: unknown, or pair by pair."""
-        return self.alone if pairs is not None and pairs >= FEWEST_PAIRS else self.streamed
+    @property
+    def formed(self) -> bool:
+        """Whether the alignment of the model has formed, so that chosen maps are read."""
+        return self.chosen_by != "upper-layers"
 
-    def method_with(self, reverse: Profile, pairs: int | None) -> AlignmentMethod:
-        """The method of two models: that chosen for the two, else the default for the maps of both."""
-        if self.both is not None and self.reverse_model == reverse.model:
-            few = pairs is None or pairs < FEWEST_PAIRS
-            return replace(self.both, word_table_passes=0) if few else self.both
-        maps = self.streamed.forward, reverse.streamed.forward
-        return both_directions(*maps, wants_word_table(maps, pairs))
+    def extraction(self, join: str | None = None, word_table: bool = False) -> ExtractionOptions:
+        """The maps with the default rule, for one direction or for two whose word maps ``join`` makes one.
 
-    def of_reverse(self, model: str, name: str) -> Profile:
-        """The profile of the model of the other direction, as far as this one of two knows it."""
-        if self.both is None or self.both.reverse is None or self.reverse_model != model:
-            raise InputError(
-                f"{name}: was chosen for model {printable(str(self.reverse_model), 80)} of the other direction, but "
-                f"that at hand is {model}: expected a profile of these two; {_ADVICE}"
+        ``word_table``: one reweights the word maps of one direction.
+        """
+        added = DEFAULTS.added_formed if self.formed else DEFAULTS.added_unformed
+        rule = DEFAULTS.rule(join, self.chosen_by == "training", added * word_table)
+        return replace(self.maps.with_rule(rule), final_punctuation=DEFAULTS.final_punctuation)
+
+    def with_reverse(self, other: Profile) -> Profile:
+        """The same profile, which also knows the maps of the model of the other direction."""
+        return replace(self, reverse_model=other.model, reverse_maps=other.maps)
+
+    def of_reverse(self, model: str) -> Profile:
+        """The profile of the model of the other direction, as far as this one knows it."""
+        if self.reverse_maps is None:
+            raise UsageError(
+                f"{self.name}: is a profile of one direction, but two models are given: expected a profile of both; "
+                f"run norm-align calibrate with --reverse-path"
             )
-        alone = streamed = AlignmentMethod(self.both.reverse)
-        if self.both.both is not None and self.both.both.join == "product":  # whose rule is not that of one direction
-            share = SHARE_GUIDED if self.chosen_by == "training" else SHARE_ALONE
-            alone, streamed = by_default(self.both.reverse, share)
-        return replace(self, model=model, alone=alone, streamed=streamed, reverse_model=None, both=None)
-
-    def seen(self, pairs: Iterable[PairWords]) -> int:
-        """How many sentence pairs, given by their words, are among those whose gold the profile was chosen by."""
-        chosen_on = set(self.sentences)
-        return sum(pair_hash(words) in chosen_on for words in pairs) if chosen_on else 0
+        if self.reverse_model != model:
+            raise InputError(
+                f"{self.name}: was chosen for model {printable(str(self.reverse_model), 80)} of the other direction, "
+                f"but that at hand is {model}: expected a profile of these two; {_ADVICE}"
+            )
+        return replace(self, model=model, maps=self.reverse_maps, reverse_model=None, reverse_maps=None)
 
     def fields(self) -> dict[str, Value]:
         """What the signature of links says of the profile that they were made by."""
-        return {"profile": self.chosen_by, "profile_text": self.text, "profile_gold": self.gold}
+        return {"profile": self.chosen_by, "profile_text": self.text}
 
     def to_dict(self) -> dict[str, Any]:
         """The profile as files hold it; msgspec reads it."""
-        content = {**asdict(self), "alone": self.alone.to_dict(), "streamed": self.streamed.to_dict()}
-        return {"profile": VERSION, **content, "both": None if self.both is None else self.both.to_dict()}
+        content = {**asdict(self), "maps": _maps(self.maps)}
+        content["reverse_maps"] = None if self.reverse_maps is None else _maps(self.reverse_maps)
+        del content["name"]
+        return {"profile": VERSION, **content}
 
     def to_json(self) -> str:
         """The content of a profile file."""
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
 
 
-def choose_profile(
+def _maps(maps: ExtractionOptions) -> dict[str, str]:
+    return {name: str(getattr(maps, name)) for name in _OF_MAPS}
+
+
+def product_of(maps: Sequence[MapName]) -> ExtractionOptions:
+    """The product of maps of which some are read in AWI and some in AWO, and which agree."""
+    return ExtractionOptions(DEFAULTS.kind, MapNames(maps), combine="product", setting="awo")
+
+
+def upper_layers(layers: Sequence[int]) -> ExtractionOptions:
+    """The mean of the last two layers in AWO, which aligns best in a model whose AWI maps are still forming."""
+    names = MapNames(MapName(layer) for layer in sorted(layers)[-2:])
+    return ExtractionOptions(DEFAULTS.kind, names, combine="mean", setting="awo")
+
+
+def fit_profile(
     sentences: Sequence[SentenceMaps], layers: Sequence[int], model: str, guided: Sequence[MapName] = ()
 ) -> Profile:
     """The profile of a model by its training to align, else by the agreement of its own maps.
 
-    If the sentence pairs are too few to compare maps on, it reads the upper layers.
-
-    ``sentences`` are different pairs with the maps of all layers; ``layers`` are all decoder layers; ``guided`` are the
-    maps that the model was trained to align with.
-    """
-    if len(sentences) < FEWEST_PAIRS:
-        return calibrated(None, layers, model, "", len(sentences), guided)
-    agreement = None if guided else choose_by_agreement(sentences)
-    text = text_hash((sentence.id, words_of(sentence)) for sentence in sentences)
-    return calibrated(agreement, layers, model, text, len(sentences), guided)
-
-
-def calibrated(
-    agreement: Agreement | None,
-    layers: Sequence[int],
-    model: str,
-    text: str,
-    pairs: int,
-    guided: Sequence[MapName] = (),
-) -> Profile:
-    """The profile of a model by its training to align, or by the agreement of its own maps.
+    If the sentence pairs are too few to compare maps on, or no two maps agree well, it reads the upper layers.
 
     Args:
-        agreement: the two maps that agree most; None where no two could be compared.
+        sentences: different sentence pairs with the maps of all layers.
         layers: the numbers of all decoder layers.
         model: hash of the model.
-        text: hash of the words of the ``pairs`` that were compared.
-        pairs: their number.
         guided: the maps that the model was trained to align with, in AWI and in AWO; empty if it was not.
     """
+    enough = len(sentences) >= DEFAULTS.fewest_pairs
+    agreement = choose_by_agreement(sentences) if enough and not guided else None
     chosen_by: ChosenBy = "upper-layers"
     maps = upper_layers(layers)
     if guided:
         chosen_by, maps = "training", product_of(guided)
     elif agreement is not None and agreement.formed:
         chosen_by, maps = "agreement", product_of(agreement.maps)
-    alone, streamed = by_default(maps, SHARE_GUIDED if guided else SHARE_ALONE)
-    return Profile(
-        model,
-        alone=alone,
-        streamed=streamed,
-        chosen_by=chosen_by,
-        figure=None if agreement is None else agreement.dice,
-        pairs=pairs,
-        text=text,
-    )
-
-
-def calibrated_by_gold(choice: GoldChoice, model: str, gold: str, share: float = SHARE_ALONE) -> Profile:
-    """The profile of a model by its maps of the lowest AER on a development gold; ``share`` is its default share."""
-    alone = streamed = AlignmentMethod(choice.maps)
-    if choice.maps.rule == single_rule(share):
-        alone, streamed = by_default(choice.maps, share)
-    return Profile(
-        model,
-        alone=alone,
-        streamed=streamed,
-        chosen_by="gold",
-        figure=choice.aer,
-        pairs=len(choice.words) + len(choice.skipped),
-        text=text_hash(choice.words.items()),
-        gold=gold,
-        sentences=tuple(sorted(map(pair_hash, choice.words.values()))),
-    )
-
-
-def by_default(maps: ExtractionOptions, share: float = SHARE_ALONE) -> tuple[AlignmentMethod, AlignmentMethod]:
-    """The default methods for one model's maps: for texts of enough pairs, and for single pairs."""
-    return one_direction(maps, wants_word_table([maps], FEWEST_PAIRS), share), one_direction(maps, False, share)
-
-
-def together(forward: Profile, reverse: Profile) -> Profile:
-    """The profile of a model with the method for it and the model of the other direction."""
-    maps = forward.streamed.forward, reverse.streamed.forward
-    both = both_directions(*maps, wants_word_table(maps, FEWEST_PAIRS))
-    return replace(forward, reverse_model=reverse.model, both=both)
-
-
-def pair_hash(words: PairWords) -> str:
-    """Hash of the words of one sentence pair."""
-    content = ContentHash()
-    content.update(json.dumps(words).encode())
-    return content.short
+    text = text_hash((sentence.id, words_of(sentence)) for sentence in sentences) if enough else ""
+    return Profile(model, maps, chosen_by, None if agreement is None else agreement.dice, len(sentences), text)
 
 
 def text_hash(words: Iterable[tuple[int, PairWords]]) -> str:
@@ -253,6 +193,22 @@ def profile_path(checkpoint: str | Path) -> Path:
     """Where the profile of a checkpoint is by default: beside it."""
     path = Path(checkpoint)
     return path.with_name(path.name + SUFFIX)
+
+
+def find_profile(model: str, named: str | None, beside: Path | None = None, reverse: bool = False) -> Profile | None:
+    """The profile of a model; None: there is none.
+
+    Args:
+        model: hash of the model.
+        named: a profile's file; ``none``: no profile; None: the one ``beside`` the checkpoint, if that exists.
+        beside: that file.
+        reverse: the model is the target-source model of two, which a named profile of both knows.
+    """
+    if named == NO_PROFILE:
+        return None
+    if named is not None:
+        return read_profile(named).of_reverse(model) if reverse else read_profile(named, model)
+    return read_profile(beside, model) if beside is not None and beside.is_file() else None
 
 
 def read_profile(path: str | Path, model: str | None = None) -> Profile:
@@ -274,15 +230,15 @@ def read_profile(path: str | Path, model: str | None = None) -> Profile:
 
 
 def parse_profile(text: bytes | str, name: str) -> Profile:
-    """The profile that ``text`` holds; ``name`` is for messages."""
+    """The profile that ``text`` holds; ``name`` says where it is from."""
     file = ForeignFile(name, "a profile", _ADVICE)
     content = file.decode(text, dict[str, Any], profile=VERSION)
     if content.get("profile") != VERSION:
         raise file.error("no version of the format (profile)")
     profile = file.convert({key: value for key, value in content.items() if key != "profile"}, Profile)
-    if not _same_keys({"text_recipe": None, **content}, profile.to_dict()):  # older profiles do not have it
+    if not _same_keys(content, profile.to_dict()):
         raise file.error("keys are missing or unknown")
-    return profile
+    return replace(profile, name=name)
 
 
 def _same_keys(content: Any, expected: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Choosing the maps of a model: an AWI map and an AWO map, by their agreement without gold or by AER on a gold.
+"""Choosing the maps of a model without gold: an AWI map and an AWO map, by their agreement.
 
 In a decoder whose alignment has formed, a low layer finds the source word of the token that is its input (AWI), and an
 upper layer the source word of the token that it predicts (AWO).  The two make different errors.  So two such maps that
@@ -12,7 +12,7 @@ docs/reproduction.md has the measurements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -20,25 +20,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.corpus import DirectedPair, align_corpus
-from alignment_eval.extraction.defaults import CLOSE, FORMED, KIND, LINKED, PAIRS, SINGLE_RULE, product_of, upper_layers
-from alignment_eval.extraction.extract import choose_units, stacked_maps, unit_maps, word_links
-from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName
-from alignment_eval.extraction.rules import rule_of
-from alignment_eval.links.sets import GoldSentence, transpose
+from alignment_eval.extraction.defaults import DEFAULTS
+from alignment_eval.extraction.extract import stacked_maps, unit_maps
+from alignment_eval.extraction.method import MapName
 from alignment_eval.maps.kinds import KINDS
-from alignment_eval.maps.sentence import PairWords, SentenceMaps, words_of
-from alignment_eval.maps.words import combined, terms, two_way_shares
-from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, aer_of
+from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.maps.words import two_way_shares
 
+#: Two words are linked in the comparison of maps from this two-way share on: 0.2 to 0.35 give the same choice.
+LINKED = 0.3
 #: Two maps agree only if they share at least this many links a word above chance: near-uniform maps link next to no
 #: words of long sentences,
 FEWEST_SHARED = 0.15
 #: and if at least this part of the shared links is off the diagonal: maps may follow the order of the words only.
 OFF_DIAGONAL = 0.1
-
-#: Counts of one sentence for each of P pairs of maps, [P, n], from its maps [L, H + 1, T, S] and the pairs' indices.
-PairCounts = Callable[[SentenceMaps, NDArray[np.float64], "_Pairs"], NDArray[np.float64]]
+#: Pairs of maps that agree by so little less than the best are as good by agreement: their place in the model decides.
+CLOSE = 0.05
+#: The alignment of a model has formed from this agreement on: formed models have 0.5 or more, others 0.36 or less.
+FORMED = 0.4
 
 
 @dataclass(frozen=True)
@@ -49,13 +48,11 @@ class Agreement:
         awi: the map to read in AWI, of a lower layer than ``awo``.
         awo: the map to read in AWO.
         dice: Dice coefficient of their links above chance, a fraction.
-        pairs: how many sentence pairs were compared.
     """
 
     awi: MapName
     awo: MapName
     dice: float
-    pairs: int
 
     @property
     def formed(self) -> bool:
@@ -66,31 +63,6 @@ class Agreement:
     def maps(self) -> tuple[MapName, MapName]:
         """Both maps, each with its setting."""
         return self.awi, self.awo
-
-
-@dataclass(frozen=True)
-class GoldChoice:
-    """What was compared by AER on a gold.
-
-    Attributes:
-        ranking: the candidates and their AER, a fraction, best first; of equal ones in the order of comparison.
-        words: id -> the words of each sentence pair that has maps.
-        skipped: id -> why the others have none; they count as empty hypotheses.
-    """
-
-    ranking: tuple[tuple[ExtractionOptions, float], ...]
-    words: Mapping[int, PairWords]
-    skipped: Mapping[int, str]
-
-    @property
-    def maps(self) -> ExtractionOptions:
-        """The maps of the lowest AER, with the rule that they were compared under."""
-        return self.ranking[0][0]
-
-    @property
-    def aer(self) -> float:
-        """Their AER."""
-        return self.ranking[0][1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,27 +103,9 @@ def map_names(sentence: SentenceMaps, kind: str) -> list[MapName]:
     return [MapName(layer, head) for layer in sentence.layers for head in heads]
 
 
-def _summed(
-    sentences: Iterable[SentenceMaps], kind: str, counts: PairCounts
-) -> tuple[_Pairs, NDArray[np.float64], int]:
-    """The pairs of maps, their ``counts`` summed over the sentences, and how many sentences there are."""
-    pairs: _Pairs | None = None
-    total: NDArray[np.float64] = np.zeros(())
-    number = 0
-    for sentence in sentences:
-        number += 1
-        pairs = pairs or _Pairs.of(sentence, kind)
-        if map_names(sentence, kind) != pairs.names:
-            raise InputError(
-                f"sentence {sentence.id} has other layers or heads than the first: expected maps of one model"
-            )
-        total = total + counts(sentence, stacked_maps(sentence, kind), pairs)
-    if pairs is None:
-        raise InputError("no sentence has maps: expected some to choose maps by; give other text, or name the maps")
-    return pairs, total, number
-
-
-def choose_by_agreement(sentences: Iterable[SentenceMaps], kind: str = KIND, pairs: int = PAIRS) -> Agreement | None:
+def choose_by_agreement(
+    sentences: Iterable[SentenceMaps], kind: str = DEFAULTS.kind, pairs: int = DEFAULTS.profile_pairs
+) -> Agreement | None:
     """The AWI map and the AWO map of a higher layer whose links agree most above chance.
 
     With c links in common, a and b in each map, and a b / n of them in common by chance in a sentence pair of n cells,
@@ -170,12 +124,21 @@ def choose_by_agreement(sentences: Iterable[SentenceMaps], kind: str = KIND, pai
     """
     if pairs < 1:
         raise UsageError(f"{pairs} sentence pairs to choose maps by: expected 1 or more")
-    read = islice((sentence for sentence in sentences if sentence.ok), pairs)
-    compared, total, number = _summed(read, kind, _links_in_common)
+    compared: _Pairs | None = None
+    total: NDArray[np.float64] = np.zeros(())
+    for sentence in islice((sentence for sentence in sentences if sentence.ok), pairs):
+        compared = compared or _Pairs.of(sentence, kind)
+        if map_names(sentence, kind) != compared.names:
+            raise InputError(
+                f"sentence {sentence.id} has other layers or heads than the first: expected maps of one model"
+            )
+        total = total + _links_in_common(sentence, stacked_maps(sentence, kind), compared)
+    if compared is None:
+        raise InputError("no sentence has maps: expected some to choose maps by; give other text, or name the maps")
     if (best := best_of(compared, total)) is None:
         return None
     pair, dice = best
-    return Agreement(*compared.maps(pair), dice, number)
+    return Agreement(*compared.maps(pair), dice)
 
 
 def best_of(pairs: _Pairs, total: NDArray[np.float64]) -> tuple[int, float] | None:
@@ -210,84 +173,3 @@ def _links_in_common(sentence: SentenceMaps, maps: NDArray[np.float64], pairs: _
     straight = (awo[:, diagonal] @ awi[:, diagonal].T)[pairs.awo, pairs.awi]
     words = np.full(len(shared), (height + width) / 2)
     return np.stack([shared - chance, first + second - 2 * chance, shared, straight, words], axis=-1)
-
-
-def choose_by_gold(
-    sentences: Iterable[SentenceMaps],
-    gold: Sequence[GoldSentence],
-    kinds: Sequence[str] = (KIND,),
-    rules: Sequence[str] = (SINGLE_RULE,),
-) -> GoldChoice:
-    """The AWI map and the AWO map of a higher layer whose product has the lowest AER, or the upper layers.
-
-    Of equal ones the first: by kind, by rule, then by layer and head of the AWO map, then of the AWI map; a whole layer
-    comes after its heads, and the upper layers come last.
-
-    ``sentences`` have the maps of all layers of one model, in any order; id k belongs to ``gold[k]``.  They are read
-    once for each kind and rule; each rule has its default treatment of null.
-    """
-    words: dict[int, PairWords] = {}
-    candidates: list[tuple[ExtractionOptions, float]] = []
-    skipped: Mapping[int, str] = {}
-    for kind in kinds:
-        for rule in rules:
-            corpus = GoldCorpus(sentences, gold)
-            scorer = _GoldCounts(gold, kind, rule, words)
-            pairs, hits, _ = _summed((sentence for sentence, _ in corpus), kind, scorer)
-            figures = aer_of(hits.astype(np.int64), corpus.sure).tolist()
-            products = [scorer.product(pairs.maps(pair)) for pair in range(len(pairs.awo))]
-            candidates += zip([*products, scorer.upper(pairs.names)], figures)
-            skipped = corpus.skipped
-    return GoldChoice(tuple(sorted(candidates, key=lambda candidate: candidate[1])), words, skipped)
-
-
-def exchanged_gold(gold: Iterable[GoldSentence]) -> list[GoldSentence]:
-    """The same gold with source and target exchanged."""
-    return [GoldSentence(transpose(sentence.sure), transpose(sentence.possible)) for sentence in gold]
-
-
-@dataclass(frozen=True, eq=False)
-class _GoldCounts:
-    """|A|, |A∩S| and |A∩P| of each product of a sentence, and of its upper layers, [P + 1, 3]; collects the words."""
-
-    gold: Sequence[GoldSentence]
-    kind: str
-    rule: str
-    words: dict[int, PairWords]
-
-    def product(self, maps: Sequence[MapName]) -> ExtractionOptions:
-        """The extraction of a product."""
-        return product_of(maps, self.kind).with_rule(self.rule)
-
-    def upper(self, names: Iterable[MapName]) -> ExtractionOptions:
-        """The extraction of the upper layers."""
-        return replace(upper_layers(sorted({name.layer for name in names})), kind=self.kind).with_rule(self.rule)
-
-    def __call__(self, sentence: SentenceMaps, maps: NDArray[np.float64], pairs: _Pairs) -> NDArray[np.float64]:
-        self.words[sentence.id] = words_of(sentence)
-        matrix = GoldMatrix.of(self.gold[sentence.id], sentence)
-        counts = [matrix.hits(word_links(sentence, self.upper(pairs.names)).linked)[None]]
-        options = self.product((MapName(0, None, "awi"), MapName(1)))
-        flat = maps.reshape(len(pairs.names), *maps.shape[2:])
-        awi, awo = (unit_maps(flat, sentence, setting, rule_of(self.rule).units) for setting in ("awi", "awo"))
-        added = terms(awi.scores, "product")
-        for place, term in enumerate(terms(awo.scores, "product")):
-            lower = pairs.awi[pairs.awo == place]
-            if not len(lower):
-                continue
-            scores = combined(added[lower] + term, 2, "product")
-            counts.insert(-1, matrix.hits(choose_units(replace(awo, scores=scores), sentence, options)))
-        return np.concatenate(counts).astype(np.float64)
-
-
-def aer_of_method(method: AlignmentMethod, pairs: Sequence[DirectedPair], gold: Sequence[GoldSentence]) -> float:
-    """The AER of the links of a method; a sentence without maps counts as an empty hypothesis.
-
-    Pair k, as its maps were read, belongs to ``gold[k]``.
-    """
-    sentences = {forward.sentence.id: forward.sentence for forward, _ in pairs}
-    hits = np.zeros(3, dtype=np.int64)
-    for pair in align_corpus(pairs, method):
-        if pair.links is not None:
-            hits = hits + GoldMatrix.of(gold[pair.id], sentences[pair.id]).hits(pair.links.linked)
-    return float(aer_of(hits, sum(len(sentence.sure) for sentence in gold)))

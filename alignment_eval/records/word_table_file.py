@@ -1,4 +1,4 @@
-"""Word table files: Parquet tables with the columns source word, target word and weight.
+"""Lexical table files: Parquet tables with the columns source word, target word and weight.
 
 The weight of a row with two words is their sum of shares (:attr:`alignment_eval.extraction.word_table.WordTable.sums`).
 The weight of a row with one word, the other empty, is the number of times that the word occurs in the text.
@@ -34,12 +34,12 @@ _ADVICE = "give a file that --save-word-table wrote"
 
 
 def write_word_table(path: str | Path, word_table: WordTable, signature: str, resumed: bool = False) -> None:
-    """Write a word table and its ``signature``: what it was counted on, and how.  If this fails, no file is left.
+    """Write a lexical table and its ``signature``: what it was counted on, and how.  If this fails, no file is left.
 
     ``resumed``: as for :meth:`alignment_eval.files.NewFile.keep`.
     """
     if not word_table.pairs:
-        raise InputError(f"{path}: cannot write a word table without sentence pairs; no pair has maps")
+        raise InputError(f"{path}: cannot write a lexical table without sentence pairs; no pair has maps")
     about = {"version": VERSION, "pairs": word_table.pairs, "signature": signature}
     sides = (word_table.source, word_table.target)
     width = len(word_table.source.counts)
@@ -59,8 +59,8 @@ def write_word_table(path: str | Path, word_table: WordTable, signature: str, re
 
 
 def read_word_table(path: str | Path) -> WordTable:
-    """Read a word table file."""
-    file = ForeignFile(str(path), "a word table file", _ADVICE)
+    """Read a lexical table file."""
+    file = ForeignFile(str(path), "a lexical table file", _ADVICE)
     try:
         with Path(path).open("rb") as opened:
             content = pq.ParquetFile(opened, page_checksum_verification=True)
@@ -97,7 +97,7 @@ def read_word_table(path: str | Path) -> WordTable:
 
 
 class _Header(msgspec.Struct):
-    """What the metadata of a word table file hold."""
+    """What the metadata of a lexical table file hold."""
 
     version: int
     pairs: Count

@@ -12,10 +12,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
+from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.extraction.method import ExtractionOptions, MapNames
 from alignment_eval.figures.names import layer_label
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.sets import GoldSentence, Links
+from alignment_eval.maps.kinds import DEFAULT_KINDS
 from alignment_eval.maps.sentence import PairWords, SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.report.encoding import STEPS, encode_sentence, pack
@@ -38,8 +40,8 @@ class ReportOptions:
         resampling: how intervals are computed.
     """
 
-    kinds: tuple[str, ...] = ("attn_w", "attn_n")
-    rule: str = "kobayashi2020"
+    kinds: tuple[str, ...] = DEFAULT_KINDS
+    rule: str = DEFAULTS.map_rule
     max_sentences: int | None = None
     resampling: Resampling = field(default_factory=Resampling)
 

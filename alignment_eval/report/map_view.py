@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from alignment_eval.errors import UsageError
+from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.figures.drawing import NULL_LABEL, Panel, Picture, draw_map, draw_maps, panel_of, sides_of
 from alignment_eval.figures.names import kind_name, layer_label, shortened
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: The kind that a notebook cell shows if it was recorded.
-_SHOWN = "attn_n"
+_SHOWN = DEFAULTS.kind
 
 
 def distinct(words: Iterable[str], reserved: Iterable[str] = ()) -> list[str]:
@@ -53,12 +54,12 @@ class DisplayMaps(SentenceMaps):
 
     def to_frame(
         self,
-        kind: str = "attn_n",
+        kind: str = DEFAULTS.kind,
         *,
         layer: int | None = None,
         head: int | None = None,
         level: str = "word",
-        setting: str = "awo",
+        setting: str = DEFAULTS.setting,
     ) -> pd.DataFrame:
         """Make a table of a map, with target words as rows and source words as columns; or one long table of all maps.
 
@@ -116,13 +117,13 @@ class DisplayMaps(SentenceMaps):
 
     def plot(
         self,
-        kind: str = "attn_n",
+        kind: str = DEFAULTS.kind,
         *,
         kinds: Sequence[str] = (),
         layer: int | None = None,
         head: int | None = None,
         level: str = "word",
-        setting: str = "awo",
+        setting: str = DEFAULTS.setting,
         links: Iterable[Link] = (),
         ax: Axes | None = None,
     ) -> Axes | list[list[Axes]]:

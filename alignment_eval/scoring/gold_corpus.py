@@ -1,4 +1,4 @@
-"""Pairs recorded sentences with their gold, for sweep, select and report."""
+"""Pairs recorded sentences with their gold, for sweep and report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from alignment_eval.extraction.rules import rule_of
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.sets import GoldSentence, Links
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.scoring.aer import Counts, aer
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +135,3 @@ def linked_maps(sentence: SentenceMaps, options: Iterable[ExtractionOptions]) ->
     for option in options:
         read = units(option.kind, option.setting, rule_of(option.rule).units)
         yield choose_units(read, sentence, option)
-
-
-def aer_of(hits: NDArray[np.int64], sure: int) -> NDArray[np.float64]:
-    """AER [...] of hits [..., 3] that are summed over a corpus with ``sure`` sure links."""
-    return aer(Counts(hits[..., 0], np.full(hits.shape[:-1], sure), hits[..., 1], hits[..., 2]))

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.rules import rule_of
-from alignment_eval.options.common import Input, positive_integer
-from alignment_eval.profiles.chosen import NO_PROFILE
+from alignment_eval.options.common import Input
+from alignment_eval.options.method import add_options
+from alignment_eval.profiles.profile import NO_PROFILE
 from fairseq_norm_plugin.choices import DTYPES, WORDS
 
 if TYPE_CHECKING:
@@ -102,13 +103,7 @@ def add_reverse_arguments(parser: argparse.ArgumentParser) -> argparse._Argument
 def add_speed_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Declare batches and device; returns their group."""
     group = parser.add_argument_group("speed and memory")
-    group.add_argument(
-        "--max-tokens",
-        type=positive_integer,
-        default=4000,
-        metavar="N",
-        help="tokens in a batch (default: 4000)",
-    )
+    add_options(group, "max_tokens")
     group.add_argument("--cpu", action="store_true", help="do not use a GPU")
     group.add_argument(
         "--dtype",

@@ -8,15 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alignment_eval.errors import InputError, printable, say, warn_on_stderr
-from alignment_eval.extraction.defaults import FEWEST_PAIRS, FORMED, PAIRS
+from alignment_eval.errors import InputError, printable, say
+from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.options.alignments import add_base, gold_of, gold_of_size, reading_fields
-from alignment_eval.options.common import CommandParser, Input, add_output, check_outputs, exit_status
+from alignment_eval.options.common import CommandParser, add_output, check_outputs, exit_status
 from alignment_eval.profiles.chosen import description
-from alignment_eval.profiles.profile import Profile, together
-from alignment_eval.profiles.search import exchanged_gold
-from alignment_eval.signature import Value, signature
+from alignment_eval.profiles.profile import Profile
+from alignment_eval.profiles.search import FORMED
+from alignment_eval.signature import signature
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
     add_reverse_arguments,
@@ -38,9 +37,9 @@ _DESCRIPTION = f"""\
 Choose the maps that a model aligns with: the two that agree most on sentence pairs, or those that it was trained to
 align with (--guided-maps).  No gold is needed.
 
-The first {PAIRS} different pairs of the text are read; {FEWEST_PAIRS} are enough.  With --dev-gold all pairs are read,
-and the maps of the lowest AER on that gold are chosen.  The choice becomes a profile beside the checkpoint, which
-every command then uses.  With --reverse-path each of the two models gets one.
+The first {DEFAULTS.profile_pairs} different pairs of the text are read; {DEFAULTS.fewest_pairs} are enough.  The choice
+becomes a profile beside the checkpoint, which every command then uses.  With --reverse-path each of the two models gets
+one.
 The profile also says how the model's text is made (tokenizer, case, subwords), so that nobody needs to state it again.
 """
 
@@ -55,16 +54,6 @@ def _parser() -> argparse.ArgumentParser:
     add_model_arguments(parser)
     add_text_arguments(parser)
     add_reverse_arguments(parser)
-    group = parser.add_argument_group("development gold")
-    group.add_argument(
-        "--dev-gold",
-        dest="gold",
-        type=Input,
-        metavar="FILE",
-        help="gold alignments of the text: choose the lowest AER; report figures on other sentences",
-    )
-    add_base(group, "gold", "auto, which warns")
-    parser.set_defaults(gold_swap=False)
     group = parser.add_argument_group("output")
     add_output(group, "the profile (default: CHECKPOINT.align.json)")
     add_speed_arguments(parser)
@@ -73,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> None:
     """Write a profile for each model."""
+    from fairseq_norm_plugin.aligner.calibration import fit_on_pairs, usable_pairs
     from fairseq_norm_plugin.model.text_recipe import recipe_of
 
     check_input(args)
@@ -86,70 +76,37 @@ def run(args: argparse.Namespace) -> None:
     for file in files:
         check_new(file, args.overwrite)
     text = text.through(directions[0].pipelines)
-    hashes = [model.identity for model in models]
     recipes = [recipe_of(model.text, Path(file).parent) for model, file in zip(models, files)]
-    profiles, fields = (_by_agreement if args.gold is None else _by_gold)(args, text, directions, hashes)
+    pairs = usable_pairs(text, directions)
+    _check_text(text, len(pairs), directions, args)
+    own = [pairs, [(target, source) for source, target in pairs]]
+    profiles = [fit_on_pairs(model.direction, its, model.identity, args.max_tokens) for model, its in zip(models, own)]
     text.check_unchanged()
     if len(profiles) > 1:
-        profiles = [together(*profiles), together(*profiles[::-1])]
+        profiles = [profiles[0].with_reverse(profiles[1]), profiles[1].with_reverse(profiles[0])]
     for file, profile, recipe in zip(files, profiles, recipes):
-        named = signature(pairs=profile.pairs, **fields, **profile.fields())
+        named = signature(pairs=profile.pairs, **profile.fields())
         signed = replace(profile, signature=named, text_recipe=recipe)
         write_lines(file, [signed.to_json()])
         print(f"{printable(str(file))}: {description(signed)}")
         _remark(signed)
 
 
-def _by_agreement(
-    args: argparse.Namespace, text: SentencePairs, directions: Sequence[Direction], models: Sequence[str]
-) -> tuple[list[Profile], dict[str, Value]]:
-    """The profile of each model, chosen without gold, and the signature fields of the choice."""
-    from fairseq_norm_plugin.aligner.calibration import calibrate, usable_pairs
-
-    pairs = usable_pairs(text, directions)
-    _check_text(text, len(pairs), directions, args)
-    own = [pairs, [(target, source) for source, target in pairs]]
-    return [calibrate(*model, args.max_tokens) for model in zip(directions, own, models)], {}
-
-
-def _by_gold(
-    args: argparse.Namespace, text: SentencePairs, directions: Sequence[Direction], models: Sequence[str]
-) -> tuple[list[Profile], dict[str, Value]]:
-    """The same as :func:`_by_agreement`, chosen by AER on ``--dev-gold``."""
-    from fairseq_norm_plugin.aligner.calibration import calibrate_by_gold, can_align
-    from fairseq_norm_plugin.text.tokenise import words_of_pair
-
-    gold = gold_of_size(gold_of(args, None), text.size, f"{', '.join(text_paths(args))}: {text.size} pairs")
-    pairs = {id_: pair for id_, pair in enumerate(text) if can_align(pair, directions)}
-    different = len(set(map(words_of_pair, pairs.values())))
-    _check_text(text, different, directions, args)
-    if lacking := text.size - len(pairs):
-        warn_on_stderr(f"{lacking} of {text.size} sentence pairs are empty or too long: each is an empty hypothesis")
-    exchanged = {id_: (target, source) for id_, (source, target) in pairs.items()}
-    links = list(gold)
-    own = (pairs, links), (exchanged, exchanged_gold(links))
-    profiles = [
-        calibrate_by_gold(direction, *of_direction, (model, gold.file.hash), args.max_tokens)
-        for direction, of_direction, model in zip(directions, own, models)
-    ]
-    return profiles, reading_fields("dev_gold", gold)
-
-
 def _check_text(text: SentencePairs, pairs: int, directions: Sequence[Direction], args: argparse.Namespace) -> None:
     """Refuse a text of too few different pairs before it is scored; warn if it does not look parallel."""
     from fairseq_norm_plugin.aligner.mismatch import check_parallel, sampled
 
-    if pairs < FEWEST_PAIRS:
+    if pairs < DEFAULTS.fewest_pairs:
         raise InputError(
             f"{', '.join(text_paths(args))}: {pairs} different sentence pairs that can be aligned, of {text.size}: "
-            f"expected {FEWEST_PAIRS} or more to choose maps by; pass more text of these languages"
+            f"expected {DEFAULTS.fewest_pairs} or more to choose maps by; pass more text of these languages"
         )
     check_parallel(sampled(text, text.size), directions)
 
 
 def _remark(profile: Profile) -> None:
     """Print what keeps the model from better links."""
-    if profile.chosen_by == "upper-layers":
+    if not profile.formed:
         say(
             f"norm-align calibrate: no AWI and AWO map agree to {100 * FORMED:.0f} % or more: the alignment of this "
             f"model has not formed, or the text is not its languages'; the profile reads the upper layers instead"

@@ -13,22 +13,18 @@ import sys
 from collections.abc import Sequence
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.defaults import FEWEST_PAIRS, PASSES
-from alignment_eval.extraction.method import JOINS
-from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import STANDARD
 from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.options.common import CommandParser, Output, check_outputs, exit_status, positive_integer
 from alignment_eval.options.method import (
-    MAX_NORM,
     add_map_arguments,
-    add_reverse_heads,
+    add_options,
     add_word_table_arguments,
-    check_word_table_arguments,
-    stated_method,
-    states_maps,
+    check_save_word_table,
+    given_options,
     word_table_file,
 )
+from alignment_eval.profiles.chosen import MAX_NORM
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
     add_reverse_arguments,
@@ -87,18 +83,8 @@ def _parser() -> argparse.ArgumentParser:
     add_map_arguments(
         parser, "default: the profile next to each checkpoint; without one, maps chosen on the text itself"
     )
-    group = add_reverse_arguments(parser)
-    add_reverse_heads(group)
-    group.add_argument(
-        "--join",
-        choices=(*JOINS, *METHODS),
-        help="mutual links; the rule on average or product of both word maps (with two-way shares: product); or links "
-        "symmetrised by one of the other methods, without confidences",
-    )
-    add_word_table_arguments(
-        parser,
-        f"{PASSES} where the alignment of a model has not formed and the text has {FEWEST_PAIRS} pairs or more, else 0",
-    )
+    add_options(add_reverse_arguments(parser), "reverse_heads", "join")
+    add_word_table_arguments(parser)
     group = parser.add_argument_group("output")
     group.add_argument(
         *("-o", "--output"),
@@ -198,7 +184,7 @@ def _check_usage(args: argparse.Namespace) -> None:
         check_directions(args, 2)
     if args.join in METHODS and args.confidences:
         raise UsageError(f"--join {args.join} makes links without confidences: give another, or omit --confidences")
-    check_word_table_arguments(args, args.overwrite or args.resume)
+    check_save_word_table(args, args.overwrite or args.resume)
     if args.ray is not None:
         _check_ray(args)
     if args.markup is not None and (args.output.endswith((".jsonl", ".parquet")) or is_parquet(args.text)):
@@ -216,9 +202,8 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--resume and --overwrite contradict each other: give one")
     if args.resume and args.output == STANDARD:
         raise UsageError("--resume with -o -: standard output keeps nothing of a stopped run; give a file")
-    if states_maps(args):
-        if args.heads == MAX_NORM:
-            raise UsageError(f"--heads {MAX_NORM} needs all maps before the first link: name the maps")
-        stated_method(args, None, 0)
-    elif args.rule is not None:
-        rule_of(args.rule)
+    options = given_options(args)
+    if args.heads == MAX_NORM:
+        raise UsageError(f"--heads {MAX_NORM} needs all maps before the first link: name the maps")
+    if args.heads is not None:
+        options.named_maps(directions=1 if args.reverse_path in (None, NO_REVERSE) else 2)

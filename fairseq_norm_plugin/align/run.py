@@ -19,27 +19,16 @@ from fairseq_norm_plugin.hooks import registration as registration  # fairseq is
 import torch
 
 from alignment_eval import __version__
-from alignment_eval.errors import InputError, say, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.extraction.corpus import AlignedPair
 from alignment_eval.extraction.extract import links_line
-from alignment_eval.extraction.method import BidirectionalOptions
 from alignment_eval.extraction.pair_scores import FIGURES
 from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.files import check_new, file_hash, is_stream, json_hash, new_file, write_lines
 from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.links.table import TYPES, json_line, write_table
 from alignment_eval.options.common import check_outputs
-from alignment_eval.options.method import (
-    given_passes,
-    given_word_table,
-    on_count,
-    stated_method,
-    states_maps,
-    with_word_table_options,
-    word_table_fields,
-    word_table_file,
-)
-from alignment_eval.profiles.chosen import ChosenMethod, Overrides, by_options, chosen_method, seen_warning
+from alignment_eval.options.method import given_options, given_word_table, on_count, word_table_fields
 from alignment_eval.progress import progress_meter
 from alignment_eval.report.alignment_view import TYPES_WITH_SCORES, Alignment
 from alignment_eval.signature import Value, signature
@@ -54,7 +43,7 @@ from fairseq_norm_plugin.align.unfinished import (
     translations_of,
 )
 from fairseq_norm_plugin.aligner.aligner import Aligner
-from fairseq_norm_plugin.aligner.calibration import profiles_of
+from fairseq_norm_plugin.aligner.calibration import choose
 from fairseq_norm_plugin.aligner.mismatch import check_parallel, sampled
 from fairseq_norm_plugin.checkpoints.identity import architecture_hash, dictionary_hash
 from fairseq_norm_plugin.model.jobs import plain_text, with_markup
@@ -62,7 +51,7 @@ from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.process import keep_few_programs
 from fairseq_norm_plugin.text.pairs import SentencePairs, TranslatedText
 from fairseq_norm_plugin.text.settings import TextSettings
-from fairseq_norm_plugin.text.tokenise import LinePair, words_of_pair
+from fairseq_norm_plugin.text.tokenise import LinePair
 
 #: Endings of outputs that hold the text too.
 WITH_TEXT = (".jsonl", ".parquet")
@@ -103,11 +92,11 @@ def _align(
     """Align a text, and write the output."""
     directions = [model.direction for model in models]
     check_parallel(sampled(text, text.size), directions, args.force or bool(args.translate))
-    chosen = _choose_method(args, models, text)
-    if chosen.profile is not None:
+    chosen = choose(given_options(args), directions, [model.identity for model in models], text, text.size)
+    if args.save_word_table is not None and not chosen.method.word_table_passes:
+        raise UsageError("--save-word-table: no lexical table is counted here: expected --word-table PASSES too")
+    if chosen.reason:
         say(f"norm-align: {chosen.reason}")
-        if warning := seen_warning(chosen.profile, map(words_of_pair, text), text.size):
-            warn_on_stderr(warning)
     fields: dict[str, Value] = {
         **chosen.method.fields(),
         **word_table_fields(args),
@@ -158,21 +147,6 @@ def _align(
     said = f", {kept} kept from before" if kept else ""
     say(f"norm-align: {done} sentences in {seconds:.1f} s, {done / seconds:.1f} sentences/s{said}")
     say(described)
-
-
-def _choose_method(args: argparse.Namespace, models: Sequence[NormModel], text: SentencePairs) -> ChosenMethod:
-    """Choose the method: by the options, else by the models' profiles, else by calibration on the text itself."""
-    stated = None
-    if args.join is not None:
-        stated = BidirectionalOptions(method=args.join) if args.join in METHODS else BidirectionalOptions(args.join)
-    if states_maps(args):
-        both = (stated or BidirectionalOptions(join="product")) if len(models) > 1 else None
-        return by_options(with_word_table_options(stated_method(args, both, given_passes(args) or 0), args))
-    directions, hashes = [model.direction for model in models], [model.identity for model in models]
-    profiles, names = profiles_of(directions, hashes, text, args.profile, args.max_tokens)
-    overrides = Overrides(args.rule, given_passes(args), stated, args.final_punctuation, word_table_file(args))
-    chosen = chosen_method(profiles, names, text.size, overrides)
-    return replace(chosen, method=with_word_table_options(chosen.method, args))
 
 
 class _Windows:

@@ -1,19 +1,15 @@
-"""The profile of each model: named, beside its checkpoint, or chosen on pairs, by agreement or by AER on a gold."""
+"""How to align with models: by named maps, by their profiles, or by profiles that are made on the text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from dataclasses import replace
 
-import numpy as np
-
-from alignment_eval.extraction.defaults import FEWEST_PAIRS, KIND, PAIRS, SHARE_ALONE, SHARE_GUIDED, single_rule
+from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.extraction.method import MapName
-from alignment_eval.links.sets import GoldSentence
-from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from alignment_eval.profiles.chosen import ProfileSource, find_profiles
-from alignment_eval.profiles.profile import Profile, calibrated_by_gold, choose_profile, read_profile
-from alignment_eval.profiles.search import choose_by_gold
+from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.profiles.chosen import AlignmentOptions, ChosenMethod, choose_method
+from alignment_eval.profiles.profile import Profile, find_profile, fit_profile
 from alignment_eval.progress import progress_bar
 from fairseq_norm_plugin.aligner.aligner import length_batches
 from fairseq_norm_plugin.aligner.direction import Direction, EncodedPair, lengths_of
@@ -23,42 +19,41 @@ from fairseq_norm_plugin.text.tokenise import LinePair, words_of_pair
 _TOKENS = 1000
 
 
-def profiles_of(
+def choose(
+    options: AlignmentOptions,
     directions: Sequence[Direction],
     models: Sequence[str],
-    text: Iterable[LinePair],
-    named: str | None = None,
-    max_tokens: int = 4000,
-) -> tuple[list[Profile], list[str]]:
-    """The profile of each model and its name (:func:`alignment_eval.profiles.chosen.find_profiles`).
+    text: Iterable[LinePair] = (),
+    pairs: int | None = None,
+) -> ChosenMethod:
+    """How to align: by the maps that ``options`` name, else by the models' profiles, else by a choice on the text.
 
     Args:
+        options: what the user states.
         directions: the source-target model, and the target-source model if there is one.
         models: their hashes.
         text: the pairs to be aligned; models without a profile choose their maps on the first of them.
-        named: the profile's file; ``none``: no profile; None: those beside the checkpoints.
-        max_tokens: tokens of a batch, pads included.
+        pairs: how many sentence pairs are aligned together; None: unknown, or one by one.
     """
-    pairs = cache(lambda: usable_pairs(text, directions))
-
-    def carried(direction: Direction, model: str) -> tuple[Profile, str] | None:
-        path = direction.profile
-        return (read_profile(path, model), str(path)) if path.is_file() else None
-
-    def chosen(direction: Direction, model: str, exchanged: bool) -> tuple[Profile, str]:
-        own = [pair[::-1] if exchanged else pair for pair in pairs()]
-        where = "the maps it was trained with" if direction.guided else "none, chosen on the text itself"
-        return calibrate(direction, own, model, max_tokens), where
-
-    sources = [
-        ProfileSource(model, partial(carried, direction, model), partial(chosen, direction, model, exchanged))
-        for direction, model, exchanged in zip(directions, models, (False, True))
-    ]
-    return find_profiles(sources, named)
+    if options.heads is not None:
+        return choose_method(options, len(directions), (), pairs)
+    usable: list[LinePair] | None = None
+    profiles: list[Profile] = []
+    named = None if options.profile is None else str(options.profile)
+    for direction, model in zip(directions, models):
+        reverse = bool(profiles)
+        found = find_profile(model, named, direction.profile, reverse)
+        if found is None:
+            usable = usable_pairs(text, directions) if usable is None else usable
+            own = [pair[::-1] for pair in usable] if reverse else usable
+            where = "the maps it was trained with" if direction.guided else "none, chosen on the text itself"
+            found = replace(fit_on_pairs(direction, own, model, options.max_tokens), name=where)
+        profiles.append(found)
+    return choose_method(options, len(directions), profiles, pairs)
 
 
 def usable_pairs(pairs: Iterable[LinePair], directions: Iterable[Direction]) -> list[LinePair]:
-    """The first :data:`PAIRS` different pairs that all models can align; ``pairs`` are source-target.
+    """The first different pairs that all models can align; ``pairs`` are source-target.
 
     Args:
         pairs: sentence pairs, read as far as needed.
@@ -69,7 +64,7 @@ def usable_pairs(pairs: Iterable[LinePair], directions: Iterable[Direction]) -> 
     for pair in pairs:
         if can_align(pair, checks):
             different.setdefault(words_of_pair(pair), pair)
-        if len(different) == PAIRS:
+        if len(different) == DEFAULTS.profile_pairs:
             break
     return list(different.values())
 
@@ -80,8 +75,8 @@ def can_align(pair: LinePair, directions: Sequence[Direction]) -> bool:
     return all(pair) and all(direction.fits(direction.encode(way)) for direction, way in ways)
 
 
-def calibrate(direction: Direction, pairs: Iterable[LinePair], model: str, max_tokens: int = 4000) -> Profile:
-    """The profile of a model without gold (:func:`alignment_eval.profiles.profile.choose_profile`).
+def fit_on_pairs(direction: Direction, pairs: Iterable[LinePair], model: str, max_tokens: int) -> Profile:
+    """The profile of a model by its training to align, else by its maps of sentence pairs, without gold.
 
     Args:
         direction: the model.
@@ -90,43 +85,14 @@ def calibrate(direction: Direction, pairs: Iterable[LinePair], model: str, max_t
         max_tokens: tokens of a batch, pads included.
     """
     encoded = {id_: direction.encode(pair) for id_, pair in enumerate(pairs)}
-    if len(encoded) < FEWEST_PAIRS:
+    if len(encoded) < DEFAULTS.fewest_pairs:
         encoded = {}
     sentences = sorted(_maps(direction, encoded, max_tokens), key=lambda sentence: sentence.id)
-    return choose_profile(sentences, range(direction.layers), model, direction.guided)
-
-
-def calibrate_by_gold(
-    direction: Direction,
-    pairs: Mapping[int, LinePair],
-    gold: Sequence[GoldSentence],
-    names: tuple[str, str],
-    max_tokens: int = 4000,
-) -> Profile:
-    """The profile of a model by AER on a development gold, which chooses its maps but not its share.
-
-    Args:
-        direction: the model.
-        pairs: the sentence pairs that it can align, by id, in its own direction; others count as empty hypotheses.
-        gold: the gold of all pairs; pair k has ``gold[k]``.
-        names: the hashes of the model and of the gold.
-        max_tokens: tokens of a batch, pads included.
-    """
-    encoded = {id_: direction.encode(pair) for id_, pair in pairs.items()}
-    nothing = SentenceSide((), np.empty(0, dtype=np.int32))
-    others = [id_ for id_ in range(len(gold)) if id_ not in pairs]
-    stubs = [SentenceMaps(id_, nothing, nothing, (), status="empty or too long") for id_ in others]
-
-    def sentences() -> Iterator[SentenceMaps]:  # made anew: all maps of a large gold would not fit into memory
-        yield from _maps(direction, encoded, max_tokens)
-        yield from stubs
-
-    share = SHARE_GUIDED if direction.guided else SHARE_ALONE
-    return calibrated_by_gold(choose_by_gold(sentences(), gold, rules=[single_rule(share)]), *names, share)
+    return fit_profile(sentences, range(direction.layers), model, direction.guided)
 
 
 def _maps(direction: Direction, encoded: Mapping[int, EncodedPair], max_tokens: int) -> Iterator[SentenceMaps]:
     batches = list(length_batches(lengths_of(encoded), min(max_tokens, _TOKENS)))
     for ids in progress_bar(batches, len(batches), "batches"):
         batch = {id_: encoded[id_] for id_ in ids}
-        yield from direction.maps(batch, [KIND], list(map(MapName, range(direction.layers)))).values()
+        yield from direction.maps(batch, [DEFAULTS.kind], list(map(MapName, range(direction.layers)))).values()

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from alignment_eval.errors import InputError
-from alignment_eval.profiles.profile import calibrated
+from alignment_eval.profiles.profile import fit_profile
 from fairseq_norm_plugin.checkpoints.identity import model_hash
 from fairseq_norm_plugin.checkpoints.read import build_model
 from fairseq_norm_plugin.convert.checkpoint import PROFILE, converted, write_checkpoint
@@ -52,5 +52,5 @@ def convert(
         built = build_model(task, state, str(model))
         write_checkpoint(directory, built, release.cfg)
         layers = range(release.cfg["model"].decoder_layers)
-        profile = calibrated(None, layers, tagged_hash(model_hash([built]), task.frames), "", 0)
+        profile = fit_profile((), layers, tagged_hash(model_hash([built]), task.frames))
         (directory / PROFILE).write_text(f"{profile.to_json()}\n", encoding="utf-8")

@@ -10,6 +10,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import OmegaConf
 
 from alignment_eval.errors import UsageError
+from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.files import check_distinct
@@ -22,8 +23,6 @@ from fairseq_norm_plugin.recording.alignments import manifest_file, parts_direct
 from fairseq_norm_plugin.recording.session import NormOptions
 from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 
-_KIND, _SETTING, _RULE = "attn_n", "awo", "kobayashi2020"
-
 
 @dataclass
 class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
@@ -34,7 +33,7 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
         default=None,
         metadata={
             "help": f"map that --print-alignment and --norm-alignments use: {', '.join(KINDS)} (docs/maps.md; default: "
-            f"{_KIND})"
+            f"{DEFAULTS.kind})"
         },
     )
     norm_layer: Optional[int] = field(
@@ -52,7 +51,7 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
         default=None,
         metadata={
             "help": "awo: read a target token from the step that outputs it; awi: from the step that takes it as input "
-            f"(default: {_SETTING})"
+            f"(default: {DEFAULTS.setting})"
         },
     )
     norm_alignments: Optional[str] = field(
@@ -65,7 +64,8 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
     norm_rule: Optional[str] = field(
         default=None,
         metadata={
-            "help": f"extraction rule of --norm-alignments and --aer-gold: {', '.join(RULES)} (default: {_RULE})"
+            "help": f"extraction rule of --norm-alignments and --aer-gold: {', '.join(RULES)} (default: "
+            f"{DEFAULTS.map_rule})"
         },
     )
     norm_records: Optional[str] = field(
@@ -210,7 +210,7 @@ def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ExtractionOptio
     if cfg.norm_record_layers is not None:
         record_layers = set(parse_numbers(cfg.norm_record_layers, "--norm-record-layers", layers))
     record_kinds = set(parse_kinds(cfg.norm_record_kinds, "--norm-record-kinds", tuple(KINDS)))
-    kind = _choice(cfg.norm_map, "--norm-map", KINDS, _KIND)
+    kind = _choice(cfg.norm_map, "--norm-map", KINDS, DEFAULTS.kind)
     read_layers, read_kind, extraction = {layer}, kind, None
     if cfg.norm_alignments:
         extraction = extraction_options(cfg, kind, layer, chosen)
@@ -229,7 +229,7 @@ def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ExtractionOptio
         kind=kind,
         layer=layer,
         heads=chosen,
-        setting=_choice(cfg.norm_setting, "--norm-setting", SETTINGS, _SETTING),
+        setting=_choice(cfg.norm_setting, "--norm-setting", SETTINGS, DEFAULTS.setting),
         recorded_kinds=tuple(name for name in KINDS if name in record_kinds),
         recorded_layers=tuple(sorted(record_layers)),
         layer_heads=heads,
@@ -259,8 +259,8 @@ def extraction_options(cfg: Any, kind: str, layer: int, heads: Optional[tuple[in
     return ExtractionOptions(
         kind=kind,
         heads=MapNames([MapName(layer, heads[0] if heads else None)]),
-        setting=_choice(cfg.norm_setting, "--norm-setting", SETTINGS, _SETTING),
-        rule=_choice(cfg.norm_rule, "--norm-rule", RULES, _RULE),
+        setting=_choice(cfg.norm_setting, "--norm-setting", SETTINGS, DEFAULTS.setting),
+        rule=_choice(cfg.norm_rule, "--norm-rule", RULES, DEFAULTS.map_rule),
     )
 
 

@@ -13,13 +13,13 @@ import torch
 
 from alignment_eval.errors import InputError, UsageError, shown
 from alignment_eval.links.table import TYPES
-from alignment_eval.profiles.chosen import NO_PROFILE, Overrides, chosen_method
+from alignment_eval.profiles.chosen import AlignmentOptions
+from alignment_eval.profiles.profile import NO_PROFILE
 from alignment_eval.records.word_table_file import read_word_table
 from fairseq_norm_plugin.aligner.aligner import Aligner
-from fairseq_norm_plugin.aligner.calibration import profiles_of
+from fairseq_norm_plugin.aligner.calibration import choose
 from fairseq_norm_plugin.aligner.separately import align_separately
 from fairseq_norm_plugin.model.loading import load
-from fairseq_norm_plugin.model.sentences import MAX_TOKENS, check_whole
 
 #: The columns of an alignment that a batch gets; its text is in the batch.
 _COLUMNS = ("source_spans", "target_spans", "links", "confidences", "status")
@@ -51,18 +51,15 @@ class AlignBatch:
         *args: Any,
         profile: str | Path | None = None,
         word_table_file: str | Path | None = None,
-        max_tokens: int = MAX_TOKENS,
+        max_tokens: int = AlignmentOptions.max_tokens,
         device: str | None = None,
         columns: tuple[str, str] = ("source", "target"),
         **options: Any,
     ) -> None:
         if str(profile) == NO_PROFILE:
             raise UsageError("profile none: a single batch cannot choose the maps for all; give a profile's file")
-        check_whole("max_tokens", max_tokens)
         self._model = (path, *args), options
-        self._profile = None if profile is None else str(profile)
-        self._overrides = Overrides(word_table_file=None if word_table_file is None else str(word_table_file))
-        self._max_tokens = max_tokens
+        self._options = AlignmentOptions(profile=profile, word_table_file=word_table_file, max_tokens=max_tokens)
         self._device = device
         self._columns = columns
 
@@ -96,20 +93,19 @@ class AlignBatch:
                 batch would have others.
         """
         args, options = self._model
-        model = load(*args, profile=self._profile, **options)
+        model = load(*args, profile=self._options.profile, **options)
         model.to(self._device or ("cuda" if torch.cuda.is_available() else "cpu"))
         directions = [member.direction for member in model.with_reverse]
         for direction in directions:
-            if self._profile is None and not direction.profile.is_file():
+            if self._options.profile is None and not direction.profile.is_file():
                 raise InputError(
                     f"{direction.profile}: no such profile, and a single batch cannot choose the maps for all; make "
                     f"one with norm-align calibrate"
                 )
-        profiles, names = profiles_of(directions, [member.identity for member in model.with_reverse], (), self._profile)
-        method = chosen_method(profiles, names, None, self._overrides).method
-        file = self._overrides.word_table_file
+        method = choose(self._options, directions, [member.identity for member in model.with_reverse]).method
+        file = self._options.word_table_file
         word_table = None if file is None else read_word_table(file)
-        return Aligner(method, directions, self._max_tokens, word_table, check_word_table=False)
+        return Aligner(method, directions, self._options.max_tokens, word_table, check_word_table=False)
 
 
 def _names(batch: Any) -> list[str]:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TypedDict
 
 from tqdm import tqdm
 
@@ -15,32 +14,21 @@ from alignment_eval.errors import InputError, say, warn_on_stderr
 from alignment_eval.extraction.corpus import AlignedPair
 from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.files import file_hash
-from alignment_eval.profiles.chosen import Overrides, chosen_method, few_pairs_warning
+from alignment_eval.profiles.chosen import AlignmentOptions, warn_of_few_pairs
 from alignment_eval.records.word_table_file import read_word_table
 from alignment_eval.report.alignment_view import Alignment, Alignments
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.aligner.aligner import Aligner
-from fairseq_norm_plugin.aligner.calibration import profiles_of
+from fairseq_norm_plugin.aligner.calibration import choose
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.mismatch import SAMPLE, check_parallel, sampled
-from fairseq_norm_plugin.model.sentences import MAX_TOKENS, GivenPair, check_whole
+from fairseq_norm_plugin.model.sentences import GivenPair
 from fairseq_norm_plugin.text.tokenise import Line, LinePair
 
 #: The words of each line of one side, if they are given.
 GivenWords = Iterable[Sequence[str]] | None
 #: Pairs that are sorted by length together, like the default of ``norm-align --window``.
 _WINDOW = 10_000
-
-
-class AlignOptions(TypedDict, total=False):
-    """The options of ``NormModel.align``, which says what they mean."""
-
-    profile: str | Path | None
-    word_table: int | None
-    word_table_file: str | Path | None
-    max_tokens: int
-    scores: bool
-    source_contribution: bool
 
 
 class ProfileAligner:
@@ -59,38 +47,31 @@ class ProfileAligner:
     def align(
         self,
         given: Iterable[GivenPair],
-        overrides: Overrides,
-        profile: str | Path | None = None,
-        max_tokens: int = MAX_TOKENS,
+        options: AlignmentOptions,
         quiet: bool = False,
         words: tuple[GivenWords, GivenWords] = (None, None),
-        scores: bool = False,
-        source_contribution: bool = False,
     ) -> Alignments:
-        """Align sentence pairs, in their order, with the options of ``NormModel.align``.
+        """Align sentence pairs, in their order.
 
         A progress bar is shown on a terminal; if ``quiet``, neither that nor warnings about the text.  ``words`` are
         those of each source and of each target, if they are given.
         """
-        check_whole("max_tokens", max_tokens)
         first = self._directions[0]
         pairs = _line_pairs(given, first, words)
-        word_table, word_table_fields = _word_table(overrides.word_table_file)
-        named = None if profile is None else str(profile)
-        profiles, names = profiles_of(self._directions, self._models, pairs, named, max_tokens)
-        chosen = chosen_method(profiles, names, len(pairs), overrides)
-        if chosen.reason != self._said:
+        word_table, word_table_fields = _word_table(options.word_table_file)
+        chosen = choose(options, self._directions, self._models, pairs, len(pairs))
+        if chosen.reason not in ("", self._said):
             self._said = chosen.reason
             say(f"align: {chosen.reason}")
         check_parallel(sampled(pairs, len(pairs) if len(pairs) >= SAMPLE else 0), self._directions)
         aligner = Aligner(
             chosen.method,
             self._directions,
-            max_tokens,
+            options.max_tokens,
             word_table,
-            _warn_of_few,
-            scores=scores or source_contribution,
-            contribution=source_contribution,
+            warn_of_few_pairs,
+            scores=options.scores or options.source_contribution,
+            contribution=options.source_contribution,
         )
         aligned = _align_all(aligner, pairs, quiet)
         fields = {**chosen.method.fields(), **word_table_fields, **chosen.fields}
@@ -98,7 +79,7 @@ class ProfileAligner:
         return Alignments(alignments, signature(sentences=len(pairs), **fields))
 
 
-def _word_table(file: str | None) -> tuple[WordTable | None, dict[str, Value]]:
+def _word_table(file: str | Path | None) -> tuple[WordTable | None, dict[str, Value]]:
     """The word table of a file, and what the signature says of it."""
     if file is None:
         return None, {}
@@ -134,11 +115,6 @@ def _line_pairs(
         (line(0, pair.source, pair.names[0], of_source), line(1, pair.target, pair.names[1], of_target))
         for pair, of_source, of_target in zip(pairs, *of_sides)
     ]
-
-
-def _warn_of_few(word_table: WordTable) -> None:
-    if warning := few_pairs_warning(word_table.pairs):
-        warn_on_stderr(warning)
 
 
 def _align_all(aligner: Aligner, pairs: Sequence[LinePair], quiet: bool) -> list[AlignedPair]:

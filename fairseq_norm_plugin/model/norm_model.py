@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
-from inspect import signature
-from pathlib import Path
-from typing import Any, Unpack, overload
+from functools import cached_property
+from typing import Any, overload
 
 import torch
 
 from alignment_eval.errors import InputError
 from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS
 from alignment_eval.maps.words import require_known
-from alignment_eval.profiles.chosen import Overrides
+from alignment_eval.profiles.chosen import AlignmentOptions
 from alignment_eval.report.alignment_view import Alignment, Alignments
 from alignment_eval.report.map_view import DisplayMaps
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.checkpoints.identity import model_hash
-from fairseq_norm_plugin.model.alignments import AlignOptions, ProfileAligner
+from fairseq_norm_plugin.model.alignments import ProfileAligner
 from fairseq_norm_plugin.model.block_maps import BlockMaps, block_maps_of
 from fairseq_norm_plugin.model.jobs import (
     check_labels,
@@ -185,9 +183,7 @@ class NormModel:
         return block_maps_of(self.models, inputs, block, kind, rows, columns)
 
     @overload
-    def align(  # type: ignore[overload-overlap]  # a string is a list of strings too: it is one sentence
-        self, source: str, target: str, **options: Unpack[AlignOptions]
-    ) -> Alignment: ...
+    def align(self, source: str, target: str, **options: Any) -> Alignment: ...
 
     @overload
     def align(
@@ -197,7 +193,7 @@ class NormModel:
         *,
         source_words: Iterable[Sequence[str]] | None = ...,
         target_words: Iterable[Sequence[str]] | None = ...,
-        **options: Unpack[AlignOptions],
+        **options: Any,
     ) -> Alignments: ...
 
     def align(
@@ -205,14 +201,9 @@ class NormModel:
         source: str | Iterable[str],
         target: str | Iterable[str],
         *,
-        profile: str | Path | None = None,
-        word_table: int | None = None,
-        word_table_file: str | Path | None = None,
-        max_tokens: int = MAX_TOKENS,
-        scores: bool = False,
-        source_contribution: bool = False,
         source_words: Iterable[Sequence[str]] | None = None,
         target_words: Iterable[Sequence[str]] | None = None,
+        **options: Any,
     ) -> Alignment | Alignments:
         """Align the words of a sentence pair, or of the pairs of two lists, as norm-align does.
 
@@ -223,14 +214,9 @@ class NormModel:
             source: one line, or several: raw text, as the model's text recipe reads it; without a recipe, text as for
                 :meth:`maps`.
             target: likewise.
-            profile: a profile's file; ``none`` ignores those beside the checkpoints.
-            word_table: how many passes to count a word table of the text in, 0 for none; default: as norm-align does.
-            word_table_file: one that ``norm-align --save-word-table`` wrote; it is used instead of the text's own.
-            max_tokens: tokens of a batch, pads included.
-            scores: score the pairs and their words, too (docs/scores.md).
-            source_contribution: with the contribution of the source (ALTI+), which takes longer; implies ``scores``.
             source_words: for lists: the words of each source, if they are given rather than found.
             target_words: likewise.
+            **options: of :class:`alignment_eval.profiles.chosen.AlignmentOptions`, such as ``scores=True``.
 
         Returns:
             The alignment; for lists all alignments, in the order of the lists.  In a list, a pair that is empty or
@@ -239,34 +225,28 @@ class NormModel:
         Raises:
             InputError: a sentence is not text; a single one is empty or too long; lists are empty or differ in length;
                 or a profile or word table cannot be used.
-            UsageError: a profile of one direction for two models, ``word_table`` with ``word_table_file``, or a number
-                out of its range.
+            UsageError: a profile of one direction for two models, options that do not go together, or a value out of
+                its range.
         """
-        overrides = _overrides(word_table, word_table_file)
-        align = partial(self._aligner.align, scores=scores, source_contribution=source_contribution)
+        stated = AlignmentOptions(**options)
         if target is None:
             raise InputError("target: None: expected the translation of source, or a list of them")
         if not is_one_pair(source, target):
             pairs = given_pairs(source, target, blanks=True)
-            words = source_words, target_words
-            return align(pairs, overrides, profile, max_tokens, words=words)
+            return self._aligner.align(pairs, stated, words=(source_words, target_words))
         pair = GivenPair(source, target)  # type: ignore[arg-type]
-        (alignment,) = align([pair], overrides, profile, max_tokens, quiet=True)
+        (alignment,) = self._aligner.align([pair], stated, quiet=True)
         if not alignment.ok:
             raise InputError(f"the sentence pair is {alignment.status}: expected one that the model can align")
         return alignment
 
     @overload
-    def translate(  # type: ignore[overload-overlap]  # a string is a list of strings too: it is one line
-        self, source: str, *, beam: int = ..., **options: Unpack[AlignOptions]
-    ) -> Alignment: ...
+    def translate(self, source: str, *, beam: int = ..., **options: Any) -> Alignment: ...
 
     @overload
-    def translate(self, source: Iterable[str], *, beam: int = ..., **options: Unpack[AlignOptions]) -> Alignments: ...
+    def translate(self, source: Iterable[str], *, beam: int = ..., **options: Any) -> Alignments: ...
 
-    def translate(
-        self, source: str | Iterable[str], *, beam: int = 5, **options: Unpack[AlignOptions]
-    ) -> Alignment | Alignments:
+    def translate(self, source: str | Iterable[str], *, beam: int = 5, **options: Any) -> Alignment | Alignments:
         """Translate one line, or several, by fairseq's beam search, and align the translations.
 
         Args:
@@ -283,10 +263,7 @@ class NormModel:
             UsageError: ``beam`` is below 1; or as for :meth:`align`.
         """
         check_whole("beam", beam)
-        signature(self.align).bind(source, None, **options)  # raises now, not after hours of translation
-        _overrides(options.get("word_table"), options.get("word_table_file"))
-        max_tokens = options.get("max_tokens", MAX_TOKENS)
-        check_whole("max_tokens", max_tokens)
+        max_tokens = AlignmentOptions(**options).max_tokens  # raises now, not after hours of translation
         is_one = isinstance(source, str)
         lines = given_lines([source] if isinstance(source, str) else source, "source")
         translations = self.translator.translate(lines, beam, max_tokens)
@@ -297,7 +274,8 @@ class NormModel:
         (translation,) = translations
         if translation.score is None:
             raise InputError("source: empty, or longer than the model takes: expected one that it can translate")
-        return replace(self.align(lines[0], translation.text, **options), score=translation.score)
+        alignment: Alignment = self.align(lines[0], translation.text, **options)
+        return replace(alignment, score=translation.score)
 
     def transfer_markup(
         self, sources: Iterable[str], targets: Iterable[str] | None = None, syntax: str = "xml", **options: Any
@@ -352,10 +330,3 @@ class NormModel:
     @cached_property
     def _aligner(self) -> ProfileAligner:
         return ProfileAligner([m.direction for m in self.with_reverse], [m.identity for m in self.with_reverse])
-
-
-def _overrides(word_table: int | None, word_table_file: str | Path | None) -> Overrides:
-    """What a caller states besides the profile; raises UsageError as Overrides."""
-    return Overrides(
-        word_table_passes=word_table, word_table_file=None if word_table_file is None else str(word_table_file)
-    )

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.defaults import DEFAULTS
 
 #: Text, or token ids.
 Sentence = str | Sequence[int]
@@ -21,7 +22,7 @@ _EXPECTED = "expected text or token ids"
 #: Fills the end of the shorter list.
 _END = object()
 #: Tokens that go through a model together; of a list of maps, those that are held together.
-MAX_TOKENS = 4000
+MAX_TOKENS = DEFAULTS.max_tokens
 
 
 def check_whole(option: str, value: object) -> None:

@@ -8,15 +8,21 @@ that of the best choice.  DIRECTORY has the dictionaries and codes.bpe.
 """
 
 import argparse
+import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from gold_sets import DEV, Gold, lowercased, training_text
 
-from alignment_eval.extraction.defaults import KIND, SINGLE_RULE, product_of, upper_layers
-from alignment_eval.extraction.method import MapNames
-from alignment_eval.profiles.search import choose_by_agreement, choose_by_gold, exchanged_gold
+from alignment_eval.extraction.defaults import DEFAULTS
+from alignment_eval.extraction.extract import extract
+from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
+from alignment_eval.links.sets import GoldSentence, transpose
+from alignment_eval.profiles.profile import product_of, upper_layers
+from alignment_eval.profiles.search import choose_by_agreement, map_names
+from alignment_eval.scoring.aer import score
 from fairseq_norm_plugin import NormModel, load
 
 DOMAINS = {
@@ -32,10 +38,21 @@ POOL, SIZES, DRAWS = 300, (10, 30, 100, 300), 20
 
 def dev_aer(model: NormModel, gold: Gold, backwards: bool) -> dict[MapNames, float]:
     """The AER in % of each pair of maps on cmu150, and of the upper layers."""
-    links = exchanged_gold(gold.links) if backwards else gold.links
     sources, targets = map(lowercased, gold.texts[:: -1 if backwards else 1])
-    ranking = choose_by_gold(model.maps(sources, targets, kinds=[KIND]), links, rules=[SINGLE_RULE]).ranking
-    return {options.heads: 100 * aer for options, aer in ranking}
+    links = [GoldSentence(transpose(s.sure), transpose(s.possible)) if backwards else s for s in gold.links]
+    pairs = list(model.maps(sources, targets, kinds=[DEFAULTS.kind]))
+    names = map_names(pairs[0], DEFAULTS.kind)
+
+    def aer(maps: ExtractionOptions) -> float:
+        read = replace(maps.with_rule(DEFAULTS.rule()), final_punctuation=DEFAULTS.final_punctuation)
+        return 100 * score([extract(pair, read) if pair.ok else frozenset() for pair in pairs], links).aer
+
+    products = [
+        product_of([MapName(awi.layer, awi.head, "awi"), MapName(awo.layer, awo.head, "awo")])
+        for awi, awo in itertools.product(names, names)
+        if awi.layer < awo.layer
+    ]
+    return {maps.heads: aer(maps) for maps in (*products, upper_layers(range(model.direction.layers)))}
 
 
 def main() -> None:
@@ -58,7 +75,7 @@ def main() -> None:
             places = [place for place, part in enumerate(lines["domain"]) if part in parts]
             chosen = np.random.default_rng(1).permutation(places)[:POOL]
             sources, targets = ([lines[language][place] for place in chosen] for language in (source, target))
-            pool = list(model.maps(sources, targets, kinds=[KIND]))
+            pool = list(model.maps(sources, targets, kinds=[DEFAULTS.kind]))
             for size in SIZES:
                 random = np.random.default_rng(7)
                 for _ in range(DRAWS):

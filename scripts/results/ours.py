@@ -14,12 +14,13 @@ import pandas as pd
 from gold_sets import DEMO, NORM_ALIGN, SETS, TEST, Gold, make, markdown, write
 
 import alignment_eval as ae
+from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.links.write import format_pharaoh_line
 from alignment_eval.profiles.profile import Profile, read_profile
 
 BOTH = "both"
 NAMES = {"de": "German", "en": "English", "fr": "French", "cs": "Czech"}
-PASSES = {0: "pair by pair", 2: "word table of the text"}
+PASSES = {0: "pair by pair", 2: "lexical table of the text"}
 _PAPER = ("--rule", "kobayashi2020", "--null")
 _PRODUCT = ("--setting", "awo", "--combine", "product", "--null", "mask", "--final-punctuation")
 #: What is read of one model, and its options without the kind of the maps; {awi}, {maps}: those of its profile.
@@ -80,7 +81,7 @@ class Aligner:
 
     def read(self, way: str, what: str, kind: str) -> Path:
         """The links that one way of :data:`READ` makes of maps of a kind."""
-        maps = str(self.profile(way).streamed.forward.heads)
+        maps = str(self.profile(way).maps.heads)
         options = [option.format(awi=maps.split(",")[0], maps=maps) for option in READ[what]]
         return self.links(f"{way}-{''.join(filter(str.isalnum, what))}-{kind}", way, "--kind", kind, *options)
 
@@ -90,10 +91,10 @@ def main_table(aligner: Aligner, text: str) -> list[dict[str, str]]:
     rows = {}
     for way in aligner.ways:
         profile = aligner.profile(next(iter(aligner.checkpoints)) if way == BOTH else way)
-        method = profile.both if way == BOTH else profile.alone
+        counted = 0 if profile.formed else DEFAULTS.word_table_passes
         languages = "-".join(NAMES[language] for language in way.split("-")) if way != BOTH else ""
         for passes, what in PASSES.items():
-            default = " (default)" if method is not None and method.word_table_passes == passes else ""
+            default = " (default)" if passes == counted else ""
             name = f"{f'{languages} alone' if languages else 'both models'}, {what}{default}"
             rows[name] = aligner.links(f"{way}-{passes}", way, "--word-table", passes)
         if languages:

@@ -13,6 +13,7 @@ from alignment_eval.figures.drawing import Panel, Picture, draw
 from alignment_eval.figures.style import save_figure
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.maps.words import two_way_shares
+from alignment_eval.profiles.chosen import AlignmentOptions, choose_method
 from alignment_eval.profiles.profile import read_profile
 from fairseq_norm_plugin import load
 
@@ -20,10 +21,11 @@ from fairseq_norm_plugin import load
 def main(sentence: int, out: str) -> None:
     """Draw one sentence of the demo."""
     model = load("demo", tokenizer="none")
-    method = read_profile("data/demo/checkpoint.pt.align.json").both
-    assert method is not None
-    assert method.reverse is not None
+    profile = read_profile("data/demo/checkpoint.pt.align.json")
     assert model.reverse is not None
+    profiles = [profile, profile.of_reverse(model.reverse.identity)]
+    method = choose_method(AlignmentOptions(), 2, profiles, None).method
+    assert method.reverse is not None
     source, target = (Path(f"data/demo/demo.{side}").read_text("utf-8").splitlines()[sentence] for side in ("de", "en"))
     forward = pair_map(model.maps(source, target), method.forward)
     whole = one_map((forward, pair_map(model.reverse.maps(target, source), method.reverse)), method)

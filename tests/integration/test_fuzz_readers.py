@@ -33,7 +33,7 @@ from alignment_eval.transfer.conll import parse_conll
 from fairseq_norm_plugin.model import loading
 from fairseq_norm_plugin.text.codes import read_bpe
 from tests.eval.conftest import records, sentence
-from tests.eval.profiles.test_profile import FORWARD, REVERSE, together
+from tests.eval.profiles.test_profile import FORMED, REVERSE
 from tests.eval.records import shards
 from tests.integration.demo import DEMO
 
@@ -165,7 +165,7 @@ def files(directory):
     words = Vocabulary.of([["a", "b"], ["a"]])
     word_table = WordTable(words, words, np.arange(4), np.ones(4, np.float32), 2)
     write_word_table(directory / "word_table", word_table, "signature")
-    (directory / "profile").write_text(together(FORWARD, REVERSE).to_json())
+    (directory / "profile").write_text(FORMED.with_reverse(REVERSE).to_json())
     (directory / "log").write_text("\n".join(LOG) + "\n")
     (directory / "labels").write_text("In\tO\nUnter-\tB-LOC\ntirol\tI-LOC\n\nAnna\tB-PER\n")
     known = {

@@ -51,7 +51,7 @@ def test_command_lines_are_parsed_before_torch_is_imported():
         [sys.executable, "-c", program, "-m", "fairseq_norm_plugin.align"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    for shown in ("--source-text", "--dev-gold", "--mixing-kinds", "translation models"):
+    for shown in ("--source-text", "--reverse-path", "--mixing-kinds", "translation models"):
         assert shown in done.stdout
     for named in ("--path", "two-way", "--output", "bird"):
         assert named in done.stderr

@@ -16,8 +16,7 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import nn
 
 from alignment_eval.errors import UsageError, say, warn_on_stderr
-from alignment_eval.profiles.chosen import NO_PROFILE
-from alignment_eval.profiles.profile import read_profile
+from alignment_eval.profiles.profile import NO_PROFILE, read_profile
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.mismatch import check_parallel, sample_lines
 from fairseq_norm_plugin.capture.attention import swap_attention
@@ -162,7 +161,7 @@ class NormMixin:
         parameters = self._read.hash(models) if wanted else ""
         path = self._profile_path() if wanted else None
         profile = None if path is None else read_profile(path, tagged_hash(parameters, self.frames))
-        maps = None if profile is None else profile.streamed.forward
+        maps = None if profile is None else profile.extraction()
         options = resolve(self.cfg, layers, heads, maps)
         logger.info("maps: %s of decoder layer %d of %d (counted from 0)", options.kind, options.layer, layers)
         printed = printed_map(options, str(style), self.vocabularies) if style else None

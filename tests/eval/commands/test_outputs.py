@@ -18,7 +18,6 @@ COMMANDS = {
     "plot": ("plot", "run", "--sentence", 0, "--heads", 1, "-o"),
     "report": ("report", "run", *GOLD, "--kinds", "attn_w", "-o"),
     "project": ("project", "--labels", "labels", "--links", "gold", "--target-text", "text", "-o"),
-    "select": ("select", "run", "--dev-gold", "gold", "--gold-base", 0, "-o"),
     "sweep": ("sweep", "run", *GOLD, *FEW, "-o"),
     "symmetrize": ("symmetrize", "gold", "gold", "--method", "union", "-o"),
 }

@@ -1,44 +1,25 @@
-"""What is read from a model by default; profiles/test_chosen.py has when a word table is counted."""
+"""A default is one entry: whoever aligns, shows or records reads it there."""
 
 import pytest
 
-from alignment_eval.extraction.defaults import (
-    both_directions,
-    has_formed,
-    one_direction,
-    product_of,
-    upper_layers,
-    with_word_table,
-)
-from alignment_eval.extraction.method import AlignmentMethod, MapName, parse_maps
-
-FORMED = product_of([MapName(0, 0, "awi"), MapName(2, None, "awo")])
-UPPER = upper_layers(range(3))
-
-
-def test_the_maps_of_a_formed_model_and_of_another():
-    assert (FORMED.heads, FORMED.combine, FORMED.kind) == (parse_maps("0.0:awi,2"), "product", "attn_n")
-    assert (UPPER.heads, UPPER.combine, UPPER.setting) == (parse_maps("1,2"), "mean", "awo")
-    assert upper_layers([0]).heads == (MapName(0),)
-    assert has_formed(FORMED)
-    assert not has_formed(UPPER)
+from alignment_eval.extraction.defaults import DEFAULTS, Defaults
+from alignment_eval.extraction.rules import rule_of
 
 
 @pytest.mark.parametrize(
-    "method",
+    ("options", "rule"),
     [
-        one_direction(FORMED, word_table=True),
-        both_directions(FORMED, FORMED, word_table=False),
-        AlignmentMethod(FORMED.with_rule("two-way=0.25")),
+        ({}, "balanced=0.25"),
+        ({"added": 0.05}, "balanced=0.3"),
+        ({"guided": True, "added": 0.2}, "balanced=0.55"),  # the sum is not quite 0.55
+        ({"join": "mutual", "guided": True}, "balanced=0.35"),
+        ({"join": "average"}, "grow=0.25"),
+        ({"join": "product", "guided": True}, "grow=0.4"),
     ],
+    ids=str,
 )
-def test_other_shares_stay_with_a_word_table(method):
-    assert with_word_table(method) == method
-
-
-def test_a_stated_share():
-    assert one_direction(FORMED, word_table=False, share=0.4).forward.rule == "balanced=0.4"
-    assert one_direction(FORMED, word_table=True, share=0.4).forward.rule == "balanced=0.45"
-    assert one_direction(FORMED, word_table=True, share=0.55).forward.rule == "balanced=0.6"  # the sum is not quite 0.6
-    both = both_directions(FORMED, UPPER, word_table=False, share=0.5)
-    assert (both.forward.rule, both.reverse.rule) == ("grow=0.5", "grow=0.5")
+def test_rules(options, rule):
+    assert DEFAULTS.rule(**options) == rule == rule_of(rule).name
+    assert (
+        Defaults(one_direction="two-way", two_directions="two-way").rule(**options) == f"two-way={rule.split('=')[1]}"
+    )

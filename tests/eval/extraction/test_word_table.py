@@ -137,10 +137,10 @@ def changed(words, count, to="{}?"):
     [
         ((changed(GERMAN, 26), ENGLISH), "of the text's 100 source words, 52 (52%) are not"),
         ((GERMAN, changed(ENGLISH, 40)), "of the text's 100 target words, 80 (80%) are not"),
-        ((ENGLISH, GERMAN), "source words, 100 (100%) are not in the word table … of the same languages"),
+        ((ENGLISH, GERMAN), "source words, 100 (100%) are not in the lexical table … of the same languages"),
         (
             (GERMAN, [word.capitalize() for word in ENGLISH[:3]] + ENGLISH[3:]),
-            "the word table: of … 100 target words, 6 (6%) are in the word table in another case only",
+            "the lexical table: of … 100 target words, 6 (6%) are in the lexical table in another case only",
         ),
     ],
     ids=["source", "target", "languages exchanged", "case"],

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from alignment_eval.profiles.profile import fit_profile
+
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
@@ -53,9 +55,7 @@ def test_files(call):
     content = json.loads(Path("out/sweep.json").read_text())
     assert list(content) == documented(SWEEP, 1)
     assert list(content["rows"][0]) == documented(SWEEP)
-    given = ("--dev-gold", *GOLD[1:], "--kinds", "attn_w")
-    assert call("select", "records", *given, "--output", "choice")[0] == 0
-    assert list(json.loads(Path("choice").read_text())) == documented(page="commands/select.md")
+    assert list(fit_profile((), [0], "m").to_dict()) == documented("The file", page="profiles.md")
 
 
 def test_records():

@@ -5,17 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from alignment_eval.errors import InputError
-from alignment_eval.extraction.defaults import FEWEST_PAIRS
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.extraction.method import MapName
-from alignment_eval.profiles.profile import calibrated, read_profile, together
-from alignment_eval.profiles.search import Agreement
+from alignment_eval.profiles.profile import Profile, find_profile, fit_profile, product_of, read_profile, upper_layers
 
-AGREEMENT = Agreement(MapName(0, 0, "awi"), MapName(2, None, "awo"), 0.5, 100)
-FORWARD = calibrated(AGREEMENT, range(3), "m1", "t", 100)
-REVERSE = calibrated(AGREEMENT, range(3), "m2", "t", 100)
-YOUNG = calibrated(replace(AGREEMENT, dice=0.39), range(3), "m3", "t", 100)
-GUIDED = calibrated(None, range(3), "m4", "t", 100, [MapName(0, 0, "awi"), MapName(1, 0, "awi"), MapName(2)])
+FORMED = Profile("m1", product_of([MapName(0, 0, "awi"), MapName(2)]), "agreement", 0.6, 100, "t")
+REVERSE = replace(FORMED, model="m2")
+YOUNG = Profile("m3", upper_layers(range(3)), "upper-layers", 0.39, 100, "t")
+GUIDED = fit_profile((), range(3), "m4", [MapName(0, 0, "awi"), MapName(1, 0, "awi"), MapName(2)])
 
 
 @pytest.fixture
@@ -28,72 +26,72 @@ def write(tmp_path):
     return write
 
 
-@pytest.mark.parametrize(
-    "profile",
-    [FORWARD, YOUNG, GUIDED, calibrated(None, [0], "m", "t", 30), together(FORWARD, REVERSE), together(FORWARD, YOUNG)],
-)
+@pytest.mark.parametrize("profile", [FORMED, YOUNG, GUIDED, FORMED.with_reverse(REVERSE), FORMED.with_reverse(YOUNG)])
 def test_what_is_written_is_read(write, profile):
-    assert read_profile(write(profile.to_json()), profile.model) == profile
+    path = write(profile.to_json())
+    assert read_profile(path, profile.model) == profile
+    assert read_profile(path).name == str(path)
 
 
-def test_what_is_chosen():
-    assert FORWARD.chosen_by == "agreement"
-    assert str(FORWARD.alone.forward.heads) == "0.0:awi,2"
-    assert (YOUNG.chosen_by, YOUNG.figure) == ("upper-layers", 0.39)
-    assert str(YOUNG.alone.forward.heads) == "1,2"
-    assert calibrated(None, [0], "m", "t", 30).figure is None
-    assert (GUIDED.chosen_by, GUIDED.figure) == ("training", None)
-    assert str(GUIDED.streamed.forward.heads) == "0.0:awi,1.0:awi,2"
-    assert GUIDED.streamed.forward.combine == "product"
+def test_what_is_read_by_default():
+    forward = FORMED.extraction()
+    assert (forward.kind, str(forward.heads), forward.combine) == ("attn_n", "0.0:awi,2", "product")
+    assert (forward.rule, forward.null, forward.final_punctuation) == ("balanced=0.25", "mask", True)
+    rules = [own.extraction(word_table=True).rule for own in (FORMED, YOUNG, GUIDED)]
+    assert rules == ["balanced=0.3", "balanced=0.35", "balanced=0.4"]
+    assert FORMED.extraction("product").rule == GUIDED.extraction("product").rule == "grow=0.4"
+    assert (YOUNG.extraction().combine, YOUNG.extraction().setting) == ("mean", "awo")
+    assert (GUIDED.chosen_by, GUIDED.figure, str(GUIDED.maps.heads)) == ("training", None, "0.0:awi,1.0:awi,2")
 
 
-def test_two_models():
-    default = FORWARD.method_with(REVERSE, None)
-    assert (default.forward.rule, default.both.join) == ("grow=0.4", "product")
-    chosen = replace(together(FORWARD, REVERSE), both=replace(default, word_table_passes=1))
-    assert chosen.method_with(REVERSE, FEWEST_PAIRS).word_table_passes == 1
-    assert chosen.method_with(REVERSE, 1).word_table_passes == 0
-    assert chosen.method_with(replace(REVERSE, model="other"), FEWEST_PAIRS) == default  # not the one it is for
+def test_too_few_pairs_to_choose_by(make_sentence):
+    few = [make_sentence(k) for k in range(DEFAULTS.fewest_pairs - 1)]
+    for layers, heads in ((range(3), "1,2"), ([0], "0")):
+        profile = fit_profile(few, layers, "m")
+        assert (profile.chosen_by, str(profile.maps.heads), profile.text) == ("upper-layers", heads, "")
+    enough = fit_profile([*few, make_sentence(99)], range(2), "m")  # of random maps
+    assert (enough.formed, enough.pairs, len(enough.text)) == (False, DEFAULTS.fewest_pairs, 12)
 
 
-def test_the_reverse_model_alone_has_the_rule_of_one_direction():
-    """The rule of the joined maps is not it."""
-    both = together(FORWARD, YOUNG)
-    assert both.both.reverse.rule == "grow=0.4"
-    reverse = both.of_reverse("m3", "p")
-    assert (reverse.alone, reverse.streamed) == (YOUNG.alone, YOUNG.streamed)
-    assert (reverse.model, reverse.both, reverse.reverse_model) == ("m3", None, None)
-    with pytest.raises(InputError, match=r"p: was chosen for model m3.*m2"):
-        both.of_reverse("m2", "p")
+def test_which_profile_counts(write, tmp_path):
+    both = FORMED.with_reverse(YOUNG)
+    beside = write(both.to_json())
+    assert find_profile("m1", None, beside) == find_profile("m1", str(beside)) == both
+    assert find_profile("m1", "none", beside) is None
+    assert find_profile("m1", None, tmp_path / "missing") is None
+    reverse = find_profile("m3", str(beside), reverse=True)
+    assert (reverse.model, reverse.maps, reverse.reverse_maps) == ("m3", YOUNG.maps, None)
+    with pytest.raises(InputError, match=r"align\.json: was chosen for model m3.*m2"):
+        find_profile("m2", str(beside), reverse=True)
+    with pytest.raises(UsageError, match=r"align\.json: is a profile of one direction"):
+        find_profile("m2", str(write(FORMED.to_json())), reverse=True)
 
 
 def test_another_model_is_refused(write):
     with pytest.raises(InputError, match=r"c\.pt\.align\.json.*model m1.*m2.*--profile none"):
-        read_profile(write(FORWARD.to_json()), "m2")
+        read_profile(write(FORMED.to_json()), "m2")
 
 
-def without(*names):
-    return {key: value for key, value in json.loads(FORWARD.to_json()).items() if key not in names}
+def without(*names, **changes):
+    return {**{key: value for key, value in json.loads(FORMED.to_json()).items() if key not in names}, **changes}
 
 
-def forward(**changes):
-    alone = without()["alone"]
-    return {**without(), "alone": {**alone, "forward": {**alone["forward"], **changes}}}
+def maps(**changes):
+    return without(maps={**without()["maps"], **changes})
 
 
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
         ("", "truncated"),
-        ({"profile": 2}, "profile is 2: expected version 1"),
-        ({**without(), "more": 1}, "keys are missing or unknown"),
-        ({**without(), "alone": None}, "alone is None: expected object"),
-        ({**without(), "chosen_by": "\x1b[31m" * 99}, r"chosen_by is '\\x1b\[31m"),
-        ({**without(), "figure": 1.5}, "figure is 1.5: expected float <= 1.0"),
-        ({**without(), "reverse_model": "m2"}, "reverse model"),
-        ({**without(), "alone": {**without()["alone"], "word_table_passes": -1}}, "alone: word table passes -1"),
-        (forward(more=1), "keys are missing or unknown"),
-        (forward(heads="x"), "alone.forward.heads: cannot read heads 'x'"),
+        ({"profile": 1}, "profile is 1: expected version 2"),
+        (without(more=1), "keys are missing or unknown"),
+        (without(maps=None), "maps is None: expected object"),
+        (without(chosen_by="\x1b[31m" * 99), r"chosen_by is '\\x1b\[31m"),
+        (without(figure=1.5), "figure is 1.5: expected float <= 1.0"),
+        (without(reverse_model="m2"), "reverse model"),
+        (maps(rule="grow=0.4"), "keys are missing or unknown"),
+        (maps(heads="x"), "maps.heads: cannot read heads 'x'"),
     ],
 )
 def test_a_damaged_file_is_named(write, content, problem):

@@ -100,9 +100,9 @@ def test_a_damaged_file(tmp_path):
             np.testing.assert_array_equal(read_word_table(tmp_path / "word_table").sums, read.sums)
         except InputError as error:
             refused += 1
-            assert re.match(r".*/word_table: (damaged, or not a word table file|cannot read the file) ", str(error))  # noqa: PT017
+            assert re.match(r".*/word_table: (damaged, or not a lexical table file|cannot read the file) ", str(error))  # noqa: PT017
     assert refused > 10
     for cut in (10, len(whole) // 2, len(whole) - 1):
         (tmp_path / "word_table").write_bytes(whole[:cut])
-        with pytest.raises(InputError, match=r"word_table: .*not a word table file"):
+        with pytest.raises(InputError, match=r"word_table: .*not a lexical table file"):
             read_word_table(tmp_path / "word_table")

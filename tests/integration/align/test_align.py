@@ -9,6 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from alignment_eval import cli
+from alignment_eval.extraction.method import MapName
+from alignment_eval.profiles.profile import Profile, product_of
 from alignment_eval.records.store import Records
 from tests.integration.align.ways import DEFAULT, PAPER
 from tests.integration.demo import written
@@ -90,15 +92,14 @@ def test_both_directions_symmetrized(run, extracted, records, backward, tmp_path
     assert f"|symmetrized:{method}|variant:moses|" in done.err
 
 
-def test_a_choice(run, extracted, records, backward, tmp_path, checkpoint):
-    choice = tmp_path / "choice.json"
-    best = {sentence.id: sentence for sentence in Records(records / "forward").best()}
-    gold = written(tmp_path / "gold", ["0-0" if best[id_].ok else "" for id_ in sorted(best)])
-    select = ["select", records / "forward", "--reverse", records / "reverse", "--output", choice]
-    assert cli.main([str(word) for word in (*select, "--dev-gold", gold, "--gold-base", 0)]) == 0
-    done = run("--profile", choice, "--reverse-path", backward, "--join", "mutual")
-    assert done.lines == extracted("--profile", choice, "--reverse", records / "reverse", "--join", "mutual")
-    assert "|profile:gold|" in done.err
+def test_a_profile_of_both_directions(run, extracted, records, backward, tmp_path):
+    hashes = [Records(records / name).info.signature["model"] for name in ("forward", "reverse")]
+    maps = product_of([MapName(0, 0, "awi"), MapName(1)])
+    forward, reverse = (Profile(str(model), maps, "agreement", 0.5, 30, "t") for model in hashes)
+    profile = written(tmp_path / "profile.json", [forward.with_reverse(reverse).to_json()])
+    done = run("--profile", profile, "--reverse-path", backward, "--join", "mutual")
+    assert done.lines == extracted("--profile", profile, "--reverse", records / "reverse", "--join", "mutual")
+    assert "|profile:agreement|" in done.err
     assert "|word_table:" not in done.err
 
 

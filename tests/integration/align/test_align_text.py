@@ -71,7 +71,7 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, backward):
 @pytest.mark.parametrize(
     ("options", "status", "text"),
     [
-        (("--word-table", -1), 2, "--word-table -1: expected passes, 1 or more"),
+        (("--word-table", -1), 2, "lexical table -1: expected a number of passes"),
         (("--word-table", 1, "--rule", "kobayashi2020"), 2, "rule 'kobayashi2020' and null 'allow'"),
         (("--bpe-codes", "c"), 2, "expected --bpe-codes CODES of the model, or --bpe none"),
         (("--bpe", "gpt2", "--model-option", "x"), 2, "--model-option x: expected KEY=VALUE"),
@@ -80,7 +80,7 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, backward):
         (("--source-text", "none.xx"), 1, "none.xx: no such file"),
         (("--join", "mutual"), 2, "--join without --reverse-path: expected a model of both directions"),
         (("--reverse-path", "r", "--rule", "top-k=2"), 2, "give --join"),
-        (("--null", "mask"), 2, "--null without --heads"),
+        (("--null", "mask"), 2, "null without heads"),
         (("--reverse-path", "r", "--join", "union", "--confidences"), 2, "makes links without confidences"),
         (("--reverse-path", "REVERSE", "--join", "average", "--rule", "shift-att"), 2, "join 'average' does not work"),
         (("--heads", "max-norm"), 2, "--heads max-norm needs all maps"),

@@ -1,4 +1,4 @@
-"""``python -m fairseq_norm_plugin.align`` with a word table: counted on the first pairs, saved, given, after a stop."""
+"""``norm-align`` with a lexical table: counted on the first pairs, saved, given, after a stop."""
 
 import shutil
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ HALF = (*TWO_WAY, "--word-table-pairs", 6)
 
 @pytest.fixture(scope="module")
 def half(data, checkpoint, files, tmp_path_factory):
-    """What HALF gives: its lines and its word table."""
+    """What HALF gives: its lines and its lexical table."""
     directory = tmp_path_factory.mktemp("half")
     words = ["--path", checkpoint, "--data", data, "--source-text", files[0], "--target-text", files[1]]
     words += ["--bpe", "none", "--cpu", "--force", *HALF]
@@ -53,7 +53,7 @@ def test_a_word_table_is_saved_and_given(run, half):
 
 
 def test_a_given_word_table_by_default(run, backward, half):
-    """Maps and rule are those that go with a word table, for a text that is too short for one of its own."""
+    """Maps and rule are those that go with a lexical table, for a text that is too short for one of its own."""
     one = run("--word-table", half.word_table, "--overwrite").err
     assert "|rule:balanced=0.35|" in one
     both = run("--word-table", half.word_table, "--reverse-path", backward, "--overwrite").err
@@ -64,10 +64,10 @@ def test_a_given_word_table_by_default(run, backward, half):
 @pytest.mark.parametrize(
     ("options", "status", "text"),
     [
-        (("--save-word-table", "new", "--word-table", 0), 2, "--save-word-table: no word table is counted here"),
+        (("--save-word-table", "new", "--word-table", 0), 2, "--save-word-table: no lexical table is counted here"),
         (("--save-word-table", "WORD_TABLE"), 1, "word_table.parquet: already exists; choose another path"),
         (("--save-word-table", "none/new"), 1, "none/new: the directory"),
-        (("--word-table", "DAMAGED"), 1, "damaged: damaged, or not a word table file"),
+        (("--word-table", "DAMAGED"), 1, "damaged: damaged, or not a lexical table file"),
     ],
     ids=str,
 )

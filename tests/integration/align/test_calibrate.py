@@ -58,7 +58,7 @@ def test_profiles_are_those_that_are_bundled(call, models):
         mine, bundled = (json.loads((folder / name).read_text()) for folder in (models, DEMO))
         assert mine["figure"] == pytest.approx(bundled["figure"], abs=0.01)
         assert mine == {**bundled, **{key: mine[key] for key in ("figure", "text", "signature")}}
-        assert mine["alone"]["forward"]["heads"] == "0.0:awi,2"
+        assert mine["maps"]["heads"] == mine["reverse_maps"]["heads"] == "0.0:awi,2"
     assert done.out.count("chosen by agreement on 60 pairs") == 2
     assert "rule balanced=0.25, both models grow=0.4" in done.out
     again = call("calibrate", *both(models))
@@ -84,9 +84,6 @@ def test_without_a_profile_the_text_decides(call, models):
     assert call("--profile", "none", pairs=29).lines == few.lines
 
 
-GOLD = ("--dev-gold", DEMO / "demo.talp", "--gold-base", 1)
-
-
 @pytest.fixture
 def aer(tmp_path, capsys):
     """The AER on a gold of what norm-align wrote."""
@@ -99,35 +96,10 @@ def aer(tmp_path, capsys):
     return aer
 
 
-def test_maps_by_a_development_gold(call, models, aer):
-    """norm-align reaches the figure of the profile, and knows the pairs again."""
-    done = call("calibrate", *GOLD, *both(models))
-    assert done.status == 0, done.err
-    path = models / "checkpoint.pt.align.json"
-    profile = json.loads(path.read_text())
-    assert (profile["chosen_by"], profile["pairs"], len(profile["sentences"])) == ("gold", 60, 60)
-    assert "|dev_gold_format:talp|dev_gold_base:1|" in profile["signature"]
-    assert profile["gold"] in profile["signature"]
-    assert profile["both"]["both"]["join"] == "product"
-    assert f"chosen by gold on 60 pairs, AER {100 * profile['figure']:.2f} %" in done.out
-    done = call("--word-table", 0)
-    found = aer(DEMO / "demo.talp")
-    assert found == profile["figure"]
-    assert "60 of these 60 sentence pairs are among those the maps were chosen on" in done.err
-    assert call("--word-table", 0, "--profile", DEMO / path.name).status == 0
-    assert found <= aer(DEMO / "demo.talp")
-    exchanged = json.loads((models / "checkpoint.en-de.pt.align.json").read_text())
-    assert (exchanged["chosen_by"], exchanged["reverse_model"]) == ("gold", profile["model"])
-    assert exchanged["figure"] < 0.5  # 0.75 and more if the gold is not exchanged
-
-
-@pytest.mark.parametrize("gold", [False, True])
-def test_too_few_different_pairs(call, models, tmp_path, gold):
-    links = (DEMO / "demo.talp").read_text().splitlines()
+def test_too_few_different_pairs(call, models, tmp_path):
     for count, times in ((29, 1), (1, 100)):
         texts = [written(tmp_path / f"few.{lang}", lines(lang)[:count] * times) for lang in ("de", "en")]
-        options = ("--dev-gold", written(tmp_path / "gold", links[:count] * times), "--gold-base", 1) if gold else ()
-        done = call("calibrate", *options, texts=texts, pairs=100)
+        done = call("calibrate", texts=texts, pairs=100)
         said = f"{count} different sentence pairs that can be aligned, of {count * times}: expected 30 or more"
         assert (done.status, said in done.err) == (1, True)
     assert not (models / "checkpoint.pt.align.json").exists()

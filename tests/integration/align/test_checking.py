@@ -10,11 +10,10 @@ import torch
 from fairseq.models.transformer import base_architecture
 
 import fairseq_norm_plugin as fnp
-from alignment_eval.extraction.defaults import one_direction, product_of
-from alignment_eval.extraction.method import MapName
+from alignment_eval.profiles.chosen import AlignmentOptions
 from fairseq_norm_plugin.align.cli import main
 from fairseq_norm_plugin.aligner.aligner import Aligner
-from fairseq_norm_plugin.aligner.calibration import calibrate, can_align
+from fairseq_norm_plugin.aligner.calibration import can_align, fit_on_pairs
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.mismatch import find_mismatch, sampled
 from fairseq_norm_plugin.text.codes import CodePieces
@@ -149,9 +148,9 @@ def test_a_model_without_an_alignment_is_not_praised(direction, dev):
     source, target = direction.pipelines
     pairs = [(source.read(german), target.read(english)) for german, english in zip(*dev)]
     pairs = [pair for pair in pairs if can_align(pair, [untrained])]
-    assert calibrate(untrained, pairs, "hash").chosen_by == "upper-layers"
-    method = one_direction(product_of([MapName(1, None, "awi"), MapName(4, 7, "awo")]), word_table=False)
-    aligner = Aligner(method, [untrained])
+    assert fit_on_pairs(untrained, pairs, "hash", 4000).chosen_by == "upper-layers"
+    named = AlignmentOptions(heads="1:awi,4.7", combine="product", final_punctuation=True)
+    aligner = Aligner(named.named_maps(directions=1), [untrained])
     assert len(list(aligner.align([enumerate(pairs)]))) == len(pairs)
     assert "the maps show no alignment" in aligner.links_warning()
 

@@ -38,7 +38,7 @@ def command_line(tmp_path, source, target, *options):
 def test_the_links_are_those_of_the_command_line(models, tmp_path, which):
     """With blank lines, in the order of the text, with every digit of the confidences.
 
-    Also with a word table: counted on the text, in as many passes, and of a file, for single pairs too.
+    Also with a lexical table: counted on the text, in as many passes, and of a file, for single pairs too.
     """
     reverse = [] if which == 0 else ["--reverse-path", DEMO / "checkpoint.en-de.pt"]
     file, texts = tmp_path / "word_table", ([*SOURCES[:12], "", "ja ."], [*TARGETS[:12], "x", ""])
@@ -61,15 +61,15 @@ def test_the_links_are_those_of_the_command_line(models, tmp_path, which):
 
 
 def test_a_word_table_that_cannot_be_used(models, capfd):
-    with pytest.raises(InputError, match=r"demo\.de: .*not a word table file"):
+    with pytest.raises(InputError, match=r"demo\.de: .*not a lexical table file"):
         models[0].align("a", "x", word_table_file=DEMO / "demo.de")
-    with pytest.raises(UsageError, match="word table 2"):
+    with pytest.raises(UsageError, match=r"lexical table file .* with passes"):
         models[0].align("a", "x", word_table=2, word_table_file=DEMO / "demo.de")
-    with pytest.raises(UsageError, match="word table -1: expected a number of passes"):
+    with pytest.raises(UsageError, match="lexical table -1: expected a number of passes"):
         models[0].align("a", "x", word_table=-1)
     capfd.readouterr()
     models[0].align(SOURCES[:3], TARGETS[:3], word_table=1)
-    assert "the word table was counted on 3 sentence pairs" in capfd.readouterr().err
+    assert "the lexical table was counted on 3 sentence pairs" in capfd.readouterr().err
 
 
 def test_one_pair(models):

@@ -73,7 +73,7 @@ def test_bad_options_raise_before_the_work(model, monkeypatch):
     for options, text in (
         *(({"beam": beam}, f"beam {beam}: expected") for beam in (0, -1, 1.5, "5", None, True)),
         ({"max_tokens": 0}, "max_tokens 0"),
-        ({"word_table": -1}, "word table -1"),
+        ({"word_table": -1}, "lexical table -1"),
         ({"beams": 3}, "beams"),
     ):
         with pytest.raises((UsageError, TypeError), match=facts(text)):

@@ -66,7 +66,7 @@ def test_what_is_written(changed, tmp_path, capsys):
     loaded = fairseq_norm_plugin.load(out / "checkpoint.pt", out, "deu", "eng")
     profile = read_profile(out / "upper-layers.align.json", model_hash(loaded.models))
     assert (profile.chosen_by, profile.pairs) == ("upper-layers", 0)
-    assert str(profile.streamed.forward.heads) == "1,2"
+    assert str(profile.extraction().heads) == "1,2"
     assert main(["translation", str(model), str(out)]) == 1
     assert "out: already exists" in capsys.readouterr().err
     assert main(["translation", str(model), str(out), "--overwrite"]) == 0
