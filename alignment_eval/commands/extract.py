@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from alignment_eval.alignment import align_pairs
 from alignment_eval.errors import UsageError, say, warn_on_stderr
-from alignment_eval.extraction.corpus import align_corpus, check_same_text
-from alignment_eval.extraction.extract import links_line, max_norm_layer
+from alignment_eval.extraction.extract import check_same_text, max_norm_layer
 from alignment_eval.extraction.method import JOINS, BidirectionalOptions
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.maps.sentence import PairWords
@@ -104,10 +104,10 @@ def run(args: argparse.Namespace) -> None:
         pairs = with_words(pairs, words)
     shown = progress_bar(pairs, records.info.size, "sentences")
     lines, skipped = {}, {}
-    for pair in align_corpus(shown, chosen.method, on_count=warn_of_few_pairs):
-        lines[pair.id] = links_line(pair.links, args.confidences)
-        if pair.links is None:
-            skipped[pair.id] = pair.status
+    for alignment in align_pairs(shown, chosen.method, on_count=warn_of_few_pairs):
+        lines[alignment.id] = alignment.to_pharaoh(args.confidences)
+        if not alignment.ok:
+            skipped[alignment.id] = alignment.status
     check_same_text((forward, back) for forward, back in words.values() if back is not None)
     write_lines(args.output, (lines[id_] for id_ in range(records.info.size)))
 

@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from alignment_eval.errors import InputError, UsageError, say
-from alignment_eval.extraction.corpus import DirectedPair, check_same_size, check_same_text
 from alignment_eval.extraction.defaults import FEWEST_PAIRS, SINGLE_RULE
+from alignment_eval.extraction.extract import WordMaps, check_same_size, check_same_text
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.files import check_new, write_lines
@@ -149,7 +149,7 @@ def ranking(choice: GoldChoice, records: Records) -> list[str]:
     return [*lines, *("  ".join(row) for row in [("AER %", "kind", "rule", "maps"), *rows]), ""]
 
 
-def check_same_pairs(pairs: Sequence[DirectedPair]) -> None:
+def check_same_pairs(pairs: Sequence[WordMaps]) -> None:
     """Check that both directions have the same sentence pairs."""
     both = [(forward.sentence, reverse.sentence) for forward, reverse in pairs if reverse is not None]
     for sentence, other in both:
@@ -159,7 +159,7 @@ def check_same_pairs(pairs: Sequence[DirectedPair]) -> None:
 
 
 def best_product(
-    both: AlignmentMethod, pairs: Sequence[DirectedPair], rules: Sequence[str], gold: Sequence[GoldSentence]
+    both: AlignmentMethod, pairs: Sequence[WordMaps], rules: Sequence[str], gold: Sequence[GoldSentence]
 ) -> AlignmentMethod:
     """The product of both directions' word maps with the rule of the lowest AER; of equal ones the first."""
     assert both.reverse is not None

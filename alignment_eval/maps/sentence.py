@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,10 @@ from alignment_eval.maps.subwords import word_strings
 Array = NDArray[Any]
 #: The words of a sentence pair, source and target.
 PairWords = tuple[Sequence[str], Sequence[str]]
+#: Characters of a line, counted in code points from 0; the end is exclusive.
+Span = tuple[int, int]
+#: A line, and the span of each word in it.
+SpannedLine = tuple[str, tuple[Span, ...]]
 
 #: Map kind -> the quantities that are recorded for it.
 KINDS: dict[str, tuple[str, ...]] = {
@@ -71,13 +75,15 @@ class SentenceSide:
 
     Pieces may span words of the text, such as a Chinese piece of two characters if characters are the words.  Then
     ``words`` counts runs of words that no piece spans the ends of, and ``spans`` says how many words each run has;
-    None: one each.  ``forms`` are the words of the text; None: the tokens spell them.
+    None: one each.  ``forms`` are the words of the text; None: the tokens spell them.  ``line`` is the raw line, with
+    the characters of each word in it; None: only the words are known.
     """
 
     tokens: tuple[str, ...]
     words: NDArray[np.int32]
     spans: NDArray[np.int32] | None = None
     forms: tuple[str, ...] | None = None
+    line: Optional[SpannedLine] = None
 
     @classmethod
     def of_words(cls, words: Sequence[str]) -> SentenceSide:

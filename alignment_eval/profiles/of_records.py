@@ -7,9 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.corpus import read_word_map
 from alignment_eval.extraction.defaults import KIND, PAIRS
-from alignment_eval.extraction.extract import PairMap
+from alignment_eval.extraction.extract import WordMap, WordMaps, read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.links.checks import Texts
 from alignment_eval.maps.sentence import PairWords, SentenceMaps, words_of
@@ -93,13 +92,13 @@ def _different(records: Records) -> Iterator[SentenceMaps]:
 
 def directed_pairs(
     records: Records, reverse: Records | None, method: AlignmentMethod, level: str, texts: Texts | None
-) -> Iterator[tuple[PairMap, PairMap | None]]:
+) -> Iterator[WordMaps]:
     """What the maps of one run or of two say of each sentence pair.
 
     The pairs that a word table is counted on come first; if there are others, the records are read twice.  Otherwise
     the order is that of the first run.
     """
-    back: dict[int, PairMap] = {}
+    back: dict[int, WordMap] = {}
     if reverse is not None and method.reverse is not None:
         try:
             exchanged = None if texts is None else texts.exchanged
@@ -125,9 +124,7 @@ def best_of_each(
         yield checked.by_tokens() if level == "token" else checked
 
 
-def with_words(
-    pairs: Iterable[tuple[PairMap, PairMap | None]], words: dict[int, tuple[PairWords, PairWords | None]]
-) -> Iterator[tuple[PairMap, PairMap | None]]:
+def with_words(pairs: Iterable[WordMaps], words: dict[int, tuple[PairWords, PairWords | None]]) -> Iterator[WordMaps]:
     """The same pairs; the words of those that can be aligned are put into ``words`` as they pass."""
     for forward, reverse in pairs:
         if forward.scores is not None and (reverse is None or reverse.scores is not None):

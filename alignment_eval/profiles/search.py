@@ -19,15 +19,16 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from alignment_eval.alignment import align_pairs
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.corpus import DirectedPair, align_corpus
 from alignment_eval.extraction.defaults import CLOSE, FORMED, KIND, LINKED, PAIRS, SINGLE_RULE, product_of, upper_layers
-from alignment_eval.extraction.extract import choose_units, stacked_maps, unit_maps, word_links
+from alignment_eval.extraction.extract import WordMaps, links_by_rule, merged, read_word_map, stacked_maps
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName
 from alignment_eval.extraction.rules import rule_of
-from alignment_eval.links.sets import GoldSentence, transpose
+from alignment_eval.links.sets import GoldSentence, Link, transpose
 from alignment_eval.maps.sentence import HEAD_KINDS, PairWords, SentenceMaps, words_of
 from alignment_eval.maps.words import combined, terms, two_way_shares
+from alignment_eval.scoring.aer import score
 from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, aer_of
 
 #: Two maps agree only if they share at least this many links a word above chance: near-uniform maps link next to no
@@ -197,7 +198,7 @@ def _links_in_common(sentence: SentenceMaps, maps: NDArray[np.float64], pairs: _
     """
     linked = []
     for setting in ("awo", "awi"):
-        scores = unit_maps(maps, sentence, setting, "words").scores[..., :-1]  # two-way shares leave null out
+        scores = merged(maps, sentence, setting, "words")[..., :-1]  # two-way shares leave null out
         linked.append((two_way_shares(scores) >= LINKED).reshape(len(pairs.names), -1).astype(np.float64))
     height, width = scores.shape[-2:]
     awo, awi = linked
@@ -265,28 +266,27 @@ class _GoldCounts:
     def __call__(self, sentence: SentenceMaps, maps: NDArray[np.float64], pairs: _Pairs) -> NDArray[np.float64]:
         self.words[sentence.id] = words_of(sentence)
         matrix = GoldMatrix.of(self.gold[sentence.id], sentence)
-        counts = [matrix.hits(word_links(sentence, self.upper(pairs.names)).linked)[None]]
+        upper = self.upper(pairs.names)
+        counts = [matrix.hits(read_word_map(sentence, upper).linked(upper))[None]]
         options = self.product((MapName(0, None, "awi"), MapName(1)))
         flat = maps.reshape(len(pairs.names), *maps.shape[2:])
-        awi, awo = (unit_maps(flat, sentence, setting, rule_of(self.rule).units) for setting in ("awi", "awo"))
-        added = terms(awi.scores, "product")
-        for place, term in enumerate(terms(awo.scores, "product")):
+        awi, awo = (merged(flat, sentence, setting, rule_of(self.rule).units) for setting in ("awi", "awo"))
+        added = terms(awi, "product")
+        for place, term in enumerate(terms(awo, "product")):
             lower = pairs.awi[pairs.awo == place]
             if not len(lower):
                 continue
             scores = combined(added[lower] + term, 2, "product")
-            counts.insert(-1, matrix.hits(choose_units(replace(awo, scores=scores), sentence, options)))
+            counts.insert(-1, matrix.hits(links_by_rule(scores, sentence, options)))
         return np.concatenate(counts).astype(np.float64)
 
 
-def aer_of_method(method: AlignmentMethod, pairs: Sequence[DirectedPair], gold: Sequence[GoldSentence]) -> float:
+def aer_of_method(method: AlignmentMethod, pairs: Sequence[WordMaps], gold: Sequence[GoldSentence]) -> float:
     """The AER of the links of a method; a sentence without maps counts as an empty hypothesis.
 
     Pair k, as its maps were read, belongs to ``gold[k]``.
     """
-    sentences = {forward.sentence.id: forward.sentence for forward, _ in pairs}
-    hits = np.zeros(3, dtype=np.int64)
-    for pair in align_corpus(pairs, method):
-        if pair.links is not None:
-            hits = hits + GoldMatrix.of(gold[pair.id], sentences[pair.id]).hits(pair.links.linked)
-    return float(aer_of(hits, sum(len(sentence.sure) for sentence in gold)))
+    links: list[Sequence[Link]] = [()] * len(gold)
+    for alignment in align_pairs(pairs, method):
+        links[alignment.id] = alignment.links
+    return score(links, gold).aer

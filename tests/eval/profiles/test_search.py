@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.corpus import read_word_map
 from alignment_eval.extraction.defaults import product_of, upper_layers
-from alignment_eval.extraction.extract import extract
+from alignment_eval.extraction.extract import extract, read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import words_of
