@@ -71,11 +71,6 @@ class PairScores:
         """The scores by name, as JSON and tables hold them."""
         return asdict(self)
 
-    def to_fields(self) -> list[str]:
-        """The :data:`FIGURES` as text; empty where one is not known."""
-        values = (getattr(self, name) for name in FIGURES)
-        return ["" if value is None else repr(value) for value in values]
-
 
 #: The names of scores: those of a pair, one number each, and those of its words.
 FIGURES = tuple(PairScores.__annotations__)[:-2]

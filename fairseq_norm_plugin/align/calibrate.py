@@ -106,7 +106,7 @@ def _by_agreement(
 
     pairs = usable_pairs(text, directions)
     _check_text(text, len(pairs), directions, args)
-    own = [pairs, [(target, source) for source, target in pairs]]
+    own = [pairs, [pair.exchanged for pair in pairs]]
     return [calibrate(*model, args.max_tokens) for model in zip(directions, own, models)], {}
 
 
@@ -115,15 +115,14 @@ def _by_gold(
 ) -> tuple[list[Profile], dict[str, Value]]:
     """The same as :func:`_by_agreement`, chosen by AER on ``--dev-gold``."""
     from fairseq_norm_plugin.aligner.calibration import calibrate_by_gold, can_align
-    from fairseq_norm_plugin.text.tokenise import words_of_pair
 
     gold = gold_of_size(gold_of(args, None), text.size, f"{', '.join(text_paths(args))}: {text.size} pairs")
     pairs = {id_: pair for id_, pair in enumerate(text) if can_align(pair, directions)}
-    different = len(set(map(words_of_pair, pairs.values())))
+    different = len({pair.words for pair in pairs.values()})
     _check_text(text, different, directions, args)
     if lacking := text.size - len(pairs):
         warn_on_stderr(f"{lacking} of {text.size} sentence pairs are empty or too long: each is an empty hypothesis")
-    exchanged = {id_: (target, source) for id_, (source, target) in pairs.items()}
+    exchanged = {id_: pair.exchanged for id_, pair in pairs.items()}
     links = list(gold)
     own = (pairs, links), (exchanged, exchanged_gold(links))
     profiles = [

@@ -16,8 +16,8 @@ from alignment_eval.profiles.profile import Profile, calibrated_by_gold, choose_
 from alignment_eval.profiles.search import choose_by_gold
 from alignment_eval.progress import progress_bar
 from fairseq_norm_plugin.aligner.aligner import length_batches
-from fairseq_norm_plugin.aligner.direction import Direction, EncodedPair, lengths_of
-from fairseq_norm_plugin.text.tokenise import LinePair, words_of_pair
+from fairseq_norm_plugin.aligner.direction import Direction, lengths_of
+from fairseq_norm_plugin.text.tokenise import SentencePair
 
 #: Tokens of a batch at most: all layers of it are held, which takes gigabytes of larger batches in large models.
 _TOKENS = 1000
@@ -26,7 +26,7 @@ _TOKENS = 1000
 def profiles_of(
     directions: Sequence[Direction],
     models: Sequence[str],
-    text: Iterable[LinePair],
+    text: Iterable[SentencePair],
     named: str | None = None,
     max_tokens: int = 4000,
 ) -> tuple[list[Profile], list[str]]:
@@ -46,7 +46,7 @@ def profiles_of(
         return (read_profile(path, model), str(path)) if path.is_file() else None
 
     def chosen(direction: Direction, model: str, exchanged: bool) -> tuple[Profile, str]:
-        own = [pair[::-1] if exchanged else pair for pair in pairs()]
+        own = [pair.exchanged if exchanged else pair for pair in pairs()]
         where = "the maps it was trained with" if direction.guided else "none, chosen on the text itself"
         return calibrate(direction, own, model, max_tokens), where
 
@@ -57,30 +57,30 @@ def profiles_of(
     return find_profiles(sources, named)
 
 
-def usable_pairs(pairs: Iterable[LinePair], directions: Iterable[Direction]) -> list[LinePair]:
+def usable_pairs(pairs: Iterable[SentencePair], directions: Iterable[Direction]) -> list[SentencePair]:
     """The first :data:`PAIRS` different pairs that all models can align; ``pairs`` are source-target.
 
     Args:
         pairs: sentence pairs, read as far as needed.
         directions: the source-target model, and the target-source model if there is one.
     """
-    different: dict[tuple[tuple[str, ...], ...], LinePair] = {}
+    different: dict[tuple[tuple[str, ...], ...], SentencePair] = {}
     checks = list(directions)
     for pair in pairs:
         if can_align(pair, checks):
-            different.setdefault(words_of_pair(pair), pair)
+            different.setdefault(pair.words, pair)
         if len(different) == PAIRS:
             break
     return list(different.values())
 
 
-def can_align(pair: LinePair, directions: Sequence[Direction]) -> bool:
+def can_align(pair: SentencePair, directions: Sequence[Direction]) -> bool:
     """Whether a source-target pair has words on both sides, and no more than each of the models takes."""
-    ways = zip(directions, (pair, pair[::-1]))
+    ways = zip(directions, (pair, pair.exchanged))
     return all(pair) and all(direction.fits(direction.encode(way)) for direction, way in ways)
 
 
-def calibrate(direction: Direction, pairs: Iterable[LinePair], model: str, max_tokens: int = 4000) -> Profile:
+def calibrate(direction: Direction, pairs: Iterable[SentencePair], model: str, max_tokens: int = 4000) -> Profile:
     """The profile of a model without gold (:func:`alignment_eval.profiles.profile.choose_profile`).
 
     Args:
@@ -98,7 +98,7 @@ def calibrate(direction: Direction, pairs: Iterable[LinePair], model: str, max_t
 
 def calibrate_by_gold(
     direction: Direction,
-    pairs: Mapping[int, LinePair],
+    pairs: Mapping[int, SentencePair],
     gold: Sequence[GoldSentence],
     names: tuple[str, str],
     max_tokens: int = 4000,
@@ -125,7 +125,7 @@ def calibrate_by_gold(
     return calibrated_by_gold(choose_by_gold(sentences(), gold, rules=[single_rule(share)]), *names, share)
 
 
-def _maps(direction: Direction, encoded: Mapping[int, EncodedPair], max_tokens: int) -> Iterator[SentenceMaps]:
+def _maps(direction: Direction, encoded: Mapping[int, SentencePair], max_tokens: int) -> Iterator[SentenceMaps]:
     batches = list(length_batches(lengths_of(encoded), min(max_tokens, _TOKENS)))
     for ids in progress_bar(batches, len(batches), "batches"):
         batch = {id_: encoded[id_] for id_ in ids}

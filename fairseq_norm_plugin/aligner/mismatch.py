@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, warn_on_stderr
 from fairseq_norm_plugin.aligner.aligner import length_batches
-from fairseq_norm_plugin.aligner.direction import Direction, EncodedPair, lengths_of
-from fairseq_norm_plugin.text.tokenise import LinePair, words_of_pair
+from fairseq_norm_plugin.aligner.direction import Direction, lengths_of
+from fairseq_norm_plugin.text.tokenise import SentencePair
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -208,14 +208,14 @@ def low_stretch(gains: Floats) -> tuple[int, int] | None:
     return stretch if best >= ENOUGH else None
 
 
-def sampled(text: Iterable[LinePair], size: int) -> Iterator[tuple[int, LinePair]]:
+def sampled(text: Iterable[SentencePair], size: int) -> Iterator[tuple[int, SentencePair]]:
     """The pairs of :func:`sample_lines` of a text of ``size`` pairs, with their lines, counted from 0."""
     wanted = set(sample_lines(size))
     numbered = itertools.islice(enumerate(text), max(wanted, default=-1) + 1)
     return ((number, pair) for number, pair in numbered if number in wanted)
 
 
-def _different(sample: Iterable[tuple[int, LinePair]], direction: Direction) -> dict[int, LinePair]:
+def _different(sample: Iterable[tuple[int, SentencePair]], direction: Direction) -> dict[int, SentencePair]:
     """The pairs of a sample, by line, that have words on both sides and fit the model both ways.
 
     No two of them have the same source or the same target: each is compared with another one.
@@ -223,16 +223,18 @@ def _different(sample: Iterable[tuple[int, LinePair]], direction: Direction) -> 
     kept = {}
     seen: tuple[set[tuple[str, ...]], set[tuple[str, ...]]] = set(), set()
     for number, pair in sample:
-        sides = words_of_pair(pair)
+        sides = pair.words
         is_new = all(pair) and not any(side in before for side, before in zip(sides, seen))
-        if is_new and all(direction.fits(direction.encode(way)) for way in (pair, pair[::-1])):
+        if is_new and all(direction.fits(direction.encode(way)) for way in (pair, pair.exchanged)):
             kept[number] = pair
             for side, before in zip(sides, seen):
                 before.add(side)
     return kept
 
 
-def check_parallel(sample: Iterable[tuple[int, LinePair]], directions: Sequence[Direction], force: bool = True) -> None:
+def check_parallel(
+    sample: Iterable[tuple[int, SentencePair]], directions: Sequence[Direction], force: bool = True
+) -> None:
     """Warn of a text that does not look parallel.
 
     Args:
@@ -246,7 +248,7 @@ def check_parallel(sample: Iterable[tuple[int, LinePair]], directions: Sequence[
         warn_on_stderr(mismatch.message)
 
 
-def find_mismatch(sample: Iterable[tuple[int, LinePair]], directions: Sequence[Direction]) -> Mismatch | None:
+def find_mismatch(sample: Iterable[tuple[int, SentencePair]], directions: Sequence[Direction]) -> Mismatch | None:
     """Check whether a text looks parallel before it is aligned; None if it does, or if too little shows that it is not.
 
     Args:
@@ -266,11 +268,11 @@ def find_mismatch(sample: Iterable[tuple[int, LinePair]], directions: Sequence[D
     return Mismatch(verdict.kind, _message(verdict, stretch, len(pairs)))
 
 
-def _of_models(pairs: Sequence[LinePair], verdict: Verdict, directions: Sequence[Direction]) -> Mismatch | None:
+def _of_models(pairs: Sequence[SentencePair], verdict: Verdict, directions: Sequence[Direction]) -> Mismatch | None:
     """What is wrong if only one of two models finds source and target exchanged."""
     if len(directions) == 1 or any(direction.trained for direction in directions):
         return None
-    few = [pairs[k][::-1] for k in pairs_otherwise(len(pairs))]
+    few = [pairs[k].exchanged for k in pairs_otherwise(len(pairs))]
     own = _score(list(map(directions[1].encode, few)), directions[1])
     other = _better(_score_ways(few, own, directions[1], ("exchanged",)))
     if (verdict.kind == "exchanged") == (other is not None):
@@ -283,13 +285,13 @@ def _of_models(pairs: Sequence[LinePair], verdict: Verdict, directions: Sequence
     )
 
 
-def judge_pairs(pairs: Sequence[LinePair], direction: Direction) -> Verdict:
+def judge_pairs(pairs: Sequence[SentencePair], direction: Direction) -> Verdict:
     """Judge sentence pairs that fit the model, in the order of the text."""
     encoded = [direction.encode(pair) for pair in pairs]
     lengths = np.array([[len(side.ids) for side in pair] for pair in encoded], dtype=np.int64)
     sources = partners(lengths[:, 0].tolist(), lengths[:, 1].tolist())
     own = _score(encoded, direction)
-    other = _score([(encoded[k][0], target) for k, (_, target) in zip(sources, encoded)], direction)
+    other = _score([SentencePair(encoded[k].source, pair.target) for k, pair in zip(sources, encoded)], direction)
     end = -len(direction.frames.target.after)
     scores = Scores(
         np.array([tokens.sum() for tokens in own]),
@@ -299,10 +301,10 @@ def judge_pairs(pairs: Sequence[LinePair], direction: Direction) -> Verdict:
         _score_ways(pairs, own, direction, tuple(WAYS)),
         _split_pieces(encoded, direction),
     )
-    return judge(scores, copied_share(list(map(words_of_pair, pairs))))
+    return judge(scores, copied_share([pair.words for pair in pairs]))
 
 
-def _score(pairs: Sequence[EncodedPair], direction: Direction) -> list[Floats]:
+def _score(pairs: Sequence[SentencePair], direction: Direction) -> list[Floats]:
     """The log probability of each target token of the pairs."""
     numbered = dict(enumerate(pairs))
     scores: dict[int, Floats] = {}
@@ -312,7 +314,7 @@ def _score(pairs: Sequence[EncodedPair], direction: Direction) -> list[Floats]:
 
 
 def _score_ways(
-    pairs: Sequence[LinePair], own: Sequence[Floats], direction: Direction, ways: Sequence[str]
+    pairs: Sequence[SentencePair], own: Sequence[Floats], direction: Direction, ways: Sequence[str]
 ) -> dict[str, Floats]:
     """What each way to read them adds to the scores of pairs, as :class:`Scores` has it.
 
@@ -333,17 +335,16 @@ def _score_ways(
     return gains
 
 
-def _otherwise(pair: LinePair, way: str) -> LinePair:
+def _otherwise(pair: SentencePair, way: str) -> SentencePair:
     """A pair as it reads in one of :data:`WAYS`; its spans of words do not fit then."""
     changes: dict[str, Callable[[str], str]] = {"lowercase": str.lower, "tokenised": partial(_ATTACHED.sub, r"\1 \2")}
     if way not in changes:
-        return pair[::-1] if way == "exchanged" else pair
+        return pair.exchanged if way == "exchanged" else pair
     change = changes[way]
-    source, target = (replace(line, text=change(line.text), given=change(line.given)) for line in pair)
-    return source, target
+    return SentencePair(*(replace(line, text=change(line.text), given=change(line.given)) for line in pair))
 
 
-def _split_pieces(pairs: Iterable[EncodedPair], direction: Direction) -> tuple[int, int]:
+def _split_pieces(pairs: Iterable[SentencePair], direction: Direction) -> tuple[int, int]:
     """How many neighbouring pieces of a word there are, and how many of them the dictionary has as one."""
     joined = [
         direction.knows(before.removesuffix("@@") + after.removeprefix("##"), which)
