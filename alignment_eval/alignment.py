@@ -360,8 +360,9 @@ def _alignment(pair: WordMaps, combined: WordMap, whole: WordMap, method: Alignm
     if whole.scores is None:
         return Alignment(*text, [], status=sentence.status, id=sentence.id)
     linked, shares = linked_pair(whole, pair, method)
-    links: list[Link] = list(zip(*(axis.tolist() for axis in np.nonzero(linked))))  # in ascending order
-    confidences = {} if shares is None else dict(zip(links, shares[:, :-1].T[linked].tolist()))
+    sources, targets = np.nonzero(linked)
+    links: list[Link] = list(zip(sources.tolist(), targets.tolist()))  # in ascending order
+    confidences = {} if shares is None else dict(zip(links, shares[targets, sources].tolist()))
     scores = None if pair[0].sentence.log_probs is None else score_pair(pair, linked, shares)
     maps = None if pair[0].maps is None else ReadMaps(method, pair, combined, whole)
     return Alignment(*text, links, confidences, scores=scores, id=sentence.id, maps=maps)
@@ -372,7 +373,8 @@ def _spanned(side: SentenceSide) -> SpannedLine:
     if side.line is not None:
         return side.line
     spans: list[Span] = []
+    start = 0
     for word in (words := side.word_strings()):
-        start = spans[-1][1] + 1 if spans else 0
         spans.append((start, start + len(word)))
+        start += len(word) + 1
     return " ".join(words), tuple(spans)

@@ -148,12 +148,12 @@ def _reason(whole: WordMap, options: ExtractionOptions, link: Link, linked: bool
     share = compared[j, i]
     if rule in ("kobayashi2020", "top-k"):
         place = int((compared[j] > share).sum()) + 1
-        return f"its share is number {place} of its row, and the rule takes {value or 1}"
-    least = float(value)
+        return f"the source word is number {place} of its row, and the rule takes {value or 1}"
+    least, share_of = float(value), "share of the row" if rule == "threshold" else "two-way share"
     if rule in ("threshold", "two-way") or share < least:
-        return f"its share {share:.3f} is {'at least' if share >= least else 'below'} {least}"
+        return f"their {share_of} {share:.3f} is {'at least' if share >= least else 'below'} {least}"
     large = least / SUPPORTED
     if share >= large:
-        return f"its share {share:.3f} is at least {large:.3f} ({least} / {SUPPORTED})"
+        return f"their {share_of} {share:.3f} is at least {large:.3f} ({least} / {SUPPORTED})"
     support = "has support" if linked else "has no support"
-    return f"its share {share:.3f} is at least {least}, below {large:.3f} ({least} / {SUPPORTED}), and {support}"
+    return f"their {share_of} {share:.3f} is at least {least}, below {large:.3f} ({least} / {SUPPORTED}), and {support}"

@@ -108,7 +108,11 @@ class SentenceSide:
 
     def word_strings(self) -> list[str]:
         """The words: those of the text if they are known, else what the tokens spell."""
-        return word_strings(self.tokens, self.words) if self.forms is None else list(self.forms)
+        return list(self._spelled if self.forms is None else self.forms)
+
+    @cached_property
+    def _spelled(self) -> list[str]:
+        return word_strings(self.tokens, self.words)
 
     def by_tokens(self) -> SentenceSide:
         """The same tokens, where each token that belongs to a word becomes a word of its own."""

@@ -244,19 +244,11 @@ class NormModel:
             UsageError: a profile of one direction for two models, ``word_table`` with ``word_table_file``, or a number
                 out of its range.
         """
-        if isinstance(source, str):
-            options = AlignOptions(
-                profile=profile,
-                word_table=word_table,
-                word_table_file=word_table_file,
-                max_tokens=max_tokens,
-                scores=scores,
-                source_contribution=source_contribution,
-            )
-            return _only(self.align([source], [target], **options))  # type: ignore[list-item]  # two lines
-        return self._aligner.align(
-            text_lines(source, "source"),
-            text_lines(target, "target"),
+        sides = [source], [target]  # of one pair
+        sources, targets = sides if isinstance(source, str) else (source, target)
+        alignments = self._aligner.align(
+            text_lines(sources, "source"),  # type: ignore[arg-type]  # one line of each, or two lists
+            text_lines(targets, "target"),  # type: ignore[arg-type]
             _overrides(word_table, word_table_file),
             profile,
             max_tokens,
@@ -264,6 +256,7 @@ class NormModel:
             scores,
             source_contribution,
         )
+        return _only(alignments) if isinstance(source, str) else alignments
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a string is a list of strings too: it is one sentence
