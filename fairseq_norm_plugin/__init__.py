@@ -1,20 +1,14 @@
 """fairseq plugin (``--user-dir``): norm-weighted encoder-decoder attention maps of any trained Transformer.
 
-A command of this package parses its options first, and then imports :mod:`fairseq_norm_plugin.hooks.registration`,
-with torch and fairseq.  Every other program gets the whole plugin at once, because fairseq takes what an import
-registers.
+When fairseq imports the plugin, it is registered at once.  Otherwise its names are imported when they are used, because
+torch and fairseq take seconds.
 """
 
 import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from fairseq_norm_plugin.process import is_own_command, let_waiting_threads_sleep, set_up_command
-
-if is_own_command(sys.orig_argv):
-    let_waiting_threads_sleep()
-else:
-    set_up_command(sys.argv[0])
-
-    from fairseq_norm_plugin.hooks import registration as registration  # isort: split  # fairseq is imported there first
+if TYPE_CHECKING:
     from fairseq_norm_plugin.model.align_batch import AlignBatch
     from fairseq_norm_plugin.model.block_maps import BlockMaps
     from fairseq_norm_plugin.model.loading import load
@@ -22,3 +16,23 @@ else:
     from fairseq_norm_plugin.model.norm_model import NormModel
 
 __all__ = ["AlignBatch", "BlockMaps", "MaskedLM", "NormModel", "load", "load_masked_lm"]
+_MODULES = {
+    "AlignBatch": "align_batch",
+    "BlockMaps": "block_maps",
+    "MaskedLM": "masked_lm",
+    "NormModel": "norm_model",
+    "load": "loading",
+    "load_masked_lm": "masked_lm",
+}
+
+if "fairseq" in sys.modules:
+    from fairseq_norm_plugin.hooks import registration as registration
+    from fairseq_norm_plugin.process import set_up_command
+
+    set_up_command(sys.argv[0])
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.model.{_MODULES[name]}"), name)

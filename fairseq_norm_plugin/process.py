@@ -22,20 +22,12 @@ from alignment_eval.errors import InputError, say
 #: spin while they wait, because then a busy machine takes 50 ms for each product, however small.
 _WORK, _WORK_SPINNING = 5e8, 1e10
 _POLICY = "OMP_WAIT_POLICY"
-_COMMANDS = ("norm-align", "norm-analyze")
 #: Texts of warnings that concern fairseq's developers only.
 _NOISE = (
     r"\s*'config' is validated against ConfigStore",
     r"'pin_memory' argument is set as true",
     r"Support for mismatched key_padding_mask",
 )
-
-
-def is_own_command(words: Sequence[str]) -> bool:
-    """Whether ``sys.orig_argv`` runs this package: by a command's name, or as ``python -m fairseq_norm_plugin.…``."""
-    if "-m" in words[:-1]:
-        return words[words.index("-m") + 1].partition(".")[0] == __package__
-    return any(Path(word).name in _COMMANDS for word in words[:2])
 
 
 def let_waiting_threads_sleep() -> None:

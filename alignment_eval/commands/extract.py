@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from alignment_eval.alignment import align_pairs
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
-from alignment_eval.extraction.corpus import DirectedPair, align_corpus, check_same_text, read_word_map
-from alignment_eval.extraction.extract import PairMap, links_line, max_norm_layer
+from alignment_eval.extraction.extract import WordMap, WordMaps, check_same_text, max_norm_layer, read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.links.checks import Texts
@@ -87,10 +87,10 @@ def run(args: argparse.Namespace) -> None:
     pairs = with_words(directed_pairs(runs, chosen.method, args.level, texts_of_records(args, records)), words)
     shown = progress_bar(pairs, records.info.size, "sentences")
     lines, skipped = {}, {}
-    for pair in align_corpus(shown, chosen.method, on_count=warn_of_few_pairs):
-        lines[pair.id] = links_line(pair.links, args.confidences)
-        if pair.links is None:
-            skipped[pair.id] = pair.status
+    for alignment in align_pairs(shown, chosen.method, on_count=warn_of_few_pairs):
+        lines[alignment.id] = alignment.to_pharaoh(args.confidences)
+        if not alignment.ok:
+            skipped[alignment.id] = alignment.status
     check_same_text(words)
     write_lines(args.output, (lines[id_] for id_ in range(records.info.size)))
 
@@ -131,14 +131,14 @@ def _profile(records: Records, named: str | None, reverse: bool) -> Profile:
 
 def directed_pairs(
     runs: Sequence[Records], method: AlignmentMethod, level: str, texts: Texts | None
-) -> Iterator[DirectedPair]:
+) -> Iterator[WordMaps]:
     """What the maps of one run or of two say of each sentence pair.
 
     The pairs that a lexical table is counted on come first; if there are others, the records are read twice.  Otherwise
     the order is that of the first run.
     """
     records, *others = runs
-    back: dict[int, PairMap] = {}
+    back: dict[int, WordMap] = {}
     for reverse in others:
         assert method.reverse is not None
         try:
@@ -165,7 +165,7 @@ def best_of_each(
         yield checked.by_tokens() if level == "token" else checked
 
 
-def with_words(pairs: Iterable[DirectedPair], words: list[tuple[PairWords, PairWords]]) -> Iterator[DirectedPair]:
+def with_words(pairs: Iterable[WordMaps], words: list[tuple[PairWords, PairWords]]) -> Iterator[WordMaps]:
     """The same pairs; the words of both directions, of those that can be aligned, are added to ``words``."""
     for forward, reverse in pairs:
         if forward.scores is not None and reverse is not None and reverse.scores is not None:

@@ -10,66 +10,48 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Union
 
 import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.extraction.rules import apply_rule, rule_of
-from alignment_eval.links.sets import Link, Links
-from alignment_eval.links.write import format_pharaoh_line, format_scored_line
-from alignment_eval.maps.sentence import Array, SentenceMaps, SentenceSide
+from alignment_eval.links.sets import Links
+from alignment_eval.links.symmetrize import symmetrize
+from alignment_eval.maps.sentence import Array, PairWords, SentenceMaps, SentenceSide
 from alignment_eval.maps.subwords import is_punctuation
-from alignment_eval.maps.words import SETTINGS, UnitMap, combine, require_known, row_shares, unit_map
+from alignment_eval.maps.words import (
+    SETTINGS,
+    combine,
+    require_known,
+    row_shares,
+    subword_map,
+    word_map,
+    words_of_subwords,
+)
+
+#: Two runs with a smaller share of equal words are runs on different texts.
+SAME_TEXT = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class SentenceLinks:
-    """Links of one sentence, with the map that their confidences come from.
-
-    Attributes:
-        linked: bool [source words, target words].
-        shares: float64 [target words, source words + 1]: the word map (null last), each row divided by its sum; None
-            for symmetrised links, which have no confidences.
-    """
-
-    linked: NDArray[np.bool_]
-    shares: NDArray[np.float64] | None = None
-
-    @property
-    def links(self) -> Links:
-        """The links as a set."""
-        return links_of(self.linked)
-
-    def confidences(self) -> dict[Link, float]:
-        """Each link with its share of its row, from 0 to 1."""
-        if self.shares is None:
-            raise UsageError("symmetrised links have no confidences; write plain links, or join word maps instead")
-        return {(i, j): float(self.shares[j, i]) for i, j in sorted(self.links)}
-
-
-def links_line(links: SentenceLinks | None, confidences: bool = False) -> str:
-    """The line of a sentence, ``i-j`` or ``i-j:p``; empty if the sentence is not aligned."""
-    if links is None:
-        return ""
-    return format_scored_line(links.confidences()) if confidences else format_pharaoh_line(links.links)
-
-
-@dataclass(frozen=True, eq=False)
-class PairMap:
-    """The word map of a sentence pair, from which a rule makes its links.
+class WordMap:
+    """The word map of a sentence pair, of one direction or of two combined: what a rule reads to make links.
 
     Attributes:
         sentence: the pair, without its recorded quantities; its status says why there is no word map.
         scores: float64 [target words, source words + 1], the last column for null; None: the pair cannot be aligned.
-        subwords: the map between subwords, if the rule reads that instead.
+        subwords: the map between subwords [target subwords, source tokens], if the rule reads that instead.
+        maps: the row shares of each map that was read, [maps, target words, source words + 1], if they are kept.
         contribution: the mean share of the source in the prediction of a target token (ALTI+), if it was computed.
     """
 
     sentence: SentenceMaps
     scores: NDArray[np.float64] | None
-    subwords: UnitMap | None = None
+    subwords: NDArray[np.float64] | None = None
+    maps: NDArray[np.float64] | None = None
     contribution: float | None = None
 
     @cached_property
@@ -78,14 +60,18 @@ class PairMap:
         assert self.scores is not None
         return row_shares(self.scores)
 
-    def links(self, options: ExtractionOptions) -> SentenceLinks:
-        """The links that the rule of ``options`` makes; under every rule confidences are shares of the word map."""
+    def linked(self, options: ExtractionOptions) -> NDArray[np.bool_]:
+        """The links that the rule of ``options`` makes, [source words, target words]."""
         assert self.scores is not None
-        units = self.subwords
-        if units is None:
-            targets, columns = self.scores.shape
-            units = UnitMap(self.scores, np.arange(targets), np.append(np.arange(columns - 1), -1))
-        return SentenceLinks(choose_units(units, self.sentence, options), self.shares)
+        return links_by_rule(self.scores if self.subwords is None else self.subwords, self.sentence, options)
+
+    def with_scores(self, scores: NDArray[np.float64]) -> WordMap:
+        """The map with other scores [target words, source words], and none for null."""
+        return replace(self, scores=np.pad(scores, ((0, 0), (0, 1))))
+
+
+#: The word maps of the forward and the reverse direction of a pair; None: there is no reverse direction.
+WordMaps = tuple[WordMap, Union[WordMap, None]]
 
 
 def links_of(linked: NDArray[np.bool_]) -> Links:
@@ -100,21 +86,108 @@ def extract(sentence: SentenceMaps, options: ExtractionOptions) -> Links:
         InputError: the sentence has no maps; the kind, layer or head was not recorded; a map holds NaN or infinity;
             word indices are not 0, 1, 2, …; or AWI needs a row beyond the map.
     """
-    return word_links(sentence, options).links
+    return links_of(_word_map(sentence, options).linked(options))
 
 
-def word_links(sentence: SentenceMaps, options: ExtractionOptions) -> SentenceLinks:
-    """The links of one sentence with their confidences; errors as for :func:`extract`."""
-    return pair_map(sentence, options).links(options)
+def read_word_map(sentence: SentenceMaps, options: ExtractionOptions, keep: bool = False) -> WordMap:
+    """The word map that ``options`` name, or only the status of a pair that cannot be aligned.
+
+    With ``keep`` the shares of each map that is read stay; errors as for :func:`extract`.
+    """
+    return _word_map(sentence, options, keep) if sentence.ok else WordMap(replace(sentence, arrays={}), None)
 
 
-def pair_map(sentence: SentenceMaps, options: ExtractionOptions) -> PairMap:
-    """The word map that ``options`` name; errors as for :func:`extract`."""
+def _word_map(sentence: SentenceMaps, options: ExtractionOptions, keep: bool = False) -> WordMap:
     maps = named_maps(sentence, options)
-    scores = combined_units(maps, sentence, options, "words").scores
-    read = rule_of(options.rule).units
-    subwords = None if read == "words" else combined_units(maps, sentence, options, read)
-    return PairMap(replace(sentence, arrays={}), scores, subwords)
+    words = _merged_each(maps, sentence, options, "words")
+    scores, read = combine(words, options.combine), rule_of(options.rule).units
+    subwords = None
+    if read != "words":
+        subwords = combine(_merged_each(maps, sentence, options, read), options.combine)
+    return WordMap(replace(sentence, arrays={}), scores, subwords, row_shares(words) if keep else None)
+
+
+def _merged_each(maps: Array, sentence: SentenceMaps, options: ExtractionOptions, units: str) -> NDArray[np.float64]:
+    """The ``maps`` [M, T, S] that ``options`` name, between units, each read in its own setting."""
+    settings = (name.setting or options.setting for name in options.heads)
+    return np.stack([merged(one, sentence, setting, units) for setting, one in zip(settings, maps)])
+
+
+def combined_map(pair: WordMaps, method: AlignmentMethod) -> WordMap:
+    """The word map of a pair: of its only direction, or of both combined."""
+    forward, reverse = pair
+    if reverse is None or forward.scores is None:
+        return forward
+    if reverse.scores is None:
+        status = f"{reverse.sentence.status} in the other direction"
+        return WordMap(replace(forward.sentence, status=status), None)
+    check_same_size(forward.sentence, reverse.sentence)
+    assert method.both is not None
+    return combine_maps(str(method.both.join), forward, reverse) if method.both.joins_maps else forward
+
+
+def combine_maps(how: str, forward: WordMap, reverse: WordMap) -> WordMap:
+    """Combine the word maps of both directions into one, to which the rule is applied.
+
+    F and R are the ``shares`` of the two directions; each row, null included, sums to 1.  ``average``: (F + Rᵀ) / 2.  R
+    has no null column for *target* words, so it counts as 0 there and null gets half of F's share.  ``product``:
+    F ∘ Rᵀ, cell by cell, without null.
+    """
+    back = np.zeros(forward.shares.shape)
+    back[:, :-1] = reverse.shares[:, :-1].T
+    scores = (forward.shares + back) / 2 if how == "average" else forward.shares * back
+    return WordMap(forward.sentence, scores)
+
+
+def linked_pair(
+    whole: WordMap, pair: WordMaps, method: AlignmentMethod
+) -> tuple[NDArray[np.bool_], NDArray[np.float64] | None]:
+    """The links [source words, target words] of a pair by its combined map, or of each direction, combined.
+
+    With the shares [target words, source words + 1] that are their confidences: of the word map under every rule, the
+    smaller share of both directions for ``mutual`` links, which both directions have; symmetrised links have none.
+    """
+    (forward, reverse), both = pair, method.both
+    if reverse is None or method.reverse is None or both is None or both.joins_maps:
+        return whole.linked(method.forward), whole.shares
+    one, other = forward.linked(method.forward), reverse.linked(method.reverse)
+    if both.join is not None:  # with a rule that makes one choice per word, this is the mutual argmax
+        shares = forward.shares.copy()
+        shares[:, :-1] = np.minimum(shares[:, :-1], reverse.shares[:, :-1].T)
+        return one & other.T, shares
+    linked = np.zeros(one.shape, dtype=np.bool_)
+    for cell in symmetrize(links_of(one), links_of(other.T), str(both.method), both.variant):
+        linked[cell] = True
+    return linked, None
+
+
+def check_same_size(forward: SentenceMaps, reverse: SentenceMaps) -> None:
+    """Check that both directions of a sentence pair have the same number of words."""
+    sizes = forward.source.word_count, forward.target.word_count
+    other = reverse.target.word_count, reverse.source.word_count
+    if sizes != other:
+        raise InputError(
+            f"sentence {forward.id} (line {forward.id + 1}) has {sizes[0]} source and {sizes[1]} target words, but "
+            f"{other[0]} and {other[1]} in the other direction; give records of the same sentence pairs with source "
+            f"and target exchanged"
+        )
+
+
+def check_same_text(pairs: Iterable[tuple[PairWords, PairWords]]) -> None:
+    """Check that both directions have the same sentence pairs.
+
+    Unknown words and normalisation may change some words, so only a share of :data:`SAME_TEXT` must be equal.
+    """
+    equal = total = 0
+    for forward, reverse in pairs:
+        for words, others in zip(forward, reversed(reverse)):
+            total += len(words)
+            equal += sum(word.casefold() == other.casefold() for word, other in zip(words, others))
+    if equal < SAME_TEXT * total:
+        raise InputError(
+            f"only {equal} of {total} words are the same in both directions; give records of the same sentence pairs "
+            f"with source and target exchanged"
+        )
 
 
 def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.float64]:
@@ -158,20 +231,14 @@ def _check_finite(finite: bool, sentence: SentenceMaps, kind: str) -> None:
         )
 
 
-def unit_maps(maps: Array, sentence: SentenceMaps, setting: str, units: str) -> UnitMap:
-    """:func:`alignment_eval.maps.words.unit_map` of ``maps`` [..., T, S]; its errors name the sentence."""
+def merged(maps: Array, sentence: SentenceMaps, setting: str, units: str) -> NDArray[np.float64]:
+    """``maps`` [..., T, S] between ``units``, ``words`` or ``subwords``; errors name the sentence."""
     if not sentence.ok:
         raise InputError(f"sentence {sentence.id} cannot be aligned, its status is {sentence.status!r}")
     try:
-        return unit_map(maps, sentence.source, sentence.target, setting, units)
+        return (word_map if units == "words" else subword_map)(maps, sentence.source, sentence.target, setting)
     except InputError as error:
         raise InputError(f"sentence {sentence.id}: {error}") from error
-
-
-def combined_units(maps: Array, sentence: SentenceMaps, options: ExtractionOptions, units: str) -> UnitMap:
-    """Combine ``maps`` [M, T, S], which ``options`` name, into one map between units; each has its own setting."""
-    each = [unit_maps(one, sentence, name.setting or options.setting, units) for name, one in zip(options.heads, maps)]
-    return replace(each[0], scores=combine(np.stack([one.scores for one in each]), options.combine))
 
 
 def choose(maps: Array, sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.bool_]:
@@ -179,13 +246,15 @@ def choose(maps: Array, sentence: SentenceMaps, options: ExtractionOptions) -> N
 
     Kind and heads of ``options`` are ignored, because the maps are given.
     """
-    return choose_units(unit_maps(maps, sentence, options.setting, rule_of(options.rule).units), sentence, options)
+    return links_by_rule(merged(maps, sentence, options.setting, rule_of(options.rule).units), sentence, options)
 
 
-def choose_units(units: UnitMap, sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.bool_]:
-    """The links of each of the maps ``units``, which must be between the units of the rule of ``options``."""
+def links_by_rule(scores: NDArray[np.float64], sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.bool_]:
+    """The links of each of the maps ``scores``, which must be between the units of the rule of ``options``."""
+    rule = rule_of(options.rule)
     final = options.final_punctuation and ends_in_punctuation(sentence.source, sentence.target)
-    return apply_rule(rule_of(options.rule), units, options.null, final)
+    words = None if rule.units == "words" else words_of_subwords(sentence.source, sentence.target)
+    return apply_rule(rule, scores, options.null, final, words)
 
 
 def ends_in_punctuation(source: SentenceSide, target: SentenceSide) -> bool:

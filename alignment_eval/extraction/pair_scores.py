@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.extraction.extract import PairMap, SentenceLinks
+from alignment_eval.extraction.extract import WordMap, WordMaps
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.maps.subwords import is_punctuation
 
@@ -71,25 +71,21 @@ class PairScores:
         """The scores by name, as JSON and tables hold them."""
         return asdict(self)
 
-    def to_fields(self) -> list[str]:
-        """The :data:`FIGURES` as text; empty where one is not known."""
-        values = (getattr(self, name) for name in FIGURES)
-        return ["" if value is None else repr(value) for value in values]
-
 
 #: The names of scores: those of a pair, one number each, and those of its words.
 FIGURES = tuple(PairScores.__annotations__)[:-2]
 OF_WORDS = tuple(PairScores.__annotations__)[-2:]
 
 
-def score_pair(forward: PairMap, reverse: PairMap | None, links: SentenceLinks) -> PairScores:
+def score_pair(pair: WordMaps, linked: NDArray[np.bool_], shares: Floats | None) -> PairScores:
     """The scores of a pair whose maps were read with the log probabilities of their targets.
 
     Args:
-        forward: the word map of the source-target model.
-        reverse: that of the target-source model, if there is one.
-        links: the links of the pair.
+        pair: the word maps of both directions.
+        linked: the links of the pair [source words, target words].
+        shares: their confidences [target words, source words + 1]; None: they have none.
     """
+    forward, reverse = pair
     source, target = forward.sentence.source, forward.sentence.target
     support = forward.shares[:, :-1]
     if reverse is not None:
@@ -103,12 +99,12 @@ def score_pair(forward: PairMap, reverse: PairMap | None, links: SentenceLinks) 
     weak = [surprise * (1 - own / 2) for surprise, own in zip(surprises, supports)]
     x = sum(_mean(values, words) for values, words in zip(weak, counted)) / 2
     y = _mean(missing[1], counted[1]) - _mean(missing[0], counted[0])
-    unlinked = [links.linked.sum(axis=axis) == 0 for axis in (1, 0)]
-    shares = None if links.shares is None else links.shares[:, :-1].T[links.linked]
+    unlinked = [linked.sum(axis=axis) == 0 for axis in (1, 0)]
+    confidences = None if shares is None else shares[:, :-1].T[linked]
     return PairScores(
         log_prob=_rounded(_log_probs(forward).mean()),
         reverse_log_prob=None if reverse is None else _rounded(_log_probs(reverse).mean()),
-        confidence=None if shares is None else _rounded(shares.mean() if len(shares) else 0.0),
+        confidence=None if confidences is None else _rounded(confidences.mean() if len(confidences) else 0.0),
         unlinked_source=_rounded(_mean(unlinked[0], counted[0])),
         unlinked_target=_rounded(_mean(unlinked[1], counted[1])),
         source_contribution=None if forward.contribution is None else _rounded(forward.contribution),
@@ -123,7 +119,7 @@ def _answer(z: float) -> float:
     return _rounded(1 / (1 + math.exp(-SLOPE * z)))
 
 
-def _surprise(pair: PairMap) -> Floats:
+def _surprise(pair: WordMap) -> Floats:
     """The surprise of each target word of a map; words that share a piece share its surprise."""
     side = pair.sentence.target
     words = side.words[~side.special]
@@ -132,7 +128,7 @@ def _surprise(pair: PairMap) -> Floats:
     return surprise if side.spans is None else np.repeat(surprise, side.spans)
 
 
-def _log_probs(pair: PairMap) -> Floats:
+def _log_probs(pair: WordMap) -> Floats:
     assert pair.sentence.log_probs is not None
     return pair.sentence.log_probs
 

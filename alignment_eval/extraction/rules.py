@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError, shown
-from alignment_eval.maps.words import UnitMap, balanced_shares, row_shares, two_way_shares
+from alignment_eval.maps.words import balanced_shares, row_shares, two_way_shares
 
 #: Whether special source tokens (``</s>``, tags) may win; with ``mask`` they cannot.
 NULLS = ("allow", "mask")
@@ -53,29 +53,40 @@ class Rule:
     two_way: bool = False
 
 
-def apply_rule(rule: Rule, units: UnitMap, null: str | None, final: bool) -> NDArray[np.bool_]:
-    """The links that the rows of ``units`` choose, [..., source words, target words], true where linked.
+def apply_rule(
+    rule: Rule,
+    scores: NDArray[np.float64],
+    null: str | None,
+    final: bool,
+    words: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None,
+) -> NDArray[np.bool_]:
+    """The links that the rows of maps choose, [..., source words, target words], true where linked.
 
-    With ``null`` ``mask``, null columns cannot be chosen.  With ``final``, the last target word takes the last source
-    word only, and no other target word may take that one.
+    Args:
+        rule: the rule.
+        scores: [..., K, N].
+        null: ``mask``: null columns cannot be chosen.
+        final: the last target word takes the last source word only, and no other target word may take that one.
+        words: the target word of each row and the source word of each column, -1 for null; None: rows and columns are
+            the words, and the last column is null.
     """
-    scores = units.scores.copy()
+    rows, columns = words or (np.arange(scores.shape[-2]), np.append(np.arange(scores.shape[-1] - 1), UNALIGNED))
+    scores = scores.copy()
     if null == "mask":
-        scores[..., units.column_words == UNALIGNED] = -np.inf
-    last_source, last_target = units.column_words.max(initial=UNALIGNED), units.row_words.max(initial=UNALIGNED)
+        scores[..., columns == UNALIGNED] = -np.inf
+    last_source, last_target = columns.max(initial=UNALIGNED), rows.max(initial=UNALIGNED)
     if final:
-        barred = (units.row_words != last_target)[:, None] & (units.column_words == last_source)
-        scores[..., barred] = -np.inf
+        scores[..., (rows != last_target)[:, None] & (columns == last_source)] = -np.inf
     picked = rule.pick(scores)
     leading, maps = scores.shape[:-2], math.prod(scores.shape[:-2])
-    target_words = np.repeat(units.row_words, picked.shape[-1])
+    target_words = np.repeat(rows, picked.shape[-1])
     # The extra entry, at -1, stands for rows that pick nothing.
-    words = np.append(units.column_words, UNALIGNED)[picked].reshape(maps, len(target_words))
+    chosen = np.append(columns, UNALIGNED)[picked].reshape(maps, len(target_words))
     if final:
-        words[:, target_words == last_target] = last_source
+        chosen[:, target_words == last_target] = last_source
     # The extra row takes the choices of unaligned units (-1).
     linked = np.zeros((maps, last_source + 2, last_target + 1), dtype=np.bool_)
-    linked[np.arange(maps)[:, None], words, target_words] = True
+    linked[np.arange(maps)[:, None], chosen, target_words] = True
     return linked[:, :-1].reshape(*leading, last_source + 1, last_target + 1)
 
 
@@ -188,7 +199,7 @@ RULES: dict[str, tuple[str, ...]] = {name: rule.nulls for name, rule in _PLAIN.i
 
 @cache
 def rule_of(text: str) -> Rule:
-    """The rule that ``text`` names, with the value of its parameter: ``kobayashi2020``, ``threshold=0.2``."""
+    """The rule that ``text`` names, with the value of its parameter after ``=``, such as ``threshold=0.2``."""
     name, equals, value = text.partition("=")
     if name in _PLAIN and not equals:
         return _PLAIN[name]

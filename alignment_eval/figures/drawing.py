@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, warn_on_stderr
-from alignment_eval.extraction.extract import choose, links_of, named_maps, unit_maps
+from alignment_eval.extraction.extract import choose, links_of, merged, named_maps
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures.names import label_of
 from alignment_eval.figures.style import (
@@ -132,7 +132,7 @@ def panel_of(
     (values,) = named_maps(sentence, options)
     if predicted is None:
         predicted = links_of(choose(values, sentence, options))
-    return Panel(title, unit_maps(values, sentence, options.setting, LEVELS[level]).scores, predicted)
+    return Panel(title, merged(values, sentence, options.setting, LEVELS[level]), predicted)
 
 
 def cells(links: Iterable[Link], source: SentenceSide, target: SentenceSide) -> list[tuple[int, int]]:

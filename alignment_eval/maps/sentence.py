@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,10 @@ from alignment_eval.maps.subwords import word_strings
 Array = NDArray[Any]
 #: The words of a sentence pair, source and target.
 PairWords = tuple[Sequence[str], Sequence[str]]
+#: Characters of a line, counted in code points from 0; the end is exclusive.
+Span = tuple[int, int]
+#: A line, and the span of each word in it.
+SpannedLine = tuple[str, tuple[Span, ...]]
 
 
 @dataclass(frozen=True)
@@ -34,13 +38,15 @@ class SentenceSide:
 
     Pieces may span words of the text, such as a Chinese piece of two characters if characters are the words.  Then
     ``words`` counts runs of words that no piece spans the ends of, and ``spans`` says how many words each run has;
-    None: one each.  ``forms`` are the words of the text; None: the tokens spell them.
+    None: one each.  ``forms`` are the words of the text; None: the tokens spell them.  ``line`` is the raw line, with
+    the characters of each word in it; None: only the words are known.
     """
 
     tokens: tuple[str, ...]
     words: NDArray[np.int32]
     spans: NDArray[np.int32] | None = None
     forms: tuple[str, ...] | None = None
+    line: Optional[SpannedLine] = None
 
     @classmethod
     def of_words(cls, words: Sequence[str]) -> SentenceSide:
@@ -65,7 +71,11 @@ class SentenceSide:
 
     def word_strings(self) -> list[str]:
         """The words: those of the text if they are known, else what the tokens spell."""
-        return word_strings(self.tokens, self.words) if self.forms is None else list(self.forms)
+        return list(self._spelled if self.forms is None else self.forms)
+
+    @cached_property
+    def _spelled(self) -> list[str]:
+        return word_strings(self.tokens, self.words)
 
     def by_tokens(self) -> SentenceSide:
         """The same tokens, where each token that belongs to a word becomes a word of its own."""

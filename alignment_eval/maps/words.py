@@ -6,7 +6,6 @@ A word map is [target words, source words + 1]; the last column stands for null.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
@@ -19,7 +18,7 @@ from alignment_eval.maps.sentence import Array, SentenceSide
 #: decoder input r, which is the token before it.
 SETTINGS: dict[str, int] = {"awo": 0, "awi": 1}
 
-#: What is linked or drawn -> the units of its map: rows and columns of a :class:`UnitMap`.
+#: What is linked or drawn -> the units of its map: its rows and columns.
 LEVELS = {"word": "words", "token": "subwords"}
 
 #: Ways to combine maps (:func:`combine`).
@@ -27,19 +26,6 @@ COMBINATIONS = ("mean", "product")
 
 #: ``product`` raises smaller shares to this one before it takes logarithms, so that no single map can forbid a link.
 FLOOR = 1e-6
-
-
-@dataclass(frozen=True, eq=False)
-class UnitMap:
-    """Maps between units, words or subwords, that a rule reads.
-
-    ``scores`` is float64 [..., K, N]; ``row_words`` [K] is the target word of each row; ``column_words`` [N] is the
-    source word of each column, -1 for null.
-    """
-
-    scores: NDArray[np.float64]
-    row_words: NDArray[np.intp]
-    column_words: NDArray[np.intp]
 
 
 def require_known(what: str, name: str, known: Iterable[str]) -> None:
@@ -93,23 +79,22 @@ def spread(merged: NDArray[np.float64], source: SentenceSide, target: SentenceSi
     return merged
 
 
-def unit_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: str, units: str) -> UnitMap:
-    """The maps between words (:func:`word_map`) or subwords, where each special source token has its own null column.
-
-    Arguments and errors as for :func:`word_map`; ``units`` is ``words`` or ``subwords``.
-    """
-    if units == "words":
-        scores = word_map(maps, source, target, setting)
-        return UnitMap(scores, np.arange(target.word_count), np.append(np.arange(source.word_count), -1))
+def subword_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: str) -> NDArray[np.float64]:
+    """The rows of the target's subwords: float64 [..., target subwords, source tokens]; arguments as for word_map."""
     check_pair(maps, source, target)
     if source.spans is not None or target.spans is not None:
         raise InputError(
             "subwords of this text span several of its words, so subwords cannot stand for words; choose a rule that "
             "reads words, such as kobayashi2020 or two-way"
         )
-    scores = maps[..., token_rows(target, setting), :].astype(np.float64)
+    rows: NDArray[np.float64] = maps[..., token_rows(target, setting), :].astype(np.float64)
+    return rows
+
+
+def words_of_subwords(source: SentenceSide, target: SentenceSide) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The target word of each row of a :func:`subword_map`, and the source word of each column, -1 for null."""
     columns = np.where(source.special, -1, source.words).astype(np.intp)
-    return UnitMap(scores, target.words[~target.special].astype(np.intp), columns)
+    return target.words[~target.special].astype(np.intp), columns
 
 
 def row_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -40,6 +40,12 @@ def _option(help: str, default: Any = None, **declared: Any) -> Any:
     return field(default=default, metadata={"help": help, **declared})
 
 
+def check_whole(option: str, value: object) -> None:
+    """Check that an option is a whole number of 1 or more."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise UsageError(f"{option} {value}: expected a whole number, 1 or more")
+
+
 @dataclass(frozen=True)
 class AlignmentOptions:
     """The options of an alignment, for command lines, Python and Ray alike; None: as the profile says, or by default.
@@ -144,9 +150,8 @@ class AlignmentOptions:
                 f"lexical table file {self.word_table_file} with passes or pairs: none is counted then; leave them out"
             )
         for name in ("max_tokens", "word_table_pairs"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, Integral) or isinstance(value, bool) or value < 1):
-                raise UsageError(f"{name} {value}: expected a whole number, 1 or more")
+            if (value := getattr(self, name)) is not None:
+                check_whole(name, value)
 
     @property
     def both(self) -> BidirectionalOptions | None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.defaults import DEFAULTS
-from alignment_eval.extraction.extract import stacked_maps, unit_maps
+from alignment_eval.extraction.extract import merged, stacked_maps
 from alignment_eval.extraction.method import MapName
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps
@@ -161,7 +161,7 @@ def _links_in_common(sentence: SentenceMaps, maps: NDArray[np.float64], pairs: _
     """
     linked = []
     for setting in ("awo", "awi"):
-        scores = unit_maps(maps, sentence, setting, "words").scores[..., :-1]  # two-way shares leave null out
+        scores = merged(maps, sentence, setting, "words")[..., :-1]  # two-way shares leave null out
         linked.append((two_way_shares(scores) >= LINKED).reshape(len(pairs.names), -1).astype(np.float64))
     height, width = scores.shape[-2:]
     awo, awi = linked

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.extract import choose_units, stacked_maps, unit_maps
+from alignment_eval.extraction.extract import links_by_rule, merged, stacked_maps
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.links.checks import Texts
@@ -131,7 +131,6 @@ def linked_maps(sentence: SentenceMaps, options: Iterable[ExtractionOptions]) ->
     The layer's own map is at the last head index.  Layers and heads of ``options`` are ignored.
     """
     maps = cache(partial(stacked_maps, sentence))
-    units = cache(lambda kind, setting, units: unit_maps(maps(kind), sentence, setting, units))
+    scores = cache(lambda kind, setting, units: merged(maps(kind), sentence, setting, units))
     for option in options:
-        read = units(option.kind, option.setting, rule_of(option.rule).units)
-        yield choose_units(read, sentence, option)
+        yield links_by_rule(scores(option.kind, option.setting, rule_of(option.rule).units), sentence, option)

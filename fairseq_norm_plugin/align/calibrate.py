@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> None:
     recipes = [recipe_of(model.text, Path(file).parent) for model, file in zip(models, files)]
     pairs = usable_pairs(text, directions)
     _check_text(text, len(pairs), directions, args)
-    own = [pairs, [(target, source) for source, target in pairs]]
+    own = [pairs, [pair.exchanged for pair in pairs]]
     profiles = [fit_on_pairs(model.direction, its, model.identity, args.max_tokens) for model, its in zip(models, own)]
     text.check_unchanged()
     if len(profiles) > 1:

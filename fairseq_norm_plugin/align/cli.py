@@ -37,7 +37,7 @@ from fairseq_norm_plugin.align.arguments import (
 )
 from fairseq_norm_plugin.align.unfinished import begun_with
 from fairseq_norm_plugin.choices import NO_REVERSE
-from fairseq_norm_plugin.process import silence_libraries
+from fairseq_norm_plugin.process import let_waiting_threads_sleep, silence_libraries
 
 PROG = "norm-align"
 #: The options that --ray takes with the options of models.
@@ -54,6 +54,7 @@ The signature goes to stderr.  Exit status: 0 success, 1 bad data, 2 bad usage.
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line ``argv`` (default: the process's) and return its exit status."""
     arguments = sys.argv[1:] if argv is None else list(argv)
+    let_waiting_threads_sleep()
     silence_libraries()
     if arguments[:1] == ["calibrate"]:
         from fairseq_norm_plugin.align import calibrate

@@ -23,6 +23,7 @@ from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.mismatch import SAMPLE, check_parallel
 from fairseq_norm_plugin.model.align_batch import AlignBatch
 from fairseq_norm_plugin.text.parquet import first_pairs, parquet_files, type_of_ids
+from fairseq_norm_plugin.text.tokenise import SentencePair
 from fairseq_norm_plugin.text.unknown import UnknownTokens
 
 #: Rows that an actor aligns together.
@@ -82,7 +83,7 @@ def run(args: argparse.Namespace) -> None:
 def _check_text(pairs: Sequence[tuple[str, str]], directions: Sequence[Direction], force: bool) -> None:
     """Warn of a text that does not suit the models, by its first pairs; refuse unrelated lines, unless ``force``."""
     source, target = directions[0].pipelines
-    read = [(source.read(line), target.read(other)) for line, other in pairs]
+    read = [SentencePair(source.read(line), target.read(other)) for line, other in pairs]
     unknown = UnknownTokens()
     for pair in read:
         for name, side in zip(("source", "target"), directions[0].encode(pair)):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
 from html import escape
 from pathlib import Path
+from typing import Any, NamedTuple, TextIO
 
 from fairseq_norm_plugin.hooks import registration as registration  # fairseq is imported there first
 
@@ -19,9 +20,8 @@ from fairseq_norm_plugin.hooks import registration as registration  # fairseq is
 import torch
 
 from alignment_eval import __version__
+from alignment_eval.alignment import TYPES_WITH_SCORES, Alignment
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
-from alignment_eval.extraction.corpus import AlignedPair
-from alignment_eval.extraction.extract import links_line
 from alignment_eval.extraction.pair_scores import FIGURES
 from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.files import check_new, file_hash, is_stream, json_hash, new_file, write_lines
@@ -30,12 +30,9 @@ from alignment_eval.links.table import TYPES, json_line, write_table
 from alignment_eval.options.common import check_outputs
 from alignment_eval.options.method import given_options, given_word_table, on_count, word_table_fields
 from alignment_eval.progress import progress_meter
-from alignment_eval.report.alignment_view import TYPES_WITH_SCORES, Alignment
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, model_inputs, read_text
-from fairseq_norm_plugin.align.translation import translated
 from fairseq_norm_plugin.align.unfinished import (
-    Row,
     UnfinishedOutput,
     begun_with,
     check_not_begun,
@@ -51,10 +48,24 @@ from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.process import keep_few_programs
 from fairseq_norm_plugin.text.pairs import SentencePairs, TranslatedText
 from fairseq_norm_plugin.text.settings import TextSettings
-from fairseq_norm_plugin.text.tokenise import LinePair
+from fairseq_norm_plugin.text.tokenise import SentencePair
 
 #: Endings of outputs that hold the text too.
 WITH_TEXT = (".jsonl", ".parquet")
+
+
+class Row(NamedTuple):
+    """What the outputs say of a pair.
+
+    Attributes:
+        status: ``ok``, or why the pair has no links.
+        content: a line of text; or the columns of a row of JSON lines and Parquet.
+        scores: the scores of the pair, if they have a file of their own.
+    """
+
+    status: str
+    content: str | dict[str, Any]
+    scores: Sequence[float | None] = ()
 
 
 def run(args: argparse.Namespace) -> None:
@@ -78,12 +89,35 @@ def run(args: argparse.Namespace) -> None:
     try:
         with ExitStack() as stack:
             if isinstance(text, TranslatedText):
-                stack.enter_context(translated(args, text, models[0], _run_hash({}, text, models[:1], {})))
+                stack.enter_context(_translated(args, text, models[0], _run_hash({}, text, models[:1], {})))
             _align(args, text, models, word_table)
     except torch.OutOfMemoryError as error:
         raise InputError(
             f"--max-tokens {args.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
         ) from error
+
+
+@contextmanager
+def _translated(args: argparse.Namespace, text: TranslatedText, model: NormModel, hash_: str) -> Iterator[None]:
+    """Translate the source lines of a text (``--translate``), which has its translations inside the block.
+
+    A run that was stopped goes on after the last translation.  ``hash_`` is of everything that decides them.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        output = str(Path(directory) / "text") if is_stream(args.output) else args.output
+        described = signature(run=hash_, sentences=text.size, beam=args.translate)
+        ends = sorted({*range(args.window, text.size, args.window), text.size})
+        with UnfinishedOutput(translations_of(output), described, ends, args.resume, args.overwrite) as unfinished:
+            kept = unfinished.kept
+            sources = itertools.islice(text.sources(), kept, None)
+            with progress_meter(text.size - kept, "translations") as progress:
+                for start, end in zip([0, *ends], ends):
+                    if end > kept:
+                        window = list(itertools.islice(sources, end - start))
+                        found = model.translator.translate(window, args.translate, args.max_tokens, progress)
+                        unfinished.append((translation.score, translation.text) for translation in found)
+            text.translations = unfinished.rows
+            yield
 
 
 def _align(
@@ -138,7 +172,7 @@ def _align(
             for rows in windows.aligned(kept):
                 unfinished.append(rows)
             save()
-            _write(args, text, unfinished.rows())
+            _write(args, text, itertools.starmap(Row, unfinished.rows()))
     if windows.without_tags:
         warn_on_stderr(f"lines written without tags: {windows.without_tags}; the first is {windows.first_without[1]}")
     if warning := aligner.links_warning():
@@ -161,8 +195,7 @@ class _Windows:
         self._args = args
         self.without_tags = 0
         self.first_without = (text.size, "")  # number of the pair, and why
-        self._with_text = args.markup is not None or args.output.endswith(WITH_TEXT)
-        self._lines: dict[int, tuple[LinePair, float | None]] = {}  # of a window, if they are written; and scores
+        self._noted: dict[int, tuple[str, float | None]] = {}  # source lines as given, and scores of translations
         self._text = text
         self._aligner = aligner
         self._counted = min(aligner.counted_pairs, text.size)
@@ -174,48 +207,50 @@ class _Windows:
         The pairs that a word table is counted on are always aligned, so that it is the same after a stop.
         """
         windows = [(a, b) for a, b in zip([0, *self.ends], self.ends) if b > done or b <= self._counted]
-        numbered = self._noted(enumerate(self._text))
+        numbered = self._pairs()
         places = zip([0, *(end for _, end in windows)], windows)  # each window is read before the next
         read = (itertools.islice(numbered, start - place, end - place) for place, (start, end) in places)
         with progress_meter(sum(b - a for a, b in windows), "sentences") as progress:
-            pairs = self._aligner.align(read, progress)
+            aligned = self._aligner.align(read, progress)
             warned = False
             for start, end in windows:
-                rows = [(pair.id, pair.status, self._row(pair)) for pair in itertools.islice(pairs, end - start)]
+                rows = {alignment.id: self._row(alignment) for alignment in itertools.islice(aligned, end - start)}
                 self._text.check_unchanged()
                 if end > done:
-                    yield [(status, line) for _, status, line in sorted(rows)]
+                    yield [rows[id_] for id_ in sorted(rows)]
                 if not warned and (warning := self._aligner.unknown.warning()):
                     warn_on_stderr(warning)
                     warned = True
 
-    def _noted(self, pairs: Iterator[tuple[int, LinePair]]) -> Iterator[tuple[int, LinePair]]:
-        for (id_, pair), score in zip(pairs, self._text.scores()):
-            if self._with_text:
-                self._lines[id_] = pair, score
+    def _pairs(self) -> Iterator[tuple[int, SentencePair]]:
+        for id_, (pair, score) in enumerate(zip(self._text, self._text.scores())):
+            if self._args.markup is not None or score is not None:
+                self._noted[id_] = pair.source.given, score
             yield id_, pair
 
-    def _row(self, pair: AlignedPair) -> str:
-        """What the outputs say of a pair: the fields of its scores, if they have a file of their own, and a line."""
-        fields = pair.scores.to_fields() if pair.scores is not None and self._args.scores_out else []
-        return "\t".join([*fields, self._line(pair)])
+    def _row(self, alignment: Alignment) -> Row:
+        """What the outputs say of a pair."""
+        given, score = self._noted.pop(alignment.id, ("", None))
+        scored = alignment.scores is not None and self._args.scores_out
+        scores = [getattr(alignment.scores, name) for name in FIGURES] if scored else ()
+        content: str | dict[str, Any]
+        if self._args.markup is not None:
+            content = self._with_markup(given, alignment)
+        elif self._args.output.endswith(WITH_TEXT):
+            content = {**alignment.to_row(), "score": score}
+        else:
+            content = alignment.to_pharaoh(self._args.confidences)
+        return Row(alignment.status, content, scores)
 
-    def _line(self, pair: AlignedPair) -> str:
-        """What the output says of a pair."""
-        if not self._with_text:
-            return links_line(pair.links, self._args.confidences)
-        lines, score = self._lines.pop(pair.id)
-        alignment = replace(Alignment.of(*lines, pair), score=score)
-        if self._args.markup is None:
-            return json_line(alignment.to_row())
+    def _with_markup(self, given: str, alignment: Alignment) -> str:
         try:
-            return with_markup(lines[0].given, alignment, self._args.markup, f"{self._text.name}:{pair.id + 1}")
+            return with_markup(given, alignment, self._args.markup, f"{self._text.name}:{alignment.id + 1}")
         except InputError as error:
             if not self._args.force:
                 raise
             self.without_tags += 1
-            self.first_without = min(self.first_without, (pair.id, str(error)))
-            return escape(lines[1].text, quote=False)
+            self.first_without = min(self.first_without, (alignment.id, str(error)))
+            return escape(alignment.target, quote=False)
 
 
 def _write(args: argparse.Namespace, text: SentencePairs, rows: Iterator[Row]) -> None:
@@ -223,20 +258,23 @@ def _write(args: argparse.Namespace, text: SentencePairs, rows: Iterator[Row]) -
     _write_tokens(args, text)
     left_out: dict[str, list[int]] = {}
 
-    def noted() -> Iterator[Row]:
-        for number, (status, line) in enumerate(rows, 1):
-            if status != "ok":
-                left_out.setdefault(status, [0, number])[0] += 1
-            yield status, line
+    def contents() -> Iterator[Any]:
+        for number, row in enumerate(rows, 1):
+            if row.status != "ok":
+                left_out.setdefault(row.status, [0, number])[0] += 1
+            if scores is not None:
+                fields = ("" if value is None else repr(value) for value in row.scores)
+                scores.write("\t".join((*fields, row.status)) + "\n")
+            yield row.content
 
-    with _scores_file(args.scores_out, args.resume) as lines_of:
-        lines = lines_of(noted())
+    with _scores_file(args.scores_out, args.resume) as scores:
         if args.output.endswith(".parquet"):
             types = TYPES if args.scores_out is None else TYPES_WITH_SCORES
             with new_file(args.output, args.resume) as temporary:
-                write_table(temporary, map(json.loads, lines), text.ids(), types)
+                write_table(temporary, contents(), text.ids(), types)
         else:
-            write_lines(args.output, lines, args.resume)
+            as_line = json_line if args.output.endswith(".jsonl") else str
+            write_lines(args.output, map(as_line, contents()), args.resume)
     for status, (count, first) in left_out.items():
         warn_on_stderr(f"sentence pairs that are {status}: {count}, without links (the first is line {first})")
 
@@ -249,21 +287,14 @@ def _write_tokens(args: argparse.Namespace, text: SentencePairs, only_existing: 
 
 
 @contextmanager
-def _scores_file(path: str | None, resumed: bool) -> Iterator[Callable[[Iterator[Row]], Iterator[str]]]:
-    """Gives a function from rows to the lines of the output, which writes the scores that precede them to a file."""
+def _scores_file(path: str | None, resumed: bool) -> Iterator[TextIO | None]:
+    """The file of ``--scores``, with its heads; None: there is none."""
     if not path:
-        yield lambda rows: (line for _, line in rows)
+        yield None
         return
     with new_file(path, resumed) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         file.write("\t".join((*FIGURES, "status")) + "\n")
-
-        def lines_of(rows: Iterator[Row]) -> Iterator[str]:
-            for status, row in rows:
-                *fields, line = row.split("\t", len(FIGURES))
-                file.write("\t".join((*fields, status)) + "\n")
-                yield line
-
-        yield lines_of
+        yield file
 
 
 def _run_hash(dtype: dict[str, str], text: SentencePairs, models: Sequence[NormModel], fields: dict[str, Value]) -> str:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import mmap
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from alignment_eval.errors import InputError, say
 from alignment_eval.files import NewFile, writing_errors
-
-#: The status of a pair, and what the output says of it; or the score of a translation, and the translation.
-Row = tuple[str, str]
 
 
 def partial_path(output: str) -> Path:
@@ -42,7 +41,7 @@ def check_not_begun(output: str, resume: bool, overwrite: bool) -> None:
 
 
 class UnfinishedOutput:
-    """The rows of an output that is not complete, in a file next to it; the first line is the signature of the run.
+    """The rows of an output that is not complete, in a file next to it: the signature of the run, then a row a line.
 
     A context manager: if the block fails, the file stays, and a run with ``resume`` goes on after its last row.  Each
     run writes a file of its own, which takes the place of an earlier one: two runs at once do not disturb each other.
@@ -95,21 +94,20 @@ class UnfinishedOutput:
             say(f"norm-align: {self._rows} sentences are kept: --resume continues this run")
         self._file.close()
 
-    def append(self, rows: Iterable[Row]) -> None:
-        """Append the rows of a window."""
-        lines = [f"{status}\t{links}\n".encode() for status, links in rows]
+    def append(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Append the rows of a window: values that JSON can hold."""
+        lines = [f"{json.dumps(row, ensure_ascii=False)}\n".encode() for row in rows]
         with writing_errors(self.path):
             self._file.writelines(lines)
             self._sync()
         self._rows += len(lines)
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[list[Any]]:
         """All rows; several may read them at once."""
         with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             content.seek(len(self._head))
             while line := content.readline():
-                first, _, rest = line.decode().rstrip("\n").partition("\t")
-                yield first, rest
+                yield json.loads(line)
 
     def _sync(self) -> None:
         self._file.flush()

@@ -11,16 +11,16 @@ from dataclasses import replace
 import numpy as np
 from fairseq.data.data_utils import batch_by_size
 
+from alignment_eval.alignment import Alignment, align_pairs
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.corpus import AlignedPair, DirectedPair, align_corpus, read_word_map
-from alignment_eval.extraction.extract import PairMap
+from alignment_eval.extraction.extract import WordMap, WordMaps, read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, MapName
 from alignment_eval.extraction.pair_scores import PairScores
 from alignment_eval.extraction.word_table import WordTable
-from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from fairseq_norm_plugin.aligner.direction import Direction, EncodedPair
+from alignment_eval.maps.sentence import SentenceMaps
+from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.process import executors
-from fairseq_norm_plugin.text.tokenise import LinePair
+from fairseq_norm_plugin.text.tokenise import SentencePair
 from fairseq_norm_plugin.text.unknown import UnknownTokens
 
 #: Names of the sides in counts of subwords: of the first direction, and of the other.
@@ -51,6 +51,7 @@ class Aligner:
         scores: score the pairs as well (alignment_eval.extraction.pair_scores).
         contribution: with the contribution of the source, for which the maps of all layers are computed.
         check_word_table: check that ``word_table`` matches the first pairs; not if they are not the first of the text.
+        kept: alignments of pairs of lower numbers keep their word maps.
 
     Attributes:
         method, directions: as given.
@@ -70,6 +71,7 @@ class Aligner:
         check_word_table: bool = True,
         scores: bool = False,
         contribution: bool = False,
+        kept: int = 0,
     ) -> None:
         self._options = [method.forward, *([] if method.reverse is None else [method.reverse])]
         if len(directions) != len(self._options):
@@ -82,15 +84,15 @@ class Aligner:
         self.method, self.directions = method, directions
         self.counted_pairs = method.word_table_pairs if method.word_table_passes and word_table is None else 0
         self._word_table = word_table, on_count, check_word_table
-        self._scores, self._contribution = scores, contribution
+        self._scores, self._contribution, self._kept = scores, contribution, kept
         self._on_cpu = all(direction.device.type == "cpu" for direction in directions)
         self._max_tokens = min(max_tokens, _CPU_TOKENS) if self._on_cpu else max_tokens
         self.unknown = UnknownTokens()
         self.linked: Counter[str] = Counter()
 
     def align(
-        self, windows: Iterable[Iterable[tuple[int, LinePair]]], progress: Callable[[int], object] = _ignore
-    ) -> Iterator[AlignedPair]:
+        self, windows: Iterable[Iterable[tuple[int, SentencePair]]], progress: Callable[[int], object] = _ignore
+    ) -> Iterator[Alignment]:
         """Align the pairs of ``windows``, window by window; within a window in the order of the batches.
 
         Pairs that cannot be aligned (empty or too long) come first, with the reason as status.
@@ -102,40 +104,41 @@ class Aligner:
                 alignment is yielded.
         """
         pairs = (pair for window in windows for pair in self._word_maps(window, progress))
-        yield from map(self._noted, align_corpus(pairs, self.method, *self._word_table))
+        yield from map(self._noted, align_pairs(pairs, self.method, *self._word_table))
 
-    def _noted(self, pair: AlignedPair) -> AlignedPair:
+    def _noted(self, pair: Alignment) -> Alignment:
         """Count a pair's links; gives the pair with scores, all of them unknown if it was not aligned."""
-        if pair.links is not None and min(pair.links.linked.shape) >= _LONG:
+        sizes = len(pair.source_spans), len(pair.target_spans)
+        if pair.ok and min(sizes) >= _LONG:
             self.linked["pairs"] += 1
-            self.linked["none"] += int(pair.links.linked.sum()) <= 1  # one may be of the final punctuation
-            self.linked["all"] += bool(pair.links.linked.all())
+            self.linked["none"] += len(pair.links) <= 1  # one may be of the final punctuation
+            self.linked["all"] += len(pair.links) == sizes[0] * sizes[1]
         return replace(pair, scores=PairScores()) if self._scores and pair.scores is None else pair
 
     def _word_maps(
-        self, pairs: Iterable[tuple[int, LinePair]], progress: Callable[[int], object]
-    ) -> Iterator[DirectedPair]:
+        self, pairs: Iterable[tuple[int, SentencePair]], progress: Callable[[int], object]
+    ) -> Iterator[WordMaps]:
         """The word maps of each pair of a window, in one direction or in both, batch by batch."""
-        encoded: dict[int, list[EncodedPair]] = {}
+        encoded: dict[int, list[SentencePair]] = {}
         for id_, pair in pairs:
-            both = [direction.encode(way) for direction, way in zip(self.directions, (pair, pair[::-1]))]
-            if reason := self._reason(pair, both):
+            both = [direction.encode(way) for direction, way in zip(self.directions, (pair, pair.exchanged))]
+            if reason := self._reason(both):
                 progress(1)
-                nothing = SentenceSide((), np.empty(0, dtype=np.int32))
-                yield PairMap(SentenceMaps(id_, nothing, nothing, (), status=reason), None), None
+                source, target = (line.side for line in both[0])
+                yield WordMap(SentenceMaps(id_, source, target, (), status=reason), None), None
                 continue
             encoded[id_] = both
-            for name, side in zip(_SIDES, itertools.chain.from_iterable(both)):
-                self.unknown.add(name, len(side.ids) - 1, side.unknown)
-        lengths = {id_: [len(side.ids) for pair in both for side in pair] for id_, both in encoded.items()}
+            for name, line in zip(_SIDES, itertools.chain.from_iterable(both)):
+                self.unknown.add(name, len(line.ids) - 1, line.unknown)
+        lengths = {id_: [length for pair in both for length in pair.lengths] for id_, both in encoded.items()}
         batches = list(length_batches(lengths, self._max_tokens))
         for read in self._read_batches({id_: encoded.pop(id_) for id_ in batch} for batch in batches):
             progress(len(read))
             yield from read
 
-    def _read_batches(self, batches: Iterable[Mapping[int, list[EncodedPair]]]) -> Iterator[list[DirectedPair]]:
+    def _read_batches(self, batches: Iterable[Mapping[int, list[SentencePair]]]) -> Iterator[list[WordMaps]]:
         """Read the maps of batches; while one is read, links are made of the one before it."""
-        waiting: deque[list[Future[dict[int, PairMap]]]] = deque()
+        waiting: deque[list[Future[dict[int, WordMap]]]] = deque()
         with executors(len(self.directions), self._on_cpu) as threads:
             for batch in batches:
                 waiting.append([thread.submit(self._read_batch, which, batch) for which, thread in enumerate(threads)])
@@ -143,7 +146,7 @@ class Aligner:
                     yield _pairs(waiting.popleft())
             yield from map(_pairs, waiting)
 
-    def _read_batch(self, which: int, pairs: Mapping[int, list[EncodedPair]]) -> dict[int, PairMap]:
+    def _read_batch(self, which: int, pairs: Mapping[int, list[SentencePair]]) -> dict[int, WordMap]:
         options = self._options[which]
         encoded = {id_: both[which] for id_, both in pairs.items()}
         direction = self.directions[which]
@@ -152,18 +155,18 @@ class Aligner:
         if contributes:
             kinds, names = [*kinds, _ALTI], [*names, MapName(direction.layers - 1)]
         maps = direction.maps(encoded, kinds, names, self._scores)
-        read = {id_: read_word_map(sentence, options) for id_, sentence in maps.items()}
+        read = {id_: read_word_map(sentence, options, id_ < self._kept) for id_, sentence in maps.items()}
         if not contributes:
             return read
         return {id_: replace(pair, contribution=_contribution(maps[id_])) for id_, pair in read.items()}
 
-    def _reason(self, pair: LinePair, both: Sequence[EncodedPair]) -> str:
-        """Why a pair cannot be aligned; an empty string if it can be."""
-        if not (pair[0] and pair[1]):
+    def _reason(self, both: Sequence[SentencePair]) -> str:
+        """Why a pair, encoded for each direction, cannot be aligned; an empty string if it can be."""
+        if not all(both[0]):
             return "empty"
-        for direction, sides in zip(self.directions, both):
-            for limit, side in zip(direction.limits, sides):
-                if len(side.ids) > limit:
+        for direction, pair in zip(self.directions, both):
+            for limit, line in zip(direction.limits, pair):
+                if len(line.ids) > limit:
                     return f"longer than {limit} tokens"
         return ""
 
@@ -184,10 +187,10 @@ def _contribution(sentence: SentenceMaps) -> float:
     return float(sentence.layer_maps(_ALTI)[-1].sum(axis=-1, dtype=np.float64).mean())
 
 
-def _pairs(read: Sequence[Future[dict[int, PairMap]]]) -> list[DirectedPair]:
+def _pairs(read: Sequence[Future[dict[int, WordMap]]]) -> list[WordMaps]:
     """The pairs of a batch, when all its directions are read."""
     forward, *reverse = [direction.result() for direction in read]
-    return [(links, reverse[0][id_] if reverse else None) for id_, links in forward.items()]
+    return [(word_map, reverse[0][id_] if reverse else None) for id_, word_map in forward.items()]
 
 
 def length_batches(lengths: Mapping[int, Sequence[int]], max_tokens: int) -> Iterator[list[int]]:

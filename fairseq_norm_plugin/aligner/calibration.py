@@ -12,8 +12,8 @@ from alignment_eval.profiles.chosen import AlignmentOptions, ChosenMethod, choos
 from alignment_eval.profiles.profile import Profile, find_profile, fit_profile
 from alignment_eval.progress import progress_bar
 from fairseq_norm_plugin.aligner.aligner import length_batches
-from fairseq_norm_plugin.aligner.direction import Direction, EncodedPair, lengths_of
-from fairseq_norm_plugin.text.tokenise import LinePair, words_of_pair
+from fairseq_norm_plugin.aligner.direction import Direction, lengths_of
+from fairseq_norm_plugin.text.tokenise import SentencePair
 
 #: Tokens of a batch at most: all layers of it are held, which takes gigabytes of larger batches in large models.
 _TOKENS = 1000
@@ -23,7 +23,7 @@ def choose(
     options: AlignmentOptions,
     directions: Sequence[Direction],
     models: Sequence[str],
-    text: Iterable[LinePair] = (),
+    text: Iterable[SentencePair] = (),
     pairs: int | None = None,
 ) -> ChosenMethod:
     """How to align: by the maps that ``options`` name, else by the models' profiles, else by a choice on the text.
@@ -37,7 +37,7 @@ def choose(
     """
     if options.heads is not None:
         return choose_method(options, len(directions), (), pairs)
-    usable: list[LinePair] | None = None
+    usable: list[SentencePair] | None = None
     profiles: list[Profile] = []
     named = None if options.profile is None else str(options.profile)
     for direction, model in zip(directions, models):
@@ -45,37 +45,37 @@ def choose(
         found = find_profile(model, named, direction.profile, reverse)
         if found is None:
             usable = usable_pairs(text, directions) if usable is None else usable
-            own = [pair[::-1] for pair in usable] if reverse else usable
+            own = [pair.exchanged for pair in usable] if reverse else usable
             where = "the maps it was trained with" if direction.guided else "none, chosen on the text itself"
             found = replace(fit_on_pairs(direction, own, model, options.max_tokens), name=where)
         profiles.append(found)
     return choose_method(options, len(directions), profiles, pairs)
 
 
-def usable_pairs(pairs: Iterable[LinePair], directions: Iterable[Direction]) -> list[LinePair]:
+def usable_pairs(pairs: Iterable[SentencePair], directions: Iterable[Direction]) -> list[SentencePair]:
     """The first different pairs that all models can align; ``pairs`` are source-target.
 
     Args:
         pairs: sentence pairs, read as far as needed.
         directions: the source-target model, and the target-source model if there is one.
     """
-    different: dict[tuple[tuple[str, ...], ...], LinePair] = {}
+    different: dict[tuple[tuple[str, ...], ...], SentencePair] = {}
     checks = list(directions)
     for pair in pairs:
         if can_align(pair, checks):
-            different.setdefault(words_of_pair(pair), pair)
+            different.setdefault(pair.words, pair)
         if len(different) == DEFAULTS.profile_pairs:
             break
     return list(different.values())
 
 
-def can_align(pair: LinePair, directions: Sequence[Direction]) -> bool:
+def can_align(pair: SentencePair, directions: Sequence[Direction]) -> bool:
     """Whether a source-target pair has words on both sides, and no more than each of the models takes."""
-    ways = zip(directions, (pair, pair[::-1]))
+    ways = zip(directions, (pair, pair.exchanged))
     return all(pair) and all(direction.fits(direction.encode(way)) for direction, way in ways)
 
 
-def fit_on_pairs(direction: Direction, pairs: Iterable[LinePair], model: str, max_tokens: int) -> Profile:
+def fit_on_pairs(direction: Direction, pairs: Iterable[SentencePair], model: str, max_tokens: int) -> Profile:
     """The profile of a model by its training to align, else by its maps of sentence pairs, without gold.
 
     Args:
@@ -91,7 +91,7 @@ def fit_on_pairs(direction: Direction, pairs: Iterable[LinePair], model: str, ma
     return fit_profile(sentences, range(direction.layers), model, direction.guided)
 
 
-def _maps(direction: Direction, encoded: Mapping[int, EncodedPair], max_tokens: int) -> Iterator[SentenceMaps]:
+def _maps(direction: Direction, encoded: Mapping[int, SentencePair], max_tokens: int) -> Iterator[SentenceMaps]:
     batches = list(length_batches(lengths_of(encoded), min(max_tokens, _TOKENS)))
     for ids in progress_bar(batches, len(batches), "batches"):
         batch = {id_: encoded[id_] for id_ in ids}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from fairseq.data.language_pair_dataset import collate
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.maps.kinds import KINDS
-from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.profiles.profile import profile_path
 from fairseq_norm_plugin.capture.attention import teacher_forcing
 from fairseq_norm_plugin.capture.recorder import (
@@ -29,41 +29,18 @@ from fairseq_norm_plugin.capture.recorder import (
     recorded_quantities,
 )
 from fairseq_norm_plugin.process import enough_threads
-from fairseq_norm_plugin.text.tokenise import Line, LinePair, TextPipeline
+from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline
 from fairseq_norm_plugin.text.tokens import Frames
 
 
-@dataclass(frozen=True, eq=False)
-class EncodedSide:
-    """One side of a pair, encoded for a model.
-
-    Attributes:
-        ids: token ids with the special tokens around them.
-        side: tokens with their words.
-        unknown: how many tokens the dictionary lacks.
-        certain: whether the words are certainly those of the text (tokens.Spelling).
-    """
-
-    ids: Tensor
-    side: SentenceSide
-    unknown: int
-    certain: bool = True
-
-
-#: An encoded sentence pair, source and target.
-EncodedPair = tuple[EncodedSide, EncodedSide]
-#: The same; if there is no target, the model translates.
-SourceAndTarget = tuple[EncodedSide, EncodedSide | None]
-
-
-def lengths_of(pairs: Mapping[int, EncodedPair | SourceAndTarget]) -> dict[int, list[int]]:
+def lengths_of(pairs: Mapping[int, SentencePair]) -> dict[int, list[int]]:
     """The number of tokens of the sides of each pair."""
-    return {id_: [len(side.ids) for side in pair if side is not None] for id_, pair in pairs.items()}
+    return {id_: pair.lengths for id_, pair in pairs.items()}
 
 
-def count_tokens(pairs: Mapping[int, EncodedPair | SourceAndTarget]) -> int:
+def count_tokens(pairs: Mapping[int, SentencePair]) -> int:
     """The tokens of all sides of a batch."""
-    return sum(map(sum, lengths_of(pairs).values()))
+    return sum(sum(pair.lengths) for pair in pairs.values())
 
 
 class Direction:
@@ -126,11 +103,11 @@ class Direction:
                     f"{heads} heads, counted from 0; name maps in that range"
                 )
 
-    def encode(self, pair: LinePair) -> EncodedPair:
+    def encode(self, pair: tuple[Line, Line]) -> SentencePair:
         """Encode source and target of a pair."""
-        return self.encode_side(pair[0], 0), self.encode_side(pair[1], 1)
+        return SentencePair(self.encode_line(pair[0], 0), self.encode_line(pair[1], 1))
 
-    def encode_side(self, line: Line, which: int) -> EncodedSide:
+    def encode_line(self, line: Line, which: int) -> Line:
         """Encode a source (``which`` 0) or a target (1).
 
         A word of the text that looks like ``</s>``, ``<pad>`` or a tag is unknown.
@@ -143,30 +120,30 @@ class Direction:
         unknown = dictionary.unk()
         ids = [id_ if id_ >= dictionary.nspecial and id_ not in self._special_ids else unknown for id_ in known]
         whole = np.array([*frame.before, *ids, *frame.after], dtype=np.int64)
-        return EncodedSide(torch.from_numpy(whole), side, ids.count(unknown))
+        return replace(line, side=side, ids=torch.from_numpy(whole), unknown=ids.count(unknown))
 
-    def sample(self, pairs: Mapping[int, EncodedPair | SourceAndTarget]) -> dict[str, Any]:
-        """Collate pairs, given by id, to a batch on the models' device; targets may be left out."""
+    def sample(self, pairs: Mapping[int, SentencePair], targets: bool = True) -> dict[str, Any]:
+        """Collate pairs, given by id, to a batch on the models' device, with their targets or without."""
         items = []
         for id_, (source, target) in pairs.items():
-            items.append({"id": id_, "source": source.ids, **({} if target is None else {"target": target.ids})})
+            items.append({"id": id_, "source": source.ids, **({"target": target.ids} if targets else {})})
         sample = dict(collate(items, self._dictionaries[0].pad(), self.frames.first))
         inputs = {name: value for name, value in sample["net_input"].items() if torch.is_tensor(value)}
         moved = {name: value.to(self.device) for name, value in inputs.items()}
-        target = None if sample["target"] is None else sample["target"].to(self.device)
-        return {**sample, "net_input": moved, "target": target}
+        whole = None if sample["target"] is None else sample["target"].to(self.device)
+        return {**sample, "net_input": moved, "target": whole}
 
     def knows(self, piece: str, which: int) -> bool:
         """Whether the dictionary of the source (``which`` 0) or of the target (1) has a piece."""
         return piece in self._dictionaries[which]
 
-    def fits(self, pair: EncodedPair) -> bool:
+    def fits(self, pair: SentencePair) -> bool:
         """Whether a pair is short enough for the models."""
         return all(len(side.ids) <= limit for side, limit in zip(pair, self.limits))
 
     @torch.no_grad()
     def maps(
-        self, pairs: Mapping[int, EncodedPair], kinds: Sequence[str], names: Sequence[MapName], log_probs: bool = False
+        self, pairs: Mapping[int, SentencePair], kinds: Sequence[str], names: Sequence[MapName], log_probs: bool = False
     ) -> dict[int, SentenceMaps]:
         """Compute the maps ``names`` of each pair of a batch, by id, in one pass that stops at the highest layer.
 
@@ -174,7 +151,7 @@ class Direction:
         """
         recorded = self.recorded(pairs, kinds, [name.layer for name in names])
         recorded = replace(recorded, whole={name.layer for name in names if name.head is None})
-        sample = self.sample({id_: (source, None) for id_, (source, _) in pairs.items()})
+        sample = self.sample(pairs, targets=False)
         ids = sample["id"].tolist()
         src_tokens = sample["net_input"]["src_tokens"]
         hypotheses: Hypotheses = [[{"tokens": pairs[id_][1].ids.to(src_tokens.device)}] for id_ in ids]
@@ -193,15 +170,13 @@ class Direction:
             for id_, of_pair, of_tokens in zip(ids, arrays, probs)
         }
 
-    def recorded(
-        self, pairs: Mapping[int, tuple[EncodedSide, object]], kinds: Sequence[str], layers: Sequence[int]
-    ) -> RecordedMaps:
+    def recorded(self, pairs: Mapping[int, SentencePair], kinds: Sequence[str], layers: Sequence[int]) -> RecordedMaps:
         """The quantities to record of a batch for maps of ``kinds`` and ``layers``."""
         quantities = recorded_quantities(list(kinds), len(self._models))
         return RecordedMaps(tuple(sorted(set(layers))), quantities)
 
     @torch.no_grad()
-    def scores(self, pairs: Mapping[int, EncodedPair]) -> dict[int, NDArray[np.float64]]:
+    def scores(self, pairs: Mapping[int, SentencePair]) -> dict[int, NDArray[np.float64]]:
         """The log probability (base e) of each token of each target given its source, by the first model."""
         sample = self.sample(pairs)
         target = sample["target"]

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, warn_on_stderr
 from fairseq_norm_plugin.aligner.aligner import length_batches
-from fairseq_norm_plugin.aligner.direction import Direction, EncodedPair, lengths_of
-from fairseq_norm_plugin.text.tokenise import LinePair, words_of_pair
+from fairseq_norm_plugin.aligner.direction import Direction, lengths_of
+from fairseq_norm_plugin.text.tokenise import SentencePair
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -131,14 +131,16 @@ def sample_lines(size: int, count: int = SAMPLE) -> list[int]:
     return [chance.randrange(start, end) for start, end in itertools.pairwise(bounds)]
 
 
-def sampled(text: Iterable[LinePair], size: int) -> Iterator[tuple[int, LinePair]]:
+def sampled(text: Iterable[SentencePair], size: int) -> Iterator[tuple[int, SentencePair]]:
     """The pairs of :func:`sample_lines` of a text of ``size`` pairs, with their lines, counted from 0."""
     wanted = set(sample_lines(size))
     numbered = itertools.islice(enumerate(text), max(wanted, default=-1) + 1)
     return ((number, pair) for number, pair in numbered if number in wanted)
 
 
-def check_parallel(sample: Iterable[tuple[int, LinePair]], directions: Sequence[Direction], force: bool = True) -> None:
+def check_parallel(
+    sample: Iterable[tuple[int, SentencePair]], directions: Sequence[Direction], force: bool = True
+) -> None:
     """Warn of a text that does not look parallel.
 
     Args:
@@ -152,7 +154,7 @@ def check_parallel(sample: Iterable[tuple[int, LinePair]], directions: Sequence[
         warn_on_stderr(mismatch.message)
 
 
-def find_mismatch(sample: Iterable[tuple[int, LinePair]], directions: Sequence[Direction]) -> Mismatch | None:
+def find_mismatch(sample: Iterable[tuple[int, SentencePair]], directions: Sequence[Direction]) -> Mismatch | None:
     """Check whether a text looks parallel before it is aligned; None if it does, or if too little shows that it is not.
 
     Args:
@@ -178,7 +180,7 @@ def find_mismatch(sample: Iterable[tuple[int, LinePair]], directions: Sequence[D
     return Mismatch(verdict.kind, _message(verdict, stretch, len(pairs)))
 
 
-def _different(sample: Iterable[tuple[int, LinePair]], direction: Direction) -> dict[int, LinePair]:
+def _different(sample: Iterable[tuple[int, SentencePair]], direction: Direction) -> dict[int, SentencePair]:
     """The pairs of a sample, by line, that have words on both sides and fit the model in both directions.
 
     No two of them have the same source or the same target: each is compared with another one.
@@ -186,32 +188,32 @@ def _different(sample: Iterable[tuple[int, LinePair]], direction: Direction) -> 
     kept = {}
     seen: tuple[set[tuple[str, ...]], set[tuple[str, ...]]] = set(), set()
     for number, pair in sample:
-        sides = words_of_pair(pair)
+        sides = pair.words
         is_new = all(pair) and not any(side in before for side, before in zip(sides, seen))
-        if is_new and all(direction.fits(direction.encode(read)) for read in (pair, pair[::-1])):
+        if is_new and all(direction.fits(direction.encode(read)) for read in (pair, pair.exchanged)):
             kept[number] = pair
             for side, before in zip(sides, seen):
                 before.add(side)
     return kept
 
 
-def _wrong_model(pairs: Sequence[LinePair], verdict: Verdict, directions: Sequence[Direction]) -> Direction | None:
+def _wrong_model(pairs: Sequence[SentencePair], verdict: Verdict, directions: Sequence[Direction]) -> Direction | None:
     """The model of the other direction, if only one of two models finds source and target exchanged."""
     if len(directions) == 1 or any(direction.trained for direction in directions):
         return None
-    few = [pairs[k][::-1] for k in reread_pairs(len(pairs))]
+    few = [pairs[k].exchanged for k in reread_pairs(len(pairs))]
     own = _score(list(map(directions[1].encode, few)), directions[1])
     exchanged = _better_reading(_score_readings(few, own, directions[1], ("exchanged",))) is not None
     return None if (verdict.kind == "exchanged") == exchanged else directions[exchanged]
 
 
-def judge_pairs(pairs: Sequence[LinePair], direction: Direction) -> Verdict:
+def judge_pairs(pairs: Sequence[SentencePair], direction: Direction) -> Verdict:
     """Judge sentence pairs that fit the model, in the order of the text."""
     encoded = [direction.encode(pair) for pair in pairs]
     lengths = np.array([[len(side.ids) for side in pair] for pair in encoded], dtype=np.int64)
     sources = partners(lengths[:, 0].tolist(), lengths[:, 1].tolist())
     own = _score(encoded, direction)
-    other = _score([(encoded[k][0], target) for k, (_, target) in zip(sources, encoded)], direction)
+    other = _score([SentencePair(encoded[k].source, pair.target) for k, pair in zip(sources, encoded)], direction)
     end = -len(direction.frames.target.after)
     scores = Scores(
         np.array([tokens.sum() for tokens in own]),
@@ -221,7 +223,7 @@ def judge_pairs(pairs: Sequence[LinePair], direction: Direction) -> Verdict:
         _score_readings(pairs, own, direction, tuple(READINGS)),
         _split_subwords(encoded, direction),
     )
-    return judge(scores, copied_share(list(map(words_of_pair, pairs))))
+    return judge(scores, copied_share([pair.words for pair in pairs]))
 
 
 def partners(source_tokens: Sequence[int], target_tokens: Sequence[int]) -> Ints:
@@ -305,7 +307,7 @@ def low_stretch(gains: Floats) -> tuple[int, int] | None:
     return stretch if best >= ENOUGH else None
 
 
-def _score(pairs: Sequence[EncodedPair], direction: Direction) -> list[Floats]:
+def _score(pairs: Sequence[SentencePair], direction: Direction) -> list[Floats]:
     """The log probability of each target token of the pairs."""
     numbered = dict(enumerate(pairs))
     scores: dict[int, Floats] = {}
@@ -315,7 +317,7 @@ def _score(pairs: Sequence[EncodedPair], direction: Direction) -> list[Floats]:
 
 
 def _score_readings(
-    pairs: Sequence[LinePair], own: Sequence[Floats], direction: Direction, readings: Sequence[str]
+    pairs: Sequence[SentencePair], own: Sequence[Floats], direction: Direction, readings: Sequence[str]
 ) -> dict[str, Floats]:
     """What each reading adds to the scores of pairs (:class:`Scores`); ``own`` are the scores as they are."""
     chosen = reread_pairs(len(pairs))
@@ -333,16 +335,15 @@ def _score_readings(
     return gains
 
 
-def _reread(pair: LinePair, reading: str) -> LinePair:
+def _reread(pair: SentencePair, reading: str) -> SentencePair:
     """A pair in one of :data:`READINGS`; its spans of words do not fit then."""
     if reading == "exchanged":
-        return pair[::-1]
+        return pair.exchanged
     change: Callable[[str], str] = str.lower if reading == "lowercase" else partial(_ATTACHED.sub, r"\1 \2")
-    source, target = (replace(line, text=change(line.text), given=change(line.given)) for line in pair)
-    return source, target
+    return SentencePair(*(replace(line, text=change(line.text), given=change(line.given)) for line in pair))
 
 
-def _split_subwords(pairs: Iterable[EncodedPair], direction: Direction) -> tuple[int, int]:
+def _split_subwords(pairs: Iterable[SentencePair], direction: Direction) -> tuple[int, int]:
     """How many neighbouring subwords of a word there are, and how many of them the dictionary has as one."""
     known = [
         direction.knows(before.removesuffix("@@") + after.removeprefix("##"), which)

@@ -23,7 +23,7 @@ from alignment_eval.maps.kinds import mixing_kinds
 from alignment_eval.maps.words import require_known
 from alignment_eval.options.common import CommandParser, add_output, check_outputs, exit_status
 from alignment_eval.options.figures import add_figure_formats, add_figure_options, figure_options
-from fairseq_norm_plugin.process import silence_libraries
+from fairseq_norm_plugin.process import let_waiting_threads_sleep, silence_libraries
 
 if TYPE_CHECKING:
     from fairseq_norm_plugin.analyze.run import Analysis
@@ -60,6 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     logging.getLogger("fontTools").setLevel(logging.WARNING)  # it logs every step of a PDF's fonts
+    let_waiting_threads_sleep()
     silence_libraries()
     words = sys.argv[1:] if argv is None else list(argv)
     return exit_status(PROG, lambda: _parsed(words), run)

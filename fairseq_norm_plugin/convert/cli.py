@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from alignment_eval.options.common import CommandParser, Input, Output, exit_status
+from fairseq_norm_plugin.process import let_waiting_threads_sleep
 
 PROG = "python -m fairseq_norm_plugin.convert"
 _DESCRIPTION = """\
@@ -20,6 +21,7 @@ OUT needs --user-dir fairseq_norm_plugin.
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line ``argv`` (default: the process's) and return its exit status."""
+    let_waiting_threads_sleep()
     arguments = sys.argv[1:] if argv is None else list(argv)
     return exit_status(PROG, lambda: _parser().parse_args(arguments), _run)
 

@@ -11,15 +11,16 @@ import pandas as pd
 import pyarrow as pa
 import torch
 
-from alignment_eval.errors import InputError, UsageError, shown
+from alignment_eval.alignment import Alignment
+from alignment_eval.errors import InputError, UsageError, printable, shown
 from alignment_eval.links.table import TYPES
 from alignment_eval.profiles.chosen import AlignmentOptions
 from alignment_eval.profiles.profile import NO_PROFILE
 from alignment_eval.records.word_table_file import read_word_table
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.calibration import choose
-from fairseq_norm_plugin.aligner.separately import align_separately
 from fairseq_norm_plugin.model.loading import load
+from fairseq_norm_plugin.text.tokenise import SentencePair
 
 #: The columns of an alignment that a batch gets; its text is in the batch.
 _COLUMNS = ("source_spans", "target_spans", "links", "confidences", "status")
@@ -131,3 +132,34 @@ def _like(batch: Any, found: Mapping[str, list[Any]]) -> Any:
         arrays = {name: pa.array(values, TYPES[name]) for name, values in found.items()}
         return type(batch).from_pydict({**kept, **arrays})
     return pd.DataFrame({**kept, **found}, batch.index) if isinstance(batch, pd.DataFrame) else {**kept, **found}
+
+
+def align_separately(aligner: Aligner, pairs: Mapping[int, tuple[Any, Any]]) -> dict[int, Alignment]:
+    """Align source-target pairs of raw lines, by id; they are sorted by length together.
+
+    If they cannot be aligned together, each half is aligned by itself, and so on, until the pairs that fail are found.
+
+    Args:
+        aligner: aligns them; it must not count a word table.
+        pairs: source and target of each pair; what is no text gets no links, and ``not text`` as its status.
+    """
+    texts = {id_: pair for id_, pair in pairs.items() if all(isinstance(side, str) for side in pair)}
+    aligned = _aligned(aligner, texts)
+    return {id_: aligned.get(id_) or Alignment("", "", (), (), [], status="not text") for id_ in pairs}
+
+
+def _aligned(aligner: Aligner, pairs: Mapping[int, tuple[str, str]]) -> dict[int, Alignment]:
+    source, target = aligner.directions[0].pipelines
+    try:
+        lines = {id_: SentencePair(source.read(line), target.read(other)) for id_, (line, other) in pairs.items()}
+        return {alignment.id: alignment for alignment in aligner.align([lines.items()])}
+    except (MemoryError, torch.OutOfMemoryError):  # of no single pair
+        raise
+    except Exception as error:
+        if len(pairs) == 1:
+            (id_,) = pairs
+            reason = printable((str(error) or type(error).__name__)[:300])
+            return {id_: Alignment(*pairs[id_], (), (), [], status=f"failed: {reason}")}
+    items = list(pairs.items())
+    middle = len(items) // 2
+    return {**_aligned(aligner, dict(items[:middle])), **_aligned(aligner, dict(items[middle:]))}

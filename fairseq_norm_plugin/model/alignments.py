@@ -10,25 +10,45 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError, say, warn_on_stderr
-from alignment_eval.extraction.corpus import AlignedPair
 from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.files import file_hash
 from alignment_eval.profiles.chosen import AlignmentOptions, warn_of_few_pairs
 from alignment_eval.records.word_table_file import read_word_table
-from alignment_eval.report.alignment_view import Alignment, Alignments
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.calibration import choose
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.mismatch import SAMPLE, check_parallel, sampled
-from fairseq_norm_plugin.model.sentences import GivenPair
-from fairseq_norm_plugin.text.tokenise import Line, LinePair
+from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline
 
 #: The words of each line of one side, if they are given.
 GivenWords = Iterable[Sequence[str]] | None
+#: Tokens that go through a model together.
+MAX_TOKENS = 4000
 #: Pairs that are sorted by length together, like the default of ``norm-align --window``.
 _WINDOW = 10_000
+#: The maps of so many pairs, the first of a list, are kept (``Alignment.word_map``): some 50 KB each.
+_KEPT = 1000
+
+
+def text_lines(lines: Iterable[str], name: str) -> list[str]:
+    """The lines of a list, which is called ``name`` in messages."""
+    if isinstance(lines, (str, bytes)) or not isinstance(lines, Iterable):
+        raise InputError(f"{name}: {lines!r:.40} ({type(lines).__name__}): expected a list of lines")
+    given = list(lines)
+    for number, line in enumerate(given):
+        if not isinstance(line, str):
+            raise InputError(f"{name}[{number}]: {line!r:.40}: expected text")
+        try:
+            line.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"{name}[{number}]: character {error.start} is a surrogate, {line[error.start]!r}: expected Unicode "
+                f"text; read the text as UTF-8"
+            ) from error
+    return given
 
 
 class ProfileAligner:
@@ -46,18 +66,26 @@ class ProfileAligner:
 
     def align(
         self,
-        given: Iterable[GivenPair],
+        sources: Sequence[str],
+        targets: Sequence[str],
         options: AlignmentOptions,
-        quiet: bool = False,
         words: tuple[GivenWords, GivenWords] = (None, None),
     ) -> Alignments:
         """Align sentence pairs, in their order.
 
-        A progress bar is shown on a terminal; if ``quiet``, neither that nor warnings about the text.  ``words`` are
-        those of each source and of each target, if they are given.
+        Of several pairs, a progress bar is shown on a terminal, and warnings about the text.  ``words`` are those of
+        each source and of each target, if they are given.
         """
-        first = self._directions[0]
-        pairs = _line_pairs(given, first, words)
+        if not sources:
+            raise InputError("source: an empty list: expected at least one sentence")
+        if len(sources) != len(targets):
+            raise InputError(
+                f"{len(sources)} sources, but {len(targets)} targets: expected as many, with the sentences of a pair "
+                f"at the same place"
+            )
+        pipelines = self._directions[0].pipelines
+        read = map(_lines, pipelines, (sources, targets), words, ("source", "target"))
+        pairs = list(map(SentencePair, *read))
         word_table, word_table_fields = _word_table(options.word_table_file)
         chosen = choose(options, self._directions, self._models, pairs, len(pairs))
         if chosen.reason not in ("", self._said):
@@ -72,11 +100,10 @@ class ProfileAligner:
             warn_of_few_pairs,
             scores=options.scores or options.source_contribution,
             contribution=options.source_contribution,
+            kept=_KEPT,
         )
-        aligned = _align_all(aligner, pairs, quiet)
         fields = {**chosen.method.fields(), **word_table_fields, **chosen.fields}
-        alignments = (Alignment.of(*pair, links) for pair, links in zip(pairs, aligned))
-        return Alignments(alignments, signature(sentences=len(pairs), **fields))
+        return Alignments(_align_all(aligner, pairs), signature(sentences=len(pairs), **fields))
 
 
 def _word_table(file: str | Path | None) -> tuple[WordTable | None, dict[str, Value]]:
@@ -95,44 +122,34 @@ def _read_word_table(path: Path, state: object) -> tuple[WordTable, str]:
     return read_word_table(path), file_hash(path)
 
 
-def _line_pairs(
-    given: Iterable[GivenPair], direction: Direction, words: tuple[GivenWords, GivenWords]
-) -> list[LinePair]:
-    def line(which: int, sentence: object, name: str, of_line: Sequence[str] | None) -> Line:
-        if not isinstance(sentence, str):
-            raise InputError(f"{name}: {sentence!r:.40}: expected text, since words are aligned")
+def _lines(pipeline: TextPipeline, side: Sequence[str], given: GivenWords, name: str) -> Iterator[Line]:
+    """The lines of a side, called ``name`` in messages, with their words if they are ``given``."""
+    words: list[Sequence[str] | None] = [None] * len(side) if given is None else list(given)
+    if len(words) != len(side):
+        raise InputError(f"{name}_words: words of {len(words)} sentences, but {len(side)} pairs: expected as many")
+    for number, (line, own) in enumerate(zip(side, words)):
         try:
-            return direction.pipelines[which].read(sentence, of_line)
+            yield pipeline.read(line, own)
         except InputError as error:
-            raise InputError(f"{name}: {error}") from error
-
-    pairs = list(given)
-    of_sides = [[None] * len(pairs) if side is None else list(side) for side in words]
-    for of_side, name in zip(of_sides, ("source_words", "target_words")):
-        if len(of_side) != len(pairs):
-            raise InputError(f"{name}: words of {len(of_side)} sentences, but {len(pairs)} pairs: expected as many")
-    return [
-        (line(0, pair.source, pair.names[0], of_source), line(1, pair.target, pair.names[1], of_target))
-        for pair, of_source, of_target in zip(pairs, *of_sides)
-    ]
+            raise InputError(f"{name}[{number}]: {error}") from error
 
 
-def _align_all(aligner: Aligner, pairs: Sequence[LinePair], quiet: bool) -> list[AlignedPair]:
-    """The alignments in the order of the pairs; ``quiet``: without progress bar and warnings about the text."""
+def _align_all(aligner: Aligner, pairs: Sequence[SentencePair]) -> list[Alignment]:
+    """The alignments in the order of the pairs."""
     size = aligner.counted_pairs or _WINDOW
     windows = (enumerate(pairs[start : start + size], start) for start in range(0, len(pairs), size))
-    disable = True if quiet else None  # None: unless there is a terminal
+    disable = None if len(pairs) > 1 else True  # None: unless there is a terminal
     with tqdm(total=len(pairs), unit=" pairs", disable=disable, leave=False, file=sys.stderr) as progress:
-        by_id = {aligned.id: aligned for aligned in aligner.align(windows, progress.update)}
-    if not quiet:
-        for warning in (*_left_out(by_id.values()), aligner.unknown.warning(), aligner.links_warning()):
-            if warning:
-                warn_on_stderr(warning)
-    return [by_id[number] for number in range(len(pairs))]
+        aligned = sorted(aligner.align(windows, progress.update), key=lambda alignment: alignment.id)
+    warnings = (*_left_out(aligned), aligner.unknown.warning(), aligner.links_warning()) if len(pairs) > 1 else ()
+    for warning in filter(None, warnings):
+        warn_on_stderr(warning)
+    return aligned
 
 
-def _left_out(pairs: Collection[AlignedPair]) -> Iterator[str]:
+def _left_out(alignments: Collection[Alignment]) -> Iterator[str]:
     """Warnings about pairs that were not aligned."""
-    for reason, count in Counter(pair.status for pair in pairs if pair.links is None).items():
-        first = min(pair.id for pair in pairs if pair.status == reason)
+    left_out = [alignment for alignment in alignments if not alignment.ok]
+    for reason, count in Counter(alignment.status for alignment in left_out).items():
+        first = next(alignment.id for alignment in left_out if alignment.status == reason)
         yield f"sentence pairs that are {reason}: {count}, without links (the first is number {first}, from 0)"

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from html import unescape
 
+from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
-from alignment_eval.report.alignment_view import Alignment
 from alignment_eval.transfer.labels import project_labels, spans_of
 from alignment_eval.transfer.markup import Syntax, parse_markup, transfer_markup
 

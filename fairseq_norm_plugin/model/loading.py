@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +13,8 @@ from typing import Any
 import torch
 
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
+from alignment_eval.extraction.method import MapName, parse_maps
+from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.profile import read_profile
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.checkpoints.files import DEMO, ModelFiles, demo_checkpoints, find_files, profile_file
@@ -24,7 +27,6 @@ from fairseq_norm_plugin.checkpoints.read import (
     read_checkpoint_parts,
 )
 from fairseq_norm_plugin.choices import DTYPES, LANGUAGE_OPTIONS, NO_REVERSE
-from fairseq_norm_plugin.model.guided_maps import guided_maps
 from fairseq_norm_plugin.model.languages import Languages, is_told_languages, setup_task, trained_pairs
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.model.text_recipe import recipe_settings, text_settings
@@ -287,3 +289,25 @@ def _warn_of_languages(model: NormModel) -> None:
         return
     for name, trained, pair in other:
         warn_on_stderr(languages_warning(name, trained, pair))
+
+
+def guided_maps(options: Iterable[Any]) -> tuple[MapName, ...]:
+    """The maps that a model, or an ensemble, was trained to align with (criterion ``guided_alignment``).
+
+    Args:
+        options: fairseq's options (``cfg``) of the checkpoint of each member.
+
+    Returns:
+        The maps, each with its setting.  None if they have one setting only, since two maps of different settings
+        that agree are better then; or if a member has other ones.
+    """
+    of_members = {_guided(cfg.model) for cfg in options}
+    return of_members.pop() if len(of_members) == 1 else ()
+
+
+def _guided(model: Any) -> tuple[MapName, ...]:
+    names: tuple[MapName, ...] = ()
+    with suppress(UsageError):  # text that is no name of maps is not of this plugin
+        names = parse_maps(str(getattr(model, "guided_maps", None) or ""))
+    found = tuple(replace(name, setting=name.setting or "awi") for name in names)
+    return found if {name.setting for name in found} == set(SETTINGS) else ()

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, overload
 
 import torch
 
+from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError
 from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS
 from alignment_eval.maps.words import require_known
-from alignment_eval.profiles.chosen import AlignmentOptions
-from alignment_eval.report.alignment_view import Alignment, Alignments
+from alignment_eval.profiles.chosen import AlignmentOptions, check_whole
 from alignment_eval.report.map_view import DisplayMaps
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.checkpoints.identity import model_hash
-from fairseq_norm_plugin.model.alignments import ProfileAligner
+from fairseq_norm_plugin.model.alignments import MAX_TOKENS, ProfileAligner, text_lines
 from fairseq_norm_plugin.model.block_maps import BlockMaps, block_maps_of
 from fairseq_norm_plugin.model.jobs import (
     check_labels,
@@ -28,21 +28,12 @@ from fairseq_norm_plugin.model.jobs import (
     with_labels,
     with_markup,
 )
-from fairseq_norm_plugin.model.map_reader import MapReader
-from fairseq_norm_plugin.model.sentences import (
-    MAX_TOKENS,
-    GivenPair,
-    Sentence,
-    Sentences,
-    check_whole,
-    given_lines,
-    given_pairs,
-    is_one_pair,
-)
+from fairseq_norm_plugin.model.map_reader import MapReader, Sentence
 from fairseq_norm_plugin.model.translator import Translator
 from fairseq_norm_plugin.text.offsets import blank_spans
 from fairseq_norm_plugin.text.settings import TextSettings
 from fairseq_norm_plugin.text.tags import tagged_hash
+from fairseq_norm_plugin.text.tokenise import Line, SentencePair
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
 
@@ -59,7 +50,6 @@ class NormModel:
         heads: number of heads of each layer.
         vocabularies: of source and target.
         text: how text becomes words and subwords.
-        translator: translates lines.
         reverse: the model of the other direction, or None.
     """
 
@@ -80,8 +70,15 @@ class NormModel:
         self.text = text
         self.reverse: NormModel | None = None
         self._parameters = parameters
-        self.translator = Translator(self.models, direction, vocabularies[1])
-        self._reader = MapReader(direction, vocabularies, self.translator)
+
+    @cached_property
+    def translator(self) -> Translator:
+        """Translates lines."""
+        return Translator(self.models, self.direction, self.vocabularies[1])
+
+    @cached_property
+    def _reader(self) -> MapReader:
+        return MapReader(self.direction, self.vocabularies, self.translator)
 
     @cached_property
     def identity(self) -> str:
@@ -105,7 +102,7 @@ class NormModel:
 
     @overload
     def maps(  # type: ignore[overload-overlap]  # a string is a list of strings too: it is one sentence
-        self, source: Sentence, target: Sentence | None = ..., beam: int = ..., kinds: Sequence[str] = ...
+        self, source: str, target: str | None = ..., beam: int = ..., kinds: Sequence[str] = ..., max_tokens: int = ...
     ) -> DisplayMaps: ...
 
     @overload
@@ -115,57 +112,63 @@ class NormModel:
         target: Iterable[Sentence] | None = ...,
         beam: int = ...,
         kinds: Sequence[str] = ...,
-        *,
         max_tokens: int = ...,
-    ) -> Iterator[DisplayMaps]: ...
+    ) -> list[DisplayMaps]: ...
 
     def maps(
         self,
-        source: Sentences,
-        target: Sentences | None = None,
+        source: str | Iterable[Sentence],
+        target: str | Iterable[Sentence] | None = None,
         beam: int = 5,
         kinds: Sequence[str] = DEFAULT_KINDS,
-        *,
         max_tokens: int = MAX_TOKENS,
-    ) -> DisplayMaps | Iterator[DisplayMaps]:
-        """Compute the maps of one sentence pair, or of the pairs of two lists, teacher-forced.
+    ) -> DisplayMaps | list[DisplayMaps]:
+        """Compute the maps of the sentence pairs of two lists, teacher-forced.
 
         Args:
-            source: one sentence: tokenised text (subwords, or words if the model was loaded with ``bpe_codes``), or
-                token ids with or without ``</s>``.  Or several: a list or any iterable, which is read only as far as
-                needed.
+            source: a list of sentences: tokenised text (subwords, or words if the model was loaded with ``bpe_codes``),
+                or token ids with or without ``</s>``; or one sentence as text.
             target: likewise; default: the model's own translations by beam search.
             beam: beam size of that search.
             kinds: which maps (alignment_eval.maps.kinds.KINDS).
-            max_tokens: for lists: how many tokens (of the longer sides of the pairs) are held at once.
+            max_tokens: how many tokens (of the longer sides of the pairs) go through the model together.
 
         Returns:
-            A record with ``head_maps(kind)`` [L, H, T, S] and ``layer_maps(kind)`` [L, T, S] in float32, ``to_frame``
-            and ``plot``, tokens and words of both sides, and the model's score (mean log probability a token, base e).
-            For lists an iterator over such records, in the order of the lists; ``id`` is the place in the list.  Token
-            ids with an unknown id may hide which word its neighbours belong to: then ``status`` is not ``ok``, and no
-            words are aligned.
+            A record of each pair with ``head_maps(kind)`` [L, H, T, S] and ``layer_maps(kind)`` [L, T, S] in float32,
+            ``to_frame`` and ``plot``, tokens and words of both sides, and the model's score (mean log probability a
+            token, base e); ``id`` is the place in the list.  Token ids with an unknown id may hide which word their
+            neighbours belong to: then ``status`` is not ``ok``, and no words are aligned.
 
         Raises:
             InputError: a sentence is empty or longer than the model takes, or is neither text nor token ids; or the
-                lists are empty or differ in length.  Lists are checked before the first maps are computed, except for
-                the length of their sentences.
+                lists are empty or differ in length.
             UsageError: an unknown kind, or ``max_tokens`` below 1.
         """
         for kind in kinds:
             require_known("map kind", kind, KINDS)
         check_whole("max_tokens", max_tokens)
-        if is_one_pair(source, target):
-            encoded = self._reader.encode(GivenPair(source, target))  # type: ignore[arg-type]  # each is one sentence
-            return self._reader.read({0: encoded}, kinds, beam)[0]
-        pairs = given_pairs(source, target)  # type: ignore[arg-type]  # each is several
-        return self._reader.many(pairs, kinds, beam, max_tokens)
+        if isinstance(source, str):
+            return self.maps([source], None if target is None else [target], beam, kinds, max_tokens)[0]  # type: ignore[list-item]
+        sources = self._encoded(source, 0, "source")
+        targets = None if target is None else self._encoded(target, 1, "target")
+        if targets is not None and len(sources) != len(targets):
+            raise InputError(f"{len(sources)} sources, but {len(targets)} targets: expected as many")
+        return self._reader.read(sources, targets, kinds, beam, max_tokens)
+
+    def _encoded(self, sentences: Iterable[Sentence], which: int, name: str) -> list[Line]:
+        """Encode the sources (``which`` 0) or the targets (1) of a list."""
+        if isinstance(sentences, str) or not isinstance(sentences, Iterable):
+            raise InputError(f"{name}: {sentences!r:.40}: expected a list of sentences, each of them text or token ids")
+        encoded = [self._reader.encode(one, which, f"{name}[{number}]") for number, one in enumerate(sentences)]
+        if not encoded:
+            raise InputError(f"{name}: an empty list: expected at least one sentence")
+        return encoded
 
     def block_maps(self, source: Sentence, target: Sentence, block: str, kind: str) -> BlockMaps:
         """Compute the maps of ``kind`` of every block of a type, teacher-forced; the mean over an ensemble.
 
         Args:
-            source: one sentence, as for :meth:`maps`.
+            source: one sentence: text or token ids, as for :meth:`maps`.
             target: likewise.
             block: ``encoder.self``, ``decoder.self`` or ``decoder.cross``.
             kind: a kind of map of one block (docs/maps.md).
@@ -174,9 +177,9 @@ class NormModel:
             InputError: see :meth:`maps`; or the block has no such maps.
             UsageError: an unknown block type or kind.
         """
-        pair = self._reader.encode(GivenPair(source, target))
+        pair = SentencePair(self._reader.encode(source, 0, "source"), self._reader.encode(target, 1, "target"))
         inputs = self.direction.sample({0: pair})["net_input"]
-        tokens, targets = (() if side is None else side.side.tokens for side in pair)
+        tokens, targets = (line.side.tokens for line in pair)
         decoder = (*targets[-1:], *targets[:-1])  # its inputs
         rows = tokens if block == ENCODER_SELF else decoder
         columns = decoder if block == DECODER_SELF else tokens
@@ -205,21 +208,21 @@ class NormModel:
         target_words: Iterable[Sequence[str]] | None = None,
         **options: Any,
     ) -> Alignment | Alignments:
-        """Align the words of a sentence pair, or of the pairs of two lists, as norm-align does.
+        """Align the words of the sentence pairs of two lists, as norm-align does.
 
         The models' profiles say how.  Without a profile, a model chooses its maps on the pairs themselves, if there are
         30 or more.  One line on the standard error says which way was taken.  A list is aligned as one text.
 
         Args:
-            source: one line, or several: raw text, as the model's text recipe reads it; without a recipe, text as for
-                :meth:`maps`.
+            source: a list of lines: raw text, as the model's text recipe reads it; without a recipe, text as for
+                :meth:`maps`; or one line.
             target: likewise.
-            source_words: for lists: the words of each source, if they are given rather than found.
+            source_words: the words of each source of a list, if they are given rather than found.
             target_words: likewise.
             **options: of :class:`alignment_eval.profiles.chosen.AlignmentOptions`, such as ``scores=True``.
 
         Returns:
-            The alignment; for lists all alignments, in the order of the lists.  In a list, a pair that is empty or
+            All alignments, in the order of the lists; for one line its alignment.  In a list, a pair that is empty or
             longer than the models take has no links, and its ``status`` says why; one warning counts such pairs.
 
         Raises:
@@ -228,17 +231,15 @@ class NormModel:
             UsageError: a profile of one direction for two models, options that do not go together, or a value out of
                 its range.
         """
-        stated = AlignmentOptions(**options)
-        if target is None:
-            raise InputError("target: None: expected the translation of source, or a list of them")
-        if not is_one_pair(source, target):
-            pairs = given_pairs(source, target, blanks=True)
-            return self._aligner.align(pairs, stated, words=(source_words, target_words))
-        pair = GivenPair(source, target)  # type: ignore[arg-type]
-        (alignment,) = self._aligner.align([pair], stated, quiet=True)
-        if not alignment.ok:
-            raise InputError(f"the sentence pair is {alignment.status}: expected one that the model can align")
-        return alignment
+        sides = [source], [target]  # of one pair
+        sources, targets = sides if isinstance(source, str) else (source, target)
+        alignments = self._aligner.align(
+            text_lines(sources, "source"),  # type: ignore[arg-type]  # one line of each, or two lists
+            text_lines(targets, "target"),  # type: ignore[arg-type]
+            AlignmentOptions(**options),
+            (source_words, target_words),
+        )
+        return _only(alignments) if isinstance(source, str) else alignments
 
     @overload
     def translate(self, source: str, *, beam: int = ..., **options: Any) -> Alignment: ...
@@ -247,16 +248,17 @@ class NormModel:
     def translate(self, source: Iterable[str], *, beam: int = ..., **options: Any) -> Alignments: ...
 
     def translate(self, source: str | Iterable[str], *, beam: int = 5, **options: Any) -> Alignment | Alignments:
-        """Translate one line, or several, by fairseq's beam search, and align the translations.
+        """Translate the lines of a list by fairseq's beam search, and align the translations.
 
         Args:
-            source: raw text, as the model's text recipe reads it.
+            source: raw text, as the model's text recipe reads it; or one line.
             beam: beam size.
             **options: of :meth:`align`.
 
         Returns:
-            The alignment of source and translation, as :meth:`align` makes it, with the ``score``.  In a list, a
-            line that is empty or too long has an empty translation, and its ``status`` says why.
+            The alignments of sources and translations, as :meth:`align` makes them, with the ``score``; for one line
+            its alignment.  In a list, a line that is empty or too long has an empty translation, and its ``status``
+            says why.
 
         Raises:
             InputError: a line is not text; a single one is empty or too long; or as for :meth:`align`.
@@ -264,18 +266,16 @@ class NormModel:
         """
         check_whole("beam", beam)
         max_tokens = AlignmentOptions(**options).max_tokens  # raises now, not after hours of translation
-        is_one = isinstance(source, str)
-        lines = given_lines([source] if isinstance(source, str) else source, "source")
+        if isinstance(source, str):
+            translated = self.translate([source], beam=beam, **options)
+            if translated[0].score is None:
+                raise InputError("source: empty, or longer than the model takes: expected one that it can translate")
+            return _only(translated)
+        lines = text_lines(source, "source")
         translations = self.translator.translate(lines, beam, max_tokens)
-        if not is_one:
-            aligned = self.align(lines, [translation.text for translation in translations], **options)
-            scored = (replace(pair, score=translation.score) for pair, translation in zip(aligned, translations))
-            return Alignments(scored, aligned.signature)
-        (translation,) = translations
-        if translation.score is None:
-            raise InputError("source: empty, or longer than the model takes: expected one that it can translate")
-        alignment: Alignment = self.align(lines[0], translation.text, **options)
-        return replace(alignment, score=translation.score)
+        aligned = self.align(lines, [translation.text for translation in translations], **options)
+        scored = (replace(pair, score=translation.score) for pair, translation in zip(aligned, translations))
+        return Alignments(scored, aligned.signature)
 
     def transfer_markup(
         self, sources: Iterable[str], targets: Iterable[str] | None = None, syntax: str = "xml", **options: Any
@@ -296,7 +296,7 @@ class NormModel:
             UsageError: an unknown syntax; or as for :meth:`align`.
         """
         known = check_syntax(syntax)
-        lines = given_lines(sources, "sources")
+        lines = text_lines(sources, "sources")
         plain = [plain_text(line, known, name=f"sources[{k}]") for k, line in enumerate(lines)]
         aligned = self.translate(plain, **options) if targets is None else self.align(plain, targets, **options)
         pairs = enumerate(zip(lines, aligned))
@@ -319,7 +319,7 @@ class NormModel:
         Raises:
             InputError: labels and words differ in number, a label is not BIO; or as for :meth:`align`.
         """
-        lines = given_lines(sources, "sources")
+        lines = text_lines(sources, "sources")
         words, of_words = [[line[start:end] for start, end in blank_spans(line)] for line in lines], list(labels)
         if len(of_words) != len(lines):
             raise InputError(f"labels of {len(of_words)} sentences, but {len(lines)} sources: expected as many")
@@ -330,3 +330,11 @@ class NormModel:
     @cached_property
     def _aligner(self) -> ProfileAligner:
         return ProfileAligner([m.direction for m in self.with_reverse], [m.identity for m in self.with_reverse])
+
+
+def _only(alignments: Alignments) -> Alignment:
+    """The alignment of a single pair, which must be one that the model can align."""
+    (alignment,) = alignments
+    if not alignment.ok:
+        raise InputError(f"the sentence pair is {alignment.status}: expected one that the model can align")
+    return alignment

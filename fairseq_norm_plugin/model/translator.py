@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairseq_norm_plugin.aligner.aligner import length_batches
-from fairseq_norm_plugin.aligner.direction import Direction, SourceAndTarget, count_tokens, lengths_of
+from fairseq_norm_plugin.aligner.direction import Direction, count_tokens, lengths_of
 from fairseq_norm_plugin.capture.attention import one_thread
-from fairseq_norm_plugin.capture.recorder import Hypotheses
 from fairseq_norm_plugin.hooks.generator import NormSequenceGenerator
 from fairseq_norm_plugin.process import enough_threads
+from fairseq_norm_plugin.text.tokenise import Line, SentencePair
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
 
@@ -55,25 +55,22 @@ class Translator:
         ``progress`` is called with its number of lines.
         """
         pipeline, limit = self._direction.pipelines[0], self._direction.limits[0]
-        pairs: dict[int, SourceAndTarget] = {}
+        pairs: dict[int, SentencePair] = {}
         for id_, line in enumerate(map(pipeline.read, sources)):
-            if line and len((side := self._direction.encode_side(line, 0)).ids) <= limit:
-                pairs[id_] = side, None
+            if line and len((source := self._direction.encode_line(line, 0)).ids) <= limit:
+                pairs[id_] = SentencePair(source, Line("", (), ""))
         found = [Translation()] * len(sources)
         progress(len(sources) - len(pairs))
         for ids in length_batches(lengths_of(pairs), max_tokens):
             batch = {id_: pairs[id_] for id_ in ids}
-            sample = self._direction.sample(batch)
-            for id_, (best, *_) in zip(sample["id"].tolist(), self.search(batch, sample, beam)):
+            for id_, best in self.search(batch, beam).items():
                 found[id_] = Translation(self._text(best["tokens"].tolist()), float(best["score"]))
             progress(len(ids))
         return found
 
-    def search(self, pairs: Mapping[int, SourceAndTarget], sample: dict[str, Any], beam: int) -> Hypotheses:
-        """The hypotheses of fairseq's beam search for each source of a batch, best first.
-
-        ``sample`` is the batch ``pairs``, collated (:meth:`Direction.sample`).
-        """
+    def search(self, pairs: Mapping[int, SentencePair], beam: int) -> dict[int, dict[str, Any]]:
+        """The best hypothesis of fairseq's beam search for the source of each pair of a batch, by id."""
+        sample = self._direction.sample(pairs, targets=False)
         frames, dictionary = self._direction.frames, self._vocabulary.dictionary
         eos = frames.target.after[-1]
         source = sample["net_input"]["src_tokens"]
@@ -82,7 +79,8 @@ class Translator:
         threads = enough_threads(self._models, count_tokens(pairs))
         with threads, one_thread(self._models):  # a generator sets its beam on the models
             generator = NormSequenceGenerator(self._models, dictionary, beam_size=beam, eos=eos)
-            return generator.generate(self._models, sample, prefix_tokens=forced, bos_token=first)
+            found = generator.generate(self._models, sample, prefix_tokens=forced, bos_token=first)
+        return {id_: best for id_, (best, *_) in zip(sample["id"].tolist(), found)}
 
     def _text(self, ids: Sequence[int]) -> str:
         vocabulary = self._vocabulary

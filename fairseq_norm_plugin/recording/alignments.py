@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from alignment_eval.alignment import align_pairs
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.extract import extract
-from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.extraction.extract import read_word_map
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.files import check_new, is_stream, new_file, write_lines
-from alignment_eval.links.write import format_pharaoh_line
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records.manifest import RunInfo, parts_in, read_manifest
 from alignment_eval.records.merge import COLUMNS, merged
@@ -95,7 +95,7 @@ class AlignmentParts(ShardParts):
 
 def links_table(sentences: Sequence[SentenceMaps], options: ExtractionOptions) -> pa.Table:
     """The rows of the best hypotheses: their links, or why there are none."""
-    best = [sentence for sentence in sentences if sentence.rank == 0]
-    lines = [format_pharaoh_line(extract(sentence, options)) if sentence.ok else "" for sentence in best]
-    columns = [[sentence.id for sentence in best], [sentence.status for sentence in best], lines]
-    return pa.table(columns, schema=pa.schema(COLUMNS))
+    best = ((read_word_map(sentence, options), None) for sentence in sentences if sentence.rank == 0)
+    rows = [(pair.id, pair.status, pair.to_pharaoh()) for pair in align_pairs(best, AlignmentMethod(options))]
+    columns = zip(*rows) if rows else ((), (), ())
+    return pa.table(list(map(list, columns)), schema=pa.schema(COLUMNS))

@@ -18,7 +18,7 @@ from alignment_eval.files import STANDARD
 from alignment_eval.links.table import row_numbers
 from alignment_eval.links.text import TextFile, split_joined
 from fairseq_norm_plugin.text.pieces import MarkedPieces
-from fairseq_norm_plugin.text.tokenise import Line, LinePair, TextPipeline
+from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline
 
 
 class SentencePairs(ABC):
@@ -81,11 +81,11 @@ class SentencePairs(ABC):
         """The id of each pair, batch by batch: its number, from 0."""
         return row_numbers(self.size)
 
-    def __iter__(self) -> Iterator[LinePair]:
+    def __iter__(self) -> Iterator[SentencePair]:
         words = [_words_of(name) for name in self._segmentations]
         for number, (lines, *given) in enumerate(zip(self._lines(), *words), 1):
             source, target = map(_read, self._pipelines, self._without_markup(lines, number), given)
-            yield (source if self._plain is None else replace(source, given=lines[0])), target
+            yield SentencePair(source if self._plain is None else replace(source, given=lines[0]), target)
 
     def _without_markup(self, lines: tuple[str, str], number: int) -> tuple[str, str]:
         if self._plain is None:
@@ -160,7 +160,7 @@ class TranslatedText(ParallelText):
         translations: gives each line's score and translation; assigned once the model has translated.
     """
 
-    translations: Callable[[], Iterator[tuple[str, str]]]
+    translations: Callable[[], Iterator[Sequence[Any]]]
 
     def __init__(self, path: str) -> None:
         super().__init__([path], joined=False)
@@ -172,7 +172,7 @@ class TranslatedText(ParallelText):
 
     def scores(self) -> Iterator[float | None]:
         """The score of each translation."""
-        return (float(score) if score else None for score, _ in self.translations())
+        return (score for score, _ in self.translations())
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         sources = (line.decode() for line in _lines_of(self._paths[0]))

@@ -3,30 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from alignment_eval.errors import InputError, shown
 from alignment_eval.maps.sentence import SentenceSide
 from fairseq_norm_plugin.text.offsets import Span, TracedText, blank_spans, character_spans, trace_tokens
 
+#: A side without tokens, and its ids.
+NO_SIDE, NO_IDS = SentenceSide.of_words(()), torch.empty(0, dtype=torch.long)
+
 
 @dataclass(frozen=True)
 class Line:
-    """One side of a sentence pair, with the words that links count.
+    """One side of a sentence pair: the words that links count, and, once it is encoded, what a model reads.
 
     Attributes:
         text: the raw line; of a line in subwords, the words that they spell, with blanks between.
         spans: the characters of each word in ``text``; they do not overlap.
         given: the line as it was given.
+        side: the tokens that the model reads, with their words.
+        ids: their ids in the model's dictionary, with the special tokens around them.
+        unknown: how many of them the dictionary lacks.
+        certain: whether the words are certainly those of the text (tokens.Spelling).
     """
 
     text: str
     spans: tuple[Span, ...]
     given: str
+    side: SentenceSide = field(default=NO_SIDE, compare=False)
+    ids: Tensor = field(default=NO_IDS, compare=False)
+    unknown: int = 0
+    certain: bool = True
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -37,13 +51,26 @@ class Line:
         return len(self.spans)
 
 
-#: A sentence pair, source and target.
-LinePair = tuple[Line, Line]
+class SentencePair(NamedTuple):
+    """A sentence pair: two raw lines, their words, and, once a model has encoded them, their tokens."""
 
+    source: Line
+    target: Line
 
-def words_of_pair(pair: LinePair) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The words of source and target."""
-    return pair[0].words, pair[1].words
+    @property
+    def exchanged(self) -> SentencePair:
+        """The pair with source and target exchanged, as the model of the other direction reads it."""
+        return SentencePair(self.target, self.source)
+
+    @property
+    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The words of source and target."""
+        return self.source.words, self.target.words
+
+    @property
+    def lengths(self) -> list[int]:
+        """The number of tokens of each side that is encoded."""
+        return [len(line.ids) for line in self if len(line.ids)]
 
 
 class Tokenizer:
@@ -144,7 +171,7 @@ class TextPipeline:
         words = np.full(len(before) + len(runs) + len(after), -1, dtype=np.int32)
         words[len(before) : len(before) + len(runs)] = runs
         forms = tuple(word.lower() for word in line.words) if self._lowercase else line.words
-        return SentenceSide((*before, *tokens, *after), words, spans, forms)
+        return SentenceSide((*before, *tokens, *after), words, spans, forms, (line.text, line.spans))
 
     def raw(self, tokens: Sequence[str]) -> str:
         """The line that pieces spell, as fairseq-generate prints it (D-)."""

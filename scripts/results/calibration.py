@@ -75,7 +75,7 @@ def main() -> None:
             places = [place for place, part in enumerate(lines["domain"]) if part in parts]
             chosen = np.random.default_rng(1).permutation(places)[:POOL]
             sources, targets = ([lines[language][place] for place in chosen] for language in (source, target))
-            pool = list(model.maps(sources, targets, kinds=[DEFAULTS.kind]))
+            pool = model.maps(sources, targets, kinds=[DEFAULTS.kind])
             for size in SIZES:
                 random = np.random.default_rng(7)
                 for _ in range(DRAWS):

@@ -7,31 +7,19 @@ import sys
 from pathlib import Path
 
 from alignment_eval import read_gold
-from alignment_eval.extraction.corpus import one_map
-from alignment_eval.extraction.extract import pair_map
 from alignment_eval.figures.drawing import Panel, Picture, draw
 from alignment_eval.figures.style import save_figure
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.maps.words import two_way_shares
-from alignment_eval.profiles.chosen import AlignmentOptions, choose_method
-from alignment_eval.profiles.profile import read_profile
 from fairseq_norm_plugin import load
 
 
 def main(sentence: int, out: str) -> None:
     """Draw one sentence of the demo."""
-    model = load("demo", tokenizer="none")
-    profile = read_profile("data/demo/checkpoint.pt.align.json")
-    assert model.reverse is not None
-    profiles = [profile, profile.of_reverse(model.reverse.identity)]
-    method = choose_method(AlignmentOptions(), 2, profiles, None).method
-    assert method.reverse is not None
-    source, target = (Path(f"data/demo/demo.{side}").read_text("utf-8").splitlines()[sentence] for side in ("de", "en"))
-    forward = pair_map(model.maps(source, target), method.forward)
-    whole = one_map((forward, pair_map(model.reverse.maps(target, source), method.reverse)), method)
-    assert whole.scores is not None
-    panel = Panel("", two_way_shares(whole.scores[:, :-1]), whole.links(method.forward).links)
-    columns, rows = (SentenceSide.of_words(line.split()) for line in (source, target))
+    texts = (Path(f"data/demo/demo.{side}").read_text("utf-8").splitlines()[sentence] for side in ("de", "en"))
+    alignment = load("demo", tokenizer="none").align(*texts)
+    panel = Panel("", two_way_shares(alignment.word_map.to_numpy()[:, :-1]), frozenset(alignment.links))
+    columns, rows = map(SentenceSide.of_words, (alignment.source_words, alignment.target_words))
     gold = read_gold("data/demo/demo.talp", base=1)[sentence]
     save_figure(draw(Picture("", columns, rows, ((panel,),), gold)), out)
 

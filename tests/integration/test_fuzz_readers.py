@@ -18,7 +18,7 @@ import torch
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.corpus import read_word_map
+from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.extraction.word_table import Vocabulary, WordTable
 from alignment_eval.figures.curves import read_training_log

@@ -66,7 +66,7 @@ def test_every_rank_of_an_n_best_list_is_its_own_forced_pass(norm, tmp_path, dat
     for rank in (0, 1):
         sentence = by_id(tmp_path / "r", rank)[3]
         ids = [[dictionary.index(t) for t in side.tokens] for side in (sentence.source, sentence.target)]
-        forced = model.maps(*ids, kinds=tuple(KINDS))
+        (forced,) = model.maps(*([side] for side in ids), kinds=tuple(KINDS))
         for kind in KINDS:
             np.testing.assert_allclose(
                 sentence.layer_maps(kind), forced.layer_maps(kind), rtol=1e-3, atol=2e-5, err_msg=kind

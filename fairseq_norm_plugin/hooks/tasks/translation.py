@@ -40,7 +40,7 @@ from fairseq_norm_plugin.recording.session import NormOptions, RecordingSession,
 from fairseq_norm_plugin.text.binarised import side_readers
 from fairseq_norm_plugin.text.pieces import MarkedPieces
 from fairseq_norm_plugin.text.tags import tagged_hash
-from fairseq_norm_plugin.text.tokenise import LinePair, TextPipeline
+from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
 from fairseq_norm_plugin.text.tokens import Frames, Vocabulary
 
 logger = logging.getLogger(__name__)
@@ -209,14 +209,14 @@ class NormMixin:
 
         dataset = self.datasets[plan.subset]
 
-        def pair(id_: int) -> LinePair:
+        def pair(id_: int) -> SentencePair:
             batch = dataset.collater([dataset[id_]])  # alike for all data sets of fairseq, where an item is not
             ids = batch["net_input"]["src_tokens"][0].tolist(), batch["target"][0].tolist()
             words = (
                 " ".join(vocabulary.dictionary[i] for i in side if i not in vocabulary.specials)
                 for vocabulary, side in zip(self.vocabularies, ids)
             )
-            return source.read(next(words)), target.read(next(words))
+            return SentencePair(source.read(next(words)), target.read(next(words)))
 
         check_parallel(((id_, pair(id_)) for id_ in sample_lines(plan.size) if id_ not in plan.skipped), [direction])
 

@@ -3,8 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from alignment_eval.extraction.corpus import align_pair
-from alignment_eval.extraction.extract import extract, pair_map, word_links
+from alignment_eval.alignment import align_pairs
+from alignment_eval.extraction.extract import extract, read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions
 from alignment_eval.files import json_hash
 from tests.facts import says
@@ -103,13 +103,13 @@ def test_several_maps_with_confidences(directory, make_sentence, align_eval):
     assert plain.stdout.split("\n") == [*lines(corpus(make_sentence), options), ""]
     signed = "|kind:attn_n|heads:1.2,4|combine:product|floor:1e-06|setting:awi|rule:top-k=2|null:allow|"
     assert signed in plain.stderr
-    by_id = {s.id: s for s in corpus(make_sentence) if s.ok}
+    maps = [(read_word_map(s, options), None) for s in corpus(make_sentence)]
+    by_id = {pair.id: pair for pair in align_pairs(maps, AlignmentMethod(options))}
     scored = align_eval("extract", directory, *given, "--confidences")
     assert signed in scored.stderr
     for k, line in enumerate(scored.stdout.split("\n")[:-1]):
         found = {link: float(p) for link, _, p in (item.partition(":") for item in line.split())}
-        expected = word_links(by_id[k], options).confidences() if k in by_id else {}
-        assert found == {f"{i}-{j}": p for (i, j), p in expected.items()}
+        assert found == {f"{i}-{j}": p for (i, j), p in by_id[k].confidences.items()}
         assert all(0 <= p <= 1 for p in found.values())
 
 
@@ -136,9 +136,9 @@ def test_both_directions(tmp_path, directory, make_sentence, make_records, align
     for s in corpus(make_sentence):
         if s.ok and reverse[s.id].ok:
             back_options = replace(options, heads="5.1")
-            maps = pair_map(s, options), pair_map(reverse[s.id], back_options)
-            aligned = align_pair(maps, AlignmentMethod(options, back_options, BidirectionalOptions(how)))
-            expected[s.id] = " ".join(f"{i}-{j}" for i, j in sorted(aligned.links.links if aligned.links else ()))
+            maps = read_word_map(s, options), read_word_map(reverse[s.id], back_options)
+            method = AlignmentMethod(options, back_options, BidirectionalOptions(how))
+            (expected[s.id],) = (pair.to_pharaoh() for pair in align_pairs([maps], method))
     assert done.stdout.split("\n") == [*expected, ""]
     warning, signature = done.stderr.splitlines()
     assert warning == (

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from alignment_eval.extraction.extract import PairMap, SentenceLinks
-from alignment_eval.extraction.pair_scores import PairScores, score_pair
+from alignment_eval.extraction.extract import WordMap
+from alignment_eval.extraction.pair_scores import score_pair
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 
 SOURCE = SentenceSide(("a@@", "b", ".", "c", "</s>"), np.array([0, 0, 1, 2, -1], dtype=np.int32))
@@ -17,10 +17,10 @@ TARGET = SentenceSide(
 )
 
 
-def pair_map(source, target, chance):
+def word_map(source, target, chance):
     sentence = SentenceMaps(0, source, target, ())
     scores = chance.random((target.word_count, source.word_count + 1))
-    return PairMap(replace(sentence, log_probs=-3 * chance.random(len(target.tokens))), scores)
+    return WordMap(replace(sentence, log_probs=-3 * chance.random(len(target.tokens))), scores)
 
 
 def slow(forward, reverse, linked):
@@ -64,25 +64,23 @@ def slow(forward, reverse, linked):
 @pytest.mark.parametrize("seed", range(5))
 def test_scores_are_those_of_the_equations(models, seed):
     chance = np.random.default_rng(seed)
-    forward = pair_map(SOURCE, TARGET, chance)
-    reverse = pair_map(TARGET, SOURCE, chance) if models == 2 else None
+    forward = word_map(SOURCE, TARGET, chance)
+    reverse = word_map(TARGET, SOURCE, chance) if models == 2 else None
     linked = chance.random((3, 4)) < 0.4
-    links = SentenceLinks(linked, forward.shares)
-    found = score_pair(forward, reverse, links)
+    found = score_pair((forward, reverse), linked, forward.shares)
     expected = slow(forward, reverse, linked)
     assert {name: getattr(found, name) for name in expected} == {
         name: pytest.approx(value, abs=1e-6) for name, value in expected.items()
     }
     assert found.log_prob == pytest.approx(forward.sentence.log_probs.mean(), abs=1e-6)
     assert (found.reverse_log_prob is None) == (models == 1)
-    confidences = list(links.confidences().values())
-    assert found.confidence == pytest.approx(np.mean(confidences) if confidences else 0, abs=1e-6)
-    assert score_pair(forward, reverse, SentenceLinks(linked)).confidence is None
+    confidences = forward.shares[:, :-1].T[linked]
+    assert found.confidence == pytest.approx(np.mean(confidences) if len(confidences) else 0, abs=1e-6)
+    assert score_pair((forward, reverse), linked, None).confidence is None
 
 
 def test_a_pair_of_punctuation_has_scores():
     side = SentenceSide((".", "</s>"), np.array([0, -1], dtype=np.int32))
-    found = score_pair(pair_map(side, side, np.random.default_rng(1)), None, SentenceLinks(np.ones((1, 1), np.bool_)))
+    found = score_pair((word_map(side, side, np.random.default_rng(1)), None), np.ones((1, 1), np.bool_), None)
     assert found.unlinked_source == 0
-    assert found.to_fields()[1] == ""
-    assert set(PairScores().to_fields()) == {""}
+    assert found.reverse_log_prob is None

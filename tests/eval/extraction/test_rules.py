@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, apply_rule, grown, rule_of
-from alignment_eval.maps.words import UnitMap, balanced_shares, two_way_shares
+from alignment_eval.maps.words import balanced_shares, two_way_shares
 from tests.facts import facts
 
 SHAPES = st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(1, 4), st.integers(0, 2**32 - 1))
@@ -32,14 +32,13 @@ def slow_links(scores, name, value, null, final):
     return links
 
 
-def random_units(target, source, levels, seed, leading=(2, 3)):
+def random_maps(target, source, levels, seed, leading=(2, 3)):
     """Word maps of small integers: many ties, rows of zeros, and sums that are exact in any order."""
-    scores = np.random.default_rng(seed).integers(0, levels + 1, (*leading, target, source + 1)).astype(np.float64)
-    return UnitMap(scores, np.arange(target), np.append(np.arange(source), -1))
+    return np.random.default_rng(seed).integers(0, levels + 1, (*leading, target, source + 1)).astype(np.float64)
 
 
-def links(units, rule, null="allow", final=False):
-    return apply_rule(rule_of(rule), units, null, final)
+def links(scores, rule, null="allow", final=False):
+    return apply_rule(rule_of(rule), scores, null, final)
 
 
 @given(
@@ -50,31 +49,31 @@ def links(units, rule, null="allow", final=False):
 )
 @example(shape=(3, 3, 1, 0), rule=("threshold", 0), null="allow", final=True)  # a barred word has a share of 0
 def test_rules_are_those_of_the_slow_loop(shape, rule, null, final):
-    units = random_units(*shape)
+    scores = random_maps(*shape)
     final = final and shape[0] > 0 and shape[1] > 0
-    found = links(units, f"{rule[0]}={rule[1]}", null, final)
+    found = links(scores, f"{rule[0]}={rule[1]}", null, final)
     assert found.shape == (2, 3, shape[1], shape[0])
     for index in np.ndindex(2, 3):
-        expected = slow_links(units.scores[index], rule[0], rule[1], null, final)
+        expected = slow_links(scores[index], rule[0], rule[1], null, final)
         assert {(int(i), int(j)) for i, j in np.argwhere(found[index])} == expected
 
 
 def test_of_many_equal_words_the_first_are_taken():
-    units = UnitMap(np.tile([1.0, 2], (1, 20)), np.arange(1), np.append(np.arange(39), -1))
-    assert np.argwhere(links(units, "top-k=3"))[:, 0].tolist() == [1, 3, 5]
+    scores = np.tile([1.0, 2], (1, 20))
+    assert np.argwhere(links(scores, "top-k=3"))[:, 0].tolist() == [1, 3, 5]
 
 
 def test_two_way_by_hand():
     """Both target words take the first source word most; the second one takes it less than the first does."""
-    units = UnitMap(np.array([[9.0, 1, 5], [6, 4, 7]]), np.arange(2), np.array([0, 1, -1]))
+    scores = np.array([[9.0, 1, 5], [6, 4, 7]])
     # shares of rows 0.9 0.1 / 0.6 0.4, of columns 0.6 0.2 / 0.4 0.8; null is masked and has no part
     shares = np.sqrt([[0.9 * 0.6, 0.1 * 0.2], [0.6 * 0.4, 0.4 * 0.8]])
     for least in (0.1, 0.4, 0.5, 0.57, 0.7, 0.8):
-        np.testing.assert_array_equal(links(units, f"two-way={least}", "mask"), (shares >= least).T)
-    assert np.argwhere(links(units, "two-way=0.5", "mask")).tolist() == [[0, 0], [1, 1]]
+        np.testing.assert_array_equal(links(scores, f"two-way={least}", "mask"), (shares >= least).T)
+    assert np.argwhere(links(scores, "two-way=0.5", "mask")).tolist() == [[0, 0], [1, 1]]
     # the last marks tied: the first word has its row for itself, and 1 / 1.6 of its column
-    assert np.argwhere(links(units, "two-way=0.79", "mask", final=True)).tolist() == [[0, 0], [1, 1]]
-    assert np.argwhere(links(units, "two-way=0.8", "mask", final=True)).tolist() == [[1, 1]]
+    assert np.argwhere(links(scores, "two-way=0.79", "mask", final=True)).tolist() == [[0, 0], [1, 1]]
+    assert np.argwhere(links(scores, "two-way=0.8", "mask", final=True)).tolist() == [[1, 1]]
 
 
 def slow_grow(shares, least):
@@ -94,24 +93,24 @@ def slow_grow(shares, least):
 @given(shape=SHAPES, least=st.sampled_from([0.0, 0.2, 0.35, 0.5, 0.7, 1.0]))
 @example(shape=(3, 3, 4, 0), least=0.35)
 def test_grow_is_that_of_the_slow_loop(rule, shares, shape, least):
-    units = random_units(*shape)
-    found = links(units, f"{rule}={least}", "mask")
+    scores = random_maps(*shape)
+    found = links(scores, f"{rule}={least}", "mask")
     for index in np.ndindex(2, 3):
-        expected = slow_grow(shares(units.scores[index][:, :-1]), least)
+        expected = slow_grow(shares(scores[index][:, :-1]), least)
         assert {(int(i), int(j)) for i, j in np.argwhere(found[index])} == expected
 
 
 def test_balanced_by_hand():
     """The second source word gets little from all target words, but most of it from the second."""
-    units = UnitMap(np.array([[6.0, 2, 5], [4, 4, 5]]), np.arange(2), np.array([0, 1, -1]))
+    scores = np.array([[6.0, 2, 5], [4, 4, 5]])
     # shares of the rows 3/4 1/4 / 1/2 1/2, of their columns 3/5 1/3 / 2/5 2/3, of its rows 9/14 5/14 / 3/8 5/8
     first, second = 9 / 14 + 3 / 8, 5 / 14 + 5 / 8
     columns = [[9 / 14 / first, 5 / 14 / second], [3 / 8 / first, 5 / 8 / second]]
     shares = np.sqrt(np.array([[9 / 14, 5 / 14], [3 / 8, 5 / 8]]) * columns)
-    np.testing.assert_allclose(balanced_shares(units.scores[:, :-1]), shares, rtol=1e-12)
-    np.testing.assert_allclose(balanced_shares(units.scores[:, :-1] * [[2], [3]]), shares, rtol=1e-12)
-    assert np.argwhere(links(units, "grow=0.44", "mask")).tolist() == [[0, 0], [0, 1], [1, 1]]
-    assert np.argwhere(links(units, "balanced=0.44", "mask")).tolist() == [[0, 0], [1, 1]]
+    np.testing.assert_allclose(balanced_shares(scores[:, :-1]), shares, rtol=1e-12)
+    np.testing.assert_allclose(balanced_shares(scores[:, :-1] * [[2], [3]]), shares, rtol=1e-12)
+    assert np.argwhere(links(scores, "grow=0.44", "mask")).tolist() == [[0, 0], [0, 1], [1, 1]]
+    assert np.argwhere(links(scores, "balanced=0.44", "mask")).tolist() == [[0, 0], [1, 1]]
 
 
 def test_a_share_is_large_from_0_7_of_it_on():

@@ -1,8 +1,6 @@
-import numpy as np
 import pytest
 
-from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import SentenceLinks, links_line
+from alignment_eval.errors import InputError
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.links.write import format_scored_line
 from tests.eval.links.samples import gold
@@ -13,19 +11,6 @@ def test_scored_lines():
     assert format_scored_line({(2, 0): 0.1, (0, 1): 1e-05, (0, 0): 1}, base=1) == "1-1:1.0 1-2:1e-05 3-1:0.1"
     with pytest.raises(InputError, match=facts("link 2-0 … nan … finite")):
         format_scored_line({(2, 0): float("nan")})
-
-
-LINKED = np.array([[True, False], [True, True]])
-WITH_SHARES = SentenceLinks(LINKED, np.array([[0.25, 0.5, 0.25], [0.0, 0.75, 0.25]]))
-
-
-def test_lines_of_extracted_links():
-    assert links_line(WITH_SHARES) == "0-0 1-0 1-1"
-    assert links_line(WITH_SHARES, confidences=True) == "0-0:0.25 1-0:0.5 1-1:0.75"
-    assert links_line(None) == ""
-    assert links_line(SentenceLinks(LINKED)) == "0-0 1-0 1-1"
-    with pytest.raises(UsageError, match="no confidences"):
-        links_line(SentenceLinks(LINKED), confidences=True)
 
 
 def test_possible_links_include_the_sure_ones():

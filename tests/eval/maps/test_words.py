@@ -1,7 +1,6 @@
 """Combinations of maps; word maps themselves are tested with the rules that read them (test_extract.py)."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.extract import stacked_maps, word_links
+from alignment_eval.extraction.extract import links_of, read_word_map, stacked_maps
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.maps.sentence import SentenceSide
-from alignment_eval.maps.words import COMBINATIONS, FLOOR, combine, unit_map, word_map
+from alignment_eval.maps.words import COMBINATIONS, FLOOR, combine, subword_map, word_map, words_of_subwords
 
 MAPS = st.tuples(st.integers(1, 5), st.integers(0, 4), st.integers(1, 5), st.integers(0, 2**32 - 1))
 
@@ -58,21 +57,22 @@ def test_several_maps(make_sentence, rule, how, own):
     s = make_sentence(5, source="<de> a@@ b c . </s>", target="x y@@ z . </s>")
     stacked = stacked_maps(s, "attn_n")
     settings = [("awi", stacked[1, 2]), (own[1:] or "awi", stacked[0, 0]), ("awi", stacked[1, 3])]
-    read = "words" if rule == "kobayashi2020" else "subwords"
-    each = [unit_map(one[None], s.source, s.target, setting, read) for setting, one in settings]
-    units = replace(each[0], scores=np.concatenate([one.scores for one in each]))
-    combined = slow_combine(units.scores, how)
+    rows, columns = np.arange(3), np.array([0, 1, 2, -1])
+    merge = word_map
     if rule == "shift-att":
-        combined = np.where(units.column_words < 0, -1, combined)
-    best = units.column_words[combined.argmax(axis=-1)]
-    expected = {(int(i), int(j)) for i, j in zip(best, units.row_words) if i >= 0}
-    found = word_links(s, options(f"1.2,0.0{own},1", rule=rule, combine=how))
-    assert found.links == expected
+        merge, (rows, columns) = subword_map, words_of_subwords(s.source, s.target)
+    combined = slow_combine(np.stack([merge(one, s.source, s.target, setting) for setting, one in settings]), how)
+    if rule == "shift-att":
+        combined = np.where(columns < 0, -1, combined)
+    best = columns[combined.argmax(axis=-1)]
+    read = options(f"1.2,0.0{own},1", rule=rule, combine=how)
+    found = read_word_map(s, read, keep=True)
+    assert links_of(found.linked(read)) == {(int(i), int(j)) for i, j in zip(best, rows) if i >= 0}
     words = np.stack([word_map(one, s.source, s.target, setting) for setting, one in settings])
     shares = slow_combine(words, how)
     shares /= shares.sum(axis=-1, keepdims=True)
     np.testing.assert_allclose(found.shares, shares, rtol=1e-12)
-    assert found.confidences() == {(i, j): pytest.approx(shares[j, i]) for i, j in expected}
+    np.testing.assert_allclose(found.maps, words / words.sum(axis=-1, keepdims=True), rtol=1e-12)
 
 
 @pytest.mark.parametrize("setting", ["awo", "awi"])
@@ -87,4 +87,4 @@ def test_words_that_pieces_span(setting):
     assert word_map(maps, source, target, setting).tolist() == expected
     assert (source.word_count, source.word_strings()) == (3, ["a", "b", "c"])
     with pytest.raises(InputError, match="subwords of this text span several of its words"):
-        unit_map(maps, source, target, setting, "subwords")
+        subword_map(maps, source, target, setting)

@@ -1,6 +1,7 @@
 """A lexical table of ``extract``."""
 
-from alignment_eval.extraction.corpus import align_corpus, read_word_map
+from alignment_eval.alignment import align_pairs
+from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 
 TWO_WAY = ("--kind", "attn_n", "--layer", 1, "--setting", "awo", "--rule", "two-way=0.3")
@@ -15,9 +16,8 @@ def test_a_word_table(tmp_path, make_sentence, make_records, call):
     _, out, err = call("extract", directory, *TWO_WAY, "--word-table", 2)
     options = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.3")
     method = AlignmentMethod(options, word_table_passes=2)
-    found = align_corpus([(read_word_map(pair, options), None) for pair in pairs], method)
-    links = [sorted(pair.links.links) if pair.links else [] for pair in found]
-    assert out.splitlines() == [" ".join(f"{i}-{j}" for i, j in pair) for pair in links]
+    found = align_pairs([(read_word_map(pair, options), None) for pair in pairs], method)
+    assert out.splitlines() == [alignment.to_pharaoh() for alignment in found]
     assert out != call("extract", directory, *TWO_WAY)[1]
     assert "|word_table:2|word_table_pairs:10000|" in err
     assert "warning: 1 of 7 sentences cannot be aligned" in err

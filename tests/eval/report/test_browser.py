@@ -8,10 +8,10 @@ import time
 import numpy as np
 import pytest
 
+from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.extraction.extract import stacked_maps
 from alignment_eval.maps.words import word_map
 from alignment_eval.records.store import Records
-from alignment_eval.report.alignment_view import Alignment, Alignments
 from alignment_eval.report.encoding import ERROR
 from alignment_eval.report.map_view import DisplayMaps
 from tests.eval.report.driving import Browser, requested

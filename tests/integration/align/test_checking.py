@@ -19,7 +19,7 @@ from fairseq_norm_plugin.aligner.mismatch import find_mismatch, sampled
 from fairseq_norm_plugin.text.codes import CodePieces
 from fairseq_norm_plugin.text.pairs import ParallelText
 from fairseq_norm_plugin.text.pieces import MarkedPieces
-from fairseq_norm_plugin.text.tokenise import TextPipeline
+from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
 from tests.facts import says
 from tests.integration.conftest import ROOT
 from tests.integration.demo import DEMO, binarised, in_pieces, lines, written
@@ -146,7 +146,7 @@ def test_a_model_without_an_alignment_is_not_praised(direction, dev):
     untrained = copy(direction)
     untrained._models, untrained.layers = [task.build_model(options).eval()], 6
     source, target = direction.pipelines
-    pairs = [(source.read(german), target.read(english)) for german, english in zip(*dev)]
+    pairs = [SentencePair(source.read(german), target.read(english)) for german, english in zip(*dev)]
     pairs = [pair for pair in pairs if can_align(pair, [untrained])]
     assert fit_on_pairs(untrained, pairs, "hash", 4000).chosen_by == "upper-layers"
     named = AlignmentOptions(heads="1:awi,4.7", combine="product", final_punctuation=True)

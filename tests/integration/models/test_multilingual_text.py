@@ -59,9 +59,9 @@ def test_python_reads_what_generation_records(run, variant, corpus, lines, tmp_p
     for record, found in zip(searched, model.maps([source for source, _ in lines[:9]], beam=3)):
         assert found.target.tokens == record.target.tokens
         np.testing.assert_allclose(found.layer_maps("attn_w"), record.layer_maps("attn_w"), atol=1e-5)
-    ids = model.direction.encode_side(model.direction.pipelines[0].read(lines[0][0]), 0).ids.tolist()
+    ids = model.direction.encode_line(model.direction.pipelines[0].read(lines[0][0]), 0).ids.tolist()
     plain = [i for i in ids if i not in model.vocabularies[0].specials]
-    assert model.maps(plain, lines[0][1]).source.tokens == both[0].source.tokens
+    assert model.maps([plain], [lines[0][1]])[0].source.tokens == both[0].source.tokens
 
 
 @pytest.fixture

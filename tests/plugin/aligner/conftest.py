@@ -4,13 +4,13 @@ import pytest
 
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.text.pieces import MarkedPieces
-from fairseq_norm_plugin.text.tokenise import TextPipeline
+from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
 
 
 def pair_of(source, target):
     """The lines of these pieces, which ``@@`` marks."""
     pipeline = TextPipeline(MarkedPieces("@@"))
-    return pipeline.read(" ".join(source)), pipeline.read(" ".join(target))
+    return SentencePair(pipeline.read(" ".join(source)), pipeline.read(" ".join(target)))
 
 
 @pytest.fixture

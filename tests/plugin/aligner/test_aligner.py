@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from alignment_eval.alignment import align_pairs
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.corpus import align_pair
-from alignment_eval.extraction.extract import pair_map
+from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions, parse_maps
 from alignment_eval.extraction.pair_scores import PairScores
 from fairseq_norm_plugin.aligner.aligner import Aligner, length_batches
@@ -59,19 +59,19 @@ def test_links_are_those_of_each_pair_alone(make_direction, pairs, how, max_toke
     found = {pair.id: pair for pair in aligner.align([pairs.items()], progress.append)}
     assert set(found) == set(pairs)
     assert sum(progress) == len(pairs)
-    assert {id_: pair.status for id_, pair in found.items() if pair.links is None} == {
+    assert {id_: pair.status for id_, pair in found.items() if not pair.ok} == {
         3: "empty",
         8: "longer than 64 tokens",
     }
-    for id_, (source, target) in pairs.items():
-        if found[id_].links is None:
-            continue
-        one = pair_map(maps_alone(directions[0], id_, (source, target), FORWARD), FORWARD)
-        other = pair_map(maps_alone(directions[1], id_, (target, source), REVERSE), REVERSE)
-        expected = align_pair((one, None if method.reverse is None else other), method)
-        assert found[id_].links.links == expected.links.links
+    for id_, pair in pairs.items():
+        assert (found[id_].source, found[id_].target_spans) == (pair.source.text, pair.target.spans)
+        if found[id_].ok:
+            one = read_word_map(maps_alone(directions[0], id_, pair, FORWARD), FORWARD)
+            other = read_word_map(maps_alone(directions[1], id_, pair.exchanged, REVERSE), REVERSE)
+            (expected,) = align_pairs([(one, None if method.reverse is None else other)], method)
+            assert found[id_].links == expected.links
     assert aligner.unknown.tokens["source"] == sum(
-        len(pairs[id_][0].given.split()) for id_, pair in found.items() if pair.links is not None
+        len(pairs[id_].source.given.split()) for id_, pair in found.items() if pair.ok
     )
     assert not any(aligner.unknown.unknown.values())
 
@@ -83,11 +83,11 @@ def test_scores_have_the_log_probabilities_of_a_whole_pass(make_direction, pairs
     aligner = Aligner(METHODS["joined"], directions, max_tokens, contribution=True, scores=True)
     links = {pair.id: pair.links for pair in Aligner(METHODS["joined"], directions).align([pairs.items()])}
     for pair in list(aligner.align([pairs.items()])):
-        if pair.links is None:
+        if not pair.ok:
             assert pair.scores == PairScores()
             continue
-        assert pair.links.links == links[pair.id].links
-        ways = [direction.encode(way) for direction, way in zip(directions, (pairs[pair.id], pairs[pair.id][::-1]))]
+        assert pair.links == links[pair.id]
+        ways = [direction.encode(way) for direction, way in zip(directions, (pairs[pair.id], pairs[pair.id].exchanged))]
         whole = [direction.scores({0: way})[0].mean() for direction, way in zip(directions, ways)]
         assert [pair.scores.log_prob, pair.scores.reverse_log_prob] == pytest.approx(whole, abs=2e-6)
         maps = directions[0].maps({0: ways[0]}, ["alti_rollout"], parse_maps("0,1,2"))[0].layer_maps("alti_rollout")

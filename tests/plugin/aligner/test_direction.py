@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from alignment_eval.extraction.extract import pair_map
+from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import ExtractionOptions, parse_maps
 from alignment_eval.maps.sentence import SentenceMaps
 from fairseq_norm_plugin.aligner.calibration import can_align, usable_pairs
@@ -42,7 +42,7 @@ PAIRS = {
 def everything(direction, pair, kind):
     """All maps of one pair, by a pass that records all layers."""
     recorded = direction.recorded({0: pair}, [kind], range(3))
-    sample = direction.sample({0: (pair[0], None)})
+    sample = direction.sample({0: pair}, targets=False)
     pad, first = direction._dictionaries[1].pad(), direction.frames.first
     ((_, batch),) = forced_maps(direction._models, sample, [[{"tokens": pair[1].ids}]], recorded, pad, first)
     (arrays,) = batch.sentences([slice(None)], [slice(None)])
@@ -60,8 +60,8 @@ def test_named_maps_are_those_of_a_pass_over_all_layers(make_direction, kind, he
     options = ExtractionOptions(kind, heads, setting="awo", rule="two-way=0.2")
     some = direction.maps(encoded, [kind], options.heads)
     for id_, pair in encoded.items():
-        expected = pair_map(everything(direction, pair, kind), options)
-        np.testing.assert_allclose(pair_map(some[id_], options).scores, expected.scores, rtol=2e-5)
+        expected = read_word_map(everything(direction, pair, kind), options)
+        np.testing.assert_allclose(read_word_map(some[id_], options).scores, expected.scores, rtol=2e-5)
         assert (expected.scores > 0).all()
 
 

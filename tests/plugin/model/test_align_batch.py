@@ -1,15 +1,21 @@
 """Batches of sentence pairs in the kinds of tables that engines pass on."""
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import torch
 
 import fairseq_norm_plugin
+from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin import AlignBatch
+from fairseq_norm_plugin.model.align_batch import align_separately
+from fairseq_norm_plugin.text.pieces import MarkedPieces
+from fairseq_norm_plugin.text.tokenise import TextPipeline
 from tests.facts import facts
 from tests.plugin.model.test_alignments import DEMO, SOURCES, TARGETS
 
@@ -85,3 +91,46 @@ def test_bad_batches(align, tmp_path):
     copied.write_bytes((DEMO / "checkpoint.pt").read_bytes())
     with pytest.raises(InputError, match=facts("checkpoint.pt.align.json: no such profile … norm-align calibrate")):
         AlignBatch(copied, *MODEL[1:])({"source": ["a"], "target": ["b"]})
+
+
+class Failing:
+    """An aligner that fails with a window that holds a bad word, and counts its windows."""
+
+    directions = (SimpleNamespace(pipelines=[TextPipeline(MarkedPieces("none"))] * 2),)
+
+    def __init__(self, error=None):
+        self.error = error or ValueError("bad\x1b word")
+        self.windows = 0
+
+    def align(self, windows):
+        self.windows += 1
+        for window in windows:
+            for id_, (source, target) in window:
+                yield Alignment(source.text, target.text, source.spans, target.spans, [], id=id_)
+                if "bad" in source.words:
+                    raise self.error
+
+
+@pytest.mark.parametrize("bad", [[], [3], [2, 6], range(7)])
+def test_pairs_that_fail(bad):
+    pairs = {id_ + 5: ("bad" if id_ in bad else f"w{id_}", "x") for id_ in range(7)}
+    aligner = Failing()
+    found = align_separately(aligner, pairs)
+    assert (aligner.windows == 1) == (not bad)  # a good window is aligned together
+    assert list(found) == list(pairs)
+    for id_, pair in found.items():
+        failed = id_ - 5 in bad
+        assert (pair.source, pair.target, pair.links) == (*pairs[id_], [])
+        assert bool(pair.source_words) != failed
+        assert pair.status == (r"failed: bad\x1b word" if failed else "ok")
+
+
+def test_what_is_no_text():
+    found = align_separately(Failing(), {0: ("a", None), 1: (float("nan"), "b"), 2: ("a", "b")})
+    assert [pair.status for pair in found.values()] == ["not text", "not text", "ok"]
+
+
+def test_errors_of_no_single_pair():
+    for error in (MemoryError(), torch.OutOfMemoryError()):
+        with pytest.raises(type(error)):
+            align_separately(Failing(error), {0: ("bad", "b"), 1: ("a", "b")})

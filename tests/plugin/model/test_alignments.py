@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import fairseq_norm_plugin
+from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.report.alignment_view import Alignment
 from fairseq_norm_plugin.model import alignments as api_alignments
 from tests.facts import says
 
@@ -81,6 +81,10 @@ def test_one_pair(models):
     assert all(0 < confidence <= 1 for confidence in alignment.confidences.values())
     (again,) = models[1].align(iter(SOURCES[:1]), (line for line in TARGETS[:1]), profile="none")
     assert again == alignment
+    assert alignment.word_map.shape == (len(alignment.target_words), len(alignment.source_words) + 1)
+    for (i, j), confidence in alignment.confidences.items():
+        assert alignment.word_map.iloc[j, i] == confidence
+        assert alignment.explain(i, j).linked
 
 
 def test_it_says_once_which_way_it_takes(models, capfd):
@@ -106,7 +110,9 @@ def test_words_the_model_does_not_know_are_told_of(models, capfd):
 def test_exchanged_lists_are_told_of(models, capfd, monkeypatch):
     alone = models[0]
     monkeypatch.setattr(api_alignments, "SAMPLE", 20)  # shorter lists are not looked at
-    alone.align(SOURCES[:20], TARGETS[:20])
+    monkeypatch.setattr(api_alignments, "_KEPT", 5)
+    alignments = alone.align(SOURCES[:20], TARGETS[:20])
+    assert [alignment.maps is not None for alignment in alignments] == [True] * 5 + [False] * 15
     assert "exchanged" not in capfd.readouterr().err
     alone.align(TARGETS[:20], SOURCES[:20])
     assert "source and target look exchanged" in capfd.readouterr().err
@@ -128,9 +134,11 @@ def test_pairs_that_cannot_be_aligned(models, capfd):
 def test_bad_input_is_named(models, tmp_path):
     align = models[0].align
     for source, target, text in (
-        (["a"], "x", "two sentences, or two lists"),
-        ([4, 5], "x", r"source: \[4, 5\]: expected text"),
-        ("a", None, "target: None"),
+        (["a"], "x", "target: 'x' .*expected a list"),
+        ([4, 5], ["x"], r"source\[0\]: 4: expected text"),
+        ("a", None, r"target\[0\]: None"),
+        (["a", "b"], ["x"], "2 sources, but 1 targets"),
+        ([], [], "source: an empty list"),
     ):
         with pytest.raises(InputError, match=text):
             align(source, target)

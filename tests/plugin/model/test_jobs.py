@@ -49,7 +49,7 @@ def test_html_has_tags_without_an_end(model):
     [
         (["ja", "<b>ja"], ["yes", "yes"], "sources[1]: found <b> without an end tag"),
         (["<b>ja</b>"], ["<b>yes</b>"], "targets[0]: found the tag '<b>' in the translation already"),
-        (["<b>ja</b>"], ["yes", "no"], "source ends after 1 sentences"),
+        (["<b>ja</b>"], ["yes", "no"], "1 sources, but 2 targets"),
         (["<b>ja</b>", None], ["yes", "no"], "sources[1]: None: expected text"),
         ("<b>ja</b>", "yes", "sources: '<b>ja</b>' (str): expected a list of lines"),
     ],
@@ -98,7 +98,7 @@ def test_labels_go_with_the_words_of_the_text_as_it_is(model):
         ([["O", "X"]], ["ja ."], ["yes ."], "labels[0]: label 'X': expected O, B-TYPE or I-TYPE"),
         ([["O", 3]], ["ja ."], ["yes ."], "labels[0]: ['O', 3]: expected a list of labels"),
         (["OO"], ["ja ."], ["yes ."], "labels[0]: 'OO': expected a list of labels"),
-        ([["O", "O"]], ["ja ."], ["yes .", "no ."], "source ends after 1 sentences"),
+        ([["O", "O"]], ["ja ."], ["yes .", "no ."], "1 sources, but 2 targets"),
     ],
     ids=repr,
 )

@@ -8,7 +8,7 @@ import pytest
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.text.pairs import ParallelText
 from fairseq_norm_plugin.text.pieces import MarkedPieces
-from fairseq_norm_plugin.text.tokenise import TextPipeline, words_of_pair
+from fairseq_norm_plugin.text.tokenise import TextPipeline
 from tests.facts import facts
 
 
@@ -37,7 +37,7 @@ def test_pairs_of_a_text(tmp_path):
     text = ParallelText([str(tmp_path / "one")])
     assert text.size == 3
     for _ in range(2):
-        assert list(map(words_of_pair, text)) == [(("a\u00a0b", "c"), ("d",)), ((), ()), ((), ("e",))]
+        assert [pair.words for pair in text] == [(("a\u00a0b", "c"), ("d",)), ((), ()), ((), ("e",))]
 
 
 def test_a_pipe_is_read_once_and_kept(tmp_path):
@@ -49,7 +49,7 @@ def test_a_pipe_is_read_once_and_kept(tmp_path):
     text = ParallelText([str(tmp_path / "pipe"), str(tmp_path / "other")])
     writing.join()
     for _ in range(2):
-        assert list(map(words_of_pair, text)) == [(("a",), ("x",)), (("b",), ("y",))]
+        assert [pair.words for pair in text] == [(("a",), ("x",)), (("b",), ("y",))]
     text.check_unchanged()
 
 
@@ -75,7 +75,7 @@ def test_words_that_a_file_gives(tmp_path):
         (tmp_path / name).write_text(content)
     text = ParallelText([str(tmp_path / name) for name in ("one", "other")])
     cut = text.segmented((str(tmp_path / "words"), None))
-    assert list(map(words_of_pair, cut)) == [(("我们", "今天", "来"), ("we", "come", "today")), ((), ("x",))]
+    assert [pair.words for pair in cut] == [(("我们", "今天", "来"), ("we", "come", "today")), ((), ("x",))]
     assert next(iter(cut))[0].text == "我们今天来"
     assert next(iter(text))[0].words == ("我们今天来",)
     assert cut.hashes[:-1] == text.hashes

@@ -6,7 +6,6 @@ import pytest
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.text.parquet import ParquetText
-from fairseq_norm_plugin.text.tokenise import words_of_pair
 from tests.facts import facts
 
 GOOD = {"source": ["a b", "", "c"], "target": ["A", "B", "C D"]}
@@ -26,7 +25,7 @@ def test_pairs_of_several_files(tmp_path, place):
         (tmp_path / ignored).touch()
     text = ParquetText(str(tmp_path / place))
     pairs = [(("a", "b"), ("A",)), ((), ("B",)), (("c",), ("C", "D")), (("e",), ("E",))]
-    assert (text.size, list(map(words_of_pair, text))) == (4, pairs)
+    assert (text.size, [pair.words for pair in text]) == (4, pairs)
     assert [id_ for batch in text.ids() for id_ in batch.to_pylist()] == [0, 1, 2, 3]
     text.check_unchanged()
     write(tmp_path, b=GOOD)

@@ -1,0 +1,380 @@
+"""Word alignments of sentence pairs: their links and confidences, their text, files, and why a link was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from alignment_eval.errors import UsageError
+from alignment_eval.extraction.explain import Explanation, ReadMaps, explain
+from alignment_eval.extraction.extract import WordMap, WordMaps, combined_map, linked_pair
+from alignment_eval.extraction.method import AlignmentMethod
+from alignment_eval.extraction.pair_scores import FIGURES, OF_WORDS, PairScores, score_pair
+from alignment_eval.extraction.word_table import SAMPLE, WordTable, check_match, count_word_table
+from alignment_eval.files import check_new, new_file, write_lines
+from alignment_eval.links.sets import Link
+from alignment_eval.links.table import TYPES, json_line, row_numbers, write_table
+from alignment_eval.links.write import format_pharaoh_line, format_scored_line
+from alignment_eval.maps.sentence import SentenceSide, Span, SpannedLine, words_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+#: The types in Arrow of the columns of a row with scores.
+TYPES_WITH_SCORES = {
+    **TYPES,
+    **dict.fromkeys(FIGURES, TYPES["score"]),
+    **dict.fromkeys(OF_WORDS, TYPES["confidences"]),
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Alignment:
+    """The word alignment of one sentence pair.
+
+    Attributes:
+        source: the source line.
+        target: the target line.
+        source_spans: the characters of each source word in the line: start and end, counted in code points from 0.
+        target_spans: those of each target word.
+        links: pairs (source word, target word), counted from 0, in ascending order.
+        confidences: each link's share of its target word's row, from 0 to 1; empty if the links have none, as after
+            a symmetrisation.
+        status: ``ok``, or why there are no links, such as ``empty``.
+        score: the model's mean log probability of a target token (base e), if it translated the source; else None.
+        scores: what the pair and its words are worth (docs/scores.md), if it was asked for.
+        id: the pair's number in the text, from 0.
+        maps: the word maps that were read, if they are kept: those of the first 1,000 pairs of a list in Python.
+    """
+
+    source: str
+    target: str
+    source_spans: tuple[Span, ...]
+    target_spans: tuple[Span, ...]
+    links: list[Link]
+    confidences: dict[Link, float] = field(default_factory=dict)
+    status: str = "ok"
+    score: float | None = None
+    scores: PairScores | None = None
+    id: int = field(default=0, compare=False)
+    maps: ReadMaps | None = field(default=None, compare=False)
+
+    @property
+    def source_words(self) -> tuple[str, ...]:
+        """The source words."""
+        return tuple(self.source[start:end] for start, end in self.source_spans)
+
+    @property
+    def target_words(self) -> tuple[str, ...]:
+        """The target words."""
+        return tuple(self.target[start:end] for start, end in self.target_spans)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the pair was aligned."""
+        return self.status == "ok"
+
+    def to_pharaoh(self, confidences: bool = False) -> str:
+        """Format the links as one line, ``0-0 1-2``; with ``confidences`` ``0-0:0.97… 1-2:0.41…``.
+
+        Raises:
+            UsageError: ``confidences`` is true, and the links have none.
+        """
+        if confidences and len(self.confidences) < len(self.links):
+            raise UsageError(
+                "these links have no confidences (only links read from maps have); write them without confidences"
+            )
+        return format_scored_line(self.confidences) if confidences else format_pharaoh_line(self.links)
+
+    def to_row(self) -> dict[str, Any]:
+        """The alignment as JSON and tables hold it (docs/formats.md).
+
+        Returns:
+            ``source``, ``target``, ``source_spans`` and ``target_spans`` ([[start, end], …]), ``links`` ([[i, j], …]),
+            ``confidences`` (one for each link; None where links have none), ``status``, ``score``; if the pair was
+            scored, also each of its ``scores``.
+        """
+        has_confidences = len(self.confidences) == len(self.links)
+        return {
+            "source": self.source,
+            "target": self.target,
+            "source_spans": [list(span) for span in self.source_spans],
+            "target_spans": [list(span) for span in self.target_spans],
+            "links": [list(link) for link in self.links],
+            "confidences": [self.confidences[link] for link in self.links] if has_confidences else None,
+            "status": self.status,
+            "score": self.score,
+            **({} if self.scores is None else self.scores.to_row()),
+        }
+
+    def to_frame(self) -> pd.DataFrame:
+        """Make a table of the links, one row for each.
+
+        Returns:
+            Columns ``source`` and ``target`` (words), ``source_index`` and ``target_index`` (from 0), ``confidence``
+            (NaN where links have none).
+        """
+        import pandas as pd
+
+        source, target = self.source_words, self.target_words
+        return pd.DataFrame(
+            {
+                "source": [source[i] for i, _ in self.links],
+                "target": [target[j] for _, j in self.links],
+                "source_index": np.array([i for i, _ in self.links], dtype=np.int64),
+                "target_index": np.array([j for _, j in self.links], dtype=np.int64),
+                "confidence": np.array([self.confidences.get(link, np.nan) for link in self.links], dtype=np.float64),
+            }
+        )
+
+    @property
+    def word_map(self) -> pd.DataFrame:
+        """The map that the rule read: target words as rows, source words and null as columns, each row sums to 1.
+
+        Where each direction has links of its own, which are then combined, it is the map of the forward direction.
+
+        Raises:
+            UsageError: the maps are not kept (``maps``).
+        """
+        import pandas as pd
+
+        columns, rows = [*self.source_words, "(null)"], list(self.target_words)
+        shares = self._kept().whole.shares
+        return pd.DataFrame(shares, pd.Index(rows, name="target"), pd.Index(columns, name="source"))
+
+    def explain(self, source: int, target: int) -> Explanation:
+        """Say why a source word and a target word are linked or not: maps, shares, lexical table and rule.
+
+        Args:
+            source: the source word, from 0.
+            target: the target word, from 0.
+
+        Raises:
+            UsageError: there is no such word, or the maps are not kept (``maps``).
+        """
+        sizes = len(self.source_spans), len(self.target_spans)
+        if not (0 <= source < sizes[0] and 0 <= target < sizes[1]):
+            raise UsageError(f"words {source} and {target}: the pair has {sizes[0]} source and {sizes[1]} target words")
+        words = self.source_words, self.target_words
+        return explain(self._kept(), words, (source, target), (source, target) in self.links)
+
+    def _kept(self) -> ReadMaps:
+        if self.maps is None:
+            raise UsageError(
+                "the maps of this pair are not kept (Python keeps those of the first 1,000 pairs of a list that are "
+                "aligned); align the pair again, in a list of its own"
+            )
+        return self.maps
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Plot the links as marked cells; darker cells have higher confidence, which a colour bar shows.
+
+        Args:
+            ax: where to plot; None: on a new figure (see :meth:`alignment_eval.report.map_view.DisplayMaps.plot`).
+
+        Returns:
+            The Axes of the plot.
+
+        Raises:
+            InputError: a side has no words.
+        """
+        from alignment_eval.report import alignment_view
+
+        return alignment_view.plot(self, ax)
+
+    def __repr__(self) -> str:
+        from alignment_eval.report import alignment_view
+
+        return alignment_view.line(self)
+
+    def _repr_html_(self) -> str:
+        from alignment_eval.report import alignment_view
+
+        return alignment_view.table(self)
+
+
+class Alignments(Sequence[Alignment]):
+    """The word alignments of a list of sentence pairs, in the order of the list.
+
+    Attributes:
+        signature: how they were made: maps, rule, profile, word table; empty if unknown.
+    """
+
+    def __init__(self, alignments: Iterable[Alignment], signature: str = "") -> None:
+        self._alignments = tuple(alignments)
+        self.signature = signature
+
+    @overload
+    def __getitem__(self, index: int) -> Alignment: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Alignments: ...
+
+    def __getitem__(self, index: int | slice) -> Alignment | Alignments:
+        found = self._alignments[index]
+        return found if isinstance(found, Alignment) else Alignments(found, self.signature)
+
+    def __len__(self) -> int:
+        return len(self._alignments)
+
+    def __iter__(self) -> Iterator[Alignment]:
+        return iter(self._alignments)
+
+    def to_pharaoh(self, path: str | Path, confidences: bool = False, overwrite: bool = False) -> None:
+        """Write the links to a file, one line for each pair.
+
+        The file is written completely or not at all.  A pair that was not aligned has a blank line.
+
+        Args:
+            path: the file.
+            confidences: write ``i-j:p`` instead of ``i-j``.
+            overwrite: replace an existing file.
+
+        Raises:
+            InputError: the file already exists, or cannot be written.
+            UsageError: ``confidences`` is true, and a pair has links without.
+        """
+        check_new(path, overwrite)
+        write_lines(path, (alignment.to_pharaoh(confidences) for alignment in self))
+
+    def to_jsonl(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write a JSON object a line for each pair (:meth:`Alignment.to_row`); errors as for :meth:`to_pharaoh`."""
+        check_new(path, overwrite)
+        write_lines(path, (json_line(alignment.to_row()) for alignment in self))
+
+    def to_parquet(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write a table with the same columns, and ``id``, the pair's number; errors as for :meth:`to_pharaoh`."""
+        check_new(path, overwrite)
+        with new_file(path) as temporary:
+            types = TYPES_WITH_SCORES if self._scored else TYPES
+            write_table(temporary, (alignment.to_row() for alignment in self), row_numbers(len(self)), types)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Make a table of the pairs, one row for each, with the columns of :meth:`Alignment.to_row`."""
+        import pandas as pd
+
+        return pd.DataFrame([alignment.to_row() for alignment in self])
+
+    @property
+    def scores(self) -> pd.DataFrame:
+        """A table of the scores of the pairs, one row for each; NaN for a pair that was not aligned.
+
+        Returns:
+            Columns ``log_prob``, ``reverse_log_prob``, ``confidence``, ``unlinked_source``, ``unlinked_target``,
+            ``source_contribution``, ``unsupported``, ``omitted`` (:class:`~alignment_eval.extraction.pair_scores`),
+            and ``status``.
+
+        Raises:
+            UsageError: the pairs were not scored.
+        """
+        import pandas as pd
+
+        if not self._scored:
+            raise UsageError("these pairs have no scores; align them with scores=True")
+        rows = [[*(getattr(a.scores, name) for name in FIGURES), a.status] for a in self]
+        types = {**dict.fromkeys(FIGURES, "float64"), "status": "str"}
+        return pd.DataFrame(rows, columns=list(types)).astype(types)
+
+    @property
+    def _scored(self) -> bool:
+        return all(alignment.scores is not None for alignment in self)
+
+    def __repr__(self) -> str:
+        left_out = sum(not alignment.ok for alignment in self)
+        counts = f"{len(self)} pairs, {sum(len(alignment.links) for alignment in self)} links"
+        return f"Alignments({counts}{f', not aligned: {left_out}' if left_out else ''})"
+
+    def _repr_html_(self) -> str:
+        from alignment_eval.report import alignment_view
+
+        return alignment_view.list_of(self)
+
+
+def align_pairs(
+    pairs: Iterable[WordMaps],
+    method: AlignmentMethod,
+    word_table: WordTable | None = None,
+    on_count: Callable[[WordTable], object] = lambda _: None,
+    check: bool = True,
+) -> Iterator[Alignment]:
+    """Align the sentence pairs of a text in the order in which they arrive, one at a time.
+
+    If ``method`` counts a word table, it is counted on the first ``word_table_pairs`` pairs that arrive.  These must be
+    the first of the text, in any order, and are held back until then.  The pairs after them are reweighted by that
+    word table.
+
+    Args:
+        pairs: the word maps of each pair.
+        method: how links are made.
+        word_table: a word table that reweights all pairs; then none is counted.
+        on_count: called with the counted word table before the first alignment.
+        check: check that ``word_table`` matches the text of the first pairs, which are held back for that.
+    """
+    pairs = iter(pairs)
+    if word_table is not None:
+        method.check_word_table()
+        held = list(islice(pairs, SAMPLE * check))
+        if check:
+            check_match(word_table, (words_of(forward.sentence) for forward, _ in held if forward.scores is not None))
+        pairs = chain(held, pairs)
+    elif method.word_table_passes:
+        word_table, aligned = _counted(list(islice(pairs, method.word_table_pairs)), method)
+        on_count(word_table)
+        yield from aligned
+    for pair in pairs:
+        combined = whole = combined_map(pair, method)
+        if word_table is not None and combined.scores is not None:
+            words, shares = words_of(combined.sentence), combined.shares[:, :-1]
+            whole = combined.with_scores(word_table.reweight(words, shares, method.word_table_exponent))
+        yield _alignment(pair, combined, whole, method)
+
+
+def _counted(pairs: Sequence[WordMaps], method: AlignmentMethod) -> tuple[WordTable, Iterator[Alignment]]:
+    """The word table of pairs, and the pairs aligned by their maps as counting has reweighted them."""
+    every = [combined_map(pair, method) for pair in pairs]
+    # the last digits of a sum depend on the order, so pairs are summed in the order of the text
+    maps = sorted((whole for whole in every if whole.scores is not None), key=lambda whole: whole.sentence.id)
+    word_table, reweighted = count_word_table(
+        [(words_of(whole.sentence), whole.shares[:, :-1]) for whole in maps],
+        method.word_table_passes,
+        method.word_table_exponent,
+    )
+    weighed = {whole.sentence.id: whole.with_scores(scores) for whole, scores in zip(maps, reweighted)}
+    return word_table, (
+        _alignment(pair, combined, weighed.get(combined.sentence.id, combined), method)
+        for pair, combined in zip(pairs, every)
+    )
+
+
+def _alignment(pair: WordMaps, combined: WordMap, whole: WordMap, method: AlignmentMethod) -> Alignment:
+    """The alignment of a pair by its ``combined`` map, which a word table may have made the ``whole`` one of."""
+    sentence = whole.sentence
+    (source, source_spans), (target, target_spans) = map(_spanned, (sentence.source, sentence.target))
+    text = source, target, source_spans, target_spans
+    if whole.scores is None:
+        return Alignment(*text, [], status=sentence.status, id=sentence.id)
+    linked, shares = linked_pair(whole, pair, method)
+    sources, targets = np.nonzero(linked)
+    links: list[Link] = list(zip(sources.tolist(), targets.tolist()))  # in ascending order
+    confidences = {} if shares is None else dict(zip(links, shares[targets, sources].tolist()))
+    scores = None if pair[0].sentence.log_probs is None else score_pair(pair, linked, shares)
+    maps = None if pair[0].maps is None else ReadMaps(method, pair, combined, whole)
+    return Alignment(*text, links, confidences, scores=scores, id=sentence.id, maps=maps)
+
+
+def _spanned(side: SentenceSide) -> SpannedLine:
+    """The line of a side, with the spans of its words; its words with blanks between if the line is not known."""
+    if side.line is not None:
+        return side.line
+    spans: list[Span] = []
+    start = 0
+    for word in (words := side.word_strings()):
+        spans.append((start, start + len(word)))
+        start += len(word) + 1
+    return " ".join(words), tuple(spans)

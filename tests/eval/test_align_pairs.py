@@ -1,0 +1,246 @@
+"""From word maps to alignments: both directions, word tables, in whatever order the pairs come."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alignment_eval.alignment import align_pairs
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.extract import (
+    WordMap,
+    check_same_text,
+    combine_maps,
+    extract,
+    links_of,
+    read_word_map,
+)
+from alignment_eval.extraction.method import JOINS, AlignmentMethod, BidirectionalOptions, ExtractionOptions
+from alignment_eval.extraction.rules import apply_rule, rule_of
+from alignment_eval.extraction.word_table import count_word_table
+from alignment_eval.links.sets import transpose
+from alignment_eval.links.symmetrize import symmetrize
+from alignment_eval.maps.sentence import words_of
+from tests.facts import facts
+
+FORWARD = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.2")
+REVERSE = replace(FORWARD, heads="0")
+TEXT = {7: ("a b c </s>", "x y z </s>"), 2: ("b a@@ a </s>", "y x </s>"), 5: ("a </s>", "x y y </s>")}
+
+
+def read(sentence, options=FORWARD):
+    return read_word_map(sentence, options, keep=True)
+
+
+@pytest.mark.parametrize("how", [None, "union", "grow-diag-final"])
+def test_links_are_those_of_each_pair_alone(make_sentence, how):
+    """In the order in which the pairs come; two cannot be aligned."""
+    method = AlignmentMethod(FORWARD, how and REVERSE, how and BidirectionalOptions(method=how))
+    pairs = {k: (make_sentence(k, *text), make_sentence(k, *text[::-1])) for k, text in TEXT.items()}
+    pairs[1] = make_sentence(1, status="empty"), make_sentence(1, status="empty")
+    pairs[4] = make_sentence(4, source="a </s>", target="x </s>"), make_sentence(4, status="too long")
+    maps = [(read(one), read(other, REVERSE) if how else None) for one, other in pairs.values()]
+    aligned = {pair.id: pair for pair in align_pairs(maps, method)}
+    assert list(aligned) == [7, 2, 5, 1, 4]
+    statuses = {id_: pair.status for id_, pair in aligned.items() if not pair.ok}
+    assert statuses == ({1: "empty", 4: "too long in the other direction"} if how else {1: "empty"})
+    for id_ in TEXT:
+        one, other = pairs[id_]
+        expected = extract(one, FORWARD)
+        expected = symmetrize(expected, transpose(extract(other, REVERSE)), how) if how else expected
+        assert aligned[id_].links == sorted(expected)
+        assert bool(aligned[id_].confidences) != bool(how)
+    assert (aligned[2].source, aligned[2].source_words) == ("b aa", ("b", "aa"))
+    assert any(pair.links for pair in aligned.values())
+
+
+SOURCES = ("a@@ b c . </s>", "a </s>", "</s>", "<de> a b@@ c d@@ e f </s>")
+TARGETS = ("x y@@ z . </s>", "x </s>", "</s>", "x@@ y z v . </s>")
+CASES = {
+    "source": st.sampled_from(SOURCES),
+    "target": st.sampled_from(TARGETS),
+    "seed": st.integers(0, 1000),
+    "setting": st.sampled_from(["awo", "awi"]),
+    "null": st.sampled_from(["allow", "mask"]),
+}
+
+
+def both(forward, reverse, how, options):
+    """The alignment of both directions, and the word maps of each."""
+    maps = read(forward, options), read(reverse, options)
+    (aligned,) = align_pairs([maps], AlignmentMethod(options, options, BidirectionalOptions(how)))
+    return aligned, *maps
+
+
+def directions(make_sentence, source, target, seed):
+    return make_sentence(seed, source, target), replace(make_sentence(seed + 1, target, source), id=seed)
+
+
+@given(rule=st.sampled_from(["kobayashi2020", "shift-att", "threshold=0.2", "top-k=2"]), **CASES)
+def test_mutual_is_what_both_directions_have(make_sentence, source, target, seed, setting, null, rule):
+    forward, reverse = directions(make_sentence, source, target, seed)
+    options = ExtractionOptions("attn_n", "1.2", "mean", setting, rule, None if rule == "shift-att" else null)
+    found, one, other = both(forward, reverse, "mutual", options)
+    assert set(found.links) == extract(forward, options) & transpose(extract(reverse, options))
+    assert found.confidences == {(i, j): min(one.shares[j, i], other.shares[i, j]) for i, j in found.links}
+
+
+@given(rule=st.sampled_from(["kobayashi2020", "threshold=0.2", "top-k=2"]), **CASES)
+def test_average_cell_by_cell(make_sentence, source, target, seed, setting, null, rule):
+    forward, reverse = directions(make_sentence, source, target, seed)
+    found, one, other = both(forward, reverse, "average", ExtractionOptions("attn_n", "1", "mean", setting, rule, null))
+    average = one.shares / 2
+    for j, i in np.ndindex(average.shape[0], average.shape[1] - 1):
+        average[j, i] = (one.shares[j, i] + other.shares[i, j]) / 2
+    assert set(found.links) == links_of(apply_rule(rule_of(rule), average, null, False))
+    np.testing.assert_allclose(found.word_map, average / average.sum(axis=1, keepdims=True), rtol=1e-12)
+
+
+@given(**{name: case for name, case in CASES.items() if name != "null"})
+def test_product_cell_by_cell(make_sentence, source, target, seed, setting):
+    forward, reverse = directions(make_sentence, source, target, seed)
+    options = ExtractionOptions("attn_n", "1", "mean", setting, "threshold=0.2", "mask")
+    found, one, other = both(forward, reverse, "product", options)
+    for j, row in enumerate(found.word_map.to_numpy()):
+        products = [one.shares[j, i] * other.shares[i, j] for i in range(len(row) - 1)]
+        shares = [value / sum(products) if sum(products) else 0.0 for value in products]
+        assert {i for i, k in found.links if k == j} == {i for i, share in enumerate(shares) if share >= 0.2}
+        np.testing.assert_allclose(row, [*shares, 0], rtol=1e-12)
+
+
+def test_directions_that_do_not_fit(make_sentence):
+    forward, reverse = directions(make_sentence, "a b c </s>", "x y </s>", 3)
+    with pytest.raises(UsageError, match=facts("join 'average' … with rule 'shift-att'")):
+        both(forward, reverse, "average", ExtractionOptions("attn_w", "0", rule="shift-att"))
+    for how in JOINS:
+        with pytest.raises(InputError, match=facts("sentence 3 (line 4) … 3 source and 2 target words … 2 and 3")):
+            both(forward, forward, how, ExtractionOptions("attn_w", "0", null="mask"))
+    changed = (["X", "Y"], ["a", "?", "?"])  # target, source; case does not count: 3 of 5 are equal
+    check_same_text([(words_of(forward), words_of(reverse)), (words_of(forward), changed)])
+    check_same_text([])
+    with pytest.raises(InputError, match=facts("2 of 5 words")):
+        check_same_text([(words_of(forward), (["x", "y"], ["?", "?", "?"]))])
+
+
+TWO_WAY = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.3")
+PRODUCT = ExtractionOptions("attn_n", "0,1", "product", setting="awo", rule="two-way=0.3")
+SIZE = 9
+
+
+@pytest.fixture
+def sentences(make_sentence):
+    """Nine pairs of few words; the third has no maps."""
+    rng = np.random.default_rng(4)
+    texts = [
+        [" ".join([*rng.choice(list(of), rng.integers(1, 6)), "</s>"]) for of in ("abc", "xyz")] for _ in range(SIZE)
+    ]
+    found = [make_sentence(k, source=source, target=target) for k, (source, target) in enumerate(texts)]
+    found[2] = make_sentence(2, status="too long")
+    return found
+
+
+def one_way(sentences, options=TWO_WAY):
+    return [(read(sentence, options), None) for sentence in sentences]
+
+
+def check(found, expected):
+    """That alignments have these maps, by id, and the links that the rule makes of them."""
+    for pair in found:
+        if pair.id not in expected:
+            assert (pair.links, pair.status) == ([], "too long")
+            continue
+        word_map = expected[pair.id]
+        assert set(pair.links) == links_of(word_map.linked(TWO_WAY))
+        np.testing.assert_allclose(pair.word_map, word_map.shares, rtol=1e-9)
+
+
+def weighed(scores):
+    return WordMap(None, np.pad(scores, ((0, 0), (0, 1))))
+
+
+@pytest.mark.parametrize(("options", "exponent"), [(TWO_WAY, 1.0), (PRODUCT, 0.5)], ids=["one map", "product of two"])
+@pytest.mark.parametrize("first", [1, 5, SIZE, SIZE + 1])
+def test_a_word_table_is_counted_on_the_first_pairs(sentences, options, exponent, first):
+    """Each of them is reweighted without its own cells, the others by its totals."""
+    method = AlignmentMethod(options, word_table_passes=2, word_table_pairs=first)
+    assert method.word_table_exponent == exponent
+    counted = []
+    found = list(align_pairs(one_way(sentences, options), method, on_count=counted.append))
+    assert [pair.id for pair in found] == list(range(SIZE))
+    assert [word_table.pairs for word_table in counted] == [min(first, SIZE) - (first > 2)]
+    maps = {s.id: (words_of(s), read(s, options).shares[:, :-1]) for s in sentences if s.ok}
+    of_table = [id_ for id_ in maps if id_ < first]
+    word_table, scores = count_word_table([maps[id_] for id_ in of_table], 2, exponent)
+    expected = {id_: word_table.reweight(*pair, exponent) for id_, pair in maps.items()} | dict(zip(of_table, scores))
+    check(found, {id_: weighed(scores) for id_, scores in expected.items()})
+
+
+def test_a_pair_comes_as_soon_as_the_word_table_is_counted(sentences):
+    method = AlignmentMethod(TWO_WAY, word_table_passes=1, word_table_pairs=3)
+    taken = []
+
+    def pairs():
+        for pair in one_way(sentences):
+            taken.append(pair)
+            yield pair
+
+    after = [(pair.id, len(taken)) for pair in align_pairs(pairs(), method)]
+    assert after == [(0, 3), (1, 3), (2, 3), *((k, k + 1) for k in range(3, SIZE))]
+
+
+def test_a_given_word_table_and_each_pair_by_itself(sentences):
+    """What is aligned with a given word table depends on nothing else in the text."""
+    method = AlignmentMethod(TWO_WAY, word_table_passes=2)
+    counted = []
+    list(align_pairs(one_way(sentences[5:]), method, on_count=counted.append))
+    word_table = counted.pop()
+    whole = list(align_pairs(one_way(sentences), method, word_table, counted.append))
+    assert not counted
+    for pair in whole:
+        (alone,) = align_pairs(one_way([sentences[pair.id]]), AlignmentMethod(TWO_WAY), word_table)
+        assert alone == pair
+
+
+def test_a_word_table_of_both_directions(make_sentence):
+    """It is of the combined map; the exponent that of the direction that multiplies more maps."""
+    texts = [("a b c </s>", "x y z </s>"), ("b a </s>", "y x </s>")]
+    method = AlignmentMethod(TWO_WAY, PRODUCT, BidirectionalOptions("product"), 2)
+    assert method.word_table_exponent == 0.5
+    pairs = [
+        (read(make_sentence(k, *text), TWO_WAY), read(make_sentence(k, *text[::-1]), PRODUCT))
+        for k, text in enumerate(texts)
+    ]
+    maps = [combine_maps("product", *pair) for pair in pairs]
+    _, scores = count_word_table([(words_of(one.sentence), one.shares[:, :-1]) for one in maps], 2, 0.5)
+    check(align_pairs(pairs, method), dict(enumerate(map(weighed, scores))))
+
+
+@pytest.mark.parametrize(("unknown", "checked"), [(501, True), (500, True), (2000, False)])
+def test_a_word_table_is_checked_on_the_first_1000_pairs(make_sentence, unknown, checked):
+    """No pair is aligned before; a pair after them may have any words.  Unchecked, no pair is held back."""
+    word_table, _ = count_word_table([((["a"], ["x"]), np.ones((1, 1)))], 1, 1)
+    known, strange = (read(make_sentence(0, f"{a} </s>", f"{b} </s>")) for a, b in ("ax", "??"))
+    taken = []
+
+    def pairs():
+        for number in range(2000):
+            taken.append(number)
+            yield strange if number < unknown or number >= 1000 else known, None
+
+    aligned = align_pairs(pairs(), AlignmentMethod(TWO_WAY), word_table, check=checked)
+    if checked and unknown > 500:  # more than half of 1,000 words
+        with pytest.raises(InputError, match="501"):
+            next(aligned)
+    else:
+        assert next(aligned).ok
+    assert len(taken) == (1000 if checked else 1)
+
+
+def test_the_order_in_which_the_first_pairs_come_changes_nothing(sentences):
+    method = AlignmentMethod(TWO_WAY, word_table_passes=2, word_table_pairs=5)
+    expected = list(align_pairs(one_way(sentences), method))
+    shuffled = [sentences[k] for k in (4, 1, 0, 3, 2, 8, 5, 7, 6)]
+    found = list(align_pairs(one_way(shuffled), method))
+    assert sorted(found, key=lambda pair: pair.id) == expected
