@@ -14,7 +14,7 @@ from alignment_eval.progress import progress_meter
 from alignment_eval.signature import signature
 from fairseq_norm_plugin.align.unfinished import UnfinishedOutput, translations_of
 from fairseq_norm_plugin.model.norm_model import NormModel
-from fairseq_norm_plugin.text.pairs import TranslatedText
+from fairseq_norm_plugin.text.lines import TranslatedText
 
 
 @contextmanager

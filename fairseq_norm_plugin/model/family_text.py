@@ -16,7 +16,7 @@ from alignment_eval.errors import InputError, UsageError, shown, warn_on_stderr
 from fairseq_norm_plugin.checkpoints.foreign import own_file, read_json
 from fairseq_norm_plugin.model.languages import MULTILINGUAL, PRETRAINED
 from fairseq_norm_plugin.model.tags import MARIAN_TAG, list_tags
-from fairseq_norm_plugin.text.pieces import SentencePieces
+from fairseq_norm_plugin.text.subwords import SentencePieceSegmenter
 
 #: fairseq's own tokens, in the order of its ids.
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
@@ -103,7 +103,7 @@ def multilingual_text(directory: Path, config: Mapping[str, Any], stated: Sequen
         tokens = dict(enumerate(_vocabulary(path)))
     else:
         path = model
-        tokens = dict(enumerate([*SPECIALS, *SentencePieces(model).pieces[3:]]))
+        tokens = dict(enumerate([*SPECIALS, *SentencePieceSegmenter(model).entries[3:]]))
     for number, token in _added_tokens(directory, len(tokens), path != model):
         if tokens.setdefault(number, token) != token:
             raise InputError(

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from alignment_eval import __version__
 from alignment_eval.files import ContentHash, file_hash
 from fairseq_norm_plugin.recording.plan import Plan
-from fairseq_norm_plugin.text.binarised import SideReader
-from fairseq_norm_plugin.text.tokens import Frames
+from fairseq_norm_plugin.text.tokens import Frames, SideReader
 
 #: Attributes of fairseq's modules that change no number outside of training: dropout, quantisation, limits of lengths
 #: (the task's limits are in the signature), and switches of generation and tracing.

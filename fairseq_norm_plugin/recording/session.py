@@ -26,7 +26,7 @@ from fairseq_norm_plugin.recording.alignments import AlignmentFile, aligned_ids,
 from fairseq_norm_plugin.recording.plan import Plan
 from fairseq_norm_plugin.recording.shard_parts import ShardParts, written_ids
 from fairseq_norm_plugin.recording.unknown import UnknownTokens
-from fairseq_norm_plugin.text.binarised import SideReader
+from fairseq_norm_plugin.text.tokens import SideReader
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +52,35 @@ class TracedText:
         counts = [len(character.lower()) for character in self.text]
         return TracedText(text, np.repeat(self.starts, counts), np.repeat(self.ends, counts))
 
+    def replaced(self, changes: Iterable[tuple[int, int, str]]) -> TracedText:
+        """The text with other characters in some places.
+
+        Args:
+            changes: start and end in the text, and what stands there instead; disjoint, in order.  Its first character
+                that is no space takes the whole place and the others come from nothing, so that no two words overlap.
+        """
+        texts, starts, ends = list[str](), list[NDArray[np.int32]](), list[NDArray[np.int32]]()
+        at = 0
+        for start, end, text in changes:
+            first, last = self.span(start, end)
+            spaces = len(text) - len(text.lstrip())
+            places = np.full(len(text) + 1, last, dtype=np.int32)
+            places[: spaces + 1] = first
+            texts += [self.text[at:start], text]
+            starts += [self.starts[at:start], places[:-1]]
+            ends += [self.ends[at:start], np.where(np.arange(len(text)) < spaces, first, last)]
+            at = end
+        text = "".join([*texts, self.text[at:]])
+        return TracedText(
+            text, *(np.concatenate([*of, rest]) for of, rest in ((starts, self.starts[at:]), (ends, self.ends[at:])))
+        )
+
+    def after(self, before: TracedText) -> TracedText:
+        """This text, which was made from ``before.text``, as made from the raw line of ``before``."""
+        places = [before.span(start, end) for start, end in zip(self.starts.tolist(), self.ends.tolist())]
+        starts, ends = np.array(places, dtype=np.int32).reshape(-1, 2).T
+        return TracedText(self.text, starts, ends)
+
     def span(self, start: int, end: int) -> Span:
         """The span of the raw line that ``text[start:end]`` comes from."""
         if end > start:
@@ -61,11 +90,11 @@ class TracedText:
 
     def tokens(self) -> list[Span]:
         """The spans of the raw line of the tokens that blanks separate; without tokens that come from nothing."""
-        spans = (self.span(start, end) for start, end in blank_spans(self.text))
+        spans = (self.span(start, end) for start, end in word_spans(self.text))
         return [span for span in spans if span[1] > span[0]]
 
 
-def blank_spans(text: str) -> list[Span]:
+def word_spans(text: str) -> list[Span]:
     """The words that blanks separate."""
     return [match.span() for match in _WORD.finditer(text)]
 
@@ -76,7 +105,7 @@ def character_spans(text: str) -> list[Span]:
     A combining character belongs to the one before it.
     """
     spans: list[Span] = []
-    for start, end in blank_spans(text):
+    for start, end in word_spans(text):
         before = True  # whether the character before this one ends a word
         for place in range(start, end):
             joins = place > start and unicodedata.combining(text[place])
@@ -130,7 +159,7 @@ def _trace(raw: str, tokenized: str, escapes: bool) -> tuple[TracedText, int]:
             ends[a:b] = max(first, end + len(gap.rstrip())) if number == 0 else until
         lost.clear()
 
-    for a, b in blank_spans(tokenized):
+    for a, b in word_spans(tokenized):
         places = _find(tokenized[a:b], raw, end, _NEAR if lost else 0, escapes)
         if places is None:
             lost.append((a, b))
@@ -151,7 +180,7 @@ def _with_blanks(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Put the blanks between tokens, which come from nothing, at the end of the token before them."""
     blank = np.ones(len(text), dtype=bool)
-    for a, b in blank_spans(text):
+    for a, b in word_spans(text):
         blank[a:b] = False
     before = np.maximum.accumulate(np.where(blank, 0, ends)) if len(text) else ends
     return np.where(blank, before, starts), np.where(blank, before, ends)

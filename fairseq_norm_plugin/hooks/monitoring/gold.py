@@ -17,7 +17,7 @@ from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold
 from alignment_eval.maps.sentence import SentenceMaps, status_of
 from alignment_eval.scoring.gold_corpus import GoldMatrix, check_links
 from fairseq_norm_plugin.recording.unknown import UnknownTokens
-from fairseq_norm_plugin.text.binarised import SideReader
+from fairseq_norm_plugin.text.tokens import SideReader
 
 logger = logging.getLogger(__name__)
 

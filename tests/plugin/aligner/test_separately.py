@@ -7,14 +7,14 @@ import torch
 
 from alignment_eval.extraction.corpus import AlignedPair
 from fairseq_norm_plugin.aligner.separately import align_separately
-from fairseq_norm_plugin.text.pieces import MarkedPieces
+from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import TextPipeline
 
 
 class Failing:
     """An aligner that fails with a window that holds a bad word, and counts its windows."""
 
-    directions = (SimpleNamespace(pipelines=[TextPipeline(MarkedPieces("none"))] * 2),)
+    directions = (SimpleNamespace(pipelines=[TextPipeline(MarkedSubwords("none"))] * 2),)
 
     def __init__(self, error=None):
         self.error = error or ValueError("bad\x1b word")

@@ -7,7 +7,7 @@ import pytest
 from fairseq.data import Dictionary
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.text.codes import CodePieces, check_codes, read_bpe
+from fairseq_norm_plugin.text.subwords import BpeSegmenter, check_codes, read_bpe
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 CODES = (DEMO / "codes.bpe").read_text(encoding="utf-8").splitlines()
@@ -77,10 +77,10 @@ def test_codes_that_are_not_as_they_were_learned(tmp_path, lines, named):
 
 def test_codes_are_compared_with_the_dictionaries(tmp_path):
     dictionaries = [Dictionary.load(str(DEMO / f"dict.{language}.txt")) for language in ("de", "en")]
-    check_codes({"all": CodePieces(DEMO / "codes.bpe")}, dictionaries)
-    first = CodePieces(write(tmp_path / "first", CODES[:7001]))
+    check_codes({"all": BpeSegmenter(DEMO / "codes.bpe")}, dictionaries)
+    first = BpeSegmenter(write(tmp_path / "first", CODES[:7001]))
     unmade = {entry for entry in dictionaries[0].symbols if first.cut(entry.removesuffix("@@"), "")[0] != [entry]}
     assert first.unmade(dictionaries[0].symbols) <= unmade
     with pytest.raises(InputError, match=r"first: no line of the codes makes 99[0-9] of the 8276 entries"):
         check_codes({"first": first}, dictionaries)
-    check_codes({"first": first, "all": CodePieces(DEMO / "codes.bpe")}, dictionaries)  # one may be of each side
+    check_codes({"first": first, "all": BpeSegmenter(DEMO / "codes.bpe")}, dictionaries)  # one may be of each side

@@ -1,17 +1,22 @@
-"""Reads the BPE codes of subword-nmt and of fastBPE, and cuts words by them."""
+"""Text in subwords, given or cut by BPE codes, SentencePiece or an encoder of fairseq, with the place of each."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
+from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from alignment_eval.errors import InputError, printable, shown
-from fairseq_norm_plugin.text.offsets import Span, blank_spans
-from fairseq_norm_plugin.text.tokenise import CutText, Splitter, is_filler
+from alignment_eval.maps.subwords import bare_piece, word_indices, word_strings
+from fairseq_norm_plugin.text.offsets import Span, word_spans
+from fairseq_norm_plugin.text.tokenise import Segmenter, Segments
 
 #: fairseq's names for the programs whose codes can be read, and what each line of their files holds.
 CODES = {"subword_nmt": "two subwords", "fastbpe": "two subwords and a count"}
@@ -21,35 +26,158 @@ _VERSION = "#version: 0.2\n"
 _VERSIONS = ((0, 1), (0, 2))
 #: The end of a word in codes: part of its last character, in version 0.1 a subword of its own.
 _END = "</w>"
-#: Words whose pieces are cached.
+#: Words whose subwords are cached.
 _CACHED = 100_000
 #: A larger share of a dictionary that codes do not make shows other codes; the model's own leave out next to nothing.
 _UNMADE = 0.1
 
 
-class CodePieces(Splitter):
+@dataclass(frozen=True)
+class MarkedSubwords(Segmenter):
+    """Text that is in subwords already: their ``mark``, one of alignment_eval.maps.subwords.MARKS, shows the words."""
+
+    mark: str
+
+    def cut(self, text: str, given: str) -> Segments:
+        """The subwords as they are given."""
+        tokens, numbers, words = self._read(given)
+        spans: list[Span] = []
+        end, word = -1, -1
+        for token, number in zip(tokens, numbers.tolist()):
+            if number > word:
+                word, start = number, end + 1
+                end = start + len(words[word])
+            spans.append((start, start := min(end, start + len(self._bare(token)))))
+        return tokens, spans
+
+    def plain(self, given: str) -> str:
+        """The words that the subwords spell, with blanks between."""
+        return " ".join(self._read(given)[2])
+
+    def joined(self, tokens: Sequence[str]) -> str:
+        """The subwords as they are."""
+        return " ".join(tokens)
+
+    def _read(self, given: str) -> tuple[list[str], NDArray[np.int32], list[str]]:
+        """The subwords, the word of each, and the words that they spell."""
+        tokens = [given[start:end] for start, end in word_spans(given)]
+        numbers = word_indices(tokens, self.mark)
+        return tokens, numbers, tokens if self.mark == "none" else word_strings(tokens, numbers)
+
+    def _bare(self, token: str) -> str:
+        return token if self.mark == "none" else bare_piece(token)
+
+
+class LineSegmenter(Segmenter):
+    """Any encoder of fairseq's registry, which cuts a whole line.
+
+    A subword belongs to the word with which it appears first, as the line grows word by word.
+
+    Args:
+        encode: from a line to its subwords, separated by blanks.
+        decode: the other way.
+        name: of the encoder, for messages.
+    """
+
+    def __init__(self, encode: Callable[[str], str], decode: Callable[[str], str], name: str) -> None:
+        self._encode = encode
+        self._decode = decode
+        self._name = name
+
+    def cut(self, text: str, given: str) -> Segments:
+        """Cut the words, joined by blanks; the span of a subword is its whole word."""
+        places = word_spans(text)
+        words = [text[start:end] for start, end in places]
+        grown = [self._encode(" ".join(words[: count + 1])).split() for count in range(len(words))]
+        subwords = grown[-1] if grown else []
+        spans: list[Span] = []
+        for place, word, part in zip(places, words, grown):
+            if part != subwords[: len(part)]:
+                raise InputError(
+                    f"--bpe {self._name} cuts {word!r} differently before the next word, so its subwords belong "
+                    f"to no single word; give text in subwords and --bpe none"
+                )
+            spans += [place] * (len(part) - len(spans))
+        return subwords, spans
+
+    def joined(self, tokens: Sequence[str]) -> str:
+        """The text that the encoder's other half gives."""
+        return self._decode(" ".join(tokens))
+
+
+class SentencePieceSegmenter(Segmenter):
+    """SentencePiece, which cuts the text itself and knows where its subwords are in it.
+
+    Args:
+        model: the SentencePiece model's file.
+    """
+
+    def __init__(self, model: str | Path) -> None:
+        self._processor = _read_sentencepiece(model)
+        self.name = str(model)
+
+    def cut(self, text: str, given: str) -> Segments:
+        """Cut the text."""
+        cut = self._processor.EncodeAsOffsetMapping(text)  # in characters
+        return cut["pieces"], cut["offsets"]
+
+    @property
+    def entries(self) -> list[str]:
+        """All subwords by id."""
+        return [self._processor.IdToPiece(number) for number in range(self._processor.GetPieceSize())]
+
+    def joined(self, tokens: Sequence[str]) -> str:
+        """The text, with blanks where subwords have their mark."""
+        return "".join(tokens).replace("▁", " ").strip()
+
+    def check(self, dictionary: Any) -> None:
+        """Check that a dictionary was made with this model, and perhaps with another of the other language."""
+        entries = [entry for entry in dictionary.symbols[dictionary.nspecial :] if not is_filler(entry)]
+        unknown = self._processor.unk_id()
+        known = sum(self._processor.PieceToId(entry) != unknown for entry in entries)
+        if 2 * known < min(len(entries), self._processor.GetPieceSize()):
+            raise InputError(
+                f"{self.name}: {len(entries) - known} of {len(entries)} entries of the dictionary are unknown to this "
+                f"SentencePiece model; give the one that the translation model was trained with"
+            )
+
+
+def _read_sentencepiece(model: str | Path) -> Any:
+    try:
+        from sentencepiece import SentencePieceProcessor
+    except ImportError as error:
+        raise InputError("--bpe sentencepiece needs sentencepiece, which is not installed; pip install it") from error
+    try:
+        return SentencePieceProcessor(model_file=str(model))
+    except (OSError, RuntimeError) as error:
+        raise InputError(
+            f"{model}: cannot be read as a SentencePiece model; give the file that spm_train wrote"
+        ) from error
+
+
+class BpeSegmenter(Segmenter):
     """Byte-pair encoding by codes, of each word alone.
 
     Args:
         codes: file of subword-nmt's or fastBPE's codes.
         kind: whose codes (:func:`read_bpe`).
-        separator: the mark of a piece that another follows.
+        separator: the mark of a subword that another follows.
     """
 
     def __init__(self, codes: str | Path, kind: str | None = None, separator: str = "@@") -> None:
         self._bpe = read_bpe(codes, kind, separator)
         self._mark = separator
 
-    def cut(self, text: str, given: str) -> CutText:
-        """The pieces of each word."""
+    def cut(self, text: str, given: str) -> Segments:
+        """The subwords of each word."""
         if len(self._bpe.cache) > _CACHED:
             self._bpe.cache = {}  # a new one: another thread may be reading the old one
         tokens, spans = list[str](), list[Span]()
-        for start, end in blank_spans(text):
-            pieces = self._bpe.segment_tokens([text[start:end]])
-            tokens += pieces
-            for piece in pieces[:-1]:
-                spans.append((start, start := start + len(piece) - len(self._mark)))
+        for start, end in word_spans(text):
+            subwords = self._bpe.segment_tokens([text[start:end]])
+            tokens += subwords
+            for subword in subwords[:-1]:
+                spans.append((start, start := start + len(subword) - len(self._mark)))
             spans.append((start, end))
         return tokens, spans
 
@@ -64,10 +192,10 @@ class CodePieces(Splitter):
         return long - {p.removesuffix(_END) if p.endswith(_END) else p + self._mark for p in made}
 
 
-def check_codes(codes: Mapping[str, CodePieces], dictionaries: Iterable[Any]) -> None:
+def check_codes(codes: Mapping[str, BpeSegmenter], dictionaries: Iterable[Any]) -> None:
     """Check that codes, by their files, make the entries of a model's dictionaries."""
     entries = {entry for dictionary in dictionaries for entry in dictionary.symbols[dictionary.nspecial :]}
-    unmade = set.intersection(*(pieces.unmade(entries) for pieces in codes.values()))
+    unmade = set.intersection(*(subwords.unmade(entries) for subwords in codes.values()))
     if len(unmade) > _UNMADE * len(entries):
         raise InputError(
             f"{', '.join(codes)}: no line of the codes makes {len(unmade)} of the {len(entries)} entries of the "
@@ -84,7 +212,7 @@ def read_bpe(path: str | Path, kind: str | None = None, separator: str = "@@") -
     Args:
         path: the codes.
         kind: ``subword_nmt`` or ``fastbpe``; None: detected from the file (:func:`kind_of_codes`).
-        separator: the mark of a piece that another follows.
+        separator: the mark of a subword that another follows.
     """
     try:
         from subword_nmt.apply_bpe import BPE
@@ -159,7 +287,7 @@ def kind_of_codes(text: str) -> str:
 
 def _is_dictionary(text: str) -> bool:
     """Whether this is fairseq's dictionary instead: its first lines all end in a number."""
-    lines = [line.split() for line in text.splitlines()[:20]]
+    lines = [line.split() for line in text.split("\n")[:20] if line]
     return bool(lines) and all(len(line) == 2 and line[1].isdecimal() for line in lines)
 
 
@@ -170,3 +298,8 @@ def _without_counts(text: str, path: str | Path) -> Iterator[str]:
             said = shown(" ".join(columns))
             raise InputError(f"{path}:{number}: {said}: expected two subwords and a count, as fastBPE writes")
         yield f"{columns[0]} {columns[1]}\n"
+
+
+def is_filler(entry: str) -> bool:
+    """Whether an entry of a dictionary stands for no text: fairseq fills up with them, and tags name languages."""
+    return entry.startswith(("madeupword", "__")) or (entry[:1] + entry[-1:]) in ("[]", "<>", "><")
