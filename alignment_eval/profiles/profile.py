@@ -59,7 +59,7 @@ class TextRecipe:
     bpe: Optional[str]
     options: dict[str, Union[bool, str]]
     files: dict[str, list[str]]
-    normalize: Optional[Literal["nfc", "moses"]] = None
+    normalize: Optional[str] = None
 
     def __post_init__(self) -> None:
         for name in (name for names in self.files.values() for name in names):

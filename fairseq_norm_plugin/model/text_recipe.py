@@ -10,7 +10,7 @@ from alignment_eval.errors import InputError, shown, warn_on_stderr
 from alignment_eval.profiles.profile import TextRecipe
 from fairseq_norm_plugin.checkpoints.files import ModelFiles
 from fairseq_norm_plugin.checkpoints.options import PATHS
-from fairseq_norm_plugin.text.settings import SIDED, TextSettings, names_of, options_of
+from fairseq_norm_plugin.text.settings import FILES, SIDED, TextSettings, names_of, options_of
 
 
 def text_settings(
@@ -24,7 +24,7 @@ def text_settings(
     """The settings for a model's text, and whether they were found rather than stated.
 
     Args:
-        stated: ``tokenizer``, ``bpe``, ``lowercase``, ``normalize``, and options of the first two; None where nothing is
+        stated: ``tokenizer``, ``bpe``, ``lowercase``, ``normalize``, and options of the first two; None where it is not
             stated.
         words: what the words of source and target are.
         mark: the subword mark of text in pieces.
@@ -80,7 +80,7 @@ def recipe_of(settings: TextSettings, directory: Path) -> TextRecipe | None:
     files: dict[str, list[str]] = {}
     for option, value in settings.options.items():
         named = settings.files_of(option)
-        if option not in PATHS["bpe"]:
+        if option not in FILES:
             options[option] = {"true": True, "false": False}.get(str(value).lower(), value)
             continue
         for file in map(Path, named):

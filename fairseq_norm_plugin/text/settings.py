@@ -31,7 +31,11 @@ from fairseq_norm_plugin.text.tokens import Vocabulary
 #: fairseq's marker of an option that must be given.
 _REQUIRED = "???"
 #: Options that may name two files, of source and target.
-SIDED = ("bpe_codes", "sentencepiece_model")
+SIDED = ("bpe_codes", "bpe_vocabulary", "sentencepiece_model")
+#: Options whose values are files.
+FILES = PATHS["bpe"] | {"bpe_vocabulary"}
+#: Options of subword-nmt that fairseq does not have.
+_OF_CODES = ("bpe_vocabulary", "bpe_vocabulary_threshold", "bpe_glossaries")
 #: Moses' tokens as they stand in the text.
 _WORDS_OF_MOSES = (("moses_no_dash_splits", "true"), ("moses_no_escape", "true"))
 #: Options of fairseq's encoders that norm-align sets itself (languages) or that would draw subwords by chance.
@@ -122,6 +126,14 @@ class TextSettings:
         """The files of BPE codes: none, one of joint codes, or two, of source and target."""
         return self.files_of("bpe_codes")
 
+    @property
+    def threshold(self) -> int:
+        """The least count of a subword of the vocabulary that codes are applied with."""
+        value = str(self.options.get("bpe_vocabulary_threshold") or 0)
+        if not value.isdecimal():
+            raise UsageError(f"bpe_vocabulary_threshold={value}: expected a whole number")
+        return int(value)
+
     def exchanged(self, codes: Sequence[str] = ()) -> TextSettings:
         """The settings of the other direction, which may have ``codes`` of its own."""
         return replace(self, options=exchanged_options(self.options, codes), words=self.words[::-1])
@@ -146,6 +158,10 @@ class TextSettings:
         return f"{normalised}{tokenizer}{case}, {subwords}" + (f" ({', '.join(self.files)})" if self.files else "")
 
     def _check_option(self, name: str) -> None:
+        if name in _OF_CODES:
+            if not self.codes:
+                raise UsageError(f"{name} is an option of BPE codes: give --bpe-codes too")
+            return
         owners = [
             (registry, owner)
             for registry in ("tokenizer", "bpe")
@@ -202,8 +218,8 @@ def _tokenizers(settings: TextSettings, language: str, words: str) -> tuple[Toke
     how = settings.normalize
     if settings.tokenizer not in (None, "none"):
         stated = {name: str(value) for name, value in settings.options.items() if name not in SIDED}
-        own = _tokenizer(str(settings.tokenizer), code, how, tuple(sorted(stated.items())))
-        return own, own
+        tokenizer = _tokenizer(str(settings.tokenizer), code, how, tuple(sorted(stated.items())))
+        return tokenizer, tokenizer
     own = None if how == "none" else _tokenizer(None, code, how, ())
     if settings.registered == "sentencepiece" and words == "tokens" and settings.tokenizer is None:
         return own, _tokenizer("moses", code, how, _WORDS_OF_MOSES)  # the model reads raw text, whose words are Moses'
@@ -224,9 +240,12 @@ def _segmenters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabula
         return [MarkedSubwords(vocabulary.mark) for vocabulary in vocabularies]
     if name in (None, *CODES):
         separator = str(settings.options.get("bpe_separator", "@@"))
-        by_codes = {file: BpeSegmenter(file, name, separator) for file in codes}
-        check_codes(by_codes, (vocabulary.dictionary for vocabulary in vocabularies))
-        return [by_codes[codes[0]], by_codes[codes[-1]]]
+        known: list[str | None] = [*settings.files_of("bpe_vocabulary")] or [None]
+        threshold, glossaries = settings.threshold, str(settings.options.get("bpe_glossaries", ""))
+        sides = [(codes[end], known[end]) for end in (0, -1)]
+        built = {side: BpeSegmenter(side[0], name, separator, side[1], threshold, glossaries) for side in sides}
+        check_codes({file: built[file, of] for file, of in sides}, (words.dictionary for words in vocabularies))
+        return [built[side] for side in sides]
     if name == "sentencepiece":
         models = settings.files_of("sentencepiece_model")
         by_model = {file: SentencePieceSegmenter(file) for file in models}

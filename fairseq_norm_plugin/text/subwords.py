@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass
 from operator import itemgetter
@@ -37,6 +37,7 @@ class MarkedSubwords(Segmenter):
     """Text that is in subwords already: their ``mark``, one of alignment_eval.maps.subwords.MARKS, shows the words."""
 
     mark: str
+    reads_raw = False
 
     def cut(self, text: str, given: str) -> Segments:
         """The subwords as they are given."""
@@ -162,10 +163,22 @@ class BpeSegmenter(Segmenter):
         codes: file of subword-nmt's or fastBPE's codes.
         kind: whose codes (:func:`read_bpe`).
         separator: the mark of a subword that another follows.
+        vocabulary: file of subwords with their counts; others are cut further, as by subword-nmt's ``--vocabulary``.
+        threshold: the least count of a subword of the vocabulary.
+        glossaries: a regular expression of words that are not cut, as for subword-nmt's ``--glossaries``.
     """
 
-    def __init__(self, codes: str | Path, kind: str | None = None, separator: str = "@@") -> None:
-        self._bpe = read_bpe(codes, kind, separator)
+    def __init__(
+        self,
+        codes: str | Path,
+        kind: str | None = None,
+        separator: str = "@@",
+        vocabulary: str | Path | None = None,
+        threshold: int = 0,
+        glossaries: str = "",
+    ) -> None:
+        known = None if vocabulary is None else _read_vocabulary(vocabulary, threshold)
+        self._bpe = read_bpe(codes, kind, separator, known, [f"(?:{glossaries})"] if glossaries else None)
         self._mark = separator
 
     def cut(self, text: str, given: str) -> Segments:
@@ -203,7 +216,13 @@ def check_codes(codes: Mapping[str, BpeSegmenter], dictionaries: Iterable[Any]) 
         )
 
 
-def read_bpe(path: str | Path, kind: str | None = None, separator: str = "@@") -> Any:
+def read_bpe(
+    path: str | Path,
+    kind: str | None = None,
+    separator: str = "@@",
+    vocabulary: Collection[str] | None = None,
+    glossaries: Sequence[str] | None = None,
+) -> Any:
     """The segmenter of a codes file, with ``segment_tokens``, ``process_line``, and a ``cache`` of all words so far.
 
     fastBPE learns and applies the same merges as subword-nmt and adds their counts to its file; so subword-nmt applies
@@ -213,6 +232,8 @@ def read_bpe(path: str | Path, kind: str | None = None, separator: str = "@@") -
         path: the codes.
         kind: ``subword_nmt`` or ``fastbpe``; None: detected from the file (:func:`kind_of_codes`).
         separator: the mark of a subword that another follows.
+        vocabulary: the subwords that are not cut further; None: all.
+        glossaries: regular expressions of words that are not cut.
     """
     try:
         from subword_nmt.apply_bpe import BPE
@@ -237,7 +258,7 @@ def read_bpe(path: str | Path, kind: str | None = None, separator: str = "@@") -
         if found == "fastbpe":
             text = _VERSION + "".join(_without_counts(text, path))
         with redirect_stderr(said):
-            bpe = BPE(io.StringIO(text), separator=separator)
+            bpe = BPE(io.StringIO(text), separator=separator, vocab=vocabulary, glossaries=glossaries)
     except SystemExit as error:  # subword-nmt exits at a line of another form
         wrong = said.getvalue().partition("\n")[0].removeprefix("Error: ")
         raise InputError(
@@ -255,6 +276,18 @@ def read_bpe(path: str | Path, kind: str | None = None, separator: str = "@@") -
         )
     _check_order(bpe, path, text.startswith("#version") and found == "subword_nmt")
     return bpe
+
+
+def _read_vocabulary(path: str | Path, threshold: int) -> set[str]:
+    """The subwords of a file whose count is at least ``threshold``."""
+    try:
+        rows = [line.split(" ") for line in Path(path).read_text(encoding="utf-8").rstrip("\n").split("\n")]
+        return {word for word, count in rows if int(count) >= threshold}
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path}: cannot read a vocabulary ({printable(str(error), 200)}); expected lines with a subword and its "
+            f"count, as subword-nmt get-vocab writes"
+        ) from error
 
 
 def _check_order(bpe: Any, path: str | Path, has_version: bool) -> None:

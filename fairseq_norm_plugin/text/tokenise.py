@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -78,7 +79,13 @@ Segments = tuple[list[str], list[Span]]
 
 
 class Segmenter:
-    """Cuts text into subwords; subclasses say how."""
+    """Cuts text into subwords; subclasses say how.
+
+    Attributes:
+        reads_raw: whether the text is given in words.
+    """
+
+    reads_raw = True
 
     def cut(self, text: str, given: str) -> Segments:
         """Cut the ``text`` that the model reads; ``given`` is the line that the user gave."""
@@ -91,6 +98,13 @@ class Segmenter:
     def joined(self, tokens: Sequence[str]) -> str:
         """The text that subwords spell, as fairseq's decoder of these subwords joins them."""
         raise NotImplementedError
+
+
+#: Marks of subwords; what Moses escapes or marks; commas and full stops apart from words, and at their end.
+_SUBWORD, _ESCAPE = re.compile(r"\S@@(?: |$)|(?:^| )▁\S"), re.compile(r"(?:^| )(?:&(?:apos|quot|#91|#93|#124);|@\W@ )")
+_APART, _ATTACHED = re.compile(r" [,.](?= |$)"), re.compile(r"\w[,.](?= |$)")
+#: Lines look prepared if more than this share of them have such marks, or if so many commas and full stops are apart.
+_PREPARED, _FEWEST_APART = 0.1, 10
 
 
 class TextPipeline:
@@ -116,6 +130,7 @@ class TextPipeline:
         self._tokenizer = tokenizer
         self._lowercase = lowercase
         self._word_spans = self._spans_by(words, word_tokenizer)
+        self._tokenizes = words == "tokens" and word_tokenizer is not None
 
     @staticmethod
     def _spans_by(words: str, tokenizer: Tokenizer | None) -> Callable[[str], Sequence[Span]]:
@@ -137,6 +152,28 @@ class TextPipeline:
         if not is_visible(text):
             spans = ()  # a model reads nothing of it: the pair is empty
         return Line(text, tuple(spans), given)
+
+    def prepared(self, lines: Sequence[str]) -> str | None:
+        """What shows that ``lines`` were cut or tokenised already, and what to do; None: nothing does."""
+        if not self._segmenter.reads_raw:
+            return None
+        cut = sum(_SUBWORD.search(line) is not None for line in lines)
+        if cut > _PREPARED * len(lines):
+            return (
+                f"looks cut into subwords: in {cut} of {len(lines)} sampled lines words end in @@ or begin with ▁; "
+                f"give --bpe none, or the text before it was cut"
+            )
+        if not self._tokenizes:
+            return None
+        escaped = sum(_ESCAPE.search(line) is not None for line in lines)
+        apart, attached = (sum(len(mark.findall(line)) for line in lines) for mark in (_APART, _ATTACHED))
+        if escaped > _PREPARED * len(lines):
+            found = f"{escaped} of {len(lines)} sampled lines have Moses' escapes, such as &apos; or @-@"
+        elif apart >= _FEWEST_APART and apart > 2 * attached:
+            found = f"{apart} of {apart + attached} commas and full stops of the sampled lines stand apart from words"
+        else:
+            return None
+        return f"looks tokenised: {found}; give --tokenizer none, or raw text"
 
     def segment(self, line: Line, before: Sequence[str] = (), after: Sequence[str] = ()) -> SentenceSide:
         """The subwords of a line, and the words that they belong to, by overlap of their spans in the line.

@@ -166,7 +166,7 @@ def places(line: MarkedLine) -> Counter[tuple[Any, ...]]:
 def markup(args: argparse.Namespace) -> str:
     """Lines and tags that are right, and the lead over the first other aligner."""
     file = args.data / "markup/localization-xml.en-de.jsonl"
-    rows = [json.loads(row) for row in file.read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(row) for row in file.read_text(encoding="utf-8").rstrip("\n").split("\n")]
     sides = {language: [parse_markup(row[language], "xml") for row in rows] for language in OTHER}
     for language, side in sides.items():
         write(args.out / f"words.{language}", [" ".join(WORD.findall(line.text)).lower() for line in side])

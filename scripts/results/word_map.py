@@ -25,7 +25,7 @@ def main(sentence: int, out: str) -> None:
     assert method is not None
     assert method.reverse is not None
     assert model.reverse is not None
-    source, target = (Path(f"data/demo/demo.{side}").read_text("utf-8").splitlines()[sentence] for side in ("de", "en"))
+    source, target = (Path(f"data/demo/demo.{side}").read_text("utf-8").split("\n")[sentence] for side in ("de", "en"))
     forward = pair_map(model.maps(source, target), method.forward)
     whole = one_map((forward, pair_map(model.reverse.maps(target, source), method.reverse)), method)
     assert whole.scores is not None

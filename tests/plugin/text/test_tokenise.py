@@ -1,13 +1,15 @@
 """From a line of text to its words."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.text.offsets import character_spans, word_spans
-from fairseq_norm_plugin.text.subwords import MarkedSubwords
-from fairseq_norm_plugin.text.tokenise import TextPipeline, spans_of_words
+from fairseq_norm_plugin.text.subwords import LineSegmenter, MarkedSubwords
+from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer, spans_of_words
 from tests.facts import facts
 
 
@@ -48,6 +50,28 @@ def test_what_the_words_of_a_line_are():
     assert characters.words == ("我", "们", "今", "天", "来", ",")
     assert MarkedSubwords("@@").plain("a@@ b c") == "ab c"
     assert TextPipeline(MarkedSubwords("@@")).read("a@@ b c").words == ("ab", "c")
+
+
+@pytest.mark.parametrize(
+    ("line", "facts_of"),
+    [
+        ("we have see@@ n it .", "subwords … 30 of 30 … --bpe none"),
+        ("▁we ▁have se en ▁it", "subwords … --bpe none"),
+        ("it &apos;s a well @-@ known &quot; case", "tokenised … escapes … --tokenizer none"),
+        ("we saw it , and they did .", "tokenised: 60 of 60 commas … --tokenizer none"),
+        ("We saw it, and they did.", None),
+        ("Nous l’avons vu ; et vous ? Oui !", None),
+        ("Write to a@b.org or R&D @ noon, e.g. 1, 2.", None),
+    ],
+)
+def test_text_that_is_prepared_already_is_named(line, facts_of):
+    tokenizer = Tokenizer(str, str)
+    raw = TextPipeline(LineSegmenter(str, str, "words"), tokenizer, tokenizer)
+    found = raw.prepared([line] * 30)
+    assert found is None if facts_of is None else re.search(facts(facts_of), found)
+    assert TextPipeline(MarkedSubwords("none")).prepared([line] * 30) is None
+    tokens = TextPipeline(LineSegmenter(str, str, "words")).prepared([line] * 30)
+    assert (tokens is None) == (facts_of is None or "tokenised" in facts_of)
 
 
 def test_given_words():
