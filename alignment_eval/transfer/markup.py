@@ -75,6 +75,14 @@ _OPENING, _CLOSING = "([{„“‚‘«‹¿¡/", ")]},.;:!?…”’»›%/"
 _UNSPACED = re.compile(
     "[\u0e00-\u109f\u1780-\u17ff\u2e80-\u312f\u3190-\ua4cf\uf900-\ufaff\uff00-\uff9f\U00020000-\U0003ffff]"
 )
+#: Elements whose content is not translated, besides those with ``translate="no"``.
+_UNTRANSLATED = frozenset({"code", "kbd", "samp", "var"})
+_TRANSLATE_NO = re.compile(r"""\stranslate\s*=\s*["']?no\b""", re.IGNORECASE)
+#: Strings that are not translated: URLs, mail addresses, placeholders of templates and of printf, emoji.
+PROTECTED = re.compile(
+    r"""https?://[^\s<>]*[^\s<>.,;:!?)\]}"'»”]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\$?\{\{?[^{}\s]*\}?\}"""
+    r"""|%(?:\(\w+\)|\d+\$)?[sdifux@](?!\w)|(?:[\U0001f1e6-\U0001faff\u2600-\u27bf][\ufe0f\u200d]*)+"""
+)
 _PAIRS = "expected both tags of a pair in one line; correct the tags, or cut the text where no tag is open"
 _UNFINISHED = re.compile(r"<[A-Za-z/!?%]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -109,10 +117,12 @@ class MarkedLine:
         text: the line without tags, entities resolved; a line break that an entity names is a space, and so is a tag
             that separates words.
         elements: its elements in the order of their start tags.
+        escaped: whether the line has entities for characters that the syntax reserves.
     """
 
     text: str
     elements: tuple[Element, ...]
+    escaped: bool = True
 
 
 class _Piece(NamedTuple):
@@ -131,15 +141,19 @@ class _Piece(NamedTuple):
     source: str = ""
 
 
-def _without_content(pieces: Iterable[_Piece], opaque: Collection[str]) -> Iterator[_Piece]:
+def _without_content(pieces: Iterable[_Piece], opaque: Collection[str], untranslated: bool = False) -> Iterator[_Piece]:
     """The pieces of a line, in which elements whose content is no text stand alone, together with it.
 
-    ``opaque`` are names of such elements besides :data:`_OPAQUE`.
+    ``opaque`` are names of such elements besides :data:`_OPAQUE`; ``untranslated``: those with ``translate="no"``, too.
     """
     inside: list[_Piece] = []  # from the start tag of such an element
     depth = 0  # how many elements of its name are open
     for piece in pieces:
-        if not inside and piece.kind == "start" and (piece.name in opaque or _is_code(piece)):
+        if (
+            not inside
+            and piece.kind == "start"
+            and (piece.name in opaque or _is_code(piece) or (untranslated and _TRANSLATE_NO.search(piece.raw)))
+        ):
             depth = 0
         elif not inside:
             yield piece
@@ -241,7 +255,38 @@ def _is_letter(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-def parse_markup(line: str, syntax: Syntax, opaque: Collection[str] = ()) -> MarkedLine:
+def protect(line: str, strings: re.Pattern[str] = PROTECTED) -> MarkedLine:
+    """A line of plain text as one without the strings that are not translated, which are its elements.
+
+    A model that translates the rest gets them back by :func:`transfer_markup`, letter by letter.
+    """
+    marked = _marked(_without_strings([_Piece("text", line, source=line)], strings, escaped=False))
+    return replace(marked, escaped=False)
+
+
+def _without_strings(pieces: Iterable[_Piece], strings: re.Pattern[str], escaped: bool) -> Iterator[_Piece]:
+    """The pieces of a line, in which strings of the text stand alone."""
+    for piece in pieces:
+        at = 0
+        for found in strings.finditer(piece.raw) if piece.kind == "text" else ():
+            if found[0]:
+                yield from _text(piece.raw[at : found.start()])
+                yield _Piece("alone", escape(found[0], quote=False) if escaped else found[0])
+                at = found.end()
+        if piece.kind == "text":
+            yield from _text(piece.raw[at:])
+        else:
+            yield piece
+
+
+def _text(raw: str) -> Iterator[_Piece]:
+    if raw:
+        yield _Piece("text", raw)
+
+
+def parse_markup(
+    line: str, syntax: Syntax, opaque: Collection[str] = (), strings: re.Pattern[str] | None = None
+) -> MarkedLine:
     """Take the tags out of a line, which is parsed by the standard library.
 
     XML is parsed as the content of an element: a line cannot declare a document type, so entities other than XML's five
@@ -252,13 +297,19 @@ def parse_markup(line: str, syntax: Syntax, opaque: Collection[str] = ()) -> Mar
         line: one line without its line break.
         syntax: ``xml`` or ``html``.
         opaque: names of further elements whose content is no text.
+        strings: what is not translated stands alone, too: such strings of the text, ``code``, ``kbd``, ``samp``,
+            ``var``, and elements with ``translate="no"``; None: it is text.
 
     Raises:
         InputError: the tags are not in pairs, or the line is not of this syntax; without file and line.
     """
     if half := _SURROGATE.search(line):
         raise InputError(f"found the surrogate {half[0]!r}; expected Unicode text; read the text as UTF-8")
-    return _marked(_without_content(_xml_pieces(line) if syntax == "xml" else _html_pieces(line), frozenset(opaque)))
+    pieces: Iterable[_Piece] = _xml_pieces(line) if syntax == "xml" else _html_pieces(line)
+    if strings is None:
+        return _marked(_without_content(pieces, frozenset(opaque)))
+    whole = _without_content(pieces, _UNTRANSLATED.union(opaque), untranslated=True)
+    return _marked(_without_strings(whole, strings, escaped=True))
 
 
 def _xml_pieces(line: str) -> list[_Piece]:
@@ -415,11 +466,12 @@ def transfer_markup(
         target_spans,
         links,
     )
-    return _written(source.elements, source.text, target, places)
+    return _written(source, target, places)
 
 
-def _written(elements: Sequence[Element], source: str, target: str, places: Sequence[tuple[int, Span]]) -> str:
+def _written(source: MarkedLine, target: str, places: Sequence[tuple[int, Span]]) -> str:
     """The target with tags; places are (order among the siblings, span) of each element."""
+    elements = source.elements
     children: dict[int | None, list[int]] = {}
     for index in sorted(range(len(elements)), key=lambda index: places[index][0], reverse=True):
         children.setdefault(elements[index].parent, []).append(index)  # the last first, as a stack wants them
@@ -430,10 +482,10 @@ def _written(elements: Sequence[Element], source: str, target: str, places: Sequ
     while waiting:
         index, is_end = waiting.pop()
         element, place = elements[index], places[index][1][is_end]
-        written.append(escape(target[at:place], quote=False))
+        written.append(_escaped(target[at:place], source))
         last, at = target[at:place][-1:] or last, place
         if element.is_word and not is_end:
-            before, after = _spaces(element, source, last, target[at:])
+            before, after = _spaces(element, source.text, last, target[at:])
             written += [before, element.opening, after]
             last = after or ">"
         else:
@@ -441,7 +493,11 @@ def _written(elements: Sequence[Element], source: str, target: str, places: Sequ
         if not is_end:
             waiting.append((index, True))
             waiting += [(child, False) for child in children.get(index, [])]
-    return "".join(written) + escape(target[at:], quote=False)
+    return "".join(written) + _escaped(target[at:], source)
+
+
+def _escaped(text: str, source: MarkedLine) -> str:
+    return escape(text, quote=False) if source.escaped else text
 
 
 def _spaces(element: Element, source: str, last: str, rest: str) -> tuple[str, str]:

@@ -330,7 +330,7 @@ def _begins_sentence(units: Sequence[Unit], place: int) -> bool:
 
 
 def _scores_of_lengths(pair: _Pair, element: Span, around: Span, room: Span, intervals: _Intervals) -> Scores:
-    """Length and place in the line, in characters without blanks, as a share of what is around the element."""
+    """Length and place in the line, in characters without spaces, as a share of what is around the element."""
     low, high = pair.source_lengths[[*around]]
     first, end = (pair.source_lengths[[*element]] - low) / (high - low)
     lengths = pair.target_lengths[room[0] : room[1] + 1] - pair.target_lengths[room[0]]

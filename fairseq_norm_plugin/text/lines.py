@@ -32,7 +32,7 @@ _BATCH = 10_000
 class SentencePairs(ABC):
     """The sentence pairs of some files.  Each iteration reads them again, so memory does not grow with the text.
 
-    Their words are what blanks separate, or what the pipelines of a model read (:meth:`through`).
+    Their words are what whitespace separates, or what the pipelines of a model read (:meth:`through`).
 
     Attributes:
         name: the file of the source.

@@ -56,7 +56,7 @@ class NormalizedMosesTokenizer(MosesTokenizer):  # type: ignore[misc]  # fairseq
         self._normalize = normalizer.normalize
 
     def encode(self, x: str) -> str:
-        """The tokens of a line, with blanks between."""
+        """The tokens of a line, with spaces between."""
         tokens: str = super().encode(self._normalize(x))
         return tokens
 

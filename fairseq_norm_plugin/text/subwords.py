@@ -52,7 +52,7 @@ class MarkedSubwords(Segmenter):
         return tokens, spans
 
     def plain(self, given: str) -> str:
-        """The words that the subwords spell, with blanks between."""
+        """The words that the subwords spell, with spaces between."""
         return " ".join(self._read(given)[2])
 
     def joined(self, tokens: Sequence[str]) -> str:
@@ -75,7 +75,7 @@ class LineSegmenter(Segmenter):
     A subword belongs to the word with which it appears first, as the line grows word by word.
 
     Args:
-        encode: from a line to its subwords, separated by blanks.
+        encode: from a line to its subwords, separated by spaces.
         decode: the other way.
         name: of the encoder, for messages.
     """
@@ -86,7 +86,7 @@ class LineSegmenter(Segmenter):
         self._name = name
 
     def cut(self, text: str, given: str) -> Segments:
-        """Cut the words, joined by blanks; the span of a subword is its whole word."""
+        """Cut the words, joined by spaces; the span of a subword is its whole word."""
         places = word_spans(text)
         words = [text[start:end] for start, end in places]
         grown = [self._encode(" ".join(words[: count + 1])).split() for count in range(len(words))]
@@ -128,7 +128,7 @@ class SentencePieceSegmenter(Segmenter):
         return [self._processor.IdToPiece(number) for number in range(self._processor.GetPieceSize())]
 
     def joined(self, tokens: Sequence[str]) -> str:
-        """The text, with blanks where subwords have their mark."""
+        """The text, with spaces where subwords have their mark."""
         return "".join(tokens).replace("▁", " ").strip()
 
     def check(self, dictionary: Any) -> None:

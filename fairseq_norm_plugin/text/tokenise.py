@@ -21,7 +21,7 @@ class Line:
     """One side of a sentence pair, with the words that links count.
 
     Attributes:
-        text: the raw line; of a line in subwords, the words that they spell, with blanks between.
+        text: the raw line; of a line in subwords, the words that they spell, with spaces between.
         spans: the characters of each word in ``text``; they do not overlap.
         given: the line as it was given.
     """
@@ -113,7 +113,7 @@ class TextPipeline:
     Args:
         segmenter: cuts the model's text into subwords.
         tokenizer: makes the model's text; None: the model reads the line as it is.
-        word_tokenizer: whose tokens are words; None: words are what blanks separate.
+        word_tokenizer: whose tokens are words; None: words are what whitespace separates.
         lowercase: whether the model reads lower case.
         words: what the words are, one of :data:`~fairseq_norm_plugin.choices.WORDS`.
     """

@@ -170,7 +170,7 @@ class TextLines:
             )
 
     def tokens(self, id_: int) -> list[str]:
-        """The tokens of sentence ``id_``, separated by ASCII blanks only; fairseq also separates at others."""
+        """The tokens of sentence ``id_``, separated by ASCII whitespace only; fairseq also separates at others."""
         return [token.decode() for token in self._lines[id_].split()]
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.transfer.markup import MarkedLine, parse_markup, transfer_markup
+from alignment_eval.transfer.markup import PROTECTED, MarkedLine, parse_markup, protect, transfer_markup
 from tests.eval.links.samples import links_of
 from tests.eval.transfer.markup_lines import LINES
 
@@ -192,6 +192,33 @@ def test_lines_as_people_have_them(syntax, line, target, links, expected):
 def test_elements_that_a_caller_names_are_opaque():
     marked = parse_markup("<code>a <b>c</b></code> d", "xml", opaque=["code"])
     assert (marked.text, [element.opening for element in marked.elements]) == (" d", ["<code>a <b>c</b></code>"])
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "strings"),
+    [
+        ("Ruf {name} an: a.b@c.org!", "Ruf  an: !", ["{name}", "a.b@c.org"]),
+        ("Lies (https://a.org/b?c=1&d=2).", "Lies ().", ["https://a.org/b?c=1&d=2"]),
+        ("%1$d von %s, 5 % davon", " von , 5 % davon", ["%1$d", "%s"]),
+        ("${x} und {{y}} und {0}", " und  und ", ["${x}", "{{y}}", "{0}"]),
+        ("gut \u2764\ufe0f so \U0001f600", "gut  so ", ["\u2764\ufe0f", "\U0001f600"]),
+        ("a < b & c", "a < b & c", []),
+    ],
+)
+def test_strings_that_are_not_translated_come_back_letter_by_letter(line, text, strings):
+    marked = protect(line)
+    assert (marked.text, [element.opening for element in marked.elements]) == (text, strings)
+    spans = words(text)
+    assert transfer_markup(marked, spans, text, spans, {(i, i) for i in range(len(spans))}).split() == line.split()
+
+
+def test_strings_and_elements_of_markup_that_are_not_translated():
+    line = '<b>Nimm</b> <code>f(x)</code> oder <i translate="no">Firma <b>A</b></i> &amp; {0} &lt;'
+    marked = parse_markup(line, "html", strings=PROTECTED)
+    assert marked.text.split() == ["Nimm", "oder", "&", "<"]
+    spans = words(marked.text)
+    output = transfer_markup(marked, spans, "take or & <", words("take or & <"), {(i, i) for i in range(4)})
+    assert output == '<b>take</b> <code>f(x)</code> or <i translate="no">Firma <b>A</b></i> &amp; {0} &lt;'
 
 
 def test_fewer_words_than_elements_leave_elements_without_words():
