@@ -18,7 +18,7 @@ from alignment_eval.options.common import Input, add_output, file_name
 from alignment_eval.progress import progress_bar
 from alignment_eval.signature import signature
 from alignment_eval.transfer.conll import LabelledSentence, format_conll, parse_conll
-from alignment_eval.transfer.labels import GAPS, Gaps, WeightedLinks, labels_of, project_spans, spans_of
+from alignment_eval.transfer.labels import WeightedLinks, labels_of, project_spans, spans_of
 
 EPILOG = """\
 Example, after make demo:
@@ -47,20 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=file_name,
         metavar="FILE",
-        help="target words, separated by blanks, one sentence a line",
-    )
-    group = parser.add_argument_group("spans")
-    group.add_argument(
-        "--gaps",
-        choices=GAPS,
-        default="best",
-        help="words of a span between which there are others: best, the run of words for which most speaks (default); "
-        "fill, from the first to the last; run, those without a gap that weigh most",
-    )
-    group.add_argument(
-        "--keep-borders",
-        action="store_true",
-        help="keep punctuation and uncapitalised words at the borders of spans, also where the source span has none",
+        help="target words, separated by whitespace, one sentence a line",
     )
     add_output(parser.add_argument_group("output"), "target words and their labels", standard=True)
 
@@ -74,7 +61,7 @@ def run(args: argparse.Namespace) -> None:
     pairs = zip(_labelled(args.labels), links, token_lines(args.target_text))
     shown = progress_bar(pairs, len(links), "sentences")
     counts: list[tuple[int, int, int]] = []
-    write_lines(args.output, _projected(links, shown, args.gaps, not args.keep_borders, counts))
+    write_lines(args.output, _projected(links, shown, counts))
     spans, lost = (sum(count[k] for count in counts) for k in (1, 2))
     if lost:
         first = next(line for line, _, missing in counts if missing)
@@ -87,8 +74,6 @@ def run(args: argparse.Namespace) -> None:
             labels=file_hash(args.labels),
             **reading_fields("links", links),
             text=file_hash(args.target_text),
-            gaps=args.gaps,
-            borders="kept" if args.keep_borders else "trimmed",
             spans=spans,
             projected=spans - lost,
         )
@@ -98,8 +83,6 @@ def run(args: argparse.Namespace) -> None:
 def _projected(
     links: AlignmentFile,
     pairs: Iterable[tuple[LabelledSentence, GoldSentence, list[bytes]]],
-    gaps: Gaps,
-    trim: bool,
     counts: list[tuple[int, int, int]],
 ) -> Iterator[str]:
     """The lines of the target side; ``links`` name the place of a bad confidence.
@@ -111,7 +94,7 @@ def _projected(
         weighted: WeightedLinks = sentence.possible if sentence.confidence is None else sentence.confidence
         spans, sizes = spans_of(labelled.labels), (len(labelled.words), len(words))
         try:
-            found = project_spans(spans, weighted, sizes, (labelled.words, words) if trim else None, gaps)
+            found = project_spans(spans, weighted, sizes, (labelled.words, words))
         except InputError as error:
             raise InputError(f"{links.file.where(n)}: {error}") from None
         counts.append((labelled.line, len(spans), found.count(None)))

@@ -41,6 +41,7 @@ class TextRecipe:
         bpe: fairseq's name of the subwords, ``none`` for text that is in subwords; None: as the files say.
         options: options of both that are no files, by fairseq's names.
         files: option -> names of files in the directory of the profile: of both languages, or of source and target.
+        normalize: how the text is normalised before; None: it is not.
     """
 
     tokenizer: Optional[str]
@@ -48,6 +49,7 @@ class TextRecipe:
     bpe: Optional[str]
     options: dict[str, Union[bool, str]]
     files: dict[str, list[str]]
+    normalize: Optional[str] = None
 
     def __post_init__(self) -> None:
         for name in (name for names in self.files.values() for name in names):
@@ -236,6 +238,8 @@ def parse_profile(text: bytes | str, name: str) -> Profile:
     if content.get("profile") != VERSION:
         raise file.error("no version of the format (profile)")
     profile = file.convert({key: value for key, value in content.items() if key != "profile"}, Profile)
+    if isinstance(content.get("text_recipe"), dict):  # older profiles do not have its normalize
+        content["text_recipe"] = {"normalize": None, **content["text_recipe"]}
     if not _same_keys(content, profile.to_dict()):
         raise file.error("keys are missing or unknown")
     return replace(profile, name=name)

@@ -53,7 +53,7 @@ def _word_and_label(line: str, place: str) -> tuple[str, str]:
             f"choose two with cut -f"
         )
     if len(columns[0].encode().split()) != 1 or len(columns[1].encode().split()) != 1:
-        raise InputError(f"{place}: found {shown(line)}: expected one word, one tab and one label, without blanks")
+        raise InputError(f"{place}: found {shown(line)}: expected one word, one tab and one label, without spaces")
     return columns[0].strip(" "), columns[1].strip(" ")
 
 

@@ -13,8 +13,7 @@ A *span* is a run of words with one label, ``B-PER I-PER``.  Each span goes to o
    and of uncapitalised words up to the first capitalised one (*of* in *of Austria*, for *Österreichs*), if each source
    word of the span keeps another link inside.  A word that the source span has too (*van* Gogh) stays.
 
-Rule 2 is a maximum-sum interval (Kadane's algorithm; Bentley 1984).  Labels are projected since Yarowsky et al. (2001);
-``gaps`` has the usual rules, the hull of all linked words and their longest run, for comparison.
+Rule 2 is a maximum-sum interval (Kadane's algorithm; Bentley 1984).  Labels are projected since Yarowsky et al. (2001).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import Literal, NamedTuple, Union
+from typing import NamedTuple, Union
 
 from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.maps.subwords import is_punctuation
@@ -32,8 +31,6 @@ Link = tuple[int, int]
 #: Links, with the confidence (0 to 1) of each if there are any.
 WeightedLinks = Union[Collection[Link], Mapping[Link, float]]
 Words = Sequence[str]
-Gaps = Literal["best", "fill", "run"]
-GAPS: tuple[Gaps, ...] = ("best", "fill", "run")
 
 #: A link to a word without a label weighs this much of one to a word with a label: less than 1, so that ties keep it.
 OUTSIDE = 0.9
@@ -56,7 +53,6 @@ def project_labels(
     links: WeightedLinks,
     size: int,
     words: tuple[Words, Words] | None = None,
-    gaps: Gaps = "best",
 ) -> list[str]:
     """BIO labels of the target words of a sentence pair.
 
@@ -65,8 +61,6 @@ def project_labels(
         links: source-target links from 0, from any aligner.
         size: the number of target words.
         words: source and target words, cased, to trim the borders of spans by; None: they are not trimmed.
-        gaps: ``best``: rule 2 above; ``fill``: from the first to the last linked word; ``run``: the linked words
-            without a gap that weigh most.
 
     Returns:
         [size] labels.  Each source span becomes one span of its type or none.
@@ -76,7 +70,7 @@ def project_labels(
             do not fit.
     """
     spans = spans_of(labels)
-    return labels_of(project_spans(spans, links, (len(labels), size), words, gaps), size)
+    return labels_of(project_spans(spans, links, (len(labels), size), words), size)
 
 
 def spans_of(labels: Sequence[str]) -> list[Span]:
@@ -116,7 +110,6 @@ def project_spans(
     links: WeightedLinks,
     sizes: tuple[int, int],
     words: tuple[Words, Words] | None = None,
-    gaps: Gaps = "best",
 ) -> list[Span | None]:
     """The counterpart of each source span, None for one without; as :func:`project_labels`.
 
@@ -125,12 +118,11 @@ def project_spans(
         links: as there.
         sizes: the numbers of source and target words.
         words: as there.
-        gaps: as there.
     """
     weights = _checked(links, sizes)
     if words is not None and tuple(map(len, words)) != sizes:
         raise InputError(f"{len(words[0])} and {len(words[1])} words, but links of {sizes[0]} and {sizes[1]} words")
-    target = _Target(spans, weights, sizes[1], gaps)
+    target = _Target(spans, weights, sizes[1])
     first = {k: run for k in range(len(spans)) if (run := target.best_run(k)) is not None}
     linked = defaultdict[int, list[int]](list)  # source word -> its target words
     for i, j in weights:
@@ -179,11 +171,9 @@ class _Target:
         spans: of the source.
         weights: of the links.
         size: the number of target words.
-        gaps: as in :func:`project_labels`.
     """
 
-    def __init__(self, spans: Sequence[Span], weights: Mapping[Link, float], size: int, gaps: Gaps) -> None:
-        self._gaps = gaps
+    def __init__(self, spans: Sequence[Span], weights: Mapping[Link, float], size: int) -> None:
         self.taken = bytearray(size)
         #: for each span: target word -> weight of its links to the span
         self._inside = [defaultdict[int, float](float) for _ in spans]
@@ -208,7 +198,7 @@ class _Target:
         best: _Run | None = None
         current: _Run | None = None
         for j in sorted(j for j in self._inside[k] if not self.taken[j]):
-            weight = self._inside[k][j] - (self._outside[j] if self._gaps == "best" else 0)
+            weight = self._inside[k][j] - self._outside[j]
             bridged = None if current is None else self._bridged(current, j)
             current = _Run(weight, j, j + 1) if bridged is None else _Run(bridged.weight + weight, bridged.start, j + 1)
             if best is None or current.weight > best.weight:
@@ -217,9 +207,9 @@ class _Target:
 
     def _bridged(self, run: _Run, j: int) -> _Run | None:
         """The run up to word ``j``, None where a new one that begins there is better."""
-        if self.taken.find(1, run.end, j) >= 0 or (self._gaps == "run" and run.end < j):
+        if self.taken.find(1, run.end, j) >= 0:
             return None
-        cost = self._costs[j] - self._costs[run.end] if self._gaps == "best" else 0.0
+        cost = self._costs[j] - self._costs[run.end]
         return run._replace(weight=run.weight - cost, end=j) if run.weight > cost else None
 
 

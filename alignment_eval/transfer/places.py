@@ -19,6 +19,8 @@ Elements never cross, and each keeps to the element around it:
 - An element that encloses all words of the line, or of the element around it, does so in the translation.
 - Elements side by side take disjoint intervals with the highest sum.  They stand in the order of the source, or of
   their best intervals if that has a higher sum.
+- Of two elements whose words share their counterpart one takes it; the other is left without words beside it, rather
+  than with words that it has nothing to do with: words that have links, but none to it.
 - A tag that stands alone, or an element without words, goes where it crosses the fewest links, near links counting
   most; preferably between the same kinds of marks.
 - A tag inside a word stands at the same place of an equal word; around the whole word otherwise.
@@ -32,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,9 +112,9 @@ def element_places(
     intervals: dict[int | None, Span] = {}  # target units
     for parent, inner in sorted(children.items(), key=lambda item: -1 if item[0] is None else item[0]):
         around, room, (at, last) = whole if parent is None else (members[parent], intervals[parent], found[parent])
-        for rank, (place, interval) in enumerate(_side_by_side(pair, [members[k] for k in inner], around, room)):
-            index = inner[place]
-            start, end = _characters(pair, members[index], spans[index], interval)
+        for rank, place in enumerate(_side_by_side(pair, [members[k] for k in inner], around, room)):
+            index, interval = inner[place.element], place.interval
+            start, end = place.characters or _characters(pair, members[index], spans[index], interval)
             at = min(max(at, start), last)
             found[index] = (at, min(max(at, end), last))
             at = found[index][1]
@@ -133,6 +136,14 @@ class _Pair:
         self.source_lengths = _sums([unit.end - unit.start for unit in source])
         self.target_lengths = _sums([unit.end - unit.start for unit in target])
         self.target_stops = _sums([unit.kind == STOP for unit in target])
+
+    def links_of(self, element: Span) -> dict[int, float]:
+        """The target units that an element has links to, with the weight of each."""
+        weights: dict[int, float] = {}
+        for sources, target, weight in self.links:
+            if weight and any(element[0] <= source < element[1] for source in sources):
+                weights[target] = weights.get(target, 0.0) + weight
+        return weights
 
     def _trust(self, link: UnitLink) -> float:
         kinds = {self.target[link.target].kind, *(self.source[s].kind for s in link.sources)}
@@ -190,8 +201,22 @@ class _Scored:
         return int(row + self.intervals.starts[row, column])
 
 
-def _side_by_side(pair: _Pair, elements: Sequence[Span], around: Span, room: Span) -> list[tuple[int, Span]]:
-    """Places of elements side by side, from left to right: their indices, and their intervals of target units."""
+class _Place(NamedTuple):
+    """Where one of several elements side by side goes.
+
+    Attributes:
+        element: its index.
+        interval: target units.
+        characters: of the target, where they do not follow from the interval.
+    """
+
+    element: int
+    interval: Span
+    characters: Span | None = None
+
+
+def _side_by_side(pair: _Pair, elements: Sequence[Span], around: Span, room: Span) -> list[_Place]:
+    """Places of elements side by side, from left to right."""
     scored = [_scored(pair, element, around, room) for element in elements]
     in_order = list(range(len(elements)))
     by_best = sorted(in_order, key=lambda index: scored[index].best_middle())
@@ -200,7 +225,36 @@ def _side_by_side(pair: _Pair, elements: Sequence[Span], around: Span, room: Spa
         other_total, other_places = _disjoint([scored[index] for index in by_best])
         if other_total > total + _SAME:
             in_order, places = by_best, other_places
-    return [(index, (room[0] + start, room[0] + end)) for index, (start, end) in zip(in_order, places)]
+    found = [_Place(index, (room[0] + start, room[0] + end)) for index, (start, end) in zip(in_order, places)]
+    return _without_strangers(pair, elements, found)
+
+
+def _without_strangers(pair: _Pair, elements: Sequence[Span], places: list[_Place]) -> list[_Place]:
+    """The same places, but of two elements that share their counterpart one is left without words beside the other.
+
+    The one that has the word is the one with the surer link; of equal ones, the first in the source.
+    """
+    for place in tuple(places):
+        start, end = place.interval
+        weights = pair.links_of(elements[place.element])
+        if start == end or not weights or any(start <= target < end for target in weights):
+            continue
+        best = max(weights, key=lambda target: weights[target])
+        owner = next((other for other in places if other.interval[0] <= best < other.interval[1]), None)
+        if owner is None:
+            continue
+        first, last = owner.interval
+        behind = places.index(place) > places.index(owner)
+        left = place
+        if place.element < owner.element and weights[best] >= pair.links_of(elements[owner.element]).get(best, 0.0):
+            behind, left = True, owner
+        at, character = (last, pair.target[last - 1].end) if behind else (first, pair.target[first].start)
+        both = [(place if left is owner else owner)._replace(interval=owner.interval)]
+        both.insert(behind, left._replace(interval=(at, at), characters=(character, character)))
+        where = places.index(owner)
+        places[where : where + 1] = both
+        places.remove(place)
+    return places
 
 
 def _disjoint(scored: Sequence[_Scored]) -> tuple[float, list[Span]]:
@@ -276,7 +330,7 @@ def _begins_sentence(units: Sequence[Unit], place: int) -> bool:
 
 
 def _scores_of_lengths(pair: _Pair, element: Span, around: Span, room: Span, intervals: _Intervals) -> Scores:
-    """Length and place in the line, in characters without blanks, as a share of what is around the element."""
+    """Length and place in the line, in characters without spaces, as a share of what is around the element."""
     low, high = pair.source_lengths[[*around]]
     first, end = (pair.source_lengths[[*element]] - low) / (high - low)
     lengths = pair.target_lengths[room[0] : room[1] + 1] - pair.target_lengths[room[0]]

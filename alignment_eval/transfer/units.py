@@ -60,7 +60,7 @@ class UnitLink:
 
 
 def cut_units(text: str, words: Sequence[Span], cuts: Iterable[int] = ()) -> list[Unit]:
-    """Cut a line at blanks, at borders of words, between letters and marks, between marks, and at ``cuts``.
+    """Cut a line at whitespace, at borders of words, between letters and marks, between marks, and at ``cuts``.
 
     Letters are all that Unicode counts as letters, digits and ``_``; a combining or invisible character goes with the
     character before it.

@@ -13,11 +13,11 @@ from alignment_eval.extraction.rules import rule_of
 from alignment_eval.options.common import Input
 from alignment_eval.options.method import add_options
 from alignment_eval.profiles.profile import NO_PROFILE
-from fairseq_norm_plugin.choices import DTYPES, WORDS
+from fairseq_norm_plugin.choices import DTYPES, NORMALIZATIONS, WORDS
 
 if TYPE_CHECKING:
     from fairseq_norm_plugin.model.norm_model import NormModel
-    from fairseq_norm_plugin.text.pairs import SentencePairs
+    from fairseq_norm_plugin.text.lines import SentencePairs
 
 _NO_SUBWORDS = "expected --bpe-codes CODES of the model, or --bpe none for text that is in subwords"
 
@@ -51,6 +51,11 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--tokenizer", metavar="NAME", help="of fairseq: moses, nltk, space; none: the text is tokenised"
     )
+    group.add_argument(
+        "--normalize",
+        choices=NORMALIZATIONS,
+        help="before the tokenizer: nfc, composed and only printed characters; moses, plain punctuation, too",
+    )
     group.add_argument("--lowercase", action="store_const", const=True, help="the model reads lower case")
     group.add_argument(
         "--bpe",
@@ -70,8 +75,8 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=["tokens"],
         metavar="WHAT",
-        help="the words that are linked: tokens, of the tokenizer; blanks, what they separate; characters, in scripts "
-        "without blanks; or a file that has the words of each line; one for both texts, or two (default: tokens)",
+        help="the words that are linked: tokens, of the tokenizer; whitespace, what it separates; characters, in "
+        "scripts without spaces; or a file with the words of each line; one for both texts, or two (default: tokens)",
     )
 
 
@@ -129,8 +134,7 @@ def is_parquet(text: str | None) -> bool:
 
 def read_text(args: argparse.Namespace) -> SentencePairs:
     """The text."""
-    from fairseq_norm_plugin.text.pairs import ParallelText, TranslatedText
-    from fairseq_norm_plugin.text.parquet import ParquetText
+    from fairseq_norm_plugin.text.lines import ParallelText, ParquetText, TranslatedText
 
     text: SentencePairs
     if getattr(args, "translate", None):
@@ -195,7 +199,7 @@ def check_directions(args: argparse.Namespace, directions: int) -> None:
 
 def model_options(args: argparse.Namespace) -> dict[str, Any]:
     """The arguments of :func:`fairseq_norm_plugin.load`."""
-    named = ("data", "source_lang", "target_lang", "tokenizer", "lowercase", "bpe", "bpe_codes")
+    named = ("data", "source_lang", "target_lang", "tokenizer", "normalize", "lowercase", "bpe", "bpe_codes")
     names = ("path", *named, "reverse_path", "dtype")
     words = [what if what in WORDS else "tokens" for what in args.words]
     return {**{name: getattr(args, name) for name in names}, "words": (words[0], words[-1]), **_model_options(args)}

@@ -30,7 +30,7 @@ from fairseq_norm_plugin.align.arguments import (
 
 if TYPE_CHECKING:
     from fairseq_norm_plugin.aligner.direction import Direction
-    from fairseq_norm_plugin.text.pairs import SentencePairs
+    from fairseq_norm_plugin.text.lines import SentencePairs
 
 PROG = "norm-align calibrate"
 _DESCRIPTION = f"""\

@@ -22,7 +22,7 @@ from fairseq_norm_plugin.align.arguments import model_options
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.mismatch import SAMPLE, check_parallel
 from fairseq_norm_plugin.model.align_batch import AlignBatch
-from fairseq_norm_plugin.text.parquet import first_pairs, parquet_files, type_of_ids
+from fairseq_norm_plugin.text.lines import first_pairs, parquet_files, type_of_ids
 from fairseq_norm_plugin.text.tokenise import SentencePair
 from fairseq_norm_plugin.text.unknown import UnknownTokens
 

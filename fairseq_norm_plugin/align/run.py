@@ -46,7 +46,7 @@ from fairseq_norm_plugin.checkpoints.identity import architecture_hash, dictiona
 from fairseq_norm_plugin.model.jobs import plain_text, with_markup
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.process import keep_few_programs
-from fairseq_norm_plugin.text.pairs import SentencePairs, TranslatedText
+from fairseq_norm_plugin.text.lines import SentencePairs, TranslatedText
 from fairseq_norm_plugin.text.settings import TextSettings
 from fairseq_norm_plugin.text.tokenise import SentencePair
 
@@ -319,6 +319,7 @@ def _pipeline_fields(text: TextSettings) -> dict[str, Value]:
     hashes = [file_hash(Path(name)) for name in text.files]
     return {
         "tokenizer": text.tokenizer,
+        "normalize": text.normalize,
         "lowercase": text.lowercase,
         "bpe": text.bpe,
         "words": ",".join(text.words),

@@ -148,6 +148,10 @@ def check_parallel(
         directions: as for :func:`find_mismatch`.
         force: warn of unrelated lines, too, instead of refusing them.
     """
+    sample = list(sample)
+    for which, name in enumerate(("source", "target")):
+        if found := directions[0].pipelines[which].prepared([pair[which].text for _, pair in sample]):
+            warn_on_stderr(f"the {name} text {found}")
     if mismatch := find_mismatch(sample, directions):
         if mismatch.kind == "unrelated" and not force:
             raise InputError(f"{mismatch.message}; give --force to align them all the same")

@@ -52,6 +52,7 @@ def load(
     reverse_bpe_codes: Codes | None = None,
     tokenizer: str | None = None,
     lowercase: bool | None = None,
+    normalize: str | None = None,
     bpe: str | None = None,
     words: str | tuple[str, str] = "tokens",
     dtype: str = "float32",
@@ -80,12 +81,14 @@ def load(
         tokenizer: a tokenizer of fairseq (``moses``, ``space``, ``nltk``) that sentences go through; ``none``:
             sentences are tokenised.  By default what the model's profile, its directory or the checkpoint says.
         lowercase: whether the model reads lower case; default: as its profile says, else as the sentences are.
+        normalize: how sentences are normalised before: ``none``; ``nfc``, composed and without characters that are not
+            printed; ``moses``, with plain punctuation, too.  Default: as its profile says.
         bpe: subwords of fairseq: ``subword_nmt``, ``fastbpe``, ``sentencepiece``, ``gpt2``, …; ``none``: sentences are
             given in subwords.  By default what the profile, the directory or the checkpoint says; if they say nothing,
             ``none``.
         words: what the words are that are linked: ``tokens`` of the tokenizer (with SentencePiece, which reads raw
-            text, tokens of Moses; without a tokenizer, as ``blanks``); what ``blanks`` separate; or ``characters``, in
-            scripts without blanks.  One for both languages, or two, of source and target.
+            text, tokens of Moses; without a tokenizer, as ``whitespace``); what ``whitespace`` separates; or
+            ``characters``, in scripts without spaces.  One for both languages, or two, of source and target.
         dtype: the type that the model is computed in: ``float32``, ``float16``, ``bfloat16``, or ``int8``, where only
             the matrix products have 8 bits, on a CPU.
         profile: the profile of the model of ``path``; default: the one beside the checkpoint.
@@ -113,7 +116,11 @@ def load(
     languages = {name: options.pop(name, None) for name in LANGUAGE_OPTIONS}
     stated = _Stated(
         (source_lang, target_lang),
-        {**options, "tokenizer": tokenizer, "bpe": bpe, "lowercase": lowercase, "bpe_codes": _files(bpe_codes)},
+        {
+            **options,
+            **{"tokenizer": tokenizer, "bpe": bpe, "lowercase": lowercase, "normalize": normalize},
+            "bpe_codes": _files(bpe_codes),
+        },
         (words, words) if isinstance(words, str) else words,
         subword_mark,
         {name: None if value is None else str(value) for name, value in languages.items()},

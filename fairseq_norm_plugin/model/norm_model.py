@@ -30,7 +30,7 @@ from fairseq_norm_plugin.model.jobs import (
 )
 from fairseq_norm_plugin.model.map_reader import MapReader, Sentence
 from fairseq_norm_plugin.model.translator import Translator
-from fairseq_norm_plugin.text.offsets import blank_spans
+from fairseq_norm_plugin.text.offsets import word_spans
 from fairseq_norm_plugin.text.settings import TextSettings
 from fairseq_norm_plugin.text.tags import tagged_hash
 from fairseq_norm_plugin.text.tokenise import Line, SentencePair
@@ -320,7 +320,7 @@ class NormModel:
             InputError: labels and words differ in number, a label is not BIO; or as for :meth:`align`.
         """
         lines = text_lines(sources, "sources")
-        words, of_words = [[line[start:end] for start, end in blank_spans(line)] for line in lines], list(labels)
+        words, of_words = [[line[start:end] for start, end in word_spans(line)] for line in lines], list(labels)
         if len(of_words) != len(lines):
             raise InputError(f"labels of {len(of_words)} sentences, but {len(lines)} sources: expected as many")
         for number, (own, of_line) in enumerate(zip(of_words, words)):

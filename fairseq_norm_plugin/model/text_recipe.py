@@ -10,7 +10,7 @@ from alignment_eval.errors import InputError, shown, warn_on_stderr
 from alignment_eval.profiles.profile import TextRecipe
 from fairseq_norm_plugin.checkpoints.files import ModelFiles
 from fairseq_norm_plugin.checkpoints.options import PATHS
-from fairseq_norm_plugin.text.settings import SIDED, TextSettings, names_of, options_of
+from fairseq_norm_plugin.text.settings import FILES, SIDED, TextSettings, names_of, options_of
 
 
 def text_settings(
@@ -24,7 +24,8 @@ def text_settings(
     """The settings for a model's text, and whether they were found rather than stated.
 
     Args:
-        stated: ``tokenizer``, ``bpe``, ``lowercase`` and options of the first two; None where nothing is stated.
+        stated: ``tokenizer``, ``bpe``, ``lowercase``, ``normalize``, and options of the first two; None where it is not
+            stated.
         words: what the words of source and target are.
         mark: the subword mark of text in pieces.
         files: the model's files; the files of a directory come before the checkpoint's options.
@@ -44,8 +45,8 @@ def text_settings(
             for option in options_of("tokenizer", own):
                 found.pop(option.name, None)
     named = {**found, **given}
-    tokenizer, bpe, lowercase = (named.pop(name, None) for name in ("tokenizer", "bpe", "lowercase"))
-    return TextSettings(tokenizer, bpe, named, words, mark, bool(lowercase)), bool(found)
+    tokenizer, bpe, lowercase, how = (named.pop(name, None) for name in ("tokenizer", "bpe", "lowercase", "normalize"))
+    return TextSettings(tokenizer, bpe, named, words, mark, bool(lowercase), how or "none"), bool(found)
 
 
 def recipe_settings(recipe: TextRecipe, directory: Path) -> dict[str, Any]:
@@ -67,6 +68,7 @@ def recipe_settings(recipe: TextRecipe, directory: Path) -> dict[str, Any]:
         "tokenizer": recipe.tokenizer,
         "bpe": recipe.bpe,
         "lowercase": recipe.lowercase,
+        "normalize": recipe.normalize,
         **recipe.options,
         **single,
     }
@@ -78,7 +80,7 @@ def recipe_of(settings: TextSettings, directory: Path) -> TextRecipe | None:
     files: dict[str, list[str]] = {}
     for option, value in settings.options.items():
         named = settings.files_of(option)
-        if option not in PATHS["bpe"]:
+        if option not in FILES:
             options[option] = {"true": True, "false": False}.get(str(value).lower(), value)
             continue
         for file in map(Path, named):
@@ -90,7 +92,8 @@ def recipe_of(settings: TextSettings, directory: Path) -> TextRecipe | None:
                 return None
         files[option] = [Path(file).name for file in named]
     tokenizer = None if settings.tokenizer == "none" else settings.tokenizer
-    return TextRecipe(tokenizer, settings.lowercase, settings.bpe, options, files)
+    normalize = None if settings.normalize == "none" else settings.normalize
+    return TextRecipe(tokenizer, settings.lowercase, settings.bpe, options, files, normalize)
 
 
 def _of_checkpoint(registry: str, cfg: Any, files: ModelFiles) -> dict[str, Any]:

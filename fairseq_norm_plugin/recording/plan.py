@@ -16,7 +16,7 @@ from alignment_eval import __version__
 from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from fairseq_norm_plugin.checkpoints.identity import architecture_hash, data_hash, dictionary_hash
-from fairseq_norm_plugin.text.binarised import SideReader
+from fairseq_norm_plugin.text.tokens import SideReader
 
 #: Options of generation that change no map.
 _SILENT_OPTIONS = {"_name", "print_alignment", "print_step", "no_beamable_mm"}

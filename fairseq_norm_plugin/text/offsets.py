@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ Span = tuple[int, int]
 
 #: Blanks are ASCII white space only; other Unicode spaces may be part of a word.
 _WORD = re.compile(r"[^ \t\n\r\v\f]+")
-#: Names of characters of scripts that are written without blanks between words.
+#: Names of characters of scripts that are written without spaces between words.
 _UNSPACED = re.compile(r"CJK|HIRAGANA|KATAKANA|THAI|LAO|KHMER|MYANMAR|TIBETAN|YI|BOPOMOFO|IDEOGRAPHIC|FULLWIDTH")
 #: What Moses writes for a mark that it has cut out of a word, such as ``@-@``.
 _CUT_OUT = re.compile(r"@(\W)@")
@@ -31,7 +31,7 @@ class TracedText:
     Attributes:
         text: the text.
         starts: where in the raw line what became each character begins, int32 [len(text)].
-        ends: where it ends; equal to the start for a character that was inserted, such as a blank.
+        ends: where it ends; equal to the start for a character that was inserted, such as a space.
     """
 
     text: str
@@ -52,6 +52,35 @@ class TracedText:
         counts = [len(character.lower()) for character in self.text]
         return TracedText(text, np.repeat(self.starts, counts), np.repeat(self.ends, counts))
 
+    def replaced(self, changes: Iterable[tuple[int, int, str]]) -> TracedText:
+        """The text with other characters in some places.
+
+        Args:
+            changes: start and end in the text, and what stands there instead; disjoint, in order.  Its first character
+                that is no space takes the whole place and the others come from nothing, so that no two words overlap.
+        """
+        texts, starts, ends = list[str](), list[NDArray[np.int32]](), list[NDArray[np.int32]]()
+        at = 0
+        for start, end, text in changes:
+            first, last = self.span(start, end)
+            spaces = len(text) - len(text.lstrip())
+            places = np.full(len(text) + 1, last, dtype=np.int32)
+            places[: spaces + 1] = first
+            texts += [self.text[at:start], text]
+            starts += [self.starts[at:start], places[:-1]]
+            ends += [self.ends[at:start], np.where(np.arange(len(text)) < spaces, first, last)]
+            at = end
+        text = "".join([*texts, self.text[at:]])
+        return TracedText(
+            text, *(np.concatenate([*of, rest]) for of, rest in ((starts, self.starts[at:]), (ends, self.ends[at:])))
+        )
+
+    def after(self, before: TracedText) -> TracedText:
+        """This text, which was made from ``before.text``, as made from the raw line of ``before``."""
+        places = [before.span(start, end) for start, end in zip(self.starts.tolist(), self.ends.tolist())]
+        starts, ends = np.array(places, dtype=np.int32).reshape(-1, 2).T
+        return TracedText(self.text, starts, ends)
+
     def span(self, start: int, end: int) -> Span:
         """The span of the raw line that ``text[start:end]`` comes from."""
         if end > start:
@@ -60,23 +89,23 @@ class TracedText:
         return place, place
 
     def tokens(self) -> list[Span]:
-        """The spans of the raw line of the tokens that blanks separate; without tokens that come from nothing."""
-        spans = (self.span(start, end) for start, end in blank_spans(self.text))
+        """The spans of the raw line of the tokens that whitespace separates; without tokens that come from nothing."""
+        spans = (self.span(start, end) for start, end in word_spans(self.text))
         return [span for span in spans if span[1] > span[0]]
 
 
-def blank_spans(text: str) -> list[Span]:
-    """The words that blanks separate."""
+def word_spans(text: str) -> list[Span]:
+    """The words that whitespace separates."""
     return [match.span() for match in _WORD.finditer(text)]
 
 
 def character_spans(text: str) -> list[Span]:
-    """The characters of scripts without blanks between words; what else stands together is one word.
+    """The characters of scripts without spaces between words; what else stands together is one word.
 
     A combining character belongs to the one before it.
     """
     spans: list[Span] = []
-    for start, end in blank_spans(text):
+    for start, end in word_spans(text):
         before = True  # whether the character before this one ends a word
         for place in range(start, end):
             joins = place > start and unicodedata.combining(text[place])
@@ -90,20 +119,20 @@ def character_spans(text: str) -> list[Span]:
 
 
 def is_unspaced(character: str) -> bool:
-    """Whether a character belongs to a script that puts no blanks between words."""
+    """Whether a character belongs to a script that puts no spaces between words."""
     return character > "\u0dff" and _UNSPACED.match(unicodedata.name(character, "")) is not None
 
 
 def trace_tokens(raw: str, tokenized: str) -> TracedText:
     """Find the tokens of a tokenizer in the raw line that it has read.
 
-    A tokenizer inserts blanks, drops white space and control characters, escapes characters (``&amp;``) and marks
+    A tokenizer inserts spaces, drops white space and control characters, escapes characters (``&amp;``) and marks
     those that it cuts out of a word (``@-@``).  A token that it has rewritten in another way gets what lies between
     its neighbours.
 
     Args:
         raw: the line.
-        tokenized: what the tokenizer made of it; blanks separate the tokens.
+        tokenized: what the tokenizer made of it; spaces separate the tokens.
     """
     traced, missed = _trace(raw, tokenized, escapes=True)
     if missed and "&" in tokenized:  # a tokenizer that does not escape leaves the line's own &amp; as it is
@@ -130,7 +159,7 @@ def _trace(raw: str, tokenized: str, escapes: bool) -> tuple[TracedText, int]:
             ends[a:b] = max(first, end + len(gap.rstrip())) if number == 0 else until
         lost.clear()
 
-    for a, b in blank_spans(tokenized):
+    for a, b in word_spans(tokenized):
         places = _find(tokenized[a:b], raw, end, _NEAR if lost else 0, escapes)
         if places is None:
             lost.append((a, b))
@@ -143,18 +172,18 @@ def _trace(raw: str, tokenized: str, escapes: bool) -> tuple[TracedText, int]:
             starts[a:b], ends[a:b] = places[0], places[-1] + 1
         end = places[-1] + 1
     fill_gap(len(raw))
-    return TracedText(tokenized, *_with_blanks(tokenized, starts, ends)), missed
+    return TracedText(tokenized, *_with_spaces(tokenized, starts, ends)), missed
 
 
-def _with_blanks(
+def _with_spaces(
     text: str, starts: NDArray[np.int32], ends: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Put the blanks between tokens, which come from nothing, at the end of the token before them."""
-    blank = np.ones(len(text), dtype=bool)
-    for a, b in blank_spans(text):
-        blank[a:b] = False
-    before = np.maximum.accumulate(np.where(blank, 0, ends)) if len(text) else ends
-    return np.where(blank, before, starts), np.where(blank, before, ends)
+    """Put the spaces between tokens, which come from nothing, at the end of the token before them."""
+    space = np.ones(len(text), dtype=bool)
+    for a, b in word_spans(text):
+        space[a:b] = False
+    before = np.maximum.accumulate(np.where(space, 0, ends)) if len(text) else ends
+    return np.where(space, before, starts), np.where(space, before, ends)
 
 
 def _find(token: str, raw: str, start: int, near: int, escapes: bool) -> list[int] | None:

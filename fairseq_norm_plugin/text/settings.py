@@ -16,19 +16,29 @@ from fairseq.registry import REGISTRIES
 
 from alignment_eval.errors import InputError, UsageError, printable
 from fairseq_norm_plugin.checkpoints.options import PATHS
-from fairseq_norm_plugin.choices import WORDS
-from fairseq_norm_plugin.text.codes import CODES, CodePieces, check_codes
-from fairseq_norm_plugin.text.pieces import LinePieces, MarkedPieces, SentencePieces
-from fairseq_norm_plugin.text.tokenise import Splitter, TextPipeline, Tokenizer
+from fairseq_norm_plugin.choices import NORMALIZATIONS, WORDS
+from fairseq_norm_plugin.text.subwords import (
+    CODES,
+    BpeSegmenter,
+    LineSegmenter,
+    MarkedSubwords,
+    SentencePieceSegmenter,
+    check_codes,
+)
+from fairseq_norm_plugin.text.tokenise import Segmenter, TextPipeline, Tokenizer
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
 #: fairseq's marker of an option that must be given.
 _REQUIRED = "???"
 #: Options that may name two files, of source and target.
-SIDED = ("bpe_codes", "sentencepiece_model")
+SIDED = ("bpe_codes", "bpe_vocabulary", "sentencepiece_model")
+#: Options whose values are files.
+FILES = PATHS["bpe"] | {"bpe_vocabulary"}
+#: Options of subword-nmt that fairseq does not have.
+_OF_CODES = ("bpe_vocabulary", "bpe_vocabulary_threshold", "bpe_glossaries")
 #: Moses' tokens as they stand in the text.
 _WORDS_OF_MOSES = (("moses_no_dash_splits", "true"), ("moses_no_escape", "true"))
-#: Options of fairseq's encoders that norm-align sets itself (languages) or that would draw pieces by chance.
+#: Options of fairseq's encoders that norm-align sets itself (languages) or that would draw subwords by chance.
 _NOT_OFFERED = {"_name", "source_lang", "target_lang", "sentencepiece_enable_sampling", "sentencepiece_alpha"}
 
 
@@ -46,23 +56,24 @@ class NormalizedMosesTokenizer(MosesTokenizer):  # type: ignore[misc]  # fairseq
         self._normalize = normalizer.normalize
 
     def encode(self, x: str) -> str:
-        """The tokens of a line, with blanks between."""
+        """The tokens of a line, with spaces between."""
         tokens: str = super().encode(self._normalize(x))
         return tokens
 
 
 @dataclass(frozen=True)
 class TextSettings:
-    """How text becomes pieces.
+    """How text becomes subwords.
 
     Attributes:
         tokenizer: a name of fairseq's registry; None: none is stated, ``none``: the text is tokenised.
-        bpe: a name of fairseq's registry, with ``-`` or ``_``; None: none is stated, ``none``: the text is in pieces.
+        bpe: a name of fairseq's registry, with ``-`` or ``_``; None: none is stated, ``none``: the text is in subwords.
         options: the stated options of both, by fairseq's names; those of :data:`SIDED` may be lists of two, for source
             and target.
         words: what the words of source and target are (choices.WORDS).
-        mark: the subword mark of text in pieces.
+        mark: the subword mark of text in subwords.
         lowercase: whether the model reads lower case.
+        normalize: how raw text is normalised before, one of choices.NORMALIZATIONS.
     """
 
     tokenizer: str | None = None
@@ -71,11 +82,16 @@ class TextSettings:
     words: tuple[str, str] = ("tokens", "tokens")
     mark: str = "auto"
     lowercase: bool = False
+    normalize: str = "none"
 
     def __post_init__(self) -> None:
         for option, name in (("tokenizer", self.tokenizer), ("bpe", self.registered)):
             if name not in (None, "none", *names_of(option)):
                 raise UsageError(f"--{option} {name}: choose one of none, {', '.join(names_of(option))}")
+        if self.normalize not in NORMALIZATIONS:
+            raise UsageError(f"--normalize {self.normalize}: choose one of {', '.join(NORMALIZATIONS)}")
+        if self.normalize != "none" and (self.bpe == "none" or not self.is_stated):
+            raise UsageError(f"--normalize {self.normalize} for text in subwords: leave it out, or state the subwords")
         for words in self.words:
             if words not in WORDS:
                 raise UsageError(f"words {words}: choose one of {', '.join(WORDS)}")
@@ -110,6 +126,14 @@ class TextSettings:
         """The files of BPE codes: none, one of joint codes, or two, of source and target."""
         return self.files_of("bpe_codes")
 
+    @property
+    def threshold(self) -> int:
+        """The least count of a subword of the vocabulary that codes are applied with."""
+        value = str(self.options.get("bpe_vocabulary_threshold") or 0)
+        if not value.isdecimal():
+            raise UsageError(f"bpe_vocabulary_threshold={value}: expected a whole number")
+        return int(value)
+
     def exchanged(self, codes: Sequence[str] = ()) -> TextSettings:
         """The settings of the other direction, which may have ``codes`` of its own."""
         return replace(self, options=exchanged_options(self.options, codes), words=self.words[::-1])
@@ -127,12 +151,17 @@ class TextSettings:
     @property
     def described(self) -> str:
         """The settings in words, for the user."""
+        normalised = "" if self.normalize == "none" else f"normalisation {self.normalize}, "
         tokenizer = "no tokenizer" if self.tokenizer in (None, "none") else f"tokenizer {self.tokenizer}"
         case = ", lower case" if self.lowercase else ""
         subwords = f"subwords {self.bpe or ('by codes' if self.codes else 'none')}"
-        return f"{tokenizer}{case}, {subwords}" + (f" ({', '.join(self.files)})" if self.files else "")
+        return f"{normalised}{tokenizer}{case}, {subwords}" + (f" ({', '.join(self.files)})" if self.files else "")
 
     def _check_option(self, name: str) -> None:
+        if name in _OF_CODES:
+            if not self.codes:
+                raise UsageError(f"{name} is an option of BPE codes: give --bpe-codes too")
+            return
         owners = [
             (registry, owner)
             for registry in ("tokenizer", "bpe")
@@ -172,13 +201,13 @@ def pipelines(
     """The pipelines of source and target.
 
     Args:
-        settings: how text becomes pieces.
+        settings: how text becomes subwords.
         languages: of source and target.
         vocabularies: of source and target.
     """
     source, target = (
-        TextPipeline(splitter, *_tokenizers(settings, language, words), settings.lowercase, words)
-        for splitter, language, words in zip(_splitters(settings, vocabularies), languages, settings.words)
+        TextPipeline(segmenter, *_tokenizers(settings, language, words), settings.lowercase, words)
+        for segmenter, language, words in zip(_segmenters(settings, vocabularies), languages, settings.words)
     )
     return source, target
 
@@ -186,39 +215,46 @@ def pipelines(
 def _tokenizers(settings: TextSettings, language: str, words: str) -> tuple[Tokenizer | None, Tokenizer | None]:
     """The tokenizer of a model's text, and the one whose tokens are its words."""
     code = language.split("_")[0]  # de_DE: tokenizers know the language only
+    how = settings.normalize
     if settings.tokenizer not in (None, "none"):
         stated = {name: str(value) for name, value in settings.options.items() if name not in SIDED}
-        own = _tokenizer(str(settings.tokenizer), code, tuple(sorted(stated.items())))
-        return own, own
-    if settings.registered == "sentencepiece" and words == "tokens":  # the model reads raw text, whose words are Moses'
-        return None, _tokenizer("moses", code, _WORDS_OF_MOSES)
-    return None, None
+        tokenizer = _tokenizer(str(settings.tokenizer), code, how, tuple(sorted(stated.items())))
+        return tokenizer, tokenizer
+    own = None if how == "none" else _tokenizer(None, code, how, ())
+    if settings.registered == "sentencepiece" and words == "tokens" and settings.tokenizer is None:
+        return own, _tokenizer("moses", code, how, _WORDS_OF_MOSES)  # the model reads raw text, whose words are Moses'
+    return own, None
 
 
 @lru_cache(maxsize=8)  # the models of both directions share those of their languages
-def _tokenizer(name: str, language: str, options: tuple[tuple[str, str], ...]) -> Tokenizer:
+def _tokenizer(name: str | None, language: str, normalize: str, options: tuple[tuple[str, str], ...]) -> Tokenizer:
+    if name is None:
+        return Tokenizer(None, str, normalize)
     built = _build("tokenizer", name, dict(options), source_lang=language, target_lang=language)
-    return Tokenizer(built.encode, built.decode)
+    return Tokenizer(built.encode, built.decode, normalize)
 
 
-def _splitters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabulary]) -> list[Splitter]:
+def _segmenters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabulary]) -> list[Segmenter]:
     name, codes = settings.registered, settings.codes
     if name == "none" or (name is None and not codes):
-        return [MarkedPieces(vocabulary.mark) for vocabulary in vocabularies]
+        return [MarkedSubwords(vocabulary.mark) for vocabulary in vocabularies]
     if name in (None, *CODES):
         separator = str(settings.options.get("bpe_separator", "@@"))
-        by_codes = {file: CodePieces(file, name, separator) for file in codes}
-        check_codes(by_codes, (vocabulary.dictionary for vocabulary in vocabularies))
-        return [by_codes[codes[0]], by_codes[codes[-1]]]
+        known: list[str | None] = [*settings.files_of("bpe_vocabulary")] or [None]
+        threshold, glossaries = settings.threshold, str(settings.options.get("bpe_glossaries", ""))
+        sides = [(codes[end], known[end]) for end in (0, -1)]
+        built = {side: BpeSegmenter(side[0], name, separator, side[1], threshold, glossaries) for side in sides}
+        check_codes({file: built[file, of] for file, of in sides}, (words.dictionary for words in vocabularies))
+        return [built[side] for side in sides]
     if name == "sentencepiece":
         models = settings.files_of("sentencepiece_model")
-        by_model = {file: SentencePieces(file) for file in models}
-        pieces = [by_model[models[0]], by_model[models[-1]]]
-        for splitter, vocabulary in zip(pieces, vocabularies):
-            splitter.check(vocabulary.dictionary)
-        return list(pieces)
+        by_model = {file: SentencePieceSegmenter(file) for file in models}
+        subwords = [by_model[models[0]], by_model[models[-1]]]
+        for segmenter, vocabulary in zip(subwords, vocabularies):
+            segmenter.check(vocabulary.dictionary)
+        return list(subwords)
     encoder = _build("bpe", str(name), settings.options)
-    return [LinePieces(encoder.encode, encoder.decode, str(name))] * 2
+    return [LineSegmenter(encoder.encode, encoder.decode, str(name))] * 2
 
 
 def _typed(option: Any, value: Any) -> Any:

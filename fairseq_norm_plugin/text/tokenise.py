@@ -1,7 +1,8 @@
-"""The text pipeline of one side of a model: a raw line → the words that links count, and the pieces that it reads."""
+"""The text pipeline of one side of a model: a raw line → the words that links count, and the subwords that it reads."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -14,7 +15,8 @@ from torch import Tensor
 
 from alignment_eval.errors import InputError, shown
 from alignment_eval.maps.sentence import SentenceSide
-from fairseq_norm_plugin.text.offsets import Span, TracedText, blank_spans, character_spans, trace_tokens
+from fairseq_norm_plugin.text.normalise import is_visible, normalised
+from fairseq_norm_plugin.text.offsets import Span, TracedText, character_spans, trace_tokens, word_spans
 
 #: A side without tokens, and its ids.
 NO_SIDE, NO_IDS = SentenceSide.of_words(()), torch.empty(0, dtype=torch.long)
@@ -25,7 +27,7 @@ class Line:
     """One side of a sentence pair: the words that links count, and, once it is encoded, what a model reads.
 
     Attributes:
-        text: the raw line; of a line in subwords, the words that they spell, with blanks between.
+        text: the raw line; of a line in subwords, the words that they spell, with spaces between.
         spans: the characters of each word in ``text``; they do not overlap.
         given: the line as it was given.
         side: the tokens that the model reads, with their words.
@@ -74,31 +76,45 @@ class SentencePair(NamedTuple):
 
 
 class Tokenizer:
-    """A tokenizer, which also knows where its tokens are in the raw line.
+    """Normalises and tokenises, and knows where its tokens are in the raw line.
 
     Args:
-        encode: from a raw line to its tokens, with blanks between.
+        encode: from a line to its tokens, with spaces between; None: the line is only normalised.
         decode: the other way.
+        normalize: how the line is normalised before, one of :data:`~fairseq_norm_plugin.choices.NORMALIZATIONS`.
     """
 
-    def __init__(self, encode: Callable[[str], str], decode: Callable[[str], str]) -> None:
+    def __init__(
+        self, encode: Callable[[str], str] | None, decode: Callable[[str], str], normalize: str = "none"
+    ) -> None:
         self._encode = encode
         self.decode = decode
+        self._normalize = normalize
         # both directions and the reader of words ask for the same line one after the other
         self.trace = lru_cache(maxsize=64)(self._trace)
 
     def _trace(self, raw: str) -> TracedText:
-        return trace_tokens(raw, self._encode(raw))
+        text = normalised(raw, self._normalize)
+        if self._encode is None:
+            return text
+        tokens = trace_tokens(text.text, self._encode(text.text))
+        return tokens if text.text == raw else tokens.after(text)
 
 
-#: The pieces of a text, and the characters of it that each piece is of.
-CutText = tuple[list[str], list[Span]]
+#: The subwords of a text, and the characters of it that each subword is of.
+Segments = tuple[list[str], list[Span]]
 
 
-class Splitter:
-    """Cuts text into pieces; subclasses say how."""
+class Segmenter:
+    """Cuts text into subwords; subclasses say how.
 
-    def cut(self, text: str, given: str) -> CutText:
+    Attributes:
+        reads_raw: whether the text is given in words.
+    """
+
+    reads_raw = True
+
+    def cut(self, text: str, given: str) -> Segments:
         """Cut the ``text`` that the model reads; ``given`` is the line that the user gave."""
         raise NotImplementedError
 
@@ -107,45 +123,48 @@ class Splitter:
         return given
 
     def joined(self, tokens: Sequence[str]) -> str:
-        """The text that pieces spell, as fairseq's decoder of these subwords joins them."""
+        """The text that subwords spell, as fairseq's decoder of these subwords joins them."""
         raise NotImplementedError
 
 
-def is_filler(entry: str) -> bool:
-    """Whether an entry of a dictionary stands for no text: fairseq fills up with them, and tags name languages."""
-    return entry.startswith(("madeupword", "__")) or (entry[:1] + entry[-1:]) in ("[]", "<>", "><")
+#: Marks of subwords; what Moses escapes or marks; commas and full stops apart from words, and at their end.
+_SUBWORD, _ESCAPE = re.compile(r"\S@@(?: |$)|(?:^| )▁\S"), re.compile(r"(?:^| )(?:&(?:apos|quot|#91|#93|#124);|@\W@ )")
+_APART, _ATTACHED = re.compile(r" [,.](?= |$)"), re.compile(r"\w[,.](?= |$)")
+#: Lines look prepared if more than this share of them have such marks, or if so many commas and full stops are apart.
+_PREPARED, _FEWEST_APART = 0.1, 10
 
 
 class TextPipeline:
-    """From a raw line to its words and to the pieces that a model reads.
+    """From a raw line to its words and to the subwords that a model reads.
 
     Args:
-        splitter: cuts the model's text into pieces.
+        segmenter: cuts the model's text into subwords.
         tokenizer: makes the model's text; None: the model reads the line as it is.
-        word_tokenizer: whose tokens are words; None: words are what blanks separate.
+        word_tokenizer: whose tokens are words; None: words are what whitespace separates.
         lowercase: whether the model reads lower case.
         words: what the words are, one of :data:`~fairseq_norm_plugin.choices.WORDS`.
     """
 
     def __init__(
         self,
-        splitter: Splitter,
+        segmenter: Segmenter,
         tokenizer: Tokenizer | None = None,
         word_tokenizer: Tokenizer | None = None,
         lowercase: bool = False,
         words: str = "tokens",
     ) -> None:
-        self._splitter = splitter
+        self._segmenter = segmenter
         self._tokenizer = tokenizer
         self._lowercase = lowercase
         self._word_spans = self._spans_by(words, word_tokenizer)
+        self._tokenizes = words == "tokens" and word_tokenizer is not None
 
     @staticmethod
     def _spans_by(words: str, tokenizer: Tokenizer | None) -> Callable[[str], Sequence[Span]]:
         if words == "characters":
             return character_spans
-        if words == "blanks" or tokenizer is None:
-            return blank_spans
+        if words == "whitespace" or tokenizer is None:
+            return word_spans
         return lambda text: tokenizer.trace(text).tokens()
 
     def read(self, given: str, words: Sequence[str] | None = None) -> Line:
@@ -155,18 +174,42 @@ class TextPipeline:
             given: the line.
             words: its words, if they are given too.
         """
-        text = self._splitter.plain(given)
+        text = self._segmenter.plain(given)
         spans = self._word_spans(text) if words is None else spans_of_words(words, text)
+        if not is_visible(text):
+            spans = ()  # a model reads nothing of it: the pair is empty
         return Line(text, tuple(spans), given)
 
-    def segment(self, line: Line, before: Sequence[str] = (), after: Sequence[str] = ()) -> SentenceSide:
-        """The pieces of a line, and the words that they belong to, by overlap of their spans in the line.
+    def prepared(self, lines: Sequence[str]) -> str | None:
+        """What shows that ``lines`` were cut or tokenised already, and what to do; None: nothing does."""
+        if not self._segmenter.reads_raw:
+            return None
+        cut = sum(_SUBWORD.search(line) is not None for line in lines)
+        if cut > _PREPARED * len(lines):
+            return (
+                f"looks cut into subwords: in {cut} of {len(lines)} sampled lines words end in @@ or begin with ▁; "
+                f"give --bpe none, or the text before it was cut"
+            )
+        if not self._tokenizes:
+            return None
+        escaped = sum(_ESCAPE.search(line) is not None for line in lines)
+        apart, attached = (sum(len(mark.findall(line)) for line in lines) for mark in (_APART, _ATTACHED))
+        if escaped > _PREPARED * len(lines):
+            found = f"{escaped} of {len(lines)} sampled lines have Moses' escapes, such as &apos; or @-@"
+        elif apart >= _FEWEST_APART and apart > 2 * attached:
+            found = f"{apart} of {apart + attached} commas and full stops of the sampled lines stand apart from words"
+        else:
+            return None
+        return f"looks tokenised: {found}; give --tokenizer none, or raw text"
 
-        ``before`` and ``after`` are special tokens around the pieces.
+    def segment(self, line: Line, before: Sequence[str] = (), after: Sequence[str] = ()) -> SentenceSide:
+        """The subwords of a line, and the words that they belong to, by overlap of their spans in the line.
+
+        ``before`` and ``after`` are special tokens around the subwords.
         """
         traced = TracedText.of(line.text) if self._tokenizer is None else self._tokenizer.trace(line.text)
         traced = traced.lowercased() if self._lowercase else traced
-        tokens, cuts = self._splitter.cut(traced.text, line.given)
+        tokens, cuts = self._segmenter.cut(traced.text, line.given)
         runs, spans = runs_of([traced.span(*cut) for cut in cuts], line.spans)
         words = np.full(len(before) + len(runs) + len(after), -1, dtype=np.int32)
         words[len(before) : len(before) + len(runs)] = runs
@@ -174,8 +217,8 @@ class TextPipeline:
         return SentenceSide((*before, *tokens, *after), words, spans, forms, (line.text, line.spans))
 
     def raw(self, tokens: Sequence[str]) -> str:
-        """The line that pieces spell, as fairseq-generate prints it (D-)."""
-        text = self._splitter.joined(tokens)
+        """The line that subwords spell, as fairseq-generate prints it (D-)."""
+        text = self._segmenter.joined(tokens)
         return text if self._tokenizer is None else self._tokenizer.decode(text)
 
 
@@ -194,22 +237,22 @@ def spans_of_words(words: Sequence[str], text: str) -> list[Span]:
     return spans
 
 
-def runs_of(pieces: Sequence[Span], words: Sequence[Span]) -> tuple[NDArray[np.int32], NDArray[np.int32] | None]:
-    """The runs of words that pieces belong to: the shortest such that no piece has characters of two runs.
+def runs_of(subwords: Sequence[Span], words: Sequence[Span]) -> tuple[NDArray[np.int32], NDArray[np.int32] | None]:
+    """The runs of words that subwords belong to: the shortest such that no subword has characters of two runs.
 
-    A piece without a character of a word, such as a lone blank, belongs to the next word.  A word without a piece, such
-    as one that normalisation removes, belongs to the run of the word before it.
+    A subword without a character of a word, such as a lone space, belongs to the next word.  A word without a subword,
+    such as one that normalisation removes, belongs to the run of the word before it.
 
     Args:
-        pieces: the characters of the text that each piece is of.
+        subwords: the characters of the text that each subword is of.
         words: those of each word.
 
     Returns:
-        The run of each piece, and the number of words of each run (None: one each).
+        The run of each subword, and the number of words of each run (None: one each).
     """
-    if not pieces or not words:
-        return np.zeros(len(pieces), dtype=np.int32), None
-    (starts, ends), (word_starts, word_ends) = zip(*pieces), zip(*words)
+    if not subwords or not words:
+        return np.zeros(len(subwords), dtype=np.int32), None
+    (starts, ends), (word_starts, word_ends) = zip(*subwords), zip(*words)
     last_word = len(words) - 1
     first = np.minimum(np.searchsorted(word_ends, starts, side="right"), last_word)
     last = np.maximum(first, np.searchsorted(word_starts, ends, side="left") - 1)

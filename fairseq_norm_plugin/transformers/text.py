@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 
 from alignment_eval.errors import InputError, UsageError, shown, warn_on_stderr
 from fairseq_norm_plugin.choices import MULTILINGUAL, PRETRAINED
-from fairseq_norm_plugin.text.pieces import SentencePieces
+from fairseq_norm_plugin.text.subwords import SentencePieceSegmenter
 from fairseq_norm_plugin.text.tags import MARIAN_TAG, list_tags
 from fairseq_norm_plugin.transformers.weights import own_file, read_json
 
@@ -126,7 +126,7 @@ def _multilingual_text(directory: Path, config: Mapping[str, Any], stated: Langu
         tokens = dict(enumerate(_vocabulary(path)))
     else:
         path = model
-        tokens = dict(enumerate([*SPECIALS, *SentencePieces(model).pieces[3:]]))
+        tokens = dict(enumerate([*SPECIALS, *SentencePieceSegmenter(model).entries[3:]]))
     for number, token in _added_tokens(directory, len(tokens), path != model):
         if tokens.setdefault(number, token) != token:
             raise InputError(

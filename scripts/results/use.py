@@ -42,13 +42,6 @@ BOTH = "both models"
 WORD = re.compile(r"\w+|[^\w\s]")
 #: The German-English links of each sentence, with their confidences if they have any.
 Aligned = Sequence[Mapping[Link, float]]
-#: The rule of projection: what becomes of gaps, and whether borders are trimmed; and others.
-DEFAULT = ("best", True)
-RULES = {
-    "borders kept": ("best", False),
-    "from first to last linked word": ("fill", False),
-    "longest run of linked words": ("run", False),
-}
 
 
 def bundled(source: str, both: bool, tokenizer: str | None = None) -> NormModel:
@@ -114,22 +107,18 @@ def read_labelled(folder: Path) -> dict[str, list[LabelledSentence]]:
     return {language: list(parse_conll(TextFile(file).lines(), file.name)) for language, file in files.items()}
 
 
-def projected(
-    corpus: Mapping[str, Sequence[LabelledSentence]], links: Aligned, source: str, rule: tuple[Any, bool] = DEFAULT
-) -> list[Counts]:
+def projected(corpus: Mapping[str, Sequence[LabelledSentence]], links: Aligned, source: str) -> list[Counts]:
     """The spans of each sentence that are projected from ``source``, in the gold, and right."""
-    gaps, trimmed = rule
     rows = []
     for given, gold, pair in zip(corpus[source], corpus[OTHER[source]], links, strict=True):
-        words = (given.words, gold.words) if trimmed else None
-        labels = project_labels(given.labels, turned(pair, source), len(gold.words), words, gaps)
+        labels = project_labels(given.labels, turned(pair, source), len(gold.words), (given.words, gold.words))
         found, wanted = set(spans_of(labels)), set(spans_of(gold.labels))
         rows.append((len(found), len(wanted), len(found & wanted)))
     return [counts_of(rows)]
 
 
 def labels(args: argparse.Namespace) -> str:
-    """F1 of each system, and of other rules, with the lead of both models over it."""
+    """F1 of each system, with the lead of both models over it."""
     corpus = read_labelled(args.data / "projection")
     texts = {language: [" ".join(sentence.words) for sentence in side] for language, side in corpus.items()}
     for language, lines in texts.items():
@@ -146,7 +135,6 @@ def labels(args: argparse.Namespace) -> str:
         **read_others(args.others),
     }
     systems = {name: partial(projected, corpus, of_system) for name, of_system in links.items()}
-    systems.update((f"{BOTH}, {name}", partial(systems[BOTH], rule=rule)) for name, rule in RULES.items())
     return table(["spans"], systems, BOTH, leads=True)
 
 
@@ -178,7 +166,7 @@ def places(line: MarkedLine) -> Counter[tuple[Any, ...]]:
 def markup(args: argparse.Namespace) -> str:
     """Lines and tags that are right, and the lead over the first other aligner."""
     file = args.data / "markup/localization-xml.en-de.jsonl"
-    rows = [json.loads(row) for row in file.read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(row) for row in file.read_text(encoding="utf-8").rstrip("\n").split("\n")]
     sides = {language: [parse_markup(row[language], "xml") for row in rows] for language in OTHER}
     for language, side in sides.items():
         write(args.out / f"words.{language}", [" ".join(WORD.findall(line.text)).lower() for line in side])

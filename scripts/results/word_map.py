@@ -16,7 +16,7 @@ from fairseq_norm_plugin import load
 
 def main(sentence: int, out: str) -> None:
     """Draw one sentence of the demo."""
-    texts = (Path(f"data/demo/demo.{side}").read_text("utf-8").splitlines()[sentence] for side in ("de", "en"))
+    texts = (Path(f"data/demo/demo.{side}").read_text("utf-8").split("\n")[sentence] for side in ("de", "en"))
     alignment = load("demo", tokenizer="none").align(*texts)
     panel = Panel("", two_way_shares(alignment.word_map.to_numpy()[:, :-1]), frozenset(alignment.links))
     columns, rows = map(SentenceSide.of_words, (alignment.source_words, alignment.target_words))

@@ -31,7 +31,7 @@ from alignment_eval.records.store import Records
 from alignment_eval.records.word_table_file import read_word_table, write_word_table
 from alignment_eval.transfer.conll import parse_conll
 from fairseq_norm_plugin.model import loading
-from fairseq_norm_plugin.text.codes import read_bpe
+from fairseq_norm_plugin.text.subwords import read_bpe
 from tests.eval.conftest import records, sentence
 from tests.eval.profiles.test_profile import FORMED, REVERSE
 from tests.eval.records import shards

@@ -16,7 +16,7 @@ from alignment_eval.files import ContentHash
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold
 from alignment_eval.maps.sentence import SentenceMaps, status_of
 from alignment_eval.scoring.gold_corpus import GoldMatrix, check_links
-from fairseq_norm_plugin.text.binarised import SideReader
+from fairseq_norm_plugin.text.tokens import SideReader
 from fairseq_norm_plugin.text.unknown import UnknownTokens
 
 logger = logging.getLogger(__name__)

@@ -20,8 +20,7 @@ from fairseq_norm_plugin.hooks.monitoring.counts import Monitor, Tally, monitore
 from fairseq_norm_plugin.hooks.monitoring.gold import GOLD_KEY, GoldDataset, with_gold
 from fairseq_norm_plugin.hooks.monitoring.options import best_metric, resolve_monitor
 from fairseq_norm_plugin.hooks.options import other_option
-from fairseq_norm_plugin.text.binarised import side_readers
-from fairseq_norm_plugin.text.tokens import Vocabulary
+from fairseq_norm_plugin.text.tokens import Vocabulary, side_readers
 
 logger = logging.getLogger(__name__)
 

@@ -37,11 +37,10 @@ from fairseq_norm_plugin.hooks.options import (
 )
 from fairseq_norm_plugin.recording.plan import Plan, run_signature
 from fairseq_norm_plugin.recording.session import NormOptions, RecordingSession, ids_in_all
-from fairseq_norm_plugin.text.binarised import side_readers
-from fairseq_norm_plugin.text.pieces import MarkedPieces
+from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tags import tagged_hash
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
-from fairseq_norm_plugin.text.tokens import Frames, Vocabulary
+from fairseq_norm_plugin.text.tokens import Frames, Vocabulary, side_readers
 
 logger = logging.getLogger(__name__)
 
@@ -203,7 +202,7 @@ class NormMixin:
         """Warn if source and target do not look like translations of each other."""
         for model in models:
             model.eval()
-        source, target = (TextPipeline(MarkedPieces(vocabulary.mark)) for vocabulary in self.vocabularies)
+        source, target = (TextPipeline(MarkedSubwords(vocabulary.mark)) for vocabulary in self.vocabularies)
         dictionaries = self.source_dictionary, self.target_dictionary
         direction = Direction(models, dictionaries, (source, target), str(self._checkpoint), self.frames)
 

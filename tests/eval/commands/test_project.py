@@ -21,7 +21,6 @@ def test_end_to_end(align_eval):
     assert Path("out").read_text() == EXPECTED
     fields = dict(field.split(":", 1) for field in done.stderr.strip().split("|"))
     assert fields["links_format"] == "pharaoh"
-    assert {fields[name] for name in ("gaps", "borders")} == {"best", "trimmed"}
     assert fields["spans"] == fields["projected"] == "3"
 
 
@@ -37,15 +36,6 @@ def test_formats_of_links(call, links, options):
     Path("links").write_text(links)
     status, out, err = call(*COMMAND, "links", *options)
     assert (status, out) == (0, EXPECTED), err
-
-
-def test_options_of_spans(call):
-    status, out, _ = call(*COMMAND, "links", "--keep-borders")
-    assert (status, out.splitlines()[8:]) == (0, ["of\tB-LOC", "North\tI-LOC", "Tyrol\tI-LOC", ""])
-    Path("links").write_text("0-1 0-2 1-0 2-3\n0-0 0-3\n")
-    for gaps, number in (("best", 1), ("fill", 4), ("run", 1)):
-        out = call(*COMMAND, "links", "--gaps", gaps)[1]
-        assert sum("PER" in line for line in out.splitlines()) == number
 
 
 def test_spans_without_counterpart_are_counted(call):

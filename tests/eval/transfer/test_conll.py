@@ -37,7 +37,7 @@ def test_what_is_written_is_read(sentences):
     [
         ("a\tO\nb O\n", "x.conll:2: 0 tabs in 'b O'"),
         ("a\tNN\tO\n", "x.conll:1: 2 tabs … cut -f"),
-        ("New York\tB-LOC\n", "x.conll:1 … 'New York … without blanks"),
+        ("New York\tB-LOC\n", "x.conll:1 … 'New York … without spaces"),
         ("\tO\n", "x.conll:1 … one word"),
         ("a\t\n", "x.conll:1 … one label"),
         ("a\tO\n\nb\tI-X\n", "x.conll:3 … 'I-X' after 'O' … B-X"),

@@ -7,20 +7,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.transfer.labels import GAP, GAPS, OUTSIDE, Span, labels_of, project_labels, project_spans, spans_of
+from alignment_eval.transfer.labels import GAP, OUTSIDE, Span, labels_of, project_labels, project_spans, spans_of
 from tests.eval.links.samples import links_of
 from tests.facts import facts
 
 TYPES = ("PER", "LOC")
 
 
-def projected(labels, links, target, source="", **options):
+def projected(labels, links, target, source=""):
     """Types and borders of the target words: ``B-PER I-PER`` as ``P p``; a word of no span is ``-``."""
     short = {"P": "B-PER", "p": "I-PER", "L": "B-LOC", "l": "I-LOC", "-": "O"}
     long = [short[label] for label in labels.split()]
     words = (source.split(), target.split()) if isinstance(target, str) else None
     size = len(words[1]) if words else target
-    found = project_labels(long, links_of(links), size, words, **options)
+    found = project_labels(long, links_of(links), size, words)
     letters = {label: letter for letter, label in short.items()}
     return " ".join(letters[label] for label in found)
 
@@ -44,13 +44,6 @@ def projected(labels, links, target, source="", **options):
 )
 def test_the_run_for_which_most_speaks(links, expected):
     assert projected("P p -", links, 5) == expected
-
-
-@pytest.mark.parametrize(
-    ("gaps", "expected"), [("best", "P p - - - -"), ("fill", "P p p p p p"), ("run", "P p - - - -")]
-)
-def test_gaps(gaps, expected):
-    assert projected("P p -", "0-0 1-1 1-5 2-2 2-3", 6, gaps=gaps) == expected
 
 
 @pytest.mark.parametrize(
@@ -139,24 +132,24 @@ def sentence_pairs(draw):
     return given_labels, links, size, draw(st.sampled_from((None, tuple(sides))))
 
 
-@given(sentence_pairs(), st.sampled_from(GAPS))
-def test_what_always_holds(pair, gaps):
+@given(sentence_pairs())
+def test_what_always_holds(pair):
     given_labels, links, size, words = pair
-    found = project_labels(given_labels, links, size, words, gaps)
+    found = project_labels(given_labels, links, size, words)
     assert len(found) == size
     before, after = spans_of(given_labels), spans_of(found)  # valid BIO, or this raises
     for type_ in TYPES:
         assert sum(span.type == type_ for span in after) <= sum(span.type == type_ for span in before)
-    in_order = project_labels(given_labels, dict(sorted(links.items(), reverse=True)), size, words, gaps)
+    in_order = project_labels(given_labels, dict(sorted(links.items(), reverse=True)), size, words)
     assert in_order == found
 
 
-@given(labels(12), st.booleans(), st.sampled_from(GAPS), st.randoms(use_true_random=False))
-@example(["B-PER", "B-PER", "I-PER"], True, "best", None)
-def test_a_sentence_linked_to_itself_keeps_its_labels(given_labels, cased, gaps, random):
+@given(labels(12), st.booleans(), st.randoms(use_true_random=False))
+@example(["B-PER", "B-PER", "I-PER"], True, None)
+def test_a_sentence_linked_to_itself_keeps_its_labels(given_labels, cased, random):
     words = [random.choice(("A", "b", ",")) if random else "A" for _ in given_labels]
     links = {(n, n) for n in range(len(given_labels))}
-    assert project_labels(given_labels, links, len(words), (words, words) if cased else None, gaps) == given_labels
+    assert project_labels(given_labels, links, len(words), (words, words) if cased else None) == given_labels
 
 
 @given(sentence_pairs())

@@ -9,18 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.transfer.markup import MarkedLine, parse_markup, transfer_markup
+from alignment_eval.transfer.markup import PROTECTED, MarkedLine, parse_markup, protect, transfer_markup
 from tests.eval.links.samples import links_of
+from tests.eval.transfer.markup_lines import LINES
 
 
 def words(text):
     return [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)]
 
 
-def moved(line, target, links):
-    """A line of XML, and links of words as ``0-0 1-2:.5``."""
-    source = parse_markup(line, "xml")
-    return transfer_markup(source, words(source.text), target, words(target), links_of(links))
+def moved(line, target, links, syntax="xml"):
+    """The output; links of words are ``0-0 1-2:.5``, or ``=``: word by word."""
+    source = parse_markup(line, syntax)
+    spans = words(source.text), words(target)
+    pairs = {(i, i) for i in range(min(map(len, spans)))} if links == "=" else links_of(links)
+    return transfer_markup(source, spans[0], target, spans[1], pairs)
 
 
 def outline(marked):
@@ -31,6 +34,11 @@ def outline(marked):
         return () if parent is None else (*around(parent), marked.elements[parent].opening)
 
     return sorted((e.opening, e.closing, around(index)) for index, e in enumerate(marked.elements))
+
+
+def shown(marked):
+    """The text of a line but for its spaces, of which a tag that stands for a word or separates words may add some."""
+    return "".join(marked.text.split())
 
 
 # Lines with tags, each with a number of its own
@@ -81,7 +89,7 @@ def test_the_output_is_the_target_with_all_tags_in_the_same_nesting(marked, firs
         else st.just({})
     )
     output = parse_markup(transfer_markup(source, source_spans, target, target_spans, links), syntax)
-    assert output.text == target
+    assert shown(output) == "".join(target.split())
     assert outline(output) == outline(source)
 
 
@@ -114,7 +122,7 @@ def test_any_line_is_refused_or_moved_onto_itself(parts, is_html):
     except InputError:
         return  # its text has tags, too
     again = parse_markup(output, syntax)
-    assert (again.text, outline(again)) == (source.text, outline(source))
+    assert (shown(again), outline(again)) == (shown(source), outline(source))
 
 
 @given(TEXTS)
@@ -176,6 +184,43 @@ def test_where_tags_go(line, target, links, expected):
     assert moved(line, re.sub(r"<[^>]*>", "", target), links) == (expected or target)
 
 
+@pytest.mark.parametrize(("syntax", "line", "target", "links", "expected"), LINES)
+def test_lines_as_people_have_them(syntax, line, target, links, expected):
+    assert moved(line, target, links, syntax) == expected
+
+
+def test_elements_that_a_caller_names_are_opaque():
+    marked = parse_markup("<code>a <b>c</b></code> d", "xml", opaque=["code"])
+    assert (marked.text, [element.opening for element in marked.elements]) == (" d", ["<code>a <b>c</b></code>"])
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "strings"),
+    [
+        ("Ruf {name} an: a.b@c.org!", "Ruf  an: !", ["{name}", "a.b@c.org"]),
+        ("Lies (https://a.org/b?c=1&d=2).", "Lies ().", ["https://a.org/b?c=1&d=2"]),
+        ("%1$d von %s, 5 % davon", " von , 5 % davon", ["%1$d", "%s"]),
+        ("${x} und {{y}} und {0}", " und  und ", ["${x}", "{{y}}", "{0}"]),
+        ("gut \u2764\ufe0f so \U0001f600", "gut  so ", ["\u2764\ufe0f", "\U0001f600"]),
+        ("a < b & c", "a < b & c", []),
+    ],
+)
+def test_strings_that_are_not_translated_come_back_letter_by_letter(line, text, strings):
+    marked = protect(line)
+    assert (marked.text, [element.opening for element in marked.elements]) == (text, strings)
+    spans = words(text)
+    assert transfer_markup(marked, spans, text, spans, {(i, i) for i in range(len(spans))}).split() == line.split()
+
+
+def test_strings_and_elements_of_markup_that_are_not_translated():
+    line = '<b>Nimm</b> <code>f(x)</code> oder <i translate="no">Firma <b>A</b></i> &amp; {0} &lt;'
+    marked = parse_markup(line, "html", strings=PROTECTED)
+    assert marked.text.split() == ["Nimm", "oder", "&", "<"]
+    spans = words(marked.text)
+    output = transfer_markup(marked, spans, "take or & <", words("take or & <"), {(i, i) for i in range(4)})
+    assert output == '<b>take</b> <code>f(x)</code> or <i translate="no">Firma <b>A</b></i> &amp; {0} &lt;'
+
+
 def test_fewer_words_than_elements_leave_elements_without_words():
     output = parse_markup(moved("<i>A</i> <b>B</b> <u>C</u>", "x", ""), "xml")
     assert [element.opening for element in output.elements] == ["<i>", "<b>", "<u>"]
@@ -195,7 +240,7 @@ def test_entities_and_cdata_are_text_and_the_target_is_escaped():
 def test_html_has_void_elements_unquoted_attributes_names_in_any_case_and_scripts():
     line = '<P class=x>a<BR>b<img src="a>b.png"> &nbsp;<!-- c --><wbr></p>1 < 2'
     marked = parse_markup(line, "html")
-    assert marked.text == "ab \u00a01 < 2"
+    assert marked.text == "a b \u00a01 < 2"
     assert [(e.opening, e.closing, e.parent) for e in marked.elements] == [
         ("<P class=x>", "</p>", None),
         ("<BR>", "", 0),
@@ -203,7 +248,7 @@ def test_html_has_void_elements_unquoted_attributes_names_in_any_case_and_script
         ("<!-- c -->", "", 0),
         ("<wbr>", "", 0),
     ]
-    assert marked.elements[0].span == (0, 4)
+    assert marked.elements[0].span == (0, 5)
     marked = parse_markup("a<script>if (1 < 2) { '<b>' }</script>b", "html")
     assert (marked.text, [e.opening for e in marked.elements]) == ("ab", ["<script>if (1 < 2) { '<b>' }</script>"])
 
@@ -222,6 +267,7 @@ def test_html_has_void_elements_unquoted_attributes_names_in_any_case_and_script
         ("a</line><line>b", "</line>"),
         ("a <i", "<i"),
         ("a <!-- b", "<!-- b"),
+        ("a <ph id='1'>b", "<ph id='1'>"),
         ("<u x='", "<u x='"),
     ],
 )

@@ -51,7 +51,17 @@ def both(models):
 def test_profiles_are_those_that_are_bundled(call, models):
     """But the hash of their text, which was tokenised already; and figures, which may differ in the last digits."""
     moses = [f"moses_{name}=true" for name in ("no_escape", "no_dash_splits")]
-    stated = ("--tokenizer", "moses", "--lowercase", "--model-option", moses[0], "--model-option", moses[1])
+    stated = (
+        "--tokenizer",
+        "moses",
+        "--normalize",
+        "moses",
+        "--lowercase",
+        "--model-option",
+        moses[0],
+        "--model-option",
+        moses[1],
+    )
     done = call("calibrate", *both(models), *stated)
     assert done.status == 0, done.err
     for name in ("checkpoint.pt.align.json", "checkpoint.en-de.pt.align.json"):

@@ -16,9 +16,8 @@ from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.calibration import can_align, fit_on_pairs
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.mismatch import find_mismatch, sampled
-from fairseq_norm_plugin.text.codes import CodePieces
-from fairseq_norm_plugin.text.pairs import ParallelText
-from fairseq_norm_plugin.text.pieces import MarkedPieces
+from fairseq_norm_plugin.text.lines import ParallelText
+from fairseq_norm_plugin.text.subwords import BpeSegmenter, MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
 from tests.facts import says
 from tests.integration.conftest import ROOT
@@ -29,7 +28,7 @@ GERMAN, ENGLISH = lines("de"), lines("en")
 
 def direction_of(folder, checkpoint, source, target):
     model = fnp.load(folder / checkpoint, folder, source, target)
-    return with_pieces(model, CodePieces(folder / "codes.bpe"), checkpoint)
+    return with_pieces(model, BpeSegmenter(folder / "codes.bpe"), checkpoint)
 
 
 def with_pieces(model, splitter, name):
@@ -120,7 +119,7 @@ def test_text_cut_by_other_codes(warned, dev, tmp_path, kept):
     """All pieces are known to the model, so that nothing else shows it."""
     codes = written(tmp_path / "codes", (DEMO / "codes.bpe").read_text().splitlines()[: kept + 1])
     model = fnp.load(DEMO / "checkpoint.pt", DEMO, "de", "en")
-    direction = with_pieces(model, MarkedPieces("@@"), "checkpoint.pt")
+    direction = with_pieces(model, MarkedSubwords("@@"), "checkpoint.pt")
     found = warned(*(in_pieces(side, codes) for side in dev), direction)
     assert found is None if kept == 8000 else "cut by other BPE codes" in found
 

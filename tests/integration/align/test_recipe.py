@@ -79,9 +79,9 @@ def test_a_profile_elsewhere_brings_its_recipe(model, profile, tmp_path):
 def test_what_is_stated_comes_before_the_profile(model, profile):
     profile()
     tokens = "wir sind hier , im haus."
-    assert load(model).text.described.startswith("tokenizer moses, lower case, subwords")
+    assert load(model).text.described.startswith("normalisation moses, tokenizer moses, lower case, subwords")
     without = load(model, tokenizer="none")
-    assert without.text.described.startswith("no tokenizer, lower case, subwords")
+    assert without.text.described.startswith("normalisation moses, no tokenizer, lower case, subwords")
     assert without.align(tokens, TARGET).source_words == tuple(tokens.split())
     assert not load(model, lowercase=False).text.lowercase
     escaped = load(model, moses_no_escape=False)
@@ -127,7 +127,7 @@ def test_words_that_a_file_gives(model, profile, tmp_path, capsys):
     (tmp_path / "pairs").write_text(f"{SOURCE} ||| {TARGET}\nJa. ||| Yes.\n")
     (tmp_path / "words").write_text(SOURCE.replace("Haus;", "Haus ;") + "\nJa.\n")
     words = ["--path", model / "checkpoint.pt", "-s", "de", "-t", "en", "--cpu", "--text", tmp_path / "pairs"]
-    words += ["--words", tmp_path / "words", "blanks", "-o", tmp_path / "out.jsonl"]
+    words += ["--words", tmp_path / "words", "whitespace", "-o", tmp_path / "out.jsonl"]
     assert main([str(word) for word in words]) == 0, capsys.readouterr().err
     first, second = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
     found = [first["source"][start:end] for start, end in first["source_spans"]]

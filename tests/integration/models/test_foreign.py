@@ -62,7 +62,7 @@ def directories(made_once):
 
 def load(directory, name, **options):
     source, target = KINDS[name][2]
-    return fairseq_norm_plugin.load(directory, source_lang=source, target_lang=target, words="blanks", **options)
+    return fairseq_norm_plugin.load(directory, source_lang=source, target_lang=target, words="whitespace", **options)
 
 
 def tokenizer_of(directory, name, kind=None):

@@ -70,7 +70,7 @@ def subwords_of(opus):
 def test_links_of_raw_text_of_pieces_and_of_fairseq_generate(opus, run, generate, tmp_path):
     stub = opus / "out" / "upper-layers.align.json"
     profile = ("--profile", stub, "--word-table", 0)
-    words = ("--words", "blanks")
+    words = ("--words", "whitespace")
     raw = run(*subwords_of(opus), *profile, *words)
     assert len(raw) == 60
     pieces = [opus / "data" / f"test.de-en.{language}" for language in SIDES.values()]
@@ -95,7 +95,7 @@ def tagged(opus, tmp_path_factory):
 
 def test_a_tag_before_each_source_as_transformers_puts_it(tagged):
     tokenizer = transformers("MarianTokenizer").from_pretrained(tagged / "model")
-    model = fairseq_norm_plugin.load(tagged / "out", target_tag="fra", words="blanks")
+    model = fairseq_norm_plugin.load(tagged / "out", target_tag="fra", words="whitespace")
     read = model.direction.pipelines[0].read
     dictionary, ids = model.task.source_dictionary, tokenizer([f">>fra<< {line}" for line in lines("de")])["input_ids"]
     for line, expected in zip(lines("de"), ids):

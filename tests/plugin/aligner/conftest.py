@@ -3,13 +3,13 @@
 import pytest
 
 from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.text.pieces import MarkedPieces
+from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
 
 
 def pair_of(source, target):
     """The lines of these pieces, which ``@@`` marks."""
-    pipeline = TextPipeline(MarkedPieces("@@"))
+    pipeline = TextPipeline(MarkedSubwords("@@"))
     return SentencePair(pipeline.read(" ".join(source)), pipeline.read(" ".join(target)))
 
 
@@ -19,7 +19,7 @@ def make_direction(build, tgt_dict):
 
     def make(*models, name="checkpoint.pt", mark="@@", **options):
         members = [build(model, **options) if isinstance(model, int) else model for model in models]
-        pipeline = TextPipeline(MarkedPieces(mark))
+        pipeline = TextPipeline(MarkedSubwords(mark))
         return Direction(members, (tgt_dict, tgt_dict), (pipeline, pipeline), name)
 
     return make

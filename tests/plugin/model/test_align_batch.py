@@ -14,7 +14,7 @@ from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin import AlignBatch
 from fairseq_norm_plugin.model.align_batch import align_separately
-from fairseq_norm_plugin.text.pieces import MarkedPieces
+from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import TextPipeline
 from tests.facts import facts
 from tests.plugin.model.test_alignments import DEMO, SOURCES, TARGETS
@@ -96,7 +96,7 @@ def test_bad_batches(align, tmp_path):
 class Failing:
     """An aligner that fails with a window that holds a bad word, and counts its windows."""
 
-    directions = (SimpleNamespace(pipelines=[TextPipeline(MarkedPieces("none"))] * 2),)
+    directions = (SimpleNamespace(pipelines=[TextPipeline(MarkedSubwords("none"))] * 2),)
 
     def __init__(self, error=None):
         self.error = error or ValueError("bad\x1b word")

@@ -22,7 +22,7 @@ def read(tmp_path):
             (tmp_path / name).touch()
         files = find_files(tmp_path, None) if released else find_files(tmp_path / "model.pt", tmp_path)
         section = OmegaConf.create(cfg or {"tokenizer": None, "bpe": None})
-        settings, found = text_settings(stated, ("blanks", "blanks"), "auto", files, section)
+        settings, found = text_settings(stated, ("whitespace", "whitespace"), "auto", files, section)
         return settings.tokenizer, settings.bpe, dict(settings.options), found
 
     return make

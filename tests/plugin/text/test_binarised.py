@@ -5,7 +5,7 @@ import torch
 from fairseq.data import AppendTokenDataset, ConcatDataset, LanguagePairDataset, PrependTokenDataset
 from fairseq.data.indexed_dataset import IndexedRawTextDataset
 
-from fairseq_norm_plugin.text.binarised import SideReader, TextLines, side_readers, surface
+from fairseq_norm_plugin.text.tokens import SideReader, TextLines, side_readers, surface
 from tests.plugin.dictionaries import dictionary_of, vocabulary_of
 
 

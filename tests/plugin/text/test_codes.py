@@ -5,9 +5,13 @@ from pathlib import Path
 
 import pytest
 from fairseq.data import Dictionary
+from subword_nmt import apply_bpe
 
-from alignment_eval.errors import InputError
-from fairseq_norm_plugin.text.codes import CodePieces, check_codes, read_bpe
+from alignment_eval.errors import InputError, UsageError
+from fairseq_norm_plugin.text.settings import TextSettings, pipelines
+from fairseq_norm_plugin.text.subwords import BpeSegmenter, check_codes, read_bpe
+from fairseq_norm_plugin.text.tokens import Vocabulary
+from tests.facts import facts
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 CODES = (DEMO / "codes.bpe").read_text(encoding="utf-8").splitlines()
@@ -75,12 +79,35 @@ def test_codes_that_are_not_as_they_were_learned(tmp_path, lines, named):
         read_bpe(write(tmp_path / "codes", [CODES[0], *lines]))
 
 
+def test_a_vocabulary_and_glossaries_cut_as_subword_nmt_does(tmp_path):
+    """apply_bpe --vocabulary FILE --vocabulary-threshold 50 --glossaries."""
+    dictionary = write(tmp_path / "vocabulary", [f"{word} {len(word) * 20}" for word in dict.fromkeys(WORDS)])
+    words = [*WORDS, "ABC-7", "vorABC-7nach"]
+    with dictionary.open(encoding="utf-8") as file, (DEMO / "codes.bpe").open(encoding="utf-8") as codes:
+        known = apply_bpe.read_vocabulary(file, 50)
+        theirs = apply_bpe.BPE(codes, vocab=known, glossaries=["ABC-[0-9]"]).segment_tokens(words)
+    settings = {"bpe_vocabulary": str(dictionary), "bpe_vocabulary_threshold": "50", "bpe_glossaries": "ABC-[0-9]"}
+    stated = TextSettings(None, None, {"bpe_codes": str(DEMO / "codes.bpe"), **settings})
+    vocabulary = Vocabulary(Dictionary.load(str(DEMO / "dict.de.txt")), "@@", {0, 1, 2})
+    pipeline, _ = pipelines(stated, ("de", "en"), (vocabulary, vocabulary))
+    line = pipeline.read(" ".join(words))
+    found = pipeline.segment(line)
+    assert list(found.tokens) == theirs
+    assert theirs != read_bpe(DEMO / "codes.bpe").segment_tokens(words)
+    assert len(set(found.words.tolist())) == len(words)
+    assert stated.files == [str(DEMO / "codes.bpe"), str(dictionary)]
+    with pytest.raises(UsageError, match="bpe_glossaries is an option of BPE codes"):
+        TextSettings(None, "none", {"bpe_glossaries": "A"})
+    with pytest.raises(InputError, match=facts("codes.bpe: cannot read a vocabulary")):
+        BpeSegmenter(DEMO / "codes.bpe", vocabulary=DEMO / "codes.bpe")
+
+
 def test_codes_are_compared_with_the_dictionaries(tmp_path):
     dictionaries = [Dictionary.load(str(DEMO / f"dict.{language}.txt")) for language in ("de", "en")]
-    check_codes({"all": CodePieces(DEMO / "codes.bpe")}, dictionaries)
-    first = CodePieces(write(tmp_path / "first", CODES[:7001]))
+    check_codes({"all": BpeSegmenter(DEMO / "codes.bpe")}, dictionaries)
+    first = BpeSegmenter(write(tmp_path / "first", CODES[:7001]))
     unmade = {entry for entry in dictionaries[0].symbols if first.cut(entry.removesuffix("@@"), "")[0] != [entry]}
     assert first.unmade(dictionaries[0].symbols) <= unmade
     with pytest.raises(InputError, match=r"first: no line of the codes makes 99[0-9] of the 8276 entries"):
         check_codes({"first": first}, dictionaries)
-    check_codes({"first": first, "all": CodePieces(DEMO / "codes.bpe")}, dictionaries)  # one may be of each side
+    check_codes({"first": first, "all": BpeSegmenter(DEMO / "codes.bpe")}, dictionaries)  # one may be of each side

@@ -8,10 +8,10 @@ from fairseq.data import Dictionary
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_norm_plugin.text.codes import CodePieces
+from fairseq_norm_plugin.text.normalise import is_visible
 from fairseq_norm_plugin.text.offsets import TracedText, trace_tokens
-from fairseq_norm_plugin.text.pieces import LinePieces, MarkedPieces, SentencePieces
 from fairseq_norm_plugin.text.settings import TextSettings, pipelines
+from fairseq_norm_plugin.text.subwords import BpeSegmenter, LineSegmenter, MarkedSubwords, SentencePieceSegmenter
 from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
@@ -29,8 +29,10 @@ HARD = (
     ("das", "Haus", "ist", "我们", "来", "猫", "ก่อน", "a"),
 )
 PARTS = st.one_of(*(st.sampled_from(part) for part in HARD), st.text(max_size=3))
-LINES = st.lists(st.tuples(PARTS, st.sampled_from(["", " "])), max_size=10).map(
-    lambda parts: re.sub(r"[\n\r]", "", "".join(part + blank for part, blank in parts))
+LINES = (
+    st.lists(st.tuples(PARTS, st.sampled_from(["", " "])), max_size=10)
+    .map(lambda parts: re.sub(r"[\n\r]", "", "".join(part + blank for part, blank in parts)))
+    .filter(lambda line: not line or is_visible(line))
 )
 ORDINARY_TEXT = (
     """Das Haus, ist z.B. so-und-so groß (3,5 m) . "Ja!" sagt's & <geht> Peter's don't 50% U.S. – „Nein“ 1-2"""
@@ -67,11 +69,11 @@ TOKENIZERS = {
 
 
 @pytest.fixture(scope="module")
-def splitters(sentencepiece_model, tmp_path_factory):
+def segmenters(sentencepiece_model, tmp_path_factory):
     """Each kind of subwords, and how it cuts the tokenizer's text by itself."""
     codes = tmp_path_factory.mktemp("codes") / "codes"
     codes.write_text("#version: 0.2\na u\nH au\na s</w>\nd as</w>\n")
-    by_codes = CodePieces(codes)
+    by_codes = BpeSegmenter(codes)
     processor = sentencepiece.SentencePieceProcessor(model_file=str(sentencepiece_model))
 
     def whole_words(line):
@@ -79,8 +81,11 @@ def splitters(sentencepiece_model, tmp_path_factory):
 
     return {
         "codes": (by_codes, lambda text: by_codes._bpe.segment_tokens(re.findall(r"[^ \t\n\r\v\f]+", text))),
-        "sentencepiece": (SentencePieces(sentencepiece_model), lambda text: processor.Encode(text, out_type=str)),
-        "line": (LinePieces(whole_words, str, "words"), lambda text: whole_words(text).split()),
+        "sentencepiece": (
+            SentencePieceSegmenter(sentencepiece_model),
+            lambda text: processor.Encode(text, out_type=str),
+        ),
+        "line": (LineSegmenter(whole_words, str, "words"), lambda text: whole_words(text).split()),
     }
 
 
@@ -105,13 +110,13 @@ def check_pieces(pipeline, line, lowercase):
     return found
 
 
-@pytest.mark.parametrize("words", ["tokens", "blanks", "characters"])
+@pytest.mark.parametrize("words", ["tokens", "whitespace", "characters"])
 @pytest.mark.parametrize("subwords", ["codes", "sentencepiece", "line"])
 @pytest.mark.parametrize("name", TOKENIZERS)
 @given(raw=LINES, lowercase=st.booleans())
-def test_words_and_pieces_of_any_line(splitters, name, subwords, words, raw, lowercase):
+def test_words_and_pieces_of_any_line(segmenters, name, subwords, words, raw, lowercase):
     tokenizer = TOKENIZERS[name]()
-    splitter, alone = splitters[subwords]
+    splitter, alone = segmenters[subwords]
     pipeline = TextPipeline(splitter, tokenizer, tokenizer, lowercase, words)
     line = pipeline.read(raw)
     assert (line.text, line.given) == (raw, raw)
@@ -126,10 +131,10 @@ def test_words_and_pieces_of_any_line(splitters, name, subwords, words, raw, low
 
 
 @pytest.mark.parametrize("mark", ["none", "@@", "▁", "##"])
-@pytest.mark.parametrize("words", ["tokens", "blanks", "characters"])
+@pytest.mark.parametrize("words", ["tokens", "whitespace", "characters"])
 @given(raw=LINES, lowercase=st.booleans())
 def test_text_that_is_in_pieces(mark, words, raw, lowercase):
-    pipeline = TextPipeline(MarkedPieces(mark), lowercase=lowercase, words=words)
+    pipeline = TextPipeline(MarkedSubwords(mark), lowercase=lowercase, words=words)
     line = pipeline.read(raw)
     check_words(line)
     found = check_pieces(pipeline, line, lowercase)
@@ -139,14 +144,14 @@ def test_text_that_is_in_pieces(mark, words, raw, lowercase):
 @given(raw=LINES)
 def test_the_tokens_of_a_line_that_is_not_rewritten(raw):
     tokenizer = tokenizer_of(TextSettings("space", "none"))
-    assert TextPipeline(MarkedPieces("none"), tokenizer, tokenizer).read(raw).words == tuple(raw.split())
+    assert TextPipeline(MarkedSubwords("none"), tokenizer, tokenizer).read(raw).words == tuple(raw.split())
 
 
 @given(raw=LINES)
 def test_moses_leaves_no_character_out(raw):
     """But white space and what it drops: control characters."""
     tokenizer = tokenizer_of(moses())
-    line = TextPipeline(MarkedPieces("none"), tokenizer, tokenizer).read(raw)
+    line = TextPipeline(MarkedSubwords("none"), tokenizer, tokenizer).read(raw)
     kept = re.sub(r"[\s\x00-\x1f]", "", raw)
     assert re.sub(r"[\s\x00-\x1f]", "", "".join(line.words)) == kept
 
@@ -154,7 +159,7 @@ def test_moses_leaves_no_character_out(raw):
 @given(raw=ORDINARY, escape=st.booleans(), dashes=st.booleans())
 def test_the_words_of_ordinary_text_are_the_tokens_of_moses(raw, escape, dashes):
     tokenizer = tokenizer_of(moses(no_escape=not escape, no_dash_splits=not dashes))
-    line = TextPipeline(MarkedPieces("none"), tokenizer, tokenizer).read(raw)
+    line = TextPipeline(MarkedSubwords("none"), tokenizer, tokenizer).read(raw)
     assert len(line) == len(tokenizer._encode(raw).split())
     assert "".join(line.words) == raw.replace(" ", "")
 

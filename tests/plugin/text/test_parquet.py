@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.text.parquet import ParquetText
+from fairseq_norm_plugin.text.lines import ParquetText
 from tests.facts import facts
 
 GOOD = {"source": ["a b", "", "c"], "target": ["A", "B", "C D"]}

@@ -56,7 +56,7 @@ def test_sentencepiece_models_of_both_sides(build, sentencepiece_model, tmp_path
     assert settings.files == files
     assert settings.exchanged().files_of("sentencepiece_model") == files[::-1]
     source, target = build(None, "sentencepiece", {"sentencepiece_model": files})
-    assert source._splitter is not target._splitter
+    assert source._segmenter is not target._segmenter
     assert source.segment(source.read("haus")).tokens == target.segment(target.read("haus")).tokens
     other.write_bytes(b"none")
     with pytest.raises(InputError, match=facts("target.spm: cannot be read")):
@@ -74,7 +74,7 @@ def test_sentencepiece_models_of_both_sides(build, sentencepiece_model, tmp_path
         ((None, "sentencepiece", {"sentencepiece_model": ["a", "b", "c"]}), "sentencepiece_model: 3 files"),
         (("moses", "none", {"moses_no_escape": ["true", "true"]}), "moses_no_escape is given 2 times"),
         ((None, None, {"no_such": 1}), "no_such: no tokenizer and no subwords of fairseq have this option"),
-        ((None, "none", {}, ("words", "blanks")), "words words: choose one of tokens, blanks, characters"),
+        ((None, "none", {}, ("words", "whitespace")), "words words: choose one of tokens, whitespace, characters"),
     ],
 )
 def test_what_does_not_go_together(stated, text):

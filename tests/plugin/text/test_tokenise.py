@@ -1,13 +1,15 @@
 """From a line of text to its words."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.text.offsets import blank_spans, character_spans
-from fairseq_norm_plugin.text.pieces import MarkedPieces
-from fairseq_norm_plugin.text.tokenise import TextPipeline, spans_of_words
+from fairseq_norm_plugin.text.offsets import character_spans, word_spans
+from fairseq_norm_plugin.text.subwords import LineSegmenter, MarkedSubwords
+from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer, spans_of_words
 from tests.facts import facts
 
 
@@ -17,7 +19,7 @@ def words_at(spans, text):
 
 @given(st.text(alphabet="a\u00a0\u2028\x1c \t\n\r\v\fé"))
 def test_words_are_those_of_the_command_line(text):
-    assert words_at(blank_spans(text), text) == [word.decode() for word in text.encode().split()]
+    assert words_at(word_spans(text), text) == [word.decode() for word in text.encode().split()]
 
 
 @pytest.mark.parametrize(
@@ -41,18 +43,40 @@ def test_characters(text, words):
 def test_what_the_words_of_a_line_are():
     line = "我们 今天  来,"
     plain, blanks, characters = (
-        TextPipeline(MarkedPieces("none"), words=words).read(line) for words in ("tokens", "blanks", "characters")
+        TextPipeline(MarkedSubwords("none"), words=words).read(line) for words in ("tokens", "whitespace", "characters")
     )
     assert plain == blanks
     assert (plain.words, plain.text) == (("我们", "今天", "来,"), "我们 今天 来,")
     assert characters.words == ("我", "们", "今", "天", "来", ",")
-    assert MarkedPieces("@@").plain("a@@ b c") == "ab c"
-    assert TextPipeline(MarkedPieces("@@")).read("a@@ b c").words == ("ab", "c")
+    assert MarkedSubwords("@@").plain("a@@ b c") == "ab c"
+    assert TextPipeline(MarkedSubwords("@@")).read("a@@ b c").words == ("ab", "c")
+
+
+@pytest.mark.parametrize(
+    ("line", "facts_of"),
+    [
+        ("we have see@@ n it .", "subwords … 30 of 30 … --bpe none"),
+        ("▁we ▁have se en ▁it", "subwords … --bpe none"),
+        ("it &apos;s a well @-@ known &quot; case", "tokenised … escapes … --tokenizer none"),
+        ("we saw it , and they did .", "tokenised: 60 of 60 commas … --tokenizer none"),
+        ("We saw it, and they did.", None),
+        ("Nous l’avons vu ; et vous ? Oui !", None),
+        ("Write to a@b.org or R&D @ noon, e.g. 1, 2.", None),
+    ],
+)
+def test_text_that_is_prepared_already_is_named(line, facts_of):
+    tokenizer = Tokenizer(str, str)
+    raw = TextPipeline(LineSegmenter(str, str, "words"), tokenizer, tokenizer)
+    found = raw.prepared([line] * 30)
+    assert found is None if facts_of is None else re.search(facts(facts_of), found)
+    assert TextPipeline(MarkedSubwords("none")).prepared([line] * 30) is None
+    tokens = TextPipeline(LineSegmenter(str, str, "words")).prepared([line] * 30)
+    assert (tokens is None) == (facts_of is None or "tokenised" in facts_of)
 
 
 def test_given_words():
     assert spans_of_words(["我们", "今天"], " 我们今 天"[:4] + "天") == [(1, 3), (3, 5)]
-    assert TextPipeline(MarkedPieces("none")).read("a bc", ["a", "b", "c"]).words == ("a", "b", "c")
+    assert TextPipeline(MarkedSubwords("none")).read("a bc", ["a", "b", "c"]).words == ("a", "b", "c")
     assert spans_of_words([], " ") == []
     for words, text in (
         (["a", "x"], "word 2 of the segmentation, 'x', does not come next in the line"),

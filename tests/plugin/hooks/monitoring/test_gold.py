@@ -6,7 +6,7 @@ import torch
 from alignment_eval.errors import InputError
 from alignment_eval.links.read import ReadOptions
 from fairseq_norm_plugin.hooks.monitoring.gold import with_gold
-from fairseq_norm_plugin.text.binarised import side_readers
+from fairseq_norm_plugin.text.tokens import side_readers
 from tests.facts import says
 from tests.plugin.dictionaries import vocabulary_of
 

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.text import codes
-from fairseq_norm_plugin.text.codes import CodePieces
-from fairseq_norm_plugin.text.pieces import LinePieces, SentencePieces
+from fairseq_norm_plugin.text import subwords
+from fairseq_norm_plugin.text.subwords import BpeSegmenter, LineSegmenter, SentencePieceSegmenter
 from fairseq_norm_plugin.text.tokenise import TextPipeline, runs_of
 from tests.facts import facts
 
@@ -21,9 +20,9 @@ BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"
 
 @pytest.mark.parametrize("cached", [0, 10])
 def test_a_word_is_one_word_whatever_is_in_it(tmp_path, monkeypatch, cached):
-    monkeypatch.setattr(codes, "_CACHED", cached)
+    monkeypatch.setattr(subwords, "_CACHED", cached)
     (tmp_path / "codes").write_text(BPE_CODES)
-    pipeline = TextPipeline(CodePieces(str(tmp_path / "codes")))
+    pipeline = TextPipeline(BpeSegmenter(str(tmp_path / "codes")))
     words = ["kiba", "ba", "x@@", "a\u00a0b", "</s>", "kiki"]
     found = pipeline.segment(pipeline.read(" ".join(words)))
     of_word = [[p for p, n in zip(found.tokens, found.words) if n == k] for k in range(len(words))]
@@ -34,11 +33,11 @@ def test_a_word_is_one_word_whatever_is_in_it(tmp_path, monkeypatch, cached):
 
 def test_any_encoder_of_whole_lines():
     """Its blanks are pieces, which belong to the word after them."""
-    pipeline = TextPipeline(LinePieces(Characters.encode, Characters.decode, "characters"))
+    pipeline = TextPipeline(LineSegmenter(Characters.encode, Characters.decode, "characters"))
     found = pipeline.segment(pipeline.read("ab c"))
     assert (found.tokens, found.words.tolist(), found.forms) == (("a", "b", "▁", "c"), [0, 0, 1, 1], ("ab", "c"))
     assert pipeline.segment(pipeline.read(" ")).tokens == ()
-    merging = LinePieces(lambda line: line.replace("a b", "a~b").replace(" ", " ▁"), str, "merging")
+    merging = LineSegmenter(lambda line: line.replace("a b", "a~b").replace(" ", " ▁"), str, "merging")
     with pytest.raises(InputError, match="--bpe merging cuts 'a' differently"):
         merging.cut("a b", "a b")
 
@@ -83,7 +82,7 @@ def test_runs_are_those_of_a_slow_search(data):
 
 @pytest.mark.parametrize("line", ["das haus ist ein Haus .", "  das\u00a0haus ﬁn  ", "kleines①haus", "我们 haus"])
 def test_sentencepiece_pieces_belong_to_words_of_the_text(sentencepiece_model, line):
-    pieces = SentencePieces(sentencepiece_model)
+    pieces = SentencePieceSegmenter(sentencepiece_model)
     pipeline = TextPipeline(pieces)
     words = pipeline.read(line)
     found = pipeline.segment(words)
@@ -98,7 +97,7 @@ def test_sentencepiece_pieces_belong_to_words_of_the_text(sentencepiece_model, l
 
 @pytest.mark.parametrize("given_words", [None, "我们今 天来 了。"], ids=["characters", "given"])
 def test_pieces_that_span_words(sentencepiece_model, given_words):
-    pieces = SentencePieces(sentencepiece_model)
+    pieces = SentencePieceSegmenter(sentencepiece_model)
     pipeline = TextPipeline(pieces, words="characters")
     read = pipeline.read("我们今天来了。", given_words and given_words.split())
     found = pipeline.segment(read)
@@ -114,7 +113,7 @@ def test_pieces_that_span_words(sentencepiece_model, given_words):
 
 
 def test_a_model_of_another_vocabulary(sentencepiece_model, tmp_path):
-    pieces = SentencePieces(sentencepiece_model)
+    pieces = SentencePieceSegmenter(sentencepiece_model)
     mine, other = Dictionary(), Dictionary()
     for number in range(3, pieces._processor.GetPieceSize()):
         mine.add_symbol(pieces._processor.IdToPiece(number))
@@ -127,4 +126,4 @@ def test_a_model_of_another_vocabulary(sentencepiece_model, tmp_path):
         pieces.check(other)
     (tmp_path / "no.model").write_text("no model")
     with pytest.raises(InputError, match=r"no\.model: cannot be read as a SentencePiece model"):
-        SentencePieces(tmp_path / "no.model")
+        SentencePieceSegmenter(tmp_path / "no.model")

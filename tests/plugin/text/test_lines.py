@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.text.pairs import ParallelText
-from fairseq_norm_plugin.text.pieces import MarkedPieces
+from fairseq_norm_plugin.text.lines import ParallelText
+from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import TextPipeline
 from tests.facts import facts
 
@@ -57,7 +57,7 @@ def test_a_text_that_is_changed_while_it_is_used(tmp_path):
     path = tmp_path / "one"
     path.write_text("a ||| b\n")
     text = ParallelText([str(path)])
-    through = text.through((TextPipeline(MarkedPieces("none")),) * 2)
+    through = text.through((TextPipeline(MarkedSubwords("none")),) * 2)
     for one in (text, through):
         one.check_unchanged()
     path.write_text("a ||| c\n")
