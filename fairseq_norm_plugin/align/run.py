@@ -18,7 +18,6 @@ from fairseq_norm_plugin.hooks import registration as registration  # fairseq is
 # isort: split
 import torch
 
-from alignment_eval import __version__
 from alignment_eval.errors import InputError, say, warn_on_stderr
 from alignment_eval.extraction.corpus import AlignedPair
 from alignment_eval.extraction.extract import links_line
@@ -42,7 +41,7 @@ from alignment_eval.options.method import (
 from alignment_eval.profiles.chosen import ChosenMethod, Overrides, by_options, chosen_method, seen_warning
 from alignment_eval.progress import progress_meter
 from alignment_eval.report.alignment_view import TYPES_WITH_SCORES, Alignment
-from alignment_eval.signature import Value, signature
+from alignment_eval.signature import Value
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, model_inputs, read_text
 from fairseq_norm_plugin.align.translation import translated
 from fairseq_norm_plugin.align.unfinished import (
@@ -56,6 +55,7 @@ from fairseq_norm_plugin.align.unfinished import (
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.calibration import profiles_of
 from fairseq_norm_plugin.aligner.mismatch import check_parallel, sampled
+from fairseq_norm_plugin.installed import signature, versions
 from fairseq_norm_plugin.model.jobs import plain_text, with_markup
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.process import keep_few_programs
@@ -296,7 +296,7 @@ def _run_hash(dtype: dict[str, str], text: SentencePairs, models: Sequence[NormM
     """The hash of everything that decides the output."""
     return json_hash(
         {
-            "version": __version__,
+            **versions(),
             "models": [model.identity for model in models],
             **dtype,
             "architectures": [architecture_hash(model.models) for model in models],

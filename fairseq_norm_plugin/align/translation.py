@@ -11,8 +11,8 @@ from pathlib import Path
 
 from alignment_eval.files import is_stream
 from alignment_eval.progress import progress_meter
-from alignment_eval.signature import signature
 from fairseq_norm_plugin.align.unfinished import UnfinishedOutput, translations_of
+from fairseq_norm_plugin.installed import signature
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.text.pairs import TranslatedText
 

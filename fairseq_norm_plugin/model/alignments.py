@@ -18,11 +18,12 @@ from alignment_eval.files import file_hash
 from alignment_eval.profiles.chosen import Overrides, chosen_method, few_pairs_warning
 from alignment_eval.records.word_table_file import read_word_table
 from alignment_eval.report.alignment_view import Alignment, Alignments
-from alignment_eval.signature import Value, signature
+from alignment_eval.signature import Value
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.calibration import profiles_of
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.mismatch import SAMPLE, check_parallel, sampled
+from fairseq_norm_plugin.installed import signature
 from fairseq_norm_plugin.model.sentences import MAX_TOKENS, GivenPair, check_whole
 from fairseq_norm_plugin.text.tokenise import Line, LinePair
 

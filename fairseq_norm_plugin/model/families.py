@@ -17,7 +17,6 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.dataclass.configs import FairseqConfig
 from fairseq.modules import SinusoidalPositionalEmbedding
-from omegaconf import OmegaConf
 
 from alignment_eval.errors import InputError, shown
 from fairseq_norm_plugin.checkpoints.foreign import (
@@ -29,6 +28,7 @@ from fairseq_norm_plugin.checkpoints.foreign import (
     read_json,
     read_weights,
 )
+from fairseq_norm_plugin.config import config_of
 from fairseq_norm_plugin.hooks.models.marian import sinusoids
 from fairseq_norm_plugin.model.family_text import (
     SPECIALS,
@@ -156,7 +156,7 @@ class Release:
     @property
     def state(self) -> dict[str, Any]:
         """The same as the content of a checkpoint (checkpoints.read.read_parts)."""
-        return {"cfg": OmegaConf.create(self.cfg, flags={"allow_objects": True}), "model": self.parameters}
+        return {"cfg": config_of(self.cfg), "model": self.parameters}
 
 
 def read_release(directory: Path, place: Path, source: str | None, target: str | None) -> Release:

@@ -7,9 +7,10 @@ from dataclasses import replace
 from functools import cached_property, partial
 from inspect import signature
 from pathlib import Path
-from typing import Any, Unpack, overload
+from typing import Any, overload
 
 import torch
+from typing_extensions import Unpack  # of torch; typing has it from Python 3.11 on
 
 from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS

@@ -13,8 +13,9 @@ import torch
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
-from alignment_eval import __version__
 from alignment_eval.files import ContentHash, file_hash
+from fairseq_norm_plugin.checkpoints.read import FAST_PATH_COPY
+from fairseq_norm_plugin.installed import versions
 from fairseq_norm_plugin.recording.plan import Plan
 from fairseq_norm_plugin.text.binarised import SideReader
 from fairseq_norm_plugin.text.tokens import Frames
@@ -58,7 +59,7 @@ def run_signature(
     generation_fields = generation_options(generation)
     batching = plan.batching if plan.shards > 1 or generation_fields.get("sampling") else {}
     return {
-        "version": __version__,
+        **versions(),
         "task": task,
         "model": parameters,
         "dtype": str(next(models[0].parameters()).dtype).removeprefix("torch."),
@@ -107,8 +108,9 @@ class ParameterHash:
 
     def add(self, name: str, tensor: Tensor) -> None:
         """Add an entry of a state dictionary; add the entries of a model in the order of their names."""
-        if name.endswith("._float_tensor"):
-            return  # in fairseq 0.12.2 sinusoidal positions hold one float of uninitialised memory
+        # in fairseq 0.12.2 sinusoidal positions hold one float of uninitialised memory
+        if name.endswith("._float_tensor") or FAST_PATH_COPY.search(name):
+            return
         self._digest.update(name.encode())
         for chunk in torch.split(tensor.detach().flatten(), _CHUNK):
             chunk = chunk.to(self._dtype) if self._dtype and chunk.is_floating_point() else chunk
