@@ -54,9 +54,8 @@ def versions() -> dict[str, str]:
 def version_line(program: str) -> str:
     """What ``--version`` prints."""
     found = versions()
-    return (
-        f"{program} {found['version']} (torch {found['torch']}, {found['fairseq']}, Python {platform.python_version()})"
-    )
+    beside = f"torch {found['torch']}, fairseq {found['fairseq']}, Python {platform.python_version()}"
+    return f"{program} {found['version']} ({beside})"
 
 
 def signature(**fields: Value) -> str:
@@ -71,7 +70,7 @@ def install_line() -> str:
     if sys.version_info < (3, 11):
         return "pip install 'pip<24.1' 'torch>=2.6' && pip install fairseq==0.12.2"
     if sys.version_info < (3, 13) and wheels:
-        return "pip install 'fairseq-norm-plugin[fairseq]'"
+        return "pip install 'torch>=2.6' ve-fairseq==0.12.3"
     return "pip install 'torch>=2.6' cython setuptools && pip install --no-build-isolation fairseq-fixed==0.12.3.1"
 
 
@@ -142,3 +141,7 @@ def _source_version(spec: ModuleSpec) -> str:
         if (file := Path(place, "version.txt")).is_file():
             return file.read_text("utf-8").strip()
     return "of-unknown-version"
+
+
+if __name__ == "__main__":
+    print(install_line())

@@ -61,7 +61,7 @@ def test_a_whole_one_serves(only):
     ("python", "platform", "machine", "said"),
     [
         ((3, 10), "linux", "x86_64", "fairseq==0.12.2"),
-        ((3, 11), "linux", "x86_64", "fairseq-norm-plugin[fairseq]"),
+        ((3, 11), "linux", "x86_64", "ve-fairseq==0.12.3"),
         ((3, 12), "darwin", "arm64", "fairseq-fixed==0.12.3.1"),
         ((3, 13), "linux", "x86_64", "fairseq-fixed==0.12.3.1"),
     ],
