@@ -25,6 +25,10 @@ try:
 
         admit_checkpoint_types()
 
+        from fairseq_norm_plugin.capture.probe import check_layers
+
+        check_layers()
+
         from fairseq_norm_plugin.hooks import criterion as criterion
         from fairseq_norm_plugin.hooks.models import bert as bert
         from fairseq_norm_plugin.hooks.models import marian as marian

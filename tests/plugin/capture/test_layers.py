@@ -3,6 +3,7 @@
 import pytest
 import torch
 from fairseq.modules import MultiheadAttention
+from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.attention import swap_attention
@@ -15,6 +16,7 @@ from fairseq_norm_plugin.capture.layers import (
     mixing_positions,
     sites,
 )
+from fairseq_norm_plugin.capture.probe import check_layers
 from tests.facts import facts
 
 
@@ -143,3 +145,13 @@ def test_a_layer_of_a_fork_is_refused_by_what_differs(build, fork, named):
     fork(model.decoder.layers[1])
     with pytest.raises(InputError, match=f"decoder layer 1: .*{named}"):
         swap_attention(model)
+
+
+@pytest.mark.parametrize("kind", [TransformerEncoderLayerBase, TransformerDecoderLayerBase])
+def test_layers_that_compute_something_else_under_the_same_names_are_refused(monkeypatch, kind):
+    state = torch.get_rng_state()
+    check_layers()
+    assert torch.equal(torch.get_rng_state(), state)  # training and sampling go on as without the plugin
+    monkeypatch.setattr(kind, "residual_connection", lambda layer, x, residual: x + 0.9 * residual)
+    with pytest.raises(InputError, match=kind.__name__):
+        check_layers()
