@@ -7,6 +7,9 @@ registers.
 
 import sys
 
+if sys.version_info < (3, 10):  # noqa: UP036  # pip refuses it, but --user-dir may name a clone
+    sys.exit(f"fairseq_norm_plugin: this is Python {sys.version.split()[0]}: expected 3.10 or newer")
+
 from fairseq_norm_plugin.process import is_own_command, let_waiting_threads_sleep, set_up_command
 
 if is_own_command(sys.orig_argv):

@@ -76,8 +76,6 @@ def install_line() -> str:
 
 def check_installed() -> None:
     """Check that there is a torch and a fairseq that the plugin can be loaded into."""
-    if sys.version_info < (3, 10):  # noqa: UP036  # pip refuses it, but --user-dir may name a clone
-        raise InputError(f"this is Python {platform.python_version()}: expected 3.10 or newer")
     spec = find_spec("fairseq")
     if spec is None or not spec.submodule_search_locations:
         other = "only fairseq2, another program, is installed" if find_spec("fairseq2") else "fairseq is not installed"

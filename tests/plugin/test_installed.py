@@ -72,12 +72,6 @@ def test_the_line_is_that_of_python_and_platform(monkeypatch, python, platform, 
     assert said in installed.install_line()
 
 
-def test_an_older_python(monkeypatch):
-    monkeypatch.setattr(installed, "sys", SimpleNamespace(version_info=(3, 9)))
-    with pytest.raises(InputError, match=facts("expected 3.10")):
-        installed.check_installed()
-
-
 def test_one_that_lacks_what_is_called(monkeypatch):
     """A fork, or fairseq 0.10."""
     monkeypatch.setitem(installed._CALLED, "fairseq.modules:MultiheadAttention.forward", "query rotary_table")
