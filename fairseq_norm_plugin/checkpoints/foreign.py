@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from alignment_eval.errors import InputError, UsageError
+from fairseq_norm_plugin.config import is_unread
 
 #: The file of the weights, and that which names the parts of larger ones; the first that exists is read.
 FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -226,7 +227,7 @@ class StoredParameters(Mapping[str, Tensor]):
 
     def fill(self, model: nn.Module) -> None:
         """Copy them into a model; the largest first, while little of its memory is in use."""
-        own = model.state_dict()
+        own = {name: tensor for name, tensor in model.state_dict().items() if not is_unread(name)}
         assert own.keys() == set(self), sorted(own.keys() ^ set(self))[:3]
         for name, stored in sorted(self._stored.items(), key=lambda item: -len(item[1]) * item[1].row_size):
             for first, last in stored.parts():

@@ -39,14 +39,11 @@ from fairseq_norm_plugin.checkpoints.foreign import StoredParameters
 from fairseq_norm_plugin.checkpoints.int8 import use_int8
 from fairseq_norm_plugin.checkpoints.options import LOOKED_UP, check_options, forget_paths
 from fairseq_norm_plugin.choices import DTYPES
-from fairseq_norm_plugin.config import config_of
+from fairseq_norm_plugin.config import FAST_PATH_COPY, config_of
 
 Pair = tuple[str, str]
 
 _ADVICE = "give a checkpoint that fairseq-train saved"
-#: fairseq 0.12.2 saves a second copy of each encoder layer's parameters.  It makes this copy again when it loads, and
-#: fairseq's main branch (ve-fairseq) refuses it as unexpected.
-FAST_PATH_COPY = re.compile(r"encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
 #: The type of a model's parameters; with ``int8`` only its products have 8 bits.
 _TYPES = {name: torch.float32 if name == "int8" else getattr(torch, name) for name in DTYPES}
 #: What fills a tensor, of tensors and of torch.nn.init.

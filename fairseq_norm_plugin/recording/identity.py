@@ -14,7 +14,7 @@ from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
 from alignment_eval.files import ContentHash, file_hash
-from fairseq_norm_plugin.checkpoints.read import FAST_PATH_COPY
+from fairseq_norm_plugin.config import is_unread
 from fairseq_norm_plugin.installed import versions
 from fairseq_norm_plugin.recording.plan import Plan
 from fairseq_norm_plugin.text.binarised import SideReader
@@ -108,8 +108,7 @@ class ParameterHash:
 
     def add(self, name: str, tensor: Tensor) -> None:
         """Add an entry of a state dictionary; add the entries of a model in the order of their names."""
-        # in fairseq 0.12.2 sinusoidal positions hold one float of uninitialised memory
-        if name.endswith("._float_tensor") or FAST_PATH_COPY.search(name):
+        if is_unread(name):
             return
         self._digest.update(name.encode())
         for chunk in torch.split(tensor.detach().flatten(), _CHUNK):

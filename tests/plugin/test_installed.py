@@ -103,8 +103,8 @@ def test_an_old_one_ends_a_command_in_one_sentence(tmp_path, way):
 def test_versions_are_in_signatures():
     found = installed.versions()
     assert found["version"] == __version__
-    assert found["torch"] == torch.__version__
+    assert torch.__version__.startswith(found["torch"])  # which has no +cu126
     assert "fairseq" in found["fairseq"]
     fields = dict(field.split(":", 1) for field in installed.signature(pairs=3).split("|"))
     assert (fields["pairs"], fields["torch"], fields["fairseq"]) == ("3", found["torch"], found["fairseq"])
-    assert torch.__version__ in installed.version_line("norm-align")
+    assert found["torch"] in installed.version_line("norm-align")
