@@ -15,7 +15,6 @@ from alignment_eval.options.common import CommandParser, add_output, check_outpu
 from alignment_eval.profiles.chosen import description
 from alignment_eval.profiles.profile import Profile
 from alignment_eval.profiles.search import FORMED
-from alignment_eval.signature import signature
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
     add_reverse_arguments,
@@ -27,6 +26,7 @@ from fairseq_norm_plugin.align.arguments import (
     read_text,
     text_paths,
 )
+from fairseq_norm_plugin.installed import signature
 
 if TYPE_CHECKING:
     from fairseq_norm_plugin.aligner.direction import Direction

@@ -37,6 +37,7 @@ from fairseq_norm_plugin.align.arguments import (
 )
 from fairseq_norm_plugin.align.unfinished import begun_with
 from fairseq_norm_plugin.choices import NO_REVERSE
+from fairseq_norm_plugin.installed import version_line
 from fairseq_norm_plugin.process import let_waiting_threads_sleep, silence_libraries
 
 PROG = "norm-align"
@@ -79,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Word alignments of raw parallel text by one trained translation model, or one of each direction",
         epilog=_EPILOG,
     )
+    parser.add_argument("--version", action="version", version=version_line(PROG))
     add_model_arguments(parser)
     add_text_arguments(parser)
     add_map_arguments(

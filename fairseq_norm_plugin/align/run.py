@@ -19,7 +19,6 @@ from fairseq_norm_plugin.hooks import registration as registration  # fairseq is
 # isort: split
 import torch
 
-from alignment_eval import __version__
 from alignment_eval.alignment import TYPES_WITH_SCORES, Alignment
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.extraction.pair_scores import FIGURES
@@ -30,7 +29,7 @@ from alignment_eval.links.table import TYPES, json_line, write_table
 from alignment_eval.options.common import check_outputs
 from alignment_eval.options.method import given_options, given_word_table, on_count, word_table_fields
 from alignment_eval.progress import progress_meter
-from alignment_eval.signature import Value, signature
+from alignment_eval.signature import Value
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, model_inputs, read_text
 from fairseq_norm_plugin.align.unfinished import (
     UnfinishedOutput,
@@ -43,6 +42,7 @@ from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.calibration import choose
 from fairseq_norm_plugin.aligner.mismatch import check_parallel, sampled
 from fairseq_norm_plugin.checkpoints.identity import architecture_hash, dictionary_hash
+from fairseq_norm_plugin.installed import signature, versions
 from fairseq_norm_plugin.model.jobs import plain_text, with_markup
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.process import keep_few_programs
@@ -301,7 +301,7 @@ def _run_hash(dtype: dict[str, str], text: SentencePairs, models: Sequence[NormM
     """The hash of everything that decides the output."""
     return json_hash(
         {
-            "version": __version__,
+            **versions(),
             "models": [model.identity for model in models],
             **dtype,
             "architectures": [architecture_hash(model.models) for model in models],

@@ -120,7 +120,9 @@ def other_option(cfg: Any, group: str, name: str) -> Any:
 
     ``cfg`` are the options of a task: a part of the run's configuration, or with argparse the options of all groups.
     """
-    return OmegaConf.select(cfg, f"..{group}.{name}") if OmegaConf.is_config(cfg) else getattr(cfg, name, None)
+    if not OmegaConf.is_config(cfg):
+        return getattr(cfg, name, None)
+    return OmegaConf.select(cfg._get_root(), f"{group}.{name}")  # omegaconf 2.0 (fairseq 0.12.2) knows no "..group"
 
 
 def printed_map(options: NormOptions, style: str, vocabularies: Sequence[Vocabulary]) -> PrintedMap:

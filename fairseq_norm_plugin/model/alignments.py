@@ -16,11 +16,12 @@ from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.files import file_hash
 from alignment_eval.profiles.chosen import AlignmentOptions, warn_of_few_pairs
 from alignment_eval.records.word_table_file import read_word_table
-from alignment_eval.signature import Value, signature
+from alignment_eval.signature import Value
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.calibration import choose
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.mismatch import SAMPLE, check_parallel, sampled
+from fairseq_norm_plugin.installed import signature
 from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline
 
 #: The words of each line of one side, if they are given.

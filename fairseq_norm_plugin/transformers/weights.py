@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.checkpoints.files import weights_file
 from fairseq_norm_plugin.checkpoints.read import LazyParameters
+from fairseq_norm_plugin.config import is_unread
 
 #: Bytes of a file that are read before it is mapped anew.
 _MAPPED = 1 << 25
@@ -220,7 +221,7 @@ class StoredParameters(LazyParameters):
 
     def fill(self, model: nn.Module) -> None:
         """Copy them into a model; the largest first, while little of its memory is in use."""
-        own = model.state_dict()
+        own = {name: tensor for name, tensor in model.state_dict().items() if not is_unread(name)}
         assert own.keys() == set(self), sorted(own.keys() ^ set(self))[:3]
         for name, stored in sorted(self._stored.items(), key=lambda item: -len(item[1]) * item[1].row_size):
             for first, last in stored.parts():

@@ -1,5 +1,6 @@
 """One direction: what its models take, and which of their maps are computed."""
 
+import concurrent.futures
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -86,7 +87,7 @@ def test_scores_wait_for_another_thread_that_takes_maps(make_direction):
         (model,) = direction._models
         with one_thread([model]), capturing(norm_attentions(model), capture):
             scores = other.submit(direction.scores, encoded)
-            with pytest.raises(TimeoutError):
+            with pytest.raises(concurrent.futures.TimeoutError):
                 scores.result(timeout=0.2)
         assert scores.result().keys() == encoded.keys()
     with pytest.raises(RuntimeError, match="no maps"):
