@@ -128,7 +128,7 @@ def test_a_profile_of_one_direction_serves_one(call, models):
     assert call("--profile", profile, pairs=1).status == 0
     done = call("--profile", profile, *both(models), pairs=1)
     assert done.status == 2
-    assert "is of one direction, but two models are given" in done.err
+    assert "of one direction, but two models are given" in done.err
     assert call("calibrate", *both(models), "--overwrite", pairs=30).status == 0
     assert call("--profile", profile, *both(models), pairs=1).status == 0
 

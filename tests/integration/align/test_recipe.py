@@ -115,7 +115,7 @@ def test_profiles_without_a_recipe_and_with_an_unknown_one(model, profile):
     with pytest.raises(InputError, match=facts(f"{path.name}: … keys are missing or unknown")):
         load(model)
     content = json.loads(path.read_text())
-    del content["text_recipe"]
+    content["text_recipe"] = None
     path.write_text(json.dumps(content))
     stated = load(model, bpe_codes=model / "codes.bpe", tokenizer="moses", lowercase=True)
     assert stated.align(SOURCE, TARGET).ok
