@@ -9,7 +9,8 @@ from html import unescape
 from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.transfer.labels import project_labels, spans_of
-from alignment_eval.transfer.markup import Syntax, parse_markup, transfer_markup
+from alignment_eval.transfer.markup import transfer_markup
+from alignment_eval.transfer.tags import Syntax, parse_markup
 
 #: What looks like a tag in a line whose markup is damaged.
 _TAG = re.compile(r"</?[A-Za-z!?][^<>]*>")

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.transfer.markup import PROTECTED, MarkedLine, parse_markup, protect, transfer_markup
+from alignment_eval.transfer.markup import transfer_markup
+from alignment_eval.transfer.tags import PROTECTED, MarkedLine, parse_markup, protect
 from tests.eval.links.samples import links_of
 from tests.eval.transfer.markup_lines import LINES
 

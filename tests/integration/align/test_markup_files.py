@@ -2,7 +2,7 @@
 
 import pytest
 
-from alignment_eval.transfer.markup import parse_markup
+from alignment_eval.transfer.tags import parse_markup
 from tests.facts import says
 from tests.integration.demo import BOTH, MODEL, raw_lines
 

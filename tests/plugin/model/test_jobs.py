@@ -4,7 +4,7 @@ import pytest
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.transfer.markup import parse_markup
+from alignment_eval.transfer.tags import parse_markup
 from fairseq_norm_plugin.model.jobs import plain_text
 from tests.facts import facts, says
 from tests.plugin.model.test_norm_model import DEMO
