@@ -85,24 +85,32 @@ def _written(source: MarkedLine, target: str, places: Sequence[tuple[int, Span]]
     for index in sorted(range(len(elements)), key=lambda index: places[index][0], reverse=True):
         children.setdefault(elements[index].parent, []).append(index)  # the last first, as a stack wants them
     written: list[str] = []
+    begun = 0  # where the start tags begin that are the last of these
+    space = ""  # to be written behind the end tags that follow
     last = ""  # the last character that is shown
     at = 0
     waiting = [(index, False) for index in children.get(None, [])]  # tags to write: element, is it the end tag
     while waiting:
         index, is_end = waiting.pop()
         element, place = elements[index], places[index][1][is_end]
-        written.append(_escaped(target[at:place], source))
+        if not is_end or target[at:place]:
+            written.append(space)
+            space = ""
+        if target[at:place]:
+            written.append(_escaped(target[at:place], source))
+            begun = len(written)
         last, at = target[at:place][-1:] or last, place
         if element.is_word and not is_end:
-            before, after = _spaces(element, source.text, last, target[at:])
-            written += [before, element.opening, after]
-            last = after or ">"
-        else:
-            written.append(element.closing if is_end else element.opening)
+            before, space = _spaces(element, source.text, last, target[at:])
+            written.insert(begun, before)
+            last = space or ">"
+        written.append(element.closing if is_end else element.opening)
+        if is_end or not element.closing:
+            begun = len(written)
         if not is_end:
             waiting.append((index, True))
             waiting += [(child, False) for child in children.get(index, [])]
-    return "".join(written) + _escaped(target[at:], source)
+    return "".join([*written, space, _escaped(target[at:], source)])
 
 
 def _escaped(text: str, source: MarkedLine) -> str:

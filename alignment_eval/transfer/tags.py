@@ -20,7 +20,7 @@ from html.parser import HTMLParser
 from typing import Literal, NamedTuple
 from xml.parsers import expat
 
-from alignment_eval.errors import InputError, shown
+from alignment_eval.errors import InputError, UsageError, shown
 from alignment_eval.transfer.units import Span
 
 Syntax = Literal["xml", "html"]
@@ -34,6 +34,8 @@ _RAW = frozenset({"script", "style"})
 #: Elements of TMX and XLIFF 1.2 whose content is native code; ``ph`` has an attribute there, but none where it is a
 #: phrase of DITA.
 _OPAQUE = frozenset({"bpt", "ept", "ph", "it", "ut"})
+#: The name of a string that is not translated, inside of a word.
+_INSIDE_WORD = "#string"
 #: Elements that separate words: HTML's blocks, breaks and images; TEI's breaks.
 _SEPARATORS = frozenset(
     (
@@ -41,7 +43,7 @@ _SEPARATORS = frozenset(
         *("div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6"),
         *("header", "hr", "img", "input", "lb", "legend", "li", "main", "nav", "ol", "optgroup", "option", "p", "pb"),
         *("pre", "section", "select", "summary", "table", "tbody", "td", "textarea", "tfoot", "th", "thead", "tr"),
-        *("ul", "video"),
+        *("ul", "video", _INSIDE_WORD),
     )
 )
 #: Halves of a pair: element -> whether it begins the pair, its kind, and the attributes that may name the pair.
@@ -60,14 +62,19 @@ _HIDDEN = re.compile(r"<!|<\?(?!=)")
 #: Templates, whose content may have ``>``; tags whose name is a number.  HTML's parser knows neither.
 _TEMPLATE = re.compile(r"<([%?]).*?\1>")
 _NUMBERED = re.compile(r"<(/?)[0-9]([0-9]*\s*/?>)")
-#: Elements whose content is not translated, besides those with ``translate="no"``.
+#: Elements whose content is not translated, besides those with ``translate="no"`` and ``mtype="protected"``.
 _UNTRANSLATED = frozenset({"code", "kbd", "samp", "var"})
-_TRANSLATE_NO = re.compile(r"""\stranslate\s*=\s*["']?no\b""", re.IGNORECASE)
+_TRANSLATE_NO = re.compile(r"""\s(?:translate\s*=\s*["']?no|mtype\s*=\s*["']?protected)\b""", re.IGNORECASE)
 #: Strings that are not translated: URLs, mail addresses, placeholders of templates and of printf, emoji.
 PROTECTED = re.compile(
-    r"""https?://[^\s<>]*[^\s<>.,;:!?)\]}"'»”]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\$?\{\{?[^{}\s]*\}?\}"""
-    r"""|%(?:\(\w+\)|\d+\$)?[sdifux@](?!\w)|(?:[\U0001f1e6-\U0001faff\u2600-\u27bf][\ufe0f\u200d]*)+"""
+    r"""\b(?:(?:https?|ftp)://|www\.)[^\s<>]*[^\s<>.,;:!?)\]}"'»”]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"""
+    r"""|\{\{[^{}]*\}\}|[$%#]?\{[^{}\s]*\}"""
+    r"""|%(?:\(\w+\)|\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[sdiuoxXfFeEgGc@](?!\w)"""
+    r"""|(?:[\U0001f000-\U0001faff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff][\ufe0f\u200d\U000e0020-\U000e007f]*)+"""
+    r"""|[0-9#*]\ufe0f?\u20e3"""
 )
+#: The value that protects nothing.
+NO_PROTECTION = "none"
 _PAIRS = "expected both tags of a pair in one line; correct the tags, or cut the text where no tag is open"
 _UNFINISHED = re.compile(r"<[A-Za-z/!?%]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -129,7 +136,8 @@ class _Piece(NamedTuple):
 def _without_content(pieces: Iterable[_Piece], opaque: Collection[str], untranslated: bool = False) -> Iterator[_Piece]:
     """The pieces of a line, in which elements whose content is no text stand alone, together with it.
 
-    ``opaque`` are names of such elements besides :data:`_OPAQUE`; ``untranslated``: those with ``translate="no"``, too.
+    ``opaque`` are names of such elements besides :data:`_OPAQUE`; ``untranslated``: so do those of
+    :data:`_TRANSLATE_NO`.
     """
     inside: list[_Piece] = []  # from the start tag of such an element
     depth = 0  # how many elements of its name are open
@@ -241,6 +249,23 @@ def is_letter(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
+def protected_strings(stated: str | None, default: bool = True) -> re.Pattern[str] | None:
+    """The strings that are not translated; None: there are none.
+
+    Args:
+        stated: a regular expression of further strings besides :data:`PROTECTED`; or :data:`NO_PROTECTION`.
+        default: whether :data:`PROTECTED` are protected if nothing is stated.
+    """
+    if stated is None:
+        return PROTECTED if default else None
+    if stated == NO_PROTECTION:
+        return None
+    try:
+        return re.compile(f"{PROTECTED.pattern}|(?:{stated})")
+    except re.error as error:
+        raise UsageError(f"protect {shown(stated)}: no regular expression: {error}") from error
+
+
 def protect(line: str, strings: re.Pattern[str] = PROTECTED) -> MarkedLine:
     """A line of plain text as one without the strings that are not translated, which are its elements.
 
@@ -257,12 +282,18 @@ def _without_strings(pieces: Iterable[_Piece], strings: re.Pattern[str], escaped
         for found in strings.finditer(piece.raw) if piece.kind == "text" else ():
             if found[0]:
                 yield from _text(piece.raw[at : found.start()])
-                yield _Piece("alone", escape(found[0], quote=False) if escaped else found[0])
+                name = _INSIDE_WORD if is_inside_word(piece.raw, *found.span()) else ""
+                yield _Piece("alone", escape(found[0], quote=False) if escaped else found[0], name)
                 at = found.end()
         if piece.kind == "text":
             yield from _text(piece.raw[at:])
         else:
             yield piece
+
+
+def is_inside_word(line: str, start: int, end: int) -> bool:
+    """Whether a string of a line stands between two letters, which are of two words without it."""
+    return all(map(is_letter, (line[:start][-1:], line[end:][:1])))
 
 
 def _text(raw: str) -> Iterator[_Piece]:
