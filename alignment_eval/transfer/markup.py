@@ -61,7 +61,7 @@ def transfer_markup(
             )
     for element in source.elements:
         for tag in filter(None, (element.opening, element.closing)):
-            if tag in target and tag not in source.text:
+            if source.escaped and tag.startswith("<") and tag in target and tag not in source.text:
                 raise InputError(
                     f"found the tag {shown(tag)} in the translation already; expected a translation without tags; "
                     "take its tags out"

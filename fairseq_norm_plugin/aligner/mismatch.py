@@ -344,7 +344,7 @@ def _reread(pair: SentencePair, reading: str) -> SentencePair:
     if reading == "exchanged":
         return pair.exchanged
     change: Callable[[str], str] = str.lower if reading == "lowercase" else partial(_ATTACHED.sub, r"\1 \2")
-    return SentencePair(*(replace(line, text=change(line.text), given=change(line.given)) for line in pair))
+    return SentencePair(*(replace(line, text=change(line.text), given=change(line.given), copies=()) for line in pair))
 
 
 def _split_subwords(pairs: Iterable[SentencePair], direction: Direction) -> tuple[int, int]:
