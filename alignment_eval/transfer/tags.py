@@ -57,8 +57,8 @@ _HALVES = {
 }
 _ATTRIBUTE = re.compile(r"""\s([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>/]+))""")
 _TAG_NAME = re.compile(r"</?([^\s/>]+)")
-#: Comments, declarations and processing instructions, which show nothing; PHP's <?= does.
-_HIDDEN = re.compile(r"<!|<\?(?!=)")
+#: Comments, declarations and processing instructions, which show nothing; PHP's do.
+_HIDDEN = re.compile(r"<!|<\?(?!=|php\b)")
 #: Templates, whose content may have ``>``; tags whose name is a number.  HTML's parser knows neither.
 _TEMPLATE = re.compile(r"<([%?]).*?\1>")
 _NUMBERED = re.compile(r"<(/?)[0-9]([0-9]*\s*/?>)")
@@ -67,12 +67,15 @@ _UNTRANSLATED = frozenset({"code", "kbd", "samp", "var"})
 _TRANSLATE_NO = re.compile(r"""\s(?:translate\s*=\s*["']?no|mtype\s*=\s*["']?protected)\b""", re.IGNORECASE)
 #: Strings that are not translated: URLs, mail addresses, placeholders of templates and of printf, emoji.
 PROTECTED = re.compile(
-    r"""\b(?:(?:https?|ftp)://|www\.)[^\s<>]*[^\s<>.,;:!?)\]}"'»”]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"""
+    r"""\b(?:(?:https?|ftp)://|www\.)(?:[^\s<>()]|\([^\s<>()]*\))*(?:[^\s<>().,;:!?\]}"'»”“]|\([^\s<>()]*\))"""
+    r"""|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"""
     r"""|\{\{[^{}]*\}\}|[$%#]?\{[^{}\s]*\}"""
     r"""|%(?:\(\w+\)|\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[sdiuoxXfFeEgGc@](?!\w)"""
     r"""|(?:[\U0001f000-\U0001faff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff][\ufe0f\u200d\U000e0020-\U000e007f]*)+"""
     r"""|[0-9#*]\ufe0f?\u20e3"""
 )
+#: Brackets and quotes that go with a string that is not translated, if they enclose nothing else.
+_ENCLOSING = frozenset(("()", "[]", '""', "''", "„“", "“”", "«»", "»«", "‚‘", "‘’", "‹›", "›‹"))
 #: The value that protects nothing.
 NO_PROTECTION = "none"
 _PAIRS = "expected both tags of a pair in one line; correct the tags, or cut the text where no tag is open"
@@ -280,11 +283,15 @@ def _without_strings(pieces: Iterable[_Piece], strings: re.Pattern[str], escaped
     for piece in pieces:
         at = 0
         for found in strings.finditer(piece.raw) if piece.kind == "text" else ():
-            if found[0]:
-                yield from _text(piece.raw[at : found.start()])
-                name = _INSIDE_WORD if is_inside_word(piece.raw, *found.span()) else ""
-                yield _Piece("alone", escape(found[0], quote=False) if escaped else found[0], name)
-                at = found.end()
+            start, end = found.span()
+            while at < start < end and piece.raw[start - 1] + piece.raw[end:][:1] in _ENCLOSING:
+                start, end = start - 1, end + 1
+            if start < end:
+                yield from _text(piece.raw[at:start])
+                name = _INSIDE_WORD if is_inside_word(piece.raw, start, end) else ""
+                string = piece.raw[start:end]
+                yield _Piece("alone", escape(string, quote=False) if escaped else string, name)
+                at = end
         if piece.kind == "text":
             yield from _text(piece.raw[at:])
         else:

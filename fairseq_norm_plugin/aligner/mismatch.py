@@ -149,7 +149,7 @@ def check_parallel(
         force: warn of unrelated lines, too, instead of refusing them.
     """
     sample = list(sample)
-    for which, name in enumerate(("source", "target")):
+    for which, name in enumerate(("source", "target") if sample else ()):
         if found := directions[0].pipelines[which].prepared([pair[which].text for _, pair in sample]):
             warn_on_stderr(f"the {name} text {found}")
     if mismatch := find_mismatch(sample, directions):

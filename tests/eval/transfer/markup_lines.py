@@ -19,6 +19,7 @@ LINES = [
     ("xml", 'drei <x id="1"/> Bücher', "三本の本", "", '<x id="1"/>三本の本'),
     ("html", "Bild <img src='a.png'> oben", "picture above", "=", "picture <img src='a.png'> above"),
     ("html", "Hallo <?= $name ?> und danke", "hello and thanks", "=", "hello <?= $name ?> and thanks"),
+    ("html", "Preis: <?php echo $p; ?> Euro", "price: euros", "=", "price: <?php echo $p; ?> euros"),
     ("html", "Hallo <%- user.name -%>, guten Tag", "Hello, good day", "=", "Hello <%- user.name -%>, good day"),
     # tags that separate words
     ("html", "Morgen.<br>Abend.", "Morning. Evening.", "=", "Morning.<br> Evening."),

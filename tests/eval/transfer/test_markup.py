@@ -199,7 +199,8 @@ def test_elements_that_a_caller_names_are_opaque():
     ("line", "text", "strings"),
     [
         ("Ruf {name} an: a.b@c.org!", "Ruf  an: !", ["{name}", "a.b@c.org"]),
-        ("Lies (https://a.org/b?c=1&d=2).", "Lies ().", ["https://a.org/b?c=1&d=2"]),
+        ("Lies (https://a.org/b?c=1&d=2).", "Lies .", ["(https://a.org/b?c=1&d=2)"]),
+        ("Lies („https://a.org/b_(c)“, ja)!", "Lies (, ja)!", ["„https://a.org/b_(c)“"]),
         ("%1$d von %s, 5 % davon", " von , 5 % davon", ["%1$d", "%s"]),
         ("${x} und {{y}} und {0}", " und  und ", ["${x}", "{{y}}", "{0}"]),
         ("gut \u2764\ufe0f so \U0001f600", "gut  so ", ["\u2764\ufe0f", "\U0001f600"]),
