@@ -25,6 +25,7 @@ from alignment_eval.options.method import (
     word_table_file,
 )
 from alignment_eval.profiles.chosen import MAX_NORM
+from alignment_eval.transfer.tags import protected_strings
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
     add_reverse_arguments,
@@ -110,6 +111,19 @@ def _parser() -> argparse.ArgumentParser:
         choices=("xml", "html"),
         help="the source text has inline markup: write the target text with the same tags, instead of links",
     )
+    group.add_argument(
+        "--opaque",
+        type=lambda names: [name.strip() for name in names.split(",")],
+        default=[],
+        metavar="TAG,…",
+        help="with --markup: further elements whose content is no text",
+    )
+    group.add_argument(
+        "--protect",
+        metavar="REGEX",
+        help="do not translate what matches, nor URLs, mail addresses, placeholders such as {0} and %%s, and emoji; "
+        "with --target-text, link them to their copy (default: on with --translate, without REGEX; none: off)",
+    )
     group.add_argument("--confidences", action="store_true", help="write i-j:p, p: share of the link in its row")
     group.add_argument(
         "--scores",
@@ -192,6 +206,9 @@ def _check_usage(args: argparse.Namespace) -> None:
         _check_ray(args)
     if args.markup is not None and (args.output.endswith((".jsonl", ".parquet")) or is_parquet(args.text)):
         raise UsageError("--markup writes the target text, one line a pair: expected text files, and -o FILE")
+    if args.opaque and args.markup is None:
+        raise UsageError("--opaque without --markup: give that too")
+    protected_strings(args.protect)
     if args.markup is not None and args.confidences:
         raise UsageError("--confidences with --markup, which writes text: leave it out")
     if args.translate and not (args.markup or args.output.endswith((".jsonl", ".parquet"))):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import re
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,7 @@ from alignment_eval.options.common import check_outputs
 from alignment_eval.options.method import given_options, given_word_table, on_count, word_table_fields
 from alignment_eval.progress import progress_meter
 from alignment_eval.signature import Value
+from alignment_eval.transfer.tags import protected_strings
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, model_inputs, read_text
 from fairseq_norm_plugin.align.unfinished import (
     UnfinishedOutput,
@@ -43,12 +45,12 @@ from fairseq_norm_plugin.aligner.calibration import choose
 from fairseq_norm_plugin.aligner.mismatch import check_parallel, sampled
 from fairseq_norm_plugin.checkpoints.identity import architecture_hash, dictionary_hash
 from fairseq_norm_plugin.installed import signature, versions
-from fairseq_norm_plugin.model.jobs import plain_text, with_markup
+from fairseq_norm_plugin.model.jobs import Markup
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.process import keep_few_programs
 from fairseq_norm_plugin.text.lines import SentencePairs, TranslatedText
 from fairseq_norm_plugin.text.settings import TextSettings
-from fairseq_norm_plugin.text.tokenise import SentencePair
+from fairseq_norm_plugin.text.tokenise import SentencePair, strings_of
 
 #: Endings of outputs that hold the text too.
 WITH_TEXT = (".jsonl", ".parquet")
@@ -80,17 +82,21 @@ def run(args: argparse.Namespace) -> None:
     args.confidences |= args.output.endswith(WITH_TEXT) and args.join not in METHODS
     word_table = given_word_table(args)
     text = read_text(args)
+    strings = protected_strings(args.protect, default=bool(args.translate))
+    markup = None
     if args.markup is not None:
-        text = text.marked_up(partial(plain_text, syntax=args.markup, keep_going=args.force))
+        markup = Markup.of(args.markup, args.opaque, strings if args.translate else None)
+        text = text.marked_up(partial(markup.plain, keep_going=args.force))
     models = load_models(args)
     check_outputs(args, model_inputs(models), begun_with(args.output))
     check_directions(args, len(models))
-    text = text.through(models[0].direction.pipelines)
+    text = text.through(models[0].direction.pipelines).protected(strings)
     try:
         with ExitStack() as stack:
             if isinstance(text, TranslatedText):
-                stack.enter_context(_translated(args, text, models[0], _run_hash({}, text, models[:1], {})))
-            _align(args, text, models, word_table)
+                hash_ = _run_hash({}, text, models[:1], _protection(args))
+                stack.enter_context(_translated(args, text, models[0], hash_, None if markup else strings))
+            _align(args, text, models, word_table, markup)
     except torch.OutOfMemoryError as error:
         raise InputError(
             f"--max-tokens {args.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
@@ -98,7 +104,9 @@ def run(args: argparse.Namespace) -> None:
 
 
 @contextmanager
-def _translated(args: argparse.Namespace, text: TranslatedText, model: NormModel, hash_: str) -> Iterator[None]:
+def _translated(
+    args: argparse.Namespace, text: TranslatedText, model: NormModel, hash_: str, strings: re.Pattern[str] | None
+) -> Iterator[None]:
     """Translate the source lines of a text (``--translate``), which has its translations inside the block.
 
     A run that was stopped goes on after the last translation.  ``hash_`` is of everything that decides them.
@@ -114,14 +122,18 @@ def _translated(args: argparse.Namespace, text: TranslatedText, model: NormModel
                 for start, end in zip([0, *ends], ends):
                     if end > kept:
                         window = list(itertools.islice(sources, end - start))
-                        found = model.translator.translate(window, args.translate, args.max_tokens, progress)
+                        found = model.translations(window, args.translate, args.max_tokens, strings, progress)
                         unfinished.append((translation.score, translation.text) for translation in found)
             text.translations = unfinished.rows
             yield
 
 
 def _align(
-    args: argparse.Namespace, text: SentencePairs, models: Sequence[NormModel], word_table: WordTable | None
+    args: argparse.Namespace,
+    text: SentencePairs,
+    models: Sequence[NormModel],
+    word_table: WordTable | None,
+    markup: Markup | None,
 ) -> None:
     """Align a text, and write the output."""
     directions = [model.direction for model in models]
@@ -139,6 +151,7 @@ def _align(
         **({"source_contribution": True} if args.source_contribution else {}),
         **({"beam": args.translate} if args.translate else {}),
         **({"markup": args.markup} if args.markup else {}),
+        **_protection(args),
         **chosen.fields,
     }
     dtype = {} if args.dtype == "float32" else {"dtype": args.dtype}
@@ -153,7 +166,7 @@ def _align(
         scores=args.scores_out is not None,
         contribution=args.source_contribution,
     )
-    windows = _Windows(args, text, aligner)
+    windows = _Windows(args, text, aligner, markup)
 
     def save() -> None:
         for made in counted:
@@ -175,6 +188,11 @@ def _align(
             _write(args, text, itertools.starmap(Row, unfinished.rows()))
     if windows.without_tags:
         warn_on_stderr(f"lines written without tags: {windows.without_tags}; the first is {windows.first_without[1]}")
+    if uncopied := sorted({*windows.uncopied}):
+        warn_on_stderr(
+            f"lines whose target has not each protected string of the source once: {len(uncopied)}; the first is "
+            f"{text.name}:{uncopied[0] + 1}"
+        )
     if warning := aligner.links_warning():
         warn_on_stderr(warning)
     seconds, done = time.monotonic() - start, text.size - kept
@@ -191,10 +209,11 @@ class _Windows:
             counted on.
     """
 
-    def __init__(self, args: argparse.Namespace, text: SentencePairs, aligner: Aligner) -> None:
-        self._args = args
+    def __init__(self, args: argparse.Namespace, text: SentencePairs, aligner: Aligner, markup: Markup | None) -> None:
+        self._args, self._markup = args, markup
         self.without_tags = 0
         self.first_without = (text.size, "")  # number of the pair, and why
+        self.uncopied: list[int] = []  # pairs with protected strings that have no copy
         self._noted: dict[int, tuple[str, float | None]] = {}  # source lines as given, and scores of translations
         self._text = text
         self._aligner = aligner
@@ -224,9 +243,17 @@ class _Windows:
 
     def _pairs(self) -> Iterator[tuple[int, SentencePair]]:
         for id_, (pair, score) in enumerate(zip(self._text, self._text.scores())):
+            self._count_uncopied(id_, pair)
             if self._args.markup is not None or score is not None:
                 self._noted[id_] = pair.source.given, score
             yield id_, pair
+
+    def _count_uncopied(self, id_: int, pair: SentencePair) -> None:
+        """Count a pair in which a string that must not be translated is not as often in the target as in the source."""
+        strings = self._text.strings
+        counts = {len(strings_of(line.text, strings)) for line in pair} if strings else set()
+        if strings and pair.target and counts != {len(pair.source.copies)}:
+            self.uncopied.append(id_)
 
     def _row(self, alignment: Alignment) -> Row:
         """What the outputs say of a pair."""
@@ -234,17 +261,17 @@ class _Windows:
         scored = alignment.scores is not None and self._args.scores_out
         scores = [getattr(alignment.scores, name) for name in FIGURES] if scored else ()
         content: str | dict[str, Any]
-        if self._args.markup is not None:
-            content = self._with_markup(given, alignment)
+        if self._markup is not None:
+            content = self._with_markup(self._markup, given, alignment)
         elif self._args.output.endswith(WITH_TEXT):
             content = {**alignment.to_row(), "score": score}
         else:
             content = alignment.to_pharaoh(self._args.confidences)
         return Row(alignment.status, content, scores)
 
-    def _with_markup(self, given: str, alignment: Alignment) -> str:
+    def _with_markup(self, markup: Markup, given: str, alignment: Alignment) -> str:
         try:
-            return with_markup(given, alignment, self._args.markup, f"{self._text.name}:{alignment.id + 1}")
+            return markup.put(given, alignment, f"{self._text.name}:{alignment.id + 1}")
         except InputError as error:
             if not self._args.force:
                 raise
@@ -311,6 +338,12 @@ def _run_hash(dtype: dict[str, str], text: SentencePairs, models: Sequence[NormM
             "extraction": fields,
         }
     )
+
+
+def _protection(args: argparse.Namespace) -> dict[str, Value]:
+    """What is stated of text that is not translated."""
+    stated = {"opaque": ",".join(args.opaque), "protect": args.protect and json_hash(args.protect)}
+    return {name: value for name, value in stated.items() if value}
 
 
 def _pipeline_fields(text: TextSettings) -> dict[str, Value]:

@@ -17,10 +17,11 @@ from alignment_eval.extraction.extract import WordMap, WordMaps, read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, MapName
 from alignment_eval.extraction.pair_scores import PairScores
 from alignment_eval.extraction.word_table import WordTable
+from alignment_eval.links.sets import Link
 from alignment_eval.maps.sentence import SentenceMaps
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.process import executors
-from fairseq_norm_plugin.text.tokenise import SentencePair
+from fairseq_norm_plugin.text.tokenise import SentencePair, linked_copies
 from fairseq_norm_plugin.text.unknown import UnknownTokens
 
 #: Names of the sides in counts of subwords: of the first direction, and of the other.
@@ -89,6 +90,7 @@ class Aligner:
         self._max_tokens = min(max_tokens, _CPU_TOKENS) if self._on_cpu else max_tokens
         self.unknown = UnknownTokens()
         self.linked: Counter[str] = Counter()
+        self._copies: dict[int, tuple[set[int], set[int], set[Link]]] = {}
 
     def align(
         self, windows: Iterable[Iterable[tuple[int, SentencePair]]], progress: Callable[[int], object] = _ignore
@@ -107,7 +109,9 @@ class Aligner:
         yield from map(self._noted, align_pairs(pairs, self.method, *self._word_table))
 
     def _noted(self, pair: Alignment) -> Alignment:
-        """Count a pair's links; gives the pair with scores, all of them unknown if it was not aligned."""
+        """Count a pair's links; gives it with its copies linked, and with scores, unknown if it was not aligned."""
+        if (copies := self._copies.pop(pair.id, None)) is not None:
+            pair = _with_copies(pair, *copies)
         sizes = len(pair.source_spans), len(pair.target_spans)
         if pair.ok and min(sizes) >= _LONG:
             self.linked["pairs"] += 1
@@ -128,6 +132,8 @@ class Aligner:
                 yield WordMap(SentenceMaps(id_, source, target, (), status=reason), None), None
                 continue
             encoded[id_] = both
+            if pair.source.copies:
+                self._copies[id_] = linked_copies(pair)
             for name, line in zip(_SIDES, itertools.chain.from_iterable(both)):
                 self.unknown.add(name, len(line.ids) - 1, line.unknown)
         lengths = {id_: [length for pair in both for length in pair.lengths] for id_, both in encoded.items()}
@@ -162,13 +168,11 @@ class Aligner:
 
     def _reason(self, both: Sequence[SentencePair]) -> str:
         """Why a pair, encoded for each direction, cannot be aligned; an empty string if it can be."""
-        if not all(both[0]):
-            return "empty"
         for direction, pair in zip(self.directions, both):
             for limit, line in zip(direction.limits, pair):
                 if len(line.ids) > limit:
                     return f"longer than {limit} tokens"
-        return ""
+        return "" if all(both[0]) else "empty"
 
     def links_warning(self) -> str | None:
         """A warning if most pairs so far have no links, or all their words linked to all."""
@@ -180,6 +184,15 @@ class Aligner:
             f"word is linked to all: the maps show no alignment; check that the model is trained, or name other maps "
             f"and another rule"
         )
+
+
+def _with_copies(pair: Alignment, sources: set[int], targets: set[int], links: set[Link]) -> Alignment:
+    """A pair in which words of copies are linked to each other only."""
+    kept = {link for link in pair.links if link[0] not in sources and link[1] not in targets}
+    confidences = (
+        {**{link: pair.confidences[link] for link in kept}, **dict.fromkeys(links, 1.0)} if pair.confidences else {}
+    )
+    return replace(pair, links=sorted(kept | links), confidences=confidences)
 
 
 def _contribution(sentence: SentenceMaps) -> float:

@@ -149,7 +149,7 @@ def check_parallel(
         force: warn of unrelated lines, too, instead of refusing them.
     """
     sample = list(sample)
-    for which, name in enumerate(("source", "target")):
+    for which, name in enumerate(("source", "target") if sample else ()):
         if found := directions[0].pipelines[which].prepared([pair[which].text for _, pair in sample]):
             warn_on_stderr(f"the {name} text {found}")
     if mismatch := find_mismatch(sample, directions):
@@ -344,7 +344,7 @@ def _reread(pair: SentencePair, reading: str) -> SentencePair:
     if reading == "exchanged":
         return pair.exchanged
     change: Callable[[str], str] = str.lower if reading == "lowercase" else partial(_ATTACHED.sub, r"\1 \2")
-    return SentencePair(*(replace(line, text=change(line.text), given=change(line.given)) for line in pair))
+    return SentencePair(*(replace(line, text=change(line.text), given=change(line.given), copies=()) for line in pair))
 
 
 def _split_subwords(pairs: Iterable[SentencePair], direction: Direction) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -22,7 +23,7 @@ from fairseq_norm_plugin.aligner.calibration import choose
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.mismatch import SAMPLE, check_parallel, sampled
 from fairseq_norm_plugin.installed import signature
-from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline
+from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline, with_copies
 
 #: The words of each line of one side, if they are given.
 GivenWords = Iterable[Sequence[str]] | None
@@ -31,7 +32,7 @@ MAX_TOKENS = 4000
 #: Pairs that are sorted by length together, like the default of ``norm-align --window``.
 _WINDOW = 10_000
 #: The maps of so many pairs, the first of a list, are kept (``Alignment.word_map``): some 50 KB each.
-_KEPT = 1000
+KEPT = 1000
 
 
 def text_lines(lines: Iterable[str], name: str) -> list[str]:
@@ -71,11 +72,13 @@ class ProfileAligner:
         targets: Sequence[str],
         options: AlignmentOptions,
         words: tuple[GivenWords, GivenWords] = (None, None),
+        strings: re.Pattern[str] | None = None,
+        quiet: bool = False,
     ) -> Alignments:
         """Align sentence pairs, in their order.
 
-        Of several pairs, a progress bar is shown on a terminal, and warnings about the text.  ``words`` are those of
-        each source and of each target, if they are given.
+        Of several pairs, a progress bar is shown on a terminal, and warnings about the text; not if it is ``quiet``.
+        ``words`` are those of each source and of each target, if they are given.  Copies of ``strings`` are linked.
         """
         if not sources:
             raise InputError("source: an empty list: expected at least one sentence")
@@ -87,12 +90,15 @@ class ProfileAligner:
         pipelines = self._directions[0].pipelines
         read = map(_lines, pipelines, (sources, targets), words, ("source", "target"))
         pairs = list(map(SentencePair, *read))
+        if strings is not None and all(pipeline.reads_raw for pipeline in pipelines):
+            pairs = [with_copies(pair, strings) for pair in pairs]
         word_table, word_table_fields = _word_table(options.word_table_file)
         chosen = choose(options, self._directions, self._models, pairs, len(pairs))
-        if chosen.reason not in ("", self._said):
+        if not quiet and chosen.reason not in ("", self._said):
             self._said = chosen.reason
             say(f"align: {chosen.reason}")
-        check_parallel(sampled(pairs, len(pairs) if len(pairs) >= SAMPLE else 0), self._directions)
+        if not quiet and len(pairs) >= SAMPLE:
+            check_parallel(sampled(pairs, len(pairs)), self._directions)
         aligner = Aligner(
             chosen.method,
             self._directions,
@@ -101,10 +107,10 @@ class ProfileAligner:
             warn_of_few_pairs,
             scores=options.scores or options.source_contribution,
             contribution=options.source_contribution,
-            kept=_KEPT,
+            kept=KEPT,
         )
         fields = {**chosen.method.fields(), **word_table_fields, **chosen.fields}
-        return Alignments(_align_all(aligner, pairs), signature(sentences=len(pairs), **fields))
+        return Alignments(_align_all(aligner, pairs, quiet), signature(sentences=len(pairs), **fields))
 
 
 def _word_table(file: str | Path | None) -> tuple[WordTable | None, dict[str, Value]]:
@@ -135,14 +141,15 @@ def _lines(pipeline: TextPipeline, side: Sequence[str], given: GivenWords, name:
             raise InputError(f"{name}[{number}]: {error}") from error
 
 
-def _align_all(aligner: Aligner, pairs: Sequence[SentencePair]) -> list[Alignment]:
+def _align_all(aligner: Aligner, pairs: Sequence[SentencePair], quiet: bool) -> list[Alignment]:
     """The alignments in the order of the pairs."""
     size = aligner.counted_pairs or _WINDOW
     windows = (enumerate(pairs[start : start + size], start) for start in range(0, len(pairs), size))
-    disable = None if len(pairs) > 1 else True  # None: unless there is a terminal
+    quiet = quiet or len(pairs) == 1
+    disable = True if quiet else None  # None: unless there is a terminal
     with tqdm(total=len(pairs), unit=" pairs", disable=disable, leave=False, file=sys.stderr) as progress:
         aligned = sorted(aligner.align(windows, progress.update), key=lambda alignment: alignment.id)
-    warnings = (*_left_out(aligned), aligner.unknown.warning(), aligner.links_warning()) if len(pairs) > 1 else ()
+    warnings = (*_left_out(aligned), aligner.unknown.warning(), aligner.links_warning()) if not quiet else ()
     for warning in filter(None, warnings):
         warn_on_stderr(warning)
     return aligned

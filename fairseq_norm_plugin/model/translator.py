@@ -14,13 +14,17 @@ from fairseq_norm_plugin.process import enough_threads
 from fairseq_norm_plugin.text.tokenise import Line, SentencePair
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
+#: What stands for an unknown subword in a translation until a source word is copied: no text has this character.
+UNKNOWN = "\ue000"
+
 
 @dataclass(frozen=True)
 class Translation:
     """A translation.
 
     Attributes:
-        text: the line, as fairseq-generate prints it (D-); empty if the source was not translated.
+        text: the line, as fairseq-generate prints it (D-), but with :data:`UNKNOWN` for ``<unk>``; empty if the source
+            was not translated.
         score: the model's score: mean log probability of a token, base e; None if the source was not translated.
     """
 
@@ -85,4 +89,5 @@ class Translator:
     def _text(self, ids: Sequence[int]) -> str:
         vocabulary = self._vocabulary
         tokens = [vocabulary.dictionary[number] for number in ids if number not in vocabulary.specials]
-        return self._direction.pipelines[1].raw(tokens)
+        text, unknown = self._direction.pipelines[1].raw(tokens), vocabulary.dictionary.unk()
+        return text.replace(vocabulary.dictionary[unknown], UNKNOWN) if unknown in ids else text

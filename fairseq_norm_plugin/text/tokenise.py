@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from alignment_eval.errors import InputError, shown
+from alignment_eval.links.sets import Link
 from alignment_eval.maps.sentence import SentenceSide
+from alignment_eval.transfer.tags import is_inside_word
 from fairseq_norm_plugin.text.normalise import is_visible, normalised
 from fairseq_norm_plugin.text.offsets import Span, TracedText, character_spans, trace_tokens, word_spans
 
@@ -34,6 +37,8 @@ class Line:
         ids: their ids in the model's dictionary, with the special tokens around them.
         unknown: how many of them the dictionary lacks.
         certain: whether the words are certainly those of the text (tokens.Spelling).
+        copies: the characters of strings that stand in the other line, too, and that no model reads
+            (:func:`with_copies`); the other line has as many, in the same order.
     """
 
     text: str
@@ -43,6 +48,7 @@ class Line:
     ids: Tensor = field(default=NO_IDS, compare=False)
     unknown: int = 0
     certain: bool = True
+    copies: tuple[Span, ...] = ()
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -51,6 +57,16 @@ class Line:
 
     def __len__(self) -> int:
         return len(self.spans)
+
+    def traced(self) -> TracedText:
+        """The text without copies, if anything is left."""
+        whole = TracedText.of(self.text)
+        rest = whole.replaced((*span, " " if is_inside_word(self.text, *span) else "") for span in sorted(self.copies))
+        return rest if is_visible(rest.text) else whole
+
+    def words_of(self, span: Span) -> list[int]:
+        """The words that have characters of a span."""
+        return [word for word, (start, end) in enumerate(self.spans) if start < span[1] and span[0] < end]
 
 
 class SentencePair(NamedTuple):
@@ -73,6 +89,38 @@ class SentencePair(NamedTuple):
     def lengths(self) -> list[int]:
         """The number of tokens of each side that is encoded."""
         return [len(line.ids) for line in self if len(line.ids)]
+
+
+def strings_of(text: str, strings: re.Pattern[str]) -> list[Span]:
+    """The characters of each string of a text that matches."""
+    return [found.span() for found in strings.finditer(text) if found[0]]
+
+
+def with_copies(pair: SentencePair, strings: re.Pattern[str]) -> SentencePair:
+    """The pair, with the strings that stand in both lines."""
+    copies: list[tuple[Span, Span]] = []
+    rest = strings_of(pair.target.text, strings)
+    for span in strings_of(pair.source.text, strings):
+        string = pair.source.text[slice(*span)]
+        copy = next((other for other in rest if pair.target.text[slice(*other)] == string), None)
+        if copy is not None:
+            rest.remove(copy)
+            copies.append((span, copy))
+    if not copies:
+        return pair
+    return SentencePair(*(replace(line, copies=spans) for line, spans in zip(pair, zip(*copies))))
+
+
+def linked_copies(pair: SentencePair) -> tuple[set[int], set[int], set[Link]]:
+    """The source words and the target words of copies, and their links."""
+    links: set[Link] = set()
+    sides: tuple[set[int], set[int]] = set(), set()
+    for spans in zip(*(line.copies for line in pair)):
+        sources, targets = (line.words_of(span) for line, span in zip(pair, spans))
+        links.update(zip(sources, targets) if len(sources) == len(targets) else itertools.product(sources, targets))
+        sides[0].update(sources)
+        sides[1].update(targets)
+    return (*sides, links)
 
 
 class Tokenizer:
@@ -167,6 +215,11 @@ class TextPipeline:
             return word_spans
         return lambda text: tokenizer.trace(text).tokens()
 
+    @property
+    def reads_raw(self) -> bool:
+        """Whether the text is given in words, not in subwords."""
+        return self._segmenter.reads_raw
+
     def read(self, given: str, words: Sequence[str] | None = None) -> Line:
         """The words of a line.
 
@@ -207,7 +260,10 @@ class TextPipeline:
 
         ``before`` and ``after`` are special tokens around the subwords.
         """
-        traced = TracedText.of(line.text) if self._tokenizer is None else self._tokenizer.trace(line.text)
+        traced = line.traced() if line.copies else TracedText.of(line.text)
+        if self._tokenizer is not None:
+            tokens_of = self._tokenizer.trace(traced.text)
+            traced = tokens_of.after(traced) if line.copies else tokens_of
         traced = traced.lowercased() if self._lowercase else traced
         tokens, cuts = self._segmenter.cut(traced.text, line.given)
         runs, spans = runs_of([traced.span(*cut) for cut in cuts], line.spans)

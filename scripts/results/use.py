@@ -33,7 +33,8 @@ from alignment_eval.scoring.aer import Counts, Score
 from alignment_eval.scoring.significance import Resampling, compare, confidence
 from alignment_eval.transfer.conll import LabelledSentence, parse_conll
 from alignment_eval.transfer.labels import project_labels, spans_of
-from alignment_eval.transfer.markup import MarkedLine, parse_markup, transfer_markup
+from alignment_eval.transfer.markup import transfer_markup
+from alignment_eval.transfer.tags import MarkedLine, parse_markup
 from fairseq_norm_plugin import NormModel, load
 
 #: The language whose labels or tags are carried over -> that of the text which gets them.

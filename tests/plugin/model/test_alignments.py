@@ -110,7 +110,7 @@ def test_words_the_model_does_not_know_are_told_of(models, capfd):
 def test_exchanged_lists_are_told_of(models, capfd, monkeypatch):
     alone = models[0]
     monkeypatch.setattr(api_alignments, "SAMPLE", 20)  # shorter lists are not looked at
-    monkeypatch.setattr(api_alignments, "_KEPT", 5)
+    monkeypatch.setattr(api_alignments, "KEPT", 5)
     alignments = alone.align(SOURCES[:20], TARGETS[:20])
     assert [alignment.maps is not None for alignment in alignments] == [True] * 5 + [False] * 15
     assert "exchanged" not in capfd.readouterr().err
