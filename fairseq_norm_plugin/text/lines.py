@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from alignment_eval.errors import InputError, printable, shown
-from alignment_eval.files import STANDARD, file_hash
+from alignment_eval.files import STANDARD, file_hash, writing_errors
 from alignment_eval.links.table import GROUP_ROWS, row_numbers
 from alignment_eval.links.text import TextFile, split_joined
 from alignment_eval.schema import PARQUET_ERRORS, ForeignFile
@@ -150,9 +150,9 @@ class ParallelText(SentencePairs):
                 split_joined(line, f"{file.name}:{number}")
             lines += chunk.count(b"\n")
             if copied is not None:
-                copied.write(chunk)
-        if copied is not None:
-            copied.flush()
+                with writing_errors(copied.name):
+                    copied.write(chunk)
+                    copied.flush()
         return lines
 
     def _lines(self) -> Iterator[tuple[str, str]]:
