@@ -147,6 +147,7 @@ def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object
     Returns 0: success, 1: bad data, 2: bad usage, 130: Ctrl-C, or 141: nobody reads the output.
     ``name`` is the program, for messages; the subcommand is added.  ``parse`` gives the namespace that ``run`` takes.
     """
+    _open_closed_streams()
     try:
         try:
             args = parse()
@@ -172,6 +173,17 @@ def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object
         say(": ".join(map(str, filter(None, (name, place, error.strerror or error)))))
         return 1
     return 0
+
+
+def _open_closed_streams() -> None:
+    """Open the standard streams that the caller has closed (``>&-``), or Python would print messages among results.
+
+    Messages then go nowhere, and to read input or to write results fails, as it does without Python.
+    """
+    fails = {"stdin": ("r", os.O_WRONLY), "stdout": ("w", os.O_RDONLY), "stderr": ("w", os.O_WRONLY)}
+    for name, (mode, flags) in fails.items():
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
 
 
 def _output_fails() -> bool:

@@ -126,7 +126,8 @@ class Aligner:
         encoded: dict[int, list[SentencePair]] = {}
         for id_, pair in pairs:
             both = [direction.encode(way) for direction, way in zip(self.directions, (pair, pair.exchanged))]
-            if reason := self._reason(both):
+            refusals = [direction.refusal(way) for direction, way in zip(self.directions, both)]
+            if reason := next(filter(None, refusals), ""):
                 progress(1)
                 source, target = (line.side for line in both[0])
                 yield WordMap(SentenceMaps(id_, source, target, (), status=reason), None), None
@@ -165,14 +166,6 @@ class Aligner:
         if not contributes:
             return read
         return {id_: replace(pair, contribution=_contribution(maps[id_])) for id_, pair in read.items()}
-
-    def _reason(self, both: Sequence[SentencePair]) -> str:
-        """Why a pair, encoded for each direction, cannot be aligned; an empty string if it can be."""
-        for direction, pair in zip(self.directions, both):
-            for limit, line in zip(direction.limits, pair):
-                if len(line.ids) > limit:
-                    return f"longer than {limit} tokens"
-        return "" if all(both[0]) else "empty"
 
     def links_warning(self) -> str | None:
         """A warning if most pairs so far have no links, or all their words linked to all."""

@@ -70,9 +70,9 @@ def usable_pairs(pairs: Iterable[SentencePair], directions: Iterable[Direction])
 
 
 def can_align(pair: SentencePair, directions: Sequence[Direction]) -> bool:
-    """Whether a source-target pair has words on both sides, and no more than each of the models takes."""
+    """Whether each of the models can read a source-target pair."""
     ways = zip(directions, (pair, pair.exchanged))
-    return all(pair) and all(direction.fits(direction.encode(way)) for direction, way in ways)
+    return not any(direction.refusal(direction.encode(way)) for direction, way in ways)
 
 
 def fit_on_pairs(direction: Direction, pairs: Iterable[SentencePair], model: str, max_tokens: int) -> Profile:

@@ -185,7 +185,7 @@ def find_mismatch(sample: Iterable[tuple[int, SentencePair]], directions: Sequen
 
 
 def _different(sample: Iterable[tuple[int, SentencePair]], direction: Direction) -> dict[int, SentencePair]:
-    """The pairs of a sample, by line, that have words on both sides and fit the model in both directions.
+    """The pairs of a sample, by line, that the model can read in both directions.
 
     No two of them have the same source or the same target: each is compared with another one.
     """
@@ -193,8 +193,8 @@ def _different(sample: Iterable[tuple[int, SentencePair]], direction: Direction)
     seen: tuple[set[tuple[str, ...]], set[tuple[str, ...]]] = set(), set()
     for number, pair in sample:
         sides = pair.words
-        is_new = all(pair) and not any(side in before for side, before in zip(sides, seen))
-        if is_new and all(direction.fits(direction.encode(read)) for read in (pair, pair.exchanged)):
+        is_new = not any(side in before for side, before in zip(sides, seen))
+        if is_new and not any(direction.refusal(direction.encode(read)) for read in (pair, pair.exchanged)):
             kept[number] = pair
             for side, before in zip(sides, seen):
                 before.add(side)

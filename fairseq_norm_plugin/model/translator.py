@@ -55,13 +55,13 @@ class Translator:
     ) -> list[Translation]:
         """The best translation of each raw line, in their order, by a beam search with batches of ``max_tokens``.
 
-        A line without words, or one that is longer than the models take, gets an empty translation.  After each batch
-        ``progress`` is called with its number of lines.
+        A line of which the models read nothing, or one that is longer than they take, gets an empty translation.
+        After each batch ``progress`` is called with its number of lines.
         """
-        pipeline, limit = self._direction.pipelines[0], self._direction.limits[0]
         pairs: dict[int, SentencePair] = {}
-        for id_, line in enumerate(map(pipeline.read, sources)):
-            if line and len((source := self._direction.encode_line(line, 0)).ids) <= limit:
+        for id_, line in enumerate(map(self._direction.pipelines[0].read, sources)):
+            source = self._direction.encode_line(line, 0)
+            if not self._direction.refusal([source]):
                 pairs[id_] = SentencePair(source, Line("", (), ""))
         found = [Translation()] * len(sources)
         progress(len(sources) - len(pairs))

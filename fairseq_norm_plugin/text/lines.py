@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from alignment_eval.errors import InputError, printable, shown
-from alignment_eval.files import STANDARD, file_hash
+from alignment_eval.files import STANDARD, file_hash, writing_errors
 from alignment_eval.links.table import GROUP_ROWS, row_numbers
 from alignment_eval.links.text import TextFile, split_joined
-from alignment_eval.schema import ForeignFile
+from alignment_eval.schema import PARQUET_ERRORS, ForeignFile
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline, with_copies
 
@@ -161,9 +161,9 @@ class ParallelText(SentencePairs):
                 split_joined(line, f"{file.name}:{number}")
             lines += chunk.count(b"\n")
             if copied is not None:
-                copied.write(chunk)
-        if copied is not None:
-            copied.flush()
+                with writing_errors(copied.name):
+                    copied.write(chunk)
+                    copied.flush()
         return lines
 
     def _lines(self) -> Iterator[tuple[str, str]]:
@@ -314,7 +314,7 @@ def _rows(paths: Sequence[str]) -> Iterator[Any]:
 def _check_columns(path: str) -> pa.DataType | None:
     try:
         schema = pq.read_schema(path)
-    except (OSError, pa.ArrowException) as error:
+    except PARQUET_ERRORS as error:
         raise _foreign(path).error(printable(str(error), 200)) from error
     for name in _TEXT:
         if (count := schema.names.count(name)) != 1:
@@ -341,7 +341,7 @@ def _batches(path: str, columns: Sequence[str], rows: int = _BATCH) -> Iterator[
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             yield from file.iter_batches(rows, columns=list(columns))
-    except (OSError, pa.ArrowException) as error:
+    except PARQUET_ERRORS as error:
         raise _foreign(path).error(printable(str(error), 200)) from error
 
 

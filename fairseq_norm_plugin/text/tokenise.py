@@ -228,10 +228,9 @@ class TextPipeline:
             words: its words, if they are given too.
         """
         text = self._segmenter.plain(given)
-        spans = self._word_spans(text) if words is None else spans_of_words(words, text)
-        if not is_visible(text):
-            spans = ()  # a model reads nothing of it: the pair is empty
-        return Line(text, tuple(spans), given)
+        if words is not None:
+            return Line(text, tuple(spans_of_words(words, text)), given)
+        return Line(text, tuple(self._word_spans(text)) if is_visible(text) else (), given)
 
     def prepared(self, lines: Sequence[str]) -> str | None:
         """What shows that ``lines`` were cut or tokenised already, and what to do; None: nothing does."""
@@ -304,10 +303,10 @@ def runs_of(subwords: Sequence[Span], words: Sequence[Span]) -> tuple[NDArray[np
         words: those of each word.
 
     Returns:
-        The run of each subword, and the number of words of each run (None: one each).
+        The run of each subword, -1 without words, and the number of words of each run (None: one each).
     """
     if not subwords or not words:
-        return np.zeros(len(subwords), dtype=np.int32), None
+        return np.full(len(subwords), -1, dtype=np.int32), None
     (starts, ends), (word_starts, word_ends) = zip(*subwords), zip(*words)
     last_word = len(words) - 1
     first = np.minimum(np.searchsorted(word_ends, starts, side="right"), last_word)

@@ -73,7 +73,10 @@ def own_file(path: Path) -> Path:
 
     A directory of Hugging Face's cache, ``snapshots/REVISION``, has links to the ``blobs`` beside.
     """
-    directory, real = path.parent.resolve(), path.resolve()
+    try:
+        directory, real = path.parent.resolve(), path.resolve()
+    except (OSError, RuntimeError) as error:
+        raise InputError(f"{path}: a symbolic link to itself; copy the file into the directory") from error
     blobs = [directory.parent.parent / "blobs"] if directory.parent.name == "snapshots" else []
     if not any(real.is_relative_to(place) for place in (directory, *blobs)):
         raise InputError(

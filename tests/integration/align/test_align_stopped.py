@@ -1,10 +1,14 @@
 """``norm-align``: runs that were stopped and are continued or replaced."""
 
+import resource
 from pathlib import Path
 
 import pytest
 
+from alignment_eval.errors import InputError
+from fairseq_norm_plugin.align.unfinished import UnfinishedOutput
 from fairseq_norm_plugin.aligner.direction import Direction
+from tests.facts import facts
 from tests.integration.align.ways import PAPER
 
 
@@ -142,3 +146,19 @@ def test_a_text_that_is_changed_in_the_meantime(run, files, tmp_path, monkeypatc
     assert done.status == 1
     assert "text.0: the text was changed while it was read" in done.err
     assert not (tmp_path / "out.pharaoh").exists()
+
+
+def test_a_full_disk_names_the_file_and_what_is_kept(tmp_path, capsys):
+    """The limit of a file's size stands for the disk; closing the file fails, too."""
+    output, before = str(tmp_path / "out"), resource.getrlimit(resource.RLIMIT_FSIZE)
+    unfinished = UnfinishedOutput(output, "run", [2, 4])
+    unfinished.append([[1], [2]])
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40, before[1]))
+    try:
+        with pytest.raises(InputError, match=facts("out.partial: cannot write the file")), unfinished:
+            unfinished.append([["x" * 100], [4]])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "2 sentences are kept: --resume" in capsys.readouterr().err
+    with UnfinishedOutput(output, "run", [2, 4], resume=True) as unfinished:
+        assert (unfinished.kept, list(unfinished.rows())) == (2, [[1], [2]])

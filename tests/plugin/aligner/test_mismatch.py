@@ -1,7 +1,6 @@
 """The verdict on a sample of sentence pairs, from scores alone."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,8 +17,6 @@ from fairseq_norm_plugin.aligner.mismatch import (
     reread_pairs,
     sample_lines,
 )
-from fairseq_norm_plugin.text.subwords import MarkedSubwords
-from fairseq_norm_plugin.text.tokenise import TextPipeline
 from tests.plugin.aligner.conftest import pair_of
 
 N = 60
@@ -71,16 +68,15 @@ def test_a_stretch_of_shifted_lines(gains):
 
 
 @pytest.mark.parametrize("kind", ["unrelated", "cut"])
-def test_only_unrelated_lines_are_refused(monkeypatch, capsys, kind):
+def test_only_unrelated_lines_are_refused(make_direction, monkeypatch, capsys, kind):
     monkeypatch.setattr(mismatch, "find_mismatch", lambda *_: mismatch.Mismatch(kind, "they differ"))
-    directions = [SimpleNamespace(pipelines=[TextPipeline(MarkedSubwords("@@"))] * 2)]
     if kind == "unrelated":
         with pytest.raises(InputError, match=r"they differ; give --force"):
-            mismatch.check_parallel([], directions, force=False)
+            mismatch.check_parallel([], [make_direction(1)], force=False)
     else:
-        mismatch.check_parallel([], directions, force=False)
+        mismatch.check_parallel([], [make_direction(1)], force=False)
         assert "they differ" in capsys.readouterr().err
-    mismatch.check_parallel([], directions)
+    mismatch.check_parallel([], [make_direction(1)])
     assert "they differ" in capsys.readouterr().err
 
 
