@@ -84,6 +84,11 @@ class Figures:
         """Names of the AER metrics of a setting, by the axes [layer, kind] of the counts."""
         return [[metric_name(layer, kind, setting) for kind in KIND_LETTERS] for layer in self.layers]
 
+    def choosable(self) -> list[str]:
+        """The names of the metrics that can choose the best checkpoint."""
+        every = [name for setting in SETTINGS for row in self.names(setting) for name in row]
+        return ["aer", "aer_precision", "aer_recall", *sorted(every)]
+
     def mixing_blocks(self) -> Iterator[tuple[str, int]]:
         """Block type and layer of each block whose mixing ratios are logged."""
         for block, count in self.blocks.items() if self.mixing else ():

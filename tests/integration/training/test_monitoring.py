@@ -187,11 +187,23 @@ def set_up(train_config):
          "first subset of --valid-subset valid,test .*has no gold; give --valid-subset test,valid"),
         ({"best_checkpoint_metric": "aer", "maximize_best_checkpoint_metric": True}, "smaller is better; omit --max"),
         ({"best_checkpoint_metric": "aer_recall"}, "larger is better; give --maximize-best-checkpoint-metric"),
+        ({"best_checkpoint_metric": "aerr"}, "aerr: no validation subset logs it; choose one of aer, .* aer_l1_n_awo,"),
+        ({"best_checkpoint_metric": "aer_l5_n_awo"}, "aer_l5_n_awo: no validation subset logs it"),
     ],
 )  # fmt: skip
 def test_wrong_options_are_told_before_training(set_up, changes, message):
     with pytest.raises(UsageError, match=message):
         set_up("gold", **changes)
+
+
+def test_an_aer_without_gold_cannot_choose_checkpoints(train_config):
+    _, cfg = train_config("--criterion", "cross_entropy", task="translation_norm")
+    cfg.checkpoint.best_checkpoint_metric = "aer"
+    task = tasks.setup_task(cfg.task)
+    model = task.build_model(cfg.model)
+    task.build_criterion(cfg.criterion)  # fairseq-validate goes so far, too
+    with pytest.raises(UsageError, match="--best-checkpoint-metric aer: .*give --aer-gold"):
+        task.begin_epoch(1, model)
 
 
 def test_combined_subsets_are_refused_before_training(monitored):
