@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import fairseq
 import torch
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
 from alignment_eval.files import ContentHash
+from alignment_eval.signature import version
 
 #: Attributes of fairseq's modules that change no number outside of training: dropout, quantisation, limits of lengths
 #: (the task's limits are in the signature), and switches of generation and tracing.
@@ -21,6 +23,11 @@ _SILENT_ATTRIBUTES = re.compile(
 )
 #: Numbers of a parameter that are hashed at once.
 _CHUNK = 1 << 24
+
+
+def versions() -> dict[str, str]:
+    """The versions that numbers may depend on: of this package, torch and fairseq."""
+    return {"version": version(), "torch": str(torch.__version__), "fairseq": str(fairseq.__version__)}
 
 
 class ParameterHash:
