@@ -79,10 +79,10 @@ def recipe_of(settings: TextSettings, directory: Path, languages: tuple[str, str
     options: dict[str, bool | str] = {}
     files: dict[str, list[str]] = {}
     for option, value in settings.options.items():
-        named = settings.files_of(option)
         if option not in FILES:
             options[option] = {"true": True, "false": False}.get(str(value).lower(), value)
             continue
+        named = settings.files_of(option)
         for file in map(Path, named):
             if file.resolve().parent != directory.resolve():
                 warn_on_stderr(
