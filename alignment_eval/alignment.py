@@ -21,6 +21,7 @@ from alignment_eval.links.sets import Link
 from alignment_eval.links.table import TYPES, json_line, row_numbers, write_table
 from alignment_eval.links.write import format_pharaoh_line, format_scored_line
 from alignment_eval.maps.sentence import SentenceSide, Span, SpannedLine, words_of
+from alignment_eval.signature import fields_of, signature_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -203,7 +204,8 @@ class Alignments(Sequence[Alignment]):
     """The word alignments of a list of sentence pairs, in the order of the list.
 
     Attributes:
-        signature: how they were made: maps, rule, profile, word table; empty if unknown.
+        signature: how they were made: models, text, maps, rule, lexical table, versions (docs/output.md); empty if
+            unknown.
     """
 
     def __init__(self, alignments: Iterable[Alignment], signature: str = "") -> None:
@@ -229,7 +231,8 @@ class Alignments(Sequence[Alignment]):
     def to_pharaoh(self, path: str | Path, confidences: bool = False, overwrite: bool = False) -> None:
         """Write the links to a file, one line for each pair.
 
-        The file is written completely or not at all.  A pair that was not aligned has a blank line.
+        The file is written completely or not at all.  A pair that was not aligned has a blank line.  The signature goes
+        to a file beside it, with ``.signature.json`` after its name.
 
         Args:
             path: the file.
@@ -240,20 +243,28 @@ class Alignments(Sequence[Alignment]):
             InputError: the file already exists, or cannot be written.
             UsageError: ``confidences`` is true, and a pair has links without.
         """
-        check_new(path, overwrite)
-        write_lines(path, (alignment.to_pharaoh(confidences) for alignment in self))
+        self._write(path, (alignment.to_pharaoh(confidences) for alignment in self), overwrite)
 
     def to_jsonl(self, path: str | Path, overwrite: bool = False) -> None:
         """Write a JSON object a line for each pair (:meth:`Alignment.to_row`); errors as for :meth:`to_pharaoh`."""
+        self._write(path, (json_line(alignment.to_row()) for alignment in self), overwrite)
+
+    def _write(self, path: str | Path, lines: Iterable[str], overwrite: bool) -> None:
         check_new(path, overwrite)
-        write_lines(path, (json_line(alignment.to_row()) for alignment in self))
+        if self.signature:
+            check_new(signature_file(path), overwrite)
+        write_lines(path, lines)
+        if self.signature:
+            write_lines(signature_file(path), [json_line(fields_of(self.signature))])
 
     def to_parquet(self, path: str | Path, overwrite: bool = False) -> None:
         """Write a table with the same columns, and ``id``, the pair's number; errors as for :meth:`to_pharaoh`."""
         check_new(path, overwrite)
         with new_file(path) as temporary:
             types = TYPES_WITH_SCORES if self._scored else TYPES
-            write_table(temporary, (alignment.to_row() for alignment in self), row_numbers(len(self)), types)
+            write_table(
+                temporary, (alignment.to_row() for alignment in self), row_numbers(len(self)), types, self.signature
+            )
 
     def to_frame(self) -> pd.DataFrame:
         """Make a table of the pairs, one row for each, with the columns of :meth:`Alignment.to_row`."""

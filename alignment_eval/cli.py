@@ -28,6 +28,7 @@ COMMANDS = {
     "project": "move labels of words (BIO) onto the words of the translation",
     "report": "write one HTML page that compares aligners, with the maps of a run if there are any",
     "score": "score word alignments against gold: AER, precision, recall",
+    "signature": "print the signature of an output: what its links were made of, and how",
     "sweep": "score every layer, head, kind, setting and rule of recorded maps",
     "symmetrize": "combine forward and reverse alignments",
 }

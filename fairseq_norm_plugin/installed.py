@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
 
-from alignment_eval import __version__
 from alignment_eval import signature as texts
 from alignment_eval.errors import InputError
 from alignment_eval.signature import Value
@@ -48,7 +47,7 @@ _CALLED = {
 
 def versions() -> dict[str, str]:
     """The versions that numbers may depend on: this package's, torch's, and fairseq's with its distribution."""
-    return {"version": __version__, "torch": _torch() or "none", "fairseq": _fairseq() or "none"}
+    return {"version": texts.version(), "torch": _torch() or "none", "fairseq": _fairseq() or "none"}
 
 
 def version_line(program: str) -> str:

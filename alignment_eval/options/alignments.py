@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from alignment_eval.links.text import token_lines
 from alignment_eval.maps.sentence import PairWords
 from alignment_eval.options.common import Input, file_name
 from alignment_eval.scoring.aer import Score, score
-from alignment_eval.scoring.diagnosis import doubts
+from alignment_eval.scoring.diagnosis import diagnose, doubts
 from alignment_eval.scoring.significance import LEVEL, Resampling
 from alignment_eval.scoring.tables import Table
 from alignment_eval.signature import Value, joined
@@ -98,8 +99,44 @@ def read_systems(
 ) -> tuple[Texts | None, AlignmentFile, list[AlignmentFile]]:
     """The texts, the gold of ``--gold``, and the hypotheses at ``paths``, which are checked against the texts."""
     texts = texts_of(args)
-    gold = gold_of(args, texts)
-    return texts, gold, [read_hypothesis(path, ReadOptions(base=args.hyp_base), texts) for path in paths]
+    try:
+        gold = gold_of(args, texts)
+        return texts, gold, [read_hypothesis(path, ReadOptions(base=args.hyp_base), texts) for path in paths]
+    except InputError as error:
+        if texts is None or STANDARD in (args.gold, *paths):
+            raise
+        raise InputError(_better_advice(args, paths, texts, str(error))) from error
+
+
+def _better_advice(args: argparse.Namespace, paths: Sequence[str], texts: Texts, error: str) -> str:
+    """What to say of files that do not fit the texts: what was tried and fits, else the ``error``."""
+    with suppress(InputError):
+        _read_again(args, paths, texts.exchanged)
+        return (
+            f"{texts.source_name}, {texts.target_name}: look exchanged: as they are, links lie outside of their "
+            f"sentence pairs, and with source and target exchanged all links of {', '.join((args.gold, *paths))} are "
+            f"inside; exchange --source and --target"
+        )
+    if getattr(args, "diagnose", False):
+        with suppress(InputError):
+            gold, systems = _read_again(args, paths, None)
+            for system in systems:
+                if (found := diagnose(system, gold).explanation) is not None:
+                    changes = " and ".join(found.changes)
+                    return f"{error}; {system.file.name}: AER is {100 * found.aer:.2f} % if you {changes}"
+    return error
+
+
+def _read_again(
+    args: argparse.Namespace, paths: Sequence[str], texts: Texts | None
+) -> tuple[AlignmentFile, list[AlignmentFile]]:
+    """Gold and hypotheses, read once more with other texts, without warnings."""
+
+    def ignore(_: str) -> None:
+        pass
+
+    gold = read_gold(args.gold, ReadOptions(base=args.gold_base, swap=args.gold_swap), texts, ignore)
+    return gold, [read_hypothesis(path, ReadOptions(base=args.hyp_base), texts, ignore) for path in paths]
 
 
 def gold_of_size(gold: AlignmentFile, size: int, others: str) -> AlignmentFile:

@@ -67,6 +67,7 @@ class AlignmentOptions:
         max_tokens: tokens of a batch, pads included.
         scores: score the pairs and their words, too (docs/scores.md).
         source_contribution: with the contribution of the source (ALTI+), which takes longer; implies ``scores``.
+        force: align lines that do not look like translations of each other, too.
 
     Raises:
         UsageError: options that do not go together, or a value out of its range.
@@ -131,6 +132,7 @@ class AlignmentOptions:
     )
     scores: bool = False
     source_contribution: bool = False
+    force: bool = False
 
     def __post_init__(self) -> None:
         for name in _OF_MAPS if self.heads is None else ():

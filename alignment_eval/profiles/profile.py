@@ -42,6 +42,7 @@ class TextRecipe:
         options: options of both that are no files, by fairseq's names.
         files: option -> names of files in the directory of the profile: of both languages, or of source and target.
         normalize: how the text is normalised before; None: it is not.
+        languages: of source and target; None: not known.
     """
 
     tokenizer: Optional[str]
@@ -50,8 +51,11 @@ class TextRecipe:
     options: dict[str, Union[bool, str]]
     files: dict[str, list[str]]
     normalize: Optional[str] = None
+    languages: Optional[tuple[str, str]] = None
 
     def __post_init__(self) -> None:
+        for language in (name for name in self.languages or () if Path(name).name != name):
+            raise ValueError(f"language {printable(language, 80)} is a path")
         for name in (name for names in self.files.values() for name in names):
             if Path(name).name != name:
                 raise ValueError(f"file {printable(name, 80)} outside of the directory of the profile")
@@ -238,8 +242,8 @@ def parse_profile(text: bytes | str, name: str) -> Profile:
     if content.get("profile") != VERSION:
         raise file.error("no version of the format (profile)")
     profile = file.convert({key: value for key, value in content.items() if key != "profile"}, Profile)
-    if isinstance(content.get("text_recipe"), dict):  # older profiles do not have its normalize
-        content["text_recipe"] = {"normalize": None, **content["text_recipe"]}
+    if isinstance(content.get("text_recipe"), dict):  # older profiles do not have these
+        content["text_recipe"] = {"normalize": None, "languages": None, **content["text_recipe"]}
     if not _same_keys(content, profile.to_dict()):
         raise file.error("keys are missing or unknown")
     return replace(profile, name=name)

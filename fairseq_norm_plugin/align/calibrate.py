@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
     for file in files:
         check_new(file, args.overwrite)
     text = text.through(directions[0].pipelines)
-    recipes = [recipe_of(model.text, Path(file).parent) for model, file in zip(models, files)]
+    recipes = [recipe_of(model.text, Path(file).parent, model.languages) for model, file in zip(models, files)]
     pairs = usable_pairs(text, directions)
     _check_text(text, len(pairs), directions, args)
     own = [pairs, [pair.exchanged for pair in pairs]]

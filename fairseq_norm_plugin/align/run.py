@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import re
 import tempfile
 import time
@@ -24,13 +23,13 @@ from alignment_eval.alignment import TYPES_WITH_SCORES, Alignment
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.extraction.pair_scores import FIGURES
 from alignment_eval.extraction.word_table import WordTable
-from alignment_eval.files import check_new, file_hash, is_stream, json_hash, new_file, write_lines
+from alignment_eval.files import check_new, is_stream, json_hash, new_file, write_lines
 from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.links.table import TYPES, json_line, write_table
 from alignment_eval.options.common import check_outputs
 from alignment_eval.options.method import given_options, given_word_table, on_count, word_table_fields
 from alignment_eval.progress import progress_meter
-from alignment_eval.signature import Value
+from alignment_eval.signature import Value, fields_of, signature_file
 from alignment_eval.transfer.tags import protected_strings
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, model_inputs, read_text
 from fairseq_norm_plugin.align.unfinished import (
@@ -43,13 +42,11 @@ from fairseq_norm_plugin.align.unfinished import (
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.calibration import choose
 from fairseq_norm_plugin.aligner.mismatch import check_parallel, sampled
-from fairseq_norm_plugin.checkpoints.identity import architecture_hash, dictionary_hash
-from fairseq_norm_plugin.installed import signature, versions
 from fairseq_norm_plugin.model.jobs import Markup
 from fairseq_norm_plugin.model.norm_model import NormModel
+from fairseq_norm_plugin.model.signed import signed
 from fairseq_norm_plugin.process import keep_few_programs
 from fairseq_norm_plugin.text.lines import SentencePairs, TranslatedText
-from fairseq_norm_plugin.text.settings import TextSettings
 from fairseq_norm_plugin.text.tokenise import SentencePair, strings_of
 
 #: Endings of outputs that hold the text too.
@@ -76,6 +73,8 @@ def run(args: argparse.Namespace) -> None:
     own = args.resume and partial_path(args.output).exists()  # what is there may be of the stopped run: see _write
     for file in (args.output, *(args.tokens_out or ()), *([args.scores_out] if args.scores_out else ())):
         check_new(file, args.overwrite or own, parents=True)
+    if not (is_stream(args.output) or args.output.endswith(".parquet")):
+        check_new(signature_file(args.output), args.overwrite or own)
     if not is_stream(args.output):
         for file in (args.output, translations_of(args.output)):
             check_not_begun(file, args.resume, args.overwrite)
@@ -94,8 +93,7 @@ def run(args: argparse.Namespace) -> None:
     try:
         with ExitStack() as stack:
             if isinstance(text, TranslatedText):
-                hash_ = _run_hash({}, text, models[:1], _protection(args))
-                stack.enter_context(_translated(args, text, models[0], hash_, None if markup else strings))
+                stack.enter_context(_translated(args, text, models[0], None if markup else strings))
             _align(args, text, models, word_table, markup)
     except torch.OutOfMemoryError as error:
         raise InputError(
@@ -105,15 +103,15 @@ def run(args: argparse.Namespace) -> None:
 
 @contextmanager
 def _translated(
-    args: argparse.Namespace, text: TranslatedText, model: NormModel, hash_: str, strings: re.Pattern[str] | None
+    args: argparse.Namespace, text: TranslatedText, model: NormModel, strings: re.Pattern[str] | None
 ) -> Iterator[None]:
     """Translate the source lines of a text (``--translate``), which has its translations inside the block.
 
-    A run that was stopped goes on after the last translation.  ``hash_`` is of everything that decides them.
+    A run that was stopped goes on after the last translation.
     """
     with tempfile.TemporaryDirectory() as directory:
         output = str(Path(directory) / "text") if is_stream(args.output) else args.output
-        described = signature(run=hash_, sentences=text.size, beam=args.translate)
+        described = signed([model.facts], text.hashes, text.size, {"beam": args.translate, **_protection(args)})
         ends = sorted({*range(args.window, text.size, args.window), text.size})
         with UnfinishedOutput(translations_of(output), described, ends, args.resume, args.overwrite) as unfinished:
             kept = unfinished.kept
@@ -146,16 +144,17 @@ def _align(
     fields: dict[str, Value] = {
         **chosen.method.fields(),
         **word_table_fields(args),
-        **({"confidences": True} if args.confidences else {}),
-        **({"scores": True} if args.scores_out is not None else {}),
-        **({"source_contribution": True} if args.source_contribution else {}),
         **({"beam": args.translate} if args.translate else {}),
-        **({"markup": args.markup} if args.markup else {}),
         **_protection(args),
         **chosen.fields,
     }
-    dtype = {} if args.dtype == "float32" else {"dtype": args.dtype}
-    described = signature(run=_run_hash(dtype, text, models, fields), sentences=text.size, **dtype, **fields)
+    described = signed([model.facts for model in models], text.hashes, text.size, fields)
+    form = {
+        "confidences": args.confidences,
+        "scores": args.scores_out is not None,
+        "source_contribution": args.source_contribution,
+        "markup": args.markup or "none",
+    }
     counted: list[WordTable] = []
     aligner = Aligner(
         chosen.method,
@@ -177,15 +176,16 @@ def _align(
         _write_tokens(args, text, only_existing=True)
     if is_stream(args.output):
         kept = 0
-        _write(args, text, itertools.chain.from_iterable(windows.aligned(0)))
+        _write(args, text, itertools.chain.from_iterable(windows.aligned(0)), described)
         save()
     else:
-        with UnfinishedOutput(args.output, described, windows.ends, args.resume, args.overwrite) as unfinished:
+        head = f"{described}|{'|'.join(f'{name}:{value}' for name, value in form.items())}"
+        with UnfinishedOutput(args.output, head, windows.ends, args.resume, args.overwrite) as unfinished:
             kept = unfinished.kept
             for rows in windows.aligned(kept):
                 unfinished.append(rows)
             save()
-            _write(args, text, itertools.starmap(Row, unfinished.rows()))
+            _write(args, text, itertools.starmap(Row, unfinished.rows()), described)
     if windows.without_tags:
         warn_on_stderr(f"lines written without tags: {windows.without_tags}; the first is {windows.first_without[1]}")
     if uncopied := sorted({*windows.uncopied}):
@@ -280,7 +280,7 @@ class _Windows:
             return escape(alignment.target, quote=False)
 
 
-def _write(args: argparse.Namespace, text: SentencePairs, rows: Iterator[Row]) -> None:
+def _write(args: argparse.Namespace, text: SentencePairs, rows: Iterator[Row], described: str) -> None:
     """Write the words that links count and the output, and report the pairs that are not aligned."""
     _write_tokens(args, text)
     left_out: dict[str, list[int]] = {}
@@ -298,10 +298,12 @@ def _write(args: argparse.Namespace, text: SentencePairs, rows: Iterator[Row]) -
         if args.output.endswith(".parquet"):
             types = TYPES if args.scores_out is None else TYPES_WITH_SCORES
             with new_file(args.output, args.resume) as temporary:
-                write_table(temporary, contents(), text.ids(), types)
+                write_table(temporary, contents(), text.ids(), types, described)
         else:
             as_line = json_line if args.output.endswith(".jsonl") else str
             write_lines(args.output, map(as_line, contents()), args.resume)
+            if not is_stream(args.output):
+                write_lines(signature_file(args.output), [json_line(fields_of(described))], args.resume)
     for status, (count, first) in left_out.items():
         warn_on_stderr(f"sentence pairs that are {status}: {count}, without links (the first is line {first})")
 
@@ -324,39 +326,7 @@ def _scores_file(path: str | None, resumed: bool) -> Iterator[TextIO | None]:
         yield file
 
 
-def _run_hash(dtype: dict[str, str], text: SentencePairs, models: Sequence[NormModel], fields: dict[str, Value]) -> str:
-    """The hash of everything that decides the output."""
-    return json_hash(
-        {
-            **versions(),
-            "models": [model.identity for model in models],
-            **dtype,
-            "architectures": [architecture_hash(model.models) for model in models],
-            "dictionaries": [dictionary_hash(*(v.dictionary for v in model.vocabularies)) for model in models],
-            "pipelines": [_pipeline_fields(model.text) for model in models],
-            "text": list(text.hashes),
-            "extraction": fields,
-        }
-    )
-
-
 def _protection(args: argparse.Namespace) -> dict[str, Value]:
     """What is stated of text that is not translated."""
     stated = {"opaque": ",".join(args.opaque), "protect": args.protect and json_hash(args.protect)}
     return {name: value for name, value in stated.items() if value}
-
-
-def _pipeline_fields(text: TextSettings) -> dict[str, Value]:
-    """What decides how text becomes pieces."""
-    options = {name: str(value) for name, value in sorted(text.options.items()) if name != "bpe_codes"}
-    hashes = [file_hash(Path(name)) for name in text.files]
-    return {
-        "tokenizer": text.tokenizer,
-        "normalize": text.normalize,
-        "lowercase": text.lowercase,
-        "bpe": text.bpe,
-        "words": ",".join(text.words),
-        "mark": text.mark,
-        "options": json.dumps(options),
-        "files": ",".join(hashes),
-    }

@@ -154,7 +154,7 @@ def check_parallel(
             warn_on_stderr(f"the {name} text {found}")
     if mismatch := find_mismatch(sample, directions):
         if mismatch.kind == "unrelated" and not force:
-            raise InputError(f"{mismatch.message}; give --force to align them all the same")
+            raise InputError(f"{mismatch.message}; give --force (in Python force=True) to align them all the same")
         warn_on_stderr(mismatch.message)
 
 

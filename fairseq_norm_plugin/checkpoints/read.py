@@ -113,12 +113,17 @@ def _compare_vocabulary(model: nn.Module, state: dict[str, Any], prefix: str, *_
     own = model.state_dict()
     for stack, name in (("encoder", "source"), ("decoder", "target")):
         key = f"{stack}.embed_tokens.weight"
-        if key in own and prefix + key in state and len(own[key]) != len(state[prefix + key]):
-            raise InputError(
-                f"the checkpoint has {len(state[prefix + key])} {name} tokens, but the task has {len(own[key])}; give "
-                f"the dictionaries, the languages and the kind of task that the model was trained with (multilingual "
-                f"tasks add one token per language to their dictionaries, docs/models.md)"
-            )
+        if key in own and prefix + key in state:
+            _check_size(len(state[prefix + key]), len(own[key]), name)
+
+
+def _check_size(trained: int, own: int, side: str) -> None:
+    if trained != own:
+        raise InputError(
+            f"the checkpoint has {trained} {side} tokens, but the task has {own}; give the dictionaries, the languages "
+            f"and the kind of task that the model was trained with (multilingual tasks add one token per language to "
+            f"their dictionaries, docs/models.md)"
+        )
 
 
 def other_languages(trained: Any, used: Pair) -> Pair | None:
@@ -277,6 +282,11 @@ def build_model(
             names, as they are in the file.
     """
     cfg: DictConfig = state["cfg"].model
+    if not isinstance(state["model"], LazyParameters):
+        for stack, side in (("encoder", "source"), ("decoder", "target")):
+            embeddings = state["model"].get(f"{stack}.embed_tokens.weight")
+            if embeddings is not None:  # fairseq does not say so where both sides share them
+                _check_size(len(embeddings), len(getattr(task, f"{side}_dictionary")), side)
     with fairseq_errors(f"{name}: fairseq cannot build the model of its options", _ADVICE), _Unfilled():
         model: nn.Module = task.build_model(cfg, from_checkpoint=True)
     weights = state.pop("model")

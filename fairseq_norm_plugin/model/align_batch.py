@@ -20,6 +20,7 @@ from alignment_eval.records.word_table_file import read_word_table
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.calibration import choose
 from fairseq_norm_plugin.model.loading import load
+from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.text.tokenise import SentencePair
 
 #: The columns of an alignment that a batch gets; its text is in the batch.
@@ -66,7 +67,7 @@ class AlignBatch:
 
     def __getstate__(self) -> dict[str, Any]:
         """The options, without loaded models."""
-        return {name: value for name, value in vars(self).items() if name != "aligner"}
+        return {name: value for name, value in vars(self).items() if name not in ("aligner", "model")}
 
     def __call__(self, batch: Any) -> Any:
         """Align the pairs of a batch.
@@ -86,6 +87,17 @@ class AlignBatch:
         return _like(batch, {name: [row[name] for row in rows] for name in _COLUMNS})
 
     @cached_property
+    def model(self) -> NormModel:
+        """The models of this process.
+
+        Raises:
+            InputError: a file cannot be used.
+        """
+        args, options = self._model
+        model = load(*args, profile=self._options.profile, **options)
+        return model.to(self._device or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+    @cached_property
     def aligner(self) -> Aligner:
         """The models of this process, ready to align.
 
@@ -93,17 +105,14 @@ class AlignBatch:
             InputError: a file cannot be used, or a model has no profile; it cannot choose its maps on a batch, or each
                 batch would have others.
         """
-        args, options = self._model
-        model = load(*args, profile=self._options.profile, **options)
-        model.to(self._device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        directions = [member.direction for member in model.with_reverse]
+        directions = [member.direction for member in self.model.with_reverse]
         for direction in directions:
             if self._options.profile is None and not direction.profile.is_file():
                 raise InputError(
                     f"{direction.profile}: no such profile, and a single batch cannot choose the maps for all; make "
                     f"one with norm-align calibrate"
                 )
-        method = choose(self._options, directions, [member.identity for member in model.with_reverse]).method
+        method = choose(self._options, directions, [member.identity for member in self.model.with_reverse]).method
         file = self._options.word_table_file
         word_table = None if file is None else read_word_table(file)
         return Aligner(method, directions, self._options.max_tokens, word_table, check_word_table=False)

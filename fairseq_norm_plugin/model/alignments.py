@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,8 +21,8 @@ from alignment_eval.signature import Value
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.calibration import choose
 from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.aligner.mismatch import SAMPLE, check_parallel, sampled
-from fairseq_norm_plugin.installed import signature
+from fairseq_norm_plugin.aligner.mismatch import FEWEST, check_parallel, sampled
+from fairseq_norm_plugin.model.signed import lines_hash, signed
 from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline, with_copies
 
 #: The words of each line of one side, if they are given.
@@ -59,11 +59,15 @@ class ProfileAligner:
     Args:
         directions: the source-target model, and the target-source model if there is one.
         models: their hashes.
+        facts: what signatures say of them.
     """
 
-    def __init__(self, directions: Sequence[Direction], models: Sequence[str]) -> None:
+    def __init__(
+        self, directions: Sequence[Direction], models: Sequence[str], facts: Sequence[Mapping[str, Value]]
+    ) -> None:
         self._directions = directions
         self._models = models
+        self._facts = facts
         self._said = ""
 
     def align(
@@ -88,17 +92,19 @@ class ProfileAligner:
                 f"at the same place"
             )
         pipelines = self._directions[0].pipelines
+        given = (None if side is None else [list(line) for line in side] for side in words)
+        words = next(given), next(given)
         read = map(_lines, pipelines, (sources, targets), words, ("source", "target"))
         pairs = list(map(SentencePair, *read))
         if strings is not None and all(pipeline.reads_raw for pipeline in pipelines):
             pairs = [with_copies(pair, strings) for pair in pairs]
         word_table, word_table_fields = _word_table(options.word_table_file)
+        if not quiet:
+            check_parallel(sampled(pairs, len(pairs) if len(pairs) >= FEWEST else 0), self._directions, options.force)
         chosen = choose(options, self._directions, self._models, pairs, len(pairs))
         if not quiet and chosen.reason not in ("", self._said):
             self._said = chosen.reason
             say(f"align: {chosen.reason}")
-        if not quiet and len(pairs) >= SAMPLE:
-            check_parallel(sampled(pairs, len(pairs)), self._directions)
         aligner = Aligner(
             chosen.method,
             self._directions,
@@ -110,7 +116,9 @@ class ProfileAligner:
             kept=KEPT,
         )
         fields = {**chosen.method.fields(), **word_table_fields, **chosen.fields}
-        return Alignments(_align_all(aligner, pairs, quiet), signature(sentences=len(pairs), **fields))
+        texts = [lines_hash(side) for side in (sources, targets)]
+        texts += [lines_hash(map(" ".join, side)) for side in words if side is not None]
+        return Alignments(_align_all(aligner, pairs, quiet), signed(self._facts, texts, len(pairs), fields))
 
 
 def _word_table(file: str | Path | None) -> tuple[WordTable | None, dict[str, Value]]:

@@ -16,6 +16,7 @@ from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS
 from alignment_eval.maps.words import require_known
 from alignment_eval.profiles.chosen import AlignmentOptions, check_whole
 from alignment_eval.report.map_view import DisplayMaps
+from alignment_eval.signature import Value
 from alignment_eval.transfer.tags import NO_PROTECTION, MarkedLine, protected_strings
 from alignment_eval.transfer.tags import protect as without_strings
 from fairseq_norm_plugin.aligner.direction import Direction
@@ -26,6 +27,7 @@ from fairseq_norm_plugin.model.alignments import KEPT, MAX_TOKENS, ProfileAligne
 from fairseq_norm_plugin.model.block_maps import BlockMaps, block_maps_of
 from fairseq_norm_plugin.model.jobs import Markup, check_labels, completed, with_labels
 from fairseq_norm_plugin.model.map_reader import MapReader, Sentence
+from fairseq_norm_plugin.model.signed import model_facts
 from fairseq_norm_plugin.model.translator import UNKNOWN, Translation, Translator
 from fairseq_norm_plugin.text.normalise import is_visible
 from fairseq_norm_plugin.text.offsets import word_spans
@@ -49,6 +51,7 @@ class NormModel:
         vocabularies: of source and target.
         text: how text becomes words and subwords.
         reverse: the model of the other direction, or None.
+        defaults: options of alignment that hold where others are not given.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class NormModel:
         vocabularies: tuple[Vocabulary, Vocabulary],
         text: TextSettings,
         parameters: str | None = None,
+        dtype: str = "float32",
     ) -> None:
         self.task = task
         self.models = list(models)
@@ -67,7 +71,9 @@ class NormModel:
         self.vocabularies = vocabularies
         self.text = text
         self.reverse: NormModel | None = None
+        self.defaults: dict[str, Any] = {}
         self._parameters = parameters
+        self._dtype = dtype
 
     @cached_property
     def translator(self) -> Translator:
@@ -85,6 +91,17 @@ class NormModel:
         A model in 16 bits has that of its checkpoint in float32, so its profile serves all types.
         """
         return tagged_hash(self._parameters or model_hash(self.models), self.direction.frames)
+
+    @cached_property
+    def facts(self) -> dict[str, Value]:
+        """What the signature of alignments says of the model and of how its text is made."""
+        dictionaries = [vocabulary.dictionary for vocabulary in self.vocabularies]
+        return model_facts(self.identity, self.models, dictionaries, self.text, self._dtype)
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Source and target language."""
+        return self.task.cfg.source_lang, self.task.cfg.target_lang
 
     @property
     def with_reverse(self) -> list[NormModel]:
@@ -229,6 +246,7 @@ class NormModel:
 
         Raises:
             InputError: a sentence is not text; a single one is empty or too long; lists are empty or differ in length;
+                a list of 10 or more pairs does not look like translations (``force=True`` aligns them all the same);
                 or a profile or word table cannot be used.
             UsageError: a profile of one direction for two models, options that do not go together, or a value out of
                 its range.
@@ -238,7 +256,7 @@ class NormModel:
         alignments = self._aligner.align(
             text_lines(sources, "source"),  # type: ignore[arg-type]  # one line of each, or two lists
             text_lines(targets, "target"),  # type: ignore[arg-type]
-            AlignmentOptions(**options),
+            AlignmentOptions(**{**self.defaults, **options}),
             (source_words, target_words),
             protected_strings(protect, default=False),
         )
@@ -283,7 +301,8 @@ class NormModel:
         lines = text_lines(source, "source")
         translations = self.translations(lines, beam, max_tokens, strings)
         targets = [translation.text for translation in translations]
-        aligned = self._aligner.align(lines, targets, AlignmentOptions(**options), strings=strings)
+        stated = AlignmentOptions(**{**self.defaults, **options, "force": True})
+        aligned = self._aligner.align(lines, targets, stated, strings=strings)
         scored = (replace(pair, score=translation.score) for pair, translation in zip(aligned, translations))
         return Alignments(scored, aligned.signature)
 
@@ -378,7 +397,8 @@ class NormModel:
 
     @cached_property
     def _aligner(self) -> ProfileAligner:
-        return ProfileAligner([m.direction for m in self.with_reverse], [m.identity for m in self.with_reverse])
+        models = self.with_reverse
+        return ProfileAligner([m.direction for m in models], [m.identity for m in models], [m.facts for m in models])
 
 
 def _only(alignments: Alignments) -> Alignment:

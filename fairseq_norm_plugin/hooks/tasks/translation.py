@@ -156,6 +156,7 @@ class NormMixin:
         self._warn_of_languages(models)
         if self._plan is not None and getattr(args, "score_reference", False):
             self._warn_of_text(models, self._plan)
+            logger.info("the references are forced, not translated: a BLEU of this run compares them with themselves")
         layers, heads = layers_and_heads(models)
         parameters = self._read.hash(models) if wanted else ""
         path = self._profile_path() if wanted else None

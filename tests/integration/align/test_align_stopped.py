@@ -54,7 +54,7 @@ def test_a_stopped_run_is_replaced_only_with_overwrite(run, stopped):
     for options, expected in (
         (("--confidences",), "was stopped, or is running; give --resume … --overwrite"),
         (("--confidences", "--resume", "--layer", 1), "output of another run (different: layer, run)"),
-        (("--resume",), "output of another run (different: confidences, run)"),
+        (("--resume",), "output of another run (different: confidences)"),
     ):
         done = run(*PAPER, "--window", 4, *options)
         assert (done.status, done.err.count("\n")) == (1, 1), done.err
@@ -81,7 +81,8 @@ def test_two_runs_of_one_output_at_once(run, stop, monkeypatch, tmp_path, option
     first = run(*PAPER, "--window", 4)
     assert (first.status, first.lines, others[1]) == (0, whole.lines, 0)
     assert others[2].splitlines() == whole.lines
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.pharaoh", "whole"]
+    names = [f"{name}{ending}" for name in ("out.pharaoh", "whole") for ending in ("", ".signature.json")]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
 def test_what_a_stopped_run_had_written(run, stopped, tmp_path, monkeypatch):

@@ -38,7 +38,7 @@ def refused(done, text):
 @pytest.mark.parametrize("models", [MODEL, BOTH], ids=["one", "both"])
 def test_tags_of_the_source_stand_once_in_the_target(run, tmp_path, models):
     assert run("--markup", "xml", models=models).lines == MOVED
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "source", "target"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.signature.json", "source", "target"]
     sources = [marked(line, number) for number, line in enumerate(GERMAN)]
     done = run("--markup", "html", sources=sources, targets=ENGLISH, models=models, out="more")
     assert [parse_markup(line, "html").text for line in done.lines] == ENGLISH
@@ -58,7 +58,7 @@ def test_standard_output(run, tmp_path, targets):
     options = ("--markup", "xml", *(() if targets else ("--translate", 2)))
     file = run(*options, targets=targets)
     assert run(*options, targets=targets, out="-").out == "".join(f"{line}\n" for line in file.lines)
-    assert sorted(path.name for path in tmp_path.glob("out*")) == ["out"]
+    assert sorted(path.name for path in tmp_path.glob("out*")) == ["out", "out.signature.json"]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_stopped_run_is_continued(run, stop, tmp_path):
     other = run("--markup", "html", "--window", 4, "--resume", **given)
     assert (other.status, says(other.err, "output of another run")) == (1, True)
     assert run(*options, "--resume", **given).lines == whole.lines
-    assert sorted(path.name for path in tmp_path.glob("out*")) == ["out"]
+    assert sorted(path.name for path in tmp_path.glob("out*")) == ["out", "out.signature.json"]
 
 
 @pytest.mark.parametrize(

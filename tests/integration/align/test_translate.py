@@ -158,7 +158,8 @@ def test_a_stopped_run_is_continued(run, halt, tmp_path, where, calls):
         halt(*TRANSLATING)
     done = run(*WINDOWS, "--resume", lines=FEW)
     assert (done.status, done.lines) == (0, whole.lines), done.err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "source", "whole.jsonl"]
+    names = ["out.jsonl", "out.jsonl.signature.json", "source", "whole.jsonl", "whole.jsonl.signature.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
 @pytest.mark.parametrize("where", [TRANSLATING, ALIGNING], ids=["translating", "aligning"])
