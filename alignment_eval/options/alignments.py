@@ -10,7 +10,7 @@ from pathlib import Path
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.figures.names import visible
 from alignment_eval.files import STANDARD
-from alignment_eval.links.checks import BASES, Texts
+from alignment_eval.links.checks import BASES, Texts, last_line_blank
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_hypothesis, read_texts, warn_of_gaps
 from alignment_eval.links.text import token_lines
 from alignment_eval.maps.sentence import PairWords
@@ -110,7 +110,7 @@ def gold_of_size(gold: AlignmentFile, size: int, others: str) -> AlignmentFile:
     if len(gold) != size:
         raise InputError(
             f"{gold.file.name}: {len(gold)} sentences, but {others}: expected the same number; are they of the same "
-            f"text?"
+            f"text?" + last_line_blank((gold.file.name, len(gold), gold.file.blank_end), (others, size, False))
         )
     return gold
 
@@ -123,6 +123,7 @@ def check_as_many(first: AlignmentFile, second: AlignmentFile) -> None:
             f"{first.file.name} has {len(first)} sentences, {second.file.name} has {len(second)}: expected the same "
             f"number, a blank line for a sentence without links; are both of the same text?"
             f"{' A NAACL file ends with its last link: pass --source and --target' * naacl}"
+            + last_line_blank(*((file.file.name, len(file), file.file.blank_end) for file in (first, second)))
         )
 
 

@@ -1,7 +1,9 @@
+import gzip
 import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -228,3 +230,17 @@ def test_a_name_with_a_tab_is_one_cell(files, call):
         header, *rows = (line.split("\t") for line in text.splitlines())
         assert {len(row) for row in rows} == {len(header)}
         assert rows[-1][0] == r"a\tb\x1b"
+
+
+def test_a_blank_last_line_is_named(files, call):
+    files("longer", f"{HYPOTHESIS}\n")
+    status, _, err = call("score", *GOLD_OPTIONS, "longer")
+    assert status == 1
+    assert says(err, "gold has 2 … the last line of longer is blank")
+
+
+def test_compressed_files(files, call):
+    plain = call("score", *STATED)
+    for name, text in FILES.items():
+        Path(name).write_bytes(gzip.compress(text.encode()))
+    assert call("score", *STATED) == plain
