@@ -9,7 +9,7 @@ import lzma
 import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BufferedIOBase, BufferedReader
 from pathlib import Path
 
@@ -22,6 +22,10 @@ from alignment_eval.files import STANDARD, ContentHash
 _CHUNK_BYTES = 2**20
 #: How compressed files begin.
 _GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
+#: Marks of subwords; what Moses escapes or marks.
+_SUBWORD, _ESCAPE = re.compile(r"\S@@(?: |$)|(?:^| )▁\S"), re.compile(r"(?:^| )(?:&(?:apos|quot|#91|#93|#124);|@\W@ )")
+#: Lines look prepared if more than this share of them have such marks.
+_PREPARED = 0.1
 _SEPARATOR = re.compile(rb"(?<!\S)\|\|\|(?!\S)")
 
 
@@ -109,6 +113,16 @@ def token_lines(path: str | Path) -> Iterator[list[bytes]]:
     """
     for chunk in TextFile(path):
         yield from map(bytes.split, chunk.split(b"\n")[:-1])
+
+
+def marks_of_tools(lines: Sequence[str]) -> tuple[str, str]:
+    """What shows that lines were cut into subwords, and that Moses escaped them; each empty if nothing does."""
+    cut, escaped = (sum(mark.search(line) is not None for line in lines) for mark in (_SUBWORD, _ESCAPE))
+    fewest, size = _PREPARED * len(lines), len(lines)
+    return (
+        f"in {cut} of {size} sampled lines words end in @@ or begin with ▁" if cut > fewest else "",
+        f"{escaped} of {size} sampled lines have Moses' escapes, such as &apos; or @-@" if escaped > fewest else "",
+    )
 
 
 def split_joined(line: bytes, where: str) -> tuple[bytes, bytes]:

@@ -12,6 +12,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from alignment_eval import __version__
 from alignment_eval.errors import UsageError
 from alignment_eval.files import STANDARD
 from alignment_eval.links.symmetrize import METHODS
@@ -42,6 +43,11 @@ from fairseq_norm_plugin.process import let_waiting_threads_sleep, silence_libra
 PROG = "norm-align"
 #: The options that --ray takes with the options of models.
 _OF_RAY = ("text", "output", "overwrite", "profile", "max_tokens", "cpu", "force", "ray")
+_USAGE = """\
+%(prog)s --path CHECKPOINT --source-text FILE.de --target-text FILE.en
+                  -o FILE [options]
+       %(prog)s calibrate --path CHECKPOINT --source-text FILE.de
+                  --target-text FILE.en [options]"""
 _EPILOG = f"""\
 Example, from the root of the repository:
   {PROG} --path demo --tokenizer none \\
@@ -75,10 +81,12 @@ def _run(args: argparse.Namespace) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = CommandParser(
         prog=PROG,
-        usage="%(prog)s [options] -o FILE",
+        commands=["calibrate"],
+        usage=_USAGE,
         description="Word alignments of raw parallel text by one trained translation model, or one of each direction",
         epilog=_EPILOG,
     )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     add_model_arguments(parser)
     add_text_arguments(parser)
     add_map_arguments(

@@ -244,3 +244,27 @@ def test_compressed_files(files, call):
     for name, text in FILES.items():
         Path(name).write_bytes(gzip.compress(text.encode()))
     assert call("score", *STATED) == plain
+
+
+def test_systems_that_are_named(files, call):
+    status, out, _ = call("score", *GOLD_OPTIONS, "ours=hyp", "theirs=hyp")
+    assert (status, [line.split()[0] for line in out.splitlines()[2:4]]) == (0, ["ours", "theirs"])
+    assert call("score", *GOLD_OPTIONS, "ours=hyp")[1].startswith("ours: AER")
+    assert json.loads(call("compare", "ours=hyp", "hyp", *GOLD_OPTIONS, "--format", "json")[1])["baseline"] == "ours"
+
+
+@pytest.mark.parametrize(
+    ("line", "fact"),
+    [
+        ("der Dach@@ first glänzt", "source: … 2 of 2 … @@"),
+        ("▁der ▁Dach first ▁glänzt", "source: … 2 of 2 … ▁"),
+        ("das ist Omas &apos; s", "source: … 2 of 2 … &apos;"),
+        ("eine E-Mail an a@b , 5 % & Co .", None),
+    ],
+)
+def test_texts_that_are_not_in_words_are_named(files, call, line, fact):
+    files("source", f"{line}\n" * 2)
+    files("target", "the ridge shines bright\n" * 2)
+    status, _, err = call("score", *STATED, "--source", "source", "--target", "target")
+    assert status == 0
+    assert says(err, fact) if fact else err == ""

@@ -111,7 +111,7 @@ def test_one_file_and_standard_input(run, files, tmp_path, monkeypatch, capsys):
     assert run("--overwrite", text=[tmp_path / "joined"]).lines == expected
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BufferedReader(io.BytesIO(joined))))
     assert run("--overwrite", text=["-"]).lines == expected
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=files[1].open("rb")))
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BufferedReader(io.BytesIO(files[1].read_bytes()))))
     assert run("--overwrite", text=[files[0], "-"]).lines == expected
 
 
