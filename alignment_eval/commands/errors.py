@@ -21,11 +21,13 @@ from alignment_eval.options.alignments import (
     read_systems,
     reading_fields,
     score_files,
+    system_name,
     words_of,
 )
 from alignment_eval.options.common import add_format, file_name
 from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.error_classes import SIDES, TITLES, Text, confusion_table, error_table
+from alignment_eval.scoring.tables import counted
 from alignment_eval.signature import signature
 
 EPILOG = """\
@@ -81,8 +83,8 @@ def run(args: argparse.Namespace) -> None:
     links = [list(system.each_links()) for system in systems]
     sentences = list(gold)
     result = {
-        "hypothesis": systems[0].file.name,
-        "against": systems[1].file.name if len(systems) > 1 else None,
+        "hypothesis": system_name(paths[0]),
+        "against": system_name(paths[1]) if len(systems) > 1 else None,
         "frequency": "training" if frequencies else "texts",
         "sentences": len(gold),
         "classes": error_table(links[0], sentences, source, target, frequencies),
@@ -145,7 +147,7 @@ def _json(result: Mapping[str, Any]) -> Iterator[str]:
 
 def _text(result: Mapping[str, Any]) -> Iterator[str]:
     names = {name: printable(str(result[name])) for name in ("hypothesis", "against")}
-    yield f"{names['hypothesis']}: {result['sentences']} sentences"
+    yield f"{names['hypothesis']}: {counted(result['sentences'])}"
     in_training = {"frequency": "frequency of the word in the training texts"}
     titles = TITLES | (in_training if result["frequency"] == "training" else {})
     for by, rows in result["classes"].groupby("by", sort=False):

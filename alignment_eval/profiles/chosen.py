@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
@@ -113,9 +113,10 @@ class AlignmentOptions:
         "maps of the other model (default: the same layers and heads); separated by commas", metavar="MAP,…"
     )
     join: str | None = _option(
-        f"mutual links; the rule on average or product of both word maps (default: {DEFAULTS.join}); or links "
-        f"symmetrised by one of the other methods, without confidences",
+        f"{', '.join((*JOINS, *METHODS))}: mutual links; the rule on average or product of both word maps (default: "
+        f"{DEFAULTS.join}); or links symmetrised by one of the other methods, without confidences",
         choices=(*JOINS, *METHODS),
+        metavar="RULE",
     )
     word_table: int | None = _option(
         f"count a lexical table on the text in PASSES passes (0: none; default: {DEFAULTS.word_table_passes} where the "
@@ -241,9 +242,17 @@ def _by_profiles(options: AlignmentOptions, profiles: Sequence[Profile], pairs: 
     read = [described(each[0])]
     if len(each) > 1 and each[1].heads != each[0].heads:
         read.append(f"and, in the other direction, {described(each[1])}")
-    reason = f"reading {' '.join(read)}; profile: {', '.join(dict.fromkeys(profile.name for profile in profiles))}"
+    reason = f"reading {' '.join(read)}; profile: {', '.join(_names(profiles))}"
     remarks = [*map(_remark, profiles), _word_table(method, pairs, options, profiles[0])]
     return ChosenMethod(method, "; ".join([reason, *dict.fromkeys(filter(None, remarks))]), fields)
+
+
+def _names(profiles: Sequence[Profile]) -> Iterator[str]:
+    """Where the profiles are from; the directory of the first is said once."""
+    names = list(dict.fromkeys(profile.name for profile in profiles))
+    first = Path(names[0])
+    yield names[0]
+    yield from (Path(name).name if Path(name).parent == first.parent else name for name in names[1:])
 
 
 def _remark(profile: Profile) -> str:

@@ -44,6 +44,11 @@ from fairseq_norm_plugin.process import let_waiting_threads_sleep, silence_libra
 PROG = "norm-align"
 #: The options that --ray takes with the options of models.
 _OF_RAY = ("text", "output", "overwrite", "profile", "max_tokens", "cpu", "force", "ray")
+_USAGE = """\
+%(prog)s --path CHECKPOINT --source-text FILE.de --target-text FILE.en
+                  -o FILE [options]
+       %(prog)s calibrate --path CHECKPOINT --source-text FILE.de
+                  --target-text FILE.en [options]"""
 _EPILOG = f"""\
 Example, from the root of the repository:
   {PROG} --path demo --tokenizer none \\
@@ -77,7 +82,8 @@ def _run(args: argparse.Namespace) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = CommandParser(
         prog=PROG,
-        usage="%(prog)s [options] -o FILE",
+        commands=["calibrate"],
+        usage=_USAGE,
         description="Word alignments of raw parallel text by one trained translation model, or one of each direction",
         epilog=_EPILOG,
     )

@@ -219,7 +219,7 @@ def _direction(
         carried = None if recipe is None else recipe_settings(recipe, place)
         settings, found = text_settings(stated.text, stated.words, stated.mark, files, cfg, carried)
     settings = settings if otherwise is None or settings.is_stated else otherwise
-    if files.found or found:
+    if carried is None and (files.found or found):
         say(f"{files.name}: dictionaries in {files.data}, {settings.described}")
     models, options = [], []
     # a profile carries the hash of the parameters in float32, which nothing tells once they have 16 bits

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from alignment_eval.errors import InputError, shown
 from alignment_eval.links.sets import Link
+from alignment_eval.links.text import marks_of_tools
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.transfer.tags import is_inside_word
 from fairseq_norm_plugin.text.normalise import is_visible, normalised
@@ -175,11 +176,10 @@ class Segmenter:
         raise NotImplementedError
 
 
-#: Marks of subwords; what Moses escapes or marks; commas and full stops apart from words, and at their end.
-_SUBWORD, _ESCAPE = re.compile(r"\S@@(?: |$)|(?:^| )▁\S"), re.compile(r"(?:^| )(?:&(?:apos|quot|#91|#93|#124);|@\W@ )")
+#: Commas and full stops apart from words, and at their end.
 _APART, _ATTACHED = re.compile(r" [,.](?= |$)"), re.compile(r"\w[,.](?= |$)")
-#: Lines look prepared if more than this share of them have such marks, or if so many commas and full stops are apart.
-_PREPARED, _FEWEST_APART = 0.1, 10
+#: Lines look tokenised if so many commas and full stops are apart.
+_FEWEST_APART = 10
 
 
 class TextPipeline:
@@ -236,18 +236,14 @@ class TextPipeline:
         """What shows that ``lines`` were cut or tokenised already, and what to do; None: nothing does."""
         if not self._segmenter.reads_raw:
             return None
-        cut = sum(_SUBWORD.search(line) is not None for line in lines)
-        if cut > _PREPARED * len(lines):
-            return (
-                f"looks cut into subwords: in {cut} of {len(lines)} sampled lines words end in @@ or begin with ▁; "
-                f"give --bpe none, or the text before it was cut"
-            )
+        cut, escaped = marks_of_tools(lines)
+        if cut:
+            return f"looks cut into subwords: {cut}; give --bpe none, or the text before it was cut"
         if not self._tokenizes:
             return None
-        escaped = sum(_ESCAPE.search(line) is not None for line in lines)
         apart, attached = (sum(len(mark.findall(line)) for line in lines) for mark in (_APART, _ATTACHED))
-        if escaped > _PREPARED * len(lines):
-            found = f"{escaped} of {len(lines)} sampled lines have Moses' escapes, such as &apos; or @-@"
+        if escaped:
+            found = escaped
         elif apart >= _FEWEST_APART and apart > 2 * attached:
             found = f"{apart} of {apart + attached} commas and full stops of the sampled lines stand apart from words"
         else:

@@ -1,7 +1,9 @@
+import gzip
 import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -254,3 +256,41 @@ def test_the_diagnosis_comes_before_the_refusal(files, call):
     assert status == 1
     assert says(err, "is outside its sentence pair … hyp: AER is … % if you insert 1 line into the hypothesis")
     assert "if you insert" not in call("score", *options)[2]
+
+
+def test_a_blank_last_line_is_named(files, call):
+    files("longer", f"{HYPOTHESIS}\n")
+    status, _, err = call("score", *GOLD_OPTIONS, "longer")
+    assert status == 1
+    assert says(err, "gold has 2 … the last line of longer is blank")
+
+
+def test_compressed_files(files, call):
+    plain = call("score", *STATED)
+    for name, text in FILES.items():
+        Path(name).write_bytes(gzip.compress(text.encode()))
+    assert call("score", *STATED) == plain
+
+
+def test_systems_that_are_named(files, call):
+    status, out, _ = call("score", *GOLD_OPTIONS, "ours=hyp", "theirs=hyp")
+    assert (status, [line.split()[0] for line in out.splitlines()[2:4]]) == (0, ["ours", "theirs"])
+    assert call("score", *GOLD_OPTIONS, "ours=hyp")[1].startswith("ours: AER")
+    assert json.loads(call("compare", "ours=hyp", "hyp", *GOLD_OPTIONS, "--format", "json")[1])["baseline"] == "ours"
+
+
+@pytest.mark.parametrize(
+    ("line", "fact"),
+    [
+        ("der Dach@@ first glänzt", "source: … 2 of 2 … @@"),
+        ("▁der ▁Dach first ▁glänzt", "source: … 2 of 2 … ▁"),
+        ("das ist Omas &apos; s", "source: … 2 of 2 … &apos;"),
+        ("eine E-Mail an a@b , 5 % & Co .", None),
+    ],
+)
+def test_texts_that_are_not_in_words_are_named(files, call, line, fact):
+    files("source", f"{line}\n" * 2)
+    files("target", "the ridge shines bright\n" * 2)
+    status, _, err = call("score", *STATED, "--source", "source", "--target", "target")
+    assert status == 0
+    assert says(err, fact) if fact else err == ""

@@ -109,9 +109,9 @@ def test_one_file_and_standard_input(run, files, tmp_path, monkeypatch, capsys):
     joined = "".join(f"{source} ||| {target}\n" for source, target in pairs).encode()
     (tmp_path / "joined").write_bytes(joined)
     assert run("--overwrite", text=[tmp_path / "joined"]).lines == expected
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(joined)))
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BufferedReader(io.BytesIO(joined))))
     assert run("--overwrite", text=["-"]).lines == expected
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(files[1].read_bytes())))
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BufferedReader(io.BytesIO(files[1].read_bytes()))))
     assert run("--overwrite", text=[files[0], "-"]).lines == expected
 
 
