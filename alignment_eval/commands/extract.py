@@ -16,7 +16,7 @@ from alignment_eval.maps.sentence import PairWords, SentenceMaps, words_of
 from alignment_eval.maps.words import LEVELS
 from alignment_eval.options.alignments import add_text_arguments
 from alignment_eval.options.common import Input, add_output
-from alignment_eval.options.method import WORD_TABLE, add_map_arguments, add_options, given_options
+from alignment_eval.options.method import LEXICAL_TABLE, add_map_arguments, add_options, given_options
 from alignment_eval.options.records import add_records, open_reverse, texts_of_records, warn_skipped
 from alignment_eval.profiles.chosen import MAX_NORM, choose_method, warn_of_few_pairs
 from alignment_eval.profiles.profile import Profile, find_profile, parse_profile
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--reverse", type=Input, metavar="RECORDS", help="records of a target-source model on the same pairs"
     )
     add_options(group, "join", "reverse_heads")
-    add_options(parser.add_argument_group("lexical table", WORD_TABLE), "word_table")
+    add_options(parser.add_argument_group("lexical table", LEXICAL_TABLE), "lexical_table")
     group = parser.add_argument_group("output")
     group.add_argument("--confidences", action="store_true", help="write i-j:p, p: share of the link in its row")
     add_output(group, "Pharaoh file", standard=True)
@@ -147,7 +147,7 @@ def directed_pairs(
             back = {sentence.id: read_word_map(sentence, method.reverse) for sentence in sentences}
         except InputError as error:
             raise InputError(f"{reverse.directory}: {error}") from error
-    first = method.word_table_pairs if method.word_table_passes else records.info.size
+    first = method.lexical_table_pairs if method.lexical_table_passes else records.info.size
     for ids in (range(first), range(first, records.info.size)):
         for sentence in best_of_each(records, method.forward, level, texts) if ids else ():
             if sentence.id in ids:

@@ -38,8 +38,8 @@ class Defaults:
         join: how the word maps of two directions become one.
         final_punctuation: whether the final punctuation of both sides is linked to each other only, by a profile; where
             maps are named it is not.
-        word_table_passes: passes over a lexical table: 2 were mostly best.
-        word_table_pairs: a lexical table is counted on this number of sentence pairs, the first of the text.
+        lexical_table_passes: passes over a lexical table: 2 were mostly best.
+        lexical_table_pairs: a lexical table is counted on this number of sentence pairs, the first of the text.
         fewest_pairs: the fewest sentence pairs for a lexical table, and for a choice of maps: on fewer, the choice
             changes from text to text.
         profile_pairs: how many sentence pairs maps are chosen on: more do not change the choice.
@@ -60,8 +60,8 @@ class Defaults:
     share_product: float = 0.4
     join: str = "product"
     final_punctuation: bool = True
-    word_table_passes: int = 2
-    word_table_pairs: int = 10_000
+    lexical_table_passes: int = 2
+    lexical_table_pairs: int = 10_000
     fewest_pairs: int = 30
     profile_pairs: int = 100
     max_tokens: int = 4000

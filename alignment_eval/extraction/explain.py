@@ -1,4 +1,4 @@
-"""Why two words are linked or not: the maps that were read, their shares, the word table, the rule."""
+"""Why two words are linked or not: the maps that were read, their shares, the lexical table, the rule."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ReadMaps:
     Attributes:
         method: how it was made.
         pair: the word maps of both directions, with each map that was read.
-        combined: the word map of the pair, before a word table reweights it.
+        combined: the word map of the pair, before a lexical table reweights it.
         whole: the map that the rule reads.
     """
 
@@ -44,8 +44,8 @@ class Explanation:
         linked: whether they are linked.
         maps: each map that was read, and what it gives the source word of the target word's row, from 0 to 1; maps of
             the reverse model give the target word a share of the source word's row.
-        share: the share of the combined map, before a word table.
-        word_table: what a word table multiplies the cell by, in proportion to the mean of the row; None: there is none.
+        share: the share of the combined map, before a lexical table.
+        lexical_table: what a lexical table multiplies the cell by, in proportion to the mean of the row; None: there is none.
         row: the share of its row as the rule sees it, null left out if it is masked.
         column: the share of its column, of the rows' shares.
         rule: the rule with its value.
@@ -57,7 +57,7 @@ class Explanation:
     linked: bool
     maps: dict[str, float]
     share: float
-    word_table: float | None
+    lexical_table: float | None
     row: float
     column: float
     rule: str
@@ -68,8 +68,8 @@ class Explanation:
         lines = [f"{self.source!r} and {self.target!r} are {made}: {self.reason}"]
         lines += [f"  {share:.3f}  {name}" for name, share in self.maps.items()]
         lines.append(f"  {self.share:.3f}  combined: share of the row")
-        if self.word_table is not None:
-            lines.append(f"  × {self.word_table:.3g}  word table, relative to the mean of the row")
+        if self.lexical_table is not None:
+            lines.append(f"  × {self.lexical_table:.3g}  lexical table, relative to the mean of the row")
         return "\n".join([*lines, f"  {self.row:.3f}  of the row, {self.column:.3f} of the column: rule {self.rule}"])
 
     __repr__ = __str__

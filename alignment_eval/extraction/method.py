@@ -176,26 +176,26 @@ class AlignmentMethod:
         forward: what is read from the maps of the source-target model.
         reverse: what is read from the maps of the target-source model; None: one direction only.
         both: how the two directions are combined.
-        word_table_passes: how often a lexical table that reweights word maps is counted on the text
-            (:mod:`alignment_eval.extraction.word_table`); 0: no lexical table.
-        word_table_pairs: the number of sentence pairs, the first of the text, that it is counted on.
+        lexical_table_passes: how often a lexical table that reweights word maps is counted on the text
+            (:mod:`alignment_eval.extraction.lexical_table`); 0: no lexical table.
+        lexical_table_pairs: the number of sentence pairs, the first of the text, that it is counted on.
     """
 
     forward: ExtractionOptions
     reverse: Optional[ExtractionOptions] = None
     both: Optional[BidirectionalOptions] = None
-    word_table_passes: int = 0
-    word_table_pairs: int = DEFAULTS.word_table_pairs
+    lexical_table_passes: int = 0
+    lexical_table_pairs: int = DEFAULTS.lexical_table_pairs
 
     def __post_init__(self) -> None:
         if (self.reverse is None) != (self.both is None):
             raise UsageError("maps of the other direction need a way to combine both directions; give both or neither")
-        if self.word_table_passes < 0:
+        if self.lexical_table_passes < 0:
             raise UsageError(
-                f"lexical table passes {self.word_table_passes}: the number must be 1 or more, or 0 for none"
+                f"lexical table passes {self.lexical_table_passes}: the number must be 1 or more, or 0 for none"
             )
-        if self.word_table_pairs < 1:
-            raise UsageError(f"lexical table pairs {self.word_table_pairs}: the number must be 1 or more")
+        if self.lexical_table_pairs < 1:
+            raise UsageError(f"lexical table pairs {self.lexical_table_pairs}: the number must be 1 or more")
         if self.both is not None and self.both.joins_maps and rule_of(self.forward.rule).units != "words":
             raise UsageError(
                 f"join {self.both.join!r} does not work with rule {self.forward.rule!r}, which reads maps between "
@@ -207,10 +207,10 @@ class AlignmentMethod:
                 "join 'product' does not work with null 'allow', because the reverse model has no score for target "
                 "words and null; choose null 'mask'"
             )
-        if self.word_table_passes:
-            self.check_word_table()
+        if self.lexical_table_passes:
+            self.check_lexical_table()
 
-    def check_word_table(self) -> None:
+    def check_lexical_table(self) -> None:
         """Check that a lexical table, counted on this text or on another, can reweight the word maps."""
         if rule_of(self.forward.rule).units != "words" or self.forward.null != "mask":
             raise UsageError(
@@ -226,7 +226,7 @@ class AlignmentMethod:
             )
 
     @property
-    def word_table_exponent(self) -> float:
+    def lexical_table_exponent(self) -> float:
         """The power of a lexical table's association: 1 / the number of multiplied maps; it weighs as much as one."""
         multiplied = (len(o.heads) for o in (self.forward, self.reverse) if o is not None and o.combine == "product")
         return 1 / max(multiplied, default=1)
@@ -240,6 +240,6 @@ class AlignmentMethod:
                 value = getattr(self.reverse, name)
                 if value != getattr(self.forward, name) and (name != "combine" or len(self.reverse.heads) > 1):
                     fields[f"reverse_{name}"] = value
-        if self.word_table_passes:
-            fields |= {"word_table": self.word_table_passes, "word_table_pairs": self.word_table_pairs}
+        if self.lexical_table_passes:
+            fields |= {"lexical_table": self.lexical_table_passes, "lexical_table_pairs": self.lexical_table_pairs}
         return fields

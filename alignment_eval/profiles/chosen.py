@@ -10,6 +10,7 @@ from typing import Any
 
 from alignment_eval.errors import UsageError, warn_on_stderr
 from alignment_eval.extraction.defaults import DEFAULTS
+from alignment_eval.extraction.lexical_table import LexicalTable
 from alignment_eval.extraction.method import (
     JOINS,
     AlignmentMethod,
@@ -19,7 +20,6 @@ from alignment_eval.extraction.method import (
     MapNames,
 )
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES, rule_of
-from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS
@@ -61,9 +61,9 @@ class AlignmentOptions:
         profile: a profile's file; ``none``: use no profile.
         reverse_heads: named maps of the reverse model.
         join: how two directions become one.
-        word_table: passes over a lexical table that is counted on the text, 0 for none.
-        word_table_file: the file of a lexical table that is used instead.
-        word_table_pairs: a lexical table is counted on the first pairs of the text, so many.
+        lexical_table: passes over a lexical table that is counted on the text, 0 for none.
+        lexical_table_file: the file of a lexical table that is used instead.
+        lexical_table_pairs: a lexical table is counted on the first pairs of the text, so many.
         max_tokens: tokens of a batch, pads included.
         scores: score the pairs and their words, too (docs/scores.md).
         source_contribution: with the contribution of the source (ALTI+), which takes longer; implies ``scores``.
@@ -116,14 +116,14 @@ class AlignmentOptions:
         f"symmetrised by one of the other methods, without confidences",
         choices=(*JOINS, *METHODS),
     )
-    word_table: int | None = _option(
-        f"count a lexical table on the text in PASSES passes (0: none; default: {DEFAULTS.word_table_passes} where the "
+    lexical_table: int | None = _option(
+        f"count a lexical table on the text in PASSES passes (0: none; default: {DEFAULTS.lexical_table_passes} where the "
         f"alignment of a model has not formed and the text has {DEFAULTS.fewest_pairs} pairs or more, else 0)",
         metavar="PASSES",
     )
-    word_table_file: str | Path | None = None
-    word_table_pairs: int | None = _option(
-        f"count it on the first N sentence pairs and use it for all pairs (default: {DEFAULTS.word_table_pairs})",
+    lexical_table_file: str | Path | None = None
+    lexical_table_pairs: int | None = _option(
+        f"count it on the first N sentence pairs and use it for all pairs (default: {DEFAULTS.lexical_table_pairs})",
         metavar="N",
     )
     max_tokens: int = _option(
@@ -140,16 +140,16 @@ class AlignmentOptions:
             raise UsageError("heads together with profile, which names the maps: leave one of the two out")
         if self.rule is not None:
             rule_of(self.rule)
-        passes = self.word_table
+        passes = self.lexical_table
         if passes is not None and passes < 0:
             raise UsageError(
                 f"lexical table {passes}: expected a number of passes, 1 or more, or 0 for no lexical table"
             )
-        if self.word_table_file is not None and (passes or self.word_table_pairs):
+        if self.lexical_table_file is not None and (passes or self.lexical_table_pairs):
             raise UsageError(
-                f"lexical table file {self.word_table_file} with passes or pairs: none is counted then; leave them out"
+                f"lexical table file {self.lexical_table_file} with passes or pairs: none is counted then; leave them out"
             )
-        for name in ("max_tokens", "word_table_pairs"):
+        for name in ("max_tokens", "lexical_table_pairs"):
             if (value := getattr(self, name)) is not None:
                 check_whole(name, value)
 
@@ -175,7 +175,7 @@ class AlignmentOptions:
         reverse = None
         if directions > 1:
             reverse = forward if self.reverse_heads is None else replace(forward, heads=MapNames(self.reverse_heads))
-        return AlignmentMethod(forward, reverse, both, self.word_table or 0)
+        return AlignmentMethod(forward, reverse, both, self.lexical_table or 0)
 
 
 @dataclass(frozen=True)
@@ -209,25 +209,25 @@ def choose_method(
     else:
         chosen = _by_profiles(options, profiles, pairs)
     method = chosen.method
-    if options.word_table_file is not None:
-        method.check_word_table()
-    if options.word_table_pairs is not None:
-        if not method.word_table_passes:
-            raise UsageError("word_table_pairs: no lexical table is counted here: expected its passes, too")
-        method = replace(method, word_table_pairs=options.word_table_pairs)
+    if options.lexical_table_file is not None:
+        method.check_lexical_table()
+    if options.lexical_table_pairs is not None:
+        if not method.lexical_table_passes:
+            raise UsageError("lexical_table_pairs: no lexical table is counted here: expected its passes, too")
+        method = replace(method, lexical_table_pairs=options.lexical_table_pairs)
     return replace(chosen, method=method)
 
 
 def _by_profiles(options: AlignmentOptions, profiles: Sequence[Profile], pairs: int | None) -> ChosenMethod:
     both = options.both or (BidirectionalOptions(DEFAULTS.join) if len(profiles) > 1 else None)
     join = None if both is None else both.join
-    passes, file = options.word_table, options.word_table_file
+    passes, file = options.lexical_table, options.lexical_table_file
     if passes is None:
         unformed = not all(profile.formed for profile in profiles) and (both is None or join == "product")
         enough = pairs is not None and pairs >= DEFAULTS.fewest_pairs
-        passes = DEFAULTS.word_table_passes if unformed and enough and file is None else 0
-    word_table = bool(passes or file)
-    each = [profile.extraction(join, word_table and both is None) for profile in profiles]
+        passes = DEFAULTS.lexical_table_passes if unformed and enough and file is None else 0
+    lexical_table = bool(passes or file)
+    each = [profile.extraction(join, lexical_table and both is None) for profile in profiles]
     if options.rule is not None:
         each = [own.with_rule(options.rule) for own in each]
     if options.final_punctuation is not None:
@@ -240,7 +240,7 @@ def _by_profiles(options: AlignmentOptions, profiles: Sequence[Profile], pairs: 
     if len(each) > 1 and each[1].heads != each[0].heads:
         read.append(f"and, in the other direction, {described(each[1])}")
     reason = f"reading {' '.join(read)}; profile: {', '.join(dict.fromkeys(profile.name for profile in profiles))}"
-    remarks = [*map(_remark, profiles), _word_table(method, pairs, options, profiles[0])]
+    remarks = [*map(_remark, profiles), _lexical_table(method, pairs, options, profiles[0])]
     return ChosenMethod(method, "; ".join([reason, *dict.fromkeys(filter(None, remarks))]), fields)
 
 
@@ -257,18 +257,18 @@ def _remark(profile: Profile) -> str:
     return f"the alignment of this model has not formed: above chance its maps agree in {agreement} of their links"
 
 
-def _word_table(method: AlignmentMethod, pairs: int | None, options: AlignmentOptions, forward: Profile) -> str:
+def _lexical_table(method: AlignmentMethod, pairs: int | None, options: AlignmentOptions, forward: Profile) -> str:
     """What a reader should know of the lexical table; empty if there is none and none is missed."""
-    if options.word_table_file is not None:
-        return f"lexical table: {options.word_table_file}"
-    if method.word_table_passes:
-        return "with a lexical table of the text, so each pair depends on the others (--word-table 0: not)"
-    if options.word_table is not None or method.both is not None:
+    if options.lexical_table_file is not None:
+        return f"lexical table: {options.lexical_table_file}"
+    if method.lexical_table_passes:
+        return "with a lexical table of the text, so each pair depends on the others (--lexical-table 0: not)"
+    if options.lexical_table is not None or method.both is not None:
         return ""
     if pairs is not None and pairs < DEFAULTS.fewest_pairs and not forward.formed:
         return f"without a lexical table, which needs {DEFAULTS.fewest_pairs} pairs, not {pairs}"
     weak = forward.chosen_by == "agreement" and forward.figure is not None and forward.figure < _WEAK
-    return "these maps agree little: --word-table 2 may help" if weak else ""
+    return "these maps agree little: --lexical-table 2 may help" if weak else ""
 
 
 def described(options: ExtractionOptions) -> str:
@@ -293,17 +293,17 @@ def description(profile: Profile) -> str:
         chosen = f"chosen by {profile.chosen_by} on {profile.pairs} pairs, {agreement}"
     rules = f"rule {profile.extraction().rule}"
     if not profile.formed:
-        rules += f", with a lexical table {profile.extraction(word_table=True).rule}"
+        rules += f", with a lexical table {profile.extraction(lexical_table=True).rule}"
     if profile.reverse_maps is not None:
         rules += f", both models {profile.extraction(DEFAULTS.join).rule}"
     return f"{described(profile.maps)}, {chosen}; {rules}"
 
 
-def warn_of_few_pairs(word_table: WordTable) -> None:
+def warn_of_few_pairs(lexical_table: LexicalTable) -> None:
     """Warn of a counted lexical table of few pairs."""
-    if word_table.pairs < DEFAULTS.fewest_pairs:
+    if lexical_table.pairs < DEFAULTS.fewest_pairs:
         warn_on_stderr(
-            f"the lexical table was counted on {word_table.pairs} sentence pairs: below {DEFAULTS.fewest_pairs} it "
-            f"says little; count one on more text with norm-align --save-word-table, and give it as --word-table FILE "
-            f"(word_table_file in Python)"
+            f"the lexical table was counted on {lexical_table.pairs} sentence pairs: below {DEFAULTS.fewest_pairs} it "
+            f"says little; count one on more text with norm-align --save-lexical-table, and give it as --lexical-table FILE "
+            f"(lexical_table_file in Python)"
         )

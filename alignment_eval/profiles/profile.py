@@ -100,13 +100,13 @@ class Profile:
         """Whether the alignment of the model has formed, so that chosen maps are read."""
         return self.chosen_by != "upper-layers"
 
-    def extraction(self, join: str | None = None, word_table: bool = False) -> ExtractionOptions:
+    def extraction(self, join: str | None = None, lexical_table: bool = False) -> ExtractionOptions:
         """The maps with the default rule, for one direction or for two whose word maps ``join`` makes one.
 
-        ``word_table``: one reweights the word maps of one direction.
+        ``lexical_table``: one reweights the word maps of one direction.
         """
         added = DEFAULTS.added_formed if self.formed else DEFAULTS.added_unformed
-        rule = DEFAULTS.rule(join, self.chosen_by == "training", added * word_table)
+        rule = DEFAULTS.rule(join, self.chosen_by == "training", added * lexical_table)
         return replace(self.maps.with_rule(rule), final_punctuation=DEFAULTS.final_punctuation)
 
     def with_reverse(self, other: Profile) -> Profile:

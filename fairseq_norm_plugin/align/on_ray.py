@@ -16,7 +16,7 @@ import pyarrow.dataset
 
 from alignment_eval.errors import InputError, printable, say, warn_on_stderr
 from alignment_eval.files import OwnFiles, check_directory, new_directory
-from alignment_eval.options.method import word_table_file
+from alignment_eval.options.method import lexical_table_file
 from alignment_eval.signature import signature
 from fairseq_norm_plugin.align.arguments import model_options
 from fairseq_norm_plugin.aligner.direction import Direction
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
     options = {
         **model_options(args),
         "profile": args.profile,
-        "word_table_file": word_table_file(args),
+        "lexical_table_file": lexical_table_file(args),
         "max_tokens": args.max_tokens,
         "device": "cpu" if args.cpu or args.dtype == "int8" else None,
     }

@@ -22,13 +22,13 @@ import torch
 from alignment_eval import __version__
 from alignment_eval.alignment import TYPES_WITH_SCORES, Alignment
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
+from alignment_eval.extraction.lexical_table import LexicalTable
 from alignment_eval.extraction.pair_scores import FIGURES
-from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.files import check_new, file_hash, is_stream, json_hash, new_file, write_lines
 from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.links.table import TYPES, json_line, write_table
 from alignment_eval.options.common import check_outputs
-from alignment_eval.options.method import given_options, given_word_table, on_count, word_table_fields
+from alignment_eval.options.method import given_lexical_table, given_options, lexical_table_fields, on_count
 from alignment_eval.progress import progress_meter
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, model_inputs, read_text
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> None:
         for file in (args.output, translations_of(args.output)):
             check_not_begun(file, args.resume, args.overwrite)
     args.confidences |= args.output.endswith(WITH_TEXT) and args.join not in METHODS
-    word_table = given_word_table(args)
+    lexical_table = given_lexical_table(args)
     text = read_text(args)
     if args.markup is not None:
         text = text.marked_up(partial(plain_text, syntax=args.markup, keep_going=args.force))
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> None:
         with ExitStack() as stack:
             if isinstance(text, TranslatedText):
                 stack.enter_context(_translated(args, text, models[0], _run_hash({}, text, models[:1], {})))
-            _align(args, text, models, word_table)
+            _align(args, text, models, lexical_table)
     except torch.OutOfMemoryError as error:
         raise InputError(
             f"--max-tokens {args.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
@@ -121,19 +121,19 @@ def _translated(args: argparse.Namespace, text: TranslatedText, model: NormModel
 
 
 def _align(
-    args: argparse.Namespace, text: SentencePairs, models: Sequence[NormModel], word_table: WordTable | None
+    args: argparse.Namespace, text: SentencePairs, models: Sequence[NormModel], lexical_table: LexicalTable | None
 ) -> None:
     """Align a text, and write the output."""
     directions = [model.direction for model in models]
     check_parallel(sampled(text, text.size), directions, args.force or bool(args.translate))
     chosen = choose(given_options(args), directions, [model.identity for model in models], text, text.size)
-    if args.save_word_table is not None and not chosen.method.word_table_passes:
-        raise UsageError("--save-word-table: no lexical table is counted here: expected --word-table PASSES too")
+    if args.save_lexical_table is not None and not chosen.method.lexical_table_passes:
+        raise UsageError("--save-lexical-table: no lexical table is counted here: expected --lexical-table PASSES too")
     if chosen.reason:
         say(f"norm-align: {chosen.reason}")
     fields: dict[str, Value] = {
         **chosen.method.fields(),
-        **word_table_fields(args),
+        **lexical_table_fields(args),
         **({"confidences": True} if args.confidences else {}),
         **({"scores": True} if args.scores_out is not None else {}),
         **({"source_contribution": True} if args.source_contribution else {}),
@@ -143,12 +143,12 @@ def _align(
     }
     dtype = {} if args.dtype == "float32" else {"dtype": args.dtype}
     described = signature(run=_run_hash(dtype, text, models, fields), sentences=text.size, **dtype, **fields)
-    counted: list[WordTable] = []
+    counted: list[LexicalTable] = []
     aligner = Aligner(
         chosen.method,
         directions,
         args.max_tokens,
-        word_table,
+        lexical_table,
         counted.append,
         scores=args.scores_out is not None,
         contribution=args.source_contribution,
@@ -187,7 +187,7 @@ class _Windows:
     """The windows of a text: sentences that are sorted by length together.
 
     Attributes:
-        ends: the number of pairs before the end of each window; one window ends with the last pair that a word table is
+        ends: the number of pairs before the end of each window; one window ends with the last pair that a lexical table is
             counted on.
     """
 
@@ -204,7 +204,7 @@ class _Windows:
     def aligned(self, done: int) -> Iterator[list[Row]]:
         """Align the windows after the first ``done`` pairs; yields the rows of each, in the order of the text.
 
-        The pairs that a word table is counted on are always aligned, so that it is the same after a stop.
+        The pairs that a lexical table is counted on are always aligned, so that it is the same after a stop.
         """
         windows = [(a, b) for a, b in zip([0, *self.ends], self.ends) if b > done or b <= self._counted]
         numbered = self._pairs()

@@ -12,10 +12,10 @@ from tqdm import tqdm
 
 from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError, say, warn_on_stderr
-from alignment_eval.extraction.word_table import WordTable
+from alignment_eval.extraction.lexical_table import LexicalTable
 from alignment_eval.files import file_hash
 from alignment_eval.profiles.chosen import AlignmentOptions, warn_of_few_pairs
-from alignment_eval.records.word_table_file import read_word_table
+from alignment_eval.records.lexical_table_file import read_lexical_table
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.calibration import choose
@@ -86,7 +86,7 @@ class ProfileAligner:
         pipelines = self._directions[0].pipelines
         read = map(_lines, pipelines, (sources, targets), words, ("source", "target"))
         pairs = list(map(SentencePair, *read))
-        word_table, word_table_fields = _word_table(options.word_table_file)
+        lexical_table, lexical_table_fields = _lexical_table(options.lexical_table_file)
         chosen = choose(options, self._directions, self._models, pairs, len(pairs))
         if chosen.reason not in ("", self._said):
             self._said = chosen.reason
@@ -96,30 +96,30 @@ class ProfileAligner:
             chosen.method,
             self._directions,
             options.max_tokens,
-            word_table,
+            lexical_table,
             warn_of_few_pairs,
             scores=options.scores or options.source_contribution,
             contribution=options.source_contribution,
             kept=_KEPT,
         )
-        fields = {**chosen.method.fields(), **word_table_fields, **chosen.fields}
+        fields = {**chosen.method.fields(), **lexical_table_fields, **chosen.fields}
         return Alignments(_align_all(aligner, pairs), signature(sentences=len(pairs), **fields))
 
 
-def _word_table(file: str | Path | None) -> tuple[WordTable | None, dict[str, Value]]:
-    """The word table of a file, and what the signature says of it."""
+def _lexical_table(file: str | Path | None) -> tuple[LexicalTable | None, dict[str, Value]]:
+    """The lexical table of a file, and what the signature says of it."""
     if file is None:
         return None, {}
     path = Path(file).resolve()
     state = path.stat() if path.is_file() else None
-    word_table, hash_ = _read_word_table(path, state and (state.st_mtime_ns, state.st_size))
-    return word_table, {"word_table_file": hash_}
+    lexical_table, hash_ = _read_lexical_table(path, state and (state.st_mtime_ns, state.st_size))
+    return lexical_table, {"lexical_table_file": hash_}
 
 
-@lru_cache(maxsize=1)  # single pairs are often aligned one by one with the word table of a large text
-def _read_word_table(path: Path, state: object) -> tuple[WordTable, str]:
-    """The word table of a file and the file's hash; ``state`` changes when the file does."""
-    return read_word_table(path), file_hash(path)
+@lru_cache(maxsize=1)  # single pairs are often aligned one by one with the lexical table of a large text
+def _read_lexical_table(path: Path, state: object) -> tuple[LexicalTable, str]:
+    """The lexical table of a file and the file's hash; ``state`` changes when the file does."""
+    return read_lexical_table(path), file_hash(path)
 
 
 def _lines(pipeline: TextPipeline, side: Sequence[str], given: GivenWords, name: str) -> Iterator[Line]:

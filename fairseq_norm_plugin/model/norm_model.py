@@ -227,7 +227,7 @@ class NormModel:
 
         Raises:
             InputError: a sentence is not text; a single one is empty or too long; lists are empty or differ in length;
-                or a profile or word table cannot be used.
+                or a profile or lexical table cannot be used.
             UsageError: a profile of one direction for two models, options that do not go together, or a value out of
                 its range.
         """

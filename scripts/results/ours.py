@@ -91,12 +91,12 @@ def main_table(aligner: Aligner, text: str) -> list[dict[str, str]]:
     rows = {}
     for way in aligner.ways:
         profile = aligner.profile(next(iter(aligner.checkpoints)) if way == BOTH else way)
-        counted = 0 if profile.formed else DEFAULTS.word_table_passes
+        counted = 0 if profile.formed else DEFAULTS.lexical_table_passes
         languages = "-".join(NAMES[language] for language in way.split("-")) if way != BOTH else ""
         for passes, what in PASSES.items():
             default = " (default)" if passes == counted else ""
             name = f"{f'{languages} alone' if languages else 'both models'}, {what}{default}"
-            rows[name] = aligner.links(f"{way}-{passes}", way, "--word-table", passes)
+            rows[name] = aligner.links(f"{way}-{passes}", way, "--lexical-table", passes)
         if languages:
             layers = [aligner.read(way, what, "attn_n") for what in LAYERS]
             best = min(layers, key=lambda links: aligner.gold.score(ae.read_links(links)).aer)

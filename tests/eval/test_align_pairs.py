@@ -1,4 +1,4 @@
-"""From word maps to alignments: both directions, word tables, in whatever order the pairs come."""
+"""From word maps to alignments: both directions, lexical tables, in whatever order the pairs come."""
 
 from dataclasses import replace
 
@@ -17,9 +17,9 @@ from alignment_eval.extraction.extract import (
     links_of,
     read_word_map,
 )
+from alignment_eval.extraction.lexical_table import count_lexical_table
 from alignment_eval.extraction.method import JOINS, AlignmentMethod, BidirectionalOptions, ExtractionOptions
 from alignment_eval.extraction.rules import apply_rule, rule_of
-from alignment_eval.extraction.word_table import count_word_table
 from alignment_eval.links.sets import transpose
 from alignment_eval.links.symmetrize import symmetrize
 from alignment_eval.maps.sentence import words_of
@@ -162,23 +162,25 @@ def weighed(scores):
 
 @pytest.mark.parametrize(("options", "exponent"), [(TWO_WAY, 1.0), (PRODUCT, 0.5)], ids=["one map", "product of two"])
 @pytest.mark.parametrize("first", [1, 5, SIZE, SIZE + 1])
-def test_a_word_table_is_counted_on_the_first_pairs(sentences, options, exponent, first):
+def test_a_lexical_table_is_counted_on_the_first_pairs(sentences, options, exponent, first):
     """Each of them is reweighted without its own cells, the others by its totals."""
-    method = AlignmentMethod(options, word_table_passes=2, word_table_pairs=first)
-    assert method.word_table_exponent == exponent
+    method = AlignmentMethod(options, lexical_table_passes=2, lexical_table_pairs=first)
+    assert method.lexical_table_exponent == exponent
     counted = []
     found = list(align_pairs(one_way(sentences, options), method, on_count=counted.append))
     assert [pair.id for pair in found] == list(range(SIZE))
-    assert [word_table.pairs for word_table in counted] == [min(first, SIZE) - (first > 2)]
+    assert [lexical_table.pairs for lexical_table in counted] == [min(first, SIZE) - (first > 2)]
     maps = {s.id: (words_of(s), read(s, options).shares[:, :-1]) for s in sentences if s.ok}
     of_table = [id_ for id_ in maps if id_ < first]
-    word_table, scores = count_word_table([maps[id_] for id_ in of_table], 2, exponent)
-    expected = {id_: word_table.reweight(*pair, exponent) for id_, pair in maps.items()} | dict(zip(of_table, scores))
+    lexical_table, scores = count_lexical_table([maps[id_] for id_ in of_table], 2, exponent)
+    expected = {id_: lexical_table.reweight(*pair, exponent) for id_, pair in maps.items()} | dict(
+        zip(of_table, scores)
+    )
     check(found, {id_: weighed(scores) for id_, scores in expected.items()})
 
 
-def test_a_pair_comes_as_soon_as_the_word_table_is_counted(sentences):
-    method = AlignmentMethod(TWO_WAY, word_table_passes=1, word_table_pairs=3)
+def test_a_pair_comes_as_soon_as_the_lexical_table_is_counted(sentences):
+    method = AlignmentMethod(TWO_WAY, lexical_table_passes=1, lexical_table_pairs=3)
     taken = []
 
     def pairs():
@@ -190,37 +192,37 @@ def test_a_pair_comes_as_soon_as_the_word_table_is_counted(sentences):
     assert after == [(0, 3), (1, 3), (2, 3), *((k, k + 1) for k in range(3, SIZE))]
 
 
-def test_a_given_word_table_and_each_pair_by_itself(sentences):
-    """What is aligned with a given word table depends on nothing else in the text."""
-    method = AlignmentMethod(TWO_WAY, word_table_passes=2)
+def test_a_given_lexical_table_and_each_pair_by_itself(sentences):
+    """What is aligned with a given lexical table depends on nothing else in the text."""
+    method = AlignmentMethod(TWO_WAY, lexical_table_passes=2)
     counted = []
     list(align_pairs(one_way(sentences[5:]), method, on_count=counted.append))
-    word_table = counted.pop()
-    whole = list(align_pairs(one_way(sentences), method, word_table, counted.append))
+    lexical_table = counted.pop()
+    whole = list(align_pairs(one_way(sentences), method, lexical_table, counted.append))
     assert not counted
     for pair in whole:
-        (alone,) = align_pairs(one_way([sentences[pair.id]]), AlignmentMethod(TWO_WAY), word_table)
+        (alone,) = align_pairs(one_way([sentences[pair.id]]), AlignmentMethod(TWO_WAY), lexical_table)
         assert alone == pair
 
 
-def test_a_word_table_of_both_directions(make_sentence):
+def test_a_lexical_table_of_both_directions(make_sentence):
     """It is of the combined map; the exponent that of the direction that multiplies more maps."""
     texts = [("a b c </s>", "x y z </s>"), ("b a </s>", "y x </s>")]
     method = AlignmentMethod(TWO_WAY, PRODUCT, BidirectionalOptions("product"), 2)
-    assert method.word_table_exponent == 0.5
+    assert method.lexical_table_exponent == 0.5
     pairs = [
         (read(make_sentence(k, *text), TWO_WAY), read(make_sentence(k, *text[::-1]), PRODUCT))
         for k, text in enumerate(texts)
     ]
     maps = [combine_maps("product", *pair) for pair in pairs]
-    _, scores = count_word_table([(words_of(one.sentence), one.shares[:, :-1]) for one in maps], 2, 0.5)
+    _, scores = count_lexical_table([(words_of(one.sentence), one.shares[:, :-1]) for one in maps], 2, 0.5)
     check(align_pairs(pairs, method), dict(enumerate(map(weighed, scores))))
 
 
 @pytest.mark.parametrize(("unknown", "checked"), [(501, True), (500, True), (2000, False)])
-def test_a_word_table_is_checked_on_the_first_1000_pairs(make_sentence, unknown, checked):
+def test_a_lexical_table_is_checked_on_the_first_1000_pairs(make_sentence, unknown, checked):
     """No pair is aligned before; a pair after them may have any words.  Unchecked, no pair is held back."""
-    word_table, _ = count_word_table([((["a"], ["x"]), np.ones((1, 1)))], 1, 1)
+    lexical_table, _ = count_lexical_table([((["a"], ["x"]), np.ones((1, 1)))], 1, 1)
     known, strange = (read(make_sentence(0, f"{a} </s>", f"{b} </s>")) for a, b in ("ax", "??"))
     taken = []
 
@@ -229,7 +231,7 @@ def test_a_word_table_is_checked_on_the_first_1000_pairs(make_sentence, unknown,
             taken.append(number)
             yield strange if number < unknown or number >= 1000 else known, None
 
-    aligned = align_pairs(pairs(), AlignmentMethod(TWO_WAY), word_table, check=checked)
+    aligned = align_pairs(pairs(), AlignmentMethod(TWO_WAY), lexical_table, check=checked)
     if checked and unknown > 500:  # more than half of 1,000 words
         with pytest.raises(InputError, match="501"):
             next(aligned)
@@ -239,7 +241,7 @@ def test_a_word_table_is_checked_on_the_first_1000_pairs(make_sentence, unknown,
 
 
 def test_the_order_in_which_the_first_pairs_come_changes_nothing(sentences):
-    method = AlignmentMethod(TWO_WAY, word_table_passes=2, word_table_pairs=5)
+    method = AlignmentMethod(TWO_WAY, lexical_table_passes=2, lexical_table_pairs=5)
     expected = list(align_pairs(one_way(sentences), method))
     shuffled = [sentences[k] for k in (4, 1, 0, 3, 2, 8, 5, 7, 6)]
     found = list(align_pairs(one_way(shuffled), method))

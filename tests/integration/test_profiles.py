@@ -53,10 +53,10 @@ def aligned(out, *options):
     return out.read_text()
 
 
-def test_alignments_are_those_of_norm_align_without_a_word_table(demo, forced, tmp_path):
+def test_alignments_are_those_of_norm_align_without_a_lexical_table(demo, forced, tmp_path):
     (line,) = [line for line in forced.splitlines() if line.startswith("--norm-alignments: maps 0.0:awi,2")]
     assert PROFILE in line
-    assert (demo / "alignments").read_text() == aligned(tmp_path / "out", "--word-table", 0)
+    assert (demo / "alignments").read_text() == aligned(tmp_path / "out", "--lexical-table", 0)
 
 
 def test_extract_gives_what_norm_align_gives(demo, forced, tmp_path, capsys):
@@ -80,7 +80,7 @@ def test_named_maps_or_no_profile(demo, forced, generate, tmp_path, options):
 @pytest.mark.slow  # a processor takes long for 16 bits
 def test_the_profile_serves_16_bits(generate, tmp_path, capsys):
     assert "maps 0.0:awi,2" in generate("--norm-alignments", tmp_path / "half", "--fp16")
-    half = aligned(tmp_path / "mine", "--word-table", 0, "--dtype", "float16")
+    half = aligned(tmp_path / "mine", "--lexical-table", 0, "--dtype", "float16")
     assert PROFILE in capsys.readouterr().err
     assert (tmp_path / "half").read_text() == half
 

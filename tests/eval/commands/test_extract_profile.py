@@ -87,11 +87,11 @@ def test_the_best_row_of_a_sweep_is_read_by_its_names(directory, call, make_reco
 OPTIONS = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.3")
 
 
-def test_pairs_of_the_word_table_come_first(tmp_path, make_sentence, make_records):
+def test_pairs_of_the_lexical_table_come_first(tmp_path, make_sentence, make_records):
     """Sentences 3, 1, 0, 2 in that order, with a worse hypothesis of 1."""
     sentences = [make_sentence(k) for k in (3, 1, 0, 2)]
     sentences.insert(2, replace(make_sentence(9), id=1, rank=1))
-    method = AlignmentMethod(OPTIONS, word_table_passes=1, word_table_pairs=2)
+    method = AlignmentMethod(OPTIONS, lexical_table_passes=1, lexical_table_pairs=2)
     pairs = directed_pairs([Records(make_records(tmp_path, sentences, nbest=2))], method, "word", None)
     assert [forward.sentence.id for forward, _ in pairs] == [1, 0, 3, 2]
 

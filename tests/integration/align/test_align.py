@@ -22,7 +22,7 @@ from tests.integration.demo import written
         PAPER,
         ("--kind", "attn_w", "--heads", 1.3, "--setting", "awi", "--rule", "shift-att"),
         ("--kind", "attn_n", "--heads", "1.2,0", "--combine", "product", "--setting", "awo", "--rule", "threshold=0.2"),
-        ("--kind", "attn_n", "--heads", "1,0.2:awi", "--setting", "awo", "--rule", "two-way=0.2", "--word-table", 0),
+        ("--kind", "attn_n", "--heads", "1,0.2:awi", "--setting", "awo", "--rule", "two-way=0.2", "--lexical-table", 0),
         ("--kind", "attnresln_n", "--layer", 1, "--setting", "awi", "--rule", "top-k=2", "--null", "mask"),
         ("--kind", "alti", "--heads", "0,1", "--setting", "awo", "--rule", "kobayashi2020", "--final-punctuation"),
         ("--kind", "alti_rollout", "--layer", 1, "--setting", "awo", "--rule", "kobayashi2020", "--null", "mask"),
@@ -53,7 +53,7 @@ def test_defaults_of_both_directions(run, extracted, records, backward):
     product = [*DEFAULT, "--join", "product", "--reverse", records / "reverse"]
     product[product.index("balanced=0.25")] = "grow=0.4"
     assert done.lines == extracted(*product)
-    assert "|word_table:" not in done.err
+    assert "|lexical_table:" not in done.err
     single, joined = "balanced=0.25", "grow=0.25"
     for options, rule in (("--join mutual", single), ("--join average", joined), ("--join union", single)):
         assert f"|rule:{rule}|" in run("--reverse-path", backward, *options.split(), "--overwrite").err
@@ -100,7 +100,7 @@ def test_a_profile_of_both_directions(run, extracted, records, backward, tmp_pat
     done = run("--profile", profile, "--reverse-path", backward, "--join", "mutual")
     assert done.lines == extracted("--profile", profile, "--reverse", records / "reverse", "--join", "mutual")
     assert "|profile:agreement|" in done.err
-    assert "|word_table:" not in done.err
+    assert "|lexical_table:" not in done.err
 
 
 def test_one_file_and_standard_input(run, files, tmp_path, monkeypatch, capsys):

@@ -143,7 +143,7 @@ def test_a_profile_of_another_model_is_refused(call, models):
 
 
 def test_a_model_that_has_not_formed(shared, tmp_path, capsys, aer):
-    """deen-small: no AWI map aligns yet, so the upper layers are read with a word table."""
+    """deen-small: no AWI map aligns yet, so the upper layers are read with a lexical table."""
     folder, dev = shared / "models/deen-small", shared / "data/gold/cmu150"
     for lang in ("de", "en"):
         (tmp_path / f"dev.{lang}").write_text((dev / f"dev.{lang}").read_text().lower())

@@ -2,4 +2,4 @@
 
 PAPER = ("--kind", "attn_n", "--layer", 0, "--setting", "awo", "--rule", "kobayashi2020")
 #: What is done without options, by a model of two layers whose text is too short to choose maps by.
-DEFAULT = ("--kind", "attn_n", "--heads", "0,1", "--setting", "awo", "--rule", "balanced=0.25", "--word-table", 0)
+DEFAULT = ("--kind", "attn_n", "--heads", "0,1", "--setting", "awo", "--rule", "balanced=0.25", "--lexical-table", 0)

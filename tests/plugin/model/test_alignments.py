@@ -41,12 +41,12 @@ def test_the_links_are_those_of_the_command_line(models, tmp_path, which):
     Also with a lexical table: counted on the text, in as many passes, and of a file, for single pairs too.
     """
     reverse = [] if which == 0 else ["--reverse-path", DEMO / "checkpoint.en-de.pt"]
-    file, texts = tmp_path / "word_table", ([*SOURCES[:12], "", "ja ."], [*TARGETS[:12], "x", ""])
+    file, texts = tmp_path / "lexical_table", ([*SOURCES[:12], "", "ja ."], [*TARGETS[:12], "x", ""])
     for option, given in (
         ([], {}),
-        (["--word-table", "1", "--save-word-table", file], {"word_table": 1}),
-        (["--word-table", file], {"word_table_file": file}),
-        (["--word-table", "0"], {"word_table": 0}),
+        (["--lexical-table", "1", "--save-lexical-table", file], {"lexical_table": 1}),
+        (["--lexical-table", file], {"lexical_table_file": file}),
+        (["--lexical-table", "0"], {"lexical_table": 0}),
     ):
         expected = command_line(tmp_path, *texts, "--confidences", *reverse, *option, "--overwrite")
         alignments = models[which].align(*texts, **given)
@@ -54,21 +54,21 @@ def test_the_links_are_those_of_the_command_line(models, tmp_path, which):
         assert (tmp_path / "python").read_text(encoding="utf-8") == expected
         assert [alignment.status for alignment in alignments] == ["ok"] * 12 + ["empty"] * 2
         assert tuple(map(list, zip(*((alignment.source, alignment.target) for alignment in alignments)))) == texts
-        assert ("word_table:1" in alignments.signature) == (given == {"word_table": 1})
-        assert ("word_table_file:" in alignments.signature) == ("word_table_file" in given)
-    within = models[which].align(*texts, word_table_file=file)
-    assert models[which].align(SOURCES[0], TARGETS[0], word_table_file=str(file)).links == within[0].links
+        assert ("lexical_table:1" in alignments.signature) == (given == {"lexical_table": 1})
+        assert ("lexical_table_file:" in alignments.signature) == ("lexical_table_file" in given)
+    within = models[which].align(*texts, lexical_table_file=file)
+    assert models[which].align(SOURCES[0], TARGETS[0], lexical_table_file=str(file)).links == within[0].links
 
 
-def test_a_word_table_that_cannot_be_used(models, capfd):
+def test_a_lexical_table_that_cannot_be_used(models, capfd):
     with pytest.raises(InputError, match=r"demo\.de: .*not a lexical table file"):
-        models[0].align("a", "x", word_table_file=DEMO / "demo.de")
+        models[0].align("a", "x", lexical_table_file=DEMO / "demo.de")
     with pytest.raises(UsageError, match=r"lexical table file .* with passes"):
-        models[0].align("a", "x", word_table=2, word_table_file=DEMO / "demo.de")
+        models[0].align("a", "x", lexical_table=2, lexical_table_file=DEMO / "demo.de")
     with pytest.raises(UsageError, match="lexical table -1: expected a number of passes"):
-        models[0].align("a", "x", word_table=-1)
+        models[0].align("a", "x", lexical_table=-1)
     capfd.readouterr()
-    models[0].align(SOURCES[:3], TARGETS[:3], word_table=1)
+    models[0].align(SOURCES[:3], TARGETS[:3], lexical_table=1)
     assert "the lexical table was counted on 3 sentence pairs" in capfd.readouterr().err
 
 

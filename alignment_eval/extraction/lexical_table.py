@@ -64,7 +64,7 @@ class Vocabulary:
 
 
 @dataclass(frozen=True, eq=False)
-class WordTable:
+class LexicalTable:
     """The two-way shares of each pair of words, summed over a text.
 
     Attributes:
@@ -115,14 +115,14 @@ def _scale(source_counts: NDArray[np.int64], target_counts: NDArray[np.int64]) -
     return scale
 
 
-def count_word_table(
+def count_lexical_table(
     pairs: Sequence[tuple[PairWords, NDArray[np.float64]]], passes: int, exponent: float
-) -> tuple[WordTable, list[NDArray[np.float64]]]:
+) -> tuple[LexicalTable, list[NDArray[np.float64]]]:
     """Count the lexical table of sentence pairs, and reweight their word maps by it.
 
     The first pass counts the original maps, each further pass the maps that the pass before has reweighted.  Every
     pass reweights the original maps.  A cell does not support itself: its own contribution to n (see
-    :meth:`WordTable.reweight`) is subtracted when it is reweighted.
+    :meth:`LexicalTable.reweight`) is subtracted when it is reweighted.
 
     ``passes`` is 1 or more.  Word maps are [target words, source words]; they are multiplied by the association to the
     power ``exponent``.
@@ -144,24 +144,24 @@ def count_word_table(
         association = ((np.maximum(sums[entries] - added, 0) + PRIOR) * scale) ** exponent
         weighed = [scores * of.reshape(scores.shape) for scores, of in zip(plain, np.split(association, ends))]
     kept = sums >= LEAST_SUM
-    return WordTable(source, target, cells[kept], sums[kept].astype(np.float32), len(words)), weighed
+    return LexicalTable(source, target, cells[kept], sums[kept].astype(np.float32), len(words)), weighed
 
 
 def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate(arrays) if arrays else np.empty(0, dtype=np.int64)
 
 
-def check_match(word_table: WordTable, pairs: Iterable[PairWords]) -> None:
+def check_match(lexical_table: LexicalTable, pairs: Iterable[PairWords]) -> None:
     """Check that a lexical table has the languages and the preprocessing of a text; raises InputError if it has not.
 
     A side with fewer than :data:`FEW_WORDS` running words is not checked.
     """
-    for name, known, words in zip(("source", "target"), (word_table.source, word_table.target), zip(*pairs)):
+    for name, known, words in zip(("source", "target"), (lexical_table.source, lexical_table.target), zip(*pairs)):
         counts = Counter(itertools.chain.from_iterable(words))
         total = sum(counts.values())
         if total >= FEW_WORDS and (problem := _problem(counts, known, total)):
             raise InputError(
-                f"{word_table.name}: of the text's {total} {name} words, {problem}; give one that was counted on "
+                f"{lexical_table.name}: of the text's {total} {name} words, {problem}; give one that was counted on "
                 f"text of the same languages, tokenisation and case"
             )
 

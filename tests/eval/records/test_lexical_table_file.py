@@ -7,11 +7,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.word_table import count_word_table
-from alignment_eval.records.word_table_file import SCHEMA, read_word_table, write_word_table
+from alignment_eval.extraction.lexical_table import count_lexical_table
+from alignment_eval.records.lexical_table_file import SCHEMA, read_lexical_table, write_lexical_table
 from tests.facts import facts
 
-METADATA = b"alignment_eval.word_table"
+METADATA = b"alignment_eval.lexical_table"
 
 
 def counted(pairs=40):
@@ -20,29 +20,29 @@ def counted(pairs=40):
     for _ in range(pairs):
         source, target = (list(rng.choice(list(letters), rng.integers(1, 6))) for letters in ("abcdeßé", "uvwxyz漢"))
         text.append(((source, target), rng.random((len(target), len(source)))))
-    return count_word_table(text, 2, 0.5)[0]
+    return count_lexical_table(text, 2, 0.5)[0]
 
 
 def test_what_is_written_is_read(tmp_path):
-    word_table = counted()
-    write_word_table(tmp_path / "word_table", word_table, "kind:attn_n|word_table:2")
-    found = read_word_table(tmp_path / "word_table")
-    assert found.name == str(tmp_path / "word_table")
-    assert found.pairs == word_table.pairs == 40
+    lexical_table = counted()
+    write_lexical_table(tmp_path / "lexical_table", lexical_table, "kind:attn_n|lexical_table:2")
+    found = read_lexical_table(tmp_path / "lexical_table")
+    assert found.name == str(tmp_path / "lexical_table")
+    assert found.pairs == lexical_table.pairs == 40
     for words in ((["a", "ß", "b"], ["z", "漢"]), (["unknown", "a"], ["x", "a", "u"])):
         scores = np.random.default_rng(1).random((len(words[1]), len(words[0])))
-        np.testing.assert_array_equal(found.reweight(words, scores, 0.5), word_table.reweight(words, scores, 0.5))
+        np.testing.assert_array_equal(found.reweight(words, scores, 0.5), lexical_table.reweight(words, scores, 0.5))
     # and again the same
-    write_word_table(tmp_path / "again", found, "kind:attn_n|word_table:2")
-    rows = [sorted(map(str, pq.read_table(tmp_path / name).to_pylist())) for name in ("word_table", "again")]
+    write_lexical_table(tmp_path / "again", found, "kind:attn_n|lexical_table:2")
+    rows = [sorted(map(str, pq.read_table(tmp_path / name).to_pylist())) for name in ("lexical_table", "again")]
     assert rows[0] == rows[1]
 
 
-def test_a_word_table_of_nothing_is_not_written(tmp_path):
-    with pytest.raises(InputError, match=facts("word_table: … without sentence pairs")):
-        write_word_table(tmp_path / "word_table", count_word_table([], 1, 1)[0], "")
-    with pytest.raises(InputError, match=r"none/word_table: .*directory"):
-        write_word_table(tmp_path / "none" / "word_table", counted(), "")
+def test_a_lexical_table_of_nothing_is_not_written(tmp_path):
+    with pytest.raises(InputError, match=facts("lexical_table: … without sentence pairs")):
+        write_lexical_table(tmp_path / "lexical_table", count_lexical_table([], 1, 1)[0], "")
+    with pytest.raises(InputError, match=r"none/lexical_table: .*directory"):
+        write_lexical_table(tmp_path / "none" / "lexical_table", counted(), "")
     assert not list(tmp_path.iterdir())
 
 
@@ -59,9 +59,9 @@ def written(path, schema=SCHEMA, about=ABOUT, **columns):
 
 
 def test_a_file_made_by_hand(tmp_path):
-    word_table = read_word_table(written(tmp_path / "word_table"))
-    assert word_table.pairs == 7
-    assert word_table.reweight((["a"], ["x"]), np.ones((1, 1)), 1) == pytest.approx(0.53 / np.sqrt(12))
+    lexical_table = read_lexical_table(written(tmp_path / "lexical_table"))
+    assert lexical_table.pairs == 7
+    assert lexical_table.reweight((["a"], ["x"]), np.ones((1, 1)), 1) == pytest.approx(0.53 / np.sqrt(12))
 
 
 STRINGS = [pa.field("source", pa.string()), pa.field("target", pa.string())]
@@ -82,27 +82,29 @@ STRINGS = [pa.field("source", pa.string()), pa.field("target", pa.string())]
     ids=str,
 )
 def test_files_of_another_form(tmp_path, columns, message):
-    path = written(tmp_path / "word_table", **columns)
+    path = written(tmp_path / "lexical_table", **columns)
     with pytest.raises(InputError, match=message) as error:
-        read_word_table(path)
+        read_lexical_table(path)
     assert str(error.value).startswith(f"{path}: ")
-    assert "--save-word-table" in str(error.value)
+    assert "--save-lexical-table" in str(error.value)
     assert str(error.value).isprintable()
 
 
 def test_a_damaged_file(tmp_path):
-    write_word_table(tmp_path / "word_table", counted(), "")
-    whole = (tmp_path / "word_table").read_bytes()
-    read, refused = read_word_table(tmp_path / "word_table"), 0
+    write_lexical_table(tmp_path / "lexical_table", counted(), "")
+    whole = (tmp_path / "lexical_table").read_bytes()
+    read, refused = read_lexical_table(tmp_path / "lexical_table"), 0
     for place in range(20, len(whole), 50):
-        (tmp_path / "word_table").write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        (tmp_path / "lexical_table").write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         try:
-            np.testing.assert_array_equal(read_word_table(tmp_path / "word_table").sums, read.sums)
+            np.testing.assert_array_equal(read_lexical_table(tmp_path / "lexical_table").sums, read.sums)
         except InputError as error:
             refused += 1
-            assert re.match(r".*/word_table: (damaged, or not a lexical table file|cannot read the file) ", str(error))  # noqa: PT017
+            assert re.match(
+                r".*/lexical_table: (damaged, or not a lexical table file|cannot read the file) ", str(error)
+            )
     assert refused > 10
     for cut in (10, len(whole) // 2, len(whole) - 1):
-        (tmp_path / "word_table").write_bytes(whole[:cut])
-        with pytest.raises(InputError, match=r"word_table: .*not a lexical table file"):
-            read_word_table(tmp_path / "word_table")
+        (tmp_path / "lexical_table").write_bytes(whole[:cut])
+        with pytest.raises(InputError, match=r"lexical_table: .*not a lexical table file"):
+            read_lexical_table(tmp_path / "lexical_table")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.word_table import LEAST_SUM, PRIOR, check_match, count_word_table
+from alignment_eval.extraction.lexical_table import LEAST_SUM, PRIOR, check_match, count_lexical_table
 from alignment_eval.maps.words import two_way_shares
 from tests.facts import facts
 
@@ -46,7 +46,7 @@ def slow_association(pairs, shares, left_out, u, v):
     return (total + 0.03) / math.sqrt(source_count * target_count)
 
 
-def slow_word_table(pairs, passes, exponent):
+def slow_lexical_table(pairs, passes, exponent):
     """The shares that are counted last, and the reweighted maps."""
     words = [of_pair for of_pair, _ in pairs]
     weighed = [scores for _, scores in pairs]
@@ -77,9 +77,9 @@ TEXTS = given(seed=st.integers(0, 2**32 - 1), passes=st.integers(1, 3), exponent
 @TEXTS
 def test_counted_pairs_as_by_hand(seed, passes, exponent):
     pairs = random_text(seed)
-    _, expected = slow_word_table(pairs, passes, exponent)
-    word_table, found = count_word_table(pairs, passes, exponent)
-    assert word_table.pairs == sum(scores.size > 0 for _, scores in pairs)
+    _, expected = slow_lexical_table(pairs, passes, exponent)
+    lexical_table, found = count_lexical_table(pairs, passes, exponent)
+    assert lexical_table.pairs == sum(scores.size > 0 for _, scores in pairs)
     for mine, wanted in zip(found, expected):
         np.testing.assert_allclose(mine, wanted, rtol=1e-9)
 
@@ -88,12 +88,12 @@ def test_counted_pairs_as_by_hand(seed, passes, exponent):
 def test_other_pairs_as_by_hand(seed, passes, exponent):
     """By the totals: also pairs that were counted, if they come as others."""
     pairs = random_text(seed)
-    word_table, _ = count_word_table(pairs, passes, exponent)
-    shares, _ = slow_word_table(pairs, passes, exponent)
+    lexical_table, _ = count_lexical_table(pairs, passes, exponent)
+    shares, _ = slow_lexical_table(pairs, passes, exponent)
     words = [of_pair for of_pair, _ in pairs]
-    assert (np.diff(word_table.cells) > 0).all()
+    assert (np.diff(lexical_table.cells) > 0).all()
     for (source, target), scores in [*pairs, *random_text(seed + 1), ((["a", "new"], ["x", "newer"]), np.ones((2, 2)))]:
-        found = word_table.reweight((source, target), scores, exponent)
+        found = lexical_table.reweight((source, target), scores, exponent)
         for t, s in np.ndindex(*scores.shape):
             weight = slow_association(words, shares, (-1, -1, -1), source[s], target[t])
             # float32, and sums below the least one are 0
@@ -102,19 +102,19 @@ def test_other_pairs_as_by_hand(seed, passes, exponent):
 
 
 @pytest.mark.parametrize("pairs", [[], [(([], ["x"]), np.empty((1, 0)))]], ids=["no pairs", "no words"])
-def test_a_text_of_nothing_has_a_word_table(pairs):
-    word_table, found = count_word_table(pairs, 2, 1)
-    assert (word_table.pairs, len(word_table.cells)) == (0, 0)
+def test_a_text_of_nothing_has_a_lexical_table(pairs):
+    lexical_table, found = count_lexical_table(pairs, 2, 1)
+    assert (lexical_table.pairs, len(lexical_table.cells)) == (0, 0)
     assert [scores.shape for scores in found] == [scores.shape for _, scores in pairs]
-    np.testing.assert_allclose(word_table.reweight((["a"], ["x"]), np.ones((1, 1)), 1), PRIOR)
-    assert word_table.reweight((["a"], []), np.empty((0, 1)), 1).shape == (0, 1)
+    np.testing.assert_allclose(lexical_table.reweight((["a"], ["x"]), np.ones((1, 1)), 1), PRIOR)
+    assert lexical_table.reweight((["a"], []), np.empty((0, 1)), 1).shape == (0, 1)
 
 
 def test_sums_below_a_thousandth_are_dropped():
     """The share of a row of one target word is the square of its two-way share."""
     for share, kept in ((0.98e-4, 1), (1.02e-4, 2)):
-        word_table, _ = count_word_table([((["a", "b"], ["x"]), np.array([[share, 1 - share]]))], 1, 1)
-        assert len(word_table.cells) == kept
+        lexical_table, _ = count_lexical_table([((["a", "b"], ["x"]), np.array([[share, 1 - share]]))], 1, 1)
+        assert len(lexical_table.cells) == kept
 
 
 GERMAN = [f"wort{number}" for number in range(50)]
@@ -124,8 +124,8 @@ TEXT = [(GERMAN, ENGLISH), (GERMAN, ENGLISH)]
 
 
 @pytest.fixture(scope="module")
-def word_table():
-    return count_word_table([(words, np.ones((50, 50))) for words in TEXT], 1, 1)[0]
+def lexical_table():
+    return count_lexical_table([(words, np.ones((50, 50))) for words in TEXT], 1, 1)[0]
 
 
 def changed(words, count, to="{}?"):
@@ -145,17 +145,17 @@ def changed(words, count, to="{}?"):
     ],
     ids=["source", "target", "languages exchanged", "case"],
 )
-def test_other_text(word_table, pair, message):
+def test_other_text(lexical_table, pair, message):
     with pytest.raises(InputError, match=facts(message)):
-        check_match(word_table, [pair, pair])
+        check_match(lexical_table, [pair, pair])
 
 
-def test_text_like_its_own(word_table):
-    check_match(word_table, TEXT)
-    check_match(word_table, iter([]))
+def test_text_like_its_own(lexical_table):
+    check_match(lexical_table, TEXT)
+    check_match(lexical_table, iter([]))
     half = (changed(GERMAN, 25), changed(ENGLISH, 25))
-    check_match(word_table, [half, half])
+    check_match(lexical_table, [half, half])
     # known in upper case only: up to 5 %
-    check_match(word_table, [(GERMAN, changed(ENGLISH, 5, "W{}").copy()), (GERMAN, ENGLISH)])
+    check_match(lexical_table, [(GERMAN, changed(ENGLISH, 5, "W{}").copy()), (GERMAN, ENGLISH)])
     few = ([word.upper() for word in GERMAN[:2]], [word.upper() for word in ENGLISH[:5]])
-    check_match(word_table, [few, (GERMAN, ENGLISH), (GERMAN, ENGLISH)])
+    check_match(lexical_table, [few, (GERMAN, ENGLISH), (GERMAN, ENGLISH)])
