@@ -1,6 +1,7 @@
 """Lexical table files: Parquet tables with the columns source word, target word and weight.
 
-The weight of a row with two words is their sum of shares (:attr:`alignment_eval.extraction.lexical_table.LexicalTable.sums`).
+The weight of a row with two words is the sum of their evidence
+(:attr:`alignment_eval.extraction.lexical_table.LexicalTable.sums`).
 The weight of a row with one word, the other empty, is the number of times that the word occurs in the text.
 """
 
@@ -30,14 +31,11 @@ SCHEMA = pa.schema(
 )
 _WORDS = ["source", "target"]
 _METADATA = b"alignment_eval.lexical_table"
-_ADVICE = "give a file that --save-lexical-table wrote"
+_ADVICE = "give one that norm-align calibrate wrote"
 
 
-def write_lexical_table(path: str | Path, lexical_table: LexicalTable, signature: str, resumed: bool = False) -> None:
-    """Write a lexical table and its ``signature``: what it was counted on, and how.  If this fails, no file is left.
-
-    ``resumed``: as for :meth:`alignment_eval.files.NewFile.keep`.
-    """
+def write_lexical_table(path: str | Path, lexical_table: LexicalTable, signature: str) -> None:
+    """Write a lexical table and its ``signature``: what it was counted on, and how.  If this fails, no file is left."""
     if not lexical_table.pairs:
         raise InputError(f"{path}: cannot write a lexical table without sentence pairs; no pair has maps")
     about = {"version": VERSION, "pairs": lexical_table.pairs, "signature": signature}
@@ -54,7 +52,7 @@ def write_lexical_table(path: str | Path, lexical_table: LexicalTable, signature
     weights = np.concatenate([lexical_table.sums, *(side.counts[:-1] for side in sides)], dtype=np.float64)
     schema = SCHEMA.with_metadata({_METADATA: json.dumps(about, ensure_ascii=False)})
     table = pa.Table.from_arrays([*columns, pa.array(weights)], schema=schema)
-    with new_file(path, resumed) as temporary:
+    with new_file(path) as temporary:
         pq.write_table(table, temporary, compression="zstd", use_dictionary=_WORDS, write_page_checksum=True)
 
 

@@ -16,7 +16,6 @@ import pyarrow.dataset
 
 from alignment_eval.errors import InputError, printable, say, warn_on_stderr
 from alignment_eval.files import OwnFiles, check_directory, new_directory
-from alignment_eval.options.method import lexical_table_file
 from alignment_eval.signature import signature
 from fairseq_norm_plugin.align.arguments import model_options
 from fairseq_norm_plugin.aligner.direction import Direction
@@ -44,12 +43,13 @@ def run(args: argparse.Namespace) -> None:
     options = {
         **model_options(args),
         "profile": args.profile,
-        "lexical_table_file": lexical_table_file(args),
+        "table": args.table,
         "max_tokens": args.max_tokens,
         "device": "cpu" if args.cpu or args.dtype == "int8" else None,
     }
     # what is wrong with the models or the first pairs is said here, where it is seen
-    aligner = AlignBatch(**{**options, "device": "cpu"}).aligner
+    batches = AlignBatch(**{**options, "device": "cpu"})
+    aligner = batches.aligner
     _check_text(first_pairs(paths, SAMPLE), aligner.directions, args.force)
     start = time.monotonic()
     connected = ray.is_initialized()
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> None:
             ray.shutdown()
     seconds = time.monotonic() - start
     say(f"norm-align: {size} sentences in {seconds:.1f} s, {size / seconds:.1f} sentences/s")
-    say(signature(sentences=size, **aligner.method.fields()))
+    say(signature(sentences=size, **batches.chosen.fields))
 
 
 def _check_text(pairs: Sequence[tuple[str, str]], directions: Sequence[Direction], force: bool) -> None:

@@ -21,14 +21,13 @@ import torch
 
 from alignment_eval import __version__
 from alignment_eval.alignment import TYPES_WITH_SCORES, Alignment
-from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
-from alignment_eval.extraction.lexical_table import LexicalTable
+from alignment_eval.errors import InputError, say, warn_on_stderr
 from alignment_eval.extraction.pair_scores import FIGURES
 from alignment_eval.files import check_new, file_hash, is_stream, json_hash, new_file, write_lines
 from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.links.table import TYPES, json_line, write_table
 from alignment_eval.options.common import check_outputs
-from alignment_eval.options.method import given_lexical_table, given_options, lexical_table_fields, on_count
+from alignment_eval.options.method import given_options
 from alignment_eval.progress import progress_meter
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, model_inputs, read_text
@@ -78,7 +77,6 @@ def run(args: argparse.Namespace) -> None:
         for file in (args.output, translations_of(args.output)):
             check_not_begun(file, args.resume, args.overwrite)
     args.confidences |= args.output.endswith(WITH_TEXT) and args.join not in METHODS
-    lexical_table = given_lexical_table(args)
     text = read_text(args)
     if args.markup is not None:
         text = text.marked_up(partial(plain_text, syntax=args.markup, keep_going=args.force))
@@ -90,7 +88,7 @@ def run(args: argparse.Namespace) -> None:
         with ExitStack() as stack:
             if isinstance(text, TranslatedText):
                 stack.enter_context(_translated(args, text, models[0], _run_hash({}, text, models[:1], {})))
-            _align(args, text, models, lexical_table)
+            _align(args, text, models)
     except torch.OutOfMemoryError as error:
         raise InputError(
             f"--max-tokens {args.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
@@ -120,44 +118,33 @@ def _translated(args: argparse.Namespace, text: TranslatedText, model: NormModel
             yield
 
 
-def _align(
-    args: argparse.Namespace, text: SentencePairs, models: Sequence[NormModel], lexical_table: LexicalTable | None
-) -> None:
+def _align(args: argparse.Namespace, text: SentencePairs, models: Sequence[NormModel]) -> None:
     """Align a text, and write the output."""
     directions = [model.direction for model in models]
     check_parallel(sampled(text, text.size), directions, args.force or bool(args.translate))
     chosen = choose(given_options(args), directions, [model.identity for model in models], text, text.size)
-    if args.save_lexical_table is not None and not chosen.method.lexical_table_passes:
-        raise UsageError("--save-lexical-table: no lexical table is counted here: expected --lexical-table PASSES too")
     if chosen.reason:
         say(f"norm-align: {chosen.reason}")
     fields: dict[str, Value] = {
-        **chosen.method.fields(),
-        **lexical_table_fields(args),
+        **chosen.fields,
         **({"confidences": True} if args.confidences else {}),
         **({"scores": True} if args.scores_out is not None else {}),
         **({"source_contribution": True} if args.source_contribution else {}),
         **({"beam": args.translate} if args.translate else {}),
         **({"markup": args.markup} if args.markup else {}),
-        **chosen.fields,
     }
     dtype = {} if args.dtype == "float32" else {"dtype": args.dtype}
     described = signature(run=_run_hash(dtype, text, models, fields), sentences=text.size, **dtype, **fields)
-    counted: list[LexicalTable] = []
     aligner = Aligner(
         chosen.method,
         directions,
         args.max_tokens,
-        lexical_table,
-        counted.append,
+        chosen.table,
+        chosen.given,
         scores=args.scores_out is not None,
         contribution=args.source_contribution,
     )
     windows = _Windows(args, text, aligner)
-
-    def save() -> None:
-        for made in counted:
-            on_count(args, described)(made)
 
     start = time.monotonic()
     if args.resume:
@@ -165,13 +152,11 @@ def _align(
     if is_stream(args.output):
         kept = 0
         _write(args, text, itertools.chain.from_iterable(windows.aligned(0)))
-        save()
     else:
         with UnfinishedOutput(args.output, described, windows.ends, args.resume, args.overwrite) as unfinished:
             kept = unfinished.kept
             for rows in windows.aligned(kept):
                 unfinished.append(rows)
-            save()
             _write(args, text, itertools.starmap(Row, unfinished.rows()))
     if windows.without_tags:
         warn_on_stderr(f"lines written without tags: {windows.without_tags}; the first is {windows.first_without[1]}")
@@ -187,8 +172,8 @@ class _Windows:
     """The windows of a text: sentences that are sorted by length together.
 
     Attributes:
-        ends: the number of pairs before the end of each window; one window ends with the last pair that a lexical table is
-            counted on.
+        ends: the number of pairs before the end of each window; one window ends with the last pair that a lexical table
+            is counted on.
     """
 
     def __init__(self, args: argparse.Namespace, text: SentencePairs, aligner: Aligner) -> None:

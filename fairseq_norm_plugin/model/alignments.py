@@ -5,18 +5,13 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import lru_cache
-from pathlib import Path
 
 from tqdm import tqdm
 
 from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError, say, warn_on_stderr
-from alignment_eval.extraction.lexical_table import LexicalTable
-from alignment_eval.files import file_hash
-from alignment_eval.profiles.chosen import AlignmentOptions, warn_of_few_pairs
-from alignment_eval.records.lexical_table_file import read_lexical_table
-from alignment_eval.signature import Value, signature
+from alignment_eval.profiles.chosen import AlignmentOptions
+from alignment_eval.signature import signature
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.calibration import choose
 from fairseq_norm_plugin.aligner.direction import Direction
@@ -86,7 +81,6 @@ class ProfileAligner:
         pipelines = self._directions[0].pipelines
         read = map(_lines, pipelines, (sources, targets), words, ("source", "target"))
         pairs = list(map(SentencePair, *read))
-        lexical_table, lexical_table_fields = _lexical_table(options.lexical_table_file)
         chosen = choose(options, self._directions, self._models, pairs, len(pairs))
         if chosen.reason not in ("", self._said):
             self._said = chosen.reason
@@ -96,30 +90,13 @@ class ProfileAligner:
             chosen.method,
             self._directions,
             options.max_tokens,
-            lexical_table,
-            warn_of_few_pairs,
+            chosen.table,
+            chosen.given,
             scores=options.scores or options.source_contribution,
             contribution=options.source_contribution,
             kept=_KEPT,
         )
-        fields = {**chosen.method.fields(), **lexical_table_fields, **chosen.fields}
-        return Alignments(_align_all(aligner, pairs), signature(sentences=len(pairs), **fields))
-
-
-def _lexical_table(file: str | Path | None) -> tuple[LexicalTable | None, dict[str, Value]]:
-    """The lexical table of a file, and what the signature says of it."""
-    if file is None:
-        return None, {}
-    path = Path(file).resolve()
-    state = path.stat() if path.is_file() else None
-    lexical_table, hash_ = _read_lexical_table(path, state and (state.st_mtime_ns, state.st_size))
-    return lexical_table, {"lexical_table_file": hash_}
-
-
-@lru_cache(maxsize=1)  # single pairs are often aligned one by one with the lexical table of a large text
-def _read_lexical_table(path: Path, state: object) -> tuple[LexicalTable, str]:
-    """The lexical table of a file and the file's hash; ``state`` changes when the file does."""
-    return read_lexical_table(path), file_hash(path)
+        return Alignments(_align_all(aligner, pairs), signature(sentences=len(pairs), **chosen.fields))
 
 
 def _lines(pipeline: TextPipeline, side: Sequence[str], given: GivenWords, name: str) -> Iterator[Line]:

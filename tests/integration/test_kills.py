@@ -107,12 +107,11 @@ def commands(out, request):
         train.main(training_config(data, out, *words, **fields)[1])
 
     save(out.parent / "marian", "marian")
-    table = ["--lexical-table", 2, "--save-lexical-table", out / "table"]
     return {
         "plain": (align(*options, *text, *plain), content),
         "jsonl": (align(*options, *text, "-o", out / "out.jsonl"), content),
         "parquet": (align(*options, *text, "-o", out / "out.parquet"), content),
-        "lexical table": (align(*options, *text, "-o", out / "out", *table), content),
+        "lexical table": (align(*options, *text, "-o", out / "out", "--table", "text"), content),
         "translate": (align(*options, *text[:2], "--translate", 2, "-o", out / "out.jsonl"), content),
         "markup": (align(*options, "--source-text", marked, *text[2:], "--markup", "xml", "-o", out / "out"), content),
         "calibrate": (calibrated, content),

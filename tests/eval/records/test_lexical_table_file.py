@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.lexical_table import count_lexical_table
+from alignment_eval.extraction.lexical_table import EMPTY, count_lexical_table
+from alignment_eval.maps.words import two_way_shares
 from alignment_eval.records.lexical_table_file import SCHEMA, read_lexical_table, write_lexical_table
 from tests.facts import facts
 
@@ -20,27 +21,27 @@ def counted(pairs=40):
     for _ in range(pairs):
         source, target = (list(rng.choice(list(letters), rng.integers(1, 6))) for letters in ("abcdeßé", "uvwxyz漢"))
         text.append(((source, target), rng.random((len(target), len(source)))))
-    return count_lexical_table(text, 2, 0.5)[0]
+    return count_lexical_table(text, two_way_shares)[0]
 
 
 def test_what_is_written_is_read(tmp_path):
     lexical_table = counted()
-    write_lexical_table(tmp_path / "lexical_table", lexical_table, "kind:attn_n|lexical_table:2")
+    write_lexical_table(tmp_path / "lexical_table", lexical_table, "kind:attn_n|table:text")
     found = read_lexical_table(tmp_path / "lexical_table")
     assert found.name == str(tmp_path / "lexical_table")
     assert found.pairs == lexical_table.pairs == 40
     for words in ((["a", "ß", "b"], ["z", "漢"]), (["unknown", "a"], ["x", "a", "u"])):
-        scores = np.random.default_rng(1).random((len(words[1]), len(words[0])))
-        np.testing.assert_array_equal(found.reweight(words, scores, 0.5), lexical_table.reweight(words, scores, 0.5))
+        np.testing.assert_array_equal(found.scale(words), lexical_table.scale(words))
+        np.testing.assert_array_equal(found.sums_of(words), lexical_table.sums_of(words))
     # and again the same
-    write_lexical_table(tmp_path / "again", found, "kind:attn_n|lexical_table:2")
+    write_lexical_table(tmp_path / "again", found, "kind:attn_n|table:text")
     rows = [sorted(map(str, pq.read_table(tmp_path / name).to_pylist())) for name in ("lexical_table", "again")]
     assert rows[0] == rows[1]
 
 
 def test_a_lexical_table_of_nothing_is_not_written(tmp_path):
     with pytest.raises(InputError, match=facts("lexical_table: … without sentence pairs")):
-        write_lexical_table(tmp_path / "lexical_table", count_lexical_table([], 1, 1)[0], "")
+        write_lexical_table(tmp_path / "lexical_table", EMPTY, "")
     with pytest.raises(InputError, match=r"none/lexical_table: .*directory"):
         write_lexical_table(tmp_path / "none" / "lexical_table", counted(), "")
     assert not list(tmp_path.iterdir())
@@ -61,7 +62,8 @@ def written(path, schema=SCHEMA, about=ABOUT, **columns):
 def test_a_file_made_by_hand(tmp_path):
     lexical_table = read_lexical_table(written(tmp_path / "lexical_table"))
     assert lexical_table.pairs == 7
-    assert lexical_table.reweight((["a"], ["x"]), np.ones((1, 1)), 1) == pytest.approx(0.53 / np.sqrt(12))
+    assert lexical_table.sums_of((["a", "b"], ["x"])).tolist() == [[0.5, 0.0]]
+    assert lexical_table.scale((["a"], ["x"])) == pytest.approx(1 / np.sqrt(12))
 
 
 STRINGS = [pa.field("source", pa.string()), pa.field("target", pa.string())]
@@ -86,7 +88,7 @@ def test_files_of_another_form(tmp_path, columns, message):
     with pytest.raises(InputError, match=message) as error:
         read_lexical_table(path)
     assert str(error.value).startswith(f"{path}: ")
-    assert "--save-lexical-table" in str(error.value)
+    assert "norm-align calibrate" in str(error.value)
     assert str(error.value).isprintable()
 
 
@@ -100,9 +102,8 @@ def test_a_damaged_file(tmp_path):
             np.testing.assert_array_equal(read_lexical_table(tmp_path / "lexical_table").sums, read.sums)
         except InputError as error:
             refused += 1
-            assert re.match(
-                r".*/lexical_table: (damaged, or not a lexical table file|cannot read the file) ", str(error)
-            )
+            refusal = r".*/lexical_table: (damaged, or not a lexical table file|cannot read the file) "
+            assert re.match(refusal, str(error))  # noqa: PT017
     assert refused > 10
     for cut in (10, len(whole) // 2, len(whole) - 1):
         (tmp_path / "lexical_table").write_bytes(whole[:cut])

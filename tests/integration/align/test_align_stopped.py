@@ -112,17 +112,15 @@ def test_ctrl_c(run, stop, tmp_path):
 
 
 def test_a_lexical_table_is_counted_again(run, stop, tmp_path):
-    """On all its pairs, also those whose links are written; then it is the same, and it is saved at the end."""
-    options = (*PAPER[:-2], "--rule", "two-way=0.3", "--lexical-table", 2, "--lexical-table-pairs", 5, "--window", 4)
-    whole = run(*options, "--save-lexical-table", tmp_path / "whole.lexical_table", out=tmp_path / "whole")
+    """On all its pairs, also those whose links are written; then it is the same."""
+    options = (*PAPER[:-2], "--rule", "two-way=0.3", "--table", "text", "--window", 4)
+    whole = run(*options, out=tmp_path / "whole")
     stop(8, RuntimeError("the power is off"))
     with pytest.raises(RuntimeError, match="the power is off"):
-        run(*options, "--save-lexical-table", tmp_path / "lexical_table")
-    assert not (tmp_path / "lexical_table").exists()
+        run(*options)
     stop(None)
-    done = run(*options, "--save-lexical-table", tmp_path / "lexical_table", "--resume")
+    done = run(*options, "--resume")
     assert (done.status, done.lines) == (0, whole.lines), done.err
-    assert (tmp_path / "lexical_table").read_bytes() == (tmp_path / "whole.lexical_table").read_bytes()
 
 
 def test_a_text_that_is_changed_in_the_meantime(run, files, tmp_path, monkeypatch):

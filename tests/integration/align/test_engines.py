@@ -16,7 +16,7 @@ from fairseq_norm_plugin.align.on_ray import _actors
 from tests.integration.align.ways import PAPER
 from tests.plugin.model.test_alignments import DEMO, SOURCES, TARGETS
 
-LEXICAL_TABLE = (*PAPER[:-2], "--rule", "two-way=0.3", "--lexical-table", 2, "--lexical-table-pairs", 5)
+LEXICAL_TABLE = (*PAPER[:-2], "--rule", "two-way=0.3", "--table", "text")
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def test_on_ray(ray, tmp_path, capsys):
     assert ray.is_initialized()
     rows = pyarrow.dataset.dataset(tmp_path / "links", format="parquet").to_table().sort_by("id").to_pydict()
     model = fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", DEMO / "codes.bpe")
-    expected = model.align(SOURCES[:10], TARGETS[:10], lexical_table=0)
+    expected = model.align(SOURCES[:10], TARGETS[:10])
     assert rows["links"][:10] == [[list(link) for link in pair.links] for pair in expected]
     assert rows["status"] == ["ok"] * 10 + ["empty", "not text"]
     status, err = run()
