@@ -86,9 +86,10 @@ def run(args: argparse.Namespace) -> None:
     directions = [model.direction for model in models]
     beside = directions[0].profile if args.output is None else args.output
     files = [beside, *(direction.profile for direction in directions[1:])]
-    of_text = (file for model in models for file in model.text.files)
-    check_outputs(args, [*other_inputs(args), *of_text], map(str, files[args.output is not None :]))
     tables = [Path(file).with_name(table_name(Path(files[0]))) for file in files] if args.table_pairs else []
+    of_text = (file for model in models for file in model.text.files)
+    outputs = [*files[args.output is not None :], *dict.fromkeys(tables)]
+    check_outputs(args, [*other_inputs(args), *of_text], map(str, outputs))
     for file in [*files, *tables]:
         check_new(file, args.overwrite)
     text = text.through(directions[0].pipelines)

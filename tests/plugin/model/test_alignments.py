@@ -60,7 +60,7 @@ def test_the_links_are_those_of_the_command_line(models, tmp_path, which):
 def test_a_lexical_table_that_cannot_be_used(models):
     with pytest.raises(InputError, match=r"demo\.de: .*not a lexical table file"):
         models[0].align("a", "x", table=DEMO / "demo.de")
-    strange = ["wort " * 120], ["word " * 120]
+    strange = ["xqzj " * 120], ["zjqx " * 120]
     with pytest.raises(InputError, match="are not in the lexical table"):
         models[0].align(*strange, table=TABLE)
 
