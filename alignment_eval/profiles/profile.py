@@ -261,7 +261,8 @@ def read_profile(path: str | Path, model: str | None = None) -> Profile:
 def parse_profile(text: bytes | str, name: str) -> Profile:
     """The profile that ``text`` holds; ``name`` says where it is from."""
     file = ForeignFile(name, "a profile", _ADVICE)
-    content = {"table": None, **file.decode(text, dict[str, Any], profile=VERSION)}  # older profiles have none
+    content = file.decode(text, dict[str, Any], profile=VERSION)
+    content = {"text_recipe": None, "table": None, **content}  # older profiles have none
     if content.get("profile") != VERSION:
         raise file.error("no version of the format (profile)")
     profile = file.convert({key: value for key, value in content.items() if key != "profile"}, Profile)

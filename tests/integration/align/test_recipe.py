@@ -28,7 +28,8 @@ def model(tmp_path):
 def profile(model):
     """Its profile, bundled; a function that changes the recipe."""
     path = model / "checkpoint.pt.align.json"
-    shutil.copy(DEMO / path.name, path)
+    for name in (path.name, "checkpoint.pt.align.parquet"):
+        shutil.copy(DEMO / name, path.with_name(name))
 
     def change(**recipe):
         content = json.loads(path.read_text())
