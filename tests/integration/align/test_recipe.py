@@ -65,6 +65,7 @@ def test_a_profile_elsewhere_brings_its_recipe(model, profile, tmp_path):
     """As one of a model whose directory cannot be written to."""
     place = tmp_path / "elsewhere"
     place.mkdir()
+    shutil.copy(DEMO / "checkpoint.pt.align.parquet", place)
     named = profile(lowercase=False).rename(place / "mine.json")
     (model / "codes.bpe").rename(place / "codes.bpe")
     loaded = fairseq_norm_plugin.load(model / "checkpoint.pt", source_lang="de", target_lang="en", profile=named)
