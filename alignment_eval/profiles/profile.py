@@ -65,6 +65,21 @@ class TextRecipe:
 
 
 @dataclass(frozen=True)
+class TableFile:
+    """The file of a lexical table that belongs to a profile.
+
+    Attributes:
+        name: the file, in the directory of the profile.
+        hash: of its content.
+        exchanged: whether its source is the target of the profile's model.
+    """
+
+    name: str
+    hash: str
+    exchanged: bool = False
+
+
+@dataclass(frozen=True)
 class Profile:
     """How to align with a model.
 
@@ -80,7 +95,9 @@ class Profile:
         reverse_maps: the maps that are read of that model.
         signature: the signature of the choice.
         text_recipe: how the model's text is made; None: not known.
+        table: the lexical table that was counted with this model or that of the other direction; None: none was.
         name: where the profile is from, for a reader; not in the file.
+        of_text: whether it was made on the text that is to be aligned; not in the file.
     """
 
     model: str
@@ -93,7 +110,9 @@ class Profile:
     reverse_maps: Optional[ExtractionOptions] = None
     signature: str = ""
     text_recipe: Optional[TextRecipe] = None
+    table: Optional[TableFile] = None
     name: str = field(default="", compare=False)
+    of_text: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         if (self.reverse_maps is None) != (self.reverse_model is None):
@@ -104,14 +123,14 @@ class Profile:
         """Whether the alignment of the model has formed, so that chosen maps are read."""
         return self.chosen_by != "upper-layers"
 
-    def extraction(self, join: str | None = None, word_table: bool = False) -> ExtractionOptions:
+    def extraction(self, join: str | None = None, sharpened: bool = True) -> ExtractionOptions:
         """The maps with the default rule, for one direction or for two whose word maps ``join`` makes one.
 
-        ``word_table``: one reweights the word maps of one direction.
+        ``sharpened``: a lexical table and neighbours sharpen the word map.
         """
-        added = DEFAULTS.added_formed if self.formed else DEFAULTS.added_unformed
-        rule = DEFAULTS.rule(join, self.chosen_by == "training", added * word_table)
-        return replace(self.maps.with_rule(rule), final_punctuation=DEFAULTS.final_punctuation)
+        return replace(
+            self.maps.with_rule(DEFAULTS.rule(join, sharpened)), final_punctuation=DEFAULTS.final_punctuation
+        )
 
     def with_reverse(self, other: Profile) -> Profile:
         """The same profile, which also knows the maps of the model of the other direction."""
@@ -129,7 +148,7 @@ class Profile:
                 f"{self.name}: was chosen for model {printable(str(self.reverse_model), 80)} of the other direction, "
                 f"but that at hand is {model}: expected a profile of these two; {_ADVICE}"
             )
-        return replace(self, model=model, maps=self.reverse_maps, reverse_model=None, reverse_maps=None)
+        return replace(self, model=model, maps=self.reverse_maps, reverse_model=None, reverse_maps=None, table=None)
 
     def fields(self) -> dict[str, Value]:
         """What the signature of links says of the profile that they were made by."""
@@ -139,7 +158,7 @@ class Profile:
         """The profile as files hold it; msgspec reads it."""
         content = {**asdict(self), "maps": _maps(self.maps)}
         content["reverse_maps"] = None if self.reverse_maps is None else _maps(self.reverse_maps)
-        del content["name"]
+        del content["name"], content["of_text"]
         return {"profile": VERSION, **content}
 
     def to_json(self) -> str:
@@ -201,6 +220,11 @@ def profile_path(checkpoint: str | Path) -> Path:
     return path.with_name(path.name + SUFFIX)
 
 
+def table_name(profile: Path) -> str:
+    """The name of the file of the lexical table of a profile's file."""
+    return f"{profile.name.removesuffix('.json')}.parquet"
+
+
 def find_profile(model: str, named: str | None, beside: Path | None = None, reverse: bool = False) -> Profile | None:
     """The profile of a model; None: there is none.
 
@@ -227,6 +251,9 @@ def read_profile(path: str | Path, model: str | None = None) -> Profile:
     except OSError as error:
         raise InputError(f"{path}: cannot be read as a profile ({error.strerror}): {_ADVICE}") from error
     profile = parse_profile(text, str(path))
+    if profile.table is not None:
+        beside = str(Path(path).absolute().parent / profile.table.name)
+        profile = replace(profile, table=replace(profile.table, name=beside))
     if model is not None and profile.model != model:
         raise InputError(
             f"{path}: is the profile of model {printable(profile.model, 80)}, but the model at hand is {model}: "
@@ -239,6 +266,7 @@ def parse_profile(text: bytes | str, name: str) -> Profile:
     """The profile that ``text`` holds; ``name`` says where it is from."""
     file = ForeignFile(name, "a profile", _ADVICE)
     content = file.decode(text, dict[str, Any], profile=VERSION)
+    content = {"text_recipe": None, "table": None, **content}  # older profiles have none
     if content.get("profile") != VERSION:
         raise file.error("no version of the format (profile)")
     profile = file.convert({key: value for key, value in content.items() if key != "profile"}, Profile)

@@ -16,14 +16,7 @@ from alignment_eval.errors import UsageError
 from alignment_eval.files import STANDARD
 from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.options.common import CommandParser, Output, check_outputs, exit_status, positive_integer
-from alignment_eval.options.method import (
-    add_map_arguments,
-    add_options,
-    add_word_table_arguments,
-    check_save_word_table,
-    given_options,
-    word_table_file,
-)
+from alignment_eval.options.method import add_map_arguments, add_options, given_options
 from alignment_eval.profiles.chosen import MAX_NORM
 from alignment_eval.transfer.tags import protected_strings
 from fairseq_norm_plugin.align.arguments import (
@@ -43,7 +36,7 @@ from fairseq_norm_plugin.process import let_waiting_threads_sleep, silence_libra
 
 PROG = "norm-align"
 #: The options that --ray takes with the options of models.
-_OF_RAY = ("text", "output", "overwrite", "profile", "max_tokens", "cpu", "force", "ray")
+_OF_RAY = ("text", "output", "overwrite", "profile", "table", "max_tokens", "cpu", "force", "ray")
 _USAGE = """\
 %(prog)s --path CHECKPOINT --source-text FILE.de --target-text FILE.en
                   -o FILE [options]
@@ -94,7 +87,6 @@ def _parser() -> argparse.ArgumentParser:
         parser, "default: the profile next to each checkpoint; without one, maps chosen on the text itself"
     )
     add_options(add_reverse_arguments(parser), "reverse_heads", "join")
-    add_word_table_arguments(parser)
     group = parser.add_argument_group("output")
     group.add_argument(
         *("-o", "--output"),
@@ -187,8 +179,6 @@ def _check_ray(args: argparse.Namespace) -> None:
     add_model_arguments(models)
     add_reverse_arguments(models)
     names = {action.dest for action in models._actions} | {*_OF_RAY, "dtype"}
-    if word_table_file(args) is not None:
-        names.add("word_table")
     default = _parser().parse_args(["--path", args.path, "-o", args.output])
     for name, value in vars(args).items():
         if name not in names and value != getattr(default, name):
@@ -207,7 +197,6 @@ def _check_usage(args: argparse.Namespace) -> None:
         check_directions(args, 2)
     if args.join in METHODS and args.confidences:
         raise UsageError(f"--join {args.join} makes links without confidences: give another, or omit --confidences")
-    check_save_word_table(args, args.overwrite or args.resume)
     if args.ray is not None:
         _check_ray(args)
     if args.markup is not None and (args.output.endswith((".jsonl", ".parquet")) or is_parquet(args.text)):

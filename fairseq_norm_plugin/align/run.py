@@ -20,14 +20,13 @@ from fairseq_norm_plugin.hooks import registration as registration  # fairseq is
 import torch
 
 from alignment_eval.alignment import TYPES_WITH_SCORES, Alignment
-from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
+from alignment_eval.errors import InputError, say, warn_on_stderr
 from alignment_eval.extraction.pair_scores import FIGURES
-from alignment_eval.extraction.word_table import WordTable
 from alignment_eval.files import check_new, is_stream, json_hash, new_file, write_lines
 from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.links.table import TYPES, json_line, write_table
 from alignment_eval.options.common import check_outputs
-from alignment_eval.options.method import given_options, given_word_table, on_count, word_table_fields
+from alignment_eval.options.method import given_options
 from alignment_eval.progress import progress_meter
 from alignment_eval.signature import Value, fields_of, signature_file
 from alignment_eval.transfer.tags import protected_strings
@@ -79,7 +78,6 @@ def run(args: argparse.Namespace) -> None:
         for file in (args.output, translations_of(args.output)):
             check_not_begun(file, args.resume, args.overwrite)
     args.confidences |= args.output.endswith(WITH_TEXT) and args.join not in METHODS
-    word_table = given_word_table(args)
     text = read_text(args)
     strings = protected_strings(args.protect, default=bool(args.translate))
     markup = None
@@ -94,7 +92,7 @@ def run(args: argparse.Namespace) -> None:
         with ExitStack() as stack:
             if isinstance(text, TranslatedText):
                 stack.enter_context(_translated(args, text, models[0], None if markup else strings))
-            _align(args, text, models, word_table, markup)
+            _align(args, text, models, markup)
     except torch.OutOfMemoryError as error:
         raise InputError(
             f"--max-tokens {args.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
@@ -126,27 +124,17 @@ def _translated(
             yield
 
 
-def _align(
-    args: argparse.Namespace,
-    text: SentencePairs,
-    models: Sequence[NormModel],
-    word_table: WordTable | None,
-    markup: Markup | None,
-) -> None:
+def _align(args: argparse.Namespace, text: SentencePairs, models: Sequence[NormModel], markup: Markup | None) -> None:
     """Align a text, and write the output."""
     directions = [model.direction for model in models]
     check_parallel(sampled(text, text.size), directions, args.force or bool(args.translate))
     chosen = choose(given_options(args), directions, [model.identity for model in models], text, text.size)
-    if args.save_word_table is not None and not chosen.method.word_table_passes:
-        raise UsageError("--save-word-table: no lexical table is counted here: expected --word-table PASSES too")
     if chosen.reason:
         say(f"norm-align: {chosen.reason}")
     fields: dict[str, Value] = {
-        **chosen.method.fields(),
-        **word_table_fields(args),
+        **chosen.fields,
         **({"beam": args.translate} if args.translate else {}),
         **_protection(args),
-        **chosen.fields,
     }
     described = signed([model.facts for model in models], text.hashes, text.size, fields)
     form = {
@@ -155,21 +143,16 @@ def _align(
         "source_contribution": args.source_contribution,
         "markup": args.markup or "none",
     }
-    counted: list[WordTable] = []
     aligner = Aligner(
         chosen.method,
         directions,
         args.max_tokens,
-        word_table,
-        counted.append,
+        chosen.table,
+        chosen.given,
         scores=args.scores_out is not None,
         contribution=args.source_contribution,
     )
     windows = _Windows(args, text, aligner, markup)
-
-    def save() -> None:
-        for made in counted:
-            on_count(args, described)(made)
 
     start = time.monotonic()
     if args.resume:
@@ -177,14 +160,12 @@ def _align(
     if is_stream(args.output):
         kept = 0
         _write(args, text, itertools.chain.from_iterable(windows.aligned(0)), described)
-        save()
     else:
         head = f"{described}|{'|'.join(f'{name}:{value}' for name, value in form.items())}"
         with UnfinishedOutput(args.output, head, windows.ends, args.resume, args.overwrite) as unfinished:
             kept = unfinished.kept
             for rows in windows.aligned(kept):
                 unfinished.append(rows)
-            save()
             _write(args, text, itertools.starmap(Row, unfinished.rows()), described)
     if windows.without_tags:
         warn_on_stderr(f"lines written without tags: {windows.without_tags}; the first is {windows.first_without[1]}")
@@ -206,8 +187,8 @@ class _Windows:
     """The windows of a text: sentences that are sorted by length together.
 
     Attributes:
-        ends: the number of pairs before the end of each window; one window ends with the last pair that a word table is
-            counted on.
+        ends: the number of pairs before the end of each window; one window ends with the last pair that a lexical table
+            is counted on.
     """
 
     def __init__(self, args: argparse.Namespace, text: SentencePairs, aligner: Aligner, markup: Markup | None) -> None:
@@ -224,7 +205,7 @@ class _Windows:
     def aligned(self, done: int) -> Iterator[list[Row]]:
         """Align the windows after the first ``done`` pairs; yields the rows of each, in the order of the text.
 
-        The pairs that a word table is counted on are always aligned, so that it is the same after a stop.
+        The pairs that a lexical table is counted on are always aligned, so that it is the same after a stop.
         """
         windows = [(a, b) for a, b in zip([0, *self.ends], self.ends) if b > done or b <= self._counted]
         numbered = self._pairs()

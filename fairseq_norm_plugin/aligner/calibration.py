@@ -47,7 +47,7 @@ def choose(
             usable = usable_pairs(text, directions) if usable is None else usable
             own = [pair.exchanged for pair in usable] if reverse else usable
             where = "the maps it was trained with" if direction.guided else "none, chosen on the text itself"
-            found = replace(fit_on_pairs(direction, own, model, options.max_tokens), name=where)
+            found = replace(fit_on_pairs(direction, own, model, options.max_tokens), name=where, of_text=True)
         profiles.append(found)
     return choose_method(options, len(directions), profiles, pairs)
 

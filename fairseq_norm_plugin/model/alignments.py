@@ -6,17 +6,12 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
 
 from tqdm import tqdm
 
 from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError, say, warn_on_stderr
-from alignment_eval.extraction.word_table import WordTable
-from alignment_eval.files import file_hash
-from alignment_eval.profiles.chosen import AlignmentOptions, warn_of_few_pairs
-from alignment_eval.records.word_table_file import read_word_table
+from alignment_eval.profiles.chosen import AlignmentOptions
 from alignment_eval.signature import Value
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.calibration import choose
@@ -98,7 +93,6 @@ class ProfileAligner:
         pairs = list(map(SentencePair, *read))
         if strings is not None and all(pipeline.reads_raw for pipeline in pipelines):
             pairs = [with_copies(pair, strings) for pair in pairs]
-        word_table, word_table_fields = _word_table(options.word_table_file)
         if not quiet:
             check_parallel(sampled(pairs, len(pairs) if len(pairs) >= FEWEST else 0), self._directions, options.force)
         chosen = choose(options, self._directions, self._models, pairs, len(pairs))
@@ -109,32 +103,15 @@ class ProfileAligner:
             chosen.method,
             self._directions,
             options.max_tokens,
-            word_table,
-            warn_of_few_pairs,
+            chosen.table,
+            chosen.given,
             scores=options.scores or options.source_contribution,
             contribution=options.source_contribution,
             kept=KEPT,
         )
-        fields = {**chosen.method.fields(), **word_table_fields, **chosen.fields}
         texts = [lines_hash(side) for side in (sources, targets)]
         texts += [lines_hash(map(" ".join, side)) for side in words if side is not None]
-        return Alignments(_align_all(aligner, pairs, quiet), signed(self._facts, texts, len(pairs), fields))
-
-
-def _word_table(file: str | Path | None) -> tuple[WordTable | None, dict[str, Value]]:
-    """The word table of a file, and what the signature says of it."""
-    if file is None:
-        return None, {}
-    path = Path(file).resolve()
-    state = path.stat() if path.is_file() else None
-    word_table, hash_ = _read_word_table(path, state and (state.st_mtime_ns, state.st_size))
-    return word_table, {"word_table_file": hash_}
-
-
-@lru_cache(maxsize=1)  # single pairs are often aligned one by one with the word table of a large text
-def _read_word_table(path: Path, state: object) -> tuple[WordTable, str]:
-    """The word table of a file and the file's hash; ``state`` changes when the file does."""
-    return read_word_table(path), file_hash(path)
+        return Alignments(_align_all(aligner, pairs, quiet), signed(self._facts, texts, len(pairs), chosen.fields))
 
 
 def _lines(pipeline: TextPipeline, side: Sequence[str], given: GivenWords, name: str) -> Iterator[Line]:

@@ -247,7 +247,7 @@ class NormModel:
         Raises:
             InputError: a sentence is not text; a single one is empty or too long; lists are empty or differ in length;
                 a list of 10 or more pairs does not look like translations (``force=True`` aligns them all the same);
-                or a profile or word table cannot be used.
+                or a profile or lexical table cannot be used.
             UsageError: a profile of one direction for two models, options that do not go together, or a value out of
                 its range.
         """

@@ -179,7 +179,7 @@ def markup(args: argparse.Namespace) -> str:
 
     others = read_others(args.others)
     systems: dict[str, Callable[[str], list[Counts]]] = {
-        f"{BOTH}, --word-table 2": partial(by_models, both=True, word_table=2),
+        f"{BOTH}, --table text": partial(by_models, both=True, table="text"),
         BOTH: partial(by_models, both=True),
         "one model": partial(by_models, both=False),
         **{name: partial(tagged, sides, links) for name, links in others.items()},

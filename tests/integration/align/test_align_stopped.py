@@ -116,18 +116,16 @@ def test_ctrl_c(run, stop, tmp_path):
     assert not list(tmp_path.glob("other*"))
 
 
-def test_a_word_table_is_counted_again(run, stop, tmp_path):
-    """On all its pairs, also those whose links are written; then it is the same, and it is saved at the end."""
-    options = (*PAPER[:-2], "--rule", "two-way=0.3", "--word-table", 2, "--word-table-pairs", 5, "--window", 4)
-    whole = run(*options, "--save-word-table", tmp_path / "whole.word_table", out=tmp_path / "whole")
+def test_a_lexical_table_is_counted_again(run, stop, tmp_path):
+    """On all its pairs, also those whose links are written; then it is the same."""
+    options = (*PAPER[:-2], "--rule", "two-way=0.3", "--table", "text", "--window", 4)
+    whole = run(*options, out=tmp_path / "whole")
     stop(8, RuntimeError("the power is off"))
     with pytest.raises(RuntimeError, match="the power is off"):
-        run(*options, "--save-word-table", tmp_path / "word_table")
-    assert not (tmp_path / "word_table").exists()
+        run(*options)
     stop(None)
-    done = run(*options, "--save-word-table", tmp_path / "word_table", "--resume")
+    done = run(*options, "--resume")
     assert (done.status, done.lines) == (0, whole.lines), done.err
-    assert (tmp_path / "word_table").read_bytes() == (tmp_path / "whole.word_table").read_bytes()
 
 
 def test_a_text_that_is_changed_in_the_meantime(run, files, tmp_path, monkeypatch):

@@ -29,7 +29,8 @@ def model(tmp_path):
 def profile(model):
     """Its profile, bundled; a function that changes the recipe."""
     path = model / "checkpoint.pt.align.json"
-    shutil.copy(DEMO / path.name, path)
+    for name in (path.name, "checkpoint.pt.align.parquet"):
+        shutil.copy(DEMO / name, path.with_name(name))
 
     def change(**recipe):
         content = json.loads(path.read_text())
@@ -65,6 +66,7 @@ def test_a_profile_elsewhere_brings_its_recipe(model, profile, tmp_path):
     """As one of a model whose directory cannot be written to."""
     place = tmp_path / "elsewhere"
     place.mkdir()
+    shutil.copy(DEMO / "checkpoint.pt.align.parquet", place)
     named = profile(lowercase=False).rename(place / "mine.json")
     (model / "codes.bpe").rename(place / "codes.bpe")
     loaded = fairseq_norm_plugin.load(model / "checkpoint.pt", source_lang="de", target_lang="en", profile=named)

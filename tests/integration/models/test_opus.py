@@ -70,7 +70,7 @@ def subwords_of(opus):
 
 def test_links_of_raw_text_of_pieces_and_of_fairseq_generate(opus, run, generate, tmp_path):
     stub = opus / "out" / "upper-layers.align.json"
-    profile = ("--profile", stub, "--word-table", 0)
+    profile = ("--profile", stub, "--table", "none")
     words = ("--words", "whitespace")
     raw = run(*subwords_of(opus), *profile, *words)
     assert len(raw) == 60

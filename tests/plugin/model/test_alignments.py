@@ -13,6 +13,7 @@ from fairseq_norm_plugin.model import alignments as api_alignments
 from tests.facts import says
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
+TABLE = DEMO / "checkpoint.pt.align.parquet"
 SOURCES, TARGETS = ((DEMO / f"demo.{language}").read_text(encoding="utf-8").splitlines() for language in ("de", "en"))
 
 
@@ -40,16 +41,12 @@ def command_line(tmp_path, source, target, *options):
 def test_the_links_are_those_of_the_command_line(models, tmp_path, capfd, which):
     """With blank lines, in the order of the text, with every digit of the confidences.
 
-    Also with a lexical table: counted on the text, in as many passes, and of a file, for single pairs too.
+    Also with a lexical table counted on the text, and with none.
     """
     reverse = [] if which == 0 else ["--reverse-path", DEMO / "checkpoint.en-de.pt"]
-    file, texts = tmp_path / "word_table", ([*SOURCES[:12], "", "ja ."], [*TARGETS[:12], "x", ""])
-    for option, given in (
-        ([], {}),
-        (["--word-table", "1", "--save-word-table", file], {"word_table": 1}),
-        (["--word-table", file], {"word_table_file": file}),
-        (["--word-table", "0"], {"word_table": 0}),
-    ):
+    texts = ([*SOURCES[:12], "", "ja ."], [*TARGETS[:12], "x", ""])
+    for table in (None, "text", "none"):
+        option, given = ([], {}) if table is None else (["--table", table], {"table": table})
         expected = command_line(tmp_path, *texts, "--confidences", *reverse, *option, "--overwrite")
         said = capfd.readouterr().err
         alignments = models[which].align(*texts, **given)
@@ -66,22 +63,18 @@ def test_the_links_are_those_of_the_command_line(models, tmp_path, capfd, which)
                 write(tmp_path / name, overwrite=True)
             assert align_eval(["signature", str(tmp_path / name)]) == 0
             assert capfd.readouterr().out == printed
-        assert ("word_table:1" in alignments.signature) == (given == {"word_table": 1})
-        assert ("word_table_file:" in alignments.signature) == ("word_table_file" in given)
-    within = models[which].align(*texts, word_table_file=file)
-    assert models[which].align(SOURCES[0], TARGETS[0], word_table_file=str(file)).links == within[0].links
+        assert table is None or f"|table:{table}|" in alignments.signature
+    within = models[which].align(*texts)
+    assert models[which].align(SOURCES[0], TARGETS[0]).links == within[0].links
+    assert "|table:text" not in within.signature
 
 
-def test_a_word_table_that_cannot_be_used(models, capfd):
+def test_a_lexical_table_that_cannot_be_used(models):
     with pytest.raises(InputError, match=r"demo\.de: .*not a lexical table file"):
-        models[0].align("a", "x", word_table_file=DEMO / "demo.de")
-    with pytest.raises(UsageError, match=r"lexical table file .* with passes"):
-        models[0].align("a", "x", word_table=2, word_table_file=DEMO / "demo.de")
-    with pytest.raises(UsageError, match="lexical table -1: expected a number of passes"):
-        models[0].align("a", "x", word_table=-1)
-    capfd.readouterr()
-    models[0].align(SOURCES[:3], TARGETS[:3], word_table=1)
-    assert "the lexical table was counted on 3 sentence pairs" in capfd.readouterr().err
+        models[0].align("a", "x", table=DEMO / "demo.de")
+    strange = ["xqzj " * 120], ["zjqx " * 120]
+    with pytest.raises(InputError, match="are not in the lexical table"):
+        models[0].align(*strange, table=TABLE)
 
 
 def test_texts_of_equal_length_have_different_signatures(models, tmp_path):
