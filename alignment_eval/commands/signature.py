@@ -72,5 +72,5 @@ def _of_table(path: Path, file: ForeignFile) -> str:
         raise file.error(printable(str(error), 200)) from error
     if text := metadata.get(b"signature"):
         return str(text.decode())
-    about = metadata.get(b"alignment_eval.word_table", b"{}")
+    about = metadata.get(b"alignment_eval.lexical_table", b"{}")
     return str(file.decode(about, dict[str, Any]).get("signature") or "")
