@@ -59,19 +59,20 @@ class CommandParser(argparse.ArgumentParser):
 
     Args:
         commands: what may stand before the options, for a word that is mistyped.
+        lenient: :meth:`parse_known_args` gives what it does not know, for another parser.
         options: of argparse.
     """
 
-    def __init__(self, commands: Sequence[str] = (), **options: Any) -> None:
+    def __init__(self, commands: Sequence[str] = (), lenient: bool = False, **options: Any) -> None:
         super().__init__(formatter_class=_HelpFormatter, allow_abbrev=False, **options)
-        self._commands = commands
+        self._commands, self._lenient = commands, lenient
         self._words: list[str] = []
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """As argparse, but an empty value, such as an unset variable of a shell, is an error; a title may be empty."""
         self._words = sys.argv[1:] if args is None else list(args)
         found, others = super().parse_known_args(args, namespace)
-        if others:
+        if others and not self._lenient:
             self.error(f"unrecognized arguments: {' '.join(others)}")
         for action in self._actions:
             value = getattr(found, action.dest, None)

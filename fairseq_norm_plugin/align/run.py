@@ -178,7 +178,7 @@ def _align(args: argparse.Namespace, text: SentencePairs, models: Sequence[NormM
         warn_on_stderr(warning)
     seconds, done = time.monotonic() - start, text.size - kept
     said = f", {kept} kept from before" if kept else ""
-    if done > 1:
+    if text.size > 1:
         say(f"norm-align: {done} sentences in {seconds:.1f} s, {done / seconds:.1f} sentences/s{said}")
     say(described)
 

@@ -75,6 +75,7 @@ def _parsed(words: Sequence[str]) -> Any:
 def _own_parser(add_help: bool) -> CommandParser:
     """Our options; with help also the common ones of fairseq, which it describes."""
     parser = CommandParser(
+        lenient=True,  # fairseq's parser reads the others
         prog=PROG,
         usage=f"{PROG} DATA --path CHECKPOINT -o DIR [-s LANG -t LANG] [options]",
         description=_DESCRIPTION,
@@ -116,6 +117,7 @@ def _with_fairseqs_options(words: Sequence[str]) -> Any:
     fairseqs = options.get_parser("analyze", default_task="translation_norm")
     options.add_dataset_args(fairseqs, gen=True)
     parser = CommandParser(
+        lenient=True,  # options of a task and a model come later
         prog=PROG,
         description=_DESCRIPTION,
         parents=[ours, fairseqs],

@@ -85,9 +85,9 @@ def test_an_old_one_ends_a_command_in_one_sentence(tmp_path, way):
         file = tmp_path / "fairseq" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
-    program = "import sys; sys.path.insert(0, sys.argv.pop(1)); import fairseq_norm_plugin"
+    program = "import sys; sys.path.insert(0, sys.argv.pop(1)); import fairseq_norm_plugin.hooks.registration"
     if way == "norm-align":
-        program = program.replace("import fairseq_norm_plugin", "sys.orig_argv[:] = ['norm-align']; ")
+        program = program.replace("import fairseq_norm_plugin.hooks.registration", "")
         program += "from fairseq_norm_plugin.align.cli import main; sys.exit(main())"
     words = ["--path", "demo", "--source-text", "a", "--target-text", "b", "-o", "c"]
     done = subprocess.run(
@@ -102,7 +102,7 @@ def test_an_old_one_ends_a_command_in_one_sentence(tmp_path, way):
 
 def test_versions_are_in_signatures():
     found = installed.versions()
-    assert found["version"] == __version__
+    assert found["version"].startswith(__version__)
     assert torch.__version__.startswith(found["torch"])  # which has no +cu126
     assert "fairseq" in found["fairseq"]
     fields = dict(field.split(":", 1) for field in installed.signature(pairs=3).split("|"))

@@ -108,9 +108,5 @@ def places_of(source, elements, target, links):
     return element_places(source, elements, [None] * len(elements), words(source), target, words(target), links)
 
 
-def test_the_nearest_part_of_a_linked_word_counts_for_a_tag_that_stands_alone():
-    assert places_of("x cc/dd", [(2, 2)], "bb bb", {(0, 0): 0.5, (1, 0): 0.8}) == [(0, (0, 0))]
-
-
 def test_elements_that_fit_equally_well_in_both_orders_stay_in_that_of_the_source():
     assert [rank for rank, _ in places_of(". cc .", [(0, 1), (2, 4)], "“ . ,", {})] == [0, 1]

@@ -88,7 +88,7 @@ def test_one_checkpoint_of_both_directions(variant, corpus, lines, run, words, c
         return (tmp_path / out).read_text(), capsys.readouterr().err
 
     both, said = links()
-    assert all(str(profile) in said for profile in profiles)
+    assert all(profile.name in said for profile in profiles)
     assert "join:product" in said
     assert links("--reverse-path", path, out="named")[0] == both
     alone, said = links("--reverse-path", "none", out="alone")

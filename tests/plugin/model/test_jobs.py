@@ -95,7 +95,7 @@ def test_labels_go_with_the_words_of_the_text_as_it_is(model):
     [
         ([["O"]], ["ja ."], ["yes ."], "labels[0]: 1 labels, but the source has 2 words"),
         ([["O", "O"]], ["ja .", "ja ."], ["yes .", "yes ."], "labels of 1 sentences, but 2 sources"),
-        ([["O", "X"]], ["ja ."], ["yes ."], "labels[0]: label 'X': expected O, B-TYPE or I-TYPE"),
+        ([["O", "X"]], ["ja ."], ["yes ."], "labels[0]: label 'X' … expected O, B-TYPE or I-TYPE"),
         ([["O", 3]], ["ja ."], ["yes ."], "labels[0]: ['O', 3]: expected a list of labels"),
         (["OO"], ["ja ."], ["yes ."], "labels[0]: 'OO': expected a list of labels"),
         ([["O", "O"]], ["ja ."], ["yes .", "no ."], "1 sources, but 2 targets"),

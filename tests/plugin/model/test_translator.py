@@ -73,7 +73,6 @@ def test_bad_options_raise_before_the_work(model, monkeypatch):
     for options, text in (
         *(({"beam": beam}, f"beam {beam}: expected") for beam in (0, -1, 1.5, "5", None, True)),
         ({"max_tokens": 0}, "max_tokens 0"),
-        ({"table": "text", "rule": "kobayashi2020"}, "a lexical table does not work"),
         ({"beams": 3}, "beams"),
     ):
         with pytest.raises((UsageError, TypeError), match=facts(text)):
