@@ -9,8 +9,8 @@ MADE=$(mktemp -d)
 trap 'rm -rf "$MADE"' EXIT
 GOLD=(--gold data/demo/demo.talp --gold-base 1)
 
-align-eval plot "$DEMO/forced" --sentence 24 --heads 1 --kinds attn_w,attn_n --setting awo "${GOLD[@]}" --width 15cm \
-    --title 'Which German words each English word is predicted from' --overwrite -o $TO/plot.png
+align-eval plot "$DEMO/forced" --sentence 24 --heads 1 --kinds attn_w,attn_n --setting awo "${GOLD[@]}" --width 12cm \
+    --title 'Where each English word comes from' --overwrite -o $TO/plot.png
 align-eval curve data/demo/training-a.log data/demo/training-b.log --metrics aer,test1_nll_loss,train_nll_loss \
     --overwrite -o $TO/curve.png
 align-eval sweep "$DEMO/forced" "${GOLD[@]}" --figure-formats png -o "$MADE/sweep"
