@@ -1,25 +1,31 @@
-# The commands that CI runs. Everything installs into .venv, at the versions of constraints.txt.
+# The commands that CI runs. Everything installs into .venv, at the versions of constraints.txt; Python 3.10 gets fairseq
+# 0.12.2, which needs those of constraints-3.10.txt.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+CONSTRAINTS := constraints$(shell $(PYTHON) -c 'import sys; print("-3.10" if sys.version_info < (3, 11) else "")').txt
 VENV_MARK := .made-by-make
 DEMO_MARK := .made-by-demo.sh
 
-.PHONY: install demo test coverage lint docs bench clean
+.PHONY: install demo test coverage lint docs bench compat clean
 # What the tests and checks need; the demo needs less
 install: $(VENV)/.installed-test
 # torchaudio comes with fairseq, which needs it for speech only.  PyPI has a CUDA build of it; beside a CPU build of
 # torch that cannot be imported, and Transformers fails where it can be found.
-INSTALL = $(BIN)/pip install --quiet --constraint constraints.txt
+INSTALL = $(BIN)/pip install --quiet --constraint $(CONSTRAINTS)
+HAS_FAIRSEQ = $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("fairseq") is None)'
 WITHOUT_BROKEN_AUDIO = $(BIN)/python -c 'import torchaudio' 2>/dev/null || $(BIN)/pip uninstall --quiet --yes torchaudio
 
-$(VENV)/.installed: setup.py constraints.txt
+$(VENV)/.installed: setup.py $(CONSTRAINTS)
 	test -e "$(VENV)" || { mkdir -p "$(VENV)" && touch "$(VENV)/$(VENV_MARK)"; }
 	@echo "== installing into $(VENV): torch, fairseq and what they need; gigabytes, and pip is silent for 1 to 10 minutes"
 	test -e "$(VENV)/pyvenv.cfg" || $(PYTHON) -m venv "$(VENV)"
 	# torch first; TORCH_INDEX names the index of a CPU build, where pip would take one with gigabytes of CUDA packages
 	$(INSTALL) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) torch
-	$(INSTALL) --editable .
+	$(INSTALL) --editable '.[fairseq]'
+	# where there is no wheel of a fairseq: the line that norm-align names
+	$(HAS_FAIRSEQ) || PIP_CONSTRAINT=$(CONSTRAINTS) PATH="$(CURDIR)/$(BIN):$$PATH" \
+		bash -c "$$($(BIN)/python -m fairseq_norm_plugin.installed)"
 	$(WITHOUT_BROKEN_AUDIO)
 	touch $@
 
@@ -59,6 +65,10 @@ docs: install
 bench: install
 	PATH="$(CURDIR)/$(BIN):$$PATH" OUT=out/bench bash scripts/demo.sh >/dev/null
 	$(BIN)/python scripts/bench
+
+# Each supported fairseq in an environment of its own (scripts/compat.sh): gigabytes, and an hour
+compat:
+	bash scripts/compat.sh
 
 # Only what was made here: VENV may come from the environment, and out/ may hold other work.
 clean:

@@ -9,8 +9,17 @@ HERE = Path(__file__).parent
 #: The version is written there only.
 VERSION = re.search('^__version__ = "(.+)"$', (HERE / "alignment_eval/__init__.py").read_text("utf-8"), re.MULTILINE)[1]
 #: The bundled models, with what is needed to use them: fairseq_norm_plugin.load("demo").
-DEMO = ["*.pt", "*.json", "*.txt", "codes.bpe", "demo.*", "README.md"]
+DEMO = ["*.pt", "*.json", "*.parquet", "*.txt", "codes.bpe", "demo.*", "README.md"]
 
+#: What alignment_eval and align-eval need.
+CORE = ["numpy", "pandas", "pyarrow", "matplotlib", "jinja2", "msgspec", "tqdm"]
+#: What fairseq_norm_plugin needs more, beside a fairseq, which brings torch.  Small, so always installed: whoever has a
+#: fairseq needs nothing but this package.
+PLUGIN = ["sacremoses", "subword-nmt"]
+#: A fairseq with compiled modules where there are wheels of one (its main branch), and a torch that reads checkpoints
+#: without running code.  Which fairseq serves elsewhere: fairseq_norm_plugin/installed.py.
+HAS_WHEEL = "python_version >= '3.11' and python_version < '3.13' and platform_machine == 'x86_64'"
+FAIRSEQ = ["torch>=2.6", f"ve-fairseq==0.12.3; sys_platform == 'linux' and {HAS_WHEEL}"]
 #: TensorBoard of fairseq-train.
 TENSORBOARD = ["tensorboard"]
 #: Models in the format of Hugging Face Transformers, and their text.
@@ -42,7 +51,7 @@ setup(
     long_description=(HERE / "README.md").read_text("utf-8"),
     long_description_content_type="text/markdown",
     license="MIT",
-    python_requires=">=3.11,<3.13",  # ve-fairseq has wheels for these
+    python_requires=">=3.10",
     packages=[*find_packages(include=["fairseq_norm_plugin*", "alignment_eval*"]), "fairseq_norm_plugin.demo"],
     package_dir={"fairseq_norm_plugin.demo": "data/demo"},
     package_data={
@@ -50,20 +59,9 @@ setup(
         "fairseq_norm_plugin.demo": DEMO,
         "alignment_eval": ["py.typed", "report/*.html", "report/*.js", "report/*.css", "figures/*.mplstyle"],
     },
-    install_requires=[
-        "numpy",
-        "pandas",
-        "pyarrow",
-        "matplotlib",
-        "jinja2",
-        "msgspec",
-        "sacremoses",
-        "subword-nmt",
-        "torch>=2.6",  # torch.load does not unpickle anything unless told so, from that version on
-        "tqdm",
-        "ve-fairseq==0.12.3",  # fairseq's main branch; PyPI's fairseq 0.12.2 does not import on Python >= 3.11
-    ],
+    install_requires=[*CORE, *PLUGIN],
     extras_require={
+        "fairseq": FAIRSEQ,
         "huggingface": HUGGINGFACE,
         "sentencepiece": ["sentencepiece>=0.2.2"],
         "ray": RAY,

@@ -9,18 +9,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.explain import Explanation, ReadMaps, explain
 from alignment_eval.extraction.extract import WordMap, WordMaps, combined_map, linked_pair
+from alignment_eval.extraction.lexical_table import (
+    EMPTY,
+    SAMPLE,
+    LexicalTable,
+    check_match,
+    count_lexical_table,
+    supported,
+)
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.pair_scores import FIGURES, OF_WORDS, PairScores, score_pair
-from alignment_eval.extraction.word_table import SAMPLE, WordTable, check_match, count_word_table
+from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import check_new, new_file, write_lines
 from alignment_eval.links.sets import Link
 from alignment_eval.links.table import TYPES, json_line, row_numbers, write_table
 from alignment_eval.links.write import format_pharaoh_line, format_scored_line
 from alignment_eval.maps.sentence import SentenceSide, Span, SpannedLine, words_of
+from alignment_eval.signature import fields_of, signature_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -203,7 +213,8 @@ class Alignments(Sequence[Alignment]):
     """The word alignments of a list of sentence pairs, in the order of the list.
 
     Attributes:
-        signature: how they were made: maps, rule, profile, word table; empty if unknown.
+        signature: how they were made: models, text, maps, rule, lexical table, versions (docs/output.md); empty if
+            unknown.
     """
 
     def __init__(self, alignments: Iterable[Alignment], signature: str = "") -> None:
@@ -229,7 +240,8 @@ class Alignments(Sequence[Alignment]):
     def to_pharaoh(self, path: str | Path, confidences: bool = False, overwrite: bool = False) -> None:
         """Write the links to a file, one line for each pair.
 
-        The file is written completely or not at all.  A pair that was not aligned has a blank line.
+        The file is written completely or not at all.  A pair that was not aligned has a blank line.  The signature goes
+        to a file beside it, with ``.signature.json`` after its name.
 
         Args:
             path: the file.
@@ -240,20 +252,28 @@ class Alignments(Sequence[Alignment]):
             InputError: the file already exists, or cannot be written.
             UsageError: ``confidences`` is true, and a pair has links without.
         """
-        check_new(path, overwrite)
-        write_lines(path, (alignment.to_pharaoh(confidences) for alignment in self))
+        self._write(path, (alignment.to_pharaoh(confidences) for alignment in self), overwrite)
 
     def to_jsonl(self, path: str | Path, overwrite: bool = False) -> None:
         """Write a JSON object a line for each pair (:meth:`Alignment.to_row`); errors as for :meth:`to_pharaoh`."""
+        self._write(path, (json_line(alignment.to_row()) for alignment in self), overwrite)
+
+    def _write(self, path: str | Path, lines: Iterable[str], overwrite: bool) -> None:
         check_new(path, overwrite)
-        write_lines(path, (json_line(alignment.to_row()) for alignment in self))
+        if self.signature:
+            check_new(signature_file(path), overwrite)
+        write_lines(path, lines)
+        if self.signature:
+            write_lines(signature_file(path), [json_line(fields_of(self.signature))])
 
     def to_parquet(self, path: str | Path, overwrite: bool = False) -> None:
         """Write a table with the same columns, and ``id``, the pair's number; errors as for :meth:`to_pharaoh`."""
         check_new(path, overwrite)
         with new_file(path) as temporary:
             types = TYPES_WITH_SCORES if self._scored else TYPES
-            write_table(temporary, (alignment.to_row() for alignment in self), row_numbers(len(self)), types)
+            write_table(
+                temporary, (alignment.to_row() for alignment in self), row_numbers(len(self)), types, self.signature
+            )
 
     def to_frame(self) -> pd.DataFrame:
         """Make a table of the pairs, one row for each, with the columns of :meth:`Alignment.to_row`."""
@@ -299,61 +319,59 @@ class Alignments(Sequence[Alignment]):
 def align_pairs(
     pairs: Iterable[WordMaps],
     method: AlignmentMethod,
-    word_table: WordTable | None = None,
-    on_count: Callable[[WordTable], object] = lambda _: None,
+    table: LexicalTable | None = None,
+    on_count: Callable[[LexicalTable], object] = lambda _: None,
     check: bool = True,
 ) -> Iterator[Alignment]:
     """Align the sentence pairs of a text in the order in which they arrive, one at a time.
 
-    If ``method`` counts a word table, it is counted on the first ``word_table_pairs`` pairs that arrive.  These must be
-    the first of the text, in any order, and are held back until then.  The pairs after them are reweighted by that
-    word table.
+    If ``method`` counts a lexical table, it is counted on the first ``table_pairs`` pairs that arrive.  These must be
+    the first of the text, in any order, and are held back until then.  The pairs after them are reweighted by it.
 
     Args:
         pairs: the word maps of each pair.
         method: how links are made.
-        word_table: a word table that reweights all pairs; then none is counted.
-        on_count: called with the counted word table before the first alignment.
-        check: check that ``word_table`` matches the text of the first pairs, which are held back for that.
+        table: the lexical table of all pairs; None: ``method`` counts one, or uses none.
+        on_count: called with the counted table before the first alignment.
+        check: check that ``table`` matches the text of the first pairs, which are held back for that.
     """
     pairs = iter(pairs)
-    if word_table is not None:
-        method.check_word_table()
-        held = list(islice(pairs, SAMPLE * check))
-        if check:
-            check_match(word_table, (words_of(forward.sentence) for forward, _ in held if forward.scores is not None))
+    if table is not None and check:
+        held = list(islice(pairs, SAMPLE))
+        check_match(table, (words_of(forward.sentence) for forward, _ in held if forward.scores is not None))
         pairs = chain(held, pairs)
-    elif method.word_table_passes:
-        word_table, aligned = _counted(list(islice(pairs, method.word_table_pairs)), method)
-        on_count(word_table)
+    if method.table_pairs and table is None:
+        table, aligned = _counted(list(islice(pairs, method.table_pairs)), method)
+        on_count(table)
         yield from aligned
+    shares = rule_of(method.forward.rule).shares
     for pair in pairs:
-        combined = whole = combined_map(pair, method)
-        if word_table is not None and combined.scores is not None:
-            words, shares = words_of(combined.sentence), combined.shares[:, :-1]
-            whole = combined.with_scores(word_table.reweight(words, shares, method.word_table_exponent))
-        yield _alignment(pair, combined, whole, method)
+        combined = combined_map(pair, method)
+        weighed = None
+        if method.sharpened and combined.scores is not None:
+            words = words_of(combined.sentence)
+            weighed = (EMPTY if table is None else table).reweight(words, combined.shares[:, :-1], shares)
+        yield _alignment(pair, combined, weighed, method)
 
 
-def _counted(pairs: Sequence[WordMaps], method: AlignmentMethod) -> tuple[WordTable, Iterator[Alignment]]:
-    """The word table of pairs, and the pairs aligned by their maps as counting has reweighted them."""
+def _counted(pairs: Sequence[WordMaps], method: AlignmentMethod) -> tuple[LexicalTable, Iterator[Alignment]]:
+    """The lexical table of pairs, and the pairs aligned by their maps as counting has reweighted them."""
     every = [combined_map(pair, method) for pair in pairs]
-    # the last digits of a sum depend on the order, so pairs are summed in the order of the text
-    maps = sorted((whole for whole in every if whole.scores is not None), key=lambda whole: whole.sentence.id)
-    word_table, reweighted = count_word_table(
-        [(words_of(whole.sentence), whole.shares[:, :-1]) for whole in maps],
-        method.word_table_passes,
-        method.word_table_exponent,
-    )
-    weighed = {whole.sentence.id: whole.with_scores(scores) for whole, scores in zip(maps, reweighted)}
-    return word_table, (
-        _alignment(pair, combined, weighed.get(combined.sentence.id, combined), method)
+    maps = [(words_of(whole.sentence), whole.shares[:, :-1]) for whole in every if whole.scores is not None]
+    table, reweighted = count_lexical_table(maps, rule_of(method.forward.rule).shares)
+    return table, (
+        _alignment(pair, combined, None if combined.scores is None else next(reweighted), method)
         for pair, combined in zip(pairs, every)
     )
 
 
-def _alignment(pair: WordMaps, combined: WordMap, whole: WordMap, method: AlignmentMethod) -> Alignment:
-    """The alignment of a pair by its ``combined`` map, which a word table may have made the ``whole`` one of."""
+def _alignment(
+    pair: WordMaps, combined: WordMap, weighed: NDArray[np.float64] | None, method: AlignmentMethod
+) -> Alignment:
+    """The alignment of a pair by its ``combined`` map, or by that as a lexical table has ``weighed`` it."""
+    whole = combined
+    if weighed is not None:
+        whole = combined.with_scores(supported(weighed, rule_of(method.forward.rule).shares))
     sentence = whole.sentence
     (source, source_spans), (target, target_spans) = map(_spanned, (sentence.source, sentence.target))
     text = source, target, source_spans, target_spans
@@ -364,7 +382,7 @@ def _alignment(pair: WordMaps, combined: WordMap, whole: WordMap, method: Alignm
     links: list[Link] = list(zip(sources.tolist(), targets.tolist()))  # in ascending order
     confidences = {} if shares is None else dict(zip(links, shares[targets, sources].tolist()))
     scores = None if pair[0].sentence.log_probs is None else score_pair(pair, linked, shares)
-    maps = None if pair[0].maps is None else ReadMaps(method, pair, combined, whole)
+    maps = None if pair[0].maps is None else ReadMaps(method, pair, combined, weighed, whole)
     return Alignment(*text, links, confidences, scores=scores, id=sentence.id, maps=maps)
 
 

@@ -25,9 +25,10 @@ COMMANDS = {
     "lexicon": "make a bilingual lexicon of the links of a text",
     "merge": "make one alignment file in corpus order of the parts of a run's shards",
     "plot": "draw one sentence: the links of aligners, or recorded maps, with gold",
-    "project": "move labels of words (BIO) onto the words of the translation",
+    "project": "move labels of words or spans onto the translation",
     "report": "write one HTML page that compares aligners, with the maps of a run if there are any",
     "score": "score word alignments against gold: AER, precision, recall",
+    "signature": "print the signature of an output: what its links were made of, and how",
     "sweep": "score every layer, head, kind, setting and rule of recorded maps",
     "symmetrize": "combine forward and reverse alignments",
 }

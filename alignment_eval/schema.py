@@ -18,6 +18,8 @@ from alignment_eval.errors import InputError, printable, shown
 
 #: A number of things, or one of them counted from 0.
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+#: What pyarrow raises at a Parquet file that is damaged.
+PARQUET_ERRORS = (OSError, pa.ArrowException, UnicodeDecodeError)
 T = TypeVar("T")
 
 

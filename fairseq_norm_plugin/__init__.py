@@ -8,6 +8,9 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+if sys.version_info < (3, 10):  # noqa: UP036  # pip refuses it, but --user-dir may name a clone
+    sys.exit(f"fairseq_norm_plugin: this is Python {sys.version.split()[0]}: expected 3.10 or newer")
+
 if TYPE_CHECKING:
     from fairseq_norm_plugin.model.align_batch import AlignBatch
     from fairseq_norm_plugin.model.block_maps import BlockMaps

@@ -20,7 +20,7 @@ wheel=$(echo "$work"/first/*.whl)
 bytes=$(stat --format %s "$wheel")
 ((bytes < 25000000)) || { echo "check_wheel.sh: $wheel: $bytes bytes, expected less than 25 MB" >&2; exit 1; }
 "${pip[@]}" ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} torch
-"${pip[@]}" "$wheel"
+"${pip[@]}" "$wheel[fairseq]"
 
 cd "$work"
 export PATH="$work/env/bin:$PATH"

@@ -21,18 +21,19 @@ from alignment_eval.options.alignments import (
     reading_fields,
     resampling_fields,
     score_files,
+    system_name,
     warn_of_few,
 )
-from alignment_eval.options.common import Input, add_format
+from alignment_eval.options.common import add_format, system
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.significance import Difference, Interval, Resampling, compare_all
-from alignment_eval.scoring.tables import FORMATS, UNDEFINED, Table, difference_table, interval_text, percent
+from alignment_eval.scoring.tables import FORMATS, UNDEFINED, Table, counted, difference_table, interval_text, percent
 from alignment_eval.signature import signature
 
 EPILOG = """\
 Examples, after make demo: do norms align better than attention weights?
-  align-eval extract out/demo/forced --kind attn_w --layer 1 --setting awo --rule kobayashi2020 \\
+  align-eval extract out/demo/forced --kind attn_w --heads 1 --setting awo --rule kobayashi2020 \\
       > out/demo/weights.pharaoh
   align-eval compare --gold data/demo/demo.talp --gold-base 1 \\
       out/demo/weights.pharaoh out/demo/hyp.pharaoh
@@ -47,9 +48,11 @@ _HEADER = ("", "baseline", "system", "delta", "95 % interval", "p bootstrap", "p
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``compare``."""
-    group = parser.add_argument_group("hypotheses", "word alignments (-: standard input); all are read in the same way")
-    group.add_argument("baseline", type=Input, metavar="BASELINE", help="the system that the others are compared with")
-    group.add_argument("systems", metavar="SYSTEM", nargs="+", type=Input, help="each is compared with all before it")
+    group = parser.add_argument_group(
+        "hypotheses", "word alignments (-: standard input), FILE or NAME=FILE; all are read in the same way"
+    )
+    group.add_argument("baseline", type=system, metavar="BASELINE", help="the system that the others are compared with")
+    group.add_argument("systems", metavar="SYSTEM", nargs="+", type=system, help="each is compared with all before it")
     add_base(group, "hyp", "0")
     add_gold_arguments(parser)
     add_text_arguments(parser)
@@ -69,6 +72,7 @@ def run(args: argparse.Namespace) -> None:
     pairs = compare_all([score.per_sentence for score in scores], resampling, progress_bar)
     results = [
         _result(gold, files[first], files[second], differences, resampling)
+        | {"baseline": system_name(paths[first]), "system": system_name(paths[second])}
         for (first, second), differences in pairs.items()
     ]
     if args.format != "json" and (args.format != "text" or len(results) > 1):
@@ -108,7 +112,7 @@ def _result(
 
 def _text(result: dict[str, Any]) -> Iterator[str]:
     names = [printable(str(result[name])) for name in ("system", "baseline")]
-    yield f"{names[0]} against {names[1]}, {result['sentences']} sentences"
+    yield f"{names[0]} against {names[1]}, {counted(result['sentences'])}"
     rows = [_row(label, result[name]) for name, label in METRIC_LABELS.items()]
     yield from (f"  {line}" for line in Table("", _HEADER, rows).lines())
     yield f"  {result['signature']}"

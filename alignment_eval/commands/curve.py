@@ -83,14 +83,18 @@ def _chosen(table: pd.DataFrame, stated: Sequence[str] | None) -> pd.DataFrame:
 
 
 def extremes(table: pd.DataFrame) -> str:
-    """The lowest, the highest and the last value of each run, subset and metric, and at which update; shares in %."""
+    """The lowest, the highest and the last value of each run, subset and metric, and at which update; shares in %.
+
+    Each part of a run has its own.
+    """
     import pandas as pd
 
+    keys = ["run", "subset", "metric", *(["part"] if table["part"].any() else [])]
     rows = []
-    for key, group in table.dropna(subset="value").groupby(["run", "subset", "metric"], sort=False):
+    for key, group in table.dropna(subset="value").groupby(keys, sort=False):
         number = "{:.2%}" if is_share(str(key[2])) else "{:g}"
         shown = group.iloc[[int(group["value"].argmin()), int(group["value"].argmax()), -1]]
         cells = (cell for value, at in zip(shown["value"], shown["update"]) for cell in (number.format(value), at))
         rows.append([*(printable(str(name)) for name in key), *cells])
-    columns = ["run", "subset", "metric", "lowest", "update", "highest", "update", "last", "update"]
+    columns = [*keys, "lowest", "update", "highest", "update", "last", "update"]
     return str(pd.DataFrame(rows, columns=columns).to_string(index=False))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
 
-from alignment_eval.errors import UsageError, printable, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, printable, warn_on_stderr
 from alignment_eval.files import file_hash
 from alignment_eval.links.text import token_lines
 from alignment_eval.options.alignments import (
@@ -20,11 +21,13 @@ from alignment_eval.options.alignments import (
     read_systems,
     reading_fields,
     score_files,
+    system_name,
     words_of,
 )
 from alignment_eval.options.common import add_format, file_name
 from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.error_classes import SIDES, TITLES, Text, confusion_table, error_table
+from alignment_eval.scoring.tables import counted
 from alignment_eval.signature import signature
 
 EPILOG = """\
@@ -43,6 +46,9 @@ _COUNTS = {"words": "words", "hypothesis_links": "links", "sure_links": "sure"}
 _WRONG = {"missed_sure": "missed sure", "wrong_links": "wrong"}
 #: If more words than this share are not in the training text, it looks like another text.
 _UNKNOWN = 0.5
+#: If more words than this share have a subword mark, they look like subwords.
+_MARKED = 0.01
+_SUBWORD = {"@@": re.compile(r".+@@"), "▁": re.compile("▁.+"), "##": re.compile(r"##\w+")}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,12 +78,13 @@ def run(args: argparse.Namespace) -> None:
     for system in systems:
         score_files(system, gold)  # for its checks
     source, target = zip(*words_of(args) or ())
+    _check_words(texts, (source, target))
     frequencies = _frequencies(args.train_frequency, (source, target)) if args.train_frequency else None
     links = [list(system.each_links()) for system in systems]
     sentences = list(gold)
     result = {
-        "hypothesis": systems[0].file.name,
-        "against": systems[1].file.name if len(systems) > 1 else None,
+        "hypothesis": system_name(paths[0]),
+        "against": system_name(paths[1]) if len(systems) > 1 else None,
         "frequency": "training" if frequencies else "texts",
         "sentences": len(gold),
         "classes": error_table(links[0], sentences, source, target, frequencies),
@@ -95,6 +102,19 @@ def run(args: argparse.Namespace) -> None:
     }
     for line in _FORMATS[args.format](result):
         print(line)
+
+
+def _check_words(paths: Iterable[str], texts: Iterable[Text]) -> None:
+    """Check that texts are in words: subwords would count as words that the gold leaves unlinked."""
+    for path, text in zip(paths, texts):
+        words = [word for line in text for word in line]
+        for mark, found in _SUBWORD.items():
+            count = sum(map(bool, map(found.fullmatch, words)))
+            if count > _MARKED * len(words):
+                raise InputError(
+                    f"{path}: {count} of {len(words)} words have the subword mark {mark}: expected the words that the "
+                    f"gold counts; merge the subwords"
+                )
 
 
 def _frequencies(paths: Iterable[str], texts: Iterable[Text]) -> tuple[Mapping[str, int], Mapping[str, int]]:
@@ -127,7 +147,7 @@ def _json(result: Mapping[str, Any]) -> Iterator[str]:
 
 def _text(result: Mapping[str, Any]) -> Iterator[str]:
     names = {name: printable(str(result[name])) for name in ("hypothesis", "against")}
-    yield f"{names['hypothesis']}: {result['sentences']} sentences"
+    yield f"{names['hypothesis']}: {counted(result['sentences'])}"
     in_training = {"frequency": "frequency of the word in the training texts"}
     titles = TITLES | (in_training if result["frequency"] == "training" else {})
     for by, rows in result["classes"].groupby("by", sort=False):

@@ -16,9 +16,9 @@ from alignment_eval.maps.sentence import PairWords, SentenceMaps, words_of
 from alignment_eval.maps.words import LEVELS
 from alignment_eval.options.alignments import add_text_arguments
 from alignment_eval.options.common import Input, add_output
-from alignment_eval.options.method import WORD_TABLE, add_map_arguments, add_options, given_options
+from alignment_eval.options.method import add_map_arguments, add_options, given_options
 from alignment_eval.options.records import add_records, open_reverse, texts_of_records, warn_skipped
-from alignment_eval.profiles.chosen import MAX_NORM, choose_method, warn_of_few_pairs
+from alignment_eval.profiles.chosen import MAX_NORM, choose_method
 from alignment_eval.profiles.profile import Profile, find_profile, parse_profile
 from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
@@ -49,7 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--reverse", type=Input, metavar="RECORDS", help="records of a target-source model on the same pairs"
     )
     add_options(group, "join", "reverse_heads")
-    add_options(parser.add_argument_group("lexical table", WORD_TABLE), "word_table")
     group = parser.add_argument_group("output")
     group.add_argument("--confidences", action="store_true", help="write i-j:p, p: share of the link in its row")
     add_output(group, "Pharaoh file", standard=True)
@@ -78,16 +77,15 @@ def run(args: argparse.Namespace) -> None:
     described = signature(
         records=records.info.signature_hash,
         **({} if len(runs) == 1 else {"reverse": runs[1].info.signature_hash}),
-        **chosen.method.fields(),
+        **chosen.fields,
         **({"layer_by": MAX_NORM} if by_norm else {}),
         **({} if args.level == "word" else {"level": args.level}),
-        **chosen.fields,
     )
     words: list[tuple[PairWords, PairWords]] = []
     pairs = with_words(directed_pairs(runs, chosen.method, args.level, texts_of_records(args, records)), words)
     shown = progress_bar(pairs, records.info.size, "sentences")
     lines, skipped = {}, {}
-    for alignment in align_pairs(shown, chosen.method, on_count=warn_of_few_pairs):
+    for alignment in align_pairs(shown, chosen.method, chosen.table, check=chosen.given):
         lines[alignment.id] = alignment.to_pharaoh(args.confidences)
         if not alignment.ok:
             skipped[alignment.id] = alignment.status
@@ -147,7 +145,7 @@ def directed_pairs(
             back = {sentence.id: read_word_map(sentence, method.reverse) for sentence in sentences}
         except InputError as error:
             raise InputError(f"{reverse.directory}: {error}") from error
-    first = method.word_table_pairs if method.word_table_passes else records.info.size
+    first = method.table_pairs or records.info.size
     for ids in (range(first), range(first, records.info.size)):
         for sentence in best_of_each(records, method.forward, level, texts) if ids else ():
             if sentence.id in ids:

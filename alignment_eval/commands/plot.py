@@ -28,10 +28,11 @@ from alignment_eval.options.alignments import (
     distinct_names,
     gold_of,
     reading_fields,
+    system_name,
     texts_of,
     words_of,
 )
-from alignment_eval.options.common import Input, add_list, add_output
+from alignment_eval.options.common import Input, add_list, add_output, system
 from alignment_eval.options.figures import add_figure_options, figure_options
 from alignment_eval.options.records import add_records, check_forced, gold_of_records, refuse_without_records
 from alignment_eval.records.store import Records
@@ -83,7 +84,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rule", metavar="RULE", help=f"extraction rule: {', '.join(RULE_NAMES)} (default: {DEFAULTS.map_rule})"
     )
     group.add_argument(
-        "--hyp", action="extend", nargs="+", type=Input, metavar="HYP", help=f"{HYPOTHESES}; one with RECORDS"
+        "--hyp",
+        action="extend",
+        nargs="+",
+        type=system,
+        metavar="HYP",
+        help=f"{HYPOTHESES}; NAME=FILE names it; one with RECORDS",
     )
     add_base(group, "hyp", "0")
     group = parser.add_argument_group("gold")
@@ -159,7 +165,7 @@ def _of_records(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture,
     if args.hyp is not None:
         hypothesis = gold_of_records(read_hypothesis(args.hyp[0], ReadOptions(base=args.hyp_base)), records)
         predicted, fields = links_in(hypothesis, sentence).possible, reading_fields("hyp", hypothesis)
-        shown = visible(hypothesis.file.name)
+        shown = visible(system_name(args.hyp[0]))
     if maps:  # a row for each map, a column for each kind
         rows = [[(option, name) for option in options] for name in maps]
     else:  # a row for each kind and layer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -12,20 +12,21 @@ from alignment_eval.files import check_new, file_hash, write_lines
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
 from alignment_eval.links.sets import GoldSentence
-from alignment_eval.links.text import TextFile, token_counts, token_lines
+from alignment_eval.links.text import TextFile, token_counts
 from alignment_eval.options.alignments import add_base, add_swap, reading_fields
-from alignment_eval.options.common import Input, add_output, file_name
+from alignment_eval.options.common import Input, add_output, file_name, positive_integer
 from alignment_eval.progress import progress_bar
 from alignment_eval.signature import signature
-from alignment_eval.transfer.conll import LabelledSentence, format_conll, parse_conll
-from alignment_eval.transfer.labels import WeightedLinks, labels_of, project_spans, spans_of
+from alignment_eval.transfer.character_spans import LabelledText, format_json, is_json, parse_json
+from alignment_eval.transfer.conll import LabelledSentence, format_conll, parse_conll, scheme_of
+from alignment_eval.transfer.labels import Span, WeightedLinks, project_spans, spans_of
 
 EPILOG = """\
 Example, after make demo:
   align-eval project --labels data/demo/demo.de.conll --links out/demo/both.pharaoh --target-text data/demo/demo.en
 
-A span, B-TYPE I-TYPE, becomes one span of target words or none; how many have none goes to stderr, and so does the
-signature.
+A span, such as B-TYPE I-TYPE, becomes one span of target words or none;
+how many have none goes to stderr, and so does the signature.
 """
 
 
@@ -37,7 +38,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=file_name,
         metavar="FILE",
-        help="source words and their BIO labels (CoNLL 2002: word, tab, label; a blank line between sentences)",
+        help="source words and their labels (BIO, IOB1, BIOES or BILOU) in columns, a blank line between sentences; or "
+        'JSON lines {"text": TEXT, "spans": [[START, END, LABEL], …]}, counted in characters',
+    )
+    group.add_argument(
+        "--column",
+        type=positive_integer,
+        metavar="N",
+        help="column of the labels, from 1; words are in the first (default: 2, the last)",
     )
     group.add_argument("--links", required=True, type=Input, metavar="FILE", help="word alignments (-: standard input)")
     add_base(group, "links", "0")
@@ -55,13 +63,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write the labelled target words."""
     check_new(args.output, args.overwrite)
-    texts = _sizes(args.labels, args.target_text)
+    labels = _Labels(args.labels, args.column)
+    texts = _sizes(labels, args.target_text)
     options = ReadOptions(base=args.links_base, swap=args.links_swap, allow_possible=True)
     links = read_hypothesis(args.links, options, texts, role="links")
-    pairs = zip(_labelled(args.labels), links, token_lines(args.target_text))
+    pairs = zip(labels, links, TextFile(args.target_text).lines())
     shown = progress_bar(pairs, len(links), "sentences")
     counts: list[tuple[int, int, int]] = []
-    write_lines(args.output, _projected(links, shown, counts))
+    write_lines(args.output, _projected(labels, links, shown, counts))
     spans, lost = (sum(count[k] for count in counts) for k in (1, 2))
     if lost:
         first = next(line for line, _, missing in counts if missing)
@@ -72,6 +81,7 @@ def run(args: argparse.Namespace) -> None:
     say(
         signature(
             labels=file_hash(args.labels),
+            scheme=labels.scheme,
             **reading_fields("links", links),
             text=file_hash(args.target_text),
             spans=spans,
@@ -80,45 +90,71 @@ def run(args: argparse.Namespace) -> None:
     )
 
 
+class _Labels:
+    """The sentences of a file of labels: columns, or JSON lines; each iteration reads them again.
+
+    Attributes:
+        path: the file.
+        scheme: of the labels; ``characters``: JSON lines.
+    """
+
+    def __init__(self, path: str, column: int | None) -> None:
+        self.path = path
+        self._column = column
+        self._file = TextFile(path, expected="lines with a word and a label, or JSON lines with text and spans")
+        self.scheme = "characters" if is_json(next(iter(self._file))) else scheme_of(self._conll(), path)
+
+    def _conll(self) -> Iterator[LabelledSentence]:
+        return parse_conll(self._file.lines(), self.path, self._column)
+
+    def __iter__(self) -> Iterator[LabelledText]:
+        if self.scheme == "characters":
+            return parse_json(self._file.lines(), self.path)
+        return (LabelledText(words, spans_of(labels, self.scheme), n, []) for words, labels, n in self._conll())
+
+    def written(
+        self, source: LabelledText, target: str, words: Sequence[str], spans: Iterable[Span | None]
+    ) -> Iterator[str]:
+        """The lines of the target of a sentence, in the format of the source."""
+        if self.scheme == "characters":
+            return iter([format_json(target, spans, source.quoted)])
+        return format_conll(words, spans, self.scheme)
+
+
 def _projected(
+    labels: _Labels,
     links: AlignmentFile,
-    pairs: Iterable[tuple[LabelledSentence, GoldSentence, list[bytes]]],
+    pairs: Iterable[tuple[LabelledText, GoldSentence, tuple[int, bytes]]],
     counts: list[tuple[int, int, int]],
 ) -> Iterator[str]:
     """The lines of the target side; ``links`` name the place of a bad confidence.
 
     ``counts`` gets of each sentence its line, the number of its spans, and of those that have no counterpart.
     """
-    for n, (labelled, sentence, tokens) in enumerate(pairs):
-        words = [token.decode() for token in tokens]
+    for n, (labelled, sentence, (_, line)) in enumerate(pairs):
+        words = [token.decode() for token in line.split()]
         weighted: WeightedLinks = sentence.possible if sentence.confidence is None else sentence.confidence
-        spans, sizes = spans_of(labelled.labels), (len(labelled.words), len(words))
+        sizes = len(labelled.words), len(words)
         try:
-            found = project_spans(spans, weighted, sizes, (labelled.words, words))
+            found = project_spans(labelled.spans, weighted, sizes, (labelled.words, words))
         except InputError as error:
             raise InputError(f"{links.file.where(n)}: {error}") from None
-        counts.append((labelled.line, len(spans), found.count(None)))
-        yield from format_conll(words, labels_of(found, len(words)))
+        counts.append((labelled.line, len(labelled.spans), found.count(None)))
+        yield from labels.written(labelled, line.decode(), words, found)
 
 
-def _labelled(path: str) -> Iterator[LabelledSentence]:
-    """The sentences of a file of labels."""
-    file = TextFile(path, expected="lines with a word, a tab and a label")
-    return parse_conll(file.lines(), file.name)
-
-
-def _sizes(labels: str, text: str) -> Texts:
+def _sizes(labels: _Labels, text: str) -> Texts:
     """The numbers of words of both sides."""
-    source = np.fromiter((len(sentence.words) for sentence in _labelled(labels)), dtype=np.int64)
+    source = np.fromiter((len(sentence.words) for sentence in labels), dtype=np.int64)
     target = token_counts(text)
-    if not target.all():
+    if labels.scheme != "characters" and not target.all():
         raise InputError(
             f"{text}:{int(np.argmin(target)) + 1}: a blank line: expected words, as CoNLL files have no sentence "
             f"without words; remove the pair from all files"
         )
     if len(source) != len(target):
         raise InputError(
-            f"{labels}: {len(source)} sentences, but {text} has {len(target)} lines: expected one line a sentence; "
-            f"separate sentences by blank lines"
+            f"{labels.path}: {len(source)} sentences, but {text} has {len(target)} lines: expected one line a "
+            f"sentence; separate sentences by blank lines"
         )
-    return Texts(labels, source, text, target)
+    return Texts(labels.path, source, text, target)

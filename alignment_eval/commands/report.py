@@ -27,7 +27,7 @@ from alignment_eval.options.alignments import (
     warn_of_few,
     words_of,
 )
-from alignment_eval.options.common import Input, add_output
+from alignment_eval.options.common import add_output, system
 from alignment_eval.options.records import (
     add_kinds,
     add_records,
@@ -61,7 +61,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_text_arguments(parser)
     group = parser.add_argument_group("hypotheses", "the alignments to compare")
     group.add_argument(
-        "--hyp", action="extend", nargs="+", type=Input, metavar="HYP", help=f"{HYPOTHESES}, all read in the same way"
+        "--hyp",
+        action="extend",
+        nargs="+",
+        type=system,
+        metavar="HYP",
+        help=f"{HYPOTHESES}, all read in the same way; NAME=FILE names it",
     )
     add_base(group, "hyp", "0")
     group = parser.add_argument_group("records")

@@ -9,7 +9,6 @@ from dataclasses import asdict
 from typing import Any
 
 from alignment_eval.errors import InputError, UsageError, printable, say, warn_on_stderr
-from alignment_eval.files import STANDARD
 from alignment_eval.links.read import AlignmentFile
 from alignment_eval.options.alignments import (
     add_gold_arguments,
@@ -22,6 +21,7 @@ from alignment_eval.options.alignments import (
     read_systems,
     reading_fields,
     resampling_fields,
+    system_name,
     warn_of_few,
 )
 from alignment_eval.options.common import add_format
@@ -29,7 +29,7 @@ from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts, Score, defined, score
 from alignment_eval.scoring.diagnosis import diagnose, doubts
 from alignment_eval.scoring.significance import Interval, Resampling, confidence
-from alignment_eval.scoring.tables import Table, interval_text, percent, score_table
+from alignment_eval.scoring.tables import Table, counted, interval_text, percent, score_table
 from alignment_eval.signature import joined, signature
 
 EPILOG = """\
@@ -76,7 +76,10 @@ def run(args: argparse.Namespace) -> None:
     if resampling:
         warn_of_few(len(gold))
     scores = [_score(hypothesis, gold, args.diagnose) for hypothesis in hypotheses]
-    results = [_result(hypothesis, gold, scored, resampling) for hypothesis, scored in zip(hypotheses, scores)]
+    results = [
+        _result(hypothesis, gold, scored, resampling) | {"hypothesis": system_name(path)}
+        for path, hypothesis, scored in zip(args.hypotheses, hypotheses, scores)
+    ]
     if args.diagnose:
         results = [result | _diagnosis(hypothesis, gold) for result, hypothesis in zip(results, hypotheses)]
     signatures = [result["signature"] for result in results]
@@ -169,7 +172,7 @@ def _text(r: dict[str, Any]) -> str:
 
 
 def _of_gold(r: dict[str, Any]) -> str:
-    return f"gold {r['sure_links']} sure and {r['possible_links']} more possible, {r['sentences']} sentences"
+    return f"gold {r['sure_links']} sure and {r['possible_links']} more possible, {counted(r['sentences'])}"
 
 
 def _diagnosis_text(result: dict[str, Any], named: bool) -> Iterator[str]:
@@ -213,8 +216,9 @@ def _per_sentence(paths: Sequence[str], scores: Sequence[Score]) -> Iterator[str
     counts = ("hypothesis_links", "sure_links", "hypothesis_links_sure", "hypothesis_links_possible")
     yield "\t".join(("hypothesis", "line", *counts, *METRICS))
     for path, scored in zip(paths, scores):
-        name = "<stdin>" if path == STANDARD else path
-        yield from progress_bar(_rows(name, scored.per_sentence), len(scored.per_sentence.sure), "sentences")
+        yield from progress_bar(
+            _rows(system_name(path), scored.per_sentence), len(scored.per_sentence.sure), "sentences"
+        )
 
 
 def _rows(name: str, counts: Counts) -> Iterator[str]:

@@ -19,7 +19,7 @@ from alignment_eval.signature import signature
 
 EPILOG = """\
 Example, after make demo (a second rule stands in for a model of the other direction):
-  align-eval extract out/demo/forced --kind attn_n --layer 1 --setting awo --rule shift-att --output out/other.pharaoh
+  align-eval extract out/demo/forced --kind attn_n --heads 1 --setting awo --rule shift-att --output out/other.pharaoh
   align-eval symmetrize out/demo/hyp.pharaoh out/other.pharaoh --method grow-diag-final --variant lilt
 
 Both files are read as source-target.  Give --reverse-swap if REVERSE is target-source, as a model of the other
@@ -29,7 +29,7 @@ direction writes it.  The signature goes to stderr.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``symmetrize``."""
-    parser.add_argument("--method", required=True, choices=METHODS, help="how the two are combined")
+    parser.add_argument("--method", required=True, choices=METHODS, metavar="RULE", help=f"of {', '.join(METHODS)}")
     parser.add_argument(
         "--variant",
         choices=VARIANTS,

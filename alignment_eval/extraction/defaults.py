@@ -1,9 +1,8 @@
 """The defaults of alignment, where no option says otherwise; commands, Python and the fairseq tasks read them here.
 
 If the alignment of a model has formed, two of its maps are multiplied; if it is still forming, the mean of its last two
-layers in AWO is read, with a lexical table of the text.  Two directions are multiplied.  The final punctuation of both
-sides is linked, because the last row of an AWI map, which predicts ``</s>``, often looks elsewhere.  Formed models use
-no lexical table, so that a pair is aligned alone exactly as within a corpus.
+layers in AWO is read.  Two directions are multiplied.  A lexical table and neighbours sharpen the word map.  The final
+punctuation of both sides is linked, because the last row of an AWI map, which predicts ``</s>``, often looks elsewhere.
 
 Constants of a rule, a search, a check or a lexical table stand in its own module.  All were chosen on cmu150
 (docs/reproduction.md).
@@ -27,21 +26,15 @@ class Defaults:
         map_setting: the setting of the last.
         one_direction: the rule for the map of one direction; it takes a share.
         share: its least two-way share.
-        share_guided: the same for a model that was trained to align, whose maps are sharper.
-        added_formed: what a lexical table adds to the share of one direction if its maps have formed: it makes them
-            sharper.
-        added_unformed: the same for other maps.
         two_directions: the rule for the combined word map of two directions; it takes a share, too.  The words of each
             side are the target words of one direction, so all of them weigh the same already.
-        share_product: its least two-way share for the product: larger, because a product is sharper.  For the average
-            it is that of one direction.
+        share_sharp: the same for a word map that is sharp: sharpened, or the product of two directions.
         join: how the word maps of two directions become one.
         final_punctuation: whether the final punctuation of both sides is linked to each other only, by a profile; where
             maps are named it is not.
-        word_table_passes: passes over a lexical table: 2 were mostly best.
-        word_table_pairs: a lexical table is counted on this number of sentence pairs, the first of the text.
-        fewest_pairs: the fewest sentence pairs for a lexical table, and for a choice of maps: on fewer, the choice
-            changes from text to text.
+        table_pairs: a lexical table is counted on this number of sentence pairs, the first of the text.
+        fewest_pairs: the fewest sentence pairs for a choice of maps, and for a lexical table that nobody asked for: on
+            fewer, the choice changes from text to text.
         profile_pairs: how many sentence pairs maps are chosen on: more do not change the choice.
         max_tokens: tokens of a batch, pads included.
     """
@@ -53,33 +46,22 @@ class Defaults:
     map_setting: str = "awi"
     one_direction: str = "balanced"
     share: float = 0.25
-    share_guided: float = 0.35
-    added_formed: float = 0.05
-    added_unformed: float = 0.1
     two_directions: str = "grow"
-    share_product: float = 0.4
+    share_sharp: float = 0.4
     join: str = "product"
     final_punctuation: bool = True
-    word_table_passes: int = 2
-    word_table_pairs: int = 10_000
+    table_pairs: int = 20_000
     fewest_pairs: int = 30
-    profile_pairs: int = 100
+    profile_pairs: int = 300
     max_tokens: int = 4000
 
-    def rule(self, join: str | None = None, guided: bool = False, added: float = 0.0) -> str:
+    def rule(self, join: str | None = None, sharpened: bool = False) -> str:
         """The rule of one direction, or of the word maps of two that ``join`` makes one (``average``, ``product``).
 
-        Args:
-            join: how two directions become one; others than these two leave the rule of one direction.
-            guided: whether the model was trained to align.
-            added: what is added to the share of one direction.
+        ``sharpened``: a lexical table and neighbours sharpen the word map.
         """
-        share = self.share_guided if guided else self.share
-        if join == "product":
-            return f"{self.two_directions}={self.share_product}"
-        if join == "average":
-            return f"{self.two_directions}={share}"
-        return f"{self.one_direction}={round(share + added, 2)}"
+        share = self.share_sharp if sharpened or join == "product" else self.share
+        return f"{self.two_directions if join in ('average', 'product') else self.one_direction}={share}"
 
 
 DEFAULTS = Defaults()

@@ -1,4 +1,4 @@
-"""Why two words are linked or not: the maps that were read, their shares, the word table, the rule."""
+"""Why two words are linked or not: the maps that were read, their shares, the lexical table, the rule."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ class ReadMaps:
     Attributes:
         method: how it was made.
         pair: the word maps of both directions, with each map that was read.
-        combined: the word map of the pair, before a word table reweights it.
+        combined: the word map of the pair, before it is sharpened.
+        weighed: its cells as a lexical table has reweighted them; None: the map is not sharpened.
         whole: the map that the rule reads.
     """
 
     method: AlignmentMethod
     pair: WordMaps
     combined: WordMap
+    weighed: Floats | None
     whole: WordMap
 
 
@@ -44,8 +46,10 @@ class Explanation:
         linked: whether they are linked.
         maps: each map that was read, and what it gives the source word of the target word's row, from 0 to 1; maps of
             the reverse model give the target word a share of the source word's row.
-        share: the share of the combined map, before a word table.
-        word_table: what a word table multiplies the cell by, in proportion to the mean of the row; None: there is none.
+        share: the share of the combined map, before it is sharpened.
+        table: what the lexical table multiplies the cell by, in proportion to the mean of the row; None: the map is
+            not sharpened.
+        neighbours: what the cells around it multiply the cell by.
         row: the share of its row as the rule sees it, null left out if it is masked.
         column: the share of its column, of the rows' shares.
         rule: the rule with its value.
@@ -57,7 +61,8 @@ class Explanation:
     linked: bool
     maps: dict[str, float]
     share: float
-    word_table: float | None
+    table: float | None
+    neighbours: float | None
     row: float
     column: float
     rule: str
@@ -68,8 +73,9 @@ class Explanation:
         lines = [f"{self.source!r} and {self.target!r} are {made}: {self.reason}"]
         lines += [f"  {share:.3f}  {name}" for name, share in self.maps.items()]
         lines.append(f"  {self.share:.3f}  combined: share of the row")
-        if self.word_table is not None:
-            lines.append(f"  × {self.word_table:.3g}  word table, relative to the mean of the row")
+        if self.table is not None:
+            lines.append(f"  × {self.table:.3g}  lexical table, relative to the mean of the row")
+            lines.append(f"  × {self.neighbours:.3g}  neighbours")
         return "\n".join([*lines, f"  {self.row:.3f}  of the row, {self.column:.3f} of the column: rule {self.rule}"])
 
     __repr__ = __str__
@@ -88,12 +94,12 @@ def explain(maps: ReadMaps, words: PairWords, link: Link, linked: bool) -> Expla
     read = _shares_of(forward, method.forward, (j, i), "")
     if reverse is not None and method.reverse is not None:
         read |= _shares_of(reverse, method.reverse, (i, j), "reverse ")
-    factor = None
-    if maps.whole is not maps.combined:
-        before, after = maps.combined.shares[j, :-1], maps.whole.scores
-        assert after is not None
-        factors = np.divide(after[j, :-1], before, out=np.ones_like(before), where=before > 0)
-        factor = float(factors[i] / factors.mean())
+    table = neighbours = None
+    if maps.weighed is not None:
+        factors = _quotient(maps.weighed[j], maps.combined.shares[j, :-1])
+        table = float(factors[i] / factors.mean())
+        assert maps.whole.scores is not None
+        neighbours = float(_quotient(maps.whole.scores[j, :-1], maps.weighed[j])[i])
     rows, columns, _ = _rule_shares(maps.whole, method.forward)
     reason = _reason(maps.whole, method.forward, link, linked)
     if reverse is not None and method.reverse is not None and method.both and not method.both.joins_maps:
@@ -105,7 +111,11 @@ def explain(maps: ReadMaps, words: PairWords, link: Link, linked: bool) -> Expla
         reason = f"{method.both.join or method.both.method} of the links of each direction ({found})"
     share, row, column = (float(array[j, i]) for array in (maps.combined.shares, rows, columns))
     source, target = words[0][i], words[1][j]
-    return Explanation(source, target, linked, read, share, factor, row, column, method.forward.rule, reason)
+    return Explanation(source, target, linked, read, share, table, neighbours, row, column, method.forward.rule, reason)
+
+
+def _quotient(after: Floats, before: Floats) -> Floats:
+    return np.divide(after, before, out=np.ones_like(before), where=before > 0)
 
 
 def _shares_of(word_map: WordMap, options: ExtractionOptions, cell: Link, prefix: str) -> dict[str, float]:

@@ -123,20 +123,22 @@ def combined_map(pair: WordMaps, method: AlignmentMethod) -> WordMap:
         return WordMap(replace(forward.sentence, status=status), None)
     check_same_size(forward.sentence, reverse.sentence)
     assert method.both is not None
-    return combine_maps(str(method.both.join), forward, reverse) if method.both.joins_maps else forward
+    if not method.both.joins_maps:
+        return forward
+    return combine_maps(str(method.both.join), forward, reverse, method.sharpened)
 
 
-def combine_maps(how: str, forward: WordMap, reverse: WordMap) -> WordMap:
+def combine_maps(how: str, forward: WordMap, reverse: WordMap, sharpened: bool = False) -> WordMap:
     """Combine the word maps of both directions into one, to which the rule is applied.
 
     F and R are the ``shares`` of the two directions; each row, null included, sums to 1.  ``average``: (F + Rᵀ) / 2.  R
     has no null column for *target* words, so it counts as 0 there and null gets half of F's share.  ``product``:
-    F ∘ Rᵀ, cell by cell, without null.
+    F ∘ Rᵀ, cell by cell, without null; of a map that will be ``sharpened``, √(F ∘ Rᵀ).
     """
     back = np.zeros(forward.shares.shape)
     back[:, :-1] = reverse.shares[:, :-1].T
     scores = (forward.shares + back) / 2 if how == "average" else forward.shares * back
-    return WordMap(forward.sentence, scores)
+    return WordMap(forward.sentence, np.sqrt(scores) if sharpened and how == "product" else scores)
 
 
 def linked_pair(

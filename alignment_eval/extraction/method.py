@@ -176,26 +176,21 @@ class AlignmentMethod:
         forward: what is read from the maps of the source-target model.
         reverse: what is read from the maps of the target-source model; None: one direction only.
         both: how the two directions are combined.
-        word_table_passes: how often a lexical table that reweights word maps is counted on the text
-            (:mod:`alignment_eval.extraction.word_table`); 0: no lexical table.
-        word_table_pairs: the number of sentence pairs, the first of the text, that it is counted on.
+        sharpened: whether a lexical table, which may be empty, and neighbours sharpen the word map
+            (:mod:`alignment_eval.extraction.lexical_table`).
+        table_pairs: the number of sentence pairs, the first of the text, that the table is counted on; 0: it is given,
+            or empty.
     """
 
     forward: ExtractionOptions
     reverse: Optional[ExtractionOptions] = None
     both: Optional[BidirectionalOptions] = None
-    word_table_passes: int = 0
-    word_table_pairs: int = DEFAULTS.word_table_pairs
+    sharpened: bool = False
+    table_pairs: int = 0
 
     def __post_init__(self) -> None:
         if (self.reverse is None) != (self.both is None):
             raise UsageError("maps of the other direction need a way to combine both directions; give both or neither")
-        if self.word_table_passes < 0:
-            raise UsageError(
-                f"lexical table passes {self.word_table_passes}: the number must be 1 or more, or 0 for none"
-            )
-        if self.word_table_pairs < 1:
-            raise UsageError(f"lexical table pairs {self.word_table_pairs}: the number must be 1 or more")
         if self.both is not None and self.both.joins_maps and rule_of(self.forward.rule).units != "words":
             raise UsageError(
                 f"join {self.both.join!r} does not work with rule {self.forward.rule!r}, which reads maps between "
@@ -207,29 +202,28 @@ class AlignmentMethod:
                 "join 'product' does not work with null 'allow', because the reverse model has no score for target "
                 "words and null; choose null 'mask'"
             )
-        if self.word_table_passes:
-            self.check_word_table()
-
-    def check_word_table(self) -> None:
-        """Check that a lexical table, counted on this text or on another, can reweight the word maps."""
-        if rule_of(self.forward.rule).units != "words" or self.forward.null != "mask":
+        if self.sharpened and not self.reads_words:
             raise UsageError(
                 f"a lexical table does not work with rule {self.forward.rule!r} and null {self.forward.null!r}: it "
                 f"reweights maps between words, without null; choose a rule for words and null 'mask', such as "
                 f"rule two-way=0.3"
             )
-        if self.both is not None and not self.both.joins_maps:
-            way = f"join {self.both.join or self.both.method!r}"
+        if self.sharpened and not self.one_map:
+            assert self.both is not None
             raise UsageError(
-                f"a lexical table does not work with {way}, which makes links before the table applies; choose join "
-                f"'average' or 'product'"
+                f"a lexical table does not work with join {self.both.join or self.both.method!r}, which makes links "
+                f"before the table applies; choose join 'average' or 'product'"
             )
 
     @property
-    def word_table_exponent(self) -> float:
-        """The power of a lexical table's association: 1 / the number of multiplied maps; it weighs as much as one."""
-        multiplied = (len(o.heads) for o in (self.forward, self.reverse) if o is not None and o.combine == "product")
-        return 1 / max(multiplied, default=1)
+    def reads_words(self) -> bool:
+        """Whether the rule reads a map between words without null, as a lexical table has it."""
+        return rule_of(self.forward.rule).units == "words" and self.forward.null == "mask"
+
+    @property
+    def one_map(self) -> bool:
+        """Whether the rule reads one word map: that of one direction, or of both joined."""
+        return self.both is None or self.both.joins_maps
 
     def fields(self) -> dict[str, Value]:
         """The fields of the method in a signature."""
@@ -240,6 +234,6 @@ class AlignmentMethod:
                 value = getattr(self.reverse, name)
                 if value != getattr(self.forward, name) and (name != "combine" or len(self.reverse.heads) > 1):
                     fields[f"reverse_{name}"] = value
-        if self.word_table_passes:
-            fields |= {"word_table": self.word_table_passes, "word_table_pairs": self.word_table_pairs}
+        if self.sharpened:
+            fields |= {"table": "text", "table_pairs": self.table_pairs} if self.table_pairs else {"table": "none"}
         return fields

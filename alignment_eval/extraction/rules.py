@@ -44,6 +44,7 @@ class Rule:
         nulls: the treatments of null that it supports; the first is its default.
         pick: gives the columns that each row picks.
         two_way: whether it links by two-way shares, which the joined maps of two models have, too.
+        shares: the shares by which a lexical table and neighbours sharpen its word map.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Rule:
     nulls: tuple[str, ...]
     pick: Pick
     two_way: bool = False
+    shares: Shares = two_way_shares
 
 
 def apply_rule(
@@ -154,7 +156,7 @@ def _by_two_way_shares(name: str, value: str) -> Rule:
     linked = at_least if name == "two-way" else grown
     shares = balanced_shares if name == "balanced" else two_way_shares
     pick = partial(pick_linked, shares=shares, linked=partial(linked, least=least))
-    return Rule(f"{name}={least!r}", "words", ("mask",), pick, two_way=True)
+    return Rule(f"{name}={least!r}", "words", ("mask",), pick, two_way=True, shares=shares)
 
 
 def _share(rule: str, value: str) -> float:

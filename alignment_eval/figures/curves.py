@@ -33,13 +33,17 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-#: Columns of the table; ``value`` is as logged (AER is a fraction), NaN if it was not finite.
-COLUMNS = ("run", "subset", "update", "metric", "value")
+#: Columns of the table; ``value`` is as logged (AER is a fraction), NaN if it was not finite.  ``part`` counts from 0:
+#: AERs of different parts of a run are of another gold, other texts or another map, so they are no one curve.
+COLUMNS = ("run", "subset", "update", "metric", "part", "value")
+#: Metrics that say what an AER is of -> what that is.
+_OF = {"aer_gold": "the gold", "aer_texts": "the texts", "aer_method": "the map or the rule"}
 _UPDATES = "num_updates"
 _JSON = re.compile(r'(?:^| \| )(\{".*)')
 _PLAIN = re.compile(r"(?:^| \| )epoch [0-9]+ \| (?:valid on '([^']+)' subset \| )?(.*)")
 _PARTS = re.compile(r"(?P<family>.+?)(?:_l(?P<layer>[0-9]+)_(?P<map>.+))?$")
-_SHARES = re.compile(r"aer(_l[0-9]+_.*|_precision|_recall)?|mixing_.*")
+_OF_GOLD = re.compile(r"aer(_l[0-9]+_.*|_precision|_recall)?")
+_SHARES = re.compile(rf"{_OF_GOLD.pattern}|mixing_.*")
 #: Lines of subsets and maps, in the order in which they appear.
 _LINES = ("-", (0, (1, 2)), (0, (5, 1.5)), (0, (9, 2, 1, 2, 1, 2)), (0, (3, 1, 1, 1)), (0, (1, 4)))
 
@@ -56,7 +60,8 @@ def read_training_log(path: str | Path, run: str) -> tuple[pd.DataFrame, str]:
     import pandas as pd
 
     file = TextFile(path, "the log of fairseq-train")
-    values: dict[tuple[str, int, str], float] = {}
+    values: dict[tuple[str, int, str, int], float] = {}
+    parts: dict[str, tuple[dict[str, float], int]] = {}  # what the AER of a subset is of, and the number of the part
     last = 0
     for number, line in file.lines():
         try:
@@ -71,7 +76,18 @@ def read_training_log(path: str | Path, run: str) -> tuple[pd.DataFrame, str]:
             )
             values = {key: value for key, value in values.items() if key[1] < update}
         last = update if metrics else last
-        values.update({(subset, update, metric): value for metric, value in metrics.items()})
+        of = {name: metrics.pop(name) for name in _OF if name in metrics}
+        before, part = parts.get(subset, (of, 0))
+        if of and (changed := [what for name, what in _OF.items() if before.get(name) != of.get(name)]):
+            warn_on_stderr(
+                f"{file.name}:{number}: from update {update} on the AER of {subset} is of another kind: "
+                f"{' and '.join(changed)} changed; the curve is broken there"
+            )
+            part += 1
+        if of:
+            parts[subset] = of, part
+        for metric, value in metrics.items():
+            values[subset, update, metric, part if _OF_GOLD.fullmatch(metric) else 0] = value
     if not values:
         raise InputError(
             f"{file.name}: the file has no lines of statistics; give a log of fairseq-train, with lines like "
@@ -107,7 +123,7 @@ def is_share(metric: str) -> bool:
 
 @styled()
 def draw_curves(table: pd.DataFrame, options: FigureOptions = DEFAULT) -> Figure:
-    """A figure of metrics by update; values that are not finite leave a gap.
+    """A figure of metrics by update; values that are not finite leave a gap, and a new part begins a new line.
 
     ``aer`` and ``aer_l1_n_awo`` share a row of panels, as all metrics do that differ in layer and map only.  If there
     are metrics of layers, each run has a column and each layer a colour; else each run has a colour.  Lines show subset
@@ -132,7 +148,9 @@ def draw_curves(table: pd.DataFrame, options: FigureOptions = DEFAULT) -> Figure
         row[0].set_ylabel(family.replace("aer", "AER") + (" %" if is_share(family) else ""))
         for run, axes in zip(columns, row):
             drawn = table[(table["family"] == family) & (True if run is None else table["run"] == run)]
-            for (name, line, layer), rows in drawn.groupby(["run", "line", "layer"], sort=False, dropna=False):
+            for (name, line, layer, _), rows in drawn.groupby(
+                ["run", "line", "layer", "part"], sort=False, dropna=False
+            ):
                 colour = colours.get(int(layer), "") if layer == layer else "grey" if layers else colours[name]
                 marker = "." if len(rows) <= 40 else None
                 axes.plot(rows["update"], rows["value"], color=colour, linestyle=styles[line], marker=marker)

@@ -42,6 +42,10 @@ class Texts:
             raise InputError(
                 f"{self.source_name} has {len(self.source)} lines, but {self.target_name} has {len(self.target)}; give "
                 f"the two sides of one text, with one sentence per line"
+                + last_line_blank(
+                    (self.source_name, len(self.source), not self.source[-1:].all()),
+                    (self.target_name, len(self.target), not self.target[-1:].all()),
+                )
             )
 
     @property
@@ -65,6 +69,7 @@ class Contents:
         zero: the first sentence that uses index 0, from 0; None if no sentence does.
         ones: the number of sentences that use index 1; counted only up to ``zero``.
         scored: whether links have confidences.
+        blank_end: whether the last line is blank.
     """
 
     name: str
@@ -78,6 +83,7 @@ class Contents:
     zero: int | None = None
     ones: int = 0
     scored: bool = False
+    blank_end: bool = False
 
     def add(self, parsed: Parsed) -> None:
         """Count the next sentence."""
@@ -93,6 +99,7 @@ class Contents:
             if 0 in indices:
                 self.zero = self.sentences
         self.sentences += 1
+        self.blank_end = not parsed.written and self.format in ("pharaoh", "talp", "scored")
 
     @property
     def bases(self) -> frozenset[int]:
@@ -106,6 +113,15 @@ class Contents:
         if self.format not in ("naacl", "fairseq", "giza"):
             return f"{self.name}:{sentence + 1}"
         return f"{self.name}: sentence {sentence if self.format == 'fairseq' else sentence + 1}"
+
+
+def last_line_blank(*files: tuple[str, int, bool]) -> str:
+    """What ends a message on different numbers of lines if the last line of the longest file is blank.
+
+    ``files``: the name of each, its number of lines, and whether the last is blank.
+    """
+    name, _, blank = max(files, key=lambda file: file[1])
+    return f" (the last line of {name} is blank: delete it)" if blank else ""
 
 
 def decide_base(file: Contents, wanted: str, stated: bool, role: str, warn: Warn) -> int:

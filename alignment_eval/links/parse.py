@@ -11,6 +11,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from alignment_eval.errors import InputError, shown
@@ -21,13 +22,13 @@ Lines = Iterable[tuple[int, bytes]]
 
 #: Formats of files that are read and written; each of the others belongs to one tool, and is only read.
 HYPOTHESIS_FORMATS = ("pharaoh", "scored", "talp", "naacl", "fairseq")
-TOOL_FORMATS = ("giza", "simalign", "fast_align")
+TOOL_FORMATS = ("giza", "simalign", "fast_align", "opennmt")
 GOLD_FORMATS = ("talp", "naacl")
 
 _NUMBER = rb"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 #: A longer number is damage, not a word index.
-_LINK = re.compile(rb"0*([0-9]{1,6})[-p]0*([0-9]{1,6})")
-_SCORED = re.compile(rb"[0-9]+[-p][0-9]+:\S+")
+_LINK = re.compile(rb"0*([0-9]{1,6})[-p?]0*([0-9]{1,6})")
+_SCORED = re.compile(rb"[0-9]+[-p?][0-9]+:\S+")
 _SOFT = re.compile(rb"[0-9.,eE+-]*,[0-9.,eE+-]*")
 _NAACL_LINE = re.compile(
     rb"[ \t]*([0-9]{1,7})[ \t]+([0-9]{1,6})[ \t]+([0-9]{1,6})(?:[ \t]+([SP]))?(?:[ \t]+(%s))?[ \t]*" % _NUMBER
@@ -37,9 +38,11 @@ _GENERATE_LINE = re.compile(rb"^[STHDPA]-[0-9]+(?:\t|$)", re.MULTILINE)
 #: GIZA's A3: a heading, the target words, and each source word (NULL first) with the numbers of its target words.
 _A3 = re.compile(rb"# Sentence pair \(([0-9]{1,9})\) .*")
 _A3_WORD = re.compile(rb"\S+ \(\{((?: [0-9]{1,6})*) \}\)(?: |$)")
-#: A line of simalign's script align_files.py, and what ends one of fast_align -s: the sentence's log probability.
+#: A line of simalign's script align_files.py; what ends one of fast_align -s: the sentence's log probability; and what
+#: is between a translation and its links.
 _SIMALIGN = re.compile(rb"([0-9]{1,9})\t(?:[0-9]+[-p].*)?")
-_FAST_ALIGN = re.compile(rb"[ \t]*\|\|\|[ \t]*%s[ \t]*" % _NUMBER)
+_FAST_ALIGN = re.compile(rb"[ \t]*\|\|\|[ \t]*%s\s*$" % _NUMBER)
+_BAR = b"|||"
 
 
 class Parsed(NamedTuple):
@@ -50,7 +53,7 @@ class Parsed(NamedTuple):
 
 
 class Tokens(dict[bytes, Link]):
-    """Token ``i-j`` or ``ipj`` -> link, source-target from 0.  Each different token is parsed once.
+    """Token ``i-j``, ``ipj`` or ``i?j`` -> link, source-target from 0.  Each different token is parsed once.
 
     Args:
         base: the number of the first word.
@@ -87,7 +90,9 @@ def detect_format(text: bytes) -> str | None:
         return "scored"
     marks = {"naacl": _NAACL_LINE, "giza": _A3, "simalign": _SIMALIGN}
     named = next((name for name, mark in marks.items() if mark.fullmatch(first)), None)
-    return named or ("fast_align" if _FAST_ALIGN.search(first) else None)
+    if named is None and _BAR in first:
+        return "fast_align" if _FAST_ALIGN.search(first) else "opennmt"
+    return named
 
 
 def parse(format: str, lines: Lines, name: str, tokens: Tokens, allow_possible: bool) -> Iterator[Parsed]:
@@ -97,7 +102,8 @@ def parse(format: str, lines: Lines, name: str, tokens: Tokens, allow_possible: 
     """
     if format == "naacl":
         return _parse_naacl(lines, name, tokens, allow_possible)
-    to_pairs = {"fairseq": _best_of_fairseq, "giza": _of_giza, "simalign": _numbered, "fast_align": _without_scores}
+    to_pairs = {"fairseq": _best_of_fairseq, "giza": _of_giza, "simalign": _numbered}
+    to_pairs |= {"fast_align": partial(_beside, before=True), "opennmt": partial(_beside, before=False)}
     if format in to_pairs:
         return _parse_lines(to_pairs[format](lines, name), name, tokens, False, _pairs)
     return _parse_lines(lines, name, tokens, allow_possible, _scored if format == "scored" else _pairs)
@@ -113,36 +119,40 @@ def _parse_lines(
             sentence = read(words, tokens)
         except _BadTokenError as error:
             raise InputError(f"{name}:{number}: {_wanted(error.args[0], read is _scored)}") from None
-        if not allow_possible and b"p" in line:
-            raise _possible_error(f"{name}:{number}", "p")
+        if not allow_possible and (mark := next((mark for mark in ("p", "?") if mark.encode() in line), None)):
+            raise _possible_error(f"{name}:{number}", mark)
         yield Parsed(sentence, len(words))
 
 
 def _pairs(words: list[bytes], tokens: Tokens) -> GoldSentence:
-    """``i-j`` sure, ``ipj`` possible."""
+    """``i-j`` sure, ``ipj`` and ``i?j`` possible."""
     every = frozenset(map(tokens.__getitem__, words))
-    plain = [word for word in words if b"p" not in word]
+    plain = [word for word in words if b"p" not in word and b"?" not in word]
     return GoldSentence(every if len(plain) == len(words) else frozenset(map(tokens.__getitem__, plain)), every)
 
 
 def _scored(words: list[bytes], tokens: Tokens) -> GoldSentence:
-    """``i-j:p`` sure, ``ipj:p`` possible; a duplicate link keeps its largest score."""
+    """``i-j:p`` sure, ``ipj:p`` possible; a duplicate link keeps its largest score.
+
+    Of two scores of a link, ``i-j:p:q`` as SIL's Machine writes, the first counts: that of the translation.
+    """
     confidence: dict[Link, float] = {}
     sure = []
     for word in words:
-        pair, _, number = word.partition(b":")
+        pair, *numbers = word.split(b":")
         try:
-            score = float(number)
+            scores = [float(number) for number in numbers]
         except ValueError:
             raise _BadTokenError(word) from None
-        if not math.isfinite(score) or b"_" in number:
+        if not 1 <= len(scores) <= 2 or not all(map(math.isfinite, scores)) or b"_" in word:
             raise _BadTokenError(word)
+        score = scores[0]
         try:
             link = tokens[pair]
         except _BadTokenError:
             raise _BadTokenError(word) from None
         confidence[link] = max(score, confidence.get(link, score))
-        if b"p" not in pair:
+        if b"p" not in pair and b"?" not in pair:
             sure.append(link)
     return GoldSentence(frozenset(sure), frozenset(confidence), confidence)
 
@@ -259,13 +269,14 @@ def _numbered(lines: Lines, name: str) -> Lines:
         yield number, line.partition(b"\t")[2]
 
 
-def _without_scores(lines: Lines, name: str) -> Lines:
-    """The links of ``fast_align -s``, without the score of the sentence."""
+def _beside(lines: Lines, name: str, before: bool) -> Lines:
+    """The links before |||, where ``fast_align -s`` has the score of the sentence, or behind a translation and |||."""
     for number, line in lines:
-        links, mark, _ = line.partition(b"|||")
-        if not mark:
-            raise InputError(f"{name}:{number}: expected ||| and a score after the links, as in the lines before")
-        yield number, links
+        links, bar, behind = line.rpartition(_BAR)
+        if not bar and line.strip():
+            what = "and a score after" if before else "between a translation and"
+            raise InputError(f"{name}:{number}: expected ||| {what} the links, as in the lines before")
+        yield number, links if before else behind
 
 
 def _wanted(token: bytes, scored: bool) -> str:
@@ -277,9 +288,14 @@ def _wanted(token: bytes, scored: bool) -> str:
         return f"{found} is not a link i-j:p, with i and j below 1000000 and p a finite number such as 0.5 or 1e-05"
     if _SCORED.fullmatch(token):
         return f"{found} has a score, but the links before have none; give every link a score, i-j:p, or none"
+    if b"," in token and all(map(_LINK.fullmatch, token.strip(b",").split(b","))):
+        return f"{found} has a comma, but blanks separate links; replace the commas: sed 's/,/ /g'"
     if _SOFT.fullmatch(token):
         return f"{found} is a list of weights, not a link i-j; generate with --print-alignment hard"
-    return f"{found} is not a link i-j (sure, such as 2-3) or ipj (possible, such as 2p3) with numbers below 1000000"
+    return (
+        f"{found} is not a link i-j (sure, such as 2-3), or ipj or i?j (possible, such as 2p3), with numbers below "
+        f"1000000"
+    )
 
 
 def _possible_error(place: str, mark: str) -> InputError:

@@ -12,7 +12,7 @@ from itertools import chain, repeat
 from pathlib import Path
 
 from alignment_eval.errors import InputError, warn_on_stderr
-from alignment_eval.links.checks import Contents, Texts, Warn, check_range, decide_base
+from alignment_eval.links.checks import Contents, Texts, Warn, check_range, decide_base, last_line_blank
 from alignment_eval.links.parse import GOLD_FORMATS, HYPOTHESIS_FORMATS, TOOL_FORMATS, Tokens, detect_format, parse
 from alignment_eval.links.sets import GoldSentence, Links
 from alignment_eval.links.text import TextFile, token_counts
@@ -133,6 +133,7 @@ def _read(
         raise InputError(
             f"{file.name}: the file has {file.sentences} sentences, but {texts.source_name} has {sentences} lines; "
             f"check that it is the alignment of this text and that no line is missing"
+            + last_line_blank((file.name, file.sentences, file.blank_end), (texts.source_name, sentences, False))
         )
     if format == "naacl":
         warn_of_gaps(file, sentences, warn)

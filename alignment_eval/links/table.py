@@ -39,7 +39,11 @@ def row_numbers(size: int) -> Iterator[pa.Array]:
 
 
 def write_table(
-    path: Path, rows: Iterable[Mapping[str, Any]], ids: Iterable[pa.Array], types: Mapping[str, pa.DataType] = TYPES
+    path: Path,
+    rows: Iterable[Mapping[str, Any]],
+    ids: Iterable[pa.Array],
+    types: Mapping[str, pa.DataType] = TYPES,
+    signature: str = "",
 ) -> None:
     """Write a Parquet table; memory does not grow with it.
 
@@ -48,13 +52,14 @@ def write_table(
         rows: the columns of ``types`` of each pair, in order.
         ids: the id of each pair, batch by batch; int64 or string.
         types: the columns, and their types in Arrow.
+        signature: how the links were made, kept in the file's metadata as ``signature``.
     """
     of_pairs = iter(rows)
     writer = None
     for batch in ids:
         group = list(itertools.islice(of_pairs, len(batch)))
         columns = {name: pa.array([row[name] for row in group], type_) for name, type_ in types.items()}
-        table = pa.table({"id": batch, **columns})
+        table = pa.table({"id": batch, **columns}).replace_schema_metadata({"signature": signature})
         if writer is None:
             writer = pq.ParquetWriter(path, table.schema, compression="zstd", write_page_checksum=True)
         writer.write_table(table)

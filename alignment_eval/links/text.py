@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import gzip
+import lzma
 import re
 import sys
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
+from io import BufferedIOBase, BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +20,12 @@ from alignment_eval.errors import InputError
 from alignment_eval.files import STANDARD, ContentHash
 
 _CHUNK_BYTES = 2**20
+#: How compressed files begin.
+_GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
+#: Marks of subwords; what Moses escapes or marks.
+_SUBWORD, _ESCAPE = re.compile(r"\S@@(?: |$)|(?:^| )▁\S"), re.compile(r"(?:^| )(?:&(?:apos|quot|#91|#93|#124);|@\W@ )")
+#: Lines look prepared if more than this share of them have such marks.
+_PREPARED = 0.1
 _SEPARATOR = re.compile(rb"(?<!\S)\|\|\|(?!\S)")
 
 
@@ -24,8 +33,8 @@ class TextFile:
     r"""A UTF-8 text file, or standard input (``-``).
 
     Iterating gives pieces of whole lines as bytes.  Every line ends with ``\n``: ``\r\n`` becomes ``\n``, a missing
-    final ``\n`` is added, a byte order mark is dropped.  ``name`` is for messages; ``hash`` is the hash of the content,
-    complete after the iteration.
+    final ``\n`` is added, a byte order mark is dropped.  What gzip or xz compressed is decompressed.  ``name`` is for
+    messages; ``hash`` is the hash of the content, decompressed, complete after the iteration.
 
     Args:
         path: the file.
@@ -49,20 +58,31 @@ class TextFile:
         try:
             with contextlib.ExitStack() as stack:
                 standard = str(self._path) == STANDARD
-                file: BinaryIO = sys.stdin.buffer if standard else stack.enter_context(Path(self._path).open("rb"))
+                opened = sys.stdin.buffer if standard else stack.enter_context(Path(self._path).open("rb"))
+                file = self._decompressed(opened)  # type: ignore[arg-type]
                 if self._keep:
                     self._kept = list(self._chunks(file))
                 yield from self._kept or self._chunks(file)
         except FileNotFoundError as error:
             raise InputError(f"{self.name}: no such file; check the path") from error
-        except OSError as error:
-            raise InputError(f"{self.name}: cannot read the file ({error.strerror})") from error
+        except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"{self.name}: cannot read the file ({reason})") from error
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """The number of each line, from 1, and the line without its end."""
         return enumerate((line for chunk in self for line in chunk.split(b"\n")[:-1]), 1)
 
-    def _chunks(self, file: BinaryIO) -> Iterator[bytes]:
+    def _decompressed(self, file: BufferedReader) -> BufferedIOBase:
+        """The content of a file that gzip or xz may have compressed."""
+        start = file.peek(len(_XZ))
+        if start.startswith(_ZSTD):
+            raise InputError(f"{self.name}: the file is compressed with zstd; unpack it first: zstd -d {self.name}")
+        if start.startswith(_GZIP):
+            return gzip.GzipFile(fileobj=file)
+        return lzma.LZMAFile(file) if start.startswith(_XZ) else file
+
+    def _chunks(self, file: BufferedIOBase) -> Iterator[bytes]:
         read, lines = 0, False
         while chunk := file.read(_CHUNK_BYTES):
             chunk += file.readline()
@@ -93,6 +113,16 @@ def token_lines(path: str | Path) -> Iterator[list[bytes]]:
     """
     for chunk in TextFile(path):
         yield from map(bytes.split, chunk.split(b"\n")[:-1])
+
+
+def marks_of_tools(lines: Sequence[str]) -> tuple[str, str]:
+    """What shows that lines were cut into subwords, and that Moses escaped them; each empty if nothing does."""
+    cut, escaped = (sum(mark.search(line) is not None for line in lines) for mark in (_SUBWORD, _ESCAPE))
+    fewest, size = _PREPARED * len(lines), len(lines)
+    return (
+        f"in {cut} of {size} sampled lines words end in @@ or begin with ▁" if cut > fewest else "",
+        f"{escaped} of {size} sampled lines have Moses' escapes, such as &apos; or @-@" if escaped > fewest else "",
+    )
 
 
 def split_joined(line: bytes, where: str) -> tuple[bytes, bytes]:

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import islice, takewhile
 from pathlib import Path
 
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.figures.names import visible
 from alignment_eval.files import STANDARD
-from alignment_eval.links.checks import BASES, Texts
+from alignment_eval.links.checks import BASES, Texts, last_line_blank
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_hypothesis, read_texts, warn_of_gaps
-from alignment_eval.links.text import token_lines
+from alignment_eval.links.text import TextFile, marks_of_tools, token_lines
 from alignment_eval.maps.sentence import PairWords
-from alignment_eval.options.common import Input, file_name
+from alignment_eval.options.common import Input, file_name, system
 from alignment_eval.scoring.aer import Score, score
-from alignment_eval.scoring.diagnosis import doubts
+from alignment_eval.scoring.diagnosis import diagnose, doubts
 from alignment_eval.scoring.significance import LEVEL, Resampling
-from alignment_eval.scoring.tables import Table
+from alignment_eval.scoring.tables import Table, counted
 from alignment_eval.signature import Value, joined
 
 #: With fewer sentences, bootstrap intervals are too narrow.
 _FEW_SENTENCES = 20
+#: Lines of a text that are looked at.
+_SAMPLED = 1000
 #: How the help describes hypotheses.
 HYPOTHESES = (
     "word alignments (-: standard input), as norm-align, awesome-align, simalign, eflomal, fast_align, GIZA++ (A3) and "
@@ -54,9 +58,9 @@ def add_hypothesis_arguments(parser: argparse.ArgumentParser, more: str = "") ->
     group.add_argument(
         "hypotheses",
         nargs="+",
-        type=Input,
+        type=system,
         metavar="HYP",
-        help=f"{HYPOTHESES}, all read in the same way{more}",
+        help=f"{HYPOTHESES}, all read in the same way; NAME=FILE names the system{more}",
     )
     add_base(group, "hyp", "0")
 
@@ -98,8 +102,58 @@ def read_systems(
 ) -> tuple[Texts | None, AlignmentFile, list[AlignmentFile]]:
     """The texts, the gold of ``--gold``, and the hypotheses at ``paths``, which are checked against the texts."""
     texts = texts_of(args)
-    gold = gold_of(args, texts)
-    return texts, gold, [read_hypothesis(path, ReadOptions(base=args.hyp_base), texts) for path in paths]
+    if texts is not None:
+        _warn_of_prepared(args.source, args.target)
+    try:
+        gold = gold_of(args, texts)
+        return texts, gold, [read_hypothesis(path, ReadOptions(base=args.hyp_base), texts) for path in paths]
+    except InputError as error:
+        if texts is None or STANDARD in (args.gold, *paths):
+            raise
+        raise InputError(_better_advice(args, paths, texts, str(error))) from error
+
+
+def _better_advice(args: argparse.Namespace, paths: Sequence[str], texts: Texts, error: str) -> str:
+    """What to say of files that do not fit the texts: what was tried and fits, else the ``error``."""
+    with suppress(InputError):
+        _read_again(args, paths, texts.exchanged)
+        return (
+            f"{texts.source_name}, {texts.target_name}: look exchanged: as they are, links lie outside of their "
+            f"sentence pairs, and with source and target exchanged all links of {', '.join((args.gold, *paths))} are "
+            f"inside; exchange --source and --target"
+        )
+    if getattr(args, "diagnose", False):
+        with suppress(InputError):
+            gold, systems = _read_again(args, paths, None)
+            for links in systems:
+                if (found := diagnose(links, gold).explanation) is not None:
+                    changes = " and ".join(found.changes)
+                    return f"{error}; {links.file.name}: AER is {100 * found.aer:.2f} % if you {changes}"
+    return error
+
+
+def _read_again(
+    args: argparse.Namespace, paths: Sequence[str], texts: Texts | None
+) -> tuple[AlignmentFile, list[AlignmentFile]]:
+    """Gold and hypotheses, read once more with other texts, without warnings."""
+
+    def ignore(_: str) -> None:
+        pass
+
+    gold = read_gold(args.gold, ReadOptions(base=args.gold_base, swap=args.gold_swap), texts, ignore)
+    return gold, [read_hypothesis(path, ReadOptions(base=args.hyp_base), texts, ignore) for path in paths]
+
+
+def _warn_of_prepared(*paths: str) -> None:
+    """Warn of texts in subwords or with the escapes of Moses: their words are not those of the gold."""
+    for path in paths:
+        cut, escaped = marks_of_tools([line.decode() for _, line in islice(TextFile(path).lines(), _SAMPLED)])
+        if cut:
+            warn_on_stderr(f"{path}: looks cut into subwords: {cut}; give the words that the gold links, uncut")
+        elif escaped:
+            warn_on_stderr(
+                f"{path}: looks escaped: {escaped}; give the words that the gold links, as they are without escapes"
+            )
 
 
 def gold_of_size(gold: AlignmentFile, size: int, others: str) -> AlignmentFile:
@@ -110,7 +164,7 @@ def gold_of_size(gold: AlignmentFile, size: int, others: str) -> AlignmentFile:
     if len(gold) != size:
         raise InputError(
             f"{gold.file.name}: {len(gold)} sentences, but {others}: expected the same number; are they of the same "
-            f"text?"
+            f"text?" + last_line_blank((gold.file.name, len(gold), gold.file.blank_end), (others, size, False))
         )
     return gold
 
@@ -123,6 +177,7 @@ def check_as_many(first: AlignmentFile, second: AlignmentFile) -> None:
             f"{first.file.name} has {len(first)} sentences, {second.file.name} has {len(second)}: expected the same "
             f"number, a blank line for a sentence without links; are both of the same text?"
             f"{' A NAACL file ends with its last link: pass --source and --target' * naacl}"
+            + last_line_blank(*((file.file.name, len(file), file.file.blank_end) for file in (first, second)))
         )
 
 
@@ -134,10 +189,29 @@ def score_files(hypothesis: AlignmentFile, gold: AlignmentFile) -> Score:
     return score(hypothesis.each_links(), gold)
 
 
+def system_name(path: str) -> str:
+    """What results call a system: the name that the user gave, or the file."""
+    return getattr(path, "name", "") or ("<stdin>" if path == STANDARD else str(path))
+
+
 def distinct_names(paths: Sequence[str]) -> list[str]:
-    """What tables and pages call files: without directories, unless two are the same."""
-    names = ["standard input" if path == STANDARD else Path(path).name for path in paths]
-    return [visible(name) for name in (names if len(set(names)) == len(names) else paths)]
+    """What tables and pages call systems: the names that the user gave, or files without what they have in common.
+
+    That is the directory; of files with one name, the directories and endings that all of these share.
+    """
+    parts = [Path(path).parts for path in paths]
+    names = []
+    for path, own in zip(paths, parts):
+        alike = [other for other in parts if other[-1:] == own[-1:]]
+        start, end = (_in_common([other[::step] for other in alike]) for step in (1, -1))
+        differing = str(Path(*(own[start : len(own) - end] or own[-1:])))
+        names.append(getattr(path, "name", "") or ("standard input" if path == STANDARD else differing))
+    return [visible(name) for name in (names if len(set(names)) == len(names) else map(system_name, paths))]
+
+
+def _in_common(paths: Sequence[Sequence[str]]) -> int:
+    """How many parts all paths begin with."""
+    return sum(1 for _ in takewhile(lambda level: len(set(level)) == 1, zip(*paths)))
 
 
 def print_table(table: Table, format: str, signatures: Sequence[str]) -> None:
@@ -194,4 +268,4 @@ def resampling_fields(options: Resampling, **methods: str) -> dict[str, str | in
 def warn_of_few(sentences: int) -> None:
     """Warn if there are too few sentences for a reliable interval."""
     if sentences < _FEW_SENTENCES:
-        warn_on_stderr(f"only {sentences} sentences: intervals are too narrow and p-values are coarse")
+        warn_on_stderr(f"only {counted(sentences)}: intervals are too narrow and p-values are coarse")

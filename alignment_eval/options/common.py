@@ -5,9 +5,14 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
+from itertools import groupby
+from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from alignment_eval.errors import InputError, UsageError, one_line, say
@@ -19,15 +24,55 @@ CLOSED_PIPE = 141
 STOPPED = 130
 
 
-class CommandParser(argparse.ArgumentParser):
-    """A parser whose errors are one sentence, and whose description and examples keep their lines."""
+class _HelpFormatter(argparse.HelpFormatter):
+    """Fills paragraphs; an indented line is a command, which goes on in the next line after a backslash."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines: list[str] = []
+        for is_text, block in groupby(text.splitlines(), lambda line: line != "" and line[0] != " "):
+            if is_text:
+                lines += textwrap.wrap(" ".join(block), width, initial_indent=indent, subsequent_indent=indent)
+            else:
+                lines += [part for line in block for part in self._command(line, width)]
+        return "\n".join(lines)
+
+    @staticmethod
+    def _command(line: str, width: int) -> list[str]:
+        """The lines of a command that is longer than the width."""
+        if len(line) <= width:
+            return [line]
+        command = line.removesuffix("\\").rstrip()
+        own = command[: len(command) - len(command.lstrip())]
+        parts = textwrap.wrap(
+            command.strip(),
+            width - 2,
+            initial_indent=own,
+            subsequent_indent=" " * 6,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        return [f"{part} \\" for part in parts[:-1]] + [parts[-1] + line[len(command) :]]
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, with what a mistyped word may mean.
+
+    Args:
+        commands: what may stand before the options, for a word that is mistyped.
+        options: of argparse.
+    """
+
+    def __init__(self, commands: Sequence[str] = (), **options: Any) -> None:
+        super().__init__(formatter_class=_HelpFormatter, allow_abbrev=False, **options)
+        self._commands = commands
+        self._words: list[str] = []
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """As argparse, but an empty value, such as an unset variable of a shell, is an error; a title may be empty."""
+        self._words = sys.argv[1:] if args is None else list(args)
         found, others = super().parse_known_args(args, namespace)
+        if others:
+            self.error(f"unrecognized arguments: {' '.join(others)}")
         for action in self._actions:
             value = getattr(found, action.dest, None)
             if action.dest != "title" and value not in (action.default, action.const) and "" in _texts(value):
@@ -36,7 +81,21 @@ class CommandParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit with status 2, without the usage, which would fill a screen."""
-        self.exit(2, f"{self.prog}: {one_line(message)}; see {self.prog} --help\n")
+        self.exit(2, f"{self.prog}: {one_line(message + self._meant(message))}; see {self.prog} --help\n")
+
+    def _meant(self, message: str) -> str:
+        """What a mistyped option, choice or command may mean."""
+        options = list(self._option_string_actions)
+        choices = [str(choice) for action in self._actions for choice in action.choices or ()]
+        chosen = re.findall("invalid choice: '([^']*)'", message)
+        given = [word.partition("=")[0] for word in self._words if word.startswith("--")]
+        mistyped = [(word, choices) for word in chosen]
+        mistyped += [(word, options) for word in given if word not in options]
+        mistyped += [(word, list(self._commands)) for word in self._words[:1]]
+        for word, known in mistyped:
+            if nearest := get_close_matches(word, known, 1):
+                return f" ({word}: do you mean {nearest[0]}?)"
+        return ""
 
 
 def add_list(
@@ -69,6 +128,22 @@ class Input(str):
     """The value of an option that names a file or directory to read, ``-`` the standard input."""
 
     __slots__ = ()
+
+
+class System(Input):
+    """The alignments of a system, a file, with the ``name`` that the user gave it; empty: none."""
+
+    name: str = ""
+
+
+def system(text: str) -> System:
+    """The value of an option that names alignments to compare: FILE, or NAME=FILE."""
+    name, separator, path = text.partition("=")
+    if not separator or Path(text).exists():
+        return System(text)
+    named = System(path)
+    named.name = name
+    return named
 
 
 class Output(str):
@@ -147,6 +222,7 @@ def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object
     Returns 0: success, 1: bad data, 2: bad usage, 130: Ctrl-C, or 141: nobody reads the output.
     ``name`` is the program, for messages; the subcommand is added.  ``parse`` gives the namespace that ``run`` takes.
     """
+    _open_closed_streams()
     try:
         try:
             args = parse()
@@ -172,6 +248,17 @@ def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object
         say(": ".join(map(str, filter(None, (name, place, error.strerror or error)))))
         return 1
     return 0
+
+
+def _open_closed_streams() -> None:
+    """Open the standard streams that the caller has closed (``>&-``), or Python would print messages among results.
+
+    Messages then go nowhere, and to read input or to write results fails, as it does without Python.
+    """
+    fails = {"stdin": ("r", os.O_WRONLY), "stdout": ("w", os.O_RDONLY), "stderr": ("w", os.O_WRONLY)}
+    for name, (mode, flags) in fails.items():
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
 
 
 def _output_fails() -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.links.checks import Texts
@@ -28,7 +29,9 @@ def add_records(parser: argparse.ArgumentParser, optional: bool = False) -> None
 
 
 def refuse_without_records(args: argparse.Namespace, options: Iterable[str]) -> None:
-    """Refuse options that are about records if there are none."""
+    """Refuse options that are about records if there are none, and a file of links in their place."""
+    if args.records is not None and Path(args.records).is_file():
+        raise UsageError(f"{args.records}: a file, not a records directory: give alignments by --hyp {args.records}")
     for option in options if args.records is None else ():
         if getattr(args, option) is not None:
             raise UsageError(f"--{option} without RECORDS: expected a records directory, whose maps it is about")

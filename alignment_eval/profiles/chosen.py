@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from alignment_eval.errors import UsageError, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.defaults import DEFAULTS
+from alignment_eval.extraction.lexical_table import LexicalTable
 from alignment_eval.extraction.method import (
     JOINS,
     AlignmentMethod,
@@ -19,11 +21,12 @@ from alignment_eval.extraction.method import (
     MapNames,
 )
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES, rule_of
-from alignment_eval.extraction.word_table import WordTable
+from alignment_eval.files import file_hash
 from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS
 from alignment_eval.profiles.profile import NO_PROFILE, Profile
+from alignment_eval.records.lexical_table_file import read_lexical_table
 from alignment_eval.signature import Value
 
 #: The value of ``heads`` for the layer with the highest mean norm, which only recorded maps show.
@@ -31,8 +34,10 @@ MAX_NORM = "max-norm"
 FINAL_PUNCTUATION = "link the final punctuation marks of both sides to each other and to nothing else"
 #: The options that mean something only where maps are named.
 _OF_MAPS = ("kind", "combine", "setting", "null", "reverse_heads")
-#: Formed models whose maps agree less gained up to 4 points from a lexical table.
-_WEAK = 0.52
+#: The value of ``table`` for a lexical table that is counted on the text that is aligned.
+OF_TEXT = "text"
+#: The value of ``table`` for no lexical table.
+NO_TABLE = "none"
 
 
 def _option(help: str, default: Any = None, **declared: Any) -> Any:
@@ -61,12 +66,11 @@ class AlignmentOptions:
         profile: a profile's file; ``none``: use no profile.
         reverse_heads: named maps of the reverse model.
         join: how two directions become one.
-        word_table: passes over a lexical table that is counted on the text, 0 for none.
-        word_table_file: the file of a lexical table that is used instead.
-        word_table_pairs: a lexical table is counted on the first pairs of the text, so many.
+        table: the file of a lexical table; ``text``: one that is counted on the text that is aligned; ``none``.
         max_tokens: tokens of a batch, pads included.
         scores: score the pairs and their words, too (docs/scores.md).
         source_contribution: with the contribution of the source (ALTI+), which takes longer; implies ``scores``.
+        force: align lines that do not look like translations of each other, too.
 
     Raises:
         UsageError: options that do not go together, or a value out of its range.
@@ -89,8 +93,8 @@ class AlignmentOptions:
         metavar="SETTING",
     )
     rule: str | None = _option(
-        f"extraction rule: {', '.join(RULE_NAMES)} (default: {DEFAULTS.rule()}, for the product of two models "
-        f"{DEFAULTS.rule('product')})",
+        f"extraction rule: {', '.join(RULE_NAMES)} (default: {DEFAULTS.rule(sharpened=True)}, for two models "
+        f"{DEFAULTS.rule('product')}; for named maps of one model {DEFAULTS.rule()})",
         metavar="RULE",
     )
     null: str | None = _option(
@@ -112,25 +116,26 @@ class AlignmentOptions:
         "maps of the other model (default: the same layers and heads); separated by commas", metavar="MAP,…"
     )
     join: str | None = _option(
-        f"mutual links; the rule on average or product of both word maps (default: {DEFAULTS.join}); or links "
-        f"symmetrised by one of the other methods, without confidences",
+        f"{', '.join((*JOINS, *METHODS))}: mutual links; the rule on average or product of both word maps (default: "
+        f"{DEFAULTS.join}); or links symmetrised by one of the other methods, without confidences",
         choices=(*JOINS, *METHODS),
+        metavar="RULE",
     )
-    word_table: int | None = _option(
-        f"count a lexical table on the text in PASSES passes (0: none; default: {DEFAULTS.word_table_passes} where the "
-        f"alignment of a model has not formed and the text has {DEFAULTS.fewest_pairs} pairs or more, else 0)",
-        metavar="PASSES",
-    )
-    word_table_file: str | Path | None = None
-    word_table_pairs: int | None = _option(
-        f"count it on the first N sentence pairs and use it for all pairs (default: {DEFAULTS.word_table_pairs})",
-        metavar="N",
+    table: str | Path | None = field(
+        default=None,
+        metadata={
+            "help": f"a lexical table's file (of norm-align calibrate); {OF_TEXT}: count one on the first "
+            f"{DEFAULTS.table_pairs} pairs of this text; {NO_TABLE} (default: the table of the model's profile; "
+            f"without a profile, {OF_TEXT} from {DEFAULTS.fewest_pairs} pairs on; where maps are named, {NO_TABLE})",
+            "metavar": f"FILE|{OF_TEXT}|{NO_TABLE}",
+        },
     )
     max_tokens: int = _option(
         f"tokens in a batch (default: {DEFAULTS.max_tokens})", default=DEFAULTS.max_tokens, metavar="N"
     )
     scores: bool = False
     source_contribution: bool = False
+    force: bool = False
 
     def __post_init__(self) -> None:
         for name in _OF_MAPS if self.heads is None else ():
@@ -140,18 +145,7 @@ class AlignmentOptions:
             raise UsageError("heads together with profile, which names the maps: leave one of the two out")
         if self.rule is not None:
             rule_of(self.rule)
-        passes = self.word_table
-        if passes is not None and passes < 0:
-            raise UsageError(
-                f"lexical table {passes}: expected a number of passes, 1 or more, or 0 for no lexical table"
-            )
-        if self.word_table_file is not None and (passes or self.word_table_pairs):
-            raise UsageError(
-                f"lexical table file {self.word_table_file} with passes or pairs: none is counted then; leave them out"
-            )
-        for name in ("max_tokens", "word_table_pairs"):
-            if (value := getattr(self, name)) is not None:
-                check_whole(name, value)
+        check_whole("max_tokens", self.max_tokens)
 
     @property
     def both(self) -> BidirectionalOptions | None:
@@ -168,14 +162,14 @@ class AlignmentOptions:
             MapNames(self.heads or ()),
             self.combine or DEFAULTS.combine,
             self.setting or DEFAULTS.setting,
-            self.rule or DEFAULTS.rule(None if both is None else both.join),
+            self.rule or DEFAULTS.rule(None if both is None else both.join, self.table not in (None, NO_TABLE)),
             self.null,
             bool(self.final_punctuation),
         )
         reverse = None
         if directions > 1:
             reverse = forward if self.reverse_heads is None else replace(forward, heads=MapNames(self.reverse_heads))
-        return AlignmentMethod(forward, reverse, both, self.word_table or 0)
+        return AlignmentMethod(forward, reverse, both)
 
 
 @dataclass(frozen=True)
@@ -185,11 +179,15 @@ class ChosenMethod:
     Attributes:
         method: the method.
         reason: which profile it is by, for a reader; empty where maps are named.
-        fields: signature fields of the choice, besides those of the method.
+        table: the lexical table; None: the method counts one, or uses none.
+        given: whether the user gave that table.
+        fields: signature fields of the choice, those of the method included.
     """
 
     method: AlignmentMethod
     reason: str = ""
+    table: LexicalTable | None = None
+    given: bool = False
     fields: dict[str, Value] = field(default_factory=dict)
 
 
@@ -207,41 +205,85 @@ def choose_method(
     if options.heads is not None:
         chosen = ChosenMethod(options.named_maps(directions))
     else:
-        chosen = _by_profiles(options, profiles, pairs)
-    method = chosen.method
-    if options.word_table_file is not None:
-        method.check_word_table()
-    if options.word_table_pairs is not None:
-        if not method.word_table_passes:
-            raise UsageError("word_table_pairs: no lexical table is counted here: expected its passes, too")
-        method = replace(method, word_table_pairs=options.word_table_pairs)
-    return replace(chosen, method=method)
+        chosen = _by_profiles(options, profiles)
+    method, wanted = chosen.method, options.table
+    found = None
+    if wanted in (None, NO_TABLE):
+        sharpened = options.heads is None and method.reads_words and method.one_map
+        found = _table_of(profiles) if sharpened and wanted is None else None
+        counted = sharpened and wanted is None and found is None and _is_counted(profiles, pairs)
+    else:
+        sharpened, counted = True, wanted == OF_TEXT
+        found = None if counted else _read_table(str(wanted))
+    table, hash_ = found or (None, "")
+    method = replace(method, sharpened=sharpened, table_pairs=DEFAULTS.table_pairs if counted else 0)
+    fields = {**method.fields(), **({} if table is None else {"table": hash_}), **chosen.fields}
+    remark = "the lexical table is of the text, so each pair depends on the others (--table none: not)" * counted
+    if table is not None:
+        remark = f"lexical table of {table.pairs} pairs: {table.name}"
+    reason = "; ".join(filter(None, (chosen.reason, remark)))
+    return ChosenMethod(method, reason, table, wanted is not None, fields)
 
 
-def _by_profiles(options: AlignmentOptions, profiles: Sequence[Profile], pairs: int | None) -> ChosenMethod:
+def _is_counted(profiles: Sequence[Profile], pairs: int | None) -> bool:
+    """Whether a lexical table is counted on the text: nothing else is known of the models, and there is enough."""
+    unknown = any(profile.of_text or not profile.formed for profile in profiles)
+    return unknown and pairs is not None and pairs >= DEFAULTS.fewest_pairs
+
+
+def _table_of(profiles: Sequence[Profile]) -> tuple[LexicalTable, str] | None:
+    """The lexical table of the first profile that has one, with its hash; sides as the first model has them."""
+    for profile, is_reverse in zip(profiles, (False, True)):
+        if profile.table is not None:
+            table, hash_ = _read_table(profile.table.name)
+            if hash_ != profile.table.hash:
+                raise InputError(
+                    f"{profile.name}: names the lexical table {profile.table.name} with hash {profile.table.hash}, but "
+                    f"that file has {hash_}: expected the table of this profile; run norm-align calibrate again, or "
+                    f"pass --table {NO_TABLE}"
+                )
+            return (table.exchanged if profile.table.exchanged != is_reverse else table), hash_
+    return None
+
+
+def _read_table(file: str) -> tuple[LexicalTable, str]:
+    """The lexical table of a file, and the file's hash."""
+    path = Path(file)
+    state = path.stat() if path.is_file() else None
+    return _read_once(str(path), state and (state.st_mtime_ns, state.st_size))
+
+
+@lru_cache(maxsize=2)  # single pairs are often aligned one by one
+def _read_once(file: str, state: object) -> tuple[LexicalTable, str]:
+    """``state`` changes when the file does."""
+    return read_lexical_table(file), file_hash(file)
+
+
+def _by_profiles(options: AlignmentOptions, profiles: Sequence[Profile]) -> ChosenMethod:
     both = options.both or (BidirectionalOptions(DEFAULTS.join) if len(profiles) > 1 else None)
     join = None if both is None else both.join
-    passes, file = options.word_table, options.word_table_file
-    if passes is None:
-        unformed = not all(profile.formed for profile in profiles) and (both is None or join == "product")
-        enough = pairs is not None and pairs >= DEFAULTS.fewest_pairs
-        passes = DEFAULTS.word_table_passes if unformed and enough and file is None else 0
-    word_table = bool(passes or file)
-    each = [profile.extraction(join, word_table and both is None) for profile in profiles]
+    each = [profile.extraction(join, both is None or both.joins_maps) for profile in profiles]
     if options.rule is not None:
         each = [own.with_rule(options.rule) for own in each]
     if options.final_punctuation is not None:
         each = [replace(own, final_punctuation=options.final_punctuation) for own in each]
-    method = AlignmentMethod(each[0], each[1] if len(each) > 1 else None, both, passes)
     fields: dict[str, Value] = {}
     for prefix, profile in zip(("", "reverse_"), profiles):
         fields.update({f"{prefix}{name}": value for name, value in profile.fields().items()})
     read = [described(each[0])]
     if len(each) > 1 and each[1].heads != each[0].heads:
         read.append(f"and, in the other direction, {described(each[1])}")
-    reason = f"reading {' '.join(read)}; profile: {', '.join(dict.fromkeys(profile.name for profile in profiles))}"
-    remarks = [*map(_remark, profiles), _word_table(method, pairs, options, profiles[0])]
-    return ChosenMethod(method, "; ".join([reason, *dict.fromkeys(filter(None, remarks))]), fields)
+    reason = f"reading {' '.join(read)}; profile: {', '.join(_names(profiles))}"
+    remarks = "; ".join([reason, *dict.fromkeys(filter(None, map(_remark, profiles)))])
+    return ChosenMethod(AlignmentMethod(each[0], each[1] if len(each) > 1 else None, both), remarks, fields=fields)
+
+
+def _names(profiles: Sequence[Profile]) -> Iterator[str]:
+    """Where the profiles are from; the directory of the first is said once."""
+    names = list(dict.fromkeys(profile.name for profile in profiles))
+    first = Path(names[0])
+    yield names[0]
+    yield from (Path(name).name if Path(name).parent == first.parent else name for name in names[1:])
 
 
 def _remark(profile: Profile) -> str:
@@ -255,20 +297,6 @@ def _remark(profile: Profile) -> str:
         )
     agreement = f"{100 * (profile.figure or 0):.0f} %"
     return f"the alignment of this model has not formed: above chance its maps agree in {agreement} of their links"
-
-
-def _word_table(method: AlignmentMethod, pairs: int | None, options: AlignmentOptions, forward: Profile) -> str:
-    """What a reader should know of the lexical table; empty if there is none and none is missed."""
-    if options.word_table_file is not None:
-        return f"lexical table: {options.word_table_file}"
-    if method.word_table_passes:
-        return "with a lexical table of the text, so each pair depends on the others (--word-table 0: not)"
-    if options.word_table is not None or method.both is not None:
-        return ""
-    if pairs is not None and pairs < DEFAULTS.fewest_pairs and not forward.formed:
-        return f"without a lexical table, which needs {DEFAULTS.fewest_pairs} pairs, not {pairs}"
-    weak = forward.chosen_by == "agreement" and forward.figure is not None and forward.figure < _WEAK
-    return "these maps agree little: --word-table 2 may help" if weak else ""
 
 
 def described(options: ExtractionOptions) -> str:
@@ -292,18 +320,8 @@ def description(profile: Profile) -> str:
         agreement = f"{100 * profile.figure:.1f} % agreement" if profile.figure is not None else "no two maps agree"
         chosen = f"chosen by {profile.chosen_by} on {profile.pairs} pairs, {agreement}"
     rules = f"rule {profile.extraction().rule}"
-    if not profile.formed:
-        rules += f", with a lexical table {profile.extraction(word_table=True).rule}"
     if profile.reverse_maps is not None:
         rules += f", both models {profile.extraction(DEFAULTS.join).rule}"
+    if profile.table is not None:
+        rules += f"; lexical table {profile.table.name}"
     return f"{described(profile.maps)}, {chosen}; {rules}"
-
-
-def warn_of_few_pairs(word_table: WordTable) -> None:
-    """Warn of a counted lexical table of few pairs."""
-    if word_table.pairs < DEFAULTS.fewest_pairs:
-        warn_on_stderr(
-            f"the lexical table was counted on {word_table.pairs} sentence pairs: below {DEFAULTS.fewest_pairs} it "
-            f"says little; count one on more text with norm-align --save-word-table, and give it as --word-table FILE "
-            f"(word_table_file in Python)"
-        )

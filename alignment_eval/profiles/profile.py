@@ -42,6 +42,7 @@ class TextRecipe:
         options: options of both that are no files, by fairseq's names.
         files: option -> names of files in the directory of the profile: of both languages, or of source and target.
         normalize: how the text is normalised before; None: it is not.
+        languages: of source and target; None: not known.
     """
 
     tokenizer: Optional[str]
@@ -50,14 +51,32 @@ class TextRecipe:
     options: dict[str, Union[bool, str]]
     files: dict[str, list[str]]
     normalize: Optional[str] = None
+    languages: Optional[tuple[str, str]] = None
 
     def __post_init__(self) -> None:
+        for language in (name for name in self.languages or () if Path(name).name != name):
+            raise ValueError(f"language {printable(language, 80)} is a path")
         for name in (name for names in self.files.values() for name in names):
             if Path(name).name != name:
                 raise ValueError(f"file {printable(name, 80)} outside of the directory of the profile")
         for option, value in self.options.items():
             if isinstance(value, str) and Path(value).name != value:  # or fairseq would read it, or download it
                 raise ValueError(f"option {printable(option, 80)} is a path, outside of the directory of the profile")
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """The file of a lexical table that belongs to a profile.
+
+    Attributes:
+        name: the file, in the directory of the profile.
+        hash: of its content.
+        exchanged: whether its source is the target of the profile's model.
+    """
+
+    name: str
+    hash: str
+    exchanged: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,7 +95,9 @@ class Profile:
         reverse_maps: the maps that are read of that model.
         signature: the signature of the choice.
         text_recipe: how the model's text is made; None: not known.
+        table: the lexical table that was counted with this model or that of the other direction; None: none was.
         name: where the profile is from, for a reader; not in the file.
+        of_text: whether it was made on the text that is to be aligned; not in the file.
     """
 
     model: str
@@ -89,7 +110,9 @@ class Profile:
     reverse_maps: Optional[ExtractionOptions] = None
     signature: str = ""
     text_recipe: Optional[TextRecipe] = None
+    table: Optional[TableFile] = None
     name: str = field(default="", compare=False)
+    of_text: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         if (self.reverse_maps is None) != (self.reverse_model is None):
@@ -100,14 +123,14 @@ class Profile:
         """Whether the alignment of the model has formed, so that chosen maps are read."""
         return self.chosen_by != "upper-layers"
 
-    def extraction(self, join: str | None = None, word_table: bool = False) -> ExtractionOptions:
+    def extraction(self, join: str | None = None, sharpened: bool = True) -> ExtractionOptions:
         """The maps with the default rule, for one direction or for two whose word maps ``join`` makes one.
 
-        ``word_table``: one reweights the word maps of one direction.
+        ``sharpened``: a lexical table and neighbours sharpen the word map.
         """
-        added = DEFAULTS.added_formed if self.formed else DEFAULTS.added_unformed
-        rule = DEFAULTS.rule(join, self.chosen_by == "training", added * word_table)
-        return replace(self.maps.with_rule(rule), final_punctuation=DEFAULTS.final_punctuation)
+        return replace(
+            self.maps.with_rule(DEFAULTS.rule(join, sharpened)), final_punctuation=DEFAULTS.final_punctuation
+        )
 
     def with_reverse(self, other: Profile) -> Profile:
         """The same profile, which also knows the maps of the model of the other direction."""
@@ -125,7 +148,7 @@ class Profile:
                 f"{self.name}: was chosen for model {printable(str(self.reverse_model), 80)} of the other direction, "
                 f"but that at hand is {model}: expected a profile of these two; {_ADVICE}"
             )
-        return replace(self, model=model, maps=self.reverse_maps, reverse_model=None, reverse_maps=None)
+        return replace(self, model=model, maps=self.reverse_maps, reverse_model=None, reverse_maps=None, table=None)
 
     def fields(self) -> dict[str, Value]:
         """What the signature of links says of the profile that they were made by."""
@@ -135,7 +158,7 @@ class Profile:
         """The profile as files hold it; msgspec reads it."""
         content = {**asdict(self), "maps": _maps(self.maps)}
         content["reverse_maps"] = None if self.reverse_maps is None else _maps(self.reverse_maps)
-        del content["name"]
+        del content["name"], content["of_text"]
         return {"profile": VERSION, **content}
 
     def to_json(self) -> str:
@@ -197,6 +220,11 @@ def profile_path(checkpoint: str | Path) -> Path:
     return path.with_name(path.name + SUFFIX)
 
 
+def table_name(profile: Path) -> str:
+    """The name of the file of the lexical table of a profile's file."""
+    return f"{profile.name.removesuffix('.json')}.parquet"
+
+
 def find_profile(model: str, named: str | None, beside: Path | None = None, reverse: bool = False) -> Profile | None:
     """The profile of a model; None: there is none.
 
@@ -223,6 +251,9 @@ def read_profile(path: str | Path, model: str | None = None) -> Profile:
     except OSError as error:
         raise InputError(f"{path}: cannot be read as a profile ({error.strerror}): {_ADVICE}") from error
     profile = parse_profile(text, str(path))
+    if profile.table is not None:
+        beside = str(Path(path).absolute().parent / profile.table.name)
+        profile = replace(profile, table=replace(profile.table, name=beside))
     if model is not None and profile.model != model:
         raise InputError(
             f"{path}: is the profile of model {printable(profile.model, 80)}, but the model at hand is {model}: "
@@ -235,11 +266,12 @@ def parse_profile(text: bytes | str, name: str) -> Profile:
     """The profile that ``text`` holds; ``name`` says where it is from."""
     file = ForeignFile(name, "a profile", _ADVICE)
     content = file.decode(text, dict[str, Any], profile=VERSION)
+    content = {"text_recipe": None, "table": None, **content}  # older profiles have none
     if content.get("profile") != VERSION:
         raise file.error("no version of the format (profile)")
     profile = file.convert({key: value for key, value in content.items() if key != "profile"}, Profile)
-    if isinstance(content.get("text_recipe"), dict):  # older profiles do not have its normalize
-        content["text_recipe"] = {"normalize": None, **content["text_recipe"]}
+    if isinstance(content.get("text_recipe"), dict):  # older profiles do not have these
+        content["text_recipe"] = {"normalize": None, "languages": None, **content["text_recipe"]}
     if not _same_keys(content, profile.to_dict()):
         raise file.error("keys are missing or unknown")
     return replace(profile, name=name)

@@ -2,7 +2,8 @@
 
 In a decoder whose alignment has formed, a low layer finds the source word of the token that is its input (AWI), and an
 upper layer the source word of the token that it predicts (AWO).  The two make different errors.  So two such maps that
-draw the same links on unlabelled sentence pairs are both right, and their product is better than either.
+draw the same links on unlabelled sentence pairs are both right, and their product is better than either.  Their links
+are those after a lexical table of the same pairs has sharpened each map: it tells maps that can align from others.
 
 Every AWI map is compared with every AWO map of a higher layer.  Which of some close pairs agrees most differs from text
 to text.  Of those, the place in the model says which is better: alignment forms in one head of a low layer in AWI, and
@@ -12,7 +13,7 @@ docs/reproduction.md has the measurements.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -22,12 +23,13 @@ from numpy.typing import NDArray
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.extraction.extract import merged, stacked_maps
+from alignment_eval.extraction.lexical_table import count_lexical_table
 from alignment_eval.extraction.method import MapName
 from alignment_eval.maps.kinds import KINDS
-from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.maps.words import two_way_shares
+from alignment_eval.maps.sentence import SentenceMaps, words_of
+from alignment_eval.maps.words import balanced_shares, row_shares
 
-#: Two words are linked in the comparison of maps from this two-way share on: 0.2 to 0.35 give the same choice.
+#: Two words are linked in the comparison of maps from this share on.
 LINKED = 0.3
 #: Two maps agree only if they share at least this many links a word above chance: near-uniform maps link next to no
 #: words of long sentences,
@@ -35,9 +37,9 @@ FEWEST_SHARED = 0.15
 #: and if at least this part of the shared links is off the diagonal: maps may follow the order of the words only.
 OFF_DIAGONAL = 0.1
 #: Pairs of maps that agree by so little less than the best are as good by agreement: their place in the model decides.
-CLOSE = 0.05
-#: The alignment of a model has formed from this agreement on: formed models have 0.5 or more, others 0.36 or less.
-FORMED = 0.4
+CLOSE = 0.03
+#: The alignment of a model has formed from this agreement on: formed models have 0.66 or more, others 0.32 or less.
+FORMED = 0.5
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,11 @@ def choose_by_agreement(
 ) -> Agreement | None:
     """The AWI map and the AWO map of a higher layer whose links agree most above chance.
 
-    With c links in common, a and b in each map, and a b / n of them in common by chance in a sentence pair of n cells,
-    the agreement is (2 Σ c − 2 Σ a b / n) / (Σ (a + b) − 2 Σ a b / n): the Dice coefficient, less what is chance in
-    numerator and denominator, as Cohen's kappa has it for cells.  It counts only if the maps share enough links, not
-    all of them in the order of the words: :data:`FEWEST_SHARED`, :data:`OFF_DIAGONAL`.
+    Each map is sharpened by a lexical table of its own, of all pairs.  With c links in common, a and b in each map, and
+    a b / n of them in common by chance in a sentence pair of n cells, the agreement is
+    (2 Σ c − 2 Σ a b / n) / (Σ (a + b) − 2 Σ a b / n): the Dice coefficient, less what is chance in numerator and
+    denominator, as Cohen's kappa has it for cells.  It counts only if the maps share enough links, not all of them in
+    the order of the words: :data:`FEWEST_SHARED`, :data:`OFF_DIAGONAL`.
 
     Pairs of maps within :data:`CLOSE` of the best are compared by their place in the model: first the AWI map of the
     lowest layer, a head before its whole layer, then the AWO map of the highest layer, the whole layer before its
@@ -124,21 +127,42 @@ def choose_by_agreement(
     """
     if pairs < 1:
         raise UsageError(f"{pairs} sentence pairs to choose maps by: expected 1 or more")
-    compared: _Pairs | None = None
-    total: NDArray[np.float64] = np.zeros(())
-    for sentence in islice((sentence for sentence in sentences if sentence.ok), pairs):
-        compared = compared or _Pairs.of(sentence, kind)
+    found = list(islice((sentence for sentence in sentences if sentence.ok), pairs))
+    if not found:
+        raise InputError("no sentence has maps: expected some to choose maps by; give other text, or name the maps")
+    compared = _Pairs.of(found[0], kind)
+    for sentence in found:
         if map_names(sentence, kind) != compared.names:
             raise InputError(
                 f"sentence {sentence.id} has other layers or heads than the first: expected maps of one model"
             )
-        total = total + _links_in_common(sentence, stacked_maps(sentence, kind), compared)
-    if compared is None:
-        raise InputError("no sentence has maps: expected some to choose maps by; give other text, or name the maps")
+    total: NDArray[np.float64] = np.zeros(())
+    for linked in _linked(found, kind):
+        total = total + _links_in_common(linked, compared)
     if (best := best_of(compared, total)) is None:
         return None
     pair, dice = best
     return Agreement(*compared.maps(pair), dice)
+
+
+def _linked(sentences: Sequence[SentenceMaps], kind: str) -> Iterator[NDArray[np.bool_]]:
+    """The links of each map of each sentence in AWO and in AWI, [2, maps, target words, source words].
+
+    They are those of the map as a lexical table of all these sentences has sharpened it.
+    """
+    maps = []
+    for sentence in sentences:
+        stacked = stacked_maps(sentence, kind)
+        both = [merged(stacked, sentence, setting, "words") for setting in ("awo", "awi")]
+        shares = row_shares(np.stack(both))[..., :-1].astype(np.float32)
+        maps.append(shares.reshape(2, -1, *shares.shape[-2:]))
+    words = [words_of(sentence) for sentence in sentences]
+    linked = [np.zeros(of_sentence.shape, dtype=np.bool_) for of_sentence in maps]
+    for place in np.ndindex(maps[0].shape[:2]):
+        _, sharp = count_lexical_table([(own, each[place]) for own, each in zip(words, maps)], balanced_shares)
+        for of_sentence, word_map in zip(linked, sharp):
+            of_sentence[place] = balanced_shares(word_map) >= LINKED
+    yield from linked
 
 
 def best_of(pairs: _Pairs, total: NDArray[np.float64]) -> tuple[int, float] | None:
@@ -153,18 +177,14 @@ def best_of(pairs: _Pairs, total: NDArray[np.float64]) -> tuple[int, float] | No
     return best, float(dice[best])
 
 
-def _links_in_common(sentence: SentenceMaps, maps: NDArray[np.float64], pairs: _Pairs) -> NDArray[np.float64]:
-    """What the links of the two maps of each pair have in common, [P, 5].
+def _links_in_common(linked: NDArray[np.bool_], pairs: _Pairs) -> NDArray[np.float64]:
+    """What the links of the two maps of each pair have in common in a sentence, [P, 5].
 
     They are: how many links they share and how many they have in all, both above chance; how many they share, and how
     many of these are on the diagonal; and the mean number of words of both sides.
     """
-    linked = []
-    for setting in ("awo", "awi"):
-        scores = merged(maps, sentence, setting, "words")[..., :-1]  # two-way shares leave null out
-        linked.append((two_way_shares(scores) >= LINKED).reshape(len(pairs.names), -1).astype(np.float64))
-    height, width = scores.shape[-2:]
-    awo, awi = linked
+    height, width = linked.shape[-2:]
+    awo, awi = linked.reshape(*linked.shape[:2], -1).astype(np.float64)
     targets = np.arange(height)
     diagonal = targets * width + (2 * targets + 1) * width // (2 * height)
     first, second = awo.sum(axis=1)[pairs.awo], awi.sum(axis=1)[pairs.awi]

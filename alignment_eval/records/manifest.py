@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.files import json_hash
-from alignment_eval.schema import Count, ForeignFile, check_columns, check_values
+from alignment_eval.schema import PARQUET_ERRORS, Count, ForeignFile, check_columns, check_values
 
 SCHEMA_VERSION = 3
 _KEY = b"alignment_eval"
@@ -121,7 +121,7 @@ def open_part(path: Path) -> Iterator[tuple[ForeignFile, pq.ParquetFile]]:
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as opened:
             yield file, opened
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except PARQUET_ERRORS as error:
         raise file.error(printable(str(error), 200)) from error
 
 

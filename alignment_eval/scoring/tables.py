@@ -81,6 +81,11 @@ class Table:
         yield from map("\t".join, (head, *rows))
 
 
+def counted(number: int, noun: str = "sentence") -> str:
+    """A number with its noun, ``1 sentence``, ``2 sentences``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def percent(value: float | None, sign: str = "") -> str:
     """A fraction in % with two decimals."""
     return UNDEFINED if value is None or math.isnan(value) else f"{100 * value:{sign}.2f}"

@@ -18,6 +18,7 @@ Rule 2 is a maximum-sum interval (Kadane's algorithm; Bentley 1984).  Labels are
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
@@ -32,6 +33,10 @@ Link = tuple[int, int]
 WeightedLinks = Union[Collection[Link], Mapping[Link, float]]
 Words = Sequence[str]
 
+#: Schemes of labels: the marks of the first, inner and last word of a span, and of a single word.  In IOB1 a span that
+#: touches one of its type before it begins with B.
+SCHEMES = {"bio": "BIIB", "iob1": "IIII", "bioes": "BIES", "bilou": "BILU"}
+_LABEL = re.compile(r"O|[BIESLU]-.+", re.DOTALL)
 #: A link to a word without a label weighs this much of one to a word with a label: less than 1, so that ties keep it.
 OUTSIDE = 0.9
 #: What a word without links costs inside a run: three in a row outweigh a link.
@@ -73,35 +78,48 @@ def project_labels(
     return labels_of(project_spans(spans, links, (len(labels), size), words), size)
 
 
-def spans_of(labels: Sequence[str]) -> list[Span]:
-    """The spans of BIO labels; raises InputError as :func:`check_label`."""
-    spans: list[Span] = []
+def spans_of(labels: Sequence[str], scheme: str = "bio") -> list[Span]:
+    """The spans of labels in a scheme of :data:`SCHEMES`; raises InputError if they are not in it."""
+    if (found := mismatch(labels, scheme)) is not None:
+        n, expected = found
+        raise InputError(
+            f"label {shown(labels[n])} after {shown(labels[n - 1] if n else 'O')}: expected {printable(expected, 80)}; "
+            f"convert the labels to {scheme.upper()}"
+        )
+    return _spans(labels)
+
+
+def mismatch(labels: Sequence[str], scheme: str) -> tuple[int, str] | None:
+    """The first word whose label is not in a scheme, and the label that it should have; None: all are."""
     for n, label in enumerate(labels):
-        check_label(label, labels[n - 1] if n else "O")
-        if label.startswith("B-"):
+        if not _LABEL.fullmatch(label):
+            return n, "O, B-TYPE or I-TYPE"
+    expected = labels_of(_spans(labels), len(labels), scheme)
+    return next(((n, wanted) for n, wanted in enumerate(expected) if wanted != labels[n]), None)
+
+
+def _spans(labels: Sequence[str]) -> list[Span]:
+    """The spans of labels in any scheme: one begins at B, S, U, behind E, L, S, U, and at another type."""
+    spans: list[Span] = []
+    before = "O"
+    for n, label in enumerate(labels):
+        if label != "O" and (label[0] in "BSU" or before[0] in "ELSU" or before[2:] != label[2:]):
             spans.append(Span(n, n + 1, label[2:]))
         elif label != "O":
             spans[-1] = spans[-1]._replace(end=n + 1)
+        before = label
     return spans
 
 
-def check_label(label: str, before: str) -> None:
-    """Check that a label is BIO; raises InputError if not.  ``before`` is the label before, ``O`` at the beginning."""
-    if label != "O" and (label[:2] not in ("B-", "I-") or len(label) < 3):
-        raise InputError(f"label {shown(label)}: expected O, B-TYPE or I-TYPE; convert the labels to BIO (IOB2)")
-    if label.startswith("I-") and before[2:] != label[2:]:
-        raise InputError(
-            f"label {shown(label)} after {shown(before)}: expected B-{printable(label[2:], 80)} where a span begins; "
-            f"convert the labels to BIO (IOB2)"
-        )
-
-
-def labels_of(spans: Iterable[Span | None], size: int) -> list[str]:
-    """The BIO labels of ``size`` words; None is no span."""
+def labels_of(spans: Iterable[Span | None], size: int, scheme: str = "bio") -> list[str]:
+    """The labels of ``size`` words in a scheme of :data:`SCHEMES`; None is no span."""
+    first, inner, last, single = iter(SCHEMES[scheme])
     labels = ["O"] * size
-    for span in spans:
-        if span is not None:
-            labels[span.start : span.end] = [f"B-{span.type}"] + [f"I-{span.type}"] * (span.end - span.start - 1)
+    for span in sorted(filter(None, spans)):
+        marks = single if span.end - span.start == 1 else first + inner * (span.end - span.start - 2) + last
+        if scheme == "iob1" and span.start and labels[span.start - 1][2:] == span.type:
+            marks = "B" + marks[1:]
+        labels[span.start : span.end] = [f"{mark}-{span.type}" for mark in marks]
     return labels
 
 

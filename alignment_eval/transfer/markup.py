@@ -1,14 +1,8 @@
-"""Inline XML or HTML of a line: taken out before translation, put onto the translation after it.
+"""Puts the inline tags of a line (:mod:`alignment_eval.transfer.tags`) onto its translation.
 
 The rules of where a tag goes are those of :mod:`alignment_eval.transfer.places`.  Those of the text:
 
-- Each tag of the source stands in the output once, letter by letter, in the same nesting.  Comments, processing
-  instructions, ``<br/>``, HTML's void elements and ``<% … %>`` stand alone: they are put between two words.  So do
-  elements whose content is no text, together with it: HTML's ``script`` and ``style``; ``bpt``, ``ept``, ``ph``, ``it``
-  and ``ut`` of TMX and XLIFF; and others that are named.
-- Two tags that stand alone but are halves of a pair (``bx`` and ``ex``, ``sc`` and ``ec``, ``bpt`` and ``ept``, ``ph``
-  of type ``open`` and ``close``) enclose words as a pair of tags does.
-- Tags that separate words, such as ``br``, ``img``, ``p`` and ``li``, are a space in the text.
+- Each tag of the source stands in the output once, letter by letter, in the same nesting.
 - The words of the output are those of the target: without its tags and with its entities resolved, the output is the
   target, space by space.  Spaces that the source has inside a tag's border are not copied: a tag touches the words
   that it encloses.  A tag that stands alone touches the word that it touches in the source.  One that touches none
@@ -19,406 +13,21 @@ The rules of where a tag goes are those of :mod:`alignment_eval.transfer.places`
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from html import escape, unescape
-from html.parser import HTMLParser
-from typing import Literal, NamedTuple
-from xml.parsers import expat
+from collections.abc import Collection, Mapping, Sequence
+from html import escape
 
 from alignment_eval.errors import InputError, shown
 from alignment_eval.transfer.places import element_places
+from alignment_eval.transfer.tags import Element, MarkedLine, is_letter
 from alignment_eval.transfer.units import Span, WordLink
 
-Syntax = Literal["xml", "html"]
-
-#: HTML's elements that have no end tag (https://html.spec.whatwg.org/#void-elements).
-_VOID = frozenset(
-    ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr")
-)
-#: HTML's elements whose content is not markup.
-_RAW = frozenset({"script", "style"})
-#: Elements of TMX and XLIFF 1.2 whose content is native code; ``ph`` has an attribute there, but none where it is a
-#: phrase of DITA.
-_OPAQUE = frozenset({"bpt", "ept", "ph", "it", "ut"})
-#: Elements that separate words: HTML's blocks, breaks and images; TEI's breaks.
-_SEPARATORS = frozenset(
-    (
-        *("address", "article", "aside", "blockquote", "br", "button", "caption", "cb", "center", "dd", "details"),
-        *("div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6"),
-        *("header", "hr", "img", "input", "lb", "legend", "li", "main", "nav", "ol", "optgroup", "option", "p", "pb"),
-        *("pre", "section", "select", "summary", "table", "tbody", "td", "textarea", "tfoot", "th", "thead", "tr"),
-        *("ul", "video"),
-    )
-)
-#: Halves of a pair: element -> whether it begins the pair, its kind, and the attributes that may name the pair.
-_HALVES = {
-    "bx": (True, "x", ("rid", "id")),
-    "ex": (False, "x", ("rid", "id")),
-    "sc": (True, "c", ("id",)),
-    "ec": (False, "c", ("startref", "id")),
-    "bpt": (True, "pt", ("i", "rid", "id")),
-    "ept": (False, "pt", ("i", "rid", "id")),
-}
-_ATTRIBUTE = re.compile(r"""\s([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>/]+))""")
-_TAG_NAME = re.compile(r"</?([^\s/>]+)")
-#: Comments, declarations and processing instructions, which show nothing; PHP's <?= does.
-_HIDDEN = re.compile(r"<!|<\?(?!=)")
-#: Templates, whose content may have ``>``; tags whose name is a number.  HTML's parser knows neither.
-_TEMPLATE = re.compile(r"<([%?]).*?\1>")
-_NUMBERED = re.compile(r"<(/?)[0-9]([0-9]*\s*/?>)")
 #: Marks that have no space behind them, and before them.
 _OPENING, _CLOSING = "([{„“‚‘«‹¿¡/", ")]},.;:!?…”’»›%/"
 #: Scripts that put no spaces between words.
 _UNSPACED = re.compile(
     "[\u0e00-\u109f\u1780-\u17ff\u2e80-\u312f\u3190-\ua4cf\uf900-\ufaff\uff00-\uff9f\U00020000-\U0003ffff]"
 )
-#: Elements whose content is not translated, besides those with ``translate="no"``.
-_UNTRANSLATED = frozenset({"code", "kbd", "samp", "var"})
-_TRANSLATE_NO = re.compile(r"""\stranslate\s*=\s*["']?no\b""", re.IGNORECASE)
-#: Strings that are not translated: URLs, mail addresses, placeholders of templates and of printf, emoji.
-PROTECTED = re.compile(
-    r"""https?://[^\s<>]*[^\s<>.,;:!?)\]}"'»”]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\$?\{\{?[^{}\s]*\}?\}"""
-    r"""|%(?:\(\w+\)|\d+\$)?[sdifux@](?!\w)|(?:[\U0001f1e6-\U0001faff\u2600-\u27bf][\ufe0f\u200d]*)+"""
-)
-_PAIRS = "expected both tags of a pair in one line; correct the tags, or cut the text where no tag is open"
-_UNFINISHED = re.compile(r"<[A-Za-z/!?%]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
-#: The element that a line of XML is read as.
-_ROOT = "line-of-xml"
-
-
-@dataclass(frozen=True)
-class Element:
-    """A pair of tags, or a tag that stands alone.
-
-    Attributes:
-        opening: the start tag, as the line has it; of a tag that stands alone, the whole tag.
-        closing: the end tag; empty for a tag that stands alone.
-        span: the characters of the text that it encloses; an empty span for a tag that stands alone.
-        parent: the innermost element around it, as an index of :attr:`MarkedLine.elements`; None: there is none.
-        is_word: whether it stands alone for a word: it is shown, and touches no letter.
-    """
-
-    opening: str
-    closing: str
-    span: Span
-    parent: int | None
-    is_word: bool = False
-
-
-@dataclass(frozen=True)
-class MarkedLine:
-    """A line whose tags were taken out.
-
-    Attributes:
-        text: the line without tags, entities resolved; a line break that an entity names is a space, and so is a tag
-            that separates words.
-        elements: its elements in the order of their start tags.
-        escaped: whether the line has entities for characters that the syntax reserves.
-    """
-
-    text: str
-    elements: tuple[Element, ...]
-    escaped: bool = True
-
-
-class _Piece(NamedTuple):
-    """A piece of a line.
-
-    Attributes:
-        kind: ``text``, ``alone``, ``start`` or ``end``.
-        raw: the tag as the line has it, or the text with entities resolved.
-        name: of the element, in lower case where the syntax ignores case; empty if it is none.
-        source: of a text, as the line has it.
-    """
-
-    kind: str
-    raw: str
-    name: str = ""
-    source: str = ""
-
-
-def _without_content(pieces: Iterable[_Piece], opaque: Collection[str], untranslated: bool = False) -> Iterator[_Piece]:
-    """The pieces of a line, in which elements whose content is no text stand alone, together with it.
-
-    ``opaque`` are names of such elements besides :data:`_OPAQUE`; ``untranslated``: those with ``translate="no"``, too.
-    """
-    inside: list[_Piece] = []  # from the start tag of such an element
-    depth = 0  # how many elements of its name are open
-    for piece in pieces:
-        if (
-            not inside
-            and piece.kind == "start"
-            and (piece.name in opaque or _is_code(piece) or (untranslated and _TRANSLATE_NO.search(piece.raw)))
-        ):
-            depth = 0
-        elif not inside:
-            yield piece
-            continue
-        inside.append(piece)
-        depth += {"start": 1, "end": -1}.get(piece.kind, 0) if piece.name == inside[0].name else 0
-        if depth == 0:
-            yield _Piece("alone", "".join(part.source or part.raw for part in inside), piece.name)
-            inside = []
-    if inside:
-        raise InputError(f"found {inside[0].raw} without an end tag; {_PAIRS}")
-
-
-def _is_code(tag: _Piece) -> bool:
-    return tag.name in _OPAQUE and (tag.name != "ph" or "=" in tag.raw)
-
-
-@dataclass
-class _Open:
-    """An element that is open: its index, its name, and whether it is half of a pair, which may stand alone."""
-
-    index: int
-    name: str
-    is_half: bool
-
-
-def _marked(pieces: Iterable[_Piece]) -> MarkedLine:
-    """The text and the elements of a line, in the order of the line."""
-    text = ""
-    elements: list[Element] = []
-    opened: list[_Open] = []
-    separate = False  # whether a tag since the last text separates words
-
-    def close(place: int, tag: str) -> None:
-        index = opened[place].index
-        del opened[place:]
-        elements[index] = replace(elements[index], closing=tag, span=(elements[index].span[0], len(text)))
-
-    for piece in pieces:
-        separates = piece.name.lower() in _SEPARATORS and piece.kind != "text"
-        if piece.kind == "text" or piece.kind == "start":
-            if (separate or separates) and text and not text[-1].isspace() and not piece.raw[0].isspace():
-                text += " "
-            separate = False
-        if piece.kind == "text":
-            text += piece.raw.replace("\r", " ").replace("\n", " ")
-            continue
-        separate |= separates and piece.kind != "start"
-        half = _half(piece) if piece.kind == "alone" else None
-        if half is not None and not half[0]:
-            halves = itertools.takewhile(lambda place: opened[place].is_half, reversed(range(len(opened))))
-            place = next((place for place in halves if opened[place].name == half[1]), None)
-            if place is not None:
-                close(place, piece.raw)
-                continue
-        if piece.kind == "end":
-            while opened and opened[-1].is_half:
-                opened.pop()
-            if not opened:
-                raise InputError(f"found {piece.raw} without a start tag; {_PAIRS}")
-            if opened[-1].name != piece.name:
-                raise InputError(f"found {piece.raw} where {elements[opened[-1].index].opening} is open; {_PAIRS}")
-            close(len(opened) - 1, piece.raw)
-            continue
-        parent = opened[-1].index if opened else None
-        elements.append(Element(piece.raw, "", (len(text), len(text)), parent))
-        if piece.kind == "start":
-            opened.append(_Open(len(elements) - 1, piece.name, is_half=False))
-        elif half is not None and half[0]:
-            opened.append(_Open(len(elements) - 1, half[1], is_half=True))
-    if unclosed := [one for one in opened if not one.is_half]:
-        raise InputError(f"found {elements[unclosed[-1].index].opening} without an end tag; {_PAIRS}")
-    return MarkedLine(text, tuple(_finished(element, elements, text) for element in elements))
-
-
-def _half(piece: _Piece) -> tuple[bool, str] | None:
-    """Whether a tag begins or ends a pair of which it is half, and the name of the pair; None: it is no half."""
-    tag = piece.raw.partition(">")[0]
-    attributes = {key.lower(): "".join(values) for key, *values in _ATTRIBUTE.findall(tag)}
-    if piece.name == "ph" and attributes.get("type") in ("open", "close"):
-        return attributes["type"] == "open", "ph"
-    begins, kind, names = _HALVES.get(piece.name, (False, "", ()))
-    value = next((attributes[name] for name in names if name in attributes), None)
-    return None if value is None else (begins, f"{kind} {value}")
-
-
-def _finished(element: Element, elements: Sequence[Element], text: str) -> Element:
-    """An element, now that all pairs are known: its parent is a pair."""
-    parent = element.parent
-    while parent is not None and not elements[parent].closing:
-        parent = elements[parent].parent
-    at = element.span[0]
-    sides = text[:at][-1:], text[at:][:1]
-    alone = not element.closing and _HIDDEN.match(element.opening) is None
-    return replace(element, parent=parent, is_word=alone and sides != ("", "") and not any(map(_is_letter, sides)))
-
-
-def _is_letter(character: str) -> bool:
-    return character.isalnum() or character == "_"
-
-
-def protect(line: str, strings: re.Pattern[str] = PROTECTED) -> MarkedLine:
-    """A line of plain text as one without the strings that are not translated, which are its elements.
-
-    A model that translates the rest gets them back by :func:`transfer_markup`, letter by letter.
-    """
-    marked = _marked(_without_strings([_Piece("text", line, source=line)], strings, escaped=False))
-    return replace(marked, escaped=False)
-
-
-def _without_strings(pieces: Iterable[_Piece], strings: re.Pattern[str], escaped: bool) -> Iterator[_Piece]:
-    """The pieces of a line, in which strings of the text stand alone."""
-    for piece in pieces:
-        at = 0
-        for found in strings.finditer(piece.raw) if piece.kind == "text" else ():
-            if found[0]:
-                yield from _text(piece.raw[at : found.start()])
-                yield _Piece("alone", escape(found[0], quote=False) if escaped else found[0])
-                at = found.end()
-        if piece.kind == "text":
-            yield from _text(piece.raw[at:])
-        else:
-            yield piece
-
-
-def _text(raw: str) -> Iterator[_Piece]:
-    if raw:
-        yield _Piece("text", raw)
-
-
-def parse_markup(
-    line: str, syntax: Syntax, opaque: Collection[str] = (), strings: re.Pattern[str] | None = None
-) -> MarkedLine:
-    """Take the tags out of a line, which is parsed by the standard library.
-
-    XML is parsed as the content of an element: a line cannot declare a document type, so entities other than XML's five
-    and characters by number are unknown, and none is expanded or loaded.  In HTML a tag ``<b/>`` stands alone, as in
-    XML, and an end tag that HTML allows to omit is not omitted.
-
-    Args:
-        line: one line without its line break.
-        syntax: ``xml`` or ``html``.
-        opaque: names of further elements whose content is no text.
-        strings: what is not translated stands alone, too: such strings of the text, ``code``, ``kbd``, ``samp``,
-            ``var``, and elements with ``translate="no"``; None: it is text.
-
-    Raises:
-        InputError: the tags are not in pairs, or the line is not of this syntax; without file and line.
-    """
-    if half := _SURROGATE.search(line):
-        raise InputError(f"found the surrogate {half[0]!r}; expected Unicode text; read the text as UTF-8")
-    pieces: Iterable[_Piece] = _xml_pieces(line) if syntax == "xml" else _html_pieces(line)
-    if strings is None:
-        return _marked(_without_content(pieces, frozenset(opaque)))
-    whole = _without_content(pieces, _UNTRANSLATED.union(opaque), untranslated=True)
-    return _marked(_without_strings(whole, strings, escaped=True))
-
-
-def _xml_pieces(line: str) -> list[_Piece]:
-    """Parse with expat, which tells where each event begins, in bytes; a tag ends where the next event begins."""
-    document = f"<{_ROOT}>{line}</{_ROOT}>".encode()
-    events: list[tuple[int, str, str]] = []  # byte, kind, name or text
-    parser = expat.ParserCreate()
-
-    def record(kind: str, value: str = "") -> None:
-        events.append((parser.CurrentByteIndex, kind, value))
-
-    parser.StartElementHandler = lambda name, _attributes: record("start", name)
-    parser.EndElementHandler = lambda name: record("end", name)
-    parser.CharacterDataHandler = lambda text: record("text", text)
-    parser.CommentHandler = lambda _text: record("alone")
-    parser.ProcessingInstructionHandler = lambda _target, _text: record("alone")
-    parser.StartCdataSectionHandler = lambda: record("other")
-    parser.EndCdataSectionHandler = lambda: record("other")
-    try:
-        parser.Parse(document, True)
-    except expat.ExpatError as error:
-        found = expat.errors.messages[error.code]
-        at = parser.ErrorByteIndex
-        if found == expat.errors.XML_ERROR_TAG_MISMATCH:  # the place is behind </
-            at = document.rindex(b"<", 0, at)
-            tag = document[at:].partition(b">")[0].decode() + ">"
-            wrong = [] if tag.startswith(f"</{_ROOT}") else [_Piece("end", tag, tag[2:-1].strip())]
-            _marked([*_pieces_of_events(document, [*events, (at, "other", "")]), *wrong])
-        rest = document[at : -len(f"</{_ROOT}>")].decode(errors="ignore") or line[line.rfind("<") :]
-        raise InputError(
-            f"found {found}, {shown(rest)}; expected XML, &amp; for &, &lt; for <; correct it, or read HTML"
-        ) from error
-    return list(_pieces_of_events(document, events))
-
-
-def _pieces_of_events(document: bytes, events: list[tuple[int, str, str]]) -> Iterator[_Piece]:
-    """The content of the root, from the events without the first and the last."""
-    for (begin, kind, value), (end, _, _) in list(itertools.pairwise(events))[1:]:
-        tag = document[begin:end].decode()
-        if kind == "text":
-            yield _Piece(kind, value, source=tag)
-        elif kind == "start" and tag.endswith("/>"):
-            yield _Piece("alone", tag, value)
-        elif kind != "other" and tag:  # <b/> ends too, without a tag
-            yield _Piece(kind, tag, value)
-
-
-class _HtmlEvents(HTMLParser):
-    """Where tags and texts of a line begin: character, kind, name."""
-
-    def __init__(self, line: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.events: list[tuple[int, str, str]] = []
-        self.feed(line)
-        self.close()
-
-    def _record(self, kind: str, name: str = "") -> None:
-        if kind == "text" == (self.events[-1][1] if self.events else ""):
-            return  # "a < b" is three pieces of one text
-        self.events.append((self.getpos()[1], kind, name))
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self._record("alone" if tag in _VOID else "start", tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        self._record("end", tag)
-
-    def handle_data(self, data: str) -> None:
-        self._record("text")
-
-    def handle_startendtag(self, tag: str, attrs: object) -> None:
-        self._record("alone", tag)
-
-    def _alone(self, *_: object, **__: object) -> None:
-        self._record("alone")
-
-    handle_comment = handle_decl = unknown_decl = handle_pi = _alone
-
-
-def _html_pieces(line: str) -> Iterator[_Piece]:
-    """The pieces of a line of HTML; a tag ends where the next event begins."""
-    known = _TEMPLATE.sub(lambda found: f"<?{'x' * (len(found[0]) - 3)}>", line)
-    events = _HtmlEvents(_NUMBERED.sub(r"<\1q\2", known)).events  # letter by letter as long as the line
-    if not events or events[0][0] > 0:
-        events.insert(0, (0, "text", ""))
-    raw_from = None  # where <script> or <style> begins
-    for (begin, kind, name), (end, _, _) in itertools.pairwise([*events, (len(line), "", "")]):
-        raw = line[begin:end]
-        if raw_from is not None:
-            if kind == "end":
-                yield _Piece("alone", line[raw_from:end])
-                raw_from = None
-        elif kind == "text":
-            if unfinished := _UNFINISHED.search(raw):
-                raise _unfinished(raw[unfinished.start() :])
-            yield _Piece(kind, unescape(raw), source=raw)
-        elif not raw.endswith(">"):
-            raise _unfinished(raw)
-        elif kind == "start" and name in _RAW:
-            raw_from = begin
-        else:
-            named = _TAG_NAME.match(raw)
-            yield _Piece(kind, raw, named[1].lower() if named and name else "")
-    if raw_from is not None:
-        raise _unfinished(line[raw_from:])
-
-
-def _unfinished(found: str) -> InputError:
-    return InputError(f"found {shown(found)}, which does not end; expected a whole tag; end it, or write &lt; for <")
 
 
 def transfer_markup(
@@ -452,7 +61,7 @@ def transfer_markup(
             )
     for element in source.elements:
         for tag in filter(None, (element.opening, element.closing)):
-            if tag in target and tag not in source.text:
+            if source.escaped and tag.startswith("<") and tag in target and tag not in source.text:
                 raise InputError(
                     f"found the tag {shown(tag)} in the translation already; expected a translation without tags; "
                     "take its tags out"
@@ -476,24 +85,32 @@ def _written(source: MarkedLine, target: str, places: Sequence[tuple[int, Span]]
     for index in sorted(range(len(elements)), key=lambda index: places[index][0], reverse=True):
         children.setdefault(elements[index].parent, []).append(index)  # the last first, as a stack wants them
     written: list[str] = []
+    begun = 0  # where the start tags begin that are the last of these
+    space = ""  # to be written behind the end tags that follow
     last = ""  # the last character that is shown
     at = 0
     waiting = [(index, False) for index in children.get(None, [])]  # tags to write: element, is it the end tag
     while waiting:
         index, is_end = waiting.pop()
         element, place = elements[index], places[index][1][is_end]
-        written.append(_escaped(target[at:place], source))
+        if not is_end or target[at:place]:
+            written.append(space)
+            space = ""
+        if target[at:place]:
+            written.append(_escaped(target[at:place], source))
+            begun = len(written)
         last, at = target[at:place][-1:] or last, place
         if element.is_word and not is_end:
-            before, after = _spaces(element, source.text, last, target[at:])
-            written += [before, element.opening, after]
-            last = after or ">"
-        else:
-            written.append(element.closing if is_end else element.opening)
+            before, space = _spaces(element, source.text, last, target[at:])
+            written.insert(begun, before)
+            last = space or ">"
+        written.append(element.closing if is_end else element.opening)
+        if is_end or not element.closing:
+            begun = len(written)
         if not is_end:
             waiting.append((index, True))
             waiting += [(child, False) for child in children.get(index, [])]
-    return "".join(written) + _escaped(target[at:], source)
+    return "".join([*written, space, _escaped(target[at:], source)])
 
 
 def _escaped(text: str, source: MarkedLine) -> str:
@@ -514,5 +131,5 @@ def _spaces(element: Element, source: str, last: str, rest: str) -> tuple[str, s
     found = []
     for neighbour, spaced, marks in ((last, is_spaced[0], _OPENING), (rest[:1], is_spaced[1], _CLOSING)):
         joins = not neighbour or neighbour.isspace() or _UNSPACED.match(neighbour) is not None
-        found.append(" " * (not joins and (_is_letter(neighbour) or (spaced and neighbour not in marks))))
+        found.append(" " * (not joins and (is_letter(neighbour) or (spaced and neighbour not in marks))))
     return found[0], found[1]

@@ -20,9 +20,10 @@ Elements never cross, and each keeps to the element around it:
 - Elements side by side take disjoint intervals with the highest sum.  They stand in the order of the source, or of
   their best intervals if that has a higher sum.
 - Of two elements whose words share their counterpart one takes it; the other is left without words beside it, rather
-  than with words that it has nothing to do with: words that have links, but none to it.
+  than with words that it has nothing to do with: words that have links, but none to it.  So is an element that has no
+  link, where all words that it could take have sure links to others.
 - A tag that stands alone, or an element without words, goes where it crosses the fewest links, near links counting
-  most; preferably between the same kinds of marks.
+  most; preferably beside the counterpart of a word that it stands beside, or between the same kinds of marks.
 - A tag inside a word stands at the same place of an equal word; around the whole word otherwise.
 - If there are fewer target units than elements side by side, elements without words are left.
 
@@ -54,8 +55,11 @@ _STOPS = 0.5  # a full stop too many or too few
 _SENTENCE = 1.0  # whole sentences, and it begins with one
 _CAPITAL = 0.4  # a capital at the beginning like the source
 _COPY = 1.0  # the same words
+_BESIDE = 1.2  # a tag that stands alone is beside the counterpart of its neighbour
 _NEIGHBOUR = 0.25  # a tag that stands alone has the same mark on one side
 
+#: A link with at least this confidence is sure: its word belongs to no element without links.
+_SURE = 0.5
 #: Below every score of an interval: an interval of no words, for an element with words; and one that cannot be taken.
 _EMPTY, _NEVER = -1e4, -1e8
 #: Sums that differ by less are the same.
@@ -145,6 +149,13 @@ class _Pair:
                 weights[target] = weights.get(target, 0.0) + weight
         return weights
 
+    def is_of_others(self, element: Span, interval: Span) -> bool:
+        """Whether an element has no links, and each word of an interval has a sure link."""
+        units = range(*interval)
+        words = {unit for unit in units if self.target[unit].kind == WORD}
+        linked = {target for _, target, weight in self.links if weight >= _SURE**2}
+        return bool(words) and words <= linked and not self.links_of(element)
+
     def _trust(self, link: UnitLink) -> float:
         kinds = {self.target[link.target].kind, *(self.source[s].kind for s in link.sources)}
         return 1.0 if kinds == {WORD} else _MARK_LINK
@@ -218,15 +229,25 @@ class _Place(NamedTuple):
 def _side_by_side(pair: _Pair, elements: Sequence[Span], around: Span, room: Span) -> list[_Place]:
     """Places of elements side by side, from left to right."""
     scored = [_scored(pair, element, around, room) for element in elements]
-    in_order = list(range(len(elements)))
+    found = _best_order(scored, room)
+    others = [place.element for place in found if pair.is_of_others(elements[place.element], place.interval)]
+    if others and around not in elements:
+        for index in others:
+            scored[index] = _scored_alone(pair, elements[index], around, room)
+        found = _best_order(scored, room)
+    return _without_strangers(pair, elements, found)
+
+
+def _best_order(scored: Sequence[_Scored], room: Span) -> list[_Place]:
+    """Disjoint places with the highest sum of scores, in the order of the elements or in that of their best places."""
+    in_order = list(range(len(scored)))
     by_best = sorted(in_order, key=lambda index: scored[index].best_middle())
     total, places = _disjoint(scored)
     if by_best != in_order:
         other_total, other_places = _disjoint([scored[index] for index in by_best])
         if other_total > total + _SAME:
             in_order, places = by_best, other_places
-    found = [_Place(index, (room[0] + start, room[0] + end)) for index, (start, end) in zip(in_order, places)]
-    return _without_strangers(pair, elements, found)
+    return [_Place(index, (room[0] + start, room[0] + end)) for index, (start, end) in zip(in_order, places)]
 
 
 def _without_strangers(pair: _Pair, elements: Sequence[Span], places: list[_Place]) -> list[_Place]:
@@ -283,7 +304,7 @@ def _disjoint(scored: Sequence[_Scored]) -> tuple[float, list[Span]]:
 def _scored(pair: _Pair, element: Span, around: Span, room: Span) -> _Scored:
     size = room[1] - room[0]
     if element[0] == element[1]:
-        return _Scored(_Intervals(size, [0]), _scores_alone(pair, element[0], around, room)[:, None])
+        return _scored_alone(pair, element, around, room)
     if element == around:
         whole = _Intervals(size, [size])
         return _Scored(whole, whole.never)
@@ -340,24 +361,28 @@ def _scores_of_lengths(pair: _Pair, element: Span, around: Span, room: Span, int
     return np.asarray(-_LENGTH * np.abs(np.log(times_expected)) - _CENTRE * np.abs(centres - (first + end) / 2))
 
 
-def _scores_alone(pair: _Pair, place: int, around: Span, room: Span) -> Scores:
-    """The score of each place between target units, for a tag that stands alone."""
+def _scored_alone(pair: _Pair, element: Span, around: Span, room: Span) -> _Scored:
+    """The score of each place between target units, for an element that gets no words."""
+    place = element[0]
     places = np.arange(room[0], room[1] + 1)
     scores = np.zeros(len(places))
     for sources, target, weight in pair.links:
         distance = min(abs(s + 0.5 - place) for s in sources)
         kept = (target < places) == (sources[0] < place)
         scores += np.where(kept, weight, -weight) / (0.5 + distance)
-    here = _neighbours(pair.source, place, around)
+        for source, beside in ((element[0] - 1, target + 1), (element[1], target)):
+            if sources == (source,) and around[0] <= source < around[1]:
+                scores += np.where(places == beside, _BESIDE * weight, 0.0)
+    here = _neighbours(pair.source, element, around)
     for at in range(len(places)):
-        there = _neighbours(pair.target, room[0] + at, room)
+        there = _neighbours(pair.target, (room[0] + at, room[0] + at), room)
         scores[at] += _NEIGHBOUR * sum(kind == wanted != WORD for kind, wanted in zip(there, here))
-    return scores
+    return _Scored(_Intervals(room[1] - room[0], [0]), scores[:, None])
 
 
-def _neighbours(units: Sequence[Unit], place: int, within: Span) -> tuple[str | None, str | None]:
-    """Kinds of the units before and after a place; None: there is none."""
+def _neighbours(units: Sequence[Unit], span: Span, within: Span) -> tuple[str | None, str | None]:
+    """Kinds of the units before and after a span of units; None: there is none."""
     return (
-        units[place - 1].kind if place > within[0] else None,
-        units[place].kind if place < within[1] else None,
+        units[span[0] - 1].kind if span[0] > within[0] else None,
+        units[span[1]].kind if span[1] < within[1] else None,
     )

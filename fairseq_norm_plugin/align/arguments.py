@@ -12,7 +12,6 @@ from alignment_eval.errors import UsageError
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.options.common import Input
 from alignment_eval.options.method import add_options
-from alignment_eval.profiles.profile import NO_PROFILE
 from fairseq_norm_plugin.choices import DTYPES, NORMALIZATIONS, WORDS
 
 if TYPE_CHECKING:
@@ -225,8 +224,7 @@ def load_models(args: argparse.Namespace) -> list[NormModel]:
 
     from fairseq_norm_plugin.model.loading import load
 
-    profile = getattr(args, "profile", None)
-    model = load(**model_options(args), profile=None if profile == NO_PROFILE else profile)
+    model = load(**model_options(args), profile=getattr(args, "profile", None))
     if not model.text.is_stated:
         raise UsageError(_NO_SUBWORDS)
     if torch.cuda.is_available() and not args.cpu and args.dtype != "int8":

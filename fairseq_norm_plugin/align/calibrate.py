@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alignment_eval.errors import InputError, printable, say
+from alignment_eval.errors import InputError, UsageError, printable, say
 from alignment_eval.extraction.defaults import DEFAULTS
-from alignment_eval.files import check_new, write_lines
+from alignment_eval.extraction.lexical_table import LexicalTable
+from alignment_eval.extraction.method import AlignmentMethod
+from alignment_eval.files import check_new, file_hash, write_lines
 from alignment_eval.options.common import CommandParser, add_output, check_outputs, exit_status
 from alignment_eval.profiles.chosen import description
-from alignment_eval.profiles.profile import Profile
+from alignment_eval.profiles.profile import Profile, TableFile, table_name
 from alignment_eval.profiles.search import FORMED
-from alignment_eval.signature import signature
+from alignment_eval.progress import progress_meter
+from alignment_eval.records.lexical_table_file import write_lexical_table
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
     add_reverse_arguments,
@@ -27,6 +31,7 @@ from fairseq_norm_plugin.align.arguments import (
     read_text,
     text_paths,
 )
+from fairseq_norm_plugin.installed import signature
 
 if TYPE_CHECKING:
     from fairseq_norm_plugin.aligner.direction import Direction
@@ -39,7 +44,7 @@ align with (--guided-maps).  No gold is needed.
 
 The first {DEFAULTS.profile_pairs} different pairs of the text are read; {DEFAULTS.fewest_pairs} are enough.  The choice
 becomes a profile beside the checkpoint, which every command then uses.  With --reverse-path each of the two models gets
-one.
+one.  A lexical table, counted on more pairs, sharpens the maps; give text like that of the model's training.
 The profile also says how the model's text is made (tokenizer, case, subwords), so that nobody needs to state it again.
 """
 
@@ -54,6 +59,14 @@ def _parser() -> argparse.ArgumentParser:
     add_model_arguments(parser)
     add_text_arguments(parser)
     add_reverse_arguments(parser)
+    parser.add_argument_group("lexical table").add_argument(
+        "--table-pairs",
+        type=int,
+        default=DEFAULTS.table_pairs,
+        metavar="N",
+        help=f"count it on the first N pairs of the text (0: none; default: {DEFAULTS.table_pairs}) and write it "
+        f"beside the profile",
+    )
     group = parser.add_argument_group("output")
     add_output(group, "the profile (default: CHECKPOINT.align.json)")
     add_speed_arguments(parser)
@@ -66,30 +79,51 @@ def run(args: argparse.Namespace) -> None:
     from fairseq_norm_plugin.model.text_recipe import recipe_of
 
     check_input(args)
+    if args.table_pairs < 0:
+        raise UsageError(f"--table-pairs {args.table_pairs}: expected a number of sentence pairs, or 0 for no table")
     text = read_text(args)
     models = load_models(args)
     directions = [model.direction for model in models]
     beside = directions[0].profile if args.output is None else args.output
     files = [beside, *(direction.profile for direction in directions[1:])]
+    tables = [Path(file).with_name(table_name(Path(files[0]))) for file in files] if args.table_pairs else []
     of_text = (file for model in models for file in model.text.files)
-    check_outputs(args, [*other_inputs(args), *of_text], map(str, files[args.output is not None :]))
-    for file in files:
+    outputs = [*files[args.output is not None :], *dict.fromkeys(tables)]
+    check_outputs(args, [*other_inputs(args), *of_text], map(str, outputs))
+    for file in [*files, *tables]:
         check_new(file, args.overwrite)
     text = text.through(directions[0].pipelines)
-    recipes = [recipe_of(model.text, Path(file).parent) for model, file in zip(models, files)]
+    recipes = [recipe_of(model.text, Path(file).parent, model.languages) for model, file in zip(models, files)]
     pairs = usable_pairs(text, directions)
     _check_text(text, len(pairs), directions, args)
     own = [pairs, [pair.exchanged for pair in pairs]]
     profiles = [fit_on_pairs(model.direction, its, model.identity, args.max_tokens) for model, its in zip(models, own)]
+    table = _counted(args, text, directions[0], profiles[0]) if args.table_pairs else None
     text.check_unchanged()
     if len(profiles) > 1:
         profiles = [profiles[0].with_reverse(profiles[1]), profiles[1].with_reverse(profiles[0])]
-    for file, profile, recipe in zip(files, profiles, recipes):
+    for number, (file, profile, recipe) in enumerate(zip(files, profiles, recipes)):
         named = signature(pairs=profile.pairs, **profile.fields())
-        signed = replace(profile, signature=named, text_recipe=recipe)
+        of_table = None
+        if table is not None:
+            written = tables[number]
+            if written not in tables[:number]:
+                write_lexical_table(written, table, named)
+            of_table = TableFile(written.name, file_hash(written), exchanged=number > 0)
+        signed = replace(profile, signature=named, text_recipe=recipe, table=of_table)
         write_lines(file, [signed.to_json()])
         print(f"{printable(str(file))}: {description(signed)}")
         _remark(signed)
+
+
+def _counted(args: argparse.Namespace, text: SentencePairs, direction: Direction, profile: Profile) -> LexicalTable:
+    """The lexical table of the first pairs of the text, counted with the maps of the first model."""
+    from fairseq_norm_plugin.aligner.aligner import Aligner
+
+    method = AlignmentMethod(profile.extraction(), sharpened=True)
+    size = min(args.table_pairs, text.size)
+    with progress_meter(size, "sentences") as progress:
+        return Aligner(method, [direction], args.max_tokens).count(itertools.islice(text, size), progress)
 
 
 def _check_text(text: SentencePairs, pairs: int, directions: Sequence[Direction], args: argparse.Namespace) -> None:

@@ -16,15 +16,9 @@ from alignment_eval.errors import UsageError
 from alignment_eval.files import STANDARD
 from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.options.common import CommandParser, Output, check_outputs, exit_status, positive_integer
-from alignment_eval.options.method import (
-    add_map_arguments,
-    add_options,
-    add_word_table_arguments,
-    check_save_word_table,
-    given_options,
-    word_table_file,
-)
+from alignment_eval.options.method import add_map_arguments, add_options, given_options
 from alignment_eval.profiles.chosen import MAX_NORM
+from alignment_eval.transfer.tags import protected_strings
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
     add_reverse_arguments,
@@ -37,11 +31,17 @@ from fairseq_norm_plugin.align.arguments import (
 )
 from fairseq_norm_plugin.align.unfinished import begun_with
 from fairseq_norm_plugin.choices import NO_REVERSE
+from fairseq_norm_plugin.installed import version_line
 from fairseq_norm_plugin.process import let_waiting_threads_sleep, silence_libraries
 
 PROG = "norm-align"
 #: The options that --ray takes with the options of models.
-_OF_RAY = ("text", "output", "overwrite", "profile", "max_tokens", "cpu", "force", "ray")
+_OF_RAY = ("text", "output", "overwrite", "profile", "table", "max_tokens", "cpu", "force", "ray")
+_USAGE = """\
+%(prog)s --path CHECKPOINT --source-text FILE.de --target-text FILE.en
+                  -o FILE [options]
+       %(prog)s calibrate --path CHECKPOINT --source-text FILE.de
+                  --target-text FILE.en [options]"""
 _EPILOG = f"""\
 Example, from the root of the repository:
   {PROG} --path demo --tokenizer none \\
@@ -75,17 +75,18 @@ def _run(args: argparse.Namespace) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = CommandParser(
         prog=PROG,
-        usage="%(prog)s [options] -o FILE",
+        commands=["calibrate"],
+        usage=_USAGE,
         description="Word alignments of raw parallel text by one trained translation model, or one of each direction",
         epilog=_EPILOG,
     )
+    parser.add_argument("--version", action="version", version=version_line(PROG))
     add_model_arguments(parser)
     add_text_arguments(parser)
     add_map_arguments(
         parser, "default: the profile next to each checkpoint; without one, maps chosen on the text itself"
     )
     add_options(add_reverse_arguments(parser), "reverse_heads", "join")
-    add_word_table_arguments(parser)
     group = parser.add_argument_group("output")
     group.add_argument(
         *("-o", "--output"),
@@ -107,6 +108,19 @@ def _parser() -> argparse.ArgumentParser:
         "--markup",
         choices=("xml", "html"),
         help="the source text has inline markup: write the target text with the same tags, instead of links",
+    )
+    group.add_argument(
+        "--opaque",
+        type=lambda names: [name.strip() for name in names.split(",")],
+        default=[],
+        metavar="TAG,…",
+        help="with --markup: further elements whose content is no text",
+    )
+    group.add_argument(
+        "--protect",
+        metavar="REGEX",
+        help="do not translate what matches, nor URLs, mail addresses, placeholders such as {0} and %%s, and emoji; "
+        "with --target-text, link them to their copy (default: on with --translate, without REGEX; none: off)",
     )
     group.add_argument("--confidences", action="store_true", help="write i-j:p, p: share of the link in its row")
     group.add_argument(
@@ -165,8 +179,6 @@ def _check_ray(args: argparse.Namespace) -> None:
     add_model_arguments(models)
     add_reverse_arguments(models)
     names = {action.dest for action in models._actions} | {*_OF_RAY, "dtype"}
-    if word_table_file(args) is not None:
-        names.add("word_table")
     default = _parser().parse_args(["--path", args.path, "-o", args.output])
     for name, value in vars(args).items():
         if name not in names and value != getattr(default, name):
@@ -185,11 +197,13 @@ def _check_usage(args: argparse.Namespace) -> None:
         check_directions(args, 2)
     if args.join in METHODS and args.confidences:
         raise UsageError(f"--join {args.join} makes links without confidences: give another, or omit --confidences")
-    check_save_word_table(args, args.overwrite or args.resume)
     if args.ray is not None:
         _check_ray(args)
     if args.markup is not None and (args.output.endswith((".jsonl", ".parquet")) or is_parquet(args.text)):
         raise UsageError("--markup writes the target text, one line a pair: expected text files, and -o FILE")
+    if args.opaque and args.markup is None:
+        raise UsageError("--opaque without --markup: give that too")
+    protected_strings(args.protect)
     if args.markup is not None and args.confidences:
         raise UsageError("--confidences with --markup, which writes text: leave it out")
     if args.translate and not (args.markup or args.output.endswith((".jsonl", ".parquet"))):

@@ -15,13 +15,12 @@ from typing import Any
 import pyarrow.dataset
 
 from alignment_eval.errors import InputError, printable, say, warn_on_stderr
-from alignment_eval.files import OwnFiles, check_directory, new_directory
-from alignment_eval.options.method import word_table_file
-from alignment_eval.signature import signature
+from alignment_eval.files import OwnFiles, check_directory, file_hash, new_directory
 from fairseq_norm_plugin.align.arguments import model_options
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.mismatch import SAMPLE, check_parallel
 from fairseq_norm_plugin.model.align_batch import AlignBatch
+from fairseq_norm_plugin.model.signed import signed
 from fairseq_norm_plugin.text.lines import first_pairs, parquet_files, type_of_ids
 from fairseq_norm_plugin.text.tokenise import SentencePair
 from fairseq_norm_plugin.text.unknown import UnknownTokens
@@ -44,12 +43,13 @@ def run(args: argparse.Namespace) -> None:
     options = {
         **model_options(args),
         "profile": args.profile,
-        "word_table_file": word_table_file(args),
+        "table": args.table,
         "max_tokens": args.max_tokens,
         "device": "cpu" if args.cpu or args.dtype == "int8" else None,
     }
     # what is wrong with the models or the first pairs is said here, where it is seen
-    aligner = AlignBatch(**{**options, "device": "cpu"}).aligner
+    batches = AlignBatch(**{**options, "device": "cpu"})
+    aligner = batches.aligner
     _check_text(first_pairs(paths, SAMPLE), aligner.directions, args.force)
     start = time.monotonic()
     connected = ray.is_initialized()
@@ -77,7 +77,8 @@ def run(args: argparse.Namespace) -> None:
             ray.shutdown()
     seconds = time.monotonic() - start
     say(f"norm-align: {size} sentences in {seconds:.1f} s, {size / seconds:.1f} sentences/s")
-    say(signature(sentences=size, **aligner.method.fields()))
+    facts = [model.facts for model in batches.model.with_reverse]
+    say(signed(facts, map(file_hash, paths), size, batches.chosen.fields))
 
 
 def _check_text(pairs: Sequence[tuple[str, str]], directions: Sequence[Direction], force: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
+import re
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -19,18 +19,17 @@ from fairseq_norm_plugin.hooks import registration as registration  # fairseq is
 # isort: split
 import torch
 
-from alignment_eval import __version__
 from alignment_eval.alignment import TYPES_WITH_SCORES, Alignment
-from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
+from alignment_eval.errors import InputError, say, warn_on_stderr
 from alignment_eval.extraction.pair_scores import FIGURES
-from alignment_eval.extraction.word_table import WordTable
-from alignment_eval.files import check_new, file_hash, is_stream, json_hash, new_file, write_lines
+from alignment_eval.files import check_new, is_stream, json_hash, new_file, write_lines
 from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.links.table import TYPES, json_line, write_table
 from alignment_eval.options.common import check_outputs
-from alignment_eval.options.method import given_options, given_word_table, on_count, word_table_fields
+from alignment_eval.options.method import given_options
 from alignment_eval.progress import progress_meter
-from alignment_eval.signature import Value, signature
+from alignment_eval.signature import Value, fields_of, signature_file
+from alignment_eval.transfer.tags import protected_strings
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, model_inputs, read_text
 from fairseq_norm_plugin.align.unfinished import (
     UnfinishedOutput,
@@ -42,13 +41,12 @@ from fairseq_norm_plugin.align.unfinished import (
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.calibration import choose
 from fairseq_norm_plugin.aligner.mismatch import check_parallel, sampled
-from fairseq_norm_plugin.checkpoints.identity import architecture_hash, dictionary_hash
-from fairseq_norm_plugin.model.jobs import plain_text, with_markup
+from fairseq_norm_plugin.model.jobs import Markup
 from fairseq_norm_plugin.model.norm_model import NormModel
+from fairseq_norm_plugin.model.signed import signed
 from fairseq_norm_plugin.process import keep_few_programs
 from fairseq_norm_plugin.text.lines import SentencePairs, TranslatedText
-from fairseq_norm_plugin.text.settings import TextSettings
-from fairseq_norm_plugin.text.tokenise import SentencePair
+from fairseq_norm_plugin.text.tokenise import SentencePair, strings_of
 
 #: Endings of outputs that hold the text too.
 WITH_TEXT = (".jsonl", ".parquet")
@@ -74,23 +72,27 @@ def run(args: argparse.Namespace) -> None:
     own = args.resume and partial_path(args.output).exists()  # what is there may be of the stopped run: see _write
     for file in (args.output, *(args.tokens_out or ()), *([args.scores_out] if args.scores_out else ())):
         check_new(file, args.overwrite or own, parents=True)
+    if not (is_stream(args.output) or args.output.endswith(".parquet")):
+        check_new(signature_file(args.output), args.overwrite or own)
     if not is_stream(args.output):
         for file in (args.output, translations_of(args.output)):
             check_not_begun(file, args.resume, args.overwrite)
     args.confidences |= args.output.endswith(WITH_TEXT) and args.join not in METHODS
-    word_table = given_word_table(args)
     text = read_text(args)
+    strings = protected_strings(args.protect, default=bool(args.translate))
+    markup = None
     if args.markup is not None:
-        text = text.marked_up(partial(plain_text, syntax=args.markup, keep_going=args.force))
+        markup = Markup.of(args.markup, args.opaque, strings if args.translate else None)
+        text = text.marked_up(partial(markup.plain, keep_going=args.force))
     models = load_models(args)
     check_outputs(args, model_inputs(models), begun_with(args.output))
     check_directions(args, len(models))
-    text = text.through(models[0].direction.pipelines)
+    text = text.through(models[0].direction.pipelines).protected(strings)
     try:
         with ExitStack() as stack:
             if isinstance(text, TranslatedText):
-                stack.enter_context(_translated(args, text, models[0], _run_hash({}, text, models[:1], {})))
-            _align(args, text, models, word_table)
+                stack.enter_context(_translated(args, text, models[0], None if markup else strings))
+            _align(args, text, models, markup)
     except torch.OutOfMemoryError as error:
         raise InputError(
             f"--max-tokens {args.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
@@ -98,14 +100,16 @@ def run(args: argparse.Namespace) -> None:
 
 
 @contextmanager
-def _translated(args: argparse.Namespace, text: TranslatedText, model: NormModel, hash_: str) -> Iterator[None]:
+def _translated(
+    args: argparse.Namespace, text: TranslatedText, model: NormModel, strings: re.Pattern[str] | None
+) -> Iterator[None]:
     """Translate the source lines of a text (``--translate``), which has its translations inside the block.
 
-    A run that was stopped goes on after the last translation.  ``hash_`` is of everything that decides them.
+    A run that was stopped goes on after the last translation.
     """
     with tempfile.TemporaryDirectory() as directory:
         output = str(Path(directory) / "text") if is_stream(args.output) else args.output
-        described = signature(run=hash_, sentences=text.size, beam=args.translate)
+        described = signed([model.facts], text.hashes, text.size, {"beam": args.translate, **_protection(args)})
         ends = sorted({*range(args.window, text.size, args.window), text.size})
         with UnfinishedOutput(translations_of(output), described, ends, args.resume, args.overwrite) as unfinished:
             kept = unfinished.kept
@@ -114,72 +118,68 @@ def _translated(args: argparse.Namespace, text: TranslatedText, model: NormModel
                 for start, end in zip([0, *ends], ends):
                     if end > kept:
                         window = list(itertools.islice(sources, end - start))
-                        found = model.translator.translate(window, args.translate, args.max_tokens, progress)
+                        found = model.translations(window, args.translate, args.max_tokens, strings, progress)
                         unfinished.append((translation.score, translation.text) for translation in found)
             text.translations = unfinished.rows
             yield
 
 
-def _align(
-    args: argparse.Namespace, text: SentencePairs, models: Sequence[NormModel], word_table: WordTable | None
-) -> None:
+def _align(args: argparse.Namespace, text: SentencePairs, models: Sequence[NormModel], markup: Markup | None) -> None:
     """Align a text, and write the output."""
     directions = [model.direction for model in models]
     check_parallel(sampled(text, text.size), directions, args.force or bool(args.translate))
     chosen = choose(given_options(args), directions, [model.identity for model in models], text, text.size)
-    if args.save_word_table is not None and not chosen.method.word_table_passes:
-        raise UsageError("--save-word-table: no lexical table is counted here: expected --word-table PASSES too")
     if chosen.reason:
         say(f"norm-align: {chosen.reason}")
     fields: dict[str, Value] = {
-        **chosen.method.fields(),
-        **word_table_fields(args),
-        **({"confidences": True} if args.confidences else {}),
-        **({"scores": True} if args.scores_out is not None else {}),
-        **({"source_contribution": True} if args.source_contribution else {}),
-        **({"beam": args.translate} if args.translate else {}),
-        **({"markup": args.markup} if args.markup else {}),
         **chosen.fields,
+        **({"beam": args.translate} if args.translate else {}),
+        **_protection(args),
     }
-    dtype = {} if args.dtype == "float32" else {"dtype": args.dtype}
-    described = signature(run=_run_hash(dtype, text, models, fields), sentences=text.size, **dtype, **fields)
-    counted: list[WordTable] = []
+    described = signed([model.facts for model in models], text.hashes, text.size, fields)
+    form = {
+        "confidences": args.confidences,
+        "scores": args.scores_out is not None,
+        "source_contribution": args.source_contribution,
+        "markup": args.markup or "none",
+    }
     aligner = Aligner(
         chosen.method,
         directions,
         args.max_tokens,
-        word_table,
-        counted.append,
+        chosen.table,
+        chosen.given,
         scores=args.scores_out is not None,
         contribution=args.source_contribution,
     )
-    windows = _Windows(args, text, aligner)
-
-    def save() -> None:
-        for made in counted:
-            on_count(args, described)(made)
+    windows = _Windows(args, text, aligner, markup)
 
     start = time.monotonic()
     if args.resume:
         _write_tokens(args, text, only_existing=True)
     if is_stream(args.output):
         kept = 0
-        _write(args, text, itertools.chain.from_iterable(windows.aligned(0)))
-        save()
+        _write(args, text, itertools.chain.from_iterable(windows.aligned(0)), described)
     else:
-        with UnfinishedOutput(args.output, described, windows.ends, args.resume, args.overwrite) as unfinished:
+        head = f"{described}|{'|'.join(f'{name}:{value}' for name, value in form.items())}"
+        with UnfinishedOutput(args.output, head, windows.ends, args.resume, args.overwrite) as unfinished:
             kept = unfinished.kept
             for rows in windows.aligned(kept):
                 unfinished.append(rows)
-            save()
-            _write(args, text, itertools.starmap(Row, unfinished.rows()))
+            _write(args, text, itertools.starmap(Row, unfinished.rows()), described)
     if windows.without_tags:
         warn_on_stderr(f"lines written without tags: {windows.without_tags}; the first is {windows.first_without[1]}")
+    if uncopied := sorted({*windows.uncopied}):
+        warn_on_stderr(
+            f"lines whose target has not each protected string of the source once: {len(uncopied)}; the first is "
+            f"{text.name}:{uncopied[0] + 1}"
+        )
     if warning := aligner.links_warning():
         warn_on_stderr(warning)
     seconds, done = time.monotonic() - start, text.size - kept
     said = f", {kept} kept from before" if kept else ""
-    say(f"norm-align: {done} sentences in {seconds:.1f} s, {done / seconds:.1f} sentences/s{said}")
+    if done > 1:
+        say(f"norm-align: {done} sentences in {seconds:.1f} s, {done / seconds:.1f} sentences/s{said}")
     say(described)
 
 
@@ -187,14 +187,15 @@ class _Windows:
     """The windows of a text: sentences that are sorted by length together.
 
     Attributes:
-        ends: the number of pairs before the end of each window; one window ends with the last pair that a word table is
-            counted on.
+        ends: the number of pairs before the end of each window; one window ends with the last pair that a lexical table
+            is counted on.
     """
 
-    def __init__(self, args: argparse.Namespace, text: SentencePairs, aligner: Aligner) -> None:
-        self._args = args
+    def __init__(self, args: argparse.Namespace, text: SentencePairs, aligner: Aligner, markup: Markup | None) -> None:
+        self._args, self._markup = args, markup
         self.without_tags = 0
         self.first_without = (text.size, "")  # number of the pair, and why
+        self.uncopied: list[int] = []  # pairs with protected strings that have no copy
         self._noted: dict[int, tuple[str, float | None]] = {}  # source lines as given, and scores of translations
         self._text = text
         self._aligner = aligner
@@ -204,7 +205,7 @@ class _Windows:
     def aligned(self, done: int) -> Iterator[list[Row]]:
         """Align the windows after the first ``done`` pairs; yields the rows of each, in the order of the text.
 
-        The pairs that a word table is counted on are always aligned, so that it is the same after a stop.
+        The pairs that a lexical table is counted on are always aligned, so that it is the same after a stop.
         """
         windows = [(a, b) for a, b in zip([0, *self.ends], self.ends) if b > done or b <= self._counted]
         numbered = self._pairs()
@@ -224,9 +225,17 @@ class _Windows:
 
     def _pairs(self) -> Iterator[tuple[int, SentencePair]]:
         for id_, (pair, score) in enumerate(zip(self._text, self._text.scores())):
+            self._count_uncopied(id_, pair)
             if self._args.markup is not None or score is not None:
                 self._noted[id_] = pair.source.given, score
             yield id_, pair
+
+    def _count_uncopied(self, id_: int, pair: SentencePair) -> None:
+        """Count a pair in which a string that must not be translated is not as often in the target as in the source."""
+        strings = self._text.strings
+        counts = {len(strings_of(line.text, strings)) for line in pair} if strings else set()
+        if strings and pair.target and counts != {len(pair.source.copies)}:
+            self.uncopied.append(id_)
 
     def _row(self, alignment: Alignment) -> Row:
         """What the outputs say of a pair."""
@@ -234,17 +243,17 @@ class _Windows:
         scored = alignment.scores is not None and self._args.scores_out
         scores = [getattr(alignment.scores, name) for name in FIGURES] if scored else ()
         content: str | dict[str, Any]
-        if self._args.markup is not None:
-            content = self._with_markup(given, alignment)
+        if self._markup is not None:
+            content = self._with_markup(self._markup, given, alignment)
         elif self._args.output.endswith(WITH_TEXT):
             content = {**alignment.to_row(), "score": score}
         else:
             content = alignment.to_pharaoh(self._args.confidences)
         return Row(alignment.status, content, scores)
 
-    def _with_markup(self, given: str, alignment: Alignment) -> str:
+    def _with_markup(self, markup: Markup, given: str, alignment: Alignment) -> str:
         try:
-            return with_markup(given, alignment, self._args.markup, f"{self._text.name}:{alignment.id + 1}")
+            return markup.put(given, alignment, f"{self._text.name}:{alignment.id + 1}")
         except InputError as error:
             if not self._args.force:
                 raise
@@ -253,7 +262,7 @@ class _Windows:
             return escape(alignment.target, quote=False)
 
 
-def _write(args: argparse.Namespace, text: SentencePairs, rows: Iterator[Row]) -> None:
+def _write(args: argparse.Namespace, text: SentencePairs, rows: Iterator[Row], described: str) -> None:
     """Write the words that links count and the output, and report the pairs that are not aligned."""
     _write_tokens(args, text)
     left_out: dict[str, list[int]] = {}
@@ -271,10 +280,12 @@ def _write(args: argparse.Namespace, text: SentencePairs, rows: Iterator[Row]) -
         if args.output.endswith(".parquet"):
             types = TYPES if args.scores_out is None else TYPES_WITH_SCORES
             with new_file(args.output, args.resume) as temporary:
-                write_table(temporary, contents(), text.ids(), types)
+                write_table(temporary, contents(), text.ids(), types, described)
         else:
             as_line = json_line if args.output.endswith(".jsonl") else str
             write_lines(args.output, map(as_line, contents()), args.resume)
+            if not is_stream(args.output):
+                write_lines(signature_file(args.output), [json_line(fields_of(described))], args.resume)
     for status, (count, first) in left_out.items():
         warn_on_stderr(f"sentence pairs that are {status}: {count}, without links (the first is line {first})")
 
@@ -297,33 +308,7 @@ def _scores_file(path: str | None, resumed: bool) -> Iterator[TextIO | None]:
         yield file
 
 
-def _run_hash(dtype: dict[str, str], text: SentencePairs, models: Sequence[NormModel], fields: dict[str, Value]) -> str:
-    """The hash of everything that decides the output."""
-    return json_hash(
-        {
-            "version": __version__,
-            "models": [model.identity for model in models],
-            **dtype,
-            "architectures": [architecture_hash(model.models) for model in models],
-            "dictionaries": [dictionary_hash(*(v.dictionary for v in model.vocabularies)) for model in models],
-            "pipelines": [_pipeline_fields(model.text) for model in models],
-            "text": list(text.hashes),
-            "extraction": fields,
-        }
-    )
-
-
-def _pipeline_fields(text: TextSettings) -> dict[str, Value]:
-    """What decides how text becomes pieces."""
-    options = {name: str(value) for name, value in sorted(text.options.items()) if name != "bpe_codes"}
-    hashes = [file_hash(Path(name)) for name in text.files]
-    return {
-        "tokenizer": text.tokenizer,
-        "normalize": text.normalize,
-        "lowercase": text.lowercase,
-        "bpe": text.bpe,
-        "words": ",".join(text.words),
-        "mark": text.mark,
-        "options": json.dumps(options),
-        "files": ",".join(hashes),
-    }
+def _protection(args: argparse.Namespace) -> dict[str, Value]:
+    """What is stated of text that is not translated."""
+    stated = {"opaque": ",".join(args.opaque), "protect": args.protect and json_hash(args.protect)}
+    return {name: value for name, value in stated.items() if value}

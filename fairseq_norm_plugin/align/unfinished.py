@@ -7,6 +7,7 @@ import mmap
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -92,7 +93,8 @@ class UnfinishedOutput:
             self.path.unlink()
         elif own:
             say(f"norm-align: {self._rows} sentences are kept: --resume continues this run")
-        self._file.close()
+        with suppress(OSError):  # the disk is full: append said so
+            self._file.close()
 
     def append(self, rows: Iterable[Sequence[Any]]) -> None:
         """Append the rows of a window: values that JSON can hold."""

@@ -14,13 +14,15 @@ from fairseq.data.data_utils import batch_by_size
 from alignment_eval.alignment import Alignment, align_pairs
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.extract import WordMap, WordMaps, read_word_map
+from alignment_eval.extraction.lexical_table import LexicalTable, count_lexical_table
 from alignment_eval.extraction.method import AlignmentMethod, MapName
 from alignment_eval.extraction.pair_scores import PairScores
-from alignment_eval.extraction.word_table import WordTable
-from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.extraction.rules import rule_of
+from alignment_eval.links.sets import Link
+from alignment_eval.maps.sentence import SentenceMaps, words_of
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.process import executors
-from fairseq_norm_plugin.text.tokenise import SentencePair
+from fairseq_norm_plugin.text.tokenise import SentencePair, linked_copies
 from fairseq_norm_plugin.text.unknown import UnknownTokens
 
 #: Names of the sides in counts of subwords: of the first direction, and of the other.
@@ -33,6 +35,8 @@ _CPU_TOKENS = 2000
 _LONG, _FEWEST = 3, 10
 #: Batches that are read, or wait to be, while links are made of another.
 _AHEAD = 2
+#: Pairs that are sorted by length together while a lexical table is counted.
+_WINDOW = 10_000
 
 
 def _ignore(news: object) -> None:
@@ -46,16 +50,15 @@ class Aligner:
         method: how links are made from maps.
         directions: the source-target model, and the target-source model if ``method`` reads one.
         max_tokens: tokens of a batch, pads included; on a CPU, batches have 2,000 at most, because these are faster.
-        word_table: a word table that reweights the word maps of all pairs; then none is counted.
-        on_count: called with a counted word table, before the first alignment is yielded.
+        table: the lexical table of all pairs; None: ``method`` counts one, or uses none.
         scores: score the pairs as well (alignment_eval.extraction.pair_scores).
         contribution: with the contribution of the source, for which the maps of all layers are computed.
-        check_word_table: check that ``word_table`` matches the first pairs; not if they are not the first of the text.
+        check_table: check that ``table`` matches the first pairs; not if they are not the first of the text.
         kept: alignments of pairs of lower numbers keep their word maps.
 
     Attributes:
         method, directions: as given.
-        counted_pairs: how many pairs, from the first on, a word table is counted on; 0: no word table is counted.
+        counted_pairs: how many pairs, from the first on, a lexical table is counted on; 0: none is counted.
         unknown: the subwords so far that the models do not know.
         linked: number of aligned pairs so far of :data:`_LONG` or more words on both sides (``pairs``), and how many of
             them have one link at most (``none``) or all (``all``).
@@ -66,9 +69,8 @@ class Aligner:
         method: AlignmentMethod,
         directions: Sequence[Direction],
         max_tokens: int = 4000,
-        word_table: WordTable | None = None,
-        on_count: Callable[[WordTable], object] = _ignore,
-        check_word_table: bool = True,
+        table: LexicalTable | None = None,
+        check_table: bool = True,
         scores: bool = False,
         contribution: bool = False,
         kept: int = 0,
@@ -82,13 +84,14 @@ class Aligner:
         for direction, options in zip(directions, self._options):
             direction.check(options)
         self.method, self.directions = method, directions
-        self.counted_pairs = method.word_table_pairs if method.word_table_passes and word_table is None else 0
-        self._word_table = word_table, on_count, check_word_table
+        self.counted_pairs = method.table_pairs if table is None else 0
+        self._table, self._check_table = table, check_table
         self._scores, self._contribution, self._kept = scores, contribution, kept
         self._on_cpu = all(direction.device.type == "cpu" for direction in directions)
         self._max_tokens = min(max_tokens, _CPU_TOKENS) if self._on_cpu else max_tokens
         self.unknown = UnknownTokens()
         self.linked: Counter[str] = Counter()
+        self._copies: dict[int, tuple[set[int], set[int], set[Link]]] = {}
 
     def align(
         self, windows: Iterable[Iterable[tuple[int, SentencePair]]], progress: Callable[[int], object] = _ignore
@@ -98,16 +101,27 @@ class Aligner:
         Pairs that cannot be aligned (empty or too long) come first, with the reason as status.
 
         Args:
-            windows: pairs with their ids; the pairs of a window are sorted by length.  If a word table is counted, one
-                window must end with the last of the :attr:`counted_pairs`.
-            progress: called with the number of pairs after each batch; with a word table, that is long before the first
-                alignment is yielded.
+            windows: pairs with their ids; the pairs of a window are sorted by length.  If a lexical table is counted,
+                one window must end with the last of the :attr:`counted_pairs`.
+            progress: called with the number of pairs after each batch; if a table is counted, that is long before the
+                first alignment is yielded.
         """
         pairs = (pair for window in windows for pair in self._word_maps(window, progress))
-        yield from map(self._noted, align_pairs(pairs, self.method, *self._word_table))
+        yield from map(self._noted, align_pairs(pairs, self.method, self._table, check=self._check_table))
+
+    def count(self, pairs: Iterable[SentencePair], progress: Callable[[int], object] = _ignore) -> LexicalTable:
+        """Count the lexical table of sentence pairs, of the maps of one direction; progress as for :meth:`align`."""
+        numbered, maps = enumerate(pairs), []
+        while window := list(itertools.islice(numbered, _WINDOW)):
+            for word_map, _ in self._word_maps(window, progress):
+                if word_map.scores is not None:
+                    maps.append((words_of(word_map.sentence), word_map.shares[:, :-1].astype(np.float32)))
+        return count_lexical_table(maps, rule_of(self.method.forward.rule).shares)[0]
 
     def _noted(self, pair: Alignment) -> Alignment:
-        """Count a pair's links; gives the pair with scores, all of them unknown if it was not aligned."""
+        """Count a pair's links; gives it with its copies linked, and with scores, unknown if it was not aligned."""
+        if (copies := self._copies.pop(pair.id, None)) is not None:
+            pair = _with_copies(pair, *copies)
         sizes = len(pair.source_spans), len(pair.target_spans)
         if pair.ok and min(sizes) >= _LONG:
             self.linked["pairs"] += 1
@@ -122,12 +136,15 @@ class Aligner:
         encoded: dict[int, list[SentencePair]] = {}
         for id_, pair in pairs:
             both = [direction.encode(way) for direction, way in zip(self.directions, (pair, pair.exchanged))]
-            if reason := self._reason(both):
+            refusals = [direction.refusal(way) for direction, way in zip(self.directions, both)]
+            if reason := next(filter(None, refusals), ""):
                 progress(1)
                 source, target = (line.side for line in both[0])
                 yield WordMap(SentenceMaps(id_, source, target, (), status=reason), None), None
                 continue
             encoded[id_] = both
+            if pair.source.copies:
+                self._copies[id_] = linked_copies(pair)
             for name, line in zip(_SIDES, itertools.chain.from_iterable(both)):
                 self.unknown.add(name, len(line.ids) - 1, line.unknown)
         lengths = {id_: [length for pair in both for length in pair.lengths] for id_, both in encoded.items()}
@@ -160,16 +177,6 @@ class Aligner:
             return read
         return {id_: replace(pair, contribution=_contribution(maps[id_])) for id_, pair in read.items()}
 
-    def _reason(self, both: Sequence[SentencePair]) -> str:
-        """Why a pair, encoded for each direction, cannot be aligned; an empty string if it can be."""
-        if not all(both[0]):
-            return "empty"
-        for direction, pair in zip(self.directions, both):
-            for limit, line in zip(direction.limits, pair):
-                if len(line.ids) > limit:
-                    return f"longer than {limit} tokens"
-        return ""
-
     def links_warning(self) -> str | None:
         """A warning if most pairs so far have no links, or all their words linked to all."""
         total, none, every = (self.linked[name] for name in ("pairs", "none", "all"))
@@ -180,6 +187,15 @@ class Aligner:
             f"word is linked to all: the maps show no alignment; check that the model is trained, or name other maps "
             f"and another rule"
         )
+
+
+def _with_copies(pair: Alignment, sources: set[int], targets: set[int], links: set[Link]) -> Alignment:
+    """A pair in which words of copies are linked to each other only."""
+    kept = {link for link in pair.links if link[0] not in sources and link[1] not in targets}
+    confidences = (
+        {**{link: pair.confidences[link] for link in kept}, **dict.fromkeys(links, 1.0)} if pair.confidences else {}
+    )
+    return replace(pair, links=sorted(kept | links), confidences=confidences)
 
 
 def _contribution(sentence: SentenceMaps) -> float:

@@ -47,7 +47,7 @@ def choose(
             usable = usable_pairs(text, directions) if usable is None else usable
             own = [pair.exchanged for pair in usable] if reverse else usable
             where = "the maps it was trained with" if direction.guided else "none, chosen on the text itself"
-            found = replace(fit_on_pairs(direction, own, model, options.max_tokens), name=where)
+            found = replace(fit_on_pairs(direction, own, model, options.max_tokens), name=where, of_text=True)
         profiles.append(found)
     return choose_method(options, len(directions), profiles, pairs)
 
@@ -70,9 +70,9 @@ def usable_pairs(pairs: Iterable[SentencePair], directions: Iterable[Direction])
 
 
 def can_align(pair: SentencePair, directions: Sequence[Direction]) -> bool:
-    """Whether a source-target pair has words on both sides, and no more than each of the models takes."""
+    """Whether each of the models can read a source-target pair."""
     ways = zip(directions, (pair, pair.exchanged))
-    return all(pair) and all(direction.fits(direction.encode(way)) for direction, way in ways)
+    return not any(direction.refusal(direction.encode(way)) for direction, way in ways)
 
 
 def fit_on_pairs(direction: Direction, pairs: Iterable[SentencePair], model: str, max_tokens: int) -> Profile:

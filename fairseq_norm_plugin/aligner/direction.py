@@ -137,9 +137,15 @@ class Direction:
         """Whether the dictionary of the source (``which`` 0) or of the target (1) has a piece."""
         return piece in self._dictionaries[which]
 
-    def fits(self, pair: SentencePair) -> bool:
-        """Whether a pair is short enough for the models."""
-        return all(len(side.ids) <= limit for side, limit in zip(pair, self.limits))
+    def refusal(self, lines: Sequence[Line]) -> str:
+        """Why the models cannot read an encoded source, and its target if it is there; empty if they can.
+
+        A line is empty if it has no words, or if the models read no subword of them.
+        """
+        longer = [limit for limit, line in zip(self.limits, lines) if len(line.ids) > limit]
+        if longer:
+            return f"longer than {longer[0]} tokens"
+        return "" if all(line.side.word_count for line in lines) else "empty"
 
     @torch.no_grad()
     def maps(

@@ -149,12 +149,12 @@ def check_parallel(
         force: warn of unrelated lines, too, instead of refusing them.
     """
     sample = list(sample)
-    for which, name in enumerate(("source", "target")):
+    for which, name in enumerate(("source", "target") if sample else ()):
         if found := directions[0].pipelines[which].prepared([pair[which].text for _, pair in sample]):
             warn_on_stderr(f"the {name} text {found}")
     if mismatch := find_mismatch(sample, directions):
         if mismatch.kind == "unrelated" and not force:
-            raise InputError(f"{mismatch.message}; give --force to align them all the same")
+            raise InputError(f"{mismatch.message}; give --force (in Python force=True) to align them all the same")
         warn_on_stderr(mismatch.message)
 
 
@@ -185,7 +185,7 @@ def find_mismatch(sample: Iterable[tuple[int, SentencePair]], directions: Sequen
 
 
 def _different(sample: Iterable[tuple[int, SentencePair]], direction: Direction) -> dict[int, SentencePair]:
-    """The pairs of a sample, by line, that have words on both sides and fit the model in both directions.
+    """The pairs of a sample, by line, that the model can read in both directions.
 
     No two of them have the same source or the same target: each is compared with another one.
     """
@@ -193,8 +193,8 @@ def _different(sample: Iterable[tuple[int, SentencePair]], direction: Direction)
     seen: tuple[set[tuple[str, ...]], set[tuple[str, ...]]] = set(), set()
     for number, pair in sample:
         sides = pair.words
-        is_new = all(pair) and not any(side in before for side, before in zip(sides, seen))
-        if is_new and all(direction.fits(direction.encode(read)) for read in (pair, pair.exchanged)):
+        is_new = not any(side in before for side, before in zip(sides, seen))
+        if is_new and not any(direction.refusal(direction.encode(read)) for read in (pair, pair.exchanged)):
             kept[number] = pair
             for side, before in zip(sides, seen):
                 before.add(side)
@@ -344,7 +344,7 @@ def _reread(pair: SentencePair, reading: str) -> SentencePair:
     if reading == "exchanged":
         return pair.exchanged
     change: Callable[[str], str] = str.lower if reading == "lowercase" else partial(_ATTACHED.sub, r"\1 \2")
-    return SentencePair(*(replace(line, text=change(line.text), given=change(line.given)) for line in pair))
+    return SentencePair(*(replace(line, text=change(line.text), given=change(line.given), copies=()) for line in pair))
 
 
 def _split_subwords(pairs: Iterable[SentencePair], direction: Direction) -> tuple[int, int]:

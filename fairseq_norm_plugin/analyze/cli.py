@@ -106,9 +106,10 @@ def _own_parser(add_help: bool) -> CommandParser:
 
 def _with_fairseqs_options(words: Sequence[str]) -> Any:
     """The command line, with all options of fairseq."""
-    from fairseq import options
+    from fairseq_norm_plugin.hooks import registration as registration  # fairseq is imported there first
 
-    from fairseq_norm_plugin.hooks import registration as registration  # isort: split  # fairseq is imported there first
+    # isort: split
+    from fairseq import options
 
     ours = _own_parser(add_help=False)
     options.add_common_eval_args(ours.add_argument_group("model"))

@@ -15,7 +15,6 @@ from fairseq import utils
 from fairseq.tasks import setup_task
 from tqdm import tqdm
 
-from alignment_eval import __version__
 from alignment_eval.errors import InputError
 from alignment_eval.maps.kinds import KINDS
 from fairseq_norm_plugin.analyze.statistics import BlockStatistics, TokenTypes
@@ -24,6 +23,7 @@ from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECOD
 from fairseq_norm_plugin.checkpoints.files import dictionary_files
 from fairseq_norm_plugin.checkpoints.identity import data_hash, model_hash
 from fairseq_norm_plugin.checkpoints.read import build_model, fairseq_errors, read_checkpoint_parts
+from fairseq_norm_plugin.installed import versions
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.weights import BlockWeights
 from fairseq_norm_plugin.transformers.families import read_release
@@ -59,7 +59,7 @@ def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[s
     for sample in tqdm(_batches(task, model, subset, cfg), desc="batches", disable=None, file=sys.stderr):
         analysis.add(utils.move_to_cuda(sample) if next(model.parameters()).is_cuda else sample)
     summary = {
-        "version": __version__,
+        **versions(),
         "checkpoint": path,
         "model": model_hash([model]),
         "subset": subset,

@@ -243,6 +243,11 @@ def swap_attention(model: nn.Module, required: str = DECODER_CROSS) -> None:
     if isinstance(model, FairseqNATModel):
         raise InputError(f"model {name} decodes non-autoregressively; maps need a left-to-right Transformer decoder")
     found = list(sites(model))
+    for site in found:
+        if getattr(site.layer, "can_use_fastpath", False):
+            # fairseq 0.12.2 lets torch fuse an encoder layer, which calls no attention; with torch >= 1.13 that fails
+            # where a batch has padding ("Mask Type should be defined")
+            site.layer.can_use_fastpath = False
     if not any(site.block == required for site in found):
         stack, kind = required.split(".")
         what = "encoder-decoder Transformer" if kind == "cross" else "Transformer encoder"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,13 @@ _CHANGED_SUMS = {
     "ffn_layernorm": "--scale-fc",
     "w_resid": "--scale-resids",
 }
+#: The parts of a layer and of its attention that the maps' equations know; and the copies that fairseq 0.12.2 makes of
+#: them.  A fork that has more computes something else.
+_PARTS = re.compile(
+    r"((self|encoder)_attn\.([qkv]_proj|out_proj)|((self|encoder)_attn|final)_layer_norm|fc[12])\..*"
+    r"|(in_proj|out_proj|fc[12])_(weight|bias)"
+)
+_NORMS = ("LayerNorm", "FusedLayerNorm", "Fp32LayerNorm")
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +104,20 @@ class Site:
                 f"the output projection is a {type(attention.out_proj).__name__} without a weight matrix; give the "
                 f"checkpoint from before quantisation"
             )
+        return self._other_parts()
+
+    def _other_parts(self) -> str | None:
+        """What a fork of fairseq has changed in the layer."""
+        if other := [name for name, _ in self.layer.named_parameters() if not _PARTS.fullmatch(name)]:
+            return f"the layer has parameters that fairseq's has not ({', '.join(other[:3])}), so maps would be wrong"
+        weights = (getattr(getattr(self.layer, name, None), "weight", None) for name in ("fc1", "fc2"))
+        sizes = [tuple(weight.shape) if isinstance(weight, Tensor) else () for weight in weights]
+        if [len(size) for size in sizes] != [2, 2] or sizes[0][0] != sizes[1][1]:
+            return "the feed-forward network is not fairseq's, two matrices fc1 and fc2, of which one reads the other"
+        for name in ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"):
+            norm = getattr(self.layer, name, None)
+            if norm is not None and type(norm).__name__ not in _NORMS:
+                return f"{name} is a {type(norm).__name__}, but maps need a LayerNorm"
         return None
 
     def parameters(self) -> list[Tensor]:

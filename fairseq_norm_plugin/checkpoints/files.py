@@ -25,6 +25,8 @@ DEMO = "demo"
 #: A dictionary of all languages.
 _JOINT = ("dict.txt", "dictionary.txt", "model_dict*.txt")
 _NUMBERED = re.compile(r"(?P<stem>.*?\D)(?P<number>\d+)\.pt")
+#: The name of a model of the Hugging Face hub.
+_OF_HUB = re.compile(r"[\w-]+/[\w.-]+")
 _SHARD = re.compile(r"(?P<stem>.+(?:-shard|_part))(?P<number>\d+)\.pt")
 
 
@@ -120,6 +122,11 @@ def _parts(file: Path) -> list[str]:
     match = _SHARD.fullmatch(file.name)
     if match is None:
         if not file.is_file():
+            if _OF_HUB.fullmatch(str(file)) and file.suffix != ".pt" and not file.parent.exists():
+                raise InputError(
+                    f"{file}: no such file; if it is a model of the Hugging Face hub, download it first: hf download "
+                    f"{file} --local-dir DIR, and give --path DIR"
+                )
             raise InputError(f"{file}: no such file; check the path of the checkpoint")
         return [str(file)]
     pattern = re.compile(re.escape(match["stem"]) + r"(\d+)\.pt")

@@ -13,6 +13,7 @@ from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
 from alignment_eval.files import ContentHash
+from fairseq_norm_plugin.config import is_unread
 
 #: Attributes of fairseq's modules that change no number outside of training: dropout, quantisation, limits of lengths
 #: (the task's limits are in the signature), and switches of generation and tracing.
@@ -37,8 +38,8 @@ class ParameterHash:
 
     def add(self, name: str, tensor: Tensor) -> None:
         """Add an entry of a state dictionary; add the entries of a model in the order of their names."""
-        if name.endswith("._float_tensor"):
-            return  # in fairseq 0.12.2 sinusoidal positions hold one float of uninitialised memory
+        if is_unread(name):
+            return
         self._digest.update(name.encode())
         for chunk in torch.split(tensor.detach().flatten(), _CHUNK):
             chunk = chunk.to(self._dtype) if self._dtype and chunk.is_floating_point() else chunk

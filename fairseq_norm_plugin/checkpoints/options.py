@@ -16,9 +16,9 @@ from typing import Any
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from fairseq.models.roberta import RobertaModel
 from fairseq.models.transformer import TransformerModelBase
-from omegaconf import DictConfig
 
 from alignment_eval.errors import InputError, printable, shown
+from fairseq_norm_plugin.config import entries_of
 
 #: Options that fairseq passes to ``eval`` in a model or task that this plugin supports: literals only.
 EVALUATED = frozenset(
@@ -100,8 +100,7 @@ def forget_paths(options: Any, kept: Collection[str] = ()) -> None:
     inner = _plain(options)
     if not isinstance(inner, Mapping):
         return
-    entries = inner.items_ex(resolve=False) if isinstance(inner, DictConfig) else inner.items()
-    for name, value in list(entries):
+    for name, value in entries_of(inner):
         if name in forgotten:
             inner[name] = None  # type: ignore[index]  # a dict or a DictConfig
         else:

@@ -29,7 +29,7 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig
 from omegaconf.base import ContainerMetadata, Metadata
 from omegaconf.nodes import AnyNode
 from torch import Tensor, nn
@@ -39,13 +39,11 @@ from alignment_eval.errors import InputError, printable, shown
 from fairseq_norm_plugin.checkpoints.int8 import use_int8
 from fairseq_norm_plugin.checkpoints.options import LOOKED_UP, check_options, forget_paths
 from fairseq_norm_plugin.choices import DTYPES
+from fairseq_norm_plugin.config import FAST_PATH_COPY, config_of
 
 Pair = tuple[str, str]
 
 _ADVICE = "give a checkpoint that fairseq-train saved"
-# fairseq 0.12.2 saves a second copy of each encoder layer's parameters.  It makes this copy again when it loads, and
-# fairseq's main branch (ve-fairseq) refuses it as unexpected.
-_FAST_PATH_COPY = re.compile(r"encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
 #: The type of a model's parameters; with ``int8`` only its products have 8 bits.
 _TYPES = {name: torch.float32 if name == "int8" else getattr(torch, name) for name in DTYPES}
 #: What fills a tensor, of tensors and of torch.nn.init.
@@ -115,12 +113,17 @@ def _compare_vocabulary(model: nn.Module, state: dict[str, Any], prefix: str, *_
     own = model.state_dict()
     for stack, name in (("encoder", "source"), ("decoder", "target")):
         key = f"{stack}.embed_tokens.weight"
-        if key in own and prefix + key in state and len(own[key]) != len(state[prefix + key]):
-            raise InputError(
-                f"the checkpoint has {len(state[prefix + key])} {name} tokens, but the task has {len(own[key])}; give "
-                f"the dictionaries, the languages and the kind of task that the model was trained with (multilingual "
-                f"tasks add one token per language to their dictionaries, docs/models.md)"
-            )
+        if key in own and prefix + key in state:
+            _check_size(len(state[prefix + key]), len(own[key]), name)
+
+
+def _check_size(trained: int, own: int, side: str) -> None:
+    if trained != own:
+        raise InputError(
+            f"the checkpoint has {trained} {side} tokens, but the task has {own}; give the dictionaries, the languages "
+            f"and the kind of task that the model was trained with (multilingual tasks add one token per language to "
+            f"their dictionaries, docs/models.md)"
+        )
 
 
 def other_languages(trained: Any, used: Pair) -> Pair | None:
@@ -144,7 +147,7 @@ def read_checkpoint(path: str) -> dict[str, Any]:
     for group in ("args", "cfg"):
         forget_paths(state.get(group), LOOKED_UP)
     if state.get("cfg") is not None:
-        state["cfg"] = OmegaConf.create(state["cfg"], flags={"allow_objects": True})
+        state["cfg"] = config_of(state["cfg"])
     if "optimizer_history" not in state and "optimizer" not in state:  # removed to make the file smaller
         state["optimizer_history"] = [{"optimizer_name": "", "lr_scheduler_state": {}, "num_updates": 0}]
     if "epoch" not in state:
@@ -216,7 +219,7 @@ def _explain_refusals(load: Any) -> Any:
 
 
 def _remove_copies(state: dict[str, Any]) -> None:
-    for name in [name for name in state.get("model", {}) if _FAST_PATH_COPY.search(name)]:
+    for name in [name for name in state.get("model", {}) if FAST_PATH_COPY.search(name)]:
         del state["model"][name]
 
 
@@ -279,6 +282,11 @@ def build_model(
             names, as they are in the file.
     """
     cfg: DictConfig = state["cfg"].model
+    if not isinstance(state["model"], LazyParameters):
+        for stack, side in (("encoder", "source"), ("decoder", "target")):
+            embeddings = state["model"].get(f"{stack}.embed_tokens.weight")
+            if embeddings is not None:  # fairseq does not say so where both sides share them
+                _check_size(len(embeddings), len(getattr(task, f"{side}_dictionary")), side)
     with fairseq_errors(f"{name}: fairseq cannot build the model of its options", _ADVICE), _Unfilled():
         model: nn.Module = task.build_model(cfg, from_checkpoint=True)
     weights = state.pop("model")
@@ -295,7 +303,7 @@ def build_model(
             weights.fill(model)
         else:
             nn.Module.load_state_dict(model, weights, strict=True)
-    except RuntimeError as error:
+    except (RuntimeError, KeyError) as error:  # fairseq 0.12.2 looks some up itself
         reasons = [line.strip() for line in str(error).splitlines() if line.startswith("\t")]
         raise InputError(
             f"{name}: its parameters do not fit the dictionaries or the options of the model "

@@ -43,6 +43,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(args: argparse.Namespace) -> None:
+    from fairseq_norm_plugin.hooks import registration as registration  # fairseq is imported there first
+
+    # isort: split
     from fairseq_norm_plugin.convert import bert, translation
 
     model, out = Path(args.model), Path(args.out)

@@ -11,12 +11,13 @@ from omegaconf import OmegaConf
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.defaults import DEFAULTS
-from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.files import check_distinct
 from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS, head_kinds
 from alignment_eval.maps.subwords import MARKS
 from alignment_eval.maps.words import SETTINGS
+from alignment_eval.profiles.chosen import ChosenMethod
 from fairseq_norm_plugin.checkpoints.options import PATHS
 from fairseq_norm_plugin.hooks.printing import PrintedMap
 from fairseq_norm_plugin.recording.alignments import manifest_file, parts_directory
@@ -120,7 +121,9 @@ def other_option(cfg: Any, group: str, name: str) -> Any:
 
     ``cfg`` are the options of a task: a part of the run's configuration, or with argparse the options of all groups.
     """
-    return OmegaConf.select(cfg, f"..{group}.{name}") if OmegaConf.is_config(cfg) else getattr(cfg, name, None)
+    if not OmegaConf.is_config(cfg):
+        return getattr(cfg, name, None)
+    return OmegaConf.select(cfg._get_root(), f"{group}.{name}")  # omegaconf 2.0 (fairseq 0.12.2) knows no "..group"
 
 
 def printed_map(options: NormOptions, style: str, vocabularies: Sequence[Vocabulary]) -> PrintedMap:
@@ -197,10 +200,10 @@ def vocabularies(cfg: Any, dictionaries: tuple[Any, Any], tags: Sequence[str]) -
     return source, target
 
 
-def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ExtractionOptions] = None) -> NormOptions:
+def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ChosenMethod] = None) -> NormOptions:
     """Check the task's options against a model with ``layers`` decoder layers of ``heads`` heads.
 
-    ``profile`` names the maps for alignments, unless ``cfg`` names maps.
+    ``profile`` says how to align, unless ``cfg`` names maps.
     """
     # the second last layer aligns best in AWO (Kobayashi et al. 2020: layer 5 of 6, counted from 1)
     layer = max(0, layers - 2) if cfg.norm_layer is None else int(cfg.norm_layer)
@@ -213,10 +216,12 @@ def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ExtractionOptio
     kind = _choice(cfg.norm_map, "--norm-map", KINDS, DEFAULTS.kind)
     read_layers, read_kind, extraction = {layer}, kind, None
     if cfg.norm_alignments:
-        extraction = extraction_options(cfg, kind, layer, chosen)
+        maps = extraction_options(cfg, kind, layer, chosen)
+        extraction = ChosenMethod(AlignmentMethod(maps), fields=maps.fields())
         named = any(getattr(cfg, f"norm_{name}") is not None for name in ("map", "layer", "heads", "setting", "rule"))
         if profile is not None and not named:
-            extraction, read_kind, read_layers = profile, profile.kind, {name.layer for name in profile.heads}
+            extraction, maps = profile, profile.method.forward
+            read_kind, read_layers = maps.kind, {name.layer for name in maps.heads}
     if not cfg.norm_records:
         record_layers, record_kinds = read_layers, {read_kind}
     elif cfg.norm_alignments and not (read_layers <= record_layers and read_kind in record_kinds):

@@ -14,12 +14,12 @@ import torch
 from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError, UsageError, printable, shown
 from alignment_eval.links.table import TYPES
-from alignment_eval.profiles.chosen import AlignmentOptions
+from alignment_eval.profiles.chosen import OF_TEXT, AlignmentOptions
 from alignment_eval.profiles.profile import NO_PROFILE
-from alignment_eval.records.word_table_file import read_word_table
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.calibration import choose
 from fairseq_norm_plugin.model.loading import load
+from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.text.tokenise import SentencePair
 
 #: The columns of an alignment that a batch gets; its text is in the batch.
@@ -28,7 +28,7 @@ _ARROW = (pa.Table, pa.RecordBatch)
 
 
 class AlignBatch:
-    """Aligns batches of sentence pairs, each pair by itself: by the models' profiles, and a word table file if given.
+    """Aligns batches of sentence pairs, each pair by itself, by the models' profiles.
 
     An object holds options only and can be pickled.  Each process loads the models when it aligns its first batch.
 
@@ -36,14 +36,14 @@ class AlignBatch:
         path: the checkpoint, as for :func:`fairseq_norm_plugin.load`.
         *args: more arguments of that function: ``data``, ``source_lang``, ``target_lang``, ``bpe_codes``.
         profile: a profile's file; default: the one beside each checkpoint.
-        word_table_file: a word table that ``norm-align --save-word-table`` wrote.
+        table: the file of a lexical table, or ``none``; default: that of the profile.
         max_tokens: tokens of a batch in the model, pads included.
         device: where the models run; default: a GPU if this process sees one, else the processor.
         columns: the columns of source and target.
         **options: more arguments of :func:`fairseq_norm_plugin.load`, such as ``reverse_path``.
 
     Raises:
-        UsageError: ``max_tokens`` is below 1, or ``profile`` is ``none``.
+        UsageError: ``max_tokens`` is below 1, ``profile`` is ``none``, or ``table`` is ``text``.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class AlignBatch:
         path: str | Path,
         *args: Any,
         profile: str | Path | None = None,
-        word_table_file: str | Path | None = None,
+        table: str | Path | None = None,
         max_tokens: int = AlignmentOptions.max_tokens,
         device: str | None = None,
         columns: tuple[str, str] = ("source", "target"),
@@ -59,14 +59,16 @@ class AlignBatch:
     ) -> None:
         if str(profile) == NO_PROFILE:
             raise UsageError("profile none: a single batch cannot choose the maps for all; give a profile's file")
+        if table == OF_TEXT:
+            raise UsageError("table text: a single batch cannot count the table for all; give the file of one")
         self._model = (path, *args), options
-        self._options = AlignmentOptions(profile=profile, word_table_file=word_table_file, max_tokens=max_tokens)
+        self._options = AlignmentOptions(profile=profile, table=table, max_tokens=max_tokens)
         self._device = device
         self._columns = columns
 
     def __getstate__(self) -> dict[str, Any]:
         """The options, without loaded models."""
-        return {name: value for name, value in vars(self).items() if name != "aligner"}
+        return {name: value for name, value in vars(self).items() if name not in ("aligner", "chosen", "model")}
 
     def __call__(self, batch: Any) -> Any:
         """Align the pairs of a batch.
@@ -86,6 +88,17 @@ class AlignBatch:
         return _like(batch, {name: [row[name] for row in rows] for name in _COLUMNS})
 
     @cached_property
+    def model(self) -> NormModel:
+        """The models of this process.
+
+        Raises:
+            InputError: a file cannot be used.
+        """
+        args, options = self._model
+        model = load(*args, profile=self._options.profile, **options)
+        return model.to(self._device or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+    @cached_property
     def aligner(self) -> Aligner:
         """The models of this process, ready to align.
 
@@ -93,20 +106,16 @@ class AlignBatch:
             InputError: a file cannot be used, or a model has no profile; it cannot choose its maps on a batch, or each
                 batch would have others.
         """
-        args, options = self._model
-        model = load(*args, profile=self._options.profile, **options)
-        model.to(self._device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        directions = [member.direction for member in model.with_reverse]
+        directions = [member.direction for member in self.model.with_reverse]
         for direction in directions:
             if self._options.profile is None and not direction.profile.is_file():
                 raise InputError(
                     f"{direction.profile}: no such profile, and a single batch cannot choose the maps for all; make "
                     f"one with norm-align calibrate"
                 )
-        method = choose(self._options, directions, [member.identity for member in model.with_reverse]).method
-        file = self._options.word_table_file
-        word_table = None if file is None else read_word_table(file)
-        return Aligner(method, directions, self._options.max_tokens, word_table, check_word_table=False)
+        self.chosen = choose(self._options, directions, [member.identity for member in self.model.with_reverse])
+        method, table = self.chosen.method, self.chosen.table
+        return Aligner(method, directions, self._options.max_tokens, table, check_table=False)
 
 
 def _names(batch: Any) -> list[str]:
@@ -140,7 +149,7 @@ def align_separately(aligner: Aligner, pairs: Mapping[int, tuple[Any, Any]]) -> 
     If they cannot be aligned together, each half is aligned by itself, and so on, until the pairs that fail are found.
 
     Args:
-        aligner: aligns them; it must not count a word table.
+        aligner: aligns them; it must not count a lexical table.
         pairs: source and target of each pair; what is no text gets no links, and ``not text`` as its status.
     """
     texts = {id_: pair for id_, pair in pairs.items() if all(isinstance(side, str) for side in pair)}

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from tqdm import tqdm
 
 from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError, say, warn_on_stderr
-from alignment_eval.extraction.word_table import WordTable
-from alignment_eval.files import file_hash
-from alignment_eval.profiles.chosen import AlignmentOptions, warn_of_few_pairs
-from alignment_eval.records.word_table_file import read_word_table
-from alignment_eval.signature import Value, signature
+from alignment_eval.profiles.chosen import AlignmentOptions
+from alignment_eval.signature import Value
 from fairseq_norm_plugin.aligner.aligner import Aligner
 from fairseq_norm_plugin.aligner.calibration import choose
 from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.aligner.mismatch import SAMPLE, check_parallel, sampled
-from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline
+from fairseq_norm_plugin.aligner.mismatch import FEWEST, check_parallel, sampled
+from fairseq_norm_plugin.model.signed import lines_hash, signed
+from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline, with_copies
 
 #: The words of each line of one side, if they are given.
 GivenWords = Iterable[Sequence[str]] | None
@@ -30,7 +27,7 @@ MAX_TOKENS = 4000
 #: Pairs that are sorted by length together, like the default of ``norm-align --window``.
 _WINDOW = 10_000
 #: The maps of so many pairs, the first of a list, are kept (``Alignment.word_map``): some 50 KB each.
-_KEPT = 1000
+KEPT = 1000
 
 
 def text_lines(lines: Iterable[str], name: str) -> list[str]:
@@ -57,11 +54,15 @@ class ProfileAligner:
     Args:
         directions: the source-target model, and the target-source model if there is one.
         models: their hashes.
+        facts: what signatures say of them.
     """
 
-    def __init__(self, directions: Sequence[Direction], models: Sequence[str]) -> None:
+    def __init__(
+        self, directions: Sequence[Direction], models: Sequence[str], facts: Sequence[Mapping[str, Value]]
+    ) -> None:
         self._directions = directions
         self._models = models
+        self._facts = facts
         self._said = ""
 
     def align(
@@ -70,11 +71,13 @@ class ProfileAligner:
         targets: Sequence[str],
         options: AlignmentOptions,
         words: tuple[GivenWords, GivenWords] = (None, None),
+        strings: re.Pattern[str] | None = None,
+        quiet: bool = False,
     ) -> Alignments:
         """Align sentence pairs, in their order.
 
-        Of several pairs, a progress bar is shown on a terminal, and warnings about the text.  ``words`` are those of
-        each source and of each target, if they are given.
+        Of several pairs, a progress bar is shown on a terminal, and warnings about the text; not if it is ``quiet``.
+        ``words`` are those of each source and of each target, if they are given.  Copies of ``strings`` are linked.
         """
         if not sources:
             raise InputError("source: an empty list: expected at least one sentence")
@@ -84,42 +87,31 @@ class ProfileAligner:
                 f"at the same place"
             )
         pipelines = self._directions[0].pipelines
+        given = (None if side is None else [list(line) for line in side] for side in words)
+        words = next(given), next(given)
         read = map(_lines, pipelines, (sources, targets), words, ("source", "target"))
         pairs = list(map(SentencePair, *read))
-        word_table, word_table_fields = _word_table(options.word_table_file)
+        if strings is not None and all(pipeline.reads_raw for pipeline in pipelines):
+            pairs = [with_copies(pair, strings) for pair in pairs]
+        if not quiet:
+            check_parallel(sampled(pairs, len(pairs) if len(pairs) >= FEWEST else 0), self._directions, options.force)
         chosen = choose(options, self._directions, self._models, pairs, len(pairs))
-        if chosen.reason not in ("", self._said):
+        if not quiet and chosen.reason not in ("", self._said):
             self._said = chosen.reason
             say(f"align: {chosen.reason}")
-        check_parallel(sampled(pairs, len(pairs) if len(pairs) >= SAMPLE else 0), self._directions)
         aligner = Aligner(
             chosen.method,
             self._directions,
             options.max_tokens,
-            word_table,
-            warn_of_few_pairs,
+            chosen.table,
+            chosen.given,
             scores=options.scores or options.source_contribution,
             contribution=options.source_contribution,
-            kept=_KEPT,
+            kept=KEPT,
         )
-        fields = {**chosen.method.fields(), **word_table_fields, **chosen.fields}
-        return Alignments(_align_all(aligner, pairs), signature(sentences=len(pairs), **fields))
-
-
-def _word_table(file: str | Path | None) -> tuple[WordTable | None, dict[str, Value]]:
-    """The word table of a file, and what the signature says of it."""
-    if file is None:
-        return None, {}
-    path = Path(file).resolve()
-    state = path.stat() if path.is_file() else None
-    word_table, hash_ = _read_word_table(path, state and (state.st_mtime_ns, state.st_size))
-    return word_table, {"word_table_file": hash_}
-
-
-@lru_cache(maxsize=1)  # single pairs are often aligned one by one with the word table of a large text
-def _read_word_table(path: Path, state: object) -> tuple[WordTable, str]:
-    """The word table of a file and the file's hash; ``state`` changes when the file does."""
-    return read_word_table(path), file_hash(path)
+        texts = [lines_hash(side) for side in (sources, targets)]
+        texts += [lines_hash(map(" ".join, side)) for side in words if side is not None]
+        return Alignments(_align_all(aligner, pairs, quiet), signed(self._facts, texts, len(pairs), chosen.fields))
 
 
 def _lines(pipeline: TextPipeline, side: Sequence[str], given: GivenWords, name: str) -> Iterator[Line]:
@@ -134,14 +126,15 @@ def _lines(pipeline: TextPipeline, side: Sequence[str], given: GivenWords, name:
             raise InputError(f"{name}[{number}]: {error}") from error
 
 
-def _align_all(aligner: Aligner, pairs: Sequence[SentencePair]) -> list[Alignment]:
+def _align_all(aligner: Aligner, pairs: Sequence[SentencePair], quiet: bool) -> list[Alignment]:
     """The alignments in the order of the pairs."""
     size = aligner.counted_pairs or _WINDOW
     windows = (enumerate(pairs[start : start + size], start) for start in range(0, len(pairs), size))
-    disable = None if len(pairs) > 1 else True  # None: unless there is a terminal
+    quiet = quiet or len(pairs) == 1
+    disable = True if quiet else None  # None: unless there is a terminal
     with tqdm(total=len(pairs), unit=" pairs", disable=disable, leave=False, file=sys.stderr) as progress:
         aligned = sorted(aligner.align(windows, progress.update), key=lambda alignment: alignment.id)
-    warnings = (*_left_out(aligned), aligner.unknown.warning(), aligner.links_warning()) if len(pairs) > 1 else ()
+    warnings = (*_left_out(aligned), aligner.unknown.warning(), aligner.links_warning()) if not quiet else ()
     for warning in filter(None, warnings):
         warn_on_stderr(warning)
     return aligned

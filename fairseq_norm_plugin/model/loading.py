@@ -15,7 +15,7 @@ import torch
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.extraction.method import MapName, parse_maps
 from alignment_eval.maps.words import SETTINGS
-from alignment_eval.profiles.profile import read_profile
+from alignment_eval.profiles.profile import NO_PROFILE, TextRecipe, read_profile
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.checkpoints.files import DEMO, ModelFiles, demo_checkpoints, find_files, profile_file
 from fairseq_norm_plugin.checkpoints.identity import ParameterHash
@@ -91,7 +91,8 @@ def load(
             ``characters``, in scripts without spaces.  One for both languages, or two, of source and target.
         dtype: the type that the model is computed in: ``float32``, ``float16``, ``bfloat16``, or ``int8``, where only
             the matrix products have 8 bits, on a CPU.
-        profile: the profile of the model of ``path``; default: the one beside the checkpoint.
+        profile: the profile of the model of ``path``; default: the one beside the checkpoint; ``none``: neither maps,
+            text recipe nor languages are by a profile.
         **options: fairseq's options of ``tokenizer`` and ``bpe``, such as ``sentencepiece_model``,
             ``moses_no_escape``; and of multilingual tasks: ``langs``, ``lang_dict``, ``lang_pairs``,
             ``fixed_dictionary``, which override those of the checkpoint; and ``target_tag``, the tag that each source
@@ -111,7 +112,7 @@ def load(
         reverse_path = reverse_path or demo_reverse
     if reverse_path is None and reverse_bpe_codes is not None:
         raise UsageError("reverse_bpe_codes without reverse_path: give that checkpoint too")
-    if profile is not None and not Path(profile).is_file():
+    if profile not in (None, NO_PROFILE) and not Path(str(profile)).is_file():
         raise InputError(f"{profile}: no such profile; check the path")
     languages = {name: options.pop(name, None) for name in LANGUAGE_OPTIONS}
     stated = _Stated(
@@ -126,6 +127,7 @@ def load(
         {name: None if value is None else str(value) for name, value in languages.items()},
         dtype,
         None if profile is None else Path(profile),
+        str(profile) != NO_PROFILE,
     )
     own = reverse_path is None or str(reverse_path) == str(path)
     model = _load_direction(find_files(path, data), stated, own_reverse=own)
@@ -140,7 +142,10 @@ def load(
 
 @dataclass(frozen=True)
 class _Stated:
-    """What a caller states of a model: languages, text, words, mark, multilingual options, type, profile."""
+    """What a caller states of a model: languages, text, words, mark, multilingual options, type, profile.
+
+    ``by_profile``: whether a profile says what is not stated.
+    """
 
     languages: tuple[str | None, str | None]
     text: Mapping[str, Any]
@@ -149,6 +154,14 @@ class _Stated:
     multilingual: Mapping[str, str | None]
     dtype: str
     profile: Path | None
+    by_profile: bool
+
+    def recipe(self, beside: Path) -> tuple[TextRecipe | None, Path]:
+        """The text recipe of the stated profile, or of the one ``beside`` the checkpoint; and its directory."""
+        for file in filter(None, (self.profile, beside)) if self.by_profile else ():
+            if file.is_file() and (recipe := read_profile(file).text_recipe):
+                return recipe, file.parent
+        return None, beside.parent
 
     def exchanged(self, forward: NormModel, codes: Sequence[str]) -> _Stated:
         """The same for the other direction of ``forward``, with ``codes`` of its own if there are any."""
@@ -195,16 +208,18 @@ def _direction(
     cfg = state["cfg"]
     if "task" not in cfg:
         raise InputError(f"{files.name}: the options name no task; {_CHECKPOINT}")
-    source, target = _languages(dictionaries, stated.languages, cfg.task)
+    source, target = _languages(dictionaries, _by_profile(files, stated), cfg.task)
     languages = Languages(source, target, dictionaries, stated.multilingual)
     with fairseq_errors(f"{files.data}: not the dictionaries of the model", _DICTIONARY):
         task = setup_task(cfg.task, languages)
     beside = profile_file(files.checkpoints, task.tagged_direction)
     with fairseq_errors(f"{files.name}: cannot read its options of tokenizer and subwords", _CHECKPOINT):
-        carried = _carried((stated.profile, beside), stated.text)
+        subwords_stated = stated.text["bpe"] is not None or stated.text["bpe_codes"]
+        recipe, place = (None, beside.parent) if subwords_stated else stated.recipe(beside)
+        carried = None if recipe is None else recipe_settings(recipe, place)
         settings, found = text_settings(stated.text, stated.words, stated.mark, files, cfg, carried)
     settings = settings if otherwise is None or settings.is_stated else otherwise
-    if files.found or found:
+    if carried is None and (files.found or found):
         say(f"{files.name}: dictionaries in {files.data}, {settings.described}")
     models, options = [], []
     # a profile carries the hash of the parameters in float32, which nothing tells once they have 16 bits
@@ -229,7 +244,9 @@ def _direction(
         )
         both = pipelines(settings, (languages.source, languages.target), (source, target))
         direction = Direction(models, dictionaries, both, files.name, task.frames, profile, others, guided)
-        return NormModel(task, models, direction, (source, target), settings, parameters)
+        made = NormModel(task, models, direction, (source, target), settings, parameters, stated.dtype)
+        made.defaults = {} if stated.by_profile else {"profile": NO_PROFILE}
+        return made
 
     told = is_told_languages(trained)
     others = None if told else other_languages(trained, (languages.source, languages.target))
@@ -241,14 +258,14 @@ def _direction(
     return model
 
 
-def _carried(profiles: Iterable[Path | None], stated: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What the first of a model's profiles that does so says about its text, unless its subwords are stated."""
-    if stated["bpe"] is not None or stated["bpe_codes"]:
-        return None
-    for profile in profiles:
-        if profile is not None and profile.is_file() and (recipe := read_profile(profile).text_recipe):
-            return recipe_settings(recipe, profile.parent)
-    return None
+def _by_profile(files: ModelFiles, stated: _Stated) -> tuple[str | None, str | None]:
+    """The stated languages; those of the model's profile if that has languages and what is stated agrees with them."""
+    if None in stated.languages:
+        recipe, _ = stated.recipe(profile_file(files.checkpoints, None))
+        known = recipe and recipe.languages
+        if known and all(own in (None, other) for own, other in zip(stated.languages, known)):
+            return known
+    return stated.languages
 
 
 def _languages(data: Path, stated: tuple[str | None, str | None], options: Any) -> tuple[str, str]:
@@ -279,6 +296,13 @@ def _detect_languages(data: Path) -> tuple[str, str]:
     matches = (re.fullmatch(r"[^.]+\.([^.-]+)-([^.-]+)\.(\1|\2)(\.(idx|bin))?", name) for name in names)
     pairs = sorted({(match[1], match[2]) for match in matches if match})
     if len(pairs) != 1:
+        words = sorted(match[1] for name in names if (match := re.fullmatch(r"dict\.([^.]+)\.txt", name)))
+        if not pairs and len(words) == 2:
+            raise InputError(
+                f"{data}: has dictionaries of {words[0]} and {words[1]}, but nothing says which is the source; give "
+                f"both: -s {words[0]} -t {words[1]} or -s {words[1]} -t {words[0]} (source_lang and "
+                f"target_lang in Python)"
+            )
         found = ", ".join("-".join(pair) for pair in pairs) or "no binarised data"
         raise InputError(
             f"{data}: found {found} to detect the languages from; give source_lang and target_lang (-s, -t)"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, overload
@@ -15,21 +16,20 @@ from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS
 from alignment_eval.maps.words import require_known
 from alignment_eval.profiles.chosen import AlignmentOptions, check_whole
 from alignment_eval.report.map_view import DisplayMaps
+from alignment_eval.signature import Value
+from alignment_eval.transfer.tags import NO_PROTECTION, MarkedLine, protected_strings
+from alignment_eval.transfer.tags import protect as without_strings
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.checkpoints.identity import model_hash
-from fairseq_norm_plugin.model.alignments import MAX_TOKENS, ProfileAligner, text_lines
+from fairseq_norm_plugin.model.alignments import KEPT, MAX_TOKENS, ProfileAligner, text_lines
 from fairseq_norm_plugin.model.block_maps import BlockMaps, block_maps_of
-from fairseq_norm_plugin.model.jobs import (
-    check_labels,
-    check_syntax,
-    plain_text,
-    with_labels,
-    with_markup,
-)
+from fairseq_norm_plugin.model.jobs import Markup, check_labels, completed, with_labels
 from fairseq_norm_plugin.model.map_reader import MapReader, Sentence
-from fairseq_norm_plugin.model.translator import Translator
+from fairseq_norm_plugin.model.signed import model_facts
+from fairseq_norm_plugin.model.translator import UNKNOWN, Translation, Translator
+from fairseq_norm_plugin.text.normalise import is_visible
 from fairseq_norm_plugin.text.offsets import word_spans
 from fairseq_norm_plugin.text.settings import TextSettings
 from fairseq_norm_plugin.text.tags import tagged_hash
@@ -51,6 +51,7 @@ class NormModel:
         vocabularies: of source and target.
         text: how text becomes words and subwords.
         reverse: the model of the other direction, or None.
+        defaults: options of alignment that hold where others are not given.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class NormModel:
         vocabularies: tuple[Vocabulary, Vocabulary],
         text: TextSettings,
         parameters: str | None = None,
+        dtype: str = "float32",
     ) -> None:
         self.task = task
         self.models = list(models)
@@ -69,7 +71,9 @@ class NormModel:
         self.vocabularies = vocabularies
         self.text = text
         self.reverse: NormModel | None = None
+        self.defaults: dict[str, Any] = {}
         self._parameters = parameters
+        self._dtype = dtype
 
     @cached_property
     def translator(self) -> Translator:
@@ -87,6 +91,17 @@ class NormModel:
         A model in 16 bits has that of its checkpoint in float32, so its profile serves all types.
         """
         return tagged_hash(self._parameters or model_hash(self.models), self.direction.frames)
+
+    @cached_property
+    def facts(self) -> dict[str, Value]:
+        """What the signature of alignments says of the model and of how its text is made."""
+        dictionaries = [vocabulary.dictionary for vocabulary in self.vocabularies]
+        return model_facts(self.identity, self.models, dictionaries, self.text, self._dtype)
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Source and target language."""
+        return self.task.cfg.source_lang, self.task.cfg.target_lang
 
     @property
     def with_reverse(self) -> list[NormModel]:
@@ -196,6 +211,7 @@ class NormModel:
         *,
         source_words: Iterable[Sequence[str]] | None = ...,
         target_words: Iterable[Sequence[str]] | None = ...,
+        protect: str | None = ...,
         **options: Any,
     ) -> Alignments: ...
 
@@ -206,6 +222,7 @@ class NormModel:
         *,
         source_words: Iterable[Sequence[str]] | None = None,
         target_words: Iterable[Sequence[str]] | None = None,
+        protect: str | None = None,
         **options: Any,
     ) -> Alignment | Alignments:
         """Align the words of the sentence pairs of two lists, as norm-align does.
@@ -219,6 +236,8 @@ class NormModel:
             target: likewise.
             source_words: the words of each source of a list, if they are given rather than found.
             target_words: likewise.
+            protect: a regular expression of strings that are linked to their copy in the target, and so are URLs, mail
+                addresses, placeholders and emoji; default: no string is.
             **options: of :class:`alignment_eval.profiles.chosen.AlignmentOptions`, such as ``scores=True``.
 
         Returns:
@@ -227,7 +246,8 @@ class NormModel:
 
         Raises:
             InputError: a sentence is not text; a single one is empty or too long; lists are empty or differ in length;
-                or a profile or word table cannot be used.
+                a list of 10 or more pairs does not look like translations (``force=True`` aligns them all the same);
+                or a profile or lexical table cannot be used.
             UsageError: a profile of one direction for two models, options that do not go together, or a value out of
                 its range.
         """
@@ -236,23 +256,32 @@ class NormModel:
         alignments = self._aligner.align(
             text_lines(sources, "source"),  # type: ignore[arg-type]  # one line of each, or two lists
             text_lines(targets, "target"),  # type: ignore[arg-type]
-            AlignmentOptions(**options),
+            AlignmentOptions(**{**self.defaults, **options}),
             (source_words, target_words),
+            protected_strings(protect, default=False),
         )
         return _only(alignments) if isinstance(source, str) else alignments
 
     @overload
-    def translate(self, source: str, *, beam: int = ..., **options: Any) -> Alignment: ...
+    def translate(self, source: str, *, beam: int = ..., protect: str | None = ..., **options: Any) -> Alignment: ...
 
     @overload
-    def translate(self, source: Iterable[str], *, beam: int = ..., **options: Any) -> Alignments: ...
+    def translate(
+        self, source: Iterable[str], *, beam: int = ..., protect: str | None = ..., **options: Any
+    ) -> Alignments: ...
 
-    def translate(self, source: str | Iterable[str], *, beam: int = 5, **options: Any) -> Alignment | Alignments:
+    def translate(
+        self, source: str | Iterable[str], *, beam: int = 5, protect: str | None = None, **options: Any
+    ) -> Alignment | Alignments:
         """Translate the lines of a list by fairseq's beam search, and align the translations.
+
+        An unknown word, which fairseq would print as ``<unk>``, is copied from the source word that it is linked to.
 
         Args:
             source: raw text, as the model's text recipe reads it; or one line.
             beam: beam size.
+            protect: URLs, mail addresses, placeholders and emoji are not translated but come out letter by letter, and
+                so does what matches this regular expression; ``none``: everything is translated.
             **options: of :meth:`align`.
 
         Returns:
@@ -266,19 +295,52 @@ class NormModel:
         """
         check_whole("beam", beam)
         max_tokens = AlignmentOptions(**options).max_tokens  # raises now, not after hours of translation
+        strings = protected_strings(protect)
         if isinstance(source, str):
-            translated = self.translate([source], beam=beam, **options)
-            if translated[0].score is None:
-                raise InputError("source: empty, or longer than the model takes: expected one that it can translate")
-            return _only(translated)
+            return _only(self.translate([source], beam=beam, protect=protect, **options))
         lines = text_lines(source, "source")
-        translations = self.translator.translate(lines, beam, max_tokens)
-        aligned = self.align(lines, [translation.text for translation in translations], **options)
+        translations = self.translations(lines, beam, max_tokens, strings)
+        targets = [translation.text for translation in translations]
+        stated = AlignmentOptions(**{**self.defaults, **options, "force": True})
+        aligned = self._aligner.align(lines, targets, stated, strings=strings)
         scored = (replace(pair, score=translation.score) for pair, translation in zip(aligned, translations))
         return Alignments(scored, aligned.signature)
 
+    def translations(
+        self,
+        lines: Sequence[str],
+        beam: int,
+        max_tokens: int,
+        strings: re.Pattern[str] | None = None,
+        progress: Callable[[int], object] = lambda _: None,
+    ) -> list[Translation]:
+        """Translate raw lines, and put back what a model does not translate: ``strings``, and unknown words."""
+        if strings is None or not self.direction.pipelines[0].reads_raw:
+            marked = [MarkedLine(line, (), escaped=False) for line in lines]
+        else:
+            marked = [without_strings(line, strings) for line in lines]
+        found = self.translator.translate([line.text for line in marked], beam, max_tokens, progress)
+        incomplete = []
+        for number, (line, translation) in enumerate(zip(marked, found)):
+            if line.elements and not is_visible(line.text):
+                found[number] = Translation(lines[number])
+            elif translation.text and (line.elements or UNKNOWN in translation.text):
+                incomplete.append(number)
+        for start in range(0, len(incomplete), KEPT):
+            numbers = incomplete[start : start + KEPT]
+            pairs = [marked[k].text for k in numbers], [found[k].text for k in numbers]
+            for number, pair in zip(numbers, self._aligner.align(*pairs, AlignmentOptions(), quiet=True)):
+                found[number] = replace(found[number], text=completed(found[number].text, marked[number], pair))
+        return found
+
     def transfer_markup(
-        self, sources: Iterable[str], targets: Iterable[str] | None = None, syntax: str = "xml", **options: Any
+        self,
+        sources: Iterable[str],
+        targets: Iterable[str] | None = None,
+        syntax: str = "xml",
+        opaque: Collection[str] = (),
+        protect: str | None = None,
+        **options: Any,
     ) -> list[str]:
         """Put the inline tags of each source line onto its translation (alignment_eval.transfer.markup).
 
@@ -286,6 +348,10 @@ class NormModel:
             sources: raw lines with inline markup.
             targets: their translations, plain text; None: the model translates.
             syntax: ``xml`` or ``html``.
+            opaque: names of further elements whose content is no text, such as ``code``.
+            protect: as for :meth:`translate`, and for :meth:`align` if there are targets.  If the model translates,
+                elements with ``translate="no"``, ``code``, ``kbd``, ``samp``, ``var`` and ``mrk`` of the type
+                ``protected`` are not translated either.
             **options: of :meth:`align`, or without targets of :meth:`translate`.
 
         Returns:
@@ -295,12 +361,14 @@ class NormModel:
             InputError: a line's tags do not balance, a target has tags; or as for :meth:`align`.
             UsageError: an unknown syntax; or as for :meth:`align`.
         """
-        known = check_syntax(syntax)
+        markup = Markup.of(syntax, opaque, protected_strings(protect) if targets is None else None)
         lines = text_lines(sources, "sources")
-        plain = [plain_text(line, known, name=f"sources[{k}]") for k, line in enumerate(lines)]
-        aligned = self.translate(plain, **options) if targets is None else self.align(plain, targets, **options)
-        pairs = enumerate(zip(lines, aligned))
-        return [with_markup(line, pair, known, name=f"targets[{k}]") for k, (line, pair) in pairs]
+        plain = [markup.plain(line, name=f"sources[{k}]") for k, line in enumerate(lines)]
+        if targets is None:
+            aligned = self.translate(plain, protect=NO_PROTECTION, **options)
+        else:
+            aligned = self.align(plain, targets, protect=protect, **options)
+        return [markup.put(line, pair, name=f"targets[{k}]") for k, (line, pair) in enumerate(zip(lines, aligned))]
 
     def project(
         self, labels: Iterable[Sequence[str]], sources: Iterable[str], targets: Iterable[str], **options: Any
@@ -329,7 +397,8 @@ class NormModel:
 
     @cached_property
     def _aligner(self) -> ProfileAligner:
-        return ProfileAligner([m.direction for m in self.with_reverse], [m.identity for m in self.with_reverse])
+        models = self.with_reverse
+        return ProfileAligner([m.direction for m in models], [m.identity for m in models], [m.facts for m in models])
 
 
 def _only(alignments: Alignments) -> Alignment:

@@ -74,15 +74,15 @@ def recipe_settings(recipe: TextRecipe, directory: Path) -> dict[str, Any]:
     }
 
 
-def recipe_of(settings: TextSettings, directory: Path) -> TextRecipe | None:
+def recipe_of(settings: TextSettings, directory: Path, languages: tuple[str, str]) -> TextRecipe | None:
     """The recipe of a model's text, for a profile in ``directory``; None, with a warning, if a file lies elsewhere."""
     options: dict[str, bool | str] = {}
     files: dict[str, list[str]] = {}
     for option, value in settings.options.items():
-        named = settings.files_of(option)
         if option not in FILES:
             options[option] = {"true": True, "false": False}.get(str(value).lower(), value)
             continue
+        named = settings.files_of(option)
         for file in map(Path, named):
             if file.resolve().parent != directory.resolve():
                 warn_on_stderr(
@@ -93,7 +93,7 @@ def recipe_of(settings: TextSettings, directory: Path) -> TextRecipe | None:
         files[option] = [Path(file).name for file in named]
     tokenizer = None if settings.tokenizer == "none" else settings.tokenizer
     normalize = None if settings.normalize == "none" else settings.normalize
-    return TextRecipe(tokenizer, settings.lowercase, settings.bpe, options, files, normalize)
+    return TextRecipe(tokenizer, settings.lowercase, settings.bpe, options, files, normalize, languages)
 
 
 def _of_checkpoint(registry: str, cfg: Any, files: ModelFiles) -> dict[str, Any]:

@@ -14,13 +14,17 @@ from fairseq_norm_plugin.process import enough_threads
 from fairseq_norm_plugin.text.tokenise import Line, SentencePair
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
+#: What stands for an unknown subword in a translation until a source word is copied: no text has this character.
+UNKNOWN = "\ue000"
+
 
 @dataclass(frozen=True)
 class Translation:
     """A translation.
 
     Attributes:
-        text: the line, as fairseq-generate prints it (D-); empty if the source was not translated.
+        text: the line, as fairseq-generate prints it (D-), but with :data:`UNKNOWN` for ``<unk>``; empty if the source
+            was not translated.
         score: the model's score: mean log probability of a token, base e; None if the source was not translated.
     """
 
@@ -51,13 +55,13 @@ class Translator:
     ) -> list[Translation]:
         """The best translation of each raw line, in their order, by a beam search with batches of ``max_tokens``.
 
-        A line without words, or one that is longer than the models take, gets an empty translation.  After each batch
-        ``progress`` is called with its number of lines.
+        A line of which the models read nothing, or one that is longer than they take, gets an empty translation.
+        After each batch ``progress`` is called with its number of lines.
         """
-        pipeline, limit = self._direction.pipelines[0], self._direction.limits[0]
         pairs: dict[int, SentencePair] = {}
-        for id_, line in enumerate(map(pipeline.read, sources)):
-            if line and len((source := self._direction.encode_line(line, 0)).ids) <= limit:
+        for id_, line in enumerate(map(self._direction.pipelines[0].read, sources)):
+            source = self._direction.encode_line(line, 0)
+            if not self._direction.refusal([source]):
                 pairs[id_] = SentencePair(source, Line("", (), ""))
         found = [Translation()] * len(sources)
         progress(len(sources) - len(pairs))
@@ -85,4 +89,5 @@ class Translator:
     def _text(self, ids: Sequence[int]) -> str:
         vocabulary = self._vocabulary
         tokens = [vocabulary.dictionary[number] for number in ids if number not in vocabulary.specials]
-        return self._direction.pipelines[1].raw(tokens)
+        text, unknown = self._direction.pipelines[1].raw(tokens), vocabulary.dictionary.unk()
+        return text.replace(vocabulary.dictionary[unknown], UNKNOWN) if unknown in ids else text

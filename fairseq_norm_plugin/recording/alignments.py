@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from alignment_eval.alignment import align_pairs
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import read_word_map
-from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.files import check_new, is_stream, new_file, write_lines
 from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.records.manifest import RunInfo, parts_in, read_manifest
 from alignment_eval.records.merge import COLUMNS, merged
 from alignment_eval.schema import ForeignFile
@@ -93,9 +93,9 @@ class AlignmentParts(ShardParts):
             self.directory.rmdir()
 
 
-def links_table(sentences: Sequence[SentenceMaps], options: ExtractionOptions) -> pa.Table:
+def links_table(sentences: Sequence[SentenceMaps], chosen: ChosenMethod) -> pa.Table:
     """The rows of the best hypotheses: their links, or why there are none."""
-    best = ((read_word_map(sentence, options), None) for sentence in sentences if sentence.rank == 0)
-    rows = [(pair.id, pair.status, pair.to_pharaoh()) for pair in align_pairs(best, AlignmentMethod(options))]
-    columns = zip(*rows) if rows else ((), (), ())
+    best = ((read_word_map(sentence, chosen.method.forward), None) for sentence in sentences if sentence.rank == 0)
+    aligned = align_pairs(best, chosen.method, chosen.table, check=False)
+    columns = zip(*rows) if (rows := [(pair.id, pair.status, pair.to_pharaoh()) for pair in aligned]) else ((), (), ())
     return pa.table(list(map(list, columns)), schema=pa.schema(COLUMNS))

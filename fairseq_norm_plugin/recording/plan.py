@@ -12,10 +12,10 @@ from fairseq.data.iterators import EpochBatchIterator
 from numpy.typing import NDArray
 from torch import nn
 
-from alignment_eval import __version__
 from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from fairseq_norm_plugin.checkpoints.identity import architecture_hash, data_hash, dictionary_hash
+from fairseq_norm_plugin.installed import versions
 from fairseq_norm_plugin.text.tokens import SideReader
 
 #: Options of generation that change no map.
@@ -132,7 +132,7 @@ def run_signature(
     generation_fields = generation_options(generation)
     batching = plan.batching if plan.shards > 1 or generation_fields.get("sampling") else {}
     return {
-        "version": __version__,
+        **versions(),
         "task": task,
         "model": parameters,
         "dtype": str(next(models[0].parameters()).dtype).removeprefix("torch."),

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
-from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps, status_of
+from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.records.manifest import RunInfo
 from alignment_eval.records.store import arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
@@ -54,7 +54,7 @@ class NormOptions:
     recorded_kinds: tuple[str, ...]
     recorded_layers: tuple[int, ...]
     layer_heads: int
-    extraction: ExtractionOptions | None
+    extraction: ChosenMethod | None
 
 
 class RecordingSession:
@@ -100,7 +100,7 @@ class RecordingSession:
         self._writers = _open_writers(cfg, plan, options, signature, self.recorded, profile)
         self._part_sentences, self._in_part = int(cfg.norm_part_sentences), 0
         self._start = time.monotonic()
-        every = {*options.recorded_kinds, *([options.extraction.kind] if options.extraction else [])}
+        every = {*options.recorded_kinds, *([options.extraction.method.forward.kind] if options.extraction else [])}
         if (costly := [name for name, kind in KINDS.items() if name in every and kind.costly]) and self._total:
             warn_on_stderr(
                 f"recording {', '.join(costly)} takes long: for each kind about 17 more forward passes of a sentence "
@@ -214,9 +214,9 @@ def _open_writers(
         parts = ShardParts(Path(cfg.norm_records), info, schema, **existing)
         writers.append((parts, partial(to_table, schema=schema)))
     if options.extraction is not None:
-        run = RunInfo("alignments", {**signature, "extraction": options.extraction.fields()}, *shard)
+        run = RunInfo("alignments", {**signature, "extraction": options.extraction.fields}, *shard)
         file = AlignmentParts(Path(cfg.norm_alignments), run, **existing)
-        writers.append((file, partial(links_table, options=options.extraction)))
+        writers.append((file, partial(links_table, chosen=options.extraction)))
     return writers
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import glob
 import itertools
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -16,12 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from alignment_eval.errors import InputError, printable, shown
-from alignment_eval.files import STANDARD, file_hash
+from alignment_eval.files import STANDARD, file_hash, writing_errors
 from alignment_eval.links.table import GROUP_ROWS, row_numbers
 from alignment_eval.links.text import TextFile, split_joined
-from alignment_eval.schema import ForeignFile
+from alignment_eval.schema import PARQUET_ERRORS, ForeignFile
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
-from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline
+from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline, with_copies
 
 _TEXT = ("source", "target")
 _ADVICE = "give Parquet files with the columns source and target (text), and perhaps id (whole numbers or text)"
@@ -38,6 +39,7 @@ class SentencePairs(ABC):
         name: the file of the source.
         size: the number of pairs.
         hashes: hashes of the files' content.
+        strings: strings that are not translated, if their copies are linked.
     """
 
     name: str
@@ -49,6 +51,7 @@ class SentencePairs(ABC):
         self._states: dict[str, tuple[int, ...] | None] = {}
         self._segmentations: tuple[str | None, str | None] = (None, None)
         self._plain: Callable[[str], str] | None = None
+        self.strings: re.Pattern[str] | None = None
 
     def segmented(self, files: tuple[str | None, str | None]) -> SentencePairs:
         """The same pairs, whose words are given in files, of source and target; None: by the pipeline."""
@@ -67,6 +70,13 @@ class SentencePairs(ABC):
         """The same pairs, whose source lines have markup; ``plain`` takes it out.  ``Line.given`` still has it."""
         text = copy.copy(self)
         text._plain = plain
+        return text
+
+    def protected(self, strings: re.Pattern[str] | None) -> SentencePairs:
+        """The same pairs, with the copies of strings that are not translated (:func:`with_copies`)."""
+        text = copy.copy(self)
+        if all(pipeline.reads_raw for pipeline in self._pipelines):
+            text.strings = strings
         return text
 
     def scores(self) -> Iterator[float | None]:
@@ -93,7 +103,8 @@ class SentencePairs(ABC):
         words = [_words_of(name) for name in self._segmentations]
         for number, (lines, *given) in enumerate(zip(self._lines(), *words), 1):
             source, target = map(_read, self._pipelines, self._without_markup(lines, number), given)
-            yield SentencePair(source if self._plain is None else replace(source, given=lines[0]), target)
+            pair = SentencePair(source if self._plain is None else replace(source, given=lines[0]), target)
+            yield pair if self.strings is None else with_copies(pair, self.strings)
 
     def _without_markup(self, lines: tuple[str, str], number: int) -> tuple[str, str]:
         if self._plain is None:
@@ -150,9 +161,9 @@ class ParallelText(SentencePairs):
                 split_joined(line, f"{file.name}:{number}")
             lines += chunk.count(b"\n")
             if copied is not None:
-                copied.write(chunk)
-        if copied is not None:
-            copied.flush()
+                with writing_errors(copied.name):
+                    copied.write(chunk)
+                    copied.flush()
         return lines
 
     def _lines(self) -> Iterator[tuple[str, str]]:
@@ -303,7 +314,7 @@ def _rows(paths: Sequence[str]) -> Iterator[Any]:
 def _check_columns(path: str) -> pa.DataType | None:
     try:
         schema = pq.read_schema(path)
-    except (OSError, pa.ArrowException) as error:
+    except PARQUET_ERRORS as error:
         raise _foreign(path).error(printable(str(error), 200)) from error
     for name in _TEXT:
         if (count := schema.names.count(name)) != 1:
@@ -330,7 +341,7 @@ def _batches(path: str, columns: Sequence[str], rows: int = _BATCH) -> Iterator[
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             yield from file.iter_batches(rows, columns=list(columns))
-    except (OSError, pa.ArrowException) as error:
+    except PARQUET_ERRORS as error:
         raise _foreign(path).error(printable(str(error), 200)) from error
 
 

@@ -111,21 +111,19 @@ class SentencePieceSegmenter(Segmenter):
 
     Args:
         model: the SentencePiece model's file.
+
+    Attributes:
+        entries: all subwords by id.
     """
 
     def __init__(self, model: str | Path) -> None:
-        self._processor = _read_sentencepiece(model)
+        self._processor, self.entries = _read_sentencepiece(model)
         self.name = str(model)
 
     def cut(self, text: str, given: str) -> Segments:
         """Cut the text."""
         cut = self._processor.EncodeAsOffsetMapping(text)  # in characters
         return cut["pieces"], cut["offsets"]
-
-    @property
-    def entries(self) -> list[str]:
-        """All subwords by id."""
-        return [self._processor.IdToPiece(number) for number in range(self._processor.GetPieceSize())]
 
     def joined(self, tokens: Sequence[str]) -> str:
         """The text, with spaces where subwords have their mark."""
@@ -143,14 +141,15 @@ class SentencePieceSegmenter(Segmenter):
             )
 
 
-def _read_sentencepiece(model: str | Path) -> Any:
+def _read_sentencepiece(model: str | Path) -> tuple[Any, list[str]]:
     try:
         from sentencepiece import SentencePieceProcessor
     except ImportError as error:
         raise InputError("--bpe sentencepiece needs sentencepiece, which is not installed; pip install it") from error
     try:
-        return SentencePieceProcessor(model_file=str(model))
-    except (OSError, RuntimeError) as error:
+        processor = SentencePieceProcessor(model_file=str(model))
+        return processor, [processor.IdToPiece(number) for number in range(processor.GetPieceSize())]
+    except (OSError, RuntimeError, UnicodeDecodeError) as error:
         raise InputError(
             f"{model}: cannot be read as a SentencePiece model; give the file that spm_train wrote"
         ) from error

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,7 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from alignment_eval.errors import InputError, shown
+from alignment_eval.links.sets import Link
+from alignment_eval.links.text import marks_of_tools
 from alignment_eval.maps.sentence import SentenceSide
+from alignment_eval.transfer.tags import is_inside_word
 from fairseq_norm_plugin.text.normalise import is_visible, normalised
 from fairseq_norm_plugin.text.offsets import Span, TracedText, character_spans, trace_tokens, word_spans
 
@@ -34,6 +38,8 @@ class Line:
         ids: their ids in the model's dictionary, with the special tokens around them.
         unknown: how many of them the dictionary lacks.
         certain: whether the words are certainly those of the text (tokens.Spelling).
+        copies: the characters of strings that stand in the other line, too, and that no model reads
+            (:func:`with_copies`); the other line has as many, in the same order.
     """
 
     text: str
@@ -43,6 +49,7 @@ class Line:
     ids: Tensor = field(default=NO_IDS, compare=False)
     unknown: int = 0
     certain: bool = True
+    copies: tuple[Span, ...] = ()
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -51,6 +58,16 @@ class Line:
 
     def __len__(self) -> int:
         return len(self.spans)
+
+    def traced(self) -> TracedText:
+        """The text without copies, if anything is left."""
+        whole = TracedText.of(self.text)
+        rest = whole.replaced((*span, " " if is_inside_word(self.text, *span) else "") for span in sorted(self.copies))
+        return rest if is_visible(rest.text) else whole
+
+    def words_of(self, span: Span) -> list[int]:
+        """The words that have characters of a span."""
+        return [word for word, (start, end) in enumerate(self.spans) if start < span[1] and span[0] < end]
 
 
 class SentencePair(NamedTuple):
@@ -73,6 +90,38 @@ class SentencePair(NamedTuple):
     def lengths(self) -> list[int]:
         """The number of tokens of each side that is encoded."""
         return [len(line.ids) for line in self if len(line.ids)]
+
+
+def strings_of(text: str, strings: re.Pattern[str]) -> list[Span]:
+    """The characters of each string of a text that matches."""
+    return [found.span() for found in strings.finditer(text) if found[0]]
+
+
+def with_copies(pair: SentencePair, strings: re.Pattern[str]) -> SentencePair:
+    """The pair, with the strings that stand in both lines."""
+    copies: list[tuple[Span, Span]] = []
+    rest = strings_of(pair.target.text, strings)
+    for span in strings_of(pair.source.text, strings):
+        string = pair.source.text[slice(*span)]
+        copy = next((other for other in rest if pair.target.text[slice(*other)] == string), None)
+        if copy is not None:
+            rest.remove(copy)
+            copies.append((span, copy))
+    if not copies:
+        return pair
+    return SentencePair(*(replace(line, copies=spans) for line, spans in zip(pair, zip(*copies))))
+
+
+def linked_copies(pair: SentencePair) -> tuple[set[int], set[int], set[Link]]:
+    """The source words and the target words of copies, and their links."""
+    links: set[Link] = set()
+    sides: tuple[set[int], set[int]] = set(), set()
+    for spans in zip(*(line.copies for line in pair)):
+        sources, targets = (line.words_of(span) for line, span in zip(pair, spans))
+        links.update(zip(sources, targets) if len(sources) == len(targets) else itertools.product(sources, targets))
+        sides[0].update(sources)
+        sides[1].update(targets)
+    return (*sides, links)
 
 
 class Tokenizer:
@@ -127,11 +176,10 @@ class Segmenter:
         raise NotImplementedError
 
 
-#: Marks of subwords; what Moses escapes or marks; commas and full stops apart from words, and at their end.
-_SUBWORD, _ESCAPE = re.compile(r"\S@@(?: |$)|(?:^| )▁\S"), re.compile(r"(?:^| )(?:&(?:apos|quot|#91|#93|#124);|@\W@ )")
+#: Commas and full stops apart from words, and at their end.
 _APART, _ATTACHED = re.compile(r" [,.](?= |$)"), re.compile(r"\w[,.](?= |$)")
-#: Lines look prepared if more than this share of them have such marks, or if so many commas and full stops are apart.
-_PREPARED, _FEWEST_APART = 0.1, 10
+#: Lines look tokenised if so many commas and full stops are apart.
+_FEWEST_APART = 10
 
 
 class TextPipeline:
@@ -167,6 +215,11 @@ class TextPipeline:
             return word_spans
         return lambda text: tokenizer.trace(text).tokens()
 
+    @property
+    def reads_raw(self) -> bool:
+        """Whether the text is given in words, not in subwords."""
+        return self._segmenter.reads_raw
+
     def read(self, given: str, words: Sequence[str] | None = None) -> Line:
         """The words of a line.
 
@@ -175,27 +228,22 @@ class TextPipeline:
             words: its words, if they are given too.
         """
         text = self._segmenter.plain(given)
-        spans = self._word_spans(text) if words is None else spans_of_words(words, text)
-        if not is_visible(text):
-            spans = ()  # a model reads nothing of it: the pair is empty
-        return Line(text, tuple(spans), given)
+        if words is not None:
+            return Line(text, tuple(spans_of_words(words, text)), given)
+        return Line(text, tuple(self._word_spans(text)) if is_visible(text) else (), given)
 
     def prepared(self, lines: Sequence[str]) -> str | None:
         """What shows that ``lines`` were cut or tokenised already, and what to do; None: nothing does."""
         if not self._segmenter.reads_raw:
             return None
-        cut = sum(_SUBWORD.search(line) is not None for line in lines)
-        if cut > _PREPARED * len(lines):
-            return (
-                f"looks cut into subwords: in {cut} of {len(lines)} sampled lines words end in @@ or begin with ▁; "
-                f"give --bpe none, or the text before it was cut"
-            )
+        cut, escaped = marks_of_tools(lines)
+        if cut:
+            return f"looks cut into subwords: {cut}; give --bpe none, or the text before it was cut"
         if not self._tokenizes:
             return None
-        escaped = sum(_ESCAPE.search(line) is not None for line in lines)
         apart, attached = (sum(len(mark.findall(line)) for line in lines) for mark in (_APART, _ATTACHED))
-        if escaped > _PREPARED * len(lines):
-            found = f"{escaped} of {len(lines)} sampled lines have Moses' escapes, such as &apos; or @-@"
+        if escaped:
+            found = escaped
         elif apart >= _FEWEST_APART and apart > 2 * attached:
             found = f"{apart} of {apart + attached} commas and full stops of the sampled lines stand apart from words"
         else:
@@ -207,7 +255,10 @@ class TextPipeline:
 
         ``before`` and ``after`` are special tokens around the subwords.
         """
-        traced = TracedText.of(line.text) if self._tokenizer is None else self._tokenizer.trace(line.text)
+        traced = line.traced() if line.copies else TracedText.of(line.text)
+        if self._tokenizer is not None:
+            tokens_of = self._tokenizer.trace(traced.text)
+            traced = tokens_of.after(traced) if line.copies else tokens_of
         traced = traced.lowercased() if self._lowercase else traced
         tokens, cuts = self._segmenter.cut(traced.text, line.given)
         runs, spans = runs_of([traced.span(*cut) for cut in cuts], line.spans)
@@ -248,10 +299,10 @@ def runs_of(subwords: Sequence[Span], words: Sequence[Span]) -> tuple[NDArray[np
         words: those of each word.
 
     Returns:
-        The run of each subword, and the number of words of each run (None: one each).
+        The run of each subword, -1 without words, and the number of words of each run (None: one each).
     """
     if not subwords or not words:
-        return np.zeros(len(subwords), dtype=np.int32), None
+        return np.full(len(subwords), -1, dtype=np.int32), None
     (starts, ends), (word_starts, word_ends) = zip(*subwords), zip(*words)
     last_word = len(words) - 1
     first = np.minimum(np.searchsorted(word_ends, starts, side="right"), last_word)

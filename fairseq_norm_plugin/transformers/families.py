@@ -17,10 +17,10 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.dataclass.configs import FairseqConfig
 from fairseq.modules import SinusoidalPositionalEmbedding
-from omegaconf import OmegaConf
 from torch import Tensor
 
 from alignment_eval.errors import InputError, shown
+from fairseq_norm_plugin.config import config_of
 from fairseq_norm_plugin.transformers.marian import sinusoids
 from fairseq_norm_plugin.transformers.text import (
     SPECIALS,
@@ -170,7 +170,7 @@ class Release:
     @property
     def state(self) -> dict[str, Any]:
         """The same as the content of a checkpoint (checkpoints.read.read_checkpoint_parts)."""
-        return {"cfg": OmegaConf.create(self.cfg, flags={"allow_objects": True}), "model": self.parameters}
+        return {"cfg": config_of(self.cfg), "model": self.parameters}
 
 
 def read_release(directory: Path, place: Path, source: str | None, target: str | None) -> Release:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 from fairseq.tasks.translation import TranslationConfig
 from omegaconf import OmegaConf
 
 from alignment_eval.errors import InputError, UsageError, shown, warn_on_stderr
+from alignment_eval.schema import Count, ForeignFile
 from fairseq_norm_plugin.choices import MULTILINGUAL, PRETRAINED
 from fairseq_norm_plugin.text.subwords import SentencePieceSegmenter
 from fairseq_norm_plugin.text.tags import MARIAN_TAG, list_tags
@@ -52,6 +55,21 @@ class Text:
     subwords: dict[str, Any]
     tokenizer: dict[str, Any] | None = None
     starts_with_tag: bool = False
+
+
+class _Token(msgspec.Struct):
+    """A token that a tokenizer has besides those of its model."""
+
+    content: str
+
+
+class _NumberedToken(_Token):
+    """One with its id."""
+
+    id: Count
+
+
+_Digits = Annotated[str, msgspec.Meta(pattern=r"^\d{1,9}$")]
 
 
 def plain(config: Any) -> Any:
@@ -170,18 +188,23 @@ def _added_tokens(directory: Path, count: int, own_ids: bool) -> Iterable[tuple[
     if own_ids:
         codes = _WMT21_CODES if settings.get("language_codes") == "wmt21" else _M2M_CODES
         return enumerate((f"__{code}__" for code in codes.split()), count)
-    if by_id := settings.get("added_tokens_decoder"):
-        return [(int(number), token["content"]) for number, token in by_id.items()]
-    if listed := _optional(directory / "tokenizer.json").get("added_tokens"):
-        return [(token["id"], token["content"]) for token in listed]
-    named = special.get("additional_special_tokens") or settings.get("additional_special_tokens")
-    if not named:
+    file = ForeignFile(str(directory), "a tokenizer of Transformers", "give its files as they were saved")
+    if by_id := settings.get(name := "added_tokens_decoder"):
+        return [
+            (int(number), token.content) for number, token in file.convert(by_id, dict[_Digits, _Token], name).items()
+        ]
+    if listed := _optional(directory / "tokenizer.json").get(name := "added_tokens"):
+        return [(token.id, token.content) for token in file.convert(listed, list[_NumberedToken], name)]
+    name = "additional_special_tokens"
+    if not (named := special.get(name) or settings.get(name)):
         raise InputError(
             f"{directory}: no file names the codes of the languages; expected special_tokens_map.json, "
             f"tokenizer_config.json or tokenizer.json as the model was saved with"
         )
-    listed = [token["content"] if isinstance(token, dict) else token for token in named]
-    return enumerate([*listed, "<mask>"], count)
+    added = [
+        token if isinstance(token, str) else token.content for token in file.convert(named, list[str | _Token], name)
+    ]
+    return enumerate([*added, "<mask>"], count)
 
 
 def _vocabulary(path: Path, size: int | None = None) -> list[str]:
@@ -218,7 +241,7 @@ def _translation(languages: Sequence[str]) -> Any:
 
 
 def _optional(path: Path) -> dict[str, Any]:
-    return read_json(path, f"the model's {path.name}") if path.exists() else {}
+    return read_json(path, f"the model's {path.name}") if os.path.lexists(path) else {}
 
 
 def _present(path: Path, what: str) -> Path:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.checkpoints.files import weights_file
 from fairseq_norm_plugin.checkpoints.read import LazyParameters
+from fairseq_norm_plugin.config import is_unread
 
 #: Bytes of a file that are read before it is mapped anew.
 _MAPPED = 1 << 25
@@ -72,7 +73,10 @@ def own_file(path: Path) -> Path:
 
     A directory of Hugging Face's cache, ``snapshots/REVISION``, has links to the ``blobs`` beside.
     """
-    directory, real = path.parent.resolve(), path.resolve()
+    try:
+        directory, real = path.parent.resolve(), path.resolve()
+    except (OSError, RuntimeError) as error:
+        raise InputError(f"{path}: a symbolic link to itself; copy the file into the directory") from error
     blobs = [directory.parent.parent / "blobs"] if directory.parent.name == "snapshots" else []
     if not any(real.is_relative_to(place) for place in (directory, *blobs)):
         raise InputError(
@@ -220,7 +224,7 @@ class StoredParameters(LazyParameters):
 
     def fill(self, model: nn.Module) -> None:
         """Copy them into a model; the largest first, while little of its memory is in use."""
-        own = model.state_dict()
+        own = {name: tensor for name, tensor in model.state_dict().items() if not is_unread(name)}
         assert own.keys() == set(self), sorted(own.keys() ^ set(self))[:3]
         for name, stored in sorted(self._stored.items(), key=lambda item: -len(item[1]) * item[1].row_size):
             for first, last in stored.parts():

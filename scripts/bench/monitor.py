@@ -14,7 +14,7 @@ from fairseq.logging import metrics
 from fairseq.trainer import Trainer
 from measure import CHECKPOINT, TEXT, Row, configured, timed
 
-import fairseq_norm_plugin  # noqa: F401  # registers the task
+import fairseq_norm_plugin.hooks.registration  # noqa: F401  # registers the task
 
 SUBSET = "test"
 MONITORED = [

@@ -14,13 +14,16 @@ import pandas as pd
 from gold_sets import DEMO, NORM_ALIGN, SETS, TEST, Gold, make, markdown, write
 
 import alignment_eval as ae
-from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.links.write import format_pharaoh_line
 from alignment_eval.profiles.profile import Profile, read_profile
 
 BOTH = "both"
 NAMES = {"de": "German", "en": "English", "fr": "French", "cs": "Czech"}
-PASSES = {0: "pair by pair", 2: "lexical table of the text"}
+TABLES = {
+    "profile": "as its profile says (default)",
+    "none": "no lexical table",
+    "text": "lexical table of the text",
+}
 _PAPER = ("--rule", "kobayashi2020", "--null")
 _PRODUCT = ("--setting", "awo", "--combine", "product", "--null", "mask", "--final-punctuation")
 #: What is read of one model, and its options without the kind of the maps; {awi}, {maps}: those of its profile.
@@ -35,10 +38,10 @@ READ: dict[str, Sequence[str]] = {
 LAYERS = ("layer 0, AWI", "layer 1, AWO")
 #: Rules that the default is compared with: of one model, of both, and other options.
 RULES: Sequence[tuple[str, str, str, Sequence[str]]] = (
-    ("two-way shares alone", "two-way=0.25", "two-way=0.4", ("--no-final-punctuation",)),
-    ("and final punctuation", "two-way=0.25", "two-way=0.4", ()),
-    ("and support", "grow=0.25", "grow=0.4", ()),
-    ("and equal weight of source words", "balanced=0.25", "grow=0.4", ()),
+    ("two-way shares alone", "two-way=0.4", "two-way=0.4", ("--no-final-punctuation",)),
+    ("and final punctuation", "two-way=0.4", "two-way=0.4", ()),
+    ("and support", "grow=0.4", "grow=0.4", ()),
+    ("and equal weight of source words", "balanced=0.4", "grow=0.4", ()),
 )
 
 
@@ -90,13 +93,10 @@ def main_table(aligner: Aligner, text: str) -> list[dict[str, str]]:
     """The rows of our models: group, name, text and file of links."""
     rows = {}
     for way in aligner.ways:
-        profile = aligner.profile(next(iter(aligner.checkpoints)) if way == BOTH else way)
-        counted = 0 if profile.formed else DEFAULTS.word_table_passes
         languages = "-".join(NAMES[language] for language in way.split("-")) if way != BOTH else ""
-        for passes, what in PASSES.items():
-            default = " (default)" if passes == counted else ""
-            name = f"{f'{languages} alone' if languages else 'both models'}, {what}{default}"
-            rows[name] = aligner.links(f"{way}-{passes}", way, "--word-table", passes)
+        for table, what in TABLES.items():
+            name = f"{f'{languages} alone' if languages else 'both models'}, {what}"
+            rows[name] = aligner.links(f"{way}-{table}", way, *(() if table == "profile" else ("--table", table)))
         if languages:
             layers = [aligner.read(way, what, "attn_n") for what in LAYERS]
             best = min(layers, key=lambda links: aligner.gold.score(ae.read_links(links)).aer)

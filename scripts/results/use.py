@@ -33,7 +33,8 @@ from alignment_eval.scoring.aer import Counts, Score
 from alignment_eval.scoring.significance import Resampling, compare, confidence
 from alignment_eval.transfer.conll import LabelledSentence, parse_conll
 from alignment_eval.transfer.labels import project_labels, spans_of
-from alignment_eval.transfer.markup import MarkedLine, parse_markup, transfer_markup
+from alignment_eval.transfer.markup import transfer_markup
+from alignment_eval.transfer.tags import MarkedLine, parse_markup
 from fairseq_norm_plugin import NormModel, load
 
 #: The language whose labels or tags are carried over -> that of the text which gets them.
@@ -178,7 +179,7 @@ def markup(args: argparse.Namespace) -> str:
 
     others = read_others(args.others)
     systems: dict[str, Callable[[str], list[Counts]]] = {
-        f"{BOTH}, --word-table 2": partial(by_models, both=True, word_table=2),
+        f"{BOTH}, --table text": partial(by_models, both=True, table="text"),
         BOTH: partial(by_models, both=True),
         "one model": partial(by_models, both=False),
         **{name: partial(tagged, sides, links) for name, links in others.items()},

@@ -1,4 +1,4 @@
-"""From word maps to alignments: both directions, word tables, in whatever order the pairs come."""
+"""From word maps to alignments: both directions, lexical tables, in whatever order the pairs come."""
 
 from dataclasses import replace
 
@@ -12,17 +12,17 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import (
     WordMap,
     check_same_text,
-    combine_maps,
     extract,
     links_of,
     read_word_map,
 )
+from alignment_eval.extraction.lexical_table import count_lexical_table, supported
 from alignment_eval.extraction.method import JOINS, AlignmentMethod, BidirectionalOptions, ExtractionOptions
 from alignment_eval.extraction.rules import apply_rule, rule_of
-from alignment_eval.extraction.word_table import count_word_table
 from alignment_eval.links.sets import transpose
 from alignment_eval.links.symmetrize import symmetrize
 from alignment_eval.maps.sentence import words_of
+from alignment_eval.maps.words import two_way_shares
 from tests.facts import facts
 
 FORWARD = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.2")
@@ -156,29 +156,29 @@ def check(found, expected):
         np.testing.assert_allclose(pair.word_map, word_map.shares, rtol=1e-9)
 
 
-def weighed(scores):
-    return WordMap(None, np.pad(scores, ((0, 0), (0, 1))))
+def sharpened(scores):
+    """The word map of scores that a table has reweighted."""
+    return WordMap(None, np.pad(supported(scores, two_way_shares), ((0, 0), (0, 1))))
 
 
-@pytest.mark.parametrize(("options", "exponent"), [(TWO_WAY, 1.0), (PRODUCT, 0.5)], ids=["one map", "product of two"])
-@pytest.mark.parametrize("first", [1, 5, SIZE, SIZE + 1])
-def test_a_word_table_is_counted_on_the_first_pairs(sentences, options, exponent, first):
-    """Each of them is reweighted without its own cells, the others by its totals."""
-    method = AlignmentMethod(options, word_table_passes=2, word_table_pairs=first)
-    assert method.word_table_exponent == exponent
+@pytest.mark.parametrize("options", [TWO_WAY, PRODUCT], ids=["one map", "product of two"])
+@pytest.mark.parametrize("first", [0, 1, 5, SIZE, SIZE + 1])
+def test_a_lexical_table_is_counted_on_the_first_pairs(sentences, options, first):
+    """Each of them is reweighted by the others, the pairs after them by all; then neighbours support each other."""
+    method = AlignmentMethod(options, sharpened=True, table_pairs=first)
     counted = []
     found = list(align_pairs(one_way(sentences, options), method, on_count=counted.append))
     assert [pair.id for pair in found] == list(range(SIZE))
-    assert [word_table.pairs for word_table in counted] == [min(first, SIZE) - (first > 2)]
+    assert [table.pairs for table in counted] == ([min(first, SIZE) - (first > 2)] if first else [])
     maps = {s.id: (words_of(s), read(s, options).shares[:, :-1]) for s in sentences if s.ok}
     of_table = [id_ for id_ in maps if id_ < first]
-    word_table, scores = count_word_table([maps[id_] for id_ in of_table], 2, exponent)
-    expected = {id_: word_table.reweight(*pair, exponent) for id_, pair in maps.items()} | dict(zip(of_table, scores))
-    check(found, {id_: weighed(scores) for id_, scores in expected.items()})
+    table, scores = count_lexical_table([maps[id_] for id_ in of_table], two_way_shares)
+    expected = {id_: table.reweight(*pair, two_way_shares) for id_, pair in maps.items()} | dict(zip(of_table, scores))
+    check(found, {id_: sharpened(scores) for id_, scores in expected.items()})
 
 
-def test_a_pair_comes_as_soon_as_the_word_table_is_counted(sentences):
-    method = AlignmentMethod(TWO_WAY, word_table_passes=1, word_table_pairs=3)
+def test_a_pair_comes_as_soon_as_the_lexical_table_is_counted(sentences):
+    method = AlignmentMethod(TWO_WAY, sharpened=True, table_pairs=3)
     taken = []
 
     def pairs():
@@ -190,37 +190,37 @@ def test_a_pair_comes_as_soon_as_the_word_table_is_counted(sentences):
     assert after == [(0, 3), (1, 3), (2, 3), *((k, k + 1) for k in range(3, SIZE))]
 
 
-def test_a_given_word_table_and_each_pair_by_itself(sentences):
-    """What is aligned with a given word table depends on nothing else in the text."""
-    method = AlignmentMethod(TWO_WAY, word_table_passes=2)
+def test_a_given_lexical_table_and_each_pair_by_itself(sentences):
+    """What is aligned with a given lexical table depends on nothing else in the text."""
     counted = []
-    list(align_pairs(one_way(sentences[5:]), method, on_count=counted.append))
-    word_table = counted.pop()
-    whole = list(align_pairs(one_way(sentences), method, word_table, counted.append))
+    counts = AlignmentMethod(TWO_WAY, sharpened=True, table_pairs=SIZE)
+    list(align_pairs(one_way(sentences[5:]), counts, on_count=counted.append))
+    table, method = counted.pop(), AlignmentMethod(TWO_WAY, sharpened=True)
+    whole = list(align_pairs(one_way(sentences), method, table, counted.append))
     assert not counted
     for pair in whole:
-        (alone,) = align_pairs(one_way([sentences[pair.id]]), AlignmentMethod(TWO_WAY), word_table)
+        (alone,) = align_pairs(one_way([sentences[pair.id]]), method, table)
         assert alone == pair
 
 
-def test_a_word_table_of_both_directions(make_sentence):
-    """It is of the combined map; the exponent that of the direction that multiplies more maps."""
+def test_a_lexical_table_of_both_directions(make_sentence):
+    """It is of the combined map, the geometric mean of both."""
     texts = [("a b c </s>", "x y z </s>"), ("b a </s>", "y x </s>")]
-    method = AlignmentMethod(TWO_WAY, PRODUCT, BidirectionalOptions("product"), 2)
-    assert method.word_table_exponent == 0.5
+    method = AlignmentMethod(TWO_WAY, PRODUCT, BidirectionalOptions("product"), True, 2)
     pairs = [
         (read(make_sentence(k, *text), TWO_WAY), read(make_sentence(k, *text[::-1]), PRODUCT))
         for k, text in enumerate(texts)
     ]
-    maps = [combine_maps("product", *pair) for pair in pairs]
-    _, scores = count_word_table([(words_of(one.sentence), one.shares[:, :-1]) for one in maps], 2, 0.5)
-    check(align_pairs(pairs, method), dict(enumerate(map(weighed, scores))))
+    maps = [np.sqrt(one.shares[:, :-1] * other.shares[:, :-1].T) for one, other in pairs]
+    words = [words_of(one.sentence) for one, _ in pairs]
+    _, scores = count_lexical_table(list(zip(words, maps)), two_way_shares)
+    check(align_pairs(pairs, method), dict(enumerate(map(sharpened, scores))))
 
 
 @pytest.mark.parametrize(("unknown", "checked"), [(501, True), (500, True), (2000, False)])
-def test_a_word_table_is_checked_on_the_first_1000_pairs(make_sentence, unknown, checked):
+def test_a_lexical_table_is_checked_on_the_first_1000_pairs(make_sentence, unknown, checked):
     """No pair is aligned before; a pair after them may have any words.  Unchecked, no pair is held back."""
-    word_table, _ = count_word_table([((["a"], ["x"]), np.ones((1, 1)))], 1, 1)
+    table, _ = count_lexical_table([((["a"], ["x"]), np.ones((1, 1)))], two_way_shares)
     known, strange = (read(make_sentence(0, f"{a} </s>", f"{b} </s>")) for a, b in ("ax", "??"))
     taken = []
 
@@ -229,7 +229,7 @@ def test_a_word_table_is_checked_on_the_first_1000_pairs(make_sentence, unknown,
             taken.append(number)
             yield strange if number < unknown or number >= 1000 else known, None
 
-    aligned = align_pairs(pairs(), AlignmentMethod(TWO_WAY), word_table, check=checked)
+    aligned = align_pairs(pairs(), AlignmentMethod(TWO_WAY, sharpened=True), table, check=checked)
     if checked and unknown > 500:  # more than half of 1,000 words
         with pytest.raises(InputError, match="501"):
             next(aligned)
@@ -239,7 +239,7 @@ def test_a_word_table_is_checked_on_the_first_1000_pairs(make_sentence, unknown,
 
 
 def test_the_order_in_which_the_first_pairs_come_changes_nothing(sentences):
-    method = AlignmentMethod(TWO_WAY, word_table_passes=2, word_table_pairs=5)
+    method = AlignmentMethod(TWO_WAY, sharpened=True, table_pairs=5)
     expected = list(align_pairs(one_way(sentences), method))
     shuffled = [sentences[k] for k in (4, 1, 0, 3, 2, 8, 5, 7, 6)]
     found = list(align_pairs(one_way(shuffled), method))

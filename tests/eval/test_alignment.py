@@ -126,11 +126,11 @@ def two_way(why):
     return np.sqrt(why.row * why.column)
 
 
-def explained(make_sentence, options, both=None, passes=0):
+def explained(make_sentence, options, both=None, sharpened=False):
     """The alignment of one pair whose maps are kept, and the explanation of each cell."""
     forward, reverse = make_sentence(1, *PAIR), make_sentence(2, *PAIR[::-1])
     maps = read_word_map(forward, options, True), read_word_map(reverse, options, True) if both else None
-    (pair,) = align_pairs([maps], AlignmentMethod(options, options if both else None, both, passes))
+    (pair,) = align_pairs([maps], AlignmentMethod(options, options if both else None, both, sharpened))
     size = len(pair.source_words), len(pair.target_words)
     return pair, {cell: pair.explain(*cell) for cell in np.ndindex(*size)}
 
@@ -153,12 +153,12 @@ def test_an_explanation_agrees_with_the_links(make_sentence, rule, final):
     assert [cells[i, 1].share / cells[0, 1].share for i in range(3)] == pytest.approx([value / row[0] for value in row])
 
 
-def test_an_explanation_of_two_directions_and_a_word_table(make_sentence):
+def test_an_explanation_of_two_directions_and_a_lexical_table(make_sentence):
     options = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.3")
-    pair, cells = explained(make_sentence, options, BidirectionalOptions("product"), 1)
+    pair, cells = explained(make_sentence, options, BidirectionalOptions("product"), True)
     why = cells[0, 1]
     assert list(why.maps) == ["attn_n layer 1 (AWO)", "reverse attn_n layer 1 (AWO)"]
-    weights = [cells[i, 1].share * cells[i, 1].word_table for i in range(3)]
+    weights = [cells[i, 1].share * cells[i, 1].table * cells[i, 1].neighbours for i in range(3)]
     assert why.row == pytest.approx(weights[0] / sum(weights))
     assert [cell for cell, why in cells.items() if two_way(why) >= 0.3] == pair.links
     _, cells = explained(make_sentence, options, BidirectionalOptions("mutual"))

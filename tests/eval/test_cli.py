@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from alignment_eval import __version__
-from alignment_eval.cli import main
+from alignment_eval.cli import COMMANDS, main
 
 
 def test_version(capsys):
@@ -17,6 +17,35 @@ def test_version(capsys):
 def test_bad_usage(words):
     with pytest.raises(SystemExit, match="2"):
         main(words)
+
+
+def test_one_sentence(tmp_path, capsys):
+    (tmp_path / "links").write_text("0-0\n")
+    assert main(["score", "--gold", str(tmp_path / "links"), "--gold-base", "0", str(tmp_path / "links")]) == 0
+    assert "1 sentence\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [None, *COMMANDS])
+def test_help_fits_a_terminal(name, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit, match="0"):
+        main([*([name] if name else []), "--help"])
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["scor"], "score"),
+        (["score", "--golf", "g", "hyp"], "--gold"),
+        (["score", "--gold", "g", "--fromat=tsv", "hyp"], "--format"),
+        (["score", "--gold", "g", "--format", "jsom", "hyp"], "json"),
+    ],
+)
+def test_what_a_mistyped_word_may_mean(words, meant, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+    assert f"do you mean {meant}?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

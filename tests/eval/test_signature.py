@@ -1,13 +1,12 @@
 import pytest
 
-from alignment_eval import __version__
 from alignment_eval.errors import InputError
-from alignment_eval.signature import signature
+from alignment_eval.signature import signature, version
 
 
 def test_fields_in_order_and_version():
     text = signature(metric="aer", gold_base=1, swap=False, possible=True, head=None, threshold=0.25)
-    expected = f"metric:aer|gold_base:1|swap:no|possible:yes|head:none|threshold:0.25|version:align-eval-{__version__}"
+    expected = f"metric:aer|gold_base:1|swap:no|possible:yes|head:none|threshold:0.25|version:align-eval-{version()}"
     assert text == expected
 
 

@@ -19,16 +19,16 @@ import torch
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import read_word_map
+from alignment_eval.extraction.lexical_table import LexicalTable, Vocabulary
 from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.extraction.word_table import Vocabulary, WordTable
 from alignment_eval.figures.curves import read_training_log
 from alignment_eval.links.parse import HYPOTHESIS_FORMATS
 from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.text import TextFile
 from alignment_eval.profiles.profile import read_profile
+from alignment_eval.records.lexical_table_file import read_lexical_table, write_lexical_table
 from alignment_eval.records.merge import merged
 from alignment_eval.records.store import Records
-from alignment_eval.records.word_table_file import read_word_table, write_word_table
 from alignment_eval.transfer.conll import parse_conll
 from fairseq_norm_plugin.model import loading
 from fairseq_norm_plugin.text.subwords import read_bpe
@@ -163,8 +163,8 @@ def files(directory):
         content = pq.read_schema(directory / name / PART).metadata[KEY]
         (directory / f"manifest.{name}").write_bytes(content)
     words = Vocabulary.of([["a", "b"], ["a"]])
-    word_table = WordTable(words, words, np.arange(4), np.ones(4, np.float32), 2)
-    write_word_table(directory / "word_table", word_table, "signature")
+    lexical_table = LexicalTable(words, words, np.arange(4), np.ones(4, np.float32), 2)
+    write_lexical_table(directory / "lexical_table", lexical_table, "signature")
     (directory / "profile").write_text(FORMED.with_reverse(REVERSE).to_json())
     (directory / "log").write_text("\n".join(LOG) + "\n")
     (directory / "labels").write_text("In\tO\nUnter-\tB-LOC\ntirol\tI-LOC\n\nAnna\tB-PER\n")
@@ -173,7 +173,7 @@ def files(directory):
         "records part": (run / PART, damaged_pages, read_records),
         "alignments manifest": (directory / "manifest.links", damaged_json, with_manifest(read_links)),
         "alignments part": (parts / PART, damaged_pages, read_links),
-        "word_table": (directory / "word_table", damaged_pages, read_word_table),
+        "lexical_table": (directory / "lexical_table", damaged_pages, read_lexical_table),
         "profile": (directory / "profile", damaged_json, read_profile),
         "log": (directory / "log", damaged_bytes, lambda path: read_training_log(path, "run")),
         "labels": (directory / "labels", damaged_bytes, lambda path: list(parse_conll(TextFile(path).lines(), "x"))),
@@ -192,7 +192,7 @@ def check_message(error):
 
 READERS = [
     *("records manifest", "records part", "alignments manifest", "alignments part"),
-    *("word_table", "profile", "log", "labels"),
+    *("lexical_table", "profile", "log", "labels"),
     *HYPOTHESIS_FORMATS,
 ]
 

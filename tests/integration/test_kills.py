@@ -107,12 +107,11 @@ def commands(out, request):
         train.main(training_config(data, out, *words, **fields)[1])
 
     save(out.parent / "marian", "marian")
-    table = ["--word-table", 2, "--save-word-table", out / "table"]
     return {
         "plain": (align(*options, *text, *plain), content),
         "jsonl": (align(*options, *text, "-o", out / "out.jsonl"), content),
         "parquet": (align(*options, *text, "-o", out / "out.parquet"), content),
-        "word table": (align(*options, *text, "-o", out / "out", *table), content),
+        "lexical table": (align(*options, *text, "-o", out / "out", "--table", "text"), content),
         "translate": (align(*options, *text[:2], "--translate", 2, "-o", out / "out.jsonl"), content),
         "markup": (align(*options, "--source-text", marked, *text[2:], "--markup", "xml", "-o", out / "out"), content),
         "calibrate": (calibrated, content),
@@ -122,7 +121,18 @@ def commands(out, request):
     }
 
 
-NAMES = ["plain", "jsonl", "parquet", "word table", "translate", "markup", "calibrate", "convert", "generate", "train"]
+NAMES = [
+    "plain",
+    "jsonl",
+    "parquet",
+    "lexical table",
+    "translate",
+    "markup",
+    "calibrate",
+    "convert",
+    "generate",
+    "train",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -48,7 +48,7 @@ def new(monkeypatch):
 
 @pytest.mark.usefixtures("new")
 def test_a_new_kind_is_found_everywhere(norm, tmp_path, capsys):
-    for command in ("extract", "sweep", "plot", "report", "select"):
+    for command in ("sweep", "plot", "report"):
         with pytest.raises(SystemExit):
             cli.main([command, "--help"])
         assert NEW.name in capsys.readouterr().out, command

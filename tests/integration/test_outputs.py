@@ -45,7 +45,7 @@ def everything(directory):
         [*MODEL, *TEXT, "-o", "f", "--tokens-out", "f", "g"],
         [*MODEL, *TEXT, "-o", "f", "--tokens-out", "demo.de", "g"],
         [*MODEL, *TEXT, "-o", "f", "--tokens-out", "f.partial", "g"],
-        [*MODEL, *TEXT, "-o", "f", "--word-table", "1", "--save-word-table", "hard"],
+        [*MODEL, *TEXT, "-o", "hard", "--table", "demo.de"],
         [*MODEL, *JOINT, "-o", "text/part.parquet"],
         [*MODEL, *JOINT, "-o", "text", "--ray"],
         ["calibrate", *MODEL, *TEXT, "-o", "demo.de"],

@@ -53,10 +53,14 @@ def aligned(out, *options):
     return out.read_text()
 
 
-def test_alignments_are_those_of_norm_align_without_a_word_table(demo, forced, tmp_path):
-    (line,) = [line for line in forced.splitlines() if line.startswith("--norm-alignments: maps 0.0:awi,2")]
+def test_alignments_are_those_of_norm_align(demo, forced, tmp_path):
+    (line,) = [
+        line
+        for line in forced.splitlines()
+        if line.startswith("--norm-alignments: reading head 0.0 (AWI) × layer 2 (AWO)")
+    ]
     assert PROFILE in line
-    assert (demo / "alignments").read_text() == aligned(tmp_path / "out", "--word-table", 0)
+    assert (demo / "alignments").read_text() == aligned(tmp_path / "out")
 
 
 def test_extract_gives_what_norm_align_gives(demo, forced, tmp_path, capsys):
@@ -71,7 +75,7 @@ def test_extract_gives_what_norm_align_gives(demo, forced, tmp_path, capsys):
 
 @pytest.mark.parametrize("options", [("--norm-layer", 1), ("--norm-profile", "none")], ids=str)
 def test_named_maps_or_no_profile(demo, forced, generate, tmp_path, options):
-    assert "0.0:awi,2" not in generate("--norm-alignments", tmp_path / "named", *options)
+    assert "reading head 0.0" not in generate("--norm-alignments", tmp_path / "named", *options)
     words = ["extract", demo / "records", "--kind", "attn_n", "--layer", 1, "--setting", "awo"]
     assert cli.main([str(word) for word in (*words, "--rule", "kobayashi2020", "--output", tmp_path / "same")]) == 0
     assert (tmp_path / "named").read_text() == (tmp_path / "same").read_text()
@@ -79,8 +83,8 @@ def test_named_maps_or_no_profile(demo, forced, generate, tmp_path, options):
 
 @pytest.mark.slow  # a processor takes long for 16 bits
 def test_the_profile_serves_16_bits(generate, tmp_path, capsys):
-    assert "maps 0.0:awi,2" in generate("--norm-alignments", tmp_path / "half", "--fp16")
-    half = aligned(tmp_path / "mine", "--word-table", 0, "--dtype", "float16")
+    assert "reading head 0.0 (AWI)" in generate("--norm-alignments", tmp_path / "half", "--fp16")
+    half = aligned(tmp_path / "mine", "--dtype", "float16")
     assert PROFILE in capsys.readouterr().err
     assert (tmp_path / "half").read_text() == half
 

@@ -26,7 +26,7 @@ from alignment_eval.scoring.aer import METRICS, Counts
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, ENCODER_SELF, mixing_positions
 from fairseq_norm_plugin.capture.recorder import BatchMaps, RecordedMaps, Recorder, real_positions
-from fairseq_norm_plugin.hooks.monitoring.gold import GOLD_KEY, GoldPair
+from fairseq_norm_plugin.hooks.monitoring.gold import GOLD_KEY, NUMBERED, GoldPair, log_number
 from fairseq_norm_plugin.hooks.monitoring.options import MonitorOptions
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import mixing_ratio
@@ -41,6 +41,8 @@ LINKS = ("links", "links_sure", "links_possible")
 #: Keys of the other counts of a batch: sure links, scored sentences, failed sentences, sentences of the gold, batches.
 SURE, SENTENCES, FAILED = "_aer_sure", "_aer_scored", "_aer_not_scored"
 GOLD, BATCHES = "_aer_gold_size", "_aer_batches"
+#: Key of the number of sentences that count as having no links, because their words are not certain.
+UNALIGNED = "_aer_without_words"
 
 
 def metric_name(layer: int, kind: str, setting: str) -> str:
@@ -84,6 +86,11 @@ class Figures:
         """Names of the AER metrics of a setting, by the axes [layer, kind] of the counts."""
         return [[metric_name(layer, kind, setting) for kind in KIND_LETTERS] for layer in self.layers]
 
+    def choosable(self) -> list[str]:
+        """The names of the metrics that can choose the best checkpoint."""
+        every = [name for setting in SETTINGS for row in self.names(setting) for name in row]
+        return ["aer", "aer_precision", "aer_recall", *sorted(every)]
+
     def mixing_blocks(self) -> Iterator[tuple[str, int]]:
         """Block type and layer of each block whose mixing ratios are logged."""
         for block, count in self.blocks.items() if self.mixing else ():
@@ -117,7 +124,12 @@ class Figures:
             for name in (mixing_name(block, layer, kind) for kind in self.mixing):
                 metrics.log_derived(name, partial(_mean, total=f"_{name}", count=positions_key(block, layer)))
         metrics.log_derived("aer_sentences", lambda meters: _sum(meters, SENTENCES))
-        metrics.log_derived("aer_sentences_gold", lambda meters: _sum(meters, GOLD) // _sum(meters, BATCHES))
+        metrics.log_derived("aer_sentences_gold", partial(_same, key=GOLD))
+        metrics.log_derived("aer_unaligned", lambda meters: _sum(meters, UNALIGNED))
+        for name in NUMBERED:
+            metrics.log_derived(name, partial(_same, key=f"_{name}"))
+        method = log_number(self.extraction.fields())
+        metrics.log_derived("aer_method", lambda meters: method)
 
 
 class Monitor:
@@ -200,6 +212,8 @@ class Monitor:
             FAILED: 0 if scored else len(pairs),
             GOLD: pairs[0].gold_size,
             BATCHES: 1,
+            UNALIGNED: sum(pair.gold is None for pair in pairs),
+            **{f"_{name}": pairs[0].numbers.get(name, 0) for name in NUMBERED},
         }
 
     def _by_name(self, hits: dict[str, NDArray[np.int64]]) -> Tally:
@@ -241,6 +255,11 @@ def monitored_layers(model: nn.Module) -> dict[str, int]:
 def _sum(meters: Any, key: str) -> int:
     # Processes exchange counts as float64, which is exact up to 2 to the power of 53.
     return round(float(meters[key].sum))
+
+
+def _same(meters: Any, key: str) -> int:
+    """A number that is the same in all batches."""
+    return _sum(meters, key) // _sum(meters, BATCHES)
 
 
 def _figure(meters: Any, name: str, metric: str) -> float:

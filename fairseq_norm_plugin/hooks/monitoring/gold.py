@@ -5,24 +5,27 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fairseq.data import BaseWrapperDataset
 
 from alignment_eval.errors import InputError
-from alignment_eval.files import ContentHash
+from alignment_eval.files import ContentHash, json_hash
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold
 from alignment_eval.maps.sentence import SentenceMaps, status_of
 from alignment_eval.scoring.gold_corpus import GoldMatrix, check_links
 from fairseq_norm_plugin.text.tokens import SideReader
 from fairseq_norm_plugin.text.unknown import UnknownTokens
 
-logger = logging.getLogger(__name__)
+#: A child of the logger of fairseq-train, so that ``--log-file`` has the messages too.
+logger = logging.getLogger("fairseq_cli.train.monitoring")
 
 #: The key of a batch for its list of :class:`GoldPair`, in the order of ``batch["id"]``.
 GOLD_KEY = "gold"
+#: The metrics that tell gold and texts apart, so that no curve joins AERs of two.
+NUMBERED = ("aer_gold", "aer_texts")
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +37,14 @@ class GoldPair:
         gold: None if the words are not certain; the sentence then counts as a hypothesis without links.
         sure: number of sure links.
         gold_size: number of sentences in the whole gold, to check whether a validation saw all of them.
+        numbers: the numbers of gold and texts in logs (:data:`NUMBERED`), the same for all pairs.
     """
 
     sentence: SentenceMaps
     gold: GoldMatrix | None
     sure: int
     gold_size: int
+    numbers: Mapping[str, int] = field(default_factory=dict)
 
 
 class GoldDataset(BaseWrapperDataset):  # type: ignore[misc]  # fairseq is untyped
@@ -103,6 +108,7 @@ def with_gold(
         raise InputError(f"{path}: the gold of subset {subset} has no links, so every AER would be 1; check the file")
     unknown = UnknownTokens()
     pairs = []
+    numbers: dict[str, int] = {}  # not known before all pairs are read
     for id_, links in enumerate(gold):
         source, target = (reader.spell(id_, ids[id_]) for reader, ids in zip(readers, (dataset.src, dataset.tgt)))
         unknown.add_pair(source, target)
@@ -111,7 +117,7 @@ def with_gold(
         if sentence.ok:
             check_links(links.possible, sentence, f"{path}, subset {subset}")
         matrix = GoldMatrix.of(links, sentence) if sentence.ok else None
-        pairs.append(GoldPair(sentence, matrix, len(links.sure), len(gold)))
+        pairs.append(GoldPair(sentence, matrix, len(links.sure), len(gold), numbers))
     sure, possible = (sum(len(getattr(s, name)) for s in gold) for name in ("sure", "possible"))
     logger.info(
         "gold of subset %s: %s, base %d, %d sentences, %d sure links, %d possible only",
@@ -119,7 +125,15 @@ def with_gold(
     )
     for warning in filter(None, (unknown.warning(), unknown.uncertain_warning())):
         logger.warning(warning)
-    return GoldDataset(dataset, pairs, _identity(alignments, pairs))
+    identity = _identity(alignments, pairs)
+    texts = identity.pop("texts")
+    numbers.update(zip(NUMBERED, map(log_number, (identity, texts))))
+    return GoldDataset(dataset, pairs, {**identity, "texts": texts})
+
+
+def log_number(value: Any) -> int:
+    """A number of at most six digits, which is all that fairseq logs, that tells values apart."""
+    return int(json_hash(value), 16) % 1_000_000
 
 
 def _identity(alignments: AlignmentFile, pairs: Sequence[GoldPair]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ validation is logged, and the AER of that validation is ``inf``, which is never 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -17,12 +16,11 @@ from alignment_eval.errors import UsageError
 from alignment_eval.records.manifest import differing
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.hooks.monitoring.counts import Monitor, Tally, monitored_layers
-from fairseq_norm_plugin.hooks.monitoring.gold import GOLD_KEY, GoldDataset, with_gold
-from fairseq_norm_plugin.hooks.monitoring.options import best_metric, resolve_monitor
+from fairseq_norm_plugin.hooks.monitoring.gold import GOLD_KEY, GoldDataset, logger, with_gold
+from fairseq_norm_plugin.hooks.monitoring.options import best_metric, check_best_metric, resolve_monitor
 from fairseq_norm_plugin.hooks.options import other_option
 from fairseq_norm_plugin.text.tokens import Vocabulary, side_readers
-
-logger = logging.getLogger(__name__)
+from fairseq_norm_plugin.text.unknown import SUSPICIOUS
 
 
 class MonitorMixin:
@@ -50,6 +48,7 @@ class MonitorMixin:
             pads = self.source_dictionary.pad(), self.target_dictionary.pad()
             blocks = monitored_layers(self.built) if options.mixing else {}
             self._monitor = Monitor(options, blocks, pads)
+            check_best_metric(self.cfg, self._monitor.figures.choosable())
             extraction = options.extraction
             logger.info(
                 "aer: %s of decoder layer %s (counted from 0), %s, rule %s, null %s",
@@ -72,6 +71,12 @@ class MonitorMixin:
             readers = side_readers(dataset, len(dataset), self.vocabularies, texts, cut)
             self.datasets[split] = with_gold(dataset, split, options.gold[split], options.reading, readers)
         return result
+
+    def begin_epoch(self, epoch: int, model: nn.Module) -> None:
+        """Begin an epoch of fairseq-train; without gold no AER can choose its checkpoints."""
+        if self._monitor is None:
+            check_best_metric(self.cfg, ())
+        super().begin_epoch(epoch, model)  # type: ignore[misc]
 
     def begin_valid_epoch(self, epoch: int, model: nn.Module) -> None:
         """Begin fairseq's validation, and reset the number of errors."""
@@ -129,6 +134,12 @@ class MonitorMixin:
         scored, size = stats.get("aer_sentences"), stats.get("aer_sentences_gold")
         if scored != size:
             logger.warning("AER covers %s of the gold's %s sentences; the others were skipped or failed", scored, size)
+        if size and stats["aer_unaligned"] > SUSPICIOUS * size:
+            logger.warning(
+                "%d of %d sentences of the gold count as having no links, because their words are not certain; give "
+                "the texts that were binarised: --norm-source-text SUBSET=FILE, --norm-target-text SUBSET=FILE",
+                *(stats["aer_unaligned"], size),
+            )
         metric = best_metric(self.cfg)
         if metric.startswith("aer"):
             # fairseq-train reads the metric in every subset; the first subset counts, the others may not have it.

@@ -2,7 +2,7 @@
 
 # No `from __future__ import annotations` here: fairseq reads the field types at run time.
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
@@ -101,6 +101,15 @@ def resolve_monitor(cfg: Any, layers: int, heads: int) -> MonitorOptions:
 def best_metric(cfg: Any) -> str:
     """The metric that chooses the best checkpoint."""
     return str(other_option(cfg, "checkpoint", "best_checkpoint_metric"))
+
+
+def check_best_metric(cfg: Any, logged: Sequence[str]) -> None:
+    """Check that an AER that chooses the best checkpoint is one of the ``logged`` metrics; none without gold."""
+    metric = best_metric(cfg)
+    if not metric.startswith("aer") or metric in logged:
+        return
+    expected = f"choose one of {', '.join(logged)}" if logged else "give --aer-gold SUBSET=FILE too, or another metric"
+    raise UsageError(f"--best-checkpoint-metric {metric}: no validation subset logs it; {expected}")
 
 
 def _files_of_subsets(text: str, option: str) -> dict[str, str]:

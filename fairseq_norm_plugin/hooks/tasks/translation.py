@@ -16,6 +16,7 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import nn
 
 from alignment_eval.errors import UsageError, say, warn_on_stderr
+from alignment_eval.profiles.chosen import AlignmentOptions, choose_method
 from alignment_eval.profiles.profile import NO_PROFILE, read_profile
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.aligner.mismatch import check_parallel, sample_lines
@@ -156,16 +157,19 @@ class NormMixin:
         self._warn_of_languages(models)
         if self._plan is not None and getattr(args, "score_reference", False):
             self._warn_of_text(models, self._plan)
+            logger.info("the references are forced, not translated: a BLEU of this run compares them with themselves")
         layers, heads = layers_and_heads(models)
         parameters = self._read.hash(models) if wanted else ""
         path = self._profile_path() if wanted else None
         profile = None if path is None else read_profile(path, tagged_hash(parameters, self.frames))
-        maps = None if profile is None else profile.extraction()
-        options = resolve(self.cfg, layers, heads, maps)
+        chosen = None
+        if profile is not None and self.cfg.norm_alignments:
+            chosen = choose_method(AlignmentOptions(), 1, [profile], None)
+        options = resolve(self.cfg, layers, heads, chosen)
         logger.info("maps: %s of decoder layer %d of %d (counted from 0)", options.kind, options.layer, layers)
         printed = printed_map(options, str(style), self.vocabularies) if style else None
-        if maps is not None and options.extraction == maps:
-            say(f"--norm-alignments: maps {maps.heads} from {path}")
+        if chosen is not None and options.extraction is chosen:
+            say(f"--norm-alignments: {chosen.reason}")
         content = None if profile is None else profile.to_json()
         recorded = self._open_session(models, args, parameters, options, content) if wanted else None
         stock_args = copy.copy(args)

@@ -36,7 +36,7 @@ def test_end_to_end(tmp_path, align_eval):
         assert f">{text}</text>" in svg
     assert align_eval("curve", *logs, "--metrics", "test1_aer*,nll_loss", "-o", csv).stdout == done.stdout
     table = pd.read_csv(csv)
-    assert list(table.columns) == ["run", "subset", "update", "metric", "value"]
+    assert list(table.columns) == ["run", "subset", "update", "metric", "part", "value"]
     aer = table[(table["run"] == "training-a") & (table["metric"] == "aer")]
     lowest = aer.loc[aer["value"].idxmin()]
     assert (lowest["value"], lowest["update"]) == (0.379961, 2800)
@@ -65,6 +65,30 @@ def test_what_is_not_finite_or_cut_off_or_repeated_is_told(run):
     assert says(warnings[0], "warning: job.log:3: … from update 200 to 100 … from update 100 on")
     assert says(warnings[1], "warning: job.log:5: … left out")
     assert says(warnings[2], "warning: 1 of 2 values are not finite")
+
+
+def test_an_aer_of_another_gold_is_another_curve(run):
+    """Its figures are not compared with those before; what is no AER goes on."""
+    basis = {"aer_gold": "111", "aer_texts": "222", "aer_method": "333"}
+    changes = [{}, {}, {"aer_gold": "9"}, {"aer_gold": "9"}, {"aer_gold": "9", "aer_texts": "8", "aer_method": "7"}]
+    lines = [
+        printed("test", 100 * n, aer=f"0.{n}", loss="2.5", **{**basis, **change}) for n, change in enumerate(changes, 1)
+    ]
+    Path("job.log").write_text("".join(lines), encoding="utf-8")
+    status, out, err = run("job.log", "--metrics", "aer,loss", "-o", "a.csv")
+    assert status == 0
+    first, second, _ = err.splitlines()
+    assert says(first, "warning: job.log:3: from update 300 on the AER of test … the gold changed; the curve is broken")
+    assert says(second, "warning: job.log:5: from update 500 … the texts and the map or the rule changed")
+    rows = [line.split()[2:5] for line in out.splitlines()[1:]]
+    assert sorted(rows) == [
+        ["aer", "0", "10.00%"],
+        ["aer", "1", "30.00%"],
+        ["aer", "2", "50.00%"],
+        ["loss", "0", "2.5"],
+    ]
+    assert list(pd.read_csv("a.csv").query("metric == 'aer'")["part"]) == [0, 0, 1, 1, 2]
+    assert run("job.log", "-o", "a.svg")[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,10 @@
 import json
 
+import pytest
+
 from alignment_eval.files import file_hash
 from alignment_eval.scoring.error_classes import COLUMNS, CONFUSION_COLUMNS
+from tests.facts import says
 
 OPTIONS = ("--gold", "gold", "--gold-base", "1", "--source", "source", "--target", "target")
 STATED = ("hyp", *OPTIONS)
@@ -66,3 +69,11 @@ def test_strange_training_text_is_a_warning(files, call):
         "warning: train.target: lacks 75 % of the source words: is it the same language, with the same tokenisation "
         "and case?\n"
     )
+
+
+@pytest.mark.parametrize("text", ["da@@ s Ha@@ us .\nja\n", "▁das ▁Haus .\n▁ja\n", "da ##s Haus ##e\nja\n"])
+def test_texts_in_subwords_are_refused(files, call, text):
+    files("source", text)
+    status, out, err = call("errors", *STATED)
+    assert (status, out) == (1, "")
+    assert says(err, "source: … words have the subword mark … merge the subwords")

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from alignment_eval.alignment import align_pairs
 from alignment_eval.commands.extract import directed_pairs
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions, MapName
@@ -37,16 +38,18 @@ def directory(tmp_path, make_sentence, make_records, monkeypatch):
 
 
 def test_the_profile_is_that_of_the_records_or_the_one_named(directory, call):
-    named = call("extract", "run", *NAMED)[1]
+    method = AlignmentMethod(PROFILE.extraction(), sharpened=True)
+    pairs = directed_pairs([Records(directory / "run")], method, "word", None)
+    named = "".join(f"{pair.to_pharaoh()}\n" for pair in align_pairs(pairs, method))
     assert named.count("\n") == 2
+    assert named != call("extract", "run", *NAMED)[1]
     for words in (("with",), ("run", "--profile", "p")):
         status, out, messages = call("extract", *words)
         assert (status, out) == (0, named)
         assert "reading head 0.0 (AWI) × layer 1 (AWO); profile: " in messages
         assert "|profile:agreement|profile_text:" in messages
     ways = ("--reverse", "back")
-    both = call("extract", "run", *NAMED, *ways)[1]
-    assert call("extract", "run", *ways, "--profile", "both")[1] == both != named
+    assert call("extract", "run", *ways, "--profile", "both")[1] != named
 
 
 @pytest.mark.parametrize(
@@ -87,11 +90,11 @@ def test_the_best_row_of_a_sweep_is_read_by_its_names(directory, call, make_reco
 OPTIONS = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.3")
 
 
-def test_pairs_of_the_word_table_come_first(tmp_path, make_sentence, make_records):
+def test_pairs_of_the_lexical_table_come_first(tmp_path, make_sentence, make_records):
     """Sentences 3, 1, 0, 2 in that order, with a worse hypothesis of 1."""
     sentences = [make_sentence(k) for k in (3, 1, 0, 2)]
     sentences.insert(2, replace(make_sentence(9), id=1, rank=1))
-    method = AlignmentMethod(OPTIONS, word_table_passes=1, word_table_pairs=2)
+    method = AlignmentMethod(OPTIONS, sharpened=True, table_pairs=2)
     pairs = directed_pairs([Records(make_records(tmp_path, sentences, nbest=2))], method, "word", None)
     assert [forward.sentence.id for forward, _ in pairs] == [1, 0, 3, 2]
 

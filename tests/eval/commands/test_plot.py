@@ -136,6 +136,7 @@ def test_links_of_aligners_without_records(tmp_path, gold, call):
     for arguments, expected, message in (
         ((*given, "--heads", "1"), 2, "--heads without RECORDS"),
         (given[:3], 2, "without RECORDS: expected alignments (--hyp) and their texts"),
+        ((tmp_path / "a",), 2, f"a file, not a records directory … --hyp {tmp_path / 'a'}"),
         ((*given, "--sentence", "3"), 1, "no sentence 3: expected one of 0 to 2"),
     ):
         status, _, err = call("plot", "--sentence", 0, *arguments, "-o", tmp_path / "q.svg")

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ def test_spans_without_counterpart_are_counted(call):
     ("name", "text", "message"),
     [
         ("labels", LABELS + "\na\tO\n", "labels: 3 sentences, but text has 2 lines"),
-        ("labels", "", "labels: the file is empty … a tab and a label"),
+        ("labels", "", "labels: the file is empty … a word and a label"),
         ("text", "In Graz\n\n", "text:2: a blank line"),
         ("text", "In Graz\nforests\n", "links:1: link … outside its sentence pair … 6 and 2 words"),
         ("links", LINKS + "\n", "links: the file has 3 sentences, but labels has 2"),
@@ -63,3 +64,37 @@ def test_refused(call, name, text, message):
     status, out, err = call(*COMMAND, "links", "-o", "out")
     assert (status, out, Path("out").exists()) == (1, "", False)
     assert says(err, message), err
+
+
+def test_the_scheme_and_the_column_of_the_labels(call):
+    text = "-DOCSTART- X O\n\n" + LABELS.replace("\t", " X ").replace(" B-", " S-").replace("S-PER", "B-PER")
+    Path("labels").write_text(text.replace("I-PER", "E-PER"))
+    status, out, err = call(*COMMAND, "links", "--column", "3")
+    expected = EXPECTED.replace("B-LOC", "S-LOC").replace("I-PER", "E-PER")
+    assert (status, out) == (0, expected.replace("S-LOC\nTyrol\tI-LOC", "B-LOC\nTyrol\tE-LOC"))
+    assert "|scheme:bioes|" in err
+
+
+def test_spans_of_characters(call):
+    rows = [
+        {"text": "Frau Anna Wirth lebt in Graz", "spans": [[5, 15, "PER"], [24, 28, "LOC"]]},
+        {"text": "»Nordtirols« Wälder", "spans": [[1, 11, "LOC"]]},
+    ]
+    Path("labels").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    Path("text").write_text("In Graz, lives Anna Wirth .\nforests of (North Tyrol)\n")
+    status, out, err = call(*COMMAND, "links")
+    assert status == 0, err
+    found = [json.loads(line) for line in out.splitlines()]
+    assert [[(row["text"][a:b], label) for a, b, label in row["spans"]] for row in found] == [
+        [("Graz", "LOC"), ("Anna Wirth", "PER")],
+        [("North Tyrol", "LOC")],
+    ]
+    for row, message in (
+        ({"text": "a b", "label": []}, "labels:1: … expected"),
+        ({"text": "a b", "spans": [[0, 4, "X"]]}, "labels:1: span 0 to 4 … 3 characters"),
+        ({"text": "a b", "spans": [[0, 3, "X"], [2, 3, "Y"]]}, "labels:1: span 2 to 3 shares a word"),
+    ):
+        Path("labels").write_text(json.dumps(row))
+        status, out, err = call(*COMMAND, "links")
+        assert (status, out) == (1, "")
+        assert says(err, message), err

@@ -1,12 +1,14 @@
+import gzip
 import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from alignment_eval import __version__
 from alignment_eval.files import file_hash
+from alignment_eval.signature import version
 from tests.facts import says
 
 GOLD = "1-1 2-2 3p3\n1-2 2-1\n"
@@ -35,7 +37,7 @@ def test_json(files, align_eval):
         "signature": (
             f"metric:aer|gold:{file_hash(GOLD.encode())}|gold_format:talp|gold_base:1|gold_swap:no"
             f"|hyp:{file_hash(HYPOTHESIS.encode())}|hyp_format:pharaoh|hyp_base:0|hyp_swap:no|hyp_possible:no"
-            f"|sentences:2|version:align-eval-{__version__}"
+            f"|sentences:2|version:align-eval-{version()}"
         ),
     }
 
@@ -228,3 +230,67 @@ def test_a_name_with_a_tab_is_one_cell(files, call):
         header, *rows = (line.split("\t") for line in text.splitlines())
         assert {len(row) for row in rows} == {len(header)}
         assert rows[-1][0] == r"a\tb\x1b"
+
+
+def test_exchanged_texts_are_told_by_what_was_tried(files, call):
+    """The advice is followed here, and works."""
+    files("source", "a b c d\na b\n")
+    files("target", "x y\nx y\n")
+    files("gold", "1-1 4-2\n1-2\n")
+    files("hyp", "0-0 3-1\n0-1\n")
+    options = ("--gold", "gold", "--gold-base", "1", "hyp")
+    status, _, err = call("score", *options, "--source", "target", "--target", "source")
+    assert (status, says(err, "look exchanged … exchange --source and --target")) == (1, True)
+    assert "swap" not in err
+    assert call("score", *options, "--source", "source", "--target", "target")[0] == 0
+
+
+def test_the_diagnosis_comes_before_the_refusal(files, call):
+    sizes = [2 + k * k % 7 for k in range(40)]
+    lines = [" ".join(f"{i}-{i}" for i in range(size)) for size in sizes]
+    files("gold", "".join(f"{line}\n" for line in lines))
+    files("hyp", "".join(f"{line}\n" for line in [*lines[1:], lines[0]]))  # a line is lost at the beginning
+    files("text", "".join(f"{' w' * size}\n" for size in sizes))
+    options = ("--gold", "gold", "--gold-base", "0", "hyp", "--source", "text", "--target", "text")
+    status, _, err = call("score", *options, "--diagnose")
+    assert status == 1
+    assert says(err, "is outside its sentence pair … hyp: AER is … % if you insert 1 line into the hypothesis")
+    assert "if you insert" not in call("score", *options)[2]
+
+
+def test_a_blank_last_line_is_named(files, call):
+    files("longer", f"{HYPOTHESIS}\n")
+    status, _, err = call("score", *GOLD_OPTIONS, "longer")
+    assert status == 1
+    assert says(err, "gold has 2 … the last line of longer is blank")
+
+
+def test_compressed_files(files, call):
+    plain = call("score", *STATED)
+    for name, text in FILES.items():
+        Path(name).write_bytes(gzip.compress(text.encode()))
+    assert call("score", *STATED) == plain
+
+
+def test_systems_that_are_named(files, call):
+    status, out, _ = call("score", *GOLD_OPTIONS, "ours=hyp", "theirs=hyp")
+    assert (status, [line.split()[0] for line in out.splitlines()[2:4]]) == (0, ["ours", "theirs"])
+    assert call("score", *GOLD_OPTIONS, "ours=hyp")[1].startswith("ours: AER")
+    assert json.loads(call("compare", "ours=hyp", "hyp", *GOLD_OPTIONS, "--format", "json")[1])["baseline"] == "ours"
+
+
+@pytest.mark.parametrize(
+    ("line", "fact"),
+    [
+        ("der Dach@@ first glänzt", "source: … 2 of 2 … @@"),
+        ("▁der ▁Dach first ▁glänzt", "source: … 2 of 2 … ▁"),
+        ("das ist Omas &apos; s", "source: … 2 of 2 … &apos;"),
+        ("eine E-Mail an a@b , 5 % & Co .", None),
+    ],
+)
+def test_texts_that_are_not_in_words_are_named(files, call, line, fact):
+    files("source", f"{line}\n" * 2)
+    files("target", "the ridge shines bright\n" * 2)
+    status, _, err = call("score", *STATED, "--source", "source", "--target", "target")
+    assert status == 0
+    assert says(err, fact) if fact else err == ""

@@ -10,11 +10,11 @@ from alignment_eval.extraction.rules import rule_of
     ("options", "rule"),
     [
         ({}, "balanced=0.25"),
-        ({"added": 0.05}, "balanced=0.3"),
-        ({"guided": True, "added": 0.2}, "balanced=0.55"),  # the sum is not quite 0.55
-        ({"join": "mutual", "guided": True}, "balanced=0.35"),
+        ({"sharpened": True}, "balanced=0.4"),
+        ({"join": "mutual"}, "balanced=0.25"),
         ({"join": "average"}, "grow=0.25"),
-        ({"join": "product", "guided": True}, "grow=0.4"),
+        ({"join": "average", "sharpened": True}, "grow=0.4"),
+        ({"join": "product"}, "grow=0.4"),
     ],
     ids=str,
 )

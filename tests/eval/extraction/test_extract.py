@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import choose, ends_in_punctuation, extract, max_norm_layer, stacked_maps
+from alignment_eval.extraction.extract import (
+    check_same_text,
+    choose,
+    ends_in_punctuation,
+    extract,
+    max_norm_layer,
+    stacked_maps,
+)
 from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
@@ -258,3 +265,7 @@ def test_map_of_another_shape_than_the_tokens(make_side, rule):
     s = one_map([[1, 0, 0]], make_side("a </s>"), make_side("x </s>"))
     with pytest.raises(InputError, match=facts("shape 1×3 … target × source tokens … the records are")):
         links(s, "awo", rule)
+
+
+def test_case_makes_no_other_text():
+    check_same_text([((["Das", "Haus"], ["the", "house"]), (["The", "HOUSE"], ["das", "haus"]))])

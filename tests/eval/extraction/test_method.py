@@ -17,26 +17,10 @@ KOBAYASHI = ExtractionOptions("attn_w", "1.2")
 PRODUCT = BidirectionalOptions("product")
 METHODS = [
     AlignmentMethod(KOBAYASHI),
-    AlignmentMethod(TWO_WAY, word_table_passes=2),
-    AlignmentMethod(TWO_WAY, replace(TWO_WAY, heads="2"), PRODUCT, 1),
+    AlignmentMethod(TWO_WAY, sharpened=True, table_pairs=7),
+    AlignmentMethod(TWO_WAY, replace(TWO_WAY, heads="2"), PRODUCT, True),
     AlignmentMethod(KOBAYASHI, KOBAYASHI, BidirectionalOptions(method="grow-diag", variant="lilt")),
 ]
-
-
-def test_a_word_table_counts_as_one_of_the_maps_that_are_multiplied():
-    mean = ExtractionOptions("attn_n", "0,1,2", setting="awo", rule="two-way=.3")
-    single = ExtractionOptions("attn_n", "1", "product", setting="awo", rule="two-way=.3")
-    for forward, reverse, exponent in (
-        (mean, None, 1),
-        (single, None, 1),
-        (TWO_WAY, None, 1 / 2),
-        (replace(TWO_WAY, heads="0,1,2"), None, 1 / 3),
-        (mean, single, 1),
-        (mean, TWO_WAY, 1 / 2),
-        (TWO_WAY, mean, 1 / 2),
-        (single, TWO_WAY, 1 / 2),
-    ):
-        assert AlignmentMethod(forward, reverse, reverse and PRODUCT).word_table_exponent == exponent
 
 
 @pytest.mark.parametrize(
@@ -44,12 +28,10 @@ def test_a_word_table_counts_as_one_of_the_maps_that_are_multiplied():
     [
         ({"reverse": TWO_WAY}, "both or neither"),
         ({"both": PRODUCT}, "both or neither"),
-        ({"word_table_passes": -1}, "lexical table passes -1"),
-        ({"word_table_pairs": 0}, "lexical table pairs 0"),
-        ({"forward": KOBAYASHI, "word_table_passes": 1}, "rule 'kobayashi2020' and null 'allow'"),
+        ({"forward": KOBAYASHI, "sharpened": True}, "rule 'kobayashi2020' and null 'allow'"),
         ({"forward": KOBAYASHI, "reverse": KOBAYASHI, "both": PRODUCT}, "join 'product' … with null 'allow'"),
-        ({"reverse": TWO_WAY, "both": BidirectionalOptions("mutual"), "word_table_passes": 1}, "join 'mutual'"),
-        ({"reverse": TWO_WAY, "both": BidirectionalOptions(method="union"), "word_table_passes": 1}, "join 'union'"),
+        ({"reverse": TWO_WAY, "both": BidirectionalOptions("mutual"), "sharpened": True}, "join 'mutual'"),
+        ({"reverse": TWO_WAY, "both": BidirectionalOptions(method="union"), "sharpened": True}, "join 'union'"),
     ],
     ids=str,
 )
@@ -75,10 +57,10 @@ def test_one_known_way_for_two_directions(options, text):
 
 
 def test_fields_say_what_changes_links():
-    single, word_table, joined, symmetrized = (method.fields() for method in METHODS)
+    single, lexical_table, joined, symmetrized = (method.fields() for method in METHODS)
     assert single == KOBAYASHI.fields()
-    assert word_table == {**TWO_WAY.fields(), "word_table": 2, "word_table_pairs": 10000}
-    assert list(joined)[-4:] == ["join", "reverse_heads", "word_table", "word_table_pairs"]
+    assert lexical_table == {**TWO_WAY.fields(), "table": "text", "table_pairs": 7}
+    assert list(joined)[-3:] == ["join", "reverse_heads", "table"]
     assert joined["reverse_heads"] == "2"
     assert (symmetrized["symmetrized"], symmetrized["variant"]) == ("grow-diag", "lilt")
     assert BidirectionalOptions(method="union", variant="lilt").fields()["variant"] is None  # the variants agree on it

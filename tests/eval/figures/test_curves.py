@@ -51,7 +51,7 @@ def test_the_demo_against_a_slow_reader(name):
             tag, values = text.split(" | ")[2], json.loads(text.split(" | ", 3)[3])
             update = int(values.pop(f"{tag}_num_updates"))
             expected |= {
-                ("run", tag, update, k.removeprefix(f"{tag}_"), float(values[k])) for k in values if k != "epoch"
+                ("run", tag, update, k.removeprefix(f"{tag}_"), 0, float(values[k])) for k in values if k != "epoch"
             }
     table, _ = read_training_log(DEMO / name, "run")
     assert list(table.columns) == list(COLUMNS)
@@ -127,7 +127,7 @@ MAPS = [f"aer_l{layer}_{kind}_{setting}" for layer in range(6) for kind in "wn" 
 def runs(names, subsets, metrics):
     """Values that are all different."""
     rows = [
-        (name, subset, update, metric)
+        (name, subset, update, metric, 0)
         for name in names
         for subset in subsets
         for metric in metrics

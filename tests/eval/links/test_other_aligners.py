@@ -63,6 +63,8 @@ FILES = {
     "simalign.script": lines(*(f"{n}\t{line}" for n, line in enumerate(PHARAOH))),
     "eflomal.r": lines(*(" ".join(sorted(line.split(), key=lambda link: int(link[2:]))) for line in PHARAOH)),
     "fast_align.s": lines(*(f"{line} ||| {-10.5 - n}" for n, line in enumerate(PHARAOH))),
+    "opennmt": lines(*(f"{target} ||| {links}" for (_, target, *_), links in zip(SENTENCES, PHARAOH))),
+    "sil": lines(*(" ".join(f"{link}:0.25:0.125" for link in line.split()) for line in PHARAOH)),
     "exchanged": written(swap=True),  # fast_align -r, LILT
     "moses": written(end=" "),
     "mask-align": written(base=1),
@@ -83,7 +85,7 @@ SCORED = lines(*(" ".join(f"{i}-{j}:{p}" for (i, j), p in zip(links, row)) for l
 
 TEXTS = ("--source", "source", "--target", "target")
 #: Files that need no option.
-PLAIN = ["awesome", "plain", "eflomal.r", "moses", "fairseq", "simalign.script", "fast_align.s", "giza.a3"]
+PLAIN = ["awesome", "plain", "eflomal.r", "moses", "fairseq", "simalign.script", "fast_align.s", "giza.a3", "opennmt"]
 
 
 @pytest.fixture
@@ -112,7 +114,7 @@ def block(start):
     return found
 
 
-@pytest.mark.parametrize("file", [*PLAIN, "mask-align"])
+@pytest.mark.parametrize("file", [*PLAIN, "mask-align", "sil"])
 def test_the_documented_options_read_it(run, file):
     options = ("--hyp-base", "1") if file == "mask-align" else ()
     for texts in (TEXTS, ()):

@@ -49,6 +49,12 @@ def test_duplicate_links_count_once_and_sure_wins(tmp_path):
     assert (file.file.sure, file.file.possible, file.file.doubled) == (2, 4, 4)
 
 
+def test_the_first_of_two_scores_counts(tmp_path):
+    (sentence,) = read(written(tmp_path, "0-0:0.25:0.75 1?1:0.5\n"))
+    assert sentence == GoldSentence(frozenset({(0, 0)}), frozenset({(0, 0), (1, 1)}))
+    assert sentence.confidence == {(0, 0): 0.25, (1, 1): 0.5}
+
+
 def test_a_duplicate_link_keeps_its_largest_score(tmp_path):
     (sentence,) = read(written(tmp_path, "0-0:0.25 0-0:0.5 0-0:-1\n"))
     assert sentence.confidence == {(0, 0): 0.5}
@@ -68,6 +74,9 @@ def test_a_duplicate_link_keeps_its_largest_score(tmp_path):
         ("2024-01-02 | INFO | loading\nS-0\ta b\nT-0\tc\nH-0\t-0.5\tc\n", "fairseq"),
         ("A-team\n", None),
         ("\n 0-0:0.5 1-1:1\n", "scored"),
+        ("0-0 ||| -2.5\n", "fast_align"),
+        (" ||| \n", "opennmt"),
+        ("7 Uhr ||| 0-0 1-1\n", "opennmt"),
     ],
 )
 def test_detected_format(text, format_):
@@ -92,6 +101,12 @@ BAD = [
     ("giza", A3.replace("(1)", "(2)"), "x.talp: sentence pair 1 is missing … there is 2"),
     ("simalign", "0\t0-0\n2\t0-0\n", "x.talp:2: … number 1 … '2\\t0-0'"),
     ("fast_align", "0-0 ||| -1.5\n0-0\n", "x.talp:2: expected |||"),
+    ("opennmt", "ein ||| Rohr ||| 0-0\n1-1\n", "x.talp:2: expected ||| between a translation and the links"),
+    ("opennmt", "ein Rohr ||| 0-0 x\n", "x.talp:1: 'x' is not a link"),
+    ("pharaoh", "0-0, 1-1\n", "x.talp:1: '0-0,' has a comma … sed 's/,/ /g'"),
+    ("talp", "2-2\n0-0,1?1\n", "x.talp:2: '0-0,1?1' has a comma"),
+    ("pharaoh", "1-1\n1-1 2?2\n", "x.talp:2: … possible link (?)"),
+    ("scored", "0-0:1:2:3\n", "x.talp:1: '0-0:1:2:3' … i-j:p"),
     ("pharaoh", "1-1:0.25\n", "x.talp:1: '1-1:0.25' has a score"),
     ("scored", "\n1-1\n", "x.talp:2: '1-1' … no score … i-j:p"),
     ("scored", "0-0:1e-05 1-1:nan\n", "x.talp:1: '1-1:nan' … i-j:p"),
@@ -134,7 +149,7 @@ def test_gold_is_neither_output_of_fairseq_nor_scored(tmp_path):
 
 # near misses are likely in this alphabet
 TEXTS = st.one_of(
-    st.text(alphabet="019-p \n\t", max_size=40),
+    st.text(alphabet="019-p? \n\t", max_size=40),
     st.text(alphabet="01-p SPA\n\r\t.e:,", max_size=40),
     st.lists(st.sampled_from(["1 1 1", "1-1", "0p2", "A-0\t0-0", "A-1", "S-0\tx", "", " ", "-"])).map("\n".join),
     st.text(alphabet="01-:.e+ \n", max_size=40),
@@ -151,7 +166,7 @@ def slow(lines, scored):
         confidence = {}
         for token in filter(None, re.split(r"[ \t\r\v\f]+", line)):
             number = r":([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)" if scored else "()"
-            match = re.fullmatch(rf"(\d+)([-p])(\d+){number}", token, re.ASCII | re.IGNORECASE)
+            match = re.fullmatch(rf"(\d+)([-p?])(\d+){number}", token, re.ASCII | re.IGNORECASE)
             if match is None or match[2] == "P" or max(int(match[1]), int(match[3])) > 999_999:
                 return None
             value = float(match[4] or 0)

@@ -63,6 +63,15 @@ def test_a_file_and_a_pipe_are_read_as_often_as_asked(tmp_path, options):
     os.close(reading)
 
 
+def test_a_blank_last_line_is_named(tmp_path):
+    texts = Texts("test.de", np.array([5, 5]), "test.en", np.array([5, 5]))
+    path = written(tmp_path, "0-0\n1-1\n\n")
+    with pytest.raises(InputError, match=facts(f"3 sentences … the last line of {path} is blank")):
+        read_gold(path, None, texts)
+    with pytest.raises(InputError, match=facts("the last line of test.en is blank")):
+        Texts("test.de", np.array([5, 5]), "test.en", np.array([5, 5, 0]))
+
+
 @pytest.mark.parametrize(("text", "sentences"), [("0-0\n", 1), ("0-0\n\n\n", 3), ("1 1 1\n3 1 1\n", 3)])
 def test_as_many_lines_as_the_texts(tmp_path, text, sentences):
     texts = Texts("test.de", np.array([5, 5]), "test.en", np.array([5, 5]))

@@ -1,3 +1,5 @@
+import gzip
+import lzma
 import os
 
 import pytest
@@ -46,6 +48,24 @@ def test_missing_file_and_directory(tmp_path):
 def test_tokens_end_at_ascii_blanks_only(tmp_path):
     (tmp_path / "x").write_text("a\u00a0b  c\td \n\u2028 e\n", encoding="utf-8")
     assert token_counts(tmp_path / "x").tolist() == [3, 2]
+
+
+@pytest.mark.parametrize("compressed", [gzip.compress, lzma.compress])
+def test_compressed_files(tmp_path, compressed):
+    text = "ein Dach\n\nüber dem Kopf\n".encode()
+    (tmp_path / "x").write_bytes(compressed(text))
+    file = TextFile(tmp_path / "x")
+    assert b"".join(file) == text
+    assert file.hash.short == file_hash(text)
+    (tmp_path / "x").write_bytes(compressed(text)[:-9])
+    with pytest.raises(InputError, match="x: cannot read the file"):
+        list(file)
+
+
+def test_zstd_is_named(tmp_path):
+    (tmp_path / "x.zst").write_bytes(b"\x28\xb5\x2f\xfd\x04\x00")
+    with pytest.raises(InputError, match=facts("x.zst: … zstd -d")):
+        list(TextFile(tmp_path / "x.zst"))
 
 
 def test_a_pipe_that_was_read_before():

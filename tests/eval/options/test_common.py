@@ -1,5 +1,6 @@
 """Lists, errors and how a command ends."""
 
+import os
 import subprocess
 import sys
 from argparse import Namespace
@@ -9,6 +10,7 @@ import pytest
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.options.common import CommandParser, add_list, exit_status
+from tests.facts import says
 
 
 @pytest.fixture
@@ -99,3 +101,32 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path, lines):
     assert process.wait() == 141
     assert "Traceback" not in messages
     assert "BrokenPipe" not in messages
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "out", "err"),
+    [
+        ("-o new >&-", 0, "", "symmetrized:union"),
+        ("-o new >&- 2>&-", 0, "", ""),
+        ("-o - 2>&-", 0, "0-0 1-1\n", ""),
+        ("-o - >&-", 1, "", "standard output: Bad file descriptor"),
+        ("--none 2>&-", 2, "", ""),
+    ],
+)
+def test_standard_streams_that_are_closed(tmp_path, options, status, out, err):
+    """The status is that of the work, and no message is among the results."""
+    (tmp_path / "links").write_text("0-0 1-1\n")
+    words = f"{sys.executable} -m alignment_eval symmetrize links links --method union {options}"
+    paths = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    done = subprocess.run(["bash", "-c", words], cwd=tmp_path, env=paths, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (status, out)
+    assert "Traceback" not in done.stderr
+    assert (err in done.stderr) if err else not done.stderr
+    assert (tmp_path / "new").exists() == options.startswith("-o new")
+
+
+def test_a_standard_input_that_is_closed(tmp_path):
+    words = f"{sys.executable} -m alignment_eval convert - --to talp <&-"
+    done = subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert says(done.stderr, "<stdin>: cannot read")

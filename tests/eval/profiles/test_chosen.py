@@ -3,18 +3,24 @@
 import argparse
 from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 
-from alignment_eval.errors import UsageError
+from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.defaults import DEFAULTS
+from alignment_eval.extraction.lexical_table import count_lexical_table
 from alignment_eval.extraction.method import BidirectionalOptions, ExtractionOptions
-from alignment_eval.options.method import add_map_arguments, add_options, add_word_table_arguments, given_options
+from alignment_eval.files import file_hash
+from alignment_eval.maps.words import two_way_shares
+from alignment_eval.options.method import add_map_arguments, add_options, given_options
 from alignment_eval.profiles.chosen import AlignmentOptions, choose_method
+from alignment_eval.profiles.profile import TableFile
+from alignment_eval.records.lexical_table_file import write_lexical_table
 from tests.eval.profiles.test_profile import FORMED, GUIDED, REVERSE, YOUNG
+from tests.facts import facts
 
-FEWEST, PASSES = DEFAULTS.fewest_pairs, DEFAULTS.word_table_passes
+FEWEST, COUNTED = DEFAULTS.fewest_pairs, DEFAULTS.table_pairs
 FORMED, REVERSE, YOUNG = (replace(own, name=name) for own, name in zip((FORMED, REVERSE, YOUNG), "abc"))
-WEAK = replace(FORMED, figure=0.5)
 BOTH = [FORMED, REVERSE]
 
 
@@ -22,24 +28,59 @@ def chosen(profiles, pairs=None, **options):
     return choose_method(AlignmentOptions(**options), len(profiles), profiles, pairs)
 
 
+@pytest.fixture
+def table(tmp_path):
+    """The file of a lexical table of two pairs."""
+    pairs = [((["a", "b"], ["x", "y"]), np.eye(2)), ((["a"], ["x", "y"]), np.ones((2, 1)))]
+    write_lexical_table(tmp_path / "t.parquet", count_lexical_table(pairs, two_way_shares)[0], "")
+    return tmp_path / "t.parquet"
+
+
 @pytest.mark.parametrize(
-    ("profile", "pairs", "options", "passes", "rule", "remark"),
+    ("profile", "pairs", "options", "counted"),
     [
-        (FORMED, FEWEST, {}, 0, "balanced=0.25", ""),
-        (FORMED, 1, {"word_table": 1}, 1, "balanced=0.3", "with a lexical table of the text"),
-        (FORMED, 1, {"word_table_file": "x"}, 0, "balanced=0.3", "lexical table: x"),
-        (YOUNG, FEWEST, {}, PASSES, "balanced=0.35", "with a lexical table of the text"),
-        (YOUNG, FEWEST - 1, {}, 0, "balanced=0.25", f"needs {FEWEST} pairs, not {FEWEST - 1}"),
-        (YOUNG, None, {}, 0, "balanced=0.25", ""),
-        (YOUNG, FEWEST, {"word_table": 0}, 0, "balanced=0.25", ""),
-        (YOUNG, FEWEST, {"word_table_file": "x"}, 0, "balanced=0.35", "lexical table: x"),
+        (FORMED, FEWEST, {}, 0),
+        (replace(FORMED, of_text=True), FEWEST, {}, COUNTED),
+        (replace(FORMED, of_text=True), FEWEST - 1, {}, 0),
+        (replace(FORMED, of_text=True), FEWEST, {"table": "none"}, 0),
+        (FORMED, 1, {"table": "text"}, COUNTED),
+        (YOUNG, FEWEST, {}, COUNTED),
+        (YOUNG, FEWEST - 1, {}, 0),
+        (YOUNG, None, {}, 0),
     ],
 )
-def test_the_word_table(profile, pairs, options, passes, rule, remark):
+def test_when_a_lexical_table_is_counted(profile, pairs, options, counted):
     made = chosen([profile], pairs, **options)
-    assert (made.method.word_table_passes, made.method.forward.rule) == (passes, rule)
-    assert remark in made.reason
-    assert ("lexical table" in made.reason) == bool(remark)
+    assert (made.method.table_pairs, made.method.sharpened, made.table) == (counted, True, None)
+    assert made.method.forward.rule == "balanced=0.4"
+    assert ("table is of the text, so each pair depends on the others" in made.reason) == bool(counted)
+
+
+def test_the_table_of_a_profile(table):
+    """It serves both directions; another file, or one that has changed, is not it."""
+    own = replace(FORMED, table=TableFile(str(table), file_hash(table)))
+    reverse = replace(REVERSE, table=TableFile(str(table), file_hash(table), exchanged=True))
+    words = ["a"], ["x"]
+    for profiles, of_words in (([own], words), ([own, REVERSE], words), ([FORMED, reverse], words)):
+        made = chosen(profiles)
+        assert (made.method.sharpened, made.method.table_pairs, made.given) == (True, 0, False)
+        assert made.table.sums_of(of_words) > 0
+        assert f"lexical table of 2 pairs: {table}" in made.reason
+        assert made.fields["table"] == file_hash(table)
+    assert chosen([reverse]).table.sums_of(words[::-1]) > 0
+    assert chosen([own], table="none").table is None
+    assert chosen([own], rule="kobayashi2020").method.sharpened is False
+    with pytest.raises(InputError, match=facts(f"a: names the lexical table {table} with hash other, but")):
+        chosen([replace(own, table=TableFile(str(table), "other"))])
+
+
+def test_a_given_table(table):
+    made = chosen([YOUNG], FEWEST, table=table)
+    assert (made.method.sharpened, made.method.table_pairs, made.table.pairs, made.given) == (True, 0, 2, True)
+    named = choose_method(AlignmentOptions(heads="1", table=table), 1, (), 100)
+    assert (named.method.sharpened, named.method.forward.rule, named.table.pairs) == (True, "balanced=0.4", 2)
+    with pytest.raises(InputError, match="missing: cannot read"):
+        chosen([FORMED], table="missing")
 
 
 def test_the_reason_names_maps_and_profiles():
@@ -50,15 +91,6 @@ def test_the_reason_names_maps_and_profiles():
     assert "reading the mean of layer 1 (AWO) and layer 2 (AWO); profile: c; the alignment of this" in young
     other = chosen([FORMED, YOUNG], 100).reason
     assert "and, in the other direction, the mean of layer 1 (AWO) and layer 2 (AWO); profile: a, c" in other
-
-
-def test_a_weak_model_is_told_of_the_word_table():
-    def told(profiles, **options):
-        return "--word-table 2 may help" in chosen(profiles, 100, **options).reason
-
-    assert told([WEAK])
-    assert not any(map(told, ([FORMED], [YOUNG], [WEAK, WEAK])))
-    assert not any(told([WEAK], word_table=passes) for passes in (0, 2))
 
 
 @pytest.mark.parametrize("final", [True, False, None])
@@ -73,13 +105,13 @@ def test_rule_and_punctuation_are_those_that_are_stated(final):
 def test_two_directions():
     made = chosen(BOTH, FEWEST)
     assert (made.method.forward.rule, made.method.both) == ("grow=0.4", BidirectionalOptions("product"))
-    for profiles, passes in ((BOTH, 0), ([FORMED, YOUNG], PASSES), ([YOUNG, FORMED], PASSES)):
-        assert chosen(profiles, FEWEST).method.word_table_passes == passes
+    for profiles, counted in ((BOTH, 0), ([FORMED, YOUNG], COUNTED), ([YOUNG, FORMED], COUNTED)):
+        assert chosen(profiles, FEWEST).method.table_pairs == counted
     assert {"profile", "reverse_profile"} <= made.fields.keys()
     mutual = chosen([YOUNG, GUIDED], FEWEST, join="mutual").method
-    assert (mutual.both, mutual.word_table_passes) == (BidirectionalOptions("mutual"), 0)
-    assert (mutual.forward.rule, mutual.reverse.rule) == ("balanced=0.25", "balanced=0.35")
-    assert chosen(BOTH, join="average").method.forward.rule == "grow=0.25"  # of the mean of both directions
+    assert (mutual.both, mutual.sharpened) == (BidirectionalOptions("mutual"), False)
+    assert (mutual.forward.rule, mutual.reverse.rule) == ("balanced=0.25", "balanced=0.25")
+    assert chosen(BOTH, join="average").method.forward.rule == "grow=0.4"
     assert chosen(BOTH, join="union").method.both == BidirectionalOptions(method="union")
 
 
@@ -98,16 +130,16 @@ def test_two_directions():
 )
 def test_named_maps(given, options):
     made = choose_method(AlignmentOptions(**given), 1, (), 100)
-    assert (made.method.forward, made.method.word_table_passes, made.reason) == (options, 0, "")
+    assert (made.method.forward, made.method.sharpened, made.reason) == (options, False, "")
 
 
 def test_named_maps_of_two_directions():
     def method(**options):
         return choose_method(AlignmentOptions(heads="1", **options), 2, (), 100).method
 
-    joined = method(word_table=2, word_table_pairs=7)
+    joined = method(table="text")
     assert (joined.forward.rule, joined.reverse, joined.both.join) == ("grow=0.4", joined.forward, "product")
-    assert (joined.word_table_passes, joined.word_table_pairs) == (2, 7)
+    assert (joined.sharpened, joined.table_pairs) == (True, COUNTED)
     assert method(join="average").forward.rule == "grow=0.25"
     other = method(join="mutual", reverse_heads="0.3").reverse
     assert (str(other.heads), other.rule) == ("0.3", "balanced=0.25")
@@ -120,13 +152,13 @@ def test_named_maps_of_two_directions():
         ({"combine": "mean"}, "combine without heads"),
         ({"reverse_heads": "1"}, "reverse_heads without heads"),
         ({"rule": "sum"}, "unknown rule 'sum'"),
-        ({"word_table": -1}, "lexical table -1"),
-        ({"word_table": 1, "word_table_file": "x"}, "lexical table file x with passes or pairs"),
-        ({"word_table_pairs": 5}, "word_table_pairs: no lexical table is counted here"),
         ({"max_tokens": 0}, "max_tokens 0"),
         ({"max_tokens": True}, "max_tokens True"),
         ({"join": "sum"}, "unknown join 'sum'"),
-        ({"rule": "kobayashi2020", "word_table_file": "x"}, "a lexical table does not work with rule 'kobayashi2020'"),
+        (
+            {"rule": "kobayashi2020", "table": "text"},
+            "a lexical table does not work with rule 'kobayashi2020'",
+        ),
     ],
     ids=str,
 )
@@ -140,20 +172,19 @@ def test_a_command_line_takes_every_option():
     parser = argparse.ArgumentParser()
     add_map_arguments(parser, "")
     add_options(parser, "join", "reverse_heads", "max_tokens")
-    add_word_table_arguments(parser)
     assert given_options(parser.parse_args([])) == AlignmentOptions()
     words = "--layer 1.2 --kind attn_w --combine mean --setting awi --rule grow=.4 --null mask --no-final-punctuation"
-    words += " --profile none --join mutual --reverse-heads 0 --max-tokens 9 --word-table 2 --word-table-pairs 5"
+    words += " --profile none --join mutual --reverse-heads 0 --max-tokens 9 --table text"
     options = given_options(parser.parse_args(words.split()))
     defaults = AlignmentOptions()
     same = {declared.name for declared in fields(options) if getattr(options, declared.name) is None}
-    assert same == {"word_table_file"}
+    assert not same
     assert options == replace(
         defaults,
         **{"heads": "1.2", "kind": "attn_w", "combine": "mean", "setting": "awi", "rule": "grow=.4", "null": "mask"},
         **{"final_punctuation": False, "profile": "none", "join": "mutual", "reverse_heads": "0", "max_tokens": 9},
-        **{"word_table": 2, "word_table_pairs": 5},
+        **{"table": "text"},
     )
-    assert given_options(parser.parse_args(["--word-table", "f"])) == AlignmentOptions(word_table_file="f")
+    assert given_options(parser.parse_args(["--table", "f"])) == AlignmentOptions(table="f")
     help_ = " ".join(parser.format_help().split())
     assert all(" ".join(own.metadata["help"].split()[:3]) in help_ for own in fields(options) if own.metadata)

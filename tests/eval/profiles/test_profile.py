@@ -36,9 +36,8 @@ def test_what_is_written_is_read(write, profile):
 def test_what_is_read_by_default():
     forward = FORMED.extraction()
     assert (forward.kind, str(forward.heads), forward.combine) == ("attn_n", "0.0:awi,2", "product")
-    assert (forward.rule, forward.null, forward.final_punctuation) == ("balanced=0.25", "mask", True)
-    rules = [own.extraction(word_table=True).rule for own in (FORMED, YOUNG, GUIDED)]
-    assert rules == ["balanced=0.3", "balanced=0.35", "balanced=0.4"]
+    assert (forward.rule, forward.null, forward.final_punctuation) == ("balanced=0.4", "mask", True)
+    assert FORMED.extraction("mutual", sharpened=False).rule == "balanced=0.25"
     assert FORMED.extraction("product").rule == GUIDED.extraction("product").rule == "grow=0.4"
     assert (YOUNG.extraction().combine, YOUNG.extraction().setting) == ("mean", "awo")
     assert (GUIDED.chosen_by, GUIDED.figure, str(GUIDED.maps.heads)) == ("training", None, "0.0:awi,1.0:awi,2")

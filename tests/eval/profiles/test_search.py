@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import extract
+from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import ExtractionOptions, MapName
+from alignment_eval.maps.sentence import words_of
 from alignment_eval.profiles.search import Agreement, choose_by_agreement, map_names
+from tests.eval.extraction.test_lexical_table import slow_balanced, slow_count
 
 SOURCE, TARGET = "a@@ b c d e . </s>", "v w@@ x y z . </s>"
 #: The aligned word of each target word.
@@ -47,20 +49,27 @@ def pairs_of(sentence, kind):
     ]
 
 
+def slow_links(sentences, kind, name):
+    """The links of a map in each sentence, by balanced shares after a lexical table of all sentences."""
+    maps = [read_word_map(sentence, ExtractionOptions(kind, [name])).shares[:, :-1] for sentence in sentences]
+    _, sharp = slow_count(list(zip(map(words_of, sentences), maps)), slow_balanced)
+    return [set(zip(*np.nonzero(slow_balanced(word_map) >= 0.3))) for word_map in sharp]
+
+
 def slow_dice(sentences, kind, pair):
-    """2 |A ∩ B| / (|A| + |B|) of the links that the extraction itself gives, less what is chance in both.
+    """2 |A ∩ B| / (|A| + |B|) of the links of two maps, less what is chance in both.
 
     It is 0 if they share few links, or those on the diagonal only.
     """
     common = size = words = 0.0
     shared = straight = 0
-    for sentence in sentences:
-        a, b = (extract(sentence, ExtractionOptions(kind, [name], rule="two-way=0.3")) for name in pair)
-        chance = len(a) * len(b) / (sentence.source.word_count * sentence.target.word_count)
-        common, size = common + len(a & b) - chance, size + len(a) + len(b) - 2 * chance
+    both = (slow_links(sentences, kind, name) for name in pair)
+    for sentence, a, b in zip(sentences, *both):
         height, width = sentence.target.word_count, sentence.source.word_count
+        chance = len(a) * len(b) / (height * width)
+        common, size = common + len(a & b) - chance, size + len(a) + len(b) - 2 * chance
         shared, words = shared + len(a & b), words + (height + width) / 2
-        straight += sum(i == int((j + 0.5) / height * width) for i, j in a & b)
+        straight += sum(i == int((j + 0.5) / height * width) for j, i in a & b)
     return 2 * common / size if size and common >= 0.15 * words and straight <= 0.9 * shared else 0
 
 
@@ -83,7 +92,7 @@ def slow_order(pair):
 def test_the_choice_by_agreement_is_that_of_the_slow_loop(make_sentence, kind, seed):
     sentences = [make_sentence(10 * seed + k, *text, layers=3) for k, text in enumerate(TEXTS)]
     figures = {pair: slow_dice(sentences, kind, pair) for pair in pairs_of(sentences[0], kind)}
-    close = [pair for pair, dice in figures.items() if dice >= max(figures.values()) - 0.05]
+    close = [pair for pair, dice in figures.items() if dice >= max(figures.values()) - 0.03]
     best = sorted(close, key=lambda pair: (*slow_order(pair), -figures[pair]))[0]
     choice = choose_by_agreement(sentences, kind)
     assert (choice.maps, choice.dice) == (best, pytest.approx(figures[best]))
@@ -101,7 +110,8 @@ def test_maps_that_agree_by_position_or_on_few_links_do_not_count(make_sentence,
     """Their Dice coefficient is 1: on the diagonal, or on two words of one of three sentences."""
     sentences = []
     for id_ in range(3):
-        sentence = make_sentence(id_, "a b c d e f </s>", "u v w x y z </s>")
+        words = (" ".join(f"{word}{id_}" for word in side) for side in ("abcdef", "uvwxyz"))
+        sentence = make_sentence(id_, *(f"{side} </s>" for side in words))
         arrays = {name: np.zeros_like(array, dtype=np.float64) for name, array in sentence.arrays.items()}
         linked = linked if id_ == 0 or linked.trace() else 0 * linked
         flat = linked + 0.02 * (linked.sum(axis=1, keepdims=True) == 0)
@@ -111,14 +121,14 @@ def test_maps_that_agree_by_position_or_on_few_links_do_not_count(make_sentence,
     assert choose_by_agreement(sentences) is None
 
 
-def test_an_alignment_has_formed_from_an_agreement_of_0_4_on():
-    assert [Agreement(MapName(0), MapName(1), dice).formed for dice in (0.39, 0.4)] == [False, True]
+def test_an_alignment_has_formed_from_an_agreement_of_0_5_on():
+    assert [Agreement(MapName(0), MapName(1), dice).formed for dice in (0.49, 0.5)] == [False, True]
 
 
 def test_only_the_first_sentences_with_maps_are_compared(make_sentence):
     sentences = planted(make_sentence)
     stub = make_sentence(9, status="empty")
-    noisy = [make_sentence(id_, SOURCE, TARGET) for id_ in range(20, 40)]
+    noisy = [make_sentence(id_, "p q r s . </s>", "g h i j . </s>") for id_ in range(20, 40)]
     choice = choose_by_agreement([stub, *sentences, *noisy], pairs=len(sentences))
     assert choice == choose_by_agreement(sentences)
     assert choose_by_agreement([*sentences, *noisy], pairs=len(sentences) + 1).dice < choice.dice

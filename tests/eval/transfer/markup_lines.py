@@ -19,6 +19,7 @@ LINES = [
     ("xml", 'drei <x id="1"/> Bücher', "三本の本", "", '<x id="1"/>三本の本'),
     ("html", "Bild <img src='a.png'> oben", "picture above", "=", "picture <img src='a.png'> above"),
     ("html", "Hallo <?= $name ?> und danke", "hello and thanks", "=", "hello <?= $name ?> and thanks"),
+    ("html", "Preis: <?php echo $p; ?> Euro", "price: euros", "=", "price: <?php echo $p; ?> euros"),
     ("html", "Hallo <%- user.name -%>, guten Tag", "Hello, good day", "=", "Hello <%- user.name -%>, good day"),
     # tags that separate words
     ("html", "Morgen.<br>Abend.", "Morning. Evening.", "=", "Morning.<br> Evening."),
@@ -130,6 +131,33 @@ LINES = [
         "We <b>bought</b><b></b> bread yesterday",
     ),
     ("xml", "<a>kein</a> Baum <b>mehr</b>", "no tree", "0-0 1-1 2-0", "<a>no</a><b></b> tree"),
+    # an element without links takes no word of another
+    (
+        "xml",
+        "Sie <b>sagt</b> das Treffen <b>ab</b>.",
+        "She cancels the meeting.",
+        "0-0 1-1 2-2 3-3 5-4",
+        "She <b>cancels</b> the meeting<b></b>.",
+    ),
+    (
+        "xml",
+        "Wir <i>haben</i> das Brot <b>gekauft</b>.",
+        "We bought the bread.",
+        "0-0 2-2 3-3 4-1 5-4",
+        "We <i></i><b>bought</b> the bread.",
+    ),
+    (
+        "xml",
+        "Der <b>Garten</b> <i>zaun</i> heute",
+        "the fence today",
+        "0-0 2-1 3-2",
+        "the <b></b><i>fence</i> today",
+    ),
+    ("xml", "Das <b>rote</b> Dach", "the red roof", "0-0 2-2", "the <b>red</b> roof"),
+    # a tag that stands for a word stays beside the word that it stood beside
+    ("xml", 'Wir haben <x id="1"/> Brote gekauft', "we bought breads", "0-0 2-2 3-1", 'we bought <x id="1"/> breads'),
+    ("xml", "Gehe zu <i><x/></i> Seite", "go page", "0-0 2-1", "go <i><x/></i> page"),
+    ("xml", "Der <b><x/></b> Turm", "Turm", "1-0", "<b><x/></b> Turm"),
     # as before
     ("xml", "Der <b>rote</b> Ball", "The red ball", "=", "The <b>red</b> ball"),
     ("xml", "<b>alles hier</b>", "all of it here", "0-0 1-3", "<b>all of it here</b>"),

@@ -46,6 +46,11 @@ def test_the_run_for_which_most_speaks(links, expected):
     assert projected("P p -", links, 5) == expected
 
 
+def test_all_links_of_other_words_to_a_word_between_count():
+    assert projected("P - -", "0-0 0-2:.6 1-1:.4 2-1:.4", 3) == "P - -"
+    assert projected("P - -", "0-0 0-2:.6 1-1:.4", 3) == "P p p"
+
+
 @pytest.mark.parametrize(
     ("labels", "links", "expected"),
     [

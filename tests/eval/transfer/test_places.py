@@ -96,3 +96,21 @@ def test_a_part_of_a_word_that_a_tag_cuts_is_no_word_of_its_own():
 def test_equal_units_of_linked_words_are_linked_and_the_rest_with_each_other():
     assert linked("pq-rs", "pq-tu", {(0, 0)}) == [((0,), 0), ((1,), 1), ((2,), 2)]
     assert linked("pq", "tu-vw", {(0, 0)}) == [((0,), 0), ((0,), 1), ((0,), 2)]
+
+
+def test_a_tag_in_a_target_word_of_another_spelling_stands_at_a_capital():
+    source, target = cut_both_sides("dataBase x", words("dataBase x"), [4], "datenBank x", words("datenBank x"))
+    assert [unit.text for unit in source] == ["data", "base", "x"]
+    assert [unit.text for unit in target] == ["daten", "bank", "x"]
+
+
+def places_of(source, elements, target, links):
+    return element_places(source, elements, [None] * len(elements), words(source), target, words(target), links)
+
+
+def test_the_nearest_part_of_a_linked_word_counts_for_a_tag_that_stands_alone():
+    assert places_of("x cc/dd", [(2, 2)], "bb bb", {(0, 0): 0.5, (1, 0): 0.8}) == [(0, (0, 0))]
+
+
+def test_elements_that_fit_equally_well_in_both_orders_stay_in_that_of_the_source():
+    assert [rank for rank, _ in places_of(". cc .", [(0, 1), (2, 4)], "“ . ,", {})] == [0, 1]

@@ -22,7 +22,7 @@ from tests.integration.demo import written
         PAPER,
         ("--kind", "attn_w", "--heads", 1.3, "--setting", "awi", "--rule", "shift-att"),
         ("--kind", "attn_n", "--heads", "1.2,0", "--combine", "product", "--setting", "awo", "--rule", "threshold=0.2"),
-        ("--kind", "attn_n", "--heads", "1,0.2:awi", "--setting", "awo", "--rule", "two-way=0.2", "--word-table", 0),
+        ("--kind", "attn_n", "--heads", "1,0.2:awi", "--setting", "awo", "--rule", "two-way=0.2"),
         ("--kind", "attnresln_n", "--layer", 1, "--setting", "awi", "--rule", "top-k=2", "--null", "mask"),
         ("--kind", "alti", "--heads", "0,1", "--setting", "awo", "--rule", "kobayashi2020", "--final-punctuation"),
         ("--kind", "alti_rollout", "--layer", 1, "--setting", "awo", "--rule", "kobayashi2020", "--null", "mask"),
@@ -37,33 +37,35 @@ def test_links_are_those_of_the_long_way(run, extracted, options):
 
 
 def test_defaults(run, extracted):
-    done = run()
+    done = run("--table", "text")
     assert done.lines == extracted(*DEFAULT)
     assert re.search(
-        r"^run:\w{16}\|sentences:12\|kind:attn_n\|heads:0,1\|combine:mean\|setting:awo\|rule:balanced=0.25\|null:mask\|"
-        r"final_punctuation:yes\|profile:upper-layers\|",
+        r"^run:\w{16}\|sentences:12\|kind:attn_n\|heads:0,1\|combine:mean\|setting:awo\|rule:balanced=0.4\|null:mask\|"
+        r"final_punctuation:yes\|table:text\|table_pairs:20000\|profile:upper-layers\|",
         done.err,
         re.MULTILINE,
     )
     assert re.search(r"^norm-align: 12 sentences in .* sentences/s$", done.err, re.MULTILINE)
+    alone = run("--overwrite")
+    assert "|table:none|" in alone.err
+    assert run("--overwrite", "--window", 1, "--max-tokens", 1).lines == alone.lines
 
 
 def test_defaults_of_both_directions(run, extracted, records, backward):
-    done = run("--reverse-path", backward)
-    product = [*DEFAULT, "--join", "product", "--reverse", records / "reverse"]
-    product[product.index("balanced=0.25")] = "grow=0.4"
-    assert done.lines == extracted(*product)
-    assert "|word_table:" not in done.err
-    single, joined = "balanced=0.25", "grow=0.25"
+    done = run("--reverse-path", backward, "--table", "text")
+    assert done.lines == extracted(*DEFAULT, "--join", "product", "--reverse", records / "reverse")
+    assert "|rule:grow=0.4|" in done.err
+    single, joined = "balanced=0.25", "grow=0.4"
     for options, rule in (("--join mutual", single), ("--join average", joined), ("--join union", single)):
         assert f"|rule:{rule}|" in run("--reverse-path", backward, *options.split(), "--overwrite").err
 
 
 def test_confidences(run, extracted):
-    texts = ["\n".join(lines) for lines in (run("--confidences").lines, extracted(*DEFAULT, "--confidences"))]
+    found = run("--table", "text", "--confidences").lines, extracted(*DEFAULT, "--confidences")
+    texts = ["\n".join(lines) for lines in found]
     assert re.sub(r":\S+", "", texts[0]) == re.sub(r":\S+", "", texts[1])
     confidences = [[float(number) for number in re.findall(r":(\S+)", text)] for text in texts]
-    assert confidences[0] == pytest.approx(confidences[1], rel=1e-5)
+    assert confidences[0] == pytest.approx(confidences[1], rel=1e-4)
 
 
 def test_an_ensemble(run, extracted, norm, checkpoint, trained, tmp_path):
@@ -100,7 +102,7 @@ def test_a_profile_of_both_directions(run, extracted, records, backward, tmp_pat
     done = run("--profile", profile, "--reverse-path", backward, "--join", "mutual")
     assert done.lines == extracted("--profile", profile, "--reverse", records / "reverse", "--join", "mutual")
     assert "|profile:agreement|" in done.err
-    assert "|word_table:" not in done.err
+    assert "|lexical_table:" not in done.err
 
 
 def test_one_file_and_standard_input(run, files, tmp_path, monkeypatch, capsys):
@@ -109,9 +111,9 @@ def test_one_file_and_standard_input(run, files, tmp_path, monkeypatch, capsys):
     joined = "".join(f"{source} ||| {target}\n" for source, target in pairs).encode()
     (tmp_path / "joined").write_bytes(joined)
     assert run("--overwrite", text=[tmp_path / "joined"]).lines == expected
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(joined)))
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BufferedReader(io.BytesIO(joined))))
     assert run("--overwrite", text=["-"]).lines == expected
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(files[1].read_bytes())))
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BufferedReader(io.BytesIO(files[1].read_bytes()))))
     assert run("--overwrite", text=[files[0], "-"]).lines == expected
 
 

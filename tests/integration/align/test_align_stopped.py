@@ -1,10 +1,14 @@
 """``norm-align``: runs that were stopped and are continued or replaced."""
 
+import resource
 from pathlib import Path
 
 import pytest
 
+from alignment_eval.errors import InputError
+from fairseq_norm_plugin.align.unfinished import UnfinishedOutput
 from fairseq_norm_plugin.aligner.direction import Direction
+from tests.facts import facts
 from tests.integration.align.ways import PAPER
 
 
@@ -50,7 +54,7 @@ def test_a_stopped_run_is_replaced_only_with_overwrite(run, stopped):
     for options, expected in (
         (("--confidences",), "was stopped, or is running; give --resume … --overwrite"),
         (("--confidences", "--resume", "--layer", 1), "output of another run (different: layer, run)"),
-        (("--resume",), "output of another run (different: confidences, run)"),
+        (("--resume",), "output of another run (different: confidences)"),
     ):
         done = run(*PAPER, "--window", 4, *options)
         assert (done.status, done.err.count("\n")) == (1, 1), done.err
@@ -77,7 +81,8 @@ def test_two_runs_of_one_output_at_once(run, stop, monkeypatch, tmp_path, option
     first = run(*PAPER, "--window", 4)
     assert (first.status, first.lines, others[1]) == (0, whole.lines, 0)
     assert others[2].splitlines() == whole.lines
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.pharaoh", "whole"]
+    names = [f"{name}{ending}" for name in ("out.pharaoh", "whole") for ending in ("", ".signature.json")]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
 def test_what_a_stopped_run_had_written(run, stopped, tmp_path, monkeypatch):
@@ -111,18 +116,16 @@ def test_ctrl_c(run, stop, tmp_path):
     assert not list(tmp_path.glob("other*"))
 
 
-def test_a_word_table_is_counted_again(run, stop, tmp_path):
-    """On all its pairs, also those whose links are written; then it is the same, and it is saved at the end."""
-    options = (*PAPER[:-2], "--rule", "two-way=0.3", "--word-table", 2, "--word-table-pairs", 5, "--window", 4)
-    whole = run(*options, "--save-word-table", tmp_path / "whole.word_table", out=tmp_path / "whole")
+def test_a_lexical_table_is_counted_again(run, stop, tmp_path):
+    """On all its pairs, also those whose links are written; then it is the same."""
+    options = (*PAPER[:-2], "--rule", "two-way=0.3", "--table", "text", "--window", 4)
+    whole = run(*options, out=tmp_path / "whole")
     stop(8, RuntimeError("the power is off"))
     with pytest.raises(RuntimeError, match="the power is off"):
-        run(*options, "--save-word-table", tmp_path / "word_table")
-    assert not (tmp_path / "word_table").exists()
+        run(*options)
     stop(None)
-    done = run(*options, "--save-word-table", tmp_path / "word_table", "--resume")
+    done = run(*options, "--resume")
     assert (done.status, done.lines) == (0, whole.lines), done.err
-    assert (tmp_path / "word_table").read_bytes() == (tmp_path / "whole.word_table").read_bytes()
 
 
 def test_a_text_that_is_changed_in_the_meantime(run, files, tmp_path, monkeypatch):
@@ -142,3 +145,19 @@ def test_a_text_that_is_changed_in_the_meantime(run, files, tmp_path, monkeypatc
     assert done.status == 1
     assert "text.0: the text was changed while it was read" in done.err
     assert not (tmp_path / "out.pharaoh").exists()
+
+
+def test_a_full_disk_names_the_file_and_what_is_kept(tmp_path, capsys):
+    """The limit of a file's size stands for the disk; closing the file fails, too."""
+    output, before = str(tmp_path / "out"), resource.getrlimit(resource.RLIMIT_FSIZE)
+    unfinished = UnfinishedOutput(output, "run", [2, 4])
+    unfinished.append([[1], [2]])
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40, before[1]))
+    try:
+        with pytest.raises(InputError, match=facts("out.partial: cannot write the file")), unfinished:
+            unfinished.append([["x" * 100], [4]])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "2 sentences are kept: --resume" in capsys.readouterr().err
+    with UnfinishedOutput(output, "run", [2, 4], resume=True) as unfinished:
+        assert (unfinished.kept, list(unfinished.rows())) == (2, [[1], [2]])

@@ -71,8 +71,7 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, backward):
 @pytest.mark.parametrize(
     ("options", "status", "text"),
     [
-        (("--word-table", -1), 2, "lexical table -1: expected a number of passes"),
-        (("--word-table", 1, "--rule", "kobayashi2020"), 2, "rule 'kobayashi2020' and null 'allow'"),
+        (("--table", "text", "--rule", "kobayashi2020"), 2, "rule 'kobayashi2020' and null 'allow'"),
         (("--bpe-codes", "c"), 2, "expected --bpe-codes CODES of the model, or --bpe none"),
         (("--bpe", "gpt2", "--model-option", "x"), 2, "--model-option x: expected KEY=VALUE"),
         (("--text", "t"), 2, "no text, or more than one: expected --source-text and --target-text, or --text"),

@@ -7,8 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 from alignment_eval import cli as align_eval
+from alignment_eval.files import file_hash
+from alignment_eval.records.lexical_table_file import read_lexical_table
 from fairseq_norm_plugin.align import cli
 from tests.integration.demo import DEMO, lines, written
+from tests.plugin.model.test_alignments import TABLE
 
 
 @pytest.fixture
@@ -20,9 +23,9 @@ def models(tmp_path):
 
 
 def add_profiles(models):
-    """What ``calibrate`` makes of the demo's text (:func:`test_profiles_are_those_that_are_bundled`)."""
-    for name in ("checkpoint.pt", "checkpoint.en-de.pt"):
-        shutil.copy(DEMO / f"{name}.align.json", models / f"{name}.align.json")
+    """The bundled profiles and their lexical table."""
+    for name in ("checkpoint.pt.align.json", "checkpoint.en-de.pt.align.json", "checkpoint.pt.align.parquet"):
+        shutil.copy(DEMO / name, models / name)
 
 
 @pytest.fixture
@@ -48,31 +51,30 @@ def both(models):
     return ("--reverse-path", models / "checkpoint.en-de.pt")
 
 
-def test_profiles_are_those_that_are_bundled(call, models):
-    """But the hash of their text, which was tokenised already; and figures, which may differ in the last digits."""
-    moses = [f"moses_{name}=true" for name in ("no_escape", "no_dash_splits")]
-    stated = (
-        "--tokenizer",
-        "moses",
-        "--normalize",
-        "moses",
-        "--lowercase",
-        "--model-option",
-        moses[0],
-        "--model-option",
-        moses[1],
-    )
-    done = call("calibrate", *both(models), *stated)
+def test_profiles_and_their_table(call, models):
+    """The maps are those of the bundled profiles, which were chosen on other text."""
+    done = call("calibrate", *both(models))
     assert done.status == 0, done.err
-    for name in ("checkpoint.pt.align.json", "checkpoint.en-de.pt.align.json"):
-        mine, bundled = (json.loads((folder / name).read_text()) for folder in (models, DEMO))
-        assert mine["figure"] == pytest.approx(bundled["figure"], abs=0.01)
-        assert mine == {**bundled, **{key: mine[key] for key in ("figure", "text", "signature")}}
-        assert mine["maps"]["heads"] == mine["reverse_maps"]["heads"] == "0.0:awi,2"
+    bundled = json.loads((DEMO / "checkpoint.pt.align.json").read_text())
+    table = read_lexical_table(models / "checkpoint.pt.align.parquet")
+    assert table.pairs == 60
+    for name, exchanged in (("checkpoint.pt.align.json", False), ("checkpoint.en-de.pt.align.json", True)):
+        mine = json.loads((models / name).read_text())
+        assert mine["maps"] == mine["reverse_maps"] == bundled["maps"]
+        own = file_hash(models / "checkpoint.pt.align.parquet")
+        assert mine["table"] == {"name": "checkpoint.pt.align.parquet", "hash": own, "exchanged": exchanged}
     assert done.out.count("chosen by agreement on 60 pairs") == 2
-    assert "rule balanced=0.25, both models grow=0.4" in done.out
+    assert "rule balanced=0.4, both models grow=0.4; lexical table checkpoint.pt.align.parquet" in done.out
     again = call("calibrate", *both(models))
     assert (again.status, "already exists" in again.err) == (1, True)
+    whole = call(*both(models), pairs=8).lines
+    assert call(*both(models), pairs=1).lines == whole[:1]
+    (models / "checkpoint.pt.align.parquet").write_bytes(TABLE.read_bytes())
+    other = call(*both(models))
+    assert (other.status, "checkpoint.pt.align.parquet with hash" in other.err) == (1, True)
+    none = call("calibrate", *both(models), "--table-pairs", 0, "--overwrite")
+    assert (none.status, "lexical table" in none.out) == (0, False)
+    assert call("calibrate", "--table-pairs", -1).status == 2
 
 
 def test_one_pair_is_aligned_as_within_the_text(call, models, tmp_path):
@@ -89,8 +91,10 @@ def test_without_a_profile_the_text_decides(call, models):
     assert "reading head 0.0 (AWI) × layer 2 (AWO); profile: none, chosen on the text itself" in done.err
     few = call(pairs=29)
     assert "the text is too short to choose maps by" in few.err
+    assert "|table:text|" in done.err
+    assert "|table:none|" in few.err
     add_profiles(models)
-    assert call(pairs=30).lines == done.lines
+    assert call("--table", "text", pairs=30).lines == done.lines
     assert call("--profile", "none", pairs=29).lines == few.lines
 
 
@@ -115,11 +119,10 @@ def test_too_few_different_pairs(call, models, tmp_path):
     assert not (models / "checkpoint.pt.align.json").exists()
 
 
-def test_text_of_another_language_does_not_pass_for_a_formed_model(call):
+def test_text_of_another_language_is_noticed(call):
     done = call("calibrate", texts=(DEMO / "demo.en", DEMO / "demo.de"))
     assert done.status == 0
-    assert "or the text is not its languages'" in done.err
-    assert "chosen by upper-layers" in done.out
+    assert "source and target look exchanged" in done.err
 
 
 def test_a_profile_of_one_direction_serves_one(call, models):
@@ -128,7 +131,7 @@ def test_a_profile_of_one_direction_serves_one(call, models):
     assert call("--profile", profile, pairs=1).status == 0
     done = call("--profile", profile, *both(models), pairs=1)
     assert done.status == 2
-    assert "is of one direction, but two models are given" in done.err
+    assert "of one direction, but two models are given" in done.err
     assert call("calibrate", *both(models), "--overwrite", pairs=30).status == 0
     assert call("--profile", profile, *both(models), pairs=1).status == 0
 
@@ -143,7 +146,7 @@ def test_a_profile_of_another_model_is_refused(call, models):
 
 
 def test_a_model_that_has_not_formed(shared, tmp_path, capsys, aer):
-    """deen-small: no AWI map aligns yet, so the upper layers are read with a word table."""
+    """deen-small: no AWI map aligns yet, so the upper layers are read with a lexical table."""
     folder, dev = shared / "models/deen-small", shared / "data/gold/cmu150"
     for lang in ("de", "en"):
         (tmp_path / f"dev.{lang}").write_text((dev / f"dev.{lang}").read_text().lower())

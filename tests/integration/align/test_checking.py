@@ -10,6 +10,7 @@ import torch
 from fairseq.models.transformer import base_architecture
 
 import fairseq_norm_plugin as fnp
+from alignment_eval.errors import InputError
 from alignment_eval.profiles.chosen import AlignmentOptions
 from fairseq_norm_plugin.align.cli import main
 from fairseq_norm_plugin.aligner.aligner import Aligner
@@ -164,6 +165,25 @@ def test_unrelated_text_is_not_aligned(tmp_path, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["shifted.en", "source.de"]
     assert main([str(word) for word in (*words, "--force")]) == 0
     assert "do not look like translations of each other" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("pairs", [9, 10, 60])
+def test_python_makes_the_same_check(pairs, capsys):
+    """Exchanged lists are warned of, shifted ones refused; below ten pairs nothing is scored."""
+    model = fnp.load("demo", reverse_path="none", tokenizer="none")
+    german, english = GERMAN[:pairs], ENGLISH[:pairs]
+    shifted = english[3:] + english[:3]
+    model.align(german, english, profile="none")
+    assert "look" not in capsys.readouterr().err
+    model.align(english, german, profile="none")
+    assert ("source and target look exchanged" in capsys.readouterr().err) == (pairs >= 10)
+    if pairs < 10:
+        model.align(german, shifted)
+    else:
+        with pytest.raises(InputError, match="do not look like translations of each other"):
+            model.align(german, shifted)
+        model.align(german, shifted, force=True)
+    assert ("do not look like translations of each other" in capsys.readouterr().err) == (pairs >= 10)
 
 
 @pytest.mark.parametrize("shift", [0, 7])

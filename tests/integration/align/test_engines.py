@@ -16,7 +16,7 @@ from fairseq_norm_plugin.align.on_ray import _actors
 from tests.integration.align.ways import PAPER
 from tests.plugin.model.test_alignments import DEMO, SOURCES, TARGETS
 
-WORD_TABLE = (*PAPER[:-2], "--rule", "two-way=0.3", "--word-table", 2, "--word-table-pairs", 5)
+LEXICAL_TABLE = (*PAPER[:-2], "--rule", "two-way=0.3", "--table", "text")
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def corpus(files, tmp_path_factory):
     return directory
 
 
-@pytest.mark.parametrize("options", [PAPER, WORD_TABLE], ids=["paper", "word_table"])
+@pytest.mark.parametrize("options", [PAPER, LEXICAL_TABLE], ids=["paper", "lexical_table"])
 def test_parquet(run, corpus, tmp_path, options):
     expected = run("--confidences", *options).lines
     assert run("--confidences", *options, "--overwrite", text=[corpus]).lines == expected
@@ -116,7 +116,7 @@ def test_on_ray(ray, tmp_path, capsys):
     assert ray.is_initialized()
     rows = pyarrow.dataset.dataset(tmp_path / "links", format="parquet").to_table().sort_by("id").to_pydict()
     model = fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", DEMO / "codes.bpe")
-    expected = model.align(SOURCES[:10], TARGETS[:10], word_table=0)
+    expected = model.align(SOURCES[:10], TARGETS[:10])
     assert rows["links"][:10] == [[list(link) for link in pair.links] for pair in expected]
     assert rows["status"] == ["ok"] * 10 + ["empty", "not text"]
     status, err = run()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from alignment_eval.transfer.markup import parse_markup
+from alignment_eval.transfer.tags import parse_markup
 from tests.facts import says
 from tests.integration.demo import BOTH, MODEL, raw_lines
 
@@ -38,7 +38,7 @@ def refused(done, text):
 @pytest.mark.parametrize("models", [MODEL, BOTH], ids=["one", "both"])
 def test_tags_of_the_source_stand_once_in_the_target(run, tmp_path, models):
     assert run("--markup", "xml", models=models).lines == MOVED
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "source", "target"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.signature.json", "source", "target"]
     sources = [marked(line, number) for number, line in enumerate(GERMAN)]
     done = run("--markup", "html", sources=sources, targets=ENGLISH, models=models, out="more")
     assert [parse_markup(line, "html").text for line in done.lines] == ENGLISH
@@ -58,7 +58,7 @@ def test_standard_output(run, tmp_path, targets):
     options = ("--markup", "xml", *(() if targets else ("--translate", 2)))
     file = run(*options, targets=targets)
     assert run(*options, targets=targets, out="-").out == "".join(f"{line}\n" for line in file.lines)
-    assert sorted(path.name for path in tmp_path.glob("out*")) == ["out"]
+    assert sorted(path.name for path in tmp_path.glob("out*")) == ["out", "out.signature.json"]
 
 
 @pytest.mark.parametrize(
@@ -96,12 +96,25 @@ def test_a_long_line(run):
     """As translated text, and as text that is much longer than a model takes."""
     long = "das <b>haus</b> ist alt . " * 900
     sources, targets = ["<i>ja</i>", long, "<i>ja</i>"], ["yes", "the house is old . " * 900, "yes"]
-    text = "source:2: found 4500 words and marks … at most 2000; cut it into sentences"
+    text = "source:2: found a line with tags that is longer than 1024 tokens; cut it into sentences"
     assert refused(run("--markup", "xml", sources=sources, targets=targets), text)
     done = run("--markup", "xml", "--force", sources=sources, targets=targets, out="kept")
     assert done.lines == ["<i>yes</i>", targets[1], "<i>yes</i>"]
+    assert refused(run("--markup", "xml", "--translate", 1, sources=sources, targets=None, out="refused"), text)
+    done = run("--markup", "xml", "--translate", 1, "--force", sources=sources, targets=None, out="translated")
+    assert done.lines[1] == ""
+    assert says(done.err, "lines written without tags: 1")
     untagged = run("--markup", "xml", sources=["ja " * 9000], targets=["yes " * 9000], out="untagged")
     assert untagged.lines == ["yes " * 9000]
+
+
+def test_what_is_not_translated(run):
+    sources = ["Das <code>haus(x)</code> ist <b>{0}</b> &amp; alt.", "Wir sind <q>hier</q>."]
+    lines = run("--markup", "xml", "--translate", 1, "--opaque", "q", sources=sources, targets=None).lines
+    assert [lines[0].count(string) for string in ("<code>haus(x)</code>", "{0}")] == [1, 1]
+    assert "<q>hier</q>" in lines[1]
+    done = run("--markup", "xml", "--translate", 1, "--protect", "none", sources=sources, targets=None, out="all")
+    assert "<code>haus(x)</code>" not in done.lines[0]
 
 
 def test_a_stopped_run_is_continued(run, stop, tmp_path):
@@ -114,7 +127,7 @@ def test_a_stopped_run_is_continued(run, stop, tmp_path):
     other = run("--markup", "html", "--window", 4, "--resume", **given)
     assert (other.status, says(other.err, "output of another run")) == (1, True)
     assert run(*options, "--resume", **given).lines == whole.lines
-    assert sorted(path.name for path in tmp_path.glob("out*")) == ["out"]
+    assert sorted(path.name for path in tmp_path.glob("out*")) == ["out", "out.signature.json"]
 
 
 @pytest.mark.parametrize(
@@ -122,6 +135,8 @@ def test_a_stopped_run_is_continued(run, stop, tmp_path):
     [
         (("--markup", "xml"), "out.jsonl", "--markup writes the target text"),
         (("--markup", "xml", "--confidences"), "out", "--confidences"),
+        (("--opaque", "b"), "out", "--opaque without --markup"),
+        (("--markup", "xml", "--protect", "["), "out", "protect '[': no regular expression"),
     ],
     ids=str,
 )

@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+import torch
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError
@@ -28,7 +29,8 @@ def model(tmp_path):
 def profile(model):
     """Its profile, bundled; a function that changes the recipe."""
     path = model / "checkpoint.pt.align.json"
-    shutil.copy(DEMO / path.name, path)
+    for name in (path.name, "checkpoint.pt.align.parquet"):
+        shutil.copy(DEMO / name, path.with_name(name))
 
     def change(**recipe):
         content = json.loads(path.read_text())
@@ -64,6 +66,7 @@ def test_a_profile_elsewhere_brings_its_recipe(model, profile, tmp_path):
     """As one of a model whose directory cannot be written to."""
     place = tmp_path / "elsewhere"
     place.mkdir()
+    shutil.copy(DEMO / "checkpoint.pt.align.parquet", place)
     named = profile(lowercase=False).rename(place / "mine.json")
     (model / "codes.bpe").rename(place / "codes.bpe")
     loaded = fairseq_norm_plugin.load(model / "checkpoint.pt", source_lang="de", target_lang="en", profile=named)
@@ -115,11 +118,49 @@ def test_profiles_without_a_recipe_and_with_an_unknown_one(model, profile):
     with pytest.raises(InputError, match=facts(f"{path.name}: … keys are missing or unknown")):
         load(model)
     content = json.loads(path.read_text())
-    del content["text_recipe"]
+    content["text_recipe"] = None
     path.write_text(json.dumps(content))
     stated = load(model, bpe_codes=model / "codes.bpe", tokenizer="moses", lowercase=True)
     assert stated.align(SOURCE, TARGET).ok
     assert load(model, bpe="none").text.tokenizer is None
+
+
+def test_the_languages_are_of_the_profile(model, profile):
+    """Two dictionaries do not say which is the source; a checkpoint may not say so either."""
+    state = torch.load(model / "checkpoint.pt", weights_only=True)
+    state["cfg"]["task"].update(source_lang=None, target_lang=None)
+    torch.save(state, model / "checkpoint.pt")
+    path = profile(languages=None)
+    with pytest.raises(InputError, match=facts("dictionaries of de and en, … give both: -s de -t en or -s en -t de")):
+        fairseq_norm_plugin.load(model / "checkpoint.pt")
+    profile(languages=["de", "en"])
+    assert fairseq_norm_plugin.load(model / "checkpoint.pt").languages == ("de", "en")
+    assert fairseq_norm_plugin.load(model / "checkpoint.pt", target_lang="en").languages == ("de", "en")
+    with pytest.raises(InputError, match=facts("dictionaries of de and en")):
+        fairseq_norm_plugin.load(model / "checkpoint.pt", profile="none")
+    profile(languages=["../de", "en"])
+    with pytest.raises(InputError, match=facts(f"{path.name}: … is a path")):
+        fairseq_norm_plugin.load(model / "checkpoint.pt")
+
+
+def test_no_profile_is_none_everywhere(model, profile, tmp_path, capsys):
+    profile(model="another")  # would be refused
+    capsys.readouterr()
+    loaded = load(model, profile="none")
+    assert (loaded.text.tokenizer, loaded.text.is_stated, loaded.text.lowercase) == (None, False, False)
+    assert loaded.align("wir sind hier .", "we are here .").ok
+    said = capsys.readouterr().err
+    assert "align.json" not in said
+    assert "tokenizer moses" not in said
+    text = tmp_path / "text"
+    text.write_text(f"{SOURCE} ||| {TARGET}\n")
+    words = ["--path", model / "checkpoint.pt", "-s", "de", "-t", "en", "--cpu", "--text", text, "--profile", "none"]
+    assert main([*map(str, words), "-o", str(tmp_path / "out")]) == 2
+    assert "expected --bpe-codes CODES of the model" in capsys.readouterr().err
+    assert main([*map(str, words), "-o", str(tmp_path / "out"), "--bpe-codes", str(model / "codes.bpe")]) == 0
+    said = capsys.readouterr().err
+    assert "profile: none, chosen on the text itself" in said
+    assert "|tokenizer:default|normalize:none|lowercase:no|" in said
 
 
 def test_words_that_a_file_gives(model, profile, tmp_path, capsys):

@@ -101,6 +101,18 @@ def test_odd_characters_stay_in_one_line(run, line):
         assert all(0 <= a < b <= len(row[name]) for a, b in row[f"{name}_spans"])
 
 
+def test_strings_that_are_not_translated(run, tmp_path):
+    """Also after a stop: the translations that are kept have them."""
+    lines = ["Wir haben {0} Berichte.", "Siehe https://a.example/b.", "Ja."]
+    found = rows(run("--translate", 1, lines=lines))
+    assert [row["target"].count(string) for row, string in zip(found, ("{0}", "https://a.example/b"))] == [1, 1]
+    assert [row["source"] for row in found] == lines
+    targets = written(tmp_path / "target", [found[0]["target"], "See it.", "Yes."])
+    done = run("--target-text", targets, "--protect", "X+", lines=lines, out="aligned.jsonl")
+    assert rows(done)[0]["links"] == found[0]["links"]
+    assert says(done.err, "each protected string of the source once: 1; the first is … source:2")
+
+
 # Stops
 
 
@@ -146,7 +158,8 @@ def test_a_stopped_run_is_continued(run, halt, tmp_path, where, calls):
         halt(*TRANSLATING)
     done = run(*WINDOWS, "--resume", lines=FEW)
     assert (done.status, done.lines) == (0, whole.lines), done.err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "source", "whole.jsonl"]
+    names = ["out.jsonl", "out.jsonl.signature.json", "source", "whole.jsonl", "whole.jsonl.signature.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
 @pytest.mark.parametrize("where", [TRANSLATING, ALIGNING], ids=["translating", "aligning"])

@@ -170,7 +170,8 @@ def differences_of_maps(models, count, longest=12):
     result = {"heads": 0.0, "attn_w": 0.0, "attn_n": 0.0}
     for source, inputs in batches(models, count, longest, size=1):
         numbers = source[0, len(models.tags[0]) :], inputs[0, 1 + len(models.tags[1]) :]
-        maps = models.ours.maps(*(ids[of].tolist() for ids, of in zip(models.ids, numbers)), kinds=["attn_w", "attn_n"])
+        pair = ([ids[of].tolist()] for ids, of in zip(models.ids, numbers))
+        (maps,) = models.ours.maps(*pair, kinds=["attn_w", "attn_n"])
         weights = outputs(models.reference, source, inputs).cross_attentions
         heads = torch.tensor(maps.head_maps("attn_w")) - torch.stack([of[0] for of in weights])
         result["heads"] = max(result["heads"], float(heads.abs().max()))

@@ -108,7 +108,7 @@ def check_ids(model, tokenizer, lines=(*LINES, *MARKS)):
         for line in lines:
             normal = own.Normalize(line).replace("▁", " ").strip(" ") if own else line
             expected = tokenizer(**{name: normal})["input_ids"]
-            found = model.direction.encode_side(model.direction.pipelines[which].read(line), which).ids.tolist()
+            found = model.direction.encode_line(model.direction.pipelines[which].read(line), which).ids.tolist()
             if tokenizer.vocab_size and "Marian" in type(tokenizer).__name__:
                 assert [dictionary[number] for number in found] == tokenizer.convert_ids_to_tokens(expected)
             else:
@@ -123,7 +123,7 @@ def test_the_old_order_of_nllb(directories, tmp_path):
     model = load(tmp_path / "model", "nllb")
     tokenizer = tokenizer_of(tmp_path / "model", "nllb")
     assert tokenizer.legacy_behaviour
-    ids = model.direction.encode_side(model.direction.pipelines[0].read(LINES[0]), 0).ids.tolist()
+    ids = model.direction.encode_line(model.direction.pipelines[0].read(LINES[0]), 0).ids.tolist()
     assert ids == tokenizer(LINES[0])["input_ids"]
     assert ids[-2:] == [2, tokenizer.convert_tokens_to_ids("deu_Latn")]
     assert model.maps(LINES[0], LINES[1]).target.tokens[0] == "__fra_Latn__"

@@ -95,8 +95,8 @@ def test_one_checkpoint_of_both_directions(variant, corpus, lines, run, words, c
     assert "join" not in said
     assert alone != both
     run(name, *SCORE, "--norm-alignments", tmp_path / "generated", path=path)
-    assert f"from {profiles[0]}" in capsys.readouterr().err
-    streamed = links("--reverse-path", "none", "--word-table", 0, out="streamed")[0].splitlines()
+    assert f"profile: {profiles[0]}" in capsys.readouterr().err
+    streamed = links("--reverse-path", "none", "--table", "none", out="streamed")[0].splitlines()
     assert (tmp_path / "generated").read_text().splitlines() == streamed[:9]
     model = fairseq_norm_plugin.load(path, corpus, "xx", "yy", bpe="none")
     assert model.reverse is not None
@@ -108,7 +108,7 @@ def test_one_checkpoint_of_both_directions(variant, corpus, lines, run, words, c
 
 def test_mbart_is_calibrated_and_aligns_as_it_generates(variant, run, words, capsys, tmp_path):
     path = variant("mbart")
-    options = ("--word-table", 0, "--force", "-o", tmp_path / "aligned")
+    options = ("--force", "-o", tmp_path / "aligned")
     for command in (("calibrate", *words(path)), (*words(path), *options)):
         assert align.main([str(word) for word in command]) == 0
     run("mbart", *SCORE, "--norm-alignments", tmp_path / "generated", path=path)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fairseq_norm_plugin
+from alignment_eval.errors import InputError
 from alignment_eval.files import write_lines
 from fairseq_norm_plugin.align import cli as align
 from fairseq_norm_plugin.convert.cli import main
@@ -69,7 +70,7 @@ def subwords_of(opus):
 
 def test_links_of_raw_text_of_pieces_and_of_fairseq_generate(opus, run, generate, tmp_path):
     stub = opus / "out" / "upper-layers.align.json"
-    profile = ("--profile", stub, "--word-table", 0)
+    profile = ("--profile", stub, "--table", "none")
     words = ("--words", "whitespace")
     raw = run(*subwords_of(opus), *profile, *words)
     assert len(raw) == 60
@@ -140,3 +141,23 @@ def test_raw_text_gets_the_translations_of_fairseq_generate(opus, generate, beam
     assert [pair.target for pair in found] == [text for _, text in expected]
     scores = [float(score) * math.log(2) for score, _ in expected]
     assert [pair.score for pair in found] == pytest.approx(scores, abs=1e-5)
+
+
+@pytest.mark.parametrize("words", ["whitespace", "characters"])
+def test_lines_of_which_the_model_reads_nothing_are_empty(opus, words):
+    """U+FFFD and ``▁`` are words, but SentencePiece makes nothing of them; U+0085 is a subword, but no word."""
+    model = fairseq_norm_plugin.load(opus / "out", words=words)
+    nothing = ["\ufffd", "▁", "\u3000", "\u00a0", "\u2028", "\u200b", "\u0085"]
+    sides = [*lines("de"), *nothing, *["ja"] * 7], [*lines("en"), *["yes"] * 7, *nothing]
+    found = model.align(*sides, scores=True)  # the maps are chosen on the text
+    assert [pair.status for pair in found] == ["ok"] * 60 + ["empty"] * 14
+    assert all(pair.scores.log_prob is None for pair in found[60:])
+    assert (found[60].source_words, found[60].target_words) == (("\ufffd",), ("yes",))
+    named = {"heads": "1", "setting": "awo"}
+    assert [(pair.status, pair.target) for pair in model.translate(nothing, **named)] == [("empty", "")] * 7
+    for line in nothing:
+        for refused in (model.translate, model.maps):
+            with pytest.raises(InputError, match="empty"):
+                refused(line)
+    labels = [["B-X"], ["O"]]  # of words that blanks separate
+    assert model.project(labels, ["\u3000", "\u200b"], ["ja", "ja"], **named) == [[("ja", "O")]] * 2

@@ -6,7 +6,7 @@ from functools import partial
 import pandas as pd
 import pytest
 
-from alignment_eval.transfer.markup import parse_markup
+from alignment_eval.transfer.tags import parse_markup
 from tests.integration.scripts.preparing import SCRIPTS
 
 GERMAN = "Anna\tB-PER\nlebt\tO\nin\tO\nGraz\tB-LOC\n\nGraz\tB-LOC\nruht\tO\n"

@@ -40,7 +40,7 @@ def test_the_figures_are_those_of_records_of_the_same_model(monitored, logged, n
     main = layers["aer_l0_w_awi"]
     for name, value in (("aer", main.aer), ("aer_precision", main.precision), ("aer_recall", main.recall)):
         assert float(found[name]) == round(value, 6)
-    assert (found["aer_sentences"], found["aer_sentences_gold"]) == ("12", "12")
+    assert (found["aer_sentences"], found["aer_sentences_gold"], found["aer_unaligned"]) == ("12", "12", "0")
     assert not any(key.startswith("aer") for line in logged("valid") for key in line)
 
 
@@ -99,6 +99,24 @@ def test_the_best_aer_of_another_gold_is_forgotten(monitored, gold, tmp_path, ca
             assert best > 0.001
             (line,) = said
             assert name.split()[1] in re.search("these differ: (.*); it is", line)[1].split(", ")
+
+
+def test_the_log_tells_golds_texts_and_methods_apart(monitored, logged, gold, tmp_path):
+    lines = gold.read_text(encoding="utf-8").splitlines()
+    other = written(tmp_path / "other.talp", [line.split()[0] for line in lines])
+    changed = {
+        None: [],
+        "aer_gold": ["--aer-gold", f"test={other}"],
+        "aer_method": ["--norm-rule", "shift-att"],
+    }
+    names = ("aer_gold", "aer_texts", "aer_method")
+    found = {}
+    for what, added in changed.items():
+        monitored(f"told {what}", *added, updates=2)
+        found[what] = {name: logged("test")[-1][name] for name in names}
+    assert found[None]["aer_gold"] == str(int(found[None]["aer_gold"]))
+    for what in list(changed)[1:]:
+        assert [name for name in names if found[what][name] != found[None][name]] == [what]
 
 
 def test_mixing_ratios_are_those_of_the_analysis(monitored, logged, data, norm):
@@ -187,11 +205,23 @@ def set_up(train_config):
          "first subset of --valid-subset valid,test .*has no gold; give --valid-subset test,valid"),
         ({"best_checkpoint_metric": "aer", "maximize_best_checkpoint_metric": True}, "smaller is better; omit --max"),
         ({"best_checkpoint_metric": "aer_recall"}, "larger is better; give --maximize-best-checkpoint-metric"),
+        ({"best_checkpoint_metric": "aerr"}, "aerr: no validation subset logs it; choose one of aer, .* aer_l1_n_awo,"),
+        ({"best_checkpoint_metric": "aer_l5_n_awo"}, "aer_l5_n_awo: no validation subset logs it"),
     ],
 )  # fmt: skip
 def test_wrong_options_are_told_before_training(set_up, changes, message):
     with pytest.raises(UsageError, match=message):
         set_up("gold", **changes)
+
+
+def test_an_aer_without_gold_cannot_choose_checkpoints(train_config):
+    _, cfg = train_config("--criterion", "cross_entropy", task="translation_norm")
+    cfg.checkpoint.best_checkpoint_metric = "aer"
+    task = tasks.setup_task(cfg.task)
+    model = task.build_model(cfg.model)
+    task.build_criterion(cfg.criterion)  # fairseq-validate goes so far, too
+    with pytest.raises(UsageError, match=r"--best-checkpoint-metric aer: .*give --aer-gold"):
+        task.begin_epoch(1, model)
 
 
 def test_combined_subsets_are_refused_before_training(monitored):

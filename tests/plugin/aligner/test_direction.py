@@ -1,5 +1,6 @@
 """One direction: what its models take, and which of their maps are computed."""
 
+import concurrent.futures
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,8 +11,10 @@ from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import ExtractionOptions, parse_maps
 from alignment_eval.maps.sentence import SentenceMaps
 from fairseq_norm_plugin.aligner.calibration import can_align, usable_pairs
+from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, one_thread
 from fairseq_norm_plugin.capture.recorder import forced_maps
+from fairseq_norm_plugin.text.tokens import Frame, Frames
 from tests.plugin.aligner.conftest import pair_of
 
 
@@ -24,13 +27,25 @@ def test_a_pair_may_be_as_long_as_the_positions_of_each_model(build, make_direct
     direction = make_direction(build(1, max_source_positions=20), build(2, max_target_positions=30))
     assert direction.limits == (20, 30)
     for source, target, fits in ((19, 29, True), (20, 29, False), (19, 30, False)):
-        assert direction.fits(direction.encode(pair_of(words(source), words(target)))) == fits
+        assert (not direction.refusal(direction.encode(pair_of(words(source), words(target))))) == fits
     exchanged = make_direction(1)
     assert can_align(pair_of(words(19), words(19)), [direction, exchanged])
     assert not can_align(pair_of(words(19), words(64)), [direction, exchanged])
     assert not can_align(pair_of(words(19), []), [direction])
     pairs = [pair_of(words(a), words(b)) for a, b in ((1, 2), (1, 2), (0, 2), (1, 3))]
     assert usable_pairs(pairs, [direction]) == [pairs[0], pairs[3]]
+
+
+def test_a_word_that_looks_like_a_tag_is_unknown(build, make_direction, tgt_dict):
+    """Here w5 stands for the tag before each source, and so for one in targets, too."""
+    plain = make_direction(build(1))
+    tag, eos = tgt_dict.index("w5"), tgt_dict.eos()
+    frames = Frames(Frame((tag,), (eos,)), Frame((), (eos,)), eos)
+    direction = Direction([build(1)], (tgt_dict, tgt_dict), plain.pipelines, "name", frames)
+    source, target = direction.encode(pair_of(["w5", "w4"], ["w4", "w5"]))
+    assert source.ids.tolist() == [tag, tgt_dict.unk(), tgt_dict.index("w4"), eos]
+    assert target.ids.tolist() == [tgt_dict.index("w4"), tgt_dict.unk(), eos]
+    assert (source.unknown, target.unknown) == (1, 1)
 
 
 PAIRS = {
@@ -86,7 +101,7 @@ def test_scores_wait_for_another_thread_that_takes_maps(make_direction):
         (model,) = direction._models
         with one_thread([model]), capturing(norm_attentions(model), capture):
             scores = other.submit(direction.scores, encoded)
-            with pytest.raises(TimeoutError):
+            with pytest.raises(concurrent.futures.TimeoutError):
                 scores.result(timeout=0.2)
         assert scores.result().keys() == encoded.keys()
     with pytest.raises(RuntimeError, match="no maps"):

@@ -68,15 +68,15 @@ def test_a_stretch_of_shifted_lines(gains):
 
 
 @pytest.mark.parametrize("kind", ["unrelated", "cut"])
-def test_only_unrelated_lines_are_refused(monkeypatch, capsys, kind):
+def test_only_unrelated_lines_are_refused(make_direction, monkeypatch, capsys, kind):
     monkeypatch.setattr(mismatch, "find_mismatch", lambda *_: mismatch.Mismatch(kind, "they differ"))
     if kind == "unrelated":
         with pytest.raises(InputError, match=r"they differ; give --force"):
-            mismatch.check_parallel([], [], force=False)
+            mismatch.check_parallel([], [make_direction(1)], force=False)
     else:
-        mismatch.check_parallel([], [], force=False)
+        mismatch.check_parallel([], [make_direction(1)], force=False)
         assert "they differ" in capsys.readouterr().err
-    mismatch.check_parallel([], [])
+    mismatch.check_parallel([], [make_direction(1)])
     assert "they differ" in capsys.readouterr().err
 
 

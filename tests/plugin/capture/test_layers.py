@@ -2,8 +2,11 @@
 
 import pytest
 import torch
+from fairseq.modules import MultiheadAttention
+from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
 
 from alignment_eval.errors import InputError
+from fairseq_norm_plugin.capture.attention import swap_attention
 from fairseq_norm_plugin.capture.layers import (
     BLOCK_TYPES,
     DECODER_CROSS,
@@ -13,6 +16,7 @@ from fairseq_norm_plugin.capture.layers import (
     mixing_positions,
     sites,
 )
+from fairseq_norm_plugin.capture.probe import check_layers
 from tests.facts import facts
 
 
@@ -93,3 +97,61 @@ def test_maps_are_in_float32_at_least():
         tensor = torch.ones(2, dtype=dtype, requires_grad=True)
         assert at_least_float32(tensor).dtype == expected
         assert not at_least_float32(tensor).requires_grad
+
+
+def gated(layer):
+    """A GLU without fc1, as some forks have it."""
+    layer.gate, layer.up = layer.fc1, torch.nn.Linear(16, 24)
+    del layer.fc1
+
+
+def wide(layer):
+    """A GLU whose gate and input are one matrix."""
+    layer.fc1 = torch.nn.Linear(16, 48)
+
+
+def rotated(layer):
+    layer.encoder_attn.q_norm = torch.nn.LayerNorm(4)
+
+
+class RotaryAttention(MultiheadAttention):
+    """Another attention under another name."""
+
+
+def replaced(layer):
+    layer.encoder_attn.__class__ = RotaryAttention
+
+
+class RMSNorm(torch.nn.LayerNorm):
+    """Another norm under another name."""
+
+
+def normed(layer):
+    layer.final_layer_norm.__class__ = RMSNorm
+
+
+@pytest.mark.parametrize(
+    ("fork", "named"),
+    [
+        (normed, "final_layer_norm is a RMSNorm"),
+        (gated, "gate.weight"),
+        (wide, "fc1 and fc2"),
+        (rotated, "q_norm.weight"),
+        (replaced, "RotaryAttention"),
+    ],
+)
+def test_a_layer_of_a_fork_is_refused_by_what_differs(build, fork, named):
+    model = build(swap=False)
+    fork(model.decoder.layers[1])
+    with pytest.raises(InputError, match=f"decoder layer 1: .*{named}"):
+        swap_attention(model)
+
+
+@pytest.mark.parametrize("kind", [TransformerEncoderLayerBase, TransformerDecoderLayerBase])
+def test_layers_that_compute_something_else_under_the_same_names_are_refused(monkeypatch, kind):
+    state = torch.get_rng_state()
+    check_layers()
+    assert torch.equal(torch.get_rng_state(), state)  # training and sampling go on as without the plugin
+    monkeypatch.setattr(kind, "residual_connection", lambda layer, x, residual: x + 0.9 * residual)
+    with pytest.raises(InputError, match=kind.__name__):
+        check_layers()

@@ -84,6 +84,11 @@ def test_files_that_are_named(directory):
         find_files(path / "a.pt", None)
 
 
+def test_a_model_of_the_hub_is_to_be_downloaded():
+    with pytest.raises(InputError, match=r"owner/opus-de-fr: no such file.* hf download owner/opus-de-fr --local-dir"):
+        find_files("owner/opus-de-fr", None)
+
+
 def test_dictionaries_of_languages_or_of_all(directory):
     path = directory("dict.de.txt", "dict.en.txt", "model_dict.128k.txt")
     assert dictionary_files(path, ("de", "en")) == [path / "dict.de.txt", path / "dict.en.txt"]

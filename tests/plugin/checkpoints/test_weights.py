@@ -7,6 +7,7 @@ import torch
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.checkpoints.identity import architecture_hash
+from fairseq_norm_plugin.config import is_unread
 from tests.facts import facts
 from tests.released import STRUCTURES, save, scored
 
@@ -18,6 +19,8 @@ def test_structures_of_released_checkpoints(tmp_path, name, capsys):
     assert f"{tmp_path / 'model.pt'}: dictionaries in {tmp_path}, no tokenizer" in capsys.readouterr().err
     (mine,) = model.models
     for key, value in stock.state_dict().items():
+        if is_unread(key):
+            continue
         assert torch.equal(mine.state_dict()[key], value), key
     tied = [len({id(p) for p in m.parameters()}) for m in (mine, stock)]
     assert tied[0] == tied[1]

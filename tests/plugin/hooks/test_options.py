@@ -4,7 +4,8 @@ from types import SimpleNamespace
 import pytest
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
+from alignment_eval.profiles.chosen import ChosenMethod
 from fairseq_norm_plugin.hooks.options import NormConfig, check_command, resolve
 from fairseq_norm_plugin.hooks.tasks.translation import NormMixin
 from tests.facts import facts
@@ -33,7 +34,8 @@ def test_an_alignments_file_alone_records_only_its_map():
     options = resolve(cfg, 3, 4)
     assert options.recorded_layers == (2,)
     assert options.recorded_kinds == ("attn_w",)
-    assert options.extraction == ExtractionOptions("attn_w", "2.3", setting="awo", rule="shift-att", null="mask")
+    method = options.extraction.method
+    assert method.forward == ExtractionOptions("attn_w", "2.3", setting="awo", rule="shift-att", null="mask")
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,8 @@ def test_an_alignments_file_alone_records_only_its_map():
     ids=str,
 )
 def test_a_given_option_wins_over_the_profile_even_if_it_names_the_default(given):
-    profile = ExtractionOptions("attn_n", "2", setting="awi", rule="two-way=0.25")
+    maps = ExtractionOptions("attn_n", "2", setting="awi", rule="two-way=0.25")
+    profile = ChosenMethod(AlignmentMethod(maps, sharpened=True))
     cfg = replace(CFG, norm_alignments="hyp")
     assert resolve(cfg, 3, 4, profile).extraction == profile
     named = replace(cfg, **given)

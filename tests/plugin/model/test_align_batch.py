@@ -31,7 +31,7 @@ def align():
 @pytest.fixture(scope="module")
 def expected():
     model = fairseq_norm_plugin.load(*MODEL, reverse_path=DEMO / "checkpoint.en-de.pt")
-    return list(model.align(SOURCES[:10], TARGETS[:10], word_table=0))
+    return list(model.align(SOURCES[:10], TARGETS[:10]))
 
 
 def lists(found):

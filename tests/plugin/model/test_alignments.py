@@ -1,16 +1,19 @@
 """Alignments from Python: those of the command line, in the order of the lists."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
 
 import fairseq_norm_plugin
 from alignment_eval.alignment import Alignment
+from alignment_eval.cli import main as align_eval
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.model import alignments as api_alignments
 from tests.facts import says
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
+TABLE = DEMO / "checkpoint.pt.align.parquet"
 SOURCES, TARGETS = ((DEMO / f"demo.{language}").read_text(encoding="utf-8").splitlines() for language in ("de", "en"))
 
 
@@ -35,41 +38,55 @@ def command_line(tmp_path, source, target, *options):
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["one direction", "both"])
-def test_the_links_are_those_of_the_command_line(models, tmp_path, which):
+def test_the_links_are_those_of_the_command_line(models, tmp_path, capfd, which):
     """With blank lines, in the order of the text, with every digit of the confidences.
 
-    Also with a lexical table: counted on the text, in as many passes, and of a file, for single pairs too.
+    Also with a lexical table counted on the text, and with none.
     """
     reverse = [] if which == 0 else ["--reverse-path", DEMO / "checkpoint.en-de.pt"]
-    file, texts = tmp_path / "word_table", ([*SOURCES[:12], "", "ja ."], [*TARGETS[:12], "x", ""])
-    for option, given in (
-        ([], {}),
-        (["--word-table", "1", "--save-word-table", file], {"word_table": 1}),
-        (["--word-table", file], {"word_table_file": file}),
-        (["--word-table", "0"], {"word_table": 0}),
-    ):
+    texts = ([*SOURCES[:12], "", "ja ."], [*TARGETS[:12], "x", ""])
+    for table in (None, "text", "none"):
+        option, given = ([], {}) if table is None else (["--table", table], {"table": table})
         expected = command_line(tmp_path, *texts, "--confidences", *reverse, *option, "--overwrite")
+        said = capfd.readouterr().err
         alignments = models[which].align(*texts, **given)
         alignments.to_pharaoh(tmp_path / "python", confidences=True, overwrite=True)
         assert (tmp_path / "python").read_text(encoding="utf-8") == expected
         assert [alignment.status for alignment in alignments] == ["ok"] * 12 + ["empty"] * 2
         assert tuple(map(list, zip(*((alignment.source, alignment.target) for alignment in alignments)))) == texts
-        assert ("word_table:1" in alignments.signature) == (given == {"word_table": 1})
-        assert ("word_table_file:" in alignments.signature) == ("word_table_file" in given)
-    within = models[which].align(*texts, word_table_file=file)
-    assert models[which].align(SOURCES[0], TARGETS[0], word_table_file=str(file)).links == within[0].links
+        assert said.splitlines()[-1] == alignments.signature
+        assert align_eval(["signature", str(tmp_path / "hyp")]) == 0
+        printed = capfd.readouterr().out
+        assert "|".join(line.replace("\t", ":", 1) for line in printed.splitlines()) == alignments.signature
+        for name, write in (("python", None), ("python.parquet", alignments.to_parquet)):
+            if write is not None:
+                write(tmp_path / name, overwrite=True)
+            assert align_eval(["signature", str(tmp_path / name)]) == 0
+            assert capfd.readouterr().out == printed
+        assert table is None or f"|table:{table}|" in alignments.signature
+    within = models[which].align(*texts)
+    assert models[which].align(SOURCES[0], TARGETS[0]).links == within[0].links
+    assert "|table:text" not in within.signature
 
 
-def test_a_word_table_that_cannot_be_used(models, capfd):
+def test_a_lexical_table_that_cannot_be_used(models):
     with pytest.raises(InputError, match=r"demo\.de: .*not a lexical table file"):
-        models[0].align("a", "x", word_table_file=DEMO / "demo.de")
-    with pytest.raises(UsageError, match=r"lexical table file .* with passes"):
-        models[0].align("a", "x", word_table=2, word_table_file=DEMO / "demo.de")
-    with pytest.raises(UsageError, match="lexical table -1: expected a number of passes"):
-        models[0].align("a", "x", word_table=-1)
-    capfd.readouterr()
-    models[0].align(SOURCES[:3], TARGETS[:3], word_table=1)
-    assert "the lexical table was counted on 3 sentence pairs" in capfd.readouterr().err
+        models[0].align("a", "x", table=DEMO / "demo.de")
+    strange = ["xqzj " * 120], ["zjqx " * 120]
+    with pytest.raises(InputError, match="are not in the lexical table"):
+        models[0].align(*strange, table=TABLE)
+
+
+def test_texts_of_equal_length_have_different_signatures(models, tmp_path):
+    signatures = [models[0].align(SOURCES[k : k + 2], TARGETS[k : k + 2], profile="none").signature for k in (0, 2)]
+    fields = [dict(field.split(":", 1) for field in signature.split("|")) for signature in signatures]
+    assert {name for name in fields[0] if fields[0][name] != fields[1][name]} == {"run", "text"}
+    for name, side in (("source", SOURCES[:2]), ("target", TARGETS[:2])):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
+    sums = (hashlib.blake2b((tmp_path / name).read_bytes()).hexdigest()[:12] for name in ("source", "target"))
+    assert fields[0]["text"] == ",".join(sums)  # b2sum FILE | cut -c-12
+    expected = {"model", "dictionary", "codes", "tokenizer", "lowercase", "normalize", "rule", "torch", "fairseq"}
+    assert expected <= set(fields[0])
 
 
 def test_one_pair(models):
@@ -109,8 +126,7 @@ def test_words_the_model_does_not_know_are_told_of(models, capfd):
 
 def test_exchanged_lists_are_told_of(models, capfd, monkeypatch):
     alone = models[0]
-    monkeypatch.setattr(api_alignments, "SAMPLE", 20)  # shorter lists are not looked at
-    monkeypatch.setattr(api_alignments, "_KEPT", 5)
+    monkeypatch.setattr(api_alignments, "KEPT", 5)
     alignments = alone.align(SOURCES[:20], TARGETS[:20])
     assert [alignment.maps is not None for alignment in alignments] == [True] * 5 + [False] * 15
     assert "exchanged" not in capfd.readouterr().err

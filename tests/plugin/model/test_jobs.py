@@ -4,8 +4,8 @@ import pytest
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.transfer.markup import parse_markup
-from fairseq_norm_plugin.model.jobs import plain_text
+from alignment_eval.transfer.tags import parse_markup
+from fairseq_norm_plugin.model.jobs import Markup
 from tests.facts import facts, says
 from tests.plugin.model.test_norm_model import DEMO
 
@@ -67,9 +67,9 @@ def test_an_unknown_syntax(model):
 
 
 def test_damaged_lines_without_what_looks_like_a_tag():
-    assert plain_text("a <b>c &amp; d", "xml", keep_going=True) == "a c & d"
-    assert plain_text("1 < 2 <br> und", "xml", keep_going=True) == "1 < 2  und"
-    assert plain_text("x &#10; y <b>", "html", keep_going=True).count("\n") == 0
+    assert Markup("xml").plain("a <b>c &amp; d", keep_going=True) == "a c & d"
+    assert Markup("xml").plain("1 < 2 <br> und", keep_going=True) == "1 < 2  und"
+    assert Markup("html").plain("x &#10; y <b>", keep_going=True).count("\n") == 0
 
 
 # Labels

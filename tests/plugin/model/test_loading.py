@@ -16,8 +16,10 @@ CODES = DEMO / "codes.bpe"
 
 
 def test_missing_files_are_named(tmp_path):
-    with pytest.raises(InputError, match=r"give source_lang and target_lang"):
+    with pytest.raises(InputError, match=r"dict\.de\.txt: no such file"):
         fairseq_norm_plugin.load(DEMO / "checkpoint.pt", tmp_path)
+    with pytest.raises(InputError, match=r"give source_lang and target_lang"):
+        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", tmp_path, profile="none")
     with pytest.raises(InputError, match=r"nocodes: .*No such file"):
         fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=[CODES, tmp_path / "nocodes"])
     with pytest.raises(InputError, match=r"noreverse\.pt: no such file"):
@@ -80,6 +82,19 @@ def test_weights_that_do_not_fit_the_options(tmp_path, change, problem):
     with pytest.raises(InputError, match=rf"c\.pt: .*{problem}") as error:
         fairseq_norm_plugin.load(tmp_path / "c.pt", DEMO, "de", "en")
     assert str(error.value).isprintable()
+
+
+def test_a_dictionary_of_the_wrong_size_is_named_with_both_sizes(tmp_path):
+    """Also where fairseq would only say that both sides must have one."""
+    state = torch.load(DEMO / "checkpoint.pt", weights_only=True)
+    state["cfg"]["model"].share_all_embeddings = True
+    torch.save(state, tmp_path / "c.pt")
+    (tmp_path / "dict.de.txt").write_bytes((DEMO / "dict.de.txt").read_bytes())
+    lines = (DEMO / "dict.en.txt").read_bytes().splitlines(keepends=True)
+    (tmp_path / "dict.en.txt").write_bytes(b"".join(lines[:-7]))
+    size = len(state["model"]["decoder.embed_tokens.weight"])
+    with pytest.raises(InputError, match=rf"the checkpoint has {size} target tokens, but the task has {size - 7};"):
+        fairseq_norm_plugin.load(tmp_path / "c.pt", tmp_path, "de", "en")
 
 
 @pytest.mark.parametrize("line", [b"word x\n", b"\xff 3\n", b"<pad> 3\n"], ids=str)

@@ -44,6 +44,15 @@ def test_token_ids_with_and_without_end_are_the_text(model):
         np.testing.assert_array_equal(maps.layer_maps("attn_n"), text.layer_maps("attn_n"))
 
 
+def test_words_of_a_translation_are_certain_although_a_piece_is_unknown(model, monkeypatch):
+    target = model.task.target_dictionary
+    ids = torch.tensor([target.index("we"), target.unk(), target.index("."), target.eos()])
+    monkeypatch.setattr(model.translator, "search", lambda pairs, beam: {key: {"tokens": ids} for key in pairs})
+    maps = model.maps("wir sind hier .")
+    assert maps.ok
+    assert maps.target.words.tolist() == [0, 1, 2, -1]
+
+
 def test_unknown_pieces_are_of_the_words_of_the_text(model):
     source, target = model.task.source_dictionary, model.task.target_dictionary
     maps = model.maps("wir ☃☃ hier .", "we ☃ .")

@@ -28,7 +28,7 @@ def test_one_line_is_translated_as_in_a_list(model):
 
 
 def test_the_alignment_is_that_of_source_and_translation(model):
-    options = {"word_table": 0, "source_contribution": True}
+    options = {"table": "none", "source_contribution": True}
     found = model.translate(SOURCES, **options)
     aligned = model.align(SOURCES, [pair.target for pair in found], **options)
     assert (found.scores["source_contribution"] > 0).all()
@@ -47,7 +47,7 @@ def test_lines_that_cannot_be_translated(model, capsys):
 
 @pytest.mark.parametrize("line", ["", " ", LONG], ids=["empty", "blank", "long"])
 def test_a_single_line_that_cannot_be_translated(model, line):
-    with pytest.raises(InputError, match=facts("source: empty, or longer than the model takes")):
+    with pytest.raises(InputError, match=facts("longer than" if line == LONG else "empty")):
         model.translate(line)
 
 
@@ -73,7 +73,7 @@ def test_bad_options_raise_before_the_work(model, monkeypatch):
     for options, text in (
         *(({"beam": beam}, f"beam {beam}: expected") for beam in (0, -1, 1.5, "5", None, True)),
         ({"max_tokens": 0}, "max_tokens 0"),
-        ({"word_table": -1}, "lexical table -1"),
+        ({"table": "text", "rule": "kobayashi2020"}, "a lexical table does not work"),
         ({"beams": 3}, "beams"),
     ):
         with pytest.raises((UsageError, TypeError), match=facts(text)):

@@ -4,8 +4,9 @@ from functools import partial
 
 import numpy as np
 
-from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.records.manifest import RunInfo
 from alignment_eval.records.store import arrow_schema, to_table
 from fairseq_norm_plugin.recording.alignments import AlignmentParts, links_table
@@ -40,7 +41,9 @@ def record_writer(directory, resume=False, overwrite=False, shard=0, shards=1, s
 def alignment_writer(file, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
     """Parts of alignments, and what makes their rows."""
     run = RunInfo("alignments", signature, size, shard, shards)
-    return AlignmentParts(file, run, resume, overwrite), partial(links_table, options=OPTIONS)
+    return AlignmentParts(file, run, resume, overwrite), partial(
+        links_table, chosen=ChosenMethod(AlignmentMethod(OPTIONS))
+    )
 
 
 def write(writer, *ids, status="ok"):

@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.method import AlignmentMethod
+from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY
 from fairseq_norm_plugin.recording.plan import Plan
@@ -25,7 +27,9 @@ def session_of(directory, size=1, kept=(), signature=SIGNATURE, texts=(None, Non
     readers = side_readers(None, size, (known, known), texts, cut=False)
     outputs = {"norm_records": directory / "r", "norm_alignments": directory / "a", "norm_part_sentences": 10}
     cfg = SimpleNamespace(**{"norm_records_resume": False, "norm_records_overwrite": False, **outputs, **changes})
-    options = NormOptions("attn_n", 0, None, "awo", ("attn_w", "attn_n"), (0,), 2, OPTIONS)
+    options = NormOptions(
+        "attn_n", 0, None, "awo", ("attn_w", "attn_n"), (0,), 2, ChosenMethod(AlignmentMethod(OPTIONS))
+    )
     batches = SimpleNamespace(dataset=range(size), frozen_batches=[[i] for i in range(size) if i not in skipped])
     plan = Plan.of("test", batches, dict.fromkeys(skipped, "skipped: long"), {}, kept)
     return RecordingSession(cfg, plan, readers, options, signature, models=1)

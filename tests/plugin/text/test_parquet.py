@@ -69,3 +69,13 @@ def test_bad_places(tmp_path):
     (tmp_path / "c.parquet").write_text("no table")
     with pytest.raises(InputError, match=facts("c.parquet: damaged, or not a Parquet file of sentence pairs")):
         ParquetText(str(tmp_path / "c.parquet"))
+
+
+@pytest.mark.parametrize("name", ["other", "target"])
+def test_a_name_of_a_column_that_is_not_utf_8(tmp_path, name):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({**GOOD, "other": ["", "", ""]}), path, store_schema=False)
+    content = path.read_bytes()
+    path.write_bytes(content.replace(name.encode(), name[:-1].encode() + b"\xff"))
+    with pytest.raises(InputError, match=facts("a.parquet: damaged, or not a Parquet file of sentence pairs")):
+        ParquetText(str(path))

@@ -1,6 +1,7 @@
 """Lexical table files: Parquet tables with the columns source word, target word and weight.
 
-The weight of a row with two words is their sum of shares (:attr:`alignment_eval.extraction.word_table.WordTable.sums`).
+The weight of a row with two words is the sum of their evidence
+(:attr:`alignment_eval.extraction.lexical_table.LexicalTable.sums`).
 The weight of a row with one word, the other empty, is the number of times that the word occurs in the text.
 """
 
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, printable
-from alignment_eval.extraction.word_table import Vocabulary, WordTable
+from alignment_eval.extraction.lexical_table import LexicalTable, Vocabulary
 from alignment_eval.files import new_file
 from alignment_eval.schema import Count, ForeignFile, check_columns, check_values
 
@@ -29,36 +30,33 @@ SCHEMA = pa.schema(
     ]
 )
 _WORDS = ["source", "target"]
-_METADATA = b"alignment_eval.word_table"
-_ADVICE = "give a file that --save-word-table wrote"
+_METADATA = b"alignment_eval.lexical_table"
+_ADVICE = "give one that norm-align calibrate wrote"
 
 
-def write_word_table(path: str | Path, word_table: WordTable, signature: str, resumed: bool = False) -> None:
-    """Write a lexical table and its ``signature``: what it was counted on, and how.  If this fails, no file is left.
-
-    ``resumed``: as for :meth:`alignment_eval.files.NewFile.keep`.
-    """
-    if not word_table.pairs:
+def write_lexical_table(path: str | Path, lexical_table: LexicalTable, signature: str) -> None:
+    """Write a lexical table and its ``signature``: what it was counted on, and how.  If this fails, no file is left."""
+    if not lexical_table.pairs:
         raise InputError(f"{path}: cannot write a lexical table without sentence pairs; no pair has maps")
-    about = {"version": VERSION, "pairs": word_table.pairs, "signature": signature}
-    sides = (word_table.source, word_table.target)
-    width = len(word_table.source.counts)
+    about = {"version": VERSION, "pairs": lexical_table.pairs, "signature": signature}
+    sides = (lexical_table.source, lexical_table.target)
+    width = len(lexical_table.source.counts)
     # rows with both words, then those with a source word, then those with a target word; the last number is no word
     none = [len(side.numbers) for side in sides]
-    numbers = [word_table.cells % width, word_table.cells // width]
+    numbers = [lexical_table.cells % width, lexical_table.cells // width]
     codes = [
         np.concatenate([numbers[0], np.arange(none[0]), np.full(none[1], none[0])]),
         np.concatenate([numbers[1], np.full(none[0], none[1]), np.arange(none[1])]),
     ]
     columns = [pa.array([*side.numbers, ""]).take(pa.array(of)) for side, of in zip(sides, codes)]
-    weights = np.concatenate([word_table.sums, *(side.counts[:-1] for side in sides)], dtype=np.float64)
+    weights = np.concatenate([lexical_table.sums, *(side.counts[:-1] for side in sides)], dtype=np.float64)
     schema = SCHEMA.with_metadata({_METADATA: json.dumps(about, ensure_ascii=False)})
     table = pa.Table.from_arrays([*columns, pa.array(weights)], schema=schema)
-    with new_file(path, resumed) as temporary:
+    with new_file(path) as temporary:
         pq.write_table(table, temporary, compression="zstd", use_dictionary=_WORDS, write_page_checksum=True)
 
 
-def read_word_table(path: str | Path) -> WordTable:
+def read_lexical_table(path: str | Path) -> LexicalTable:
     """Read a lexical table file."""
     file = ForeignFile(str(path), "a lexical table file", _ADVICE)
     try:
@@ -86,7 +84,7 @@ def read_word_table(path: str | Path) -> WordTable:
     no_source, no_target = source == len(sources), target == len(targets)
     cells = ~(no_source | no_target)
     order = np.argsort(rows[cells])
-    return WordTable(
+    return LexicalTable(
         Vocabulary(sources, _counts(source[no_target], weights[no_target], len(sources), file)),
         Vocabulary(targets, _counts(target[no_source], weights[no_source], len(targets), file)),
         rows[cells][order],

@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# The supported fairseqs, each installed into an environment of its own and used: the demo, whose links must be those of
+# compat.sha256; hypotheses with and without the plugin; training with monitoring, stopped and resumed; checkpoints that
+# would run code.  By hand (make compat) and before a release.
+# usage: compat.sh [NAME …] (default: all)
+#        ENVS is where the environments lie and stay (default: out/compat); PYTHON310, … name interpreters (default:
+#        python3.10, …); TORCH_INDEX names an index with CPU builds of torch; UPDATE=1 writes compat.sha256
+set -euo pipefail
+cd "$(dirname "$0")/.."
+unset PYTHONPATH
+ENVS=$(realpath -m "${ENVS:-out/compat}")
+NAMES=("$@")
+((${#NAMES[@]})) || NAMES=(py310-fairseq py311-ve py312-ve py312-fixed py313-fixed)
+
+say() { printf '\n== %s: %s\n' "$name" "$*"; }
+fail() { echo "compat.sh: $name: $*" >&2; exit 1; }
+# fairseq logs at length: kept in a file, shown if a step fails
+quietly() {
+    local log=$work/$1.log
+    shift
+    "$@" >"$log" 2>&1 || { cat "$log" >&2; fail "$*"; }
+}
+
+install() {
+    local python=PYTHON${name:2:3} torch=2.6.0  # the oldest that is supported
+    [[ $name != py311-ve ]] || torch=2.13.0
+    test -e "$env/bin/pip" || "${!python:-python${name:2:1}.${name:3:2}}" -m venv "$env"
+    local pip=("$env/bin/python" -m pip install --quiet)
+    say "installing torch $torch, fairseq, then this package"
+    # later ones refuse the metadata of fairseq 0.12.2 and its omegaconf, or lack the pkg_resources that old code imports
+    "${pip[@]}" 'pip<24.1' 'setuptools<80' wheel
+    "${pip[@]}" ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} "torch==$torch"
+    case $name in
+        *-fairseq) "${pip[@]}" "torch==$torch" "torchaudio<=$torch" fairseq==0.12.2 ;;
+        *-ve) "${pip[@]}" "torch==$torch" "torchaudio<=$torch" ve-fairseq==0.12.3 ;;
+        *-fixed)  # its build imports what it does not ask for
+            "${pip[@]}" cython numpy
+            "${pip[@]}" --no-build-isolation "torch==$torch" "torchaudio<=$torch" fairseq-fixed==0.12.3.1 ;;
+    esac
+    local before
+    before=$(fairseq_files)
+    git ls-files -z | xargs -0 cp --parents --target-directory "$work/source"  # setuptools leaves a build folder
+    "${pip[@]}" --force-reinstall --no-deps "$work/source"
+    "${pip[@]}" "$work/source" pytest filelock hypothesis
+    [[ $before == "$(fairseq_files)" ]] || fail "pip install . changed fairseq"
+    echo "fairseq is as it was: $before"
+    "$env/bin/norm-align" --version
+}
+
+# Where fairseq lies, its distribution and version, and a checksum of its files
+fairseq_files() {
+    (cd / && "$env/bin/python" - <<'END'
+import hashlib
+import importlib.metadata
+import importlib.util
+import pathlib
+
+place = pathlib.Path(importlib.util.find_spec("fairseq").origin).parent
+files = sorted(file for file in place.rglob("*") if file.is_file() and file.suffix != ".pyc")
+found = importlib.metadata.packages_distributions()["fairseq"]
+versions = [f"{name} {importlib.metadata.version(name)}" for name in sorted(set(found))]
+print(place, *versions, hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16])
+END
+    )
+}
+
+# Of a log of fairseq-generate: source, target, hypotheses, token scores
+hypotheses() { grep -E '^[STHDP]-' "$1" | sort; }
+
+use() {
+    local demo=$work/demo
+    say "the demo: fairseq-generate with records, forced scoring, norm-align"
+    quietly demo env OUT="$demo" bash scripts/demo.sh
+    (cd "$demo" && sha256sum hyp.pharaoh forced.pharaoh both.pharaoh markup.en) >"$work/sha256"
+    [[ ! ${UPDATE:-} ]] || cp "$work/sha256" scripts/compat.sha256
+    diff scripts/compat.sha256 "$work/sha256" || fail "other links than those of compat.sha256"
+    tail -n 2 "$work/demo.log"
+
+    say "hypotheses and scores with and without the plugin"
+    # without the last option fairseq's main branch loses the last sentences
+    local generate=(fairseq-generate "$demo/bin" --path data/demo/checkpoint.pt --required-batch-size-multiple 1)
+    local stock=() mode words
+    if [[ $name == *-fairseq ]]; then
+        # the fused encoder layer of 0.12.2 fails with torch >= 1.13 where a batch has padding: stock fairseq without it
+        mkdir "$work/unfused"
+        cat >"$work/unfused/__init__.py" <<'END'
+from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
+
+TransformerEncoderLayerBase.can_use_fastpath = property(lambda layer: False, lambda layer, value: None)
+END
+        stock=(--user-dir "$work/unfused")
+    fi
+    for mode in search scoring; do
+        words=(--beam 5)
+        [[ $mode == search ]] || words=(--score-reference)
+        # stock fairseq of today's torch reads its own checkpoints only so
+        quietly "$mode-stock" env TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 "${generate[@]}" "${words[@]}" \
+            "${stock[@]}"
+        quietly "$mode-plugin" "${generate[@]}" "${words[@]}" --user-dir "$(python -m fairseq_norm_plugin)" \
+            --task translation_norm --norm-records "$work/records-$mode"
+        diff <(hypotheses "$work/$mode-stock.log") <(hypotheses "$work/$mode-plugin.log") ||
+            fail "$mode: other lines with the plugin"
+        echo "$mode: $(hypotheses "$work/$mode-stock.log" | grep -c '^H-') hypotheses, byte for byte the same"
+    done
+
+    say "ten updates of training with monitoring, stopped after five"
+    quietly binarise fairseq-preprocess -s de -t en --trainpref "$demo/text/test" --validpref "$demo/text/test" \
+        --testpref "$demo/text/test" --destdir "$work/train-data" --srcdict data/demo/dict.de.txt \
+        --tgtdict data/demo/dict.en.txt
+    local updates
+    for updates in 5 10; do
+        quietly "train-$updates" bash scripts/train.sh cpu "$work/train-data" de en "$work/trained" \
+            --finetune-from-model data/demo/checkpoint.pt --max-update "$updates" --aer-gold test=data/demo/demo.talp \
+            --aer-gold-base 1 --valid-subset test,valid --best-checkpoint-metric aer --validate-interval-updates 5 \
+            --save-interval-updates 5 --log-file "$work/train.json"
+    done
+    grep -q 'Loaded checkpoint .*checkpoint_last.pt' "$work/train-10.log" || fail "training was not resumed"
+    grep -ohE '"test_(num_updates|aer)": "[^"]+"' "$work/train.json" | paste -sd ' '
+
+    say "checkpoints that would run code, and tests of what touches fairseq"
+    (cd "$ROOT" && python -m pytest -q -p no:cacheprovider tests/integration/models/test_hostile.py \
+        tests/plugin/checkpoints tests/plugin/capture)
+}
+
+ROOT=$PWD
+for name in "${NAMES[@]}"; do
+    env=$ENVS/$name work=$ENVS/$name/work
+    rm -rf "$work"
+    (
+        SECONDS=0
+        mkdir -p "$work/source"
+        install
+        export PATH="$env/bin:$PATH"
+        use
+        say "passed in $SECONDS s"
+    )
+done

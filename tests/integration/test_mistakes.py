@@ -1,0 +1,200 @@
+"""Typical mistakes, and what happens: nothing wrong is said without a word.
+
+Each row is a mistake, the exit status, and facts of the message; status 0 is a warning.  In Python an error has the
+status of the command.
+"""
+
+import shlex
+
+import pytest
+
+import fairseq_norm_plugin as fnp
+from alignment_eval.errors import InputError, UsageError
+from tests.facts import says
+from tests.integration.demo import DEMO, in_pieces, lines, written
+
+GERMAN, ENGLISH = lines("de"), lines("en")
+GOLD = (DEMO / "demo.talp").read_text(encoding="utf-8").splitlines()
+
+
+def links(line, base=0, turned=False):
+    """The sure links of a line of the gold, which is 1-based."""
+    pairs = (link.split("-") for link in line.split() if "-" in link)
+    return " ".join("-".join(str(int(i) - 1 + base) for i in (pair[::-1] if turned else pair)) for pair in pairs)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A directory with texts, gold and alignments, right and wrong."""
+    place = tmp_path_factory.mktemp("mistakes")
+    files = {
+        "de": GERMAN,
+        "en": ENGLISH,
+        "de59": GERMAN[:59],
+        "en.shifted": [*ENGLISH[3:], *ENGLISH[:3]],
+        "de.bpe": in_pieces(GERMAN),
+        "de.raw": [line.replace(" ,", ",").replace(" .", ".") for line in GERMAN],
+        "gold": GOLD,
+        "gold59": GOLD[:59],
+        "hyp": [links(line) for line in GOLD],
+        "hyp1": [links(line, base=1) for line in GOLD],
+        "hyp59": [links(line) for line in GOLD[:59]],
+        "turned": [links(line, turned=True) for line in GOLD],
+        "moved": ["", *(links(line) for line in GOLD[:59])],
+        "damaged": ["0-0", "1-", *GOLD[2:]],
+        "nothing": [],
+        "labels": ["O"] * 60,
+        "de5": GERMAN[:5],
+        "en5": ENGLISH[:5],
+    }
+    for name, content in files.items():
+        written(place / name, content)
+    (place / "latin1").write_bytes("ü\n".encode("latin-1") * 60)
+    (place / "empty").mkdir()
+    return place
+
+
+SCORE = "align-eval score --gold gold --gold-base 1"
+TEXTS = "--source de --target en"
+ERRORS = "align-eval errors --gold gold --gold-base 1"
+ALIGN = "norm-align --path demo --reverse-path none --tokenizer none --cpu -o links"
+PAIR = "--source-text de --target-text en"
+MISTAKES = [
+    ("align-eval scor", 2, "invalid choice"),
+    ("align-eval score hyp", 2, "required: --gold"),
+    ("align-eval score --gold none --gold-base 1 hyp", 1, "none: "),
+    ("align-eval score --gold gold hyp", 0, "gold: read as 1-based"),
+    ("align-eval score --gold gold --gold-base 0 hyp", 1, "give --gold-base 1"),
+    (f"{SCORE} hyp1", 1, "hyp1: … give --hyp-base 1"),
+    (f"{SCORE} hyp59", 1, "hyp59 has 59 sentences, gold has 60"),
+    (f"{SCORE} turned", 0, "turned: … with source and target exchanged"),
+    (f"{SCORE} moved", 0, "moved: … remove 1 line from the hypothesis"),
+    (f"{SCORE} gold --hyp-base 1", 1, "gold: … possible"),
+    (f"{SCORE} nothing", 1, "nothing: the file is empty"),
+    (f"{SCORE} damaged", 1, "damaged:2"),
+    (f"{SCORE} hyp none", 1, "none: "),
+    (f"{SCORE} hyp --format xml", 2, "--format"),
+    (f"{SCORE} hyp --resamples 0", 2, "resamples"),
+    (f"{SCORE} hyp --source de", 2, "only one of --source and --target"),
+    (f"{SCORE} hyp --source en --target de", 1, "look exchanged"),
+    (f"{SCORE} hyp --source de59 --target en", 1, "de59 has 59 lines, but en has 60"),
+    (f"{SCORE} hyp --diagnose --format tsv", 2, "--diagnose with --format tsv"),
+    (f"{SCORE} hyp --gold-swap", 0, "hyp: AER"),
+    ("align-eval compare --gold gold --gold-base 1 hyp", 2, "required: SYSTEM"),
+    (f"{ERRORS} hyp", 2, "--source"),
+    (f"{ERRORS} hyp --source de.bpe --target en", 1, "de.bpe: … subword mark @@"),
+    (f"{ERRORS} hyp hyp hyp {TEXTS}", 2, "3 hypotheses"),
+    (f"{ERRORS} hyp {TEXTS} --train-frequency en de", 0, "lacks"),
+    ("align-eval convert hyp --to xml -o new", 2, "--to"),
+    ("align-eval convert hyp --to pharaoh -o hyp", 2, "hyp: is also an input"),
+    ("align-eval convert hyp --to pharaoh -o de", 1, "de: already exists"),
+    ("align-eval convert damaged --to pharaoh -o new", 1, "damaged:2"),
+    ("align-eval symmetrize hyp --method union -o new", 2, "REVERSE"),
+    ("align-eval symmetrize hyp hyp59 --method union -o new", 1, "59"),
+    ("align-eval symmetrize hyp hyp --method all -o new", 2, "--method"),
+    ("align-eval extract hyp --heads 1 -o new", 1, "hyp: "),
+    ("align-eval extract empty --heads 1 -o new", 1, "empty: no parts"),
+    ("align-eval sweep empty --gold gold --gold-base 1 -o new", 1, "empty: no parts"),
+    ("align-eval merge empty -o new", 1, "empty: no parts"),
+    ("align-eval curve hyp -o new.png", 1, "hyp: the file has no lines of statistics"),
+    (f"align-eval curve {DEMO}/training-a.log --metrics bleu -o new.png", 1, "--metrics bleu: no such metric"),
+    (f"align-eval curve {DEMO}/training-a.log -o new.txt", 2, "new.txt"),
+    ("align-eval signature hyp", 1, "hyp: no signature in it"),
+    (f"{ALIGN}", 2, "--source-text"),
+    (f"{ALIGN} --source-text de", 2, "--target-text is missing"),
+    (f"{ALIGN} --source-text de59 --target-text en", 1, "59"),
+    (f"{ALIGN} --source-text de --target-text none", 1, "none: "),
+    (f"{ALIGN} --source-text de --target-text latin1", 1, "latin1: … UTF-8"),
+    (f"{ALIGN} --source-text en --target-text de", 0, "look exchanged"),
+    (f"{ALIGN} --source-text de --target-text en.shifted", 1, "do not look like translations of each other"),
+    (f"{ALIGN} --source-text de --target-text de", 0, "same text"),
+    (f"{ALIGN} {PAIR} --rule best", 2, "best"),
+    (f"{ALIGN} {PAIR} --heads 9.9", 2, "9"),
+    (f"{ALIGN} {PAIR} --heads 1 --profile none --kind attn", 2, "attn"),
+    (f"{ALIGN} {PAIR} --setting awi", 2, "setting without heads"),
+    (f"{ALIGN} {PAIR} --join union", 2, "--join without --reverse-path"),
+    (f"{ALIGN} {PAIR} --profile none", 2, "expected --bpe-codes"),
+    (f"{ALIGN} {PAIR} --profile missing.json", 1, "missing.json: no such profile"),
+    (f"{ALIGN} {PAIR} --profile {DEMO}/checkpoint.en-de.pt.align.json", 1, "is the profile of model"),
+    (f"{ALIGN} {PAIR} --bpe none --bpe-codes hyp", 2, "expected --bpe-codes CODES"),
+    (f"{ALIGN} {PAIR} --bpe-codes none", 1, "none: "),
+    (f"{ALIGN} {PAIR} --word-table -1", 2, "-1"),
+    (f"{ALIGN} {PAIR} --word-table hyp", 1, "hyp: … not a lexical table"),
+    (f"{ALIGN} {PAIR} --save-word-table new", 2, "--save-word-table"),
+    (f"{ALIGN} {PAIR} --max-tokens 0", 2, "0"),
+    (f"norm-align --path demo --tokenizer none --cpu -o hyp {PAIR}", 1, "hyp: already exists"),
+    (f"norm-align --path demo --cpu -o de {PAIR} --overwrite", 2, "de: is also an input"),
+    (f"norm-align --path demo --cpu -o - {PAIR} --resume", 2, "--resume with -o -"),
+    (f"norm-align --path demo --tokenizer mose --cpu -o new {PAIR}", 2, "--tokenizer mose: choose one of"),
+    (f"norm-align --path none.pt --cpu -o new {PAIR}", 1, "none.pt: no such file"),
+    (f"norm-align --path none.pt --data {DEMO} --cpu -o new {PAIR}", 1, "none.pt: no such file"),
+    (f"norm-align --path demo -s de -t fr --cpu -o new {PAIR}", 1, "dict.fr.txt: no such file"),
+    (
+        "norm-align calibrate --path demo --reverse-path none --cpu --source-text de5 --target-text en5 -o new",
+        1,
+        "5 different … 30",
+    ),
+]
+
+
+@pytest.mark.parametrize(("command", "status", "text"), MISTAKES, ids=[command for command, *_ in MISTAKES])
+def test_commands(program, place, monkeypatch, command, status, text):
+    """A mistake that is refused leaves no file."""
+    monkeypatch.chdir(place)
+    before = sorted(place.iterdir())
+    done = program(*shlex.split(command), check=False)
+    assert done.returncode == status, done.stderr
+    assert says(done.stderr, text), done.stderr
+    if status:
+        assert done.stdout == ""
+        assert "Traceback" not in done.stderr
+        assert sorted(place.iterdir()) == before
+    for file in set(place.iterdir()) - set(before):
+        file.unlink()
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fnp.load("demo", reverse_path="none", tokenizer="none")
+
+
+IN_PYTHON = [
+    (lambda model: fnp.load("none.pt", DEMO), InputError, "none.pt: no such file"),
+    (lambda model: fnp.load("demo", tokenizer="mose"), UsageError, "--tokenizer mose: choose one of"),
+    (lambda model: fnp.load("demo", profile="none.json"), InputError, "none.json: no such profile"),
+    (lambda model: fnp.load("demo", dtype="half"), UsageError, "dtype half: choose one of"),
+    (lambda model: fnp.load(DEMO / "checkpoint.pt", DEMO, "de", "fr"), InputError, "dict.fr.txt: no such file"),
+    (lambda model: fnp.load(DEMO / "checkpoint.pt", s="de", t="en"), UsageError, "s: no tokenizer"),
+    (lambda model: model.align(GERMAN, ENGLISH[:59]), InputError, "60 sources, but 59 targets"),
+    (lambda model: model.align(GERMAN, ENGLISH[0]), InputError, "target: … expected a list of lines"),
+    (lambda model: model.align([1], ["x"]), InputError, "source[0]: 1: expected text"),
+    (lambda model: model.align([], []), InputError, "source: an empty list"),
+    (lambda model: model.align("", "x"), InputError, "the sentence pair is empty"),
+    (lambda model: model.align(GERMAN, [*ENGLISH[3:], *ENGLISH[:3]]), InputError, "do not look like translations"),
+    (lambda model: model.align("ja", "yes", heads="9.9"), UsageError, "9"),
+    (lambda model: model.align("ja", "yes", rule="best"), UsageError, "best"),
+    (lambda model: model.align("ja", "yes", kind="attn"), UsageError, "kind without heads"),
+    (lambda model: model.align("ja", "yes", max_tokens=0), UsageError, "max_tokens 0"),
+    (lambda model: model.align("ja", "yes", table="missing.parquet"), InputError, "missing.parquet: no such file"),
+    (lambda model: model.align("ja", "yes", table=DEMO / "demo.de"), InputError, "not a lexical table"),
+    (lambda model: model.align("ja", "yes", profile="none.json"), InputError, "none.json: cannot be read"),
+    (lambda model: model.align(["ja"], ["yes"], source_words=[["ja"], ["x"]]), InputError, "source_words: words of 2"),
+    (lambda model: model.align("ja", "yes").explain(7, 0), UsageError, "words 7 and 0"),
+    (lambda model: model.align(["ja"], ["yes"]).scores, UsageError, "scores=True"),
+    (lambda model: model.maps("ja", "yes", kinds=["attn"]), UsageError, "attn"),
+    (lambda model: model.translate("ja", beam=0), UsageError, "beam 0"),
+    (lambda model: model.transfer_markup(["<b>ja"], ["yes"]), InputError, "sources[0]"),
+    (lambda model: model.project([["O", "O"]], ["ja"], ["yes"]), InputError, "labels[0]"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "text"), IN_PYTHON, ids=[text for *_, text in IN_PYTHON])
+def test_python(model, call, error, text):
+    with pytest.raises(error) as raised:
+        call(model)
+    assert says(str(raised.value), text), str(raised.value)
+
+
+def test_exchanged_lists_in_python(model, capsys):
+    model.align(ENGLISH, GERMAN)
+    assert "source and target look exchanged" in capsys.readouterr().err

@@ -1,0 +1,110 @@
+"""Which fairseq serves: what is missing, too old or broken is named in one sentence, with the line that mends it."""
+
+import platform as platform_module
+import subprocess
+import sys
+from importlib.machinery import ModuleSpec
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from alignment_eval import __version__
+from alignment_eval.errors import InputError
+from fairseq_norm_plugin import installed
+from tests.facts import facts
+
+COMPILED = ("libbleu.py", "data/data_utils_fast.py", "data/token_block_utils_fast.py")
+
+
+@pytest.fixture
+def only(monkeypatch, tmp_path):
+    """Let the named modules be the only ones that are installed, with these files inside, and a version of torch."""
+
+    def make(*modules, files=(), torch="2.6.0"):
+        for name in ("__init__.py", *files):
+            file = tmp_path / "fairseq" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+        spec = ModuleSpec("fairseq", None, is_package=True)
+        spec.submodule_search_locations.append(str(tmp_path / "fairseq"))
+        monkeypatch.setattr(installed, "find_spec", lambda name: spec if name in modules else None)
+        monkeypatch.setattr(installed, "_torch", lambda: torch)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("modules", "options", "said"),
+    [
+        ((), {}, "fairseq is not installed"),
+        (("fairseq2",), {}, "fairseq2"),
+        (("fairseq",), {"torch": None}, "torch is not installed"),
+        (("fairseq",), {"torch": "2.5.1+cu124", "files": COMPILED}, "torch 2.5.1+cu124"),
+        (("fairseq",), {}, "libbleu"),
+        (("fairseq",), {"files": COMPILED[:2]}, "token_block_utils_fast"),
+    ],
+)
+def test_what_is_missing_is_named(only, modules, options, said):
+    only(*modules, **options)
+    with pytest.raises(InputError, match=facts(said)) as error:
+        installed.check_installed()
+    assert "pip install" in str(error.value)
+
+
+def test_a_whole_one_serves(only):
+    only("fairseq", files=COMPILED)
+    installed.check_installed()
+
+
+@pytest.mark.parametrize(
+    ("python", "platform", "machine", "said"),
+    [
+        ((3, 10), "linux", "x86_64", "fairseq==0.12.2"),
+        ((3, 11), "linux", "x86_64", "ve-fairseq==0.12.3"),
+        ((3, 12), "darwin", "arm64", "fairseq-fixed==0.12.3.1"),
+        ((3, 13), "linux", "x86_64", "fairseq-fixed==0.12.3.1"),
+    ],
+)
+def test_the_line_is_that_of_python_and_platform(monkeypatch, python, platform, machine, said):
+    monkeypatch.setattr(installed, "sys", SimpleNamespace(version_info=python, platform=platform))
+    monkeypatch.setattr(platform_module, "machine", lambda: machine)
+    assert said in installed.install_line()
+
+
+def test_one_that_lacks_what_is_called(monkeypatch):
+    """A fork, or fairseq 0.10."""
+    monkeypatch.setitem(installed._CALLED, "fairseq.modules:MultiheadAttention.forward", "query rotary_table")
+    with pytest.raises(InputError, match=facts("MultiheadAttention.forward … rotary_table")):
+        installed.check_calls()
+
+
+@pytest.mark.parametrize("way", ["norm-align", "import"])
+def test_an_old_one_ends_a_command_in_one_sentence(tmp_path, way):
+    for name in ("__init__.py", *COMPILED):  # it can be imported, but has no such module
+        file = tmp_path / "fairseq" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    program = "import sys; sys.path.insert(0, sys.argv.pop(1)); import fairseq_norm_plugin"
+    if way == "norm-align":
+        program = program.replace("import fairseq_norm_plugin", "sys.orig_argv[:] = ['norm-align']; ")
+        program += "from fairseq_norm_plugin.align.cli import main; sys.exit(main())"
+    words = ["--path", "demo", "--source-text", "a", "--target-text", "b", "-o", "c"]
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path, *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert "cannot be used" in last
+    assert "fairseq.checkpoint_utils" in last
+    assert way == "import" or done.stderr.count("\n") == 1
+
+
+def test_versions_are_in_signatures():
+    found = installed.versions()
+    assert found["version"] == __version__
+    assert torch.__version__.startswith(found["torch"])  # which has no +cu126
+    assert "fairseq" in found["fairseq"]
+    fields = dict(field.split(":", 1) for field in installed.signature(pairs=3).split("|"))
+    assert (fields["pairs"], fields["torch"], fields["fairseq"]) == ("3", found["torch"], found["fairseq"])
+    assert found["torch"] in installed.version_line("norm-align")

@@ -1,0 +1,69 @@
+"""Files of tokenizers that are damaged: one sentence names them."""
+
+import json
+
+import pytest
+
+from alignment_eval.errors import InputError
+from fairseq_norm_plugin.transformers.text import mbart_text
+from tests.facts import facts
+from tests.families import tokenizer
+
+pytest.importorskip("sentencepiece")
+
+LANGUAGES = ("de_DE", "en_XX")
+
+
+@pytest.fixture
+def directory(tmp_path):
+    tokenizer(tmp_path, "mbart")
+    return tmp_path
+
+
+def read(directory, size=500):
+    return mbart_text(directory, {"vocab_size": size, "max_position_embeddings": 8}, LANGUAGES)
+
+
+@pytest.mark.parametrize(
+    "value", ["de_DE", 0.5, [1], [{"content": 1}], [["de_DE"]], {"de_DE": 1}, True], ids=json.dumps
+)
+def test_codes_of_languages_of_other_types(directory, value):
+    (directory / "special_tokens_map.json").write_text(json.dumps({"additional_special_tokens": value}))
+    with pytest.raises(InputError, match=facts("damaged, or not a tokenizer … additional_special_tokens")):
+        read(directory)
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("tokenizer_config", {"added_tokens_decoder": {"x": {"content": "de_DE"}}}),
+        ("tokenizer_config", {"added_tokens_decoder": {"5": "de_DE"}}),
+        ("tokenizer_config", {"added_tokens_decoder": [{"content": "de_DE"}]}),
+        ("tokenizer", {"added_tokens": [{"content": "de_DE"}]}),
+        ("tokenizer", {"added_tokens": [{"content": "de_DE", "id": -1}]}),
+        ("tokenizer", {"added_tokens": 3}),
+    ],
+    ids=str,
+)
+def test_added_tokens_of_other_types(directory, file, content):
+    (directory / f"{file}.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match=facts("damaged, or not a tokenizer … added_tokens")):
+        read(directory)
+
+
+@pytest.mark.parametrize("name", ["sentencepiece.bpe.model", "special_tokens_map.json"])
+def test_a_file_that_is_a_link_to_itself(directory, name):
+    (directory / name).unlink()
+    (directory / name).symlink_to(name)
+    with pytest.raises(InputError, match=facts(f"{name}: a symbolic link to itself")):
+        read(directory)
+
+
+def test_a_piece_that_is_not_utf_8(directory):
+    path = directory / "sentencepiece.bpe.model"
+    pieces = path.read_bytes()
+    changed = pieces.replace(b"\n\x04\xe2\x96\x81", b"\n\x04\xe2\x96\xff")
+    assert changed != pieces
+    path.write_bytes(changed)
+    with pytest.raises(InputError, match=facts("sentencepiece.bpe.model: cannot be read as a SentencePiece model")):
+        read(directory)
