@@ -20,7 +20,7 @@ from alignment_eval.profiles.profile import Profile, read_profile
 BOTH = "both"
 NAMES = {"de": "German", "en": "English", "fr": "French", "cs": "Czech"}
 TABLES = {
-    "profile": "as its profile says (default)",
+    "profile": "table of 20,000 pairs (default)",
     "none": "no lexical table",
     "text": "lexical table of the text",
 }
