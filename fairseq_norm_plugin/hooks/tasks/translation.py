@@ -126,7 +126,8 @@ class NormMixin:
             return super().get_batch_iterator(dataset, *args, **kwargs)  # type: ignore[misc]
         with _no_sentence_lost(dataset):
             iterator = super().get_batch_iterator(dataset, *args, **kwargs)  # type: ignore[misc]
-            iterator.batch_sampler = iterator.frozen_batches  # some tasks filter and batch their sentences only now
+            if callable(iterator.batch_sampler):  # some tasks filter and batch their sentences only now
+                iterator.batch_sampler = iterator.frozen_batches
         subset = next((name for name, loaded in self.datasets.items() if loaded is dataset), None)
         if self._training or subset is None:  # sentences of fairseq-interactive belong to no subset
             return iterator
