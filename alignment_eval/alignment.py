@@ -213,7 +213,7 @@ class Alignments(Sequence[Alignment]):
     """The word alignments of a list of sentence pairs, in the order of the list.
 
     Attributes:
-        signature: how they were made: models, text, maps, rule, lexical table, versions (docs/output.md); empty if
+        signature: how they were made: models, text, maps, rule, lexical table, versions (docs/commands/signature.md); empty if
             unknown.
     """
 
