@@ -213,8 +213,8 @@ class Alignments(Sequence[Alignment]):
     """The word alignments of a list of sentence pairs, in the order of the list.
 
     Attributes:
-        signature: how they were made: models, text, maps, rule, lexical table, versions (docs/commands/signature.md); empty if
-            unknown.
+        signature: how they were made: models, text, maps, rule, lexical table, versions; empty if unknown
+            (docs/commands/signature.md).
     """
 
     def __init__(self, alignments: Iterable[Alignment], signature: str = "") -> None:
