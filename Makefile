@@ -64,7 +64,7 @@ docs: install
 
 bench: install
 	PATH="$(CURDIR)/$(BIN):$$PATH" OUT=out/bench bash scripts/demo.sh >/dev/null
-	$(BIN)/python scripts/bench
+	$(BIN)/python scripts/bench.py
 
 # Each supported fairseq in an environment of its own (scripts/compat.sh): gigabytes, and an hour
 compat:

@@ -68,12 +68,9 @@ def demo_checkpoints() -> tuple[Path, Path]:
 
 
 def find_files(path: str | Path, data: str | Path | None) -> ModelFiles:
-    """The files of a model.
+    """The files of a model: of a directory as released, or of a checkpoint (of an ensemble separated by colons).
 
-    Args:
-        path: a directory as released, by fairseq or in the format of Transformers; or a checkpoint, or several of an
-            ensemble, separated by colons.
-        data: the directory of the dictionaries; default: ``path``, or the directory of the checkpoint if it has any.
+    ``data`` is the directory of the dictionaries; default: ``path``, or the checkpoint's if it has any.
     """
     directory = Path(path)
     if directory.is_dir():
@@ -121,14 +118,15 @@ def _parts(file: Path) -> list[str]:
     """The file of a checkpoint, or all of its parts if ``file`` is one of several."""
     match = _SHARD.fullmatch(file.name)
     if match is None:
-        if not file.is_file():
-            if _OF_HUB.fullmatch(str(file)) and file.suffix != ".pt" and not file.parent.exists():
-                raise InputError(
-                    f"{file}: no such file; if it is a model of the Hugging Face hub, download it first: hf download "
-                    f"{file} --local-dir DIR, and give --path DIR"
-                )
-            raise InputError(f"{file}: no such file; check the path of the checkpoint")
-        return [str(file)]
+        if file.is_file():
+            return [str(file)]
+        advice = "check the path of the checkpoint"
+        if _OF_HUB.fullmatch(str(file)) and file.suffix != ".pt" and not file.parent.exists():
+            advice = (
+                f"if it is a model of the Hugging Face hub, download it first: hf download {file} --local-dir DIR, and "
+                f"give --path DIR"
+            )
+        raise InputError(f"{file}: no such file; {advice}")
     pattern = re.compile(re.escape(match["stem"]) + r"(\d+)\.pt")
     found = {int(m[1]): p for p in file.parent.glob("*.pt") if (m := pattern.fullmatch(p.name))}
     return _in_order(found, 0)
@@ -165,21 +163,12 @@ def _subwords(directory: Path) -> dict[str, Any]:
 
 def first_of(directory: Path, names: Sequence[str]) -> Path | None:
     """The first file of a directory with one of ``names``, which may be patterns."""
-    for name in names:
-        for file in sorted(directory.glob(name)):
-            if file.is_file():
-                return file
-    return None
+    files = (file for name in names for file in sorted(directory.glob(name)))
+    return next((file for file in files if file.is_file()), None)
 
 
 def dictionary_files(data: Path, languages: Sequence[str], fixed: str | None = None) -> list[Path]:
-    """The dictionaries of source and target: one for each language, or one of all languages.
-
-    Args:
-        data: their directory.
-        languages: of source and target.
-        fixed: the file of a dictionary of all languages; None: found in the directory.
-    """
+    """The dictionaries of source and target in ``data``: one for each language, or one of all (``fixed``)."""
     own = [data / f"dict.{language}.txt" for language in languages]
     if fixed is None and all(file.is_file() for file in own):
         return own
@@ -191,11 +180,9 @@ def dictionary_files(data: Path, languages: Sequence[str], fixed: str | None = N
 
 
 def profile_file(checkpoints: Sequence[str], direction: str | None) -> Path:
-    """Where the profile of a model is by default: beside its first checkpoint, with what else it depends on.
+    """Where the profile of a model is by default: beside the first checkpoint of its ensemble.
 
-    Args:
-        checkpoints: the files of the models of an ensemble.
-        direction: the direction that language tags tell the model; None: it has no tags.
+    ``direction`` is what language tags tell the model; None: it has no tags.
     """
     first = Path(checkpoints[0])
     others = f"+{len(checkpoints) - 1}" if len(checkpoints) > 1 else ""

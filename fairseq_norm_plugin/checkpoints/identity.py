@@ -25,11 +25,9 @@ _CHUNK = 1 << 24
 
 
 class ParameterHash:
-    """A running hash of the parameters and buffers of models.
+    """A running hash of the parameters and buffers of models, in ``dtype``; None: each in its own.
 
-    Args:
-        dtype: the type that floating-point numbers are hashed in; None: each in its own.  In float32 the parameters of
-            a checkpoint have the same hash whatever type they are computed in later.
+    In float32 the parameters of a checkpoint have the same hash whatever type they are computed in later.
     """
 
     def __init__(self, dtype: torch.dtype | None = None) -> None:
@@ -119,13 +117,11 @@ def dictionary_hash(*dictionaries: Any) -> str:
 def data_hash(directory: str, subset: str, languages: Sequence[str | None]) -> str:
     """Hash of a subset's files (``subset.src-tgt.lang…``, or ``subset.*`` without languages) and dictionaries."""
     digest = ContentHash(size=8)
-    root = Path(directory)
     source, target = languages
+    patterns = [f"{subset}.{source}-{target}.*", f"{subset}.{target}-{source}.*", "dict.*.txt"]
     if source is None:  # monolingual text
-        patterns = (f"{subset}.bin", f"{subset}.idx", "dict.txt")
-    else:
-        patterns = (f"{subset}.{source}-{target}.*", f"{subset}.{target}-{source}.*", "dict.*.txt")
-    for file in sorted({file for pattern in patterns for file in root.glob(pattern)}):
+        patterns = [f"{subset}.bin", f"{subset}.idx", "dict.txt"]
+    for file in sorted({file for pattern in patterns for file in Path(directory).glob(pattern)}):
         digest.update(file.name.encode())
         with file.open("rb") as stream:
             digest.update_from(stream)

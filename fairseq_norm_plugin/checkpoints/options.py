@@ -22,48 +22,30 @@ from fairseq_norm_plugin.config import entries_of
 
 #: Options that fairseq passes to ``eval`` in a model or task that this plugin supports: literals only.
 EVALUATED = frozenset(
-    {
-        "adaptive_input_cutoff",
-        "adaptive_softmax_cutoff",
-        "character_filters",
-        "decoder_xformers_att_config",
-        "encoder_xformers_att_config",
-        "left_pad_source",
-        "left_pad_target",
-        "pipeline_balance",
-        "pipeline_devices",
+    (
+        *("adaptive_input_cutoff", "adaptive_softmax_cutoff", "character_filters", "decoder_xformers_att_config"),
+        *("encoder_xformers_att_config", "left_pad_source", "left_pad_target", "pipeline_balance", "pipeline_devices"),
         "xformers_att_config",
-    }
+    )
 )
 #: Options of fairseq's and the plugin's registries that name a file, a directory or an address.  docs/reliability.md
 #: has them in a table.
 PATHS: Mapping[str, frozenset[str]] = {
-    "task": frozenset(
-        {
-            *("aer_gold", "baseline_model", "config_yaml", "data", "extra_data", "fixed_dictionary", "label_dir"),
-            *("lang_dict", "lang_to_offline_shard_ratio", "lm_path", "multitask_config_yaml", "norm_alignments"),
-            *("norm_profile", "norm_records", "norm_source_text", "norm_target_text", "plasma_path"),
-            *("post_save_script", "replace_unk", "sampling_weights_from_file", "source_dict", "target_dict"),
-            "target_dictionary",
-        }
-    ),
-    "model": frozenset(
-        {
-            *("data", "decoder_embed_path", "encoder_embed_path", "load_pretrained_aux_decoder_from"),
-            *("load_pretrained_decoder_from", "load_pretrained_encoder_from", "multires_hubert_path"),
-            *("pretrained_checkpoint", "pretrained_mlm_checkpoint", "pretrained_xlm_checkpoint", "seq2seq_path"),
-            *("w2v_args", "w2v_path"),
-        }
-    ),
-    "criterion": frozenset({"save_predictions", "wer_args", "wer_kenlm_model", "wer_lexicon"}),
-    "scoring": frozenset({"bert_score_lang"}),
-    "tokenizer": frozenset(),
-    "bpe": frozenset(
-        {
-            *("bpe_codes", "bpe_merges", "bpe_vocab", "bpe_vocab_file", "gpt2_encoder_json", "gpt2_vocab_bpe"),
-            *("sentencepiece_model", "sentencepiece_model_path"),
-        }
-    ),
+    registry: frozenset(names.split())
+    for registry, names in {
+        "task": "aer_gold baseline_model config_yaml data extra_data fixed_dictionary label_dir lang_dict "
+        "lang_to_offline_shard_ratio lm_path multitask_config_yaml norm_alignments norm_profile norm_records "
+        "norm_source_text norm_target_text plasma_path post_save_script replace_unk sampling_weights_from_file "
+        "source_dict target_dict target_dictionary",
+        "model": "data decoder_embed_path encoder_embed_path load_pretrained_aux_decoder_from "
+        "load_pretrained_decoder_from load_pretrained_encoder_from multires_hubert_path pretrained_checkpoint "
+        "pretrained_mlm_checkpoint pretrained_xlm_checkpoint seq2seq_path w2v_args w2v_path",
+        "criterion": "save_predictions wer_args wer_kenlm_model wer_lexicon",
+        "scoring": "bert_score_lang",
+        "tokenizer": "",
+        "bpe": "bpe_codes bpe_merges bpe_vocab bpe_vocab_file gpt2_encoder_json gpt2_vocab_bpe sentencepiece_model "
+        "sentencepiece_model_path",
+    }.items()
 }
 #: Those whose files are looked up by their names in the directories of the model.
 LOOKED_UP = PATHS["bpe"] | {"lang_dict"}
@@ -98,11 +80,9 @@ def forget_paths(options: Any, kept: Collection[str] = ()) -> None:
     """
     forgotten = frozenset().union(*PATHS.values()) - {*kept, "data"}
     inner = _plain(options)
-    if not isinstance(inner, Mapping):
-        return
-    for name, value in entries_of(inner):
+    for name, value in entries_of(inner) if isinstance(inner, Mapping) else ():
         if name in forgotten:
-            inner[name] = None  # type: ignore[index]  # a dict or a DictConfig
+            inner[name] = None  # a dict or a DictConfig
         else:
             forget_paths(value, kept)
 

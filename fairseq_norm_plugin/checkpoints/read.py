@@ -1,8 +1,7 @@
 """Reads fairseq checkpoints with torch's ``weights_only``, so that they cannot run code, and builds their models.
 
-fairseq calls ``torch.load`` without arguments.  So torch ≥ 2.6, which setup.py requires, refuses fairseq's own
-checkpoints because of the inert types they hold.  This module admits those types; everything else stays refused, with a
-message that names it.
+torch refuses fairseq's own checkpoints then because of the inert types they hold.  This module admits those types;
+everything else stays refused, with a message that names it.
 
 fairseq reads a whole checkpoint into memory, fills a new model with random numbers, and copies.  Here a model is built
 without random numbers, and its parameters are copied from the mapped file, in their type.
@@ -18,7 +17,6 @@ import pickle
 import re
 import warnings
 import zipfile
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,33 +44,24 @@ Pair = tuple[str, str]
 _ADVICE = "give a checkpoint that fairseq-train saved"
 #: The type of a model's parameters; with ``int8`` only its products have 8 bits.
 _TYPES = {name: torch.float32 if name == "int8" else getattr(torch, name) for name in DTYPES}
+_SCALAR = np.float64(0).__reduce__()[0]  # numpy's constructor of scalars
+#: Types that hold data and run no code, each with the checkpoints that need it.
+_INERT: list[Any] = [
+    argparse.Namespace,  # args of old checkpoints, legacy model options in cfg of new ones
+    # numpy scalars in meters and in extra_state (best, val_loss), with the names of numpy 1 and 2
+    *((_SCALAR, f"numpy.{core}.multiarray.scalar") for core in ("core", "_core")),
+    np.dtype,
+    *{type(np.dtype(code)) for code in ("f2", "f4", "f8", "i4", "i8", "?")},
+]
 #: What fills a tensor, of tensors and of torch.nn.init.
 _FILLS = frozenset(
-    f"{name}_"
-    for name in (
-        *("uniform", "normal", "fill", "zero", "constant", "ones", "zeros", "trunc_normal"),
-        *("xavier_uniform", "xavier_normal", "kaiming_uniform", "kaiming_normal"),
+    (
+        *("uniform_", "normal_", "fill_", "zero_", "constant_", "ones_", "zeros_", "trunc_normal_"),
+        *("xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_"),
     )
 )
-
-
-def _inert_types() -> list[Any]:
-    """Types that hold data and run no code, each with the checkpoints that need it."""
-    scalar = np.float64(0).__reduce__()[0]  # numpy's constructor of scalars
-    return [
-        argparse.Namespace,  # args of old checkpoints, legacy model options in cfg of new ones
-        # numpy scalars in meters and in extra_state (best, val_loss), with the names of numpy 1 and 2
-        (scalar, "numpy.core.multiarray.scalar"),
-        (scalar, "numpy._core.multiarray.scalar"),
-        np.dtype,
-        *{type(np.dtype(code)) for code in ("f2", "f4", "f8", "i4", "i8", "?")},
-    ]
-
-
-def _broadcast_types() -> list[Any]:
-    """Types of a checkpoint that a process of the same training has read, checked and sent to this one."""
-    config = [DictConfig, ListConfig, ContainerMetadata, Metadata, AnyNode, Any, dict, list, int]
-    return [*config, collections.defaultdict, distributed_utils._TensorPlaceholder]
+#: The matrices that have a row for each token of a side.
+_EMBEDDINGS = {"encoder.embed_tokens.weight": "source", "decoder.embed_tokens.weight": "target"}
 
 
 def admit_checkpoint_types() -> None:
@@ -82,11 +71,24 @@ def admit_checkpoint_types() -> None:
 
     This is idempotent, because fairseq's data-parallel workers import the plugin again.
     """
-    torch.serialization.add_safe_globals(_inert_types())
+    torch.serialization.add_safe_globals(_INERT)
     load = checkpoint_utils.load_checkpoint_to_cpu
     if not hasattr(load, "__wrapped__"):
         checkpoint_utils.load_checkpoint_to_cpu = _explain_refusals(load)
         distributed_utils._broadcast_object_slow = _receive_options(distributed_utils._broadcast_object_slow)
+
+
+def _receive_options(broadcast: Any) -> Any:
+    """Let a process receive what another one of the same training has read and checked."""
+    config = [DictConfig, ListConfig, ContainerMetadata, Metadata, AnyNode, Any, dict, list, int]
+    types = [*config, collections.defaultdict, distributed_utils._TensorPlaceholder]
+
+    @functools.wraps(broadcast)
+    def broadcast_object(*args: Any, **kwargs: Any) -> Any:
+        with torch.serialization.safe_globals(types):
+            return broadcast(*args, **kwargs)
+
+    return broadcast_object
 
 
 @contextmanager
@@ -97,11 +99,8 @@ def fairseq_errors(what: str, advice: str) -> Iterator[None]:
     except (InputError, OSError, MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:  # fairseq raises plain exceptions, assertions and what Python raises
-        raise InputError(f"{what} ({_one_line(error)}); {advice}") from error
-
-
-def _one_line(error: Exception) -> str:
-    return printable(" ".join(f"{type(error).__name__}: {error}".split()), 160)
+        reason = printable(" ".join(f"{type(error).__name__}: {error}".split()), 160)
+        raise InputError(f"{what} ({reason}); {advice}") from error
 
 
 def check_vocabulary(model: nn.Module) -> None:
@@ -109,21 +108,22 @@ def check_vocabulary(model: nn.Module) -> None:
     model.register_load_state_dict_pre_hook(_compare_vocabulary)  # type: ignore[no-untyped-call]
 
 
-def _compare_vocabulary(model: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
+def _compare_vocabulary(model: nn.Module, state: Mapping[str, Any], prefix: str, *_: Any) -> None:
     own = model.state_dict()
-    for stack, name in (("encoder", "source"), ("decoder", "target")):
-        key = f"{stack}.embed_tokens.weight"
-        if key in own and prefix + key in state:
-            _check_size(len(state[prefix + key]), len(own[key]), name)
+    _check_sizes({name: len(own[name]) for name in _EMBEDDINGS if name in own}, state, prefix)
 
 
-def _check_size(trained: int, own: int, side: str) -> None:
-    if trained != own:
-        raise InputError(
-            f"the checkpoint has {trained} {side} tokens, but the task has {own}; give the dictionaries, the languages "
-            f"and the kind of task that the model was trained with (multilingual tasks add one token per language to "
-            f"their dictionaries, docs/models.md)"
-        )
+def _check_sizes(own: Mapping[str, int], trained: Mapping[str, Any], prefix: str = "") -> None:
+    """Check that embeddings have as many rows as the task has tokens, ``own``."""
+    for name, size in own.items():
+        embeddings = trained.get(prefix + name)
+        if embeddings is not None and len(embeddings) != size:
+            side = _EMBEDDINGS[name]
+            raise InputError(
+                f"the checkpoint has {len(embeddings)} {side} tokens, but the task has {size}; give the dictionaries, "
+                f"the languages and the kind of task that the model was trained with (multilingual tasks add one token "
+                f"per language to their dictionaries, docs/models.md)"
+            )
 
 
 def other_languages(trained: Any, used: Pair) -> Pair | None:
@@ -133,7 +133,7 @@ def other_languages(trained: Any, used: Pair) -> Pair | None:
 
 
 def languages_warning(name: str, trained: Pair, used: Pair) -> str:
-    """The warning about the model ``name``."""
+    """The warning about a model that :func:`other_languages` finds."""
     return (
         f"{name} was trained from {trained[0]} to {trained[1]}, but is used from {used[0]} to {used[1]}: its maps mean "
         f"little then; give a model of that direction, or exchange -s and -t and the two texts"
@@ -160,10 +160,7 @@ def read_checkpoint(path: str) -> dict[str, Any]:
 
 
 def _check(path: str) -> dict[str, Any]:
-    """Check a checkpoint before fairseq reads it: it must be undamaged, and its options plain; returns its content.
-
-    The tensors are only mapped into memory, so a large file is not read twice.
-    """
+    """The content of a checkpoint that is undamaged and whose options are plain; its tensors are mapped."""
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             if damaged := archive.testzip():
@@ -182,15 +179,6 @@ def _check(path: str) -> dict[str, Any]:
     check_options(state, path)
     content: dict[str, Any] = state
     return content
-
-
-def _receive_options(broadcast: Any) -> Any:
-    @functools.wraps(broadcast)
-    def broadcast_object(*args: Any, **kwargs: Any) -> Any:
-        with torch.serialization.safe_globals(_broadcast_types()):
-            return broadcast(*args, **kwargs)
-
-    return broadcast_object
 
 
 @contextmanager
@@ -275,23 +263,21 @@ def build_model(
 
     Args:
         task: the task.
-        state: the checkpoint's content; its weights are taken out of it.
+        state: the checkpoint's content; its weights are taken out of it.  They are tensors by name, or (of a model in
+            the format of Transformers) have a method ``fill`` that copies them into a model.
         name: the file, for messages.
         dtype: one of :data:`~fairseq_norm_plugin.choices.DTYPES`.
         see: called with the name and the values of each entry of the model's state dictionary, in the order of the
             names, as they are in the file.
     """
     cfg: DictConfig = state["cfg"].model
-    if not isinstance(state["model"], LazyParameters):
-        for stack, side in (("encoder", "source"), ("decoder", "target")):
-            embeddings = state["model"].get(f"{stack}.embed_tokens.weight")
-            if embeddings is not None:  # fairseq does not say so where both sides share them
-                _check_size(len(embeddings), len(getattr(task, f"{side}_dictionary")), side)
+    weights = state.pop("model")
+    loaded = isinstance(weights, dict)
+    if loaded:  # fairseq does not say so where both sides share them
+        _check_sizes({entry: len(getattr(task, f"{side}_dictionary")) for entry, side in _EMBEDDINGS.items()}, weights)
     with fairseq_errors(f"{name}: fairseq cannot build the model of its options", _ADVICE), _Unfilled():
         model: nn.Module = task.build_model(cfg, from_checkpoint=True)
-    weights = state.pop("model")
-    stored = isinstance(weights, LazyParameters)
-    if not stored:
+    if loaded:
         model.upgrade_state_dict(weights)  # type: ignore[operator]
         weights = checkpoint_utils.prune_state_dict(weights, cfg)
     if see is not None:
@@ -299,10 +285,10 @@ def build_model(
             see(entry, weights[entry])
     model.to(_TYPES[dtype])  # before they have numbers, so that no two copies of all are in memory
     try:
-        if stored:
-            weights.fill(model)
-        else:
+        if loaded:
             nn.Module.load_state_dict(model, weights, strict=True)
+        else:
+            weights.fill(model)
     except (RuntimeError, KeyError) as error:  # fairseq 0.12.2 looks some up itself
         reasons = [line.strip() for line in str(error).splitlines() if line.startswith("\t")]
         raise InputError(
@@ -313,14 +299,6 @@ def build_model(
     if dtype == "int8":
         use_int8(model)
     return model.eval()
-
-
-class LazyParameters(Mapping[str, Tensor], ABC):
-    """The parameters of a fairseq model, by its names, which are read one by one when the model is filled."""
-
-    @abstractmethod
-    def fill(self, model: nn.Module) -> None:
-        """Copy them into a model."""
 
 
 class _Unfilled(TorchFunctionMode):

@@ -1,18 +1,65 @@
-"""BERT's encoder as a fairseq model (``--arch bert``): RoBERTa with the eps of BERT's layer norms.
+"""BERT: its encoder as a fairseq model (``--arch bert``), and models in the format of Transformers (docs/bert.md).
 
-fairseq fixes eps at 1e-5, but BERT's is 1e-12, and its embeddings are so small that this changes their layer norm by
-6e-3.  As a separate model, BERT stores eps in the checkpoint, so it holds for any task, and a fairseq without this
-plugin refuses the checkpoint instead of computing something else.
+fairseq's RoBERTa fixes the eps of its layer norms at 1e-5, but BERT's is 1e-12, and its embeddings are so small that
+this changes their layer norm by 6e-3.  As a separate model, BERT stores eps in the checkpoint, so it holds for any
+task, and a fairseq without this plugin refuses the checkpoint instead of computing something else.
+
+The pooler and the next-sentence classifier are left out.  A model without a masked-LM head gets one of NaN, so that its
+predictions cannot be taken for some.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import torch
+from fairseq.dataclass.configs import FairseqConfig
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.roberta import RobertaModel
 from fairseq.models.roberta.model import base_architecture
+from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
+from torch import Tensor
+
+from alignment_eval.errors import InputError
+from alignment_eval.links.text import TextFile
+from fairseq_norm_plugin.transformers.text import plain, write_dictionary
+from fairseq_norm_plugin.transformers.weights import Weights, check_heads, read_config, read_weights
+
+#: Transformers' hidden_act -> fairseq's --activation-fn.
+ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_accurate", "gelu_pytorch_tanh": "gelu_accurate", "relu": "relu"}
+#: BERT's special token -> fairseq's, in the order of fairseq's ids; the masked-LM task counts <mask> as the last.
+SPECIALS = {"[CLS]": "<s>", "[PAD]": "<pad>", "[SEP]": "</s>", "[UNK]": "<unk>", "[MASK]": "<mask>"}
+#: fairseq module -> BERT's, in an encoder layer.
+LAYER = {
+    "self_attn.q_proj": "attention.self.query",
+    "self_attn.k_proj": "attention.self.key",
+    "self_attn.v_proj": "attention.self.value",
+    "self_attn.out_proj": "attention.output.dense",
+    "self_attn_layer_norm": "attention.output.LayerNorm",
+    "fc1": "intermediate.dense",
+    "fc2": "output.dense",
+    "final_layer_norm": "output.LayerNorm",
+}
+#: Tensors that no hidden state and no masked-LM prediction depends on, or that are copies of others.
+_UNUSED = re.compile(
+    r"pooler\.|cls\.seq_relationship\.|embeddings\.(position|token_type)_ids$|cls\.predictions\.decoder\."
+)
+_ALLOWED: dict[str, Sequence[object]] = {
+    "model_type": ["bert"],
+    "position_embedding_type": ["absolute"],
+    "is_decoder": [False],
+    "hidden_act": list(ACTIVATIONS),
+}
+_SIZES = {
+    **dict.fromkeys(
+        ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings")
+    ),
+    "type_vocab_size": 2,
+}
 
 
 @register_model("bert")
@@ -45,3 +92,105 @@ def bert_architecture(args: Any) -> None:
     """RoBERTa base with BERT's eps."""
     args.layer_norm_eps = getattr(args, "layer_norm_eps", 1e-12)
     base_architecture(args)
+
+
+def read_bert(model: Path, place: Path) -> tuple[Any, dict[str, Any]]:
+    """fairseq's model of a directory of Transformers, and the options of its checkpoint; dict.txt goes to ``place``."""
+    config = read_config(model / "config.json", _ALLOWED, _SIZES)
+    check_heads(model / "config.json", config, "hidden_size", "num_attention_heads")
+    if type(config.get("layer_norm_eps")) not in (int, float):
+        raise InputError(f"config.json: layer_norm_eps is {config.get('layer_norm_eps')!r}, not a number")
+    tokens = _read_vocabulary(model / "vocab.txt")
+    if config.get("vocab_size", len(tokens)) != len(tokens):
+        raise InputError(f"vocab.txt has {len(tokens)} tokens, but config.json gives {config['vocab_size']}")
+    ids = {token: number for number, token in enumerate(tokens)}
+    ordinary = [token for token in tokens if token not in SPECIALS]
+    *first, mask = SPECIALS
+    dictionary = write_dictionary(place / "dict.txt", [*ordinary, SPECIALS[mask]])
+    args = argparse.Namespace(
+        _name="bert",
+        layer_norm_eps=config["layer_norm_eps"],
+        activation_fn=ACTIVATIONS[config["hidden_act"]],
+        encoder_layers=config["num_hidden_layers"],
+        encoder_embed_dim=config["hidden_size"],
+        encoder_ffn_embed_dim=config["intermediate_size"],
+        encoder_attention_heads=config["num_attention_heads"],
+        max_positions=config["max_position_embeddings"],
+    )
+    task = MaskedLMConfig(_name="masked_lm", data=".", sample_break_mode="eos", tokens_per_sample=args.max_positions)
+    built = MaskedLMTask(task, dictionary).build_model(args)
+    order = [ids[token] for token in (*first, *ordinary, mask)]
+    built.load_state_dict(_parameters(config, model, order), strict=True)
+    cfg = {**plain(FairseqConfig()), "model": args, "task": plain(task), "criterion": {"_name": "masked_lm"}}
+    return built, cfg
+
+
+def _read_vocabulary(path: Path) -> list[str]:
+    """The tokens of vocab.txt, by BERT's ids."""
+    tokens = [line for chunk in TextFile(path) for line in chunk.decode().split("\n")[:-1]]
+    seen: set[str] = set()
+    for number, token in enumerate(tokens, 1):
+        if token.split() != [token] or token in seen or token in SPECIALS.values():
+            raise InputError(
+                f"{path}:{number}: token {token!r} contains a blank, is a duplicate, or is one of fairseq's own"
+            )
+        seen.add(token)
+    for special in SPECIALS:
+        if special not in seen:
+            raise InputError(f"{path}: the file has no {special}; give the vocab.txt of a BERT model")
+    return tokens
+
+
+def _parameters(config: dict[str, Any], model: Path, order: Sequence[int]) -> dict[str, Tensor]:
+    """The parameters of fairseq's model, under fairseq's names; ``order`` has BERT's id of each of fairseq's tokens."""
+    # gamma and beta: the layer norms of models converted from TensorFlow
+    tensors = {
+        name.removeprefix("bert.").replace("Norm.gamma", "Norm.weight").replace("Norm.beta", "Norm.bias"): tensor
+        for name, tensor in read_weights(model).items()
+    }
+    weights = Weights(tensors, f"a BERT of {config['num_hidden_layers']} layers")
+    width, inner = config["hidden_size"], config["intermediate_size"]
+    words, places, types = (
+        weights.take(f"embeddings.{name}_embeddings.weight", count, width).rows().float()
+        for name, count in (
+            ("word", len(order)),
+            ("position", config["max_position_embeddings"]),
+            ("token_type", config["type_vocab_size"]),
+        )
+    )
+    encoder, shapes = "encoder.sentence_encoder", {"fc1": (inner, width), "fc2": (width, inner)}
+    stored = weights.module(f"{encoder}.layernorm_embedding", "embeddings.LayerNorm", width)
+    for number in range(config["num_hidden_layers"]):
+        for ours, theirs in LAYER.items():
+            shape = (width,) if "norm" in ours else shapes.get(ours, (width, width))
+            name = f"encoder.layer.{number}.{theirs}"
+            stored.update(weights.module(f"{encoder}.layers.{number}.{ours}", name, *shape))
+    result = {
+        f"{encoder}.embed_tokens.weight": words[list(order)],
+        # fairseq counts positions from the id of <pad>, 1, plus one; single sentences are all of token type 0
+        f"{encoder}.embed_positions.weight": torch.cat([torch.zeros(2, width), places + types[0]]),
+        **{name: tensor.rows() for name, tensor in stored.items()},
+        **_head(weights, words, order),
+    }
+    weights.check_empty(_UNUSED)
+    return result
+
+
+def _head(weights: Weights, words: Tensor, order: Sequence[int]) -> dict[str, Tensor]:
+    """The masked-LM head; one of NaN if the model has none."""
+    size, width = words.shape
+    head = "encoder.lm_head"
+    tied = {f"{head}.weight": words[list(order)]}
+    if "cls.predictions.bias" not in weights:
+        shapes = {"dense.weight": (width, width), "dense.bias": (width,), "bias": (size,)}
+        shapes.update({"layer_norm.weight": (width,), "layer_norm.bias": (width,)})
+        return {**tied, **{f"{head}.{name}": torch.full(shape, torch.nan) for name, shape in shapes.items()}}
+    decoder = "cls.predictions.decoder.weight"
+    if decoder in weights and not torch.equal(weights.take(decoder, size, width).rows().float(), words):
+        raise InputError(f"{decoder} differs from the word embeddings; the head must be tied")
+    stored = {
+        **weights.module(f"{head}.dense", "cls.predictions.transform.dense", width, width),
+        **weights.module(f"{head}.layer_norm", "cls.predictions.transform.LayerNorm", width),
+    }
+    bias = weights.take("cls.predictions.bias", size).rows()[list(order)]
+    return {**tied, f"{head}.bias": bias, **{name: tensor.rows() for name, tensor in stored.items()}}

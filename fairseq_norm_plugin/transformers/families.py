@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq.data import Dictionary
 from fairseq.dataclass.configs import FairseqConfig
 from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor
@@ -31,6 +30,7 @@ from fairseq_norm_plugin.transformers.text import (
     marian_text,
     mbart_text,
     plain,
+    write_dictionary,
 )
 from fairseq_norm_plugin.transformers.weights import (
     Stored,
@@ -174,20 +174,14 @@ class Release:
 
 
 def read_release(directory: Path, place: Path, source: str | None, target: str | None) -> Release:
-    """Read all but the weights of a model in the format of Transformers, and compare their headers with config.json.
+    """Read all but the weights of the model in a directory, and compare their headers with config.json.
 
-    Args:
-        directory: with config.json, the files of the tokenizer, and model.safetensors or pytorch_model.bin, or these in
-            parts.
-        place: a directory to write fairseq's dictionaries to.
-        source: source language; None: the one that the files name.
-        target: target language.
+    fairseq's dictionaries are written to ``place``.  A language that is None is the one that the files name.
     """
     family, config = _read_config(directory / "config.json")
     text = family.text(directory, config, (source, target))
     _check_ids(directory, family, config, text)
-    name = f"a model of {config['encoder_layers']} and {config['decoder_layers']} layers"
-    parameters = _parameters(family, config, Weights(read_weights(directory), name), text.tokens)
+    parameters = _parameters(family, config, read_weights(directory), text.tokens)
     joint = isinstance(text.task, Namespace)  # multilingual tasks have one dictionary
     names = ["dict.txt"] if joint else [f"dict.{language}.txt" for language in text.languages]
     for file, tokens in zip(names, text.tokens):
@@ -199,12 +193,6 @@ def read_release(directory: Path, place: Path, source: str | None, target: str |
         "tokenizer": text.tokenizer,
     }
     return Release(cfg, parameters, text.languages, text.subwords)
-
-
-def write_dictionary(path: Path, tokens: Iterable[str]) -> Dictionary:
-    """Write a fairseq dictionary of ``tokens``, which come after fairseq's own four, and read it as fairseq does."""
-    path.write_text("".join(f"{token} 1\n" for token in tokens), encoding="utf-8", newline="\n")
-    return Dictionary.load(str(path))
 
 
 def _read_config(path: Path) -> tuple[Family, dict[str, Any]]:
@@ -249,14 +237,12 @@ def _check_ids(directory: Path, family: Family, config: Mapping[str, Any], text:
 
 
 def _options(family: Family, config: Mapping[str, Any], tokens: tuple[list[str], list[str]]) -> Namespace:
-    sizes = {
-        f"{stack}_{ours}": config[theirs.format(stack)]
-        for stack in _STACKS
-        for ours, theirs in (
-            *(("embed_dim", "d_model"), ("layers", "{}_layers")),
-            *(("ffn_embed_dim", "{}_ffn_dim"), ("attention_heads", "{}_attention_heads")),
-        )
-    }
+    sizes = {}
+    for stack in _STACKS:
+        sizes[f"{stack}_embed_dim"] = config["d_model"]
+        sizes[f"{stack}_layers"] = config[f"{stack}_layers"]
+        sizes[f"{stack}_ffn_embed_dim"] = config[f"{stack}_ffn_dim"]
+        sizes[f"{stack}_attention_heads"] = config[f"{stack}_attention_heads"]
     return Namespace(
         **family.options,
         **sizes,
@@ -274,9 +260,10 @@ def _is_one_matrix(config: Mapping[str, Any]) -> bool:
 
 
 def _parameters(
-    family: Family, config: Mapping[str, Any], weights: Weights, tokens: Sequence[Sequence[str]]
+    family: Family, config: Mapping[str, Any], tensors: Mapping[str, Stored], tokens: Sequence[Sequence[str]]
 ) -> StoredParameters:
     """The parameters of fairseq's model, under fairseq's names; ``tokens`` are those of both sides, by their ids."""
+    weights = Weights(tensors, f"a model of {config['encoder_layers']} and {config['decoder_layers']} layers")
     result = _embeddings(family, config, weights, tokens)
     for stack in _STACKS:
         for name, shape in _modules(family, config, stack):

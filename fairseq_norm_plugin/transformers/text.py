@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
+from fairseq.data import Dictionary
 from fairseq.tasks.translation import TranslationConfig
 from omegaconf import OmegaConf
 
@@ -75,6 +76,12 @@ _Digits = Annotated[str, msgspec.Meta(pattern=r"^\d{1,9}$")]
 def plain(config: Any) -> Any:
     """The options of one of fairseq's dataclasses as plain values."""
     return OmegaConf.to_container(OmegaConf.structured(config), enum_to_str=True)
+
+
+def write_dictionary(path: Path, tokens: Iterable[str]) -> Dictionary:
+    """Write a fairseq dictionary of ``tokens``, which come after fairseq's own four, and read it as fairseq does."""
+    path.write_text("".join(f"{token} 1\n" for token in tokens), encoding="utf-8", newline="\n")
+    return Dictionary.load(str(path))
 
 
 def marian_text(directory: Path, config: Mapping[str, Any], stated: Languages) -> Text:

@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.checkpoints.files import weights_file
-from fairseq_norm_plugin.checkpoints.read import LazyParameters
 from fairseq_norm_plugin.config import is_unread
 
 #: Bytes of a file that are read before it is mapped anew.
@@ -42,11 +41,8 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
 def read_config(path: Path, allowed: Mapping[str, Sequence[object]], sizes: Mapping[str, int | None]) -> dict[str, Any]:
     """Read config.json, and refuse options that would compute something else.
 
-    Args:
-        path: the file.
-        allowed: the values that can be converted, for each option that changes what is computed; the first one if the
-            file leaves it out, but ``model_type`` must be there.
-        sizes: options that must be positive integers, and their values if the file leaves them out.
+    ``allowed`` has the values that can be read of each option, the default first (``model_type`` has none); ``sizes``
+    the options that must be positive integers, and their defaults.
     """
     defaults = {name: values[0] for name, values in allowed.items() if name != "model_type"}
     config = {**defaults, **sizes, **read_json(path, "the model's config.json")}
@@ -132,7 +128,7 @@ class _File:
         """The tensors of the file, or at least that of a name."""
         try:
             if self._path.suffix == ".safetensors":
-                return self._map_safetensors(name)
+                return _map_safetensors(self._path, name)
             # weights_only: a .bin cannot run code
             state = torch.load(self._path, "cpu", weights_only=True, mmap=zipfile.is_zipfile(self._path))
         except (pickle.UnpicklingError, OSError, EOFError, RuntimeError, ValueError) as error:
@@ -143,30 +139,25 @@ class _File:
             raise InputError(f"{self._path}: the file holds more than named tensors; give the weights of a model")
         return {str(key): tensor for key, tensor in state.items()}
 
-    def _map_safetensors(self, name: str | None) -> dict[str, Tensor]:
-        try:
-            from safetensors import SafetensorError, safe_open
-        except ImportError:
-            raise UsageError(f"{self._path}: reading this file needs safetensors; pip install safetensors") from None
-        try:
-            with safe_open(self._path, "pt") as file:
-                return {key: file.get_tensor(key) for key in ([name] if name else file.keys())}
-        except SafetensorError as error:
-            raise ValueError(str(error)) from error
+
+def _map_safetensors(path: Path, name: str | None) -> dict[str, Tensor]:
+    try:
+        from safetensors import SafetensorError, safe_open
+    except ImportError:
+        raise UsageError(f"{path}: reading this file needs safetensors; pip install safetensors") from None
+    try:
+        with safe_open(path, "pt") as file:
+            return {key: file.get_tensor(key) for key in ([name] if name else file.keys())}
+    except SafetensorError as error:
+        raise ValueError(str(error)) from error
 
 
 @dataclass(frozen=True, eq=False)
 class Stored:
     """A tensor in a file, which is read when it is needed.
 
-    Attributes:
-        file: the file.
-        name: its name there.
-        shape: its shape.
-        dtype: its type.
-        order: which of its rows come in which order; one after the last stands for a row of ``missing``.  None: as
-            they are.
-        missing: the value of that row.
+    ``order`` says which of its rows come in which order, where the number after the last stands for a row of
+    ``missing``; None: as they are.
     """
 
     file: _File
@@ -206,7 +197,7 @@ class Stored:
         return ((first, min(first + step, len(self))) for first in range(0, len(self), step))
 
 
-class StoredParameters(LazyParameters):
+class StoredParameters(Mapping[str, Tensor]):
     """The parameters of a fairseq model, by its names, which are read one by one when the model is filled."""
 
     def __init__(self, stored: Mapping[str, Stored], others: Mapping[str, Tensor]) -> None:
@@ -232,12 +223,7 @@ class StoredParameters(LazyParameters):
 
 
 class Weights:
-    """Tensors that are taken one by one, so that none is forgotten.
-
-    Args:
-        tensors: by name.
-        model: what has these tensors, such as "a BERT of 12 layers", for messages.
-    """
+    """Tensors that are taken one by one, so that none is forgotten; ``model`` says whose they are, for messages."""
 
     def __init__(self, tensors: Mapping[str, Stored], model: str) -> None:
         self._tensors = dict(tensors)

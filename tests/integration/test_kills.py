@@ -16,10 +16,9 @@ import pytest
 import torch
 from fairseq_cli import train
 
-import fairseq_norm_plugin.align.run  # once here, not in each fork
-import fairseq_norm_plugin.convert.translation  # noqa: F401
+import fairseq_norm_plugin.align.run  # noqa: F401  # once here, not in each fork
+from fairseq_norm_plugin import convert
 from fairseq_norm_plugin.align import cli as norm_align
-from fairseq_norm_plugin.convert import cli as convert
 from tests.families import save
 from tests.integration.conftest import ROOT, run_generate, training_config, without_fairseqs_warnings
 from tests.integration.demo import DEMO, lines, written

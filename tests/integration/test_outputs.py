@@ -71,11 +71,11 @@ def test_standard_input_is_an_input(directory, command):
 
 
 def test_converted_models(directory):
-    from fairseq_norm_plugin.convert import cli
+    from fairseq_norm_plugin import convert
 
     save(directory / "marian", "marian")
     before = everything(directory)
-    assert cli.main(["translation", "marian", "marian", "--overwrite"]) == 2
+    assert convert.main(["translation", "marian", "marian", "--overwrite"]) == 2
     assert everything(directory) == before
 
 

@@ -11,8 +11,7 @@ from fairseq_cli import preprocess
 
 import fairseq_norm_plugin  # noqa: F401  # registers --arch bert
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.convert.bert import convert
-from fairseq_norm_plugin.convert.cli import main
+from fairseq_norm_plugin.convert import convert, main
 from tests.families import transformers
 from tests.integration.scripts.preparing import run
 
@@ -111,7 +110,7 @@ def test_from_a_model_and_text_to_hidden_states(tmp_path):
 
 def converted(tmp_path, weights, **changes):
     model = save(tmp_path / "model", weights, {**CONFIG, **changes})
-    convert(model, tmp_path / "out")
+    convert("bert", model, tmp_path / "out")
     return load(tmp_path / "out", tmp_path / "out")
 
 
@@ -143,7 +142,7 @@ def test_names_of_old_models(tmp_path):
     directory = save(tmp_path / "model", {})
     (directory / "model.safetensors").unlink()
     torch.save({old(name): tensor.half() for name, tensor in weights.items()}, directory / "pytorch_model.bin")
-    convert(directory, tmp_path / "out")
+    convert("bert", directory, tmp_path / "out")
     check_last_state(load(tmp_path / "out", tmp_path / "out"), theirs)
 
 
@@ -165,7 +164,7 @@ def test_activations(tmp_path, name):
 def test_other_models_are_refused(tmp_path, change, message):
     model = save(tmp_path / "model", reference("BertModel")[1], {**CONFIG, **change})
     with pytest.raises(InputError, match=message):
-        convert(model, tmp_path / "out")
+        convert("bert", model, tmp_path / "out")
     assert not list(tmp_path.glob("out/*"))
 
 
@@ -173,7 +172,7 @@ def test_an_untied_head_is_refused(tmp_path):
     weights = reference("BertForMaskedLM")[1]
     weights["cls.predictions.decoder.weight"] += 1
     with pytest.raises(InputError, match="differs from the word embeddings"):
-        convert(save(tmp_path / "model", weights), tmp_path / "out")
+        convert("bert", save(tmp_path / "model", weights), tmp_path / "out")
 
 
 @pytest.mark.parametrize(
@@ -187,7 +186,7 @@ def test_an_untied_head_is_refused(tmp_path):
 def test_vocabularies_that_fairseq_would_read_otherwise(tmp_path, words, message):
     model = save(tmp_path / "model", reference("BertModel")[1], words=words)
     with pytest.raises(InputError, match=message):
-        convert(model, tmp_path / "out")
+        convert("bert", model, tmp_path / "out")
 
 
 def test_wordpiece_keeps_lines_and_refuses_special_tokens(tmp_path):

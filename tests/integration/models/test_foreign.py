@@ -15,7 +15,7 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.files import write_lines
 from fairseq_norm_plugin.align import cli as align
 from fairseq_norm_plugin.analyze import cli as analyze
-from fairseq_norm_plugin.convert.cli import main as convert
+from fairseq_norm_plugin.convert import main as convert
 from tests.facts import facts
 from tests.families import KINDS, LINES, save, transformers
 

@@ -12,7 +12,7 @@ import fairseq_norm_plugin
 from alignment_eval.errors import InputError
 from alignment_eval.files import write_lines
 from fairseq_norm_plugin.align import cli as align
-from fairseq_norm_plugin.convert.cli import main
+from fairseq_norm_plugin.convert import main
 from tests.facts import says
 from tests.families import save, transformers
 from tests.integration.demo import DEMO, lines

@@ -11,8 +11,7 @@ import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.profiles.profile import read_profile
 from fairseq_norm_plugin.checkpoints.identity import model_hash
-from fairseq_norm_plugin.convert.cli import main
-from fairseq_norm_plugin.convert.translation import convert
+from fairseq_norm_plugin.convert import convert, main
 from fairseq_norm_plugin.transformers import families
 from fairseq_norm_plugin.transformers.marian import sinusoids
 from tests.facts import facts, says
@@ -54,7 +53,7 @@ def renamed(**names):
 
 
 def converted(model, *languages):
-    convert(model, model.with_name("out"), True, *languages)
+    convert("translation", model, model.with_name("out"), True, *languages)
     return fairseq_norm_plugin.load(model.with_name("out") / "checkpoint.pt", model.with_name("out"), "de", "en")
 
 

@@ -1,0 +1,140 @@
+"""``python -m fairseq_norm_plugin.convert FAMILY MODEL OUT``: models in the format of Transformers into fairseq."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from alignment_eval.errors import InputError
+from alignment_eval.files import OwnFiles, new_directory
+from alignment_eval.options.common import CommandParser, Input, Output, exit_status
+from fairseq_norm_plugin.process import let_waiting_threads_sleep
+
+PROG = "python -m fairseq_norm_plugin.convert"
+_DESCRIPTION = """\
+Turn a model in the format of Transformers into a fairseq checkpoint and dictionaries.
+
+MODEL is a directory with config.json, the vocabulary, and model.safetensors or pytorch_model.bin.  The checkpoint in
+OUT needs --user-dir fairseq_norm_plugin.
+"""
+_OWN = OwnFiles(
+    PROG,
+    re.compile(
+        r"checkpoint\.pt|(checkpoint\.pt|upper-layers)\.align\.json|dict(\.[\w-]+)?\.txt|(source|target)\.spm"
+        r"|sentencepiece\.bpe\.model|merges\.txt"
+    ),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line ``argv`` (default: the process's) and return its exit status."""
+    let_waiting_threads_sleep()
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    return exit_status(PROG, lambda: _parser().parse_args(arguments), _run)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = CommandParser(prog=PROG, description=_DESCRIPTION)
+    families = parser.add_subparsers(dest="family", metavar="FAMILY", required=True)
+    translation = "translation models: Marian, M2M-100, NLLB, mBART, FSMT (docs/models.md)"
+    for name, text in (("bert", "BERT (docs/bert.md)"), ("translation", translation)):
+        family = families.add_parser(name, help=text, description=text)
+        family.add_argument("model", type=Input, metavar="MODEL", help="directory of the model")
+        family.add_argument("out", type=Output, metavar="OUT", help="directory to write")
+        family.add_argument("--overwrite", action="store_true", help="replace OUT, if this command wrote it")
+        if name == "translation":
+            default = "(default: the one that the files of MODEL name)"
+            family.add_argument("-s", "--source-lang", metavar="LANG", help=f"source language {default}")
+            family.add_argument("-t", "--target-lang", metavar="LANG", help=f"target language {default}")
+    return parser
+
+
+def _run(args: argparse.Namespace) -> None:
+    from fairseq_norm_plugin.hooks import registration as registration  # fairseq is imported there first
+
+    convert(**vars(args))
+
+
+def convert(
+    family: str,
+    model: str | Path,
+    out: str | Path,
+    overwrite: bool = False,
+    source_lang: str | None = None,
+    target_lang: str | None = None,
+) -> None:
+    """Write a checkpoint of the model in the directory ``model``, and what belongs to it, to the directory ``out``."""
+    from fairseq_norm_plugin.transformers.bert import read_bert
+
+    model = Path(model)
+    if not model.is_dir():
+        raise InputError(f"{model}: no such directory; give the directory of a model, with its config.json")
+    with new_directory(Path(out), overwrite, _OWN) as directory:
+        try:
+            if family == "bert":
+                _write_checkpoint(directory, *read_bert(model, directory))
+            else:
+                _convert_translation(model, directory, source_lang, target_lang)
+        except InputError as error:
+            if str(error).startswith((f"{model}:", f"{model}/")):
+                raise
+            raise type(error)(f"{model}: {error}") from None
+
+
+def _convert_translation(model: Path, directory: Path, source_lang: str | None, target_lang: str | None) -> None:
+    """Write a checkpoint, dictionaries, the files of the subwords, and a profile.
+
+    The profile is for commands that have no text to choose maps on.  It is not named after the checkpoint, because the
+    others would then use it instead of choosing.
+    """
+    from alignment_eval.profiles.profile import fit_profile
+    from fairseq_norm_plugin.checkpoints.identity import model_hash
+    from fairseq_norm_plugin.checkpoints.read import build_model
+    from fairseq_norm_plugin.model.languages import Languages, is_told_languages, setup_task
+    from fairseq_norm_plugin.text.tags import NO_TAG, tagged_hash
+    from fairseq_norm_plugin.transformers.families import read_release
+
+    release = read_release(model, directory, source_lang, target_lang)
+    if getattr(release.cfg["task"], "encoder_langtok_last", False):
+        raise InputError(
+            f"{model}/tokenizer_config.json: legacy_behaviour is true, but fairseq's tasks cannot put the language of "
+            f"the source last; give {model} itself to norm-align"
+        )
+    for named in release.subwords.values():
+        for file in map(Path, named if isinstance(named, list) else [named]):
+            if file.parent == model:
+                shutil.copyfile(file, directory / file.name)
+    state = release.state
+    told = is_told_languages(state["cfg"].task)  # others may have tags, of which each run chooses one
+    stated = {} if told else {"target_tag": NO_TAG}
+    task = setup_task(state["cfg"].task, Languages(*release.languages, directory, stated))
+    built = build_model(task, state, str(model))
+    _write_checkpoint(directory, built, release.cfg)
+    layers = range(release.cfg["model"].decoder_layers)
+    profile = fit_profile((), layers, tagged_hash(model_hash([built]), task.frames))
+    (directory / "upper-layers.align.json").write_text(f"{profile.to_json()}\n", encoding="utf-8")
+
+
+def _write_checkpoint(directory: Path, model: Any, cfg: Mapping[str, Any]) -> None:
+    """Write the checkpoint of a model that fairseq built, without an optimizer; ``cfg`` are its options."""
+    import torch
+
+    history = {"optimizer_name": "none", "criterion_name": "none", "lr_scheduler_state": {}, "num_updates": 0}
+    content = {
+        "args": None,
+        "cfg": dict(cfg),
+        "model": model.state_dict(),
+        "optimizer_history": [history],
+        "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},
+    }
+    with (directory / "checkpoint.pt").open("wb") as file:  # given a path, torch would store its name in the file
+        torch.save(content, file)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

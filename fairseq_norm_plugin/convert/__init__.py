@@ -1,1 +1,0 @@
-"""Turns models in the format of Transformers into fairseq checkpoints (``python -m fairseq_norm_plugin.convert``)."""
