@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = CommandParser(prog=PROG, description=_DESCRIPTION)
-    families = parser.add_subparsers(dest="family", metavar="FAMILY", required=True)
+    families = parser.add_subparsers(dest="command", metavar="FAMILY", required=True)
     translation = "translation models: Marian, M2M-100, NLLB, mBART, FSMT (docs/models.md)"
     for name, text in (("bert", "BERT (docs/bert.md)"), ("translation", translation)):
         family = families.add_parser(name, help=text, description=text)
@@ -57,7 +57,8 @@ def _parser() -> argparse.ArgumentParser:
 def _run(args: argparse.Namespace) -> None:
     from fairseq_norm_plugin.hooks import registration as registration  # fairseq is imported there first
 
-    convert(**vars(args))
+    languages = (args.source_lang, args.target_lang) if args.command == "translation" else ()
+    convert(args.command, args.model, args.out, args.overwrite, *languages)
 
 
 def convert(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
-from gold_sets import DEV, SETS, TEST, Gold, lowercased, make, write
+from gold_sets import DEV, SETS, TEST, Gold, lowercased, make, run_script, write
 
 import alignment_eval as ae
 from alignment_eval.links.sets import Links
@@ -77,4 +77,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from gold_sets import DEV, Gold, lowercased, training_text
+from gold_sets import DEV, Gold, lowercased, run_script, training_text
 
 from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.extraction.extract import extract
@@ -96,4 +96,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -5,11 +5,14 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import alignment_eval as ae
+from alignment_eval.errors import InputError
 from alignment_eval.links.sets import Links
+from alignment_eval.options.common import exit_status
 from alignment_eval.scoring.aer import Score
 
 TEST, DEV = "vilar508", "cmu150"
@@ -27,12 +30,15 @@ CHECKPOINTS = {"de": DEMO / "checkpoint.pt", "en": DEMO / "checkpoint.en-de.pt"}
 
 
 class Gold:
-    """A gold set in DIR, and its texts, lowercased as the models' text is, in OUT."""
+    """A gold set in ``folder``/``name``, and its texts, lowercased as the models' text is, in ``out``."""
 
     def __init__(self, folder: Path, name: str, out: Path) -> None:
         self.name = name
         self.languages, files, base = SETS[name]
         *texts, gold = (folder / name / file for file in files)
+        for file in (*texts, gold):
+            if not file.is_file():
+                raise InputError(f"{file}: no such file; {folder} must have {name}/ with {', '.join(files)}")
         self.links = ae.read_gold(gold, base)
         both = zip(self.languages, texts)
         self.texts = [write(out / "text" / f"{name}.{language}", lowercased(text)) for language, text in both]
@@ -48,6 +54,11 @@ class Gold:
     def p(self, baseline: Path, links: Path) -> float | None:
         """The p of AER in the paired randomisation test."""
         return ae.compare(ae.read_links(baseline), ae.read_links(links), self.links)["aer"].p_randomisation
+
+
+def run_script(main: Callable[[], None]) -> None:
+    """Run a script; bad input ends it with one sentence."""
+    sys.exit(exit_status(Path(sys.argv[0]).name, Namespace, lambda _: main()))
 
 
 def make(path: Path, *words: object) -> Path:

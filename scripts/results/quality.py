@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from gold_sets import NORM_ALIGN, make, markdown, training_text, write
+from gold_sets import NORM_ALIGN, make, markdown, run_script, training_text, write
 from numpy.typing import NDArray
 
 from fairseq_norm_plugin import load
@@ -131,4 +131,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from gold_sets import SETS, TEST, Gold, markdown, write
+from gold_sets import SETS, TEST, Gold, markdown, run_script, write
 
 import alignment_eval as ae
 from alignment_eval.figures.style import MARKERS, PAGE, new_figure, save_figure, styled
@@ -171,4 +171,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gold_sets import CHECKPOINTS, markdown, write
+from gold_sets import CHECKPOINTS, markdown, run_script, write
 
 import alignment_eval as ae
 from alignment_eval.links.sets import Link
@@ -198,4 +198,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

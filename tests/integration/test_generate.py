@@ -11,6 +11,7 @@ from alignment_eval.maps.kinds import KINDS
 from alignment_eval.records.store import Records
 
 SCORE = "--score-reference"
+SHORTER = ["--gen-subset", "test5", "--max-source-positions", 60]  # sentence 3 has 84 tokens
 NBEST = ["--beam", 3, "--nbest", 2]
 EVERY_KIND = ["--norm-record-kinds", ",".join(KINDS)]
 
@@ -21,7 +22,6 @@ EVERY_KIND = ["--norm-record-kinds", ",".join(KINDS)]
         ["--beam", 1],
         ["--beam", 4, "--nbest", 2, "--lenpen", 0.7],
         ["--beam", 3, "--nbest", 3, "--sampling", "--seed", 5],
-        ["--beam", 2, "--left-pad-source"],  # this flag turns the default off
         ["--beam", 2, "--prefix-size", 1],
         [SCORE],
     ],
@@ -45,6 +45,11 @@ def test_hypotheses_and_scores_are_bit_identical(stock, norm, tmp_path, options)
     assert len((tmp_path / "a").read_text().splitlines()) == 12
 
 
+def records_of(directory):
+    """The best hypothesis of each sentence, by its id."""
+    return {sentence.id: sentence for sentence in Records(directory).best()}
+
+
 def written(output):
     """What fairseq writes of sentences, in its order."""
     return [line for line in output.text.splitlines() if line[:2] in ("S-", "T-", "H-", "D-", "P-")]
@@ -54,7 +59,6 @@ def written(output):
     "options",
     [
         [],
-        ["--max-tokens", 100],
         ["--max-tokens", 40],
         ["--beam", 3, "--nbest", 3, "--sampling", "--seed", 5],
         ["--gen-subset", "test3"],  # of 7 sentences, all of which fairseq loses
@@ -80,13 +84,12 @@ def test_the_same_command_writes_the_same_and_then_what_fairseq_loses(
     assert {sentence.id for sentence in Records(tmp_path / "r")} == set(range(size))
 
 
-@pytest.mark.parametrize("mode", [["--beam", 2], [SCORE]], ids=["generate", "score"])
-def test_no_kind_of_maps_changes_a_score_and_no_padding_a_map(stock, norm, tmp_path, mode):
-    maps = {}
+def test_no_kind_of_maps_changes_a_score_and_no_padding_a_map(stock, norm, tmp_path):
+    maps, mode = {}, [SCORE]
     for padding in ([], ["--left-pad-source"], ["--left-pad-target"]):
         output = norm(*mode, *padding, "--norm-records", tmp_path / "-".join(["r", *padding]), *EVERY_KIND)
         assert output.lines() == stock(*mode, *padding).lines()
-        maps["".join(padding)] = {s.id: s for s in Records(tmp_path / "-".join(["r", *padding]))}
+        maps["".join(padding)] = records_of(tmp_path / "-".join(["r", *padding]))
     assert len(maps[""]) == 12
     for id_, sentence in maps[""].items():
         assert sentence.kinds == tuple(KINDS)
@@ -148,14 +151,14 @@ def test_printed_alignments_are_those_of_the_records(norm, tmp_path, mode, kind,
     check_printed(output, tmp_path / "r", kind, layer, setting, heads, nbest=1 if SCORE in mode else 2)
 
 
-@pytest.mark.parametrize("options", [["--beam", 4], ["--beam", 2, "--left-pad-source"], [SCORE]], ids=str)
+@pytest.mark.parametrize("options", [["--beam", 2, "--left-pad-source"], [SCORE]], ids=str)
 def test_weights_of_the_last_layer_are_what_stock_prints(stock, norm, options):
     expected = stock(*options, "--print-alignment", "hard").lines("A")
     assert len(expected) == 12
     assert norm(*options, "--norm-map", "attn_w", "--norm-layer", 1, "--print-alignment", "hard").lines("A") == expected
 
 
-@pytest.mark.parametrize("mode", [["--beam", 2], [SCORE], [SCORE, "--left-pad-source"]], ids=str)
+@pytest.mark.parametrize("mode", [["--beam", 2], [SCORE, "--left-pad-source"]], ids=str)
 @pytest.mark.parametrize("setting", ["awo", "awi"])
 def test_soft_alignments(norm, tmp_path, mode, setting):
     options = ["--print-alignment", "soft", "--norm-layer", 0, "--norm-setting", setting, "--norm-records"]
@@ -167,17 +170,15 @@ def test_soft_alignments(norm, tmp_path, mode, setting):
         np.testing.assert_allclose(values, map_, atol=1e-5)
 
 
-@pytest.mark.parametrize("mode", [["--beam", 2, "--nbest", 2], [SCORE]], ids=["generate", "score"])
 @pytest.mark.parametrize(
-    "extraction",
+    ("mode", "maps", "extracted", "setting", "rule"),
     [
-        (["--norm-map", "attn_w", "--norm-layer", 1], ["--kind", "attn_w", "--heads", "1"], "awi", "shift-att"),
-        (["--norm-layer", 0, "--norm-heads", 2], ["--kind", "attn_n", "--heads", "0.2"], "awo", "kobayashi2020"),
+        (NBEST, ["--norm-map", "attn_w", "--norm-layer", 1], ["--kind", "attn_w", "--heads", "1"], "awi", "shift-att"),
+        ([SCORE], ["--norm-layer", 0, "--norm-heads", 2], ["--kind", "attn_n", "--heads", "0.2"], "awo", "two-way=0.4"),
     ],
     ids=["layer", "head"],
 )
-def test_the_alignments_file_is_the_extraction_of_the_records(norm, tmp_path, capsys, mode, extraction):
-    maps, extracted, setting, rule = extraction
+def test_the_alignments_file_is_the_extraction(norm, tmp_path, capsys, mode, maps, extracted, setting, rule):
     options = [*maps, "--norm-setting", setting, "--norm-rule", rule]
     norm(*mode, *options, "--norm-records", tmp_path / "r", "--norm-alignments", tmp_path / "both")
     norm(*mode, *options, "--norm-alignments", tmp_path / "alone")
@@ -192,7 +193,7 @@ def test_the_alignments_file_is_the_extraction_of_the_records(norm, tmp_path, ca
 def test_half_precision_records_maps_in_float32(norm, tmp_path):
     norm(SCORE, "--norm-records", tmp_path / "full")
     norm(SCORE, "--norm-records", tmp_path / "half", "--fp16")
-    full, half = ({s.id: s for s in Records(tmp_path / name)} for name in ("full", "half"))
+    full, half = (records_of(tmp_path / name) for name in ("full", "half"))
     for id_, sentence in full.items():
         for kind in ("attn_w", "attn_n"):
             np.testing.assert_allclose(half[id_].head_maps(kind), sentence.head_maps(kind), rtol=0.1, atol=0.02)
@@ -213,3 +214,41 @@ def test_bad_options_are_refused(norm, tmp_path, options, text):
     with pytest.raises(UsageError, match=text):
         norm(*(str(o).replace("{tmp}", str(tmp_path)) for o in options))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (SHORTER, r"Size of sample #3 is invalid .*max_positions=.*60"),
+        (
+            ["--gen-subset", "test1", "--max-source-positions", 1, "--skip-invalid-size-inputs-valid-test"],
+            "has no sentence to process",
+        ),
+    ],
+)
+def test_long_sentences_abort_the_run(norm, tmp_path, options, text):
+    with pytest.raises(Exception, match=text):
+        norm(SCORE, *options, "--norm-records", tmp_path / "r", "--norm-alignments", tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("mode", [["--beam", 2], [SCORE]], ids=["generate", "score"])
+def test_a_long_sentence_is_skipped_and_said_so(norm, tmp_path, mode):
+    options = ["--skip-invalid-size-inputs-valid-test", "--norm-records", tmp_path / "r"]
+    output = norm(*mode, *SHORTER, *options, "--norm-alignments", tmp_path / "a")
+    assert [id_ for id_, _, _ in output.lines("H")] == [0, 1, 2, 4, 5]
+    records = records_of(tmp_path / "r")
+    assert sorted(records) == list(range(6))
+    assert {id_ for id_, sentence in records.items() if not sentence.ok} == {3}
+    assert records[3].status == "skipped: longer than max_positions=(60, 1024)"
+    assert (records[3].source.tokens, records[3].target.tokens, records[3].score) == ((), (), None)
+    lines = (tmp_path / "a").read_text().splitlines()
+    assert [bool(line) for line in lines] == [True, True, True, False, True, True]
+
+
+def test_a_long_sentence_is_truncated_only_on_demand(norm, texts, tmp_path):
+    norm(SCORE, *SHORTER, "--truncate-source", "--norm-records", tmp_path / "r")
+    sentence = records_of(tmp_path / "r")[3]
+    source = texts[-1][3][0].split()
+    assert len(source) == 84
+    assert list(sentence.source.tokens) == [*source[:59], "</s>"]

@@ -121,16 +121,8 @@ def commands(out, request):
 
 
 NAMES = [
-    "plain",
-    "jsonl",
-    "parquet",
-    "lexical table",
-    "translate",
-    "markup",
-    "calibrate",
-    "convert",
-    "generate",
-    "train",
+    *("plain", "jsonl", "parquet", "lexical table", "translate", "markup"),
+    *("calibrate", "convert", "generate", "train"),
 ]
 
 

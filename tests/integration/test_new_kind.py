@@ -72,19 +72,8 @@ def test_a_new_kind_is_found_everywhere(norm, tmp_path, capsys):
 @pytest.mark.usefixtures("new")
 def test_a_new_mixing_kind_is_analysed_and_drawn(data, checkpoint, tmp_path):
     kinds = ",".join(mixing_kinds())
-    words = [
-        data,
-        "--path",
-        checkpoint,
-        "-o",
-        tmp_path / "a",
-        "--cpu",
-        "--mixing-kinds",
-        kinds,
-        "--gen-subset",
-        "valid",
-    ]
-    assert analyze([str(word) for word in [*words, "--figure-formats", "svg"]]) == 0
+    words = [data, "--path", checkpoint, "-o", tmp_path / "a", "--cpu", "--mixing-kinds", kinds]
+    assert analyze([str(word) for word in [*words, "--gen-subset", "valid", "--figure-formats", "svg"]]) == 0
     mixing = pd.read_csv(tmp_path / "a/mixing.csv")
     assert set(mixing["kind"]) == set(mixing_kinds())
     assert "new mixing" in (tmp_path / "a/mixing-decoder-cross.svg").read_text()

@@ -81,14 +81,6 @@ def test_named_maps_or_no_profile(demo, forced, generate, tmp_path, options):
     assert (tmp_path / "named").read_text() == (tmp_path / "same").read_text()
 
 
-@pytest.mark.slow  # a processor takes long for 16 bits
-def test_the_profile_serves_16_bits(generate, tmp_path, capsys):
-    assert "reading head 0.0 (AWI)" in generate("--norm-alignments", tmp_path / "half", "--fp16")
-    half = aligned(tmp_path / "mine", "--dtype", "float16")
-    assert PROFILE in capsys.readouterr().err
-    assert (tmp_path / "half").read_text() == half
-
-
 def test_a_profile_of_another_model_stops_the_run(generate, tmp_path):
     other = DEMO / "checkpoint.en-de.pt.align.json"
     with pytest.raises(InputError, match=re.escape(f"{other}: is the profile of model")):

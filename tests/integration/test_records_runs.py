@@ -73,7 +73,6 @@ def test_shards_together_are_the_single_run(norm, tmp_path, capsys, mode, shards
     [
         (["--batch-size", 3], "max_sentences"),
         (["--batch-size", 4, *shard(1, 2)], "shards"),
-        (["--batch-size", 4, "--seed", 7], "seed"),
     ],
 )
 def test_shards_of_other_batches_are_refused(norm, tmp_path, other, named):
@@ -109,7 +108,6 @@ def test_a_second_run_is_refused_kept_or_replaces(norm, tmp_path):
 @pytest.mark.parametrize(
     ("other", "named"),
     [
-        (["--beam", 3], "generation.beam"),
         (["--beam", 3, "--norm-records-resume"], "generation.beam"),
         (["--beam", 3, "--norm-records-overwrite"], "generation.beam"),
         (["--score-reference"], "generation.score_reference"),

@@ -15,6 +15,7 @@ def letters(line):
 
 
 @pytest.mark.shared
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["de", "en"])
 def test_no_line_comes_from_the_corpora(shared, language):
     ours = set(map(letters, lines(language)))

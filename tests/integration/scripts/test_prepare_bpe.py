@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+from fairseq.data import Dictionary, data_utils
 
+from tests.facts import says
 from tests.integration.scripts.preparing import LANGUAGES, names, run
 
 
@@ -22,20 +24,16 @@ def texts(tmp_path):
     return tmp_path
 
 
-def bpe(texts, *options, test="", **environment):
-    inputs = ("--train", texts / "train", "--valid", texts / "valid", "--test", test or texts / "test")
+def bpe(texts, *options):
+    inputs = ("--train", texts / "train", "--valid", texts / "valid", "--test", texts / "test")
     out = texts / "out" / "bpe"
-    done = run("prepare_bpe.sh", *inputs, *LANGUAGES, "--merges", 8, "--out", out, *options, **environment)
-    return done, out
+    return run("prepare_bpe.sh", *inputs, *LANGUAGES, "--merges", 8, "--out", out, *options), out
 
 
 def token_counts(binarised, split, language):
     """Tokens of each sentence of a binarised text, </s> included, as fairseq reads it."""
-    from fairseq.data import Dictionary, data_utils
-
     dictionary = Dictionary.load(str(binarised / f"dict.{language}.txt"))
     dataset = data_utils.load_indexed_dataset(str(binarised / f"{split}.de-en.{language}"), dictionary)
-    assert len(dataset) > 0
     return [len(dataset[i]) for i in range(len(dataset))]
 
 
@@ -50,7 +48,7 @@ def check_split(out, split, prefix):
 
 
 def test_bpe_separate(texts):
-    done, out = bpe(texts, "--separate", test=f"{texts}/test,{texts}/dev")
+    done, out = bpe(texts, "--separate", "--test", f"{texts}/test,{texts}/dev")
     assert done.returncode == 0, done.stderr
     assert names(out) == ["bin", "bpe", "codes.de", "codes.en"]
     assert names(out.parent) == ["bpe"]
@@ -68,39 +66,27 @@ def test_bpe_separate(texts):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("valid.en", "a\n\n", "valid.en: 2 lines, but TMP/valid.de has 1: expected as many"),
-        (
-            "test.de",
-            "das@@ haus .\n\nbuch .\n",
-            "test.de: its pieces do not spell it again: expected that of a gold text; does a word of it end in @@?",
-        ),
+        ("valid.en", "a\n\n", "valid.en: 2 lines, but TMP/valid.de has 1"),
+        ("test.de", "das@@ haus .\n\nbuch .\n", "test.de: its pieces do not spell it again"),
         (
             "test.de",
             "das haus .\r\n\nbuch\r.\n",
-            "test.de: fairseq read 4 sents, 16 tokens: expected 3 sents, 14 tokens; does the text hold carriage "
-            "returns or Unicode spaces?",
+            "test.de: fairseq read 4 sents, 16 tokens: expected 3 sents, 14 tokens",
         ),
     ],
 )
-def test_bpe_data_errors(texts, name, content, message):
+def test_bad_texts_leave_nothing(texts, name, content, message):
     (texts / name).write_text(content, encoding="utf-8")
     done, out = bpe(texts)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.splitlines()[-1] == f"prepare_bpe.sh: {texts}/{message}".replace("TMP", str(texts))
+    assert says(done.stderr, f"prepare_bpe.sh: {texts}/{message}".replace("TMP", str(texts)))
     assert names(out.parent) == []
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--merges", "0"), "--merges 0: expected a positive whole number"),
-        (
-            ("--train", ""),
-            "needs --train, --valid, --test, --source-lang, --target-lang, --merges and --out; see --help",
-        ),
-    ],
+    ("options", "message"), [(("--merges", "0"), "--merges 0"), (("--train", ""), "needs --train")]
 )
-def test_bpe_usage_errors(texts, options, message):
+def test_bad_options_leave_nothing(texts, options, message):
     done, out = bpe(texts, *options)
-    assert (done.returncode, done.stderr) == (2, f"prepare_bpe.sh: {message}\n")
+    assert (done.returncode, says(done.stderr, message)) == (2, True)
     assert names(out.parent) == []

@@ -1,15 +1,12 @@
 """scripts/prepare_corpus.py, run as a user runs it."""
 
-import importlib
 import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.facts import says
-from tests.integration.scripts.preparing import LANGUAGES, SCRIPTS, names, run
+from tests.integration.scripts.preparing import LANGUAGES, names, run
 
 
 @pytest.fixture
@@ -60,18 +57,6 @@ def test_corpus_exact(corpus, tmp_path):
     assert names(tmp_path / "out") == ["train.de", "train.en"]
 
 
-def test_corpus_of_several_files(tmp_path):
-    for name, text in (("a.de", "eins\n"), ("a.en", "one\n"), ("b.de", "zwei"), ("b.en", "two\n")):
-        (tmp_path / name).write_text(text)
-    done = run(
-        *("prepare_corpus.py", *LANGUAGES, "--source", tmp_path / "a.de", tmp_path / "b.de"),
-        *("--target", tmp_path / "a.en", tmp_path / "b.en", "--out", tmp_path / "train"),
-    )
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "train.de").read_text() == "eins\nzwei\n"
-    assert (tmp_path / "train.en").read_text() == "one\ntwo\n"
-
-
 def test_corpus_characters_that_other_tools_take_for_line_ends(corpus):
     strange = "a\u0085b\u2028c\x0bd\x1ce\rf\u00a0g\x00h"
     done, de, en = corpus(f"{strange}\nzwei\n".encode(), b"eight\ntwo\n", "--tokenized")
@@ -117,54 +102,22 @@ def test_gold_of_vilar_et_al(shared, corpus, program, tmp_path):
     assert [set(line.split()) for line in made.splitlines()] == [set(line.split()) for line in given]
 
 
-CORPUS_ERRORS = [
-    ((b"a\n\nc\n", b"x\nz\n"), (), "raw.t ends after 2 lines, but TMP/raw.s goes on"),
-    ((b"a\n", b"x\ny\n"), (), "raw.s ends after 1 lines, but TMP/raw.t goes on"),
-    ((b"a\n\xe4\n", b"x\ny\n"), (), "raw.s:2: byte 0xe4 is not utf-8 … --encoding"),
-    (
-        (b"a\n\n", b"\ny\n"),
-        (),
-        "raw.s: no pair is left (2 pairs read, 0 kept; dropped: 2 a blank side, 0 in an excluded text, … 0 too uneven)",
-    ),
-    ((b"a\n", b" \n"), ("--exclude", "TMP/raw.t"), "raw.t: … no sentences"),
-    ((b"<s snum=1> a b </s>\nc\n", b"u\nv\n"), ("--gold",), "raw.s:2: … <s snum=2> text </s>"),
-    ((b"<s snum=1> a </s>\n<s snum=1> c </s>\n", b"u\nv\n"), ("--gold",), "raw.s:2: … <s snum=2> text </s>"),
-    ((b"u\nv\n", "a b\nc\u00a0d\n".encode()), ("--gold",), "raw.t:2: … space … fairseq"),
-]
-
-
-@pytest.mark.parametrize(("files", "options", "message"), CORPUS_ERRORS)
-def test_corpus_errors_name_the_place_and_leave_nothing(corpus, tmp_path, files, options, message):
-    done, de, _ = corpus(*files, *(option.replace("TMP", str(tmp_path)) for option in options))
-    assert (done.returncode, done.stdout) == (1, "")
-    assert says(done.stderr, f"prepare_corpus.py: {tmp_path}/{message}".replace("TMP", str(tmp_path)))
-    assert names(de.parent) == []
-
-
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("files", "options", "status", "message"),
     [
-        (("--source", "a", "b"), "--source names 2 files and --target 1;"),
-        (("--encoding", "no-such"), "--encoding no-such: unknown encoding"),
+        ((b"a\n\nc\n", b"x\nz\n"), (), 1, "TMP/raw.t ends after 2 lines, but TMP/raw.s goes on"),
+        ((b"a\n\xe4\n", b"x\ny\n"), (), 1, "TMP/raw.s:2: byte 0xe4 is not utf-8 … --encoding"),
+        ((b"a\n\n", b"\ny\n"), (), 1, "TMP/raw.s: no pair is left (2 pairs read, 0 kept; dropped: 2 a blank side"),
+        ((b"a\n", b" \n"), ("--exclude", "TMP/raw.t"), 1, "TMP/raw.t: … no sentences"),
+        ((b"<s snum=1> a b </s>\nc\n", b"u\nv\n"), ("--gold",), 1, "TMP/raw.s:2: … <s snum=2> text </s>"),
+        ((b"<s snum=1> a </s>\n<s snum=1> c </s>\n", b"u\nv\n"), ("--gold",), 1, "raw.s:2: … <s snum=2> text </s>"),
+        ((b"u\nv\n", "a b\nc\u00a0d\n".encode()), ("--gold",), 1, "TMP/raw.t:2: … space … fairseq"),
+        ((b"a\n", b"x\n"), ("--source", "a", "b"), 2, "--source names 2 files and --target 1;"),
+        ((b"a\n", b"x\n"), ("--encoding", "no-such"), 2, "--encoding no-such: unknown encoding"),
     ],
 )
-def test_corpus_usage_errors(corpus, options, message):
-    done, de, _ = corpus(b"a\n", b"x\n", *options)
-    assert (done.returncode, says(done.stderr, f"prepare_corpus.py: {message}")) == (2, True)
+def test_bad_input_leaves_nothing(corpus, tmp_path, files, options, status, message):
+    done, de, _ = corpus(*files, *(option.replace("TMP", str(tmp_path)) for option in options))
+    assert (done.returncode, done.stdout) == (status, "")
+    assert says(done.stderr, message.replace("TMP", str(tmp_path)))
     assert names(de.parent) == []
-
-
-@pytest.fixture(scope="module")
-def prepare_corpus():
-    """The script as a module; it imports its neighbours, so their directory is on the path for a moment."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(SCRIPTS)
-        return importlib.import_module("prepare_corpus")
-
-
-@given(st.text())
-def test_one_spaced_leaves_nothing_that_ends_a_line_or_word(prepare_corpus, text):
-    result = prepare_corpus.one_spaced(text)
-    assert len(result.splitlines()) <= 1
-    assert result.split() == [word for word in result.split(" ") if word]
-    assert prepare_corpus.one_spaced(result) == result

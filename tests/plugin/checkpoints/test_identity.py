@@ -5,12 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from fairseq_norm_plugin.checkpoints.identity import (
-    ReadParameters,
-    architecture_hash,
-    data_hash,
-    model_hash,
-)
+from fairseq_norm_plugin.checkpoints.identity import ReadParameters, architecture_hash, data_hash, model_hash
 from fairseq_norm_plugin.recording.plan import generation_options
 
 

@@ -52,8 +52,6 @@ def call(victim):
     [
         {"share_decoder_input_output_embed": False, "share_all_embeddings": False, "adaptive_softmax_cutoff": call},
         {"_name": "fconv", "arch": "fconv", "encoder_layers": call},
-        {"_name": "fconv_self_att", "arch": "fconv_self_att", "pretrained": call},
-        {"_name": "wav2vec2", "arch": "wav2vec2", "conv_feature_layers": call},
         {"encoder_xformers_att_config": call},
     ],
     ids=lambda options: str(options.get("arch", next(reversed(options)))),
@@ -88,20 +86,19 @@ def test_options_that_are_refused(state, text):
 @pytest.mark.parametrize(
     "options",
     [
-        {},
         {"adaptive_softmax_cutoff": "[10000, 20000]", "adam_betas": "(0.9, 0.98)", "lr": [0.0005]},
         {"adaptive_softmax_cutoff": [1, 2], "left_pad_source": "True", "left_pad_target": False},
         {"arch": "transformer_wmt_en_de_big", "encoder_layers": "6", "save_dir": "/a (b)/c", "user_dir": None},
         {"arch": "roberta_base", "user_dir": "${common.user_dir}"},
-        {"arch": "mbart_large"},
     ],
 )
 def test_options_of_real_checkpoints_pass(options):
     check_options(legacy(**options), "c.pt")
 
 
-@pytest.mark.parametrize("name", sorted(EVALUATED))
-@given(text=st.text(alphabet="[](){}0123456789.,'\"_abelmnrtux*+- ", max_size=30))
+@given(
+    name=st.sampled_from(sorted(EVALUATED)), text=st.text(alphabet="[](){}0123456789.,'\"_abelmnrtux*+- ", max_size=30)
+)
 def test_whatever_passes_is_a_literal(name, text):
     try:
         check_options(legacy(**{name: text}), "c.pt")
@@ -199,7 +196,7 @@ def test_a_model_whose_embeddings_are_gone_is_loaded(changed, tmp_path):
     assert model.identity == fnp.load(DEMO / "checkpoint.pt", DEMO, "de", "en").identity
 
 
-@pytest.mark.parametrize("name", ["fastbpe", "subword_nmt", "sentencepiece"])
+@pytest.mark.parametrize("name", ["fastbpe", "sentencepiece"])
 def test_a_checkpoint_shows_no_other_file(tmp_path, changed, name):
     (tmp_path / "far").mkdir()
     (tmp_path / "far" / "secret").write_text("zebra:x:0\n")

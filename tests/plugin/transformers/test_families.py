@@ -129,17 +129,6 @@ def test_a_token_that_marian_lacks_is_never_predicted(changed):
         assert not shares[:, 0].any()
 
 
-@pytest.mark.parametrize(("theirs", "ours"), [("silu", "swish"), ("gelu_new", "gelu_accurate"), (None, "gelu")])
-def test_activations(changed, theirs, ours):
-    """Transformers' default is gelu."""
-    model = changed(activation_function=theirs)
-    config = json.loads((model / "config.json").read_text())
-    (model / "config.json").write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
-    converted(model)
-    state = torch.load(model.with_name("out") / "checkpoint.pt", weights_only=False)
-    assert state["cfg"]["model"].activation_fn == ours
-
-
 def test_tags_of_target_languages_are_named(changed, capsys):
     model = changed(tokens=renamed(i7=">>fra<<"))
     converted(model)
@@ -163,16 +152,14 @@ def test_a_token_with_whitespace_of_unicode_keeps_its_place(changed):
         ({"model_type": "llama", "is_encoder_decoder": None}, "'llama', no encoder-decoder, … marian"),
         ({"activation_function": "mish"}, "config.json: activation_function is 'mish' … swish"),
         ({"static_position_embeddings": False}, "static_position_embeddings is False … True"),
-        ({"scale_embedding": "yes"}, "scale_embedding is 'yes' … False or True"),
         ({"decoder_vocab_size": 30}, "vocab_size … decoder_vocab_size 30 … share_encoder_decoder_embeddings"),
         ({"decoder_start_token_id": 0}, "decoder_start_token_id is 0 … pad_token_id"),
         ({"eos_token_id": 2}, "</s> … 0 … eos_token_id 2"),
-        ({"vocab_size": 9, "decoder_vocab_size": 9}, "vocab.json … tokens … vocab_size 9"),
         ({"d_model": None}, "d_model is None, not a positive integer"),
         ({"decoder_attention_heads": 3}, "d_model 16 … decoder_attention_heads 3"),
-        ({"encoder_layers": 10**9}, "model: the weights have no model.encoder.layers.2."),
+        ({"encoder_layers": 3}, "model: the weights have no model.encoder.layers.2."),
         ({"encoder_layers": 1}, "model: 16 tensors … model.encoder.layers.1."),
-        ({"encoder_ffn_dim": 10**9}, "encoder.layers.0.fc1.weight has the shape [24, 16] … [1000000000, 16]"),
+        ({"encoder_ffn_dim": 9}, "encoder.layers.0.fc1.weight has the shape [24, 16] … [9, 16]"),
     ],
 )
 def test_other_configurations_are_refused(changed, tmp_path, change, message):
@@ -185,7 +172,6 @@ def test_other_configurations_are_refused(changed, tmp_path, change, message):
     ("change", "message"),
     [
         (lambda ids: {**ids, "<unk>": 0}, "vocab.json: the ids are not … 0 to"),
-        (list, "vocab.json: … no JSON object"),
         (lambda ids: {("<p>" if token == "<pad>" else token): id_ for token, id_ in ids.items()}, "has no <pad>"),
         (renamed(i7="a\n"), "token 'a\\n' … line end"),
     ],
@@ -195,16 +181,12 @@ def test_other_vocabularies_are_refused(changed, change, message):
         converted(changed(tokens=change))
 
 
-@pytest.mark.parametrize("name", ["config.json", "vocab.json", "target.spm", "model.safetensors", ""])
-def test_missing_files_are_named(changed, name):
+def test_languages_and_files(changed):
     model = changed()
-    (model / name).unlink() if name else shutil.rmtree(model)
-    with pytest.raises(InputError, match=facts(name or "model: no such directory")):
+    (model / "target.spm").rename(model / "kept.spm")
+    with pytest.raises(InputError, match=facts("target.spm: no such file")):
         converted(model)
-
-
-def test_languages(changed):
-    model = changed()
+    (model / "kept.spm").rename(model / "target.spm")
     with pytest.raises(UsageError, match=facts("source and target language are both en")):
         converted(model, "en")
     with pytest.raises(UsageError, match=facts("-s ../de … name of a language")):
@@ -218,7 +200,6 @@ def test_languages(changed):
     ("name", "change", "dtype", "message"),
     [
         ("lm_head.weight", 1, torch.float32, "lm_head.weight differs from model.shared.weight … config.json"),
-        (POSITIONS, 0.004, torch.float16, "embed_positions.weight … learned"),
         (POSITIONS, 0.02, torch.bfloat16, "embed_positions.weight … learned"),
     ],
 )
@@ -232,13 +213,3 @@ def test_copies_of_what_is_known(changed, name, change, dtype, message):
     safetensors.save_file({**stored, name: (copy + change).to(dtype)}, model / "model.safetensors")
     with pytest.raises(InputError, match=facts(message)):
         converted(model)
-
-
-def test_positions_of_fairseq_in_bfloat16(tmp_path):
-    """FSMT, whose files hold them."""
-    model = save(tmp_path / "fsmt", "fsmt").bfloat16()
-    model.save_pretrained(tmp_path / "fsmt")
-    table = families.fairseq_sinusoids(128, 16).bfloat16()
-    stored = safetensors.load_file(tmp_path / "fsmt" / "model.safetensors")
-    safetensors.save_file({**stored, POSITIONS: table}, tmp_path / "fsmt" / "model.safetensors")
-    assert fairseq_norm_plugin.load(tmp_path / "fsmt").maps("Guten Tag.", "Good day.").score < 0

@@ -25,29 +25,17 @@ def read(directory, size=500):
 
 
 @pytest.mark.parametrize(
-    "value", ["de_DE", 0.5, [1], [{"content": 1}], [["de_DE"]], {"de_DE": 1}, True], ids=json.dumps
-)
-def test_codes_of_languages_of_other_types(directory, value):
-    (directory / "special_tokens_map.json").write_text(json.dumps({"additional_special_tokens": value}))
-    with pytest.raises(InputError, match=facts("damaged, or not a tokenizer … additional_special_tokens")):
-        read(directory)
-
-
-@pytest.mark.parametrize(
     ("file", "content"),
     [
+        ("special_tokens_map", {"additional_special_tokens": [{"content": 1}]}),
         ("tokenizer_config", {"added_tokens_decoder": {"x": {"content": "de_DE"}}}),
-        ("tokenizer_config", {"added_tokens_decoder": {"5": "de_DE"}}),
-        ("tokenizer_config", {"added_tokens_decoder": [{"content": "de_DE"}]}),
-        ("tokenizer", {"added_tokens": [{"content": "de_DE"}]}),
         ("tokenizer", {"added_tokens": [{"content": "de_DE", "id": -1}]}),
-        ("tokenizer", {"added_tokens": 3}),
     ],
     ids=str,
 )
-def test_added_tokens_of_other_types(directory, file, content):
+def test_tokens_of_other_types(directory, file, content):
     (directory / f"{file}.json").write_text(json.dumps(content))
-    with pytest.raises(InputError, match=facts("damaged, or not a tokenizer … added_tokens")):
+    with pytest.raises(InputError, match=facts(f"damaged, or not a tokenizer … {next(iter(content))}")):
         read(directory)
 
 
