@@ -173,8 +173,8 @@ def test_soft_alignments(norm, tmp_path, mode, setting):
 @pytest.mark.parametrize(
     ("mode", "maps", "extracted", "setting", "rule"),
     [
-        (NBEST, ["--norm-map", "attn_w", "--norm-layer", 1], ["--kind", "attn_w", "--heads", "1"], "awi", "shift-att"),
-        ([SCORE], ["--norm-layer", 0, "--norm-heads", 2], ["--kind", "attn_n", "--heads", "0.2"], "awo", "two-way=0.4"),
+        (NBEST, ["--norm-map", "attn_w", "--norm-layer", 1], ["--kind", "attn_w", "--heads", 1], "awi", "shift-att"),
+        ([SCORE], ["--norm-layer", 0, "--norm-heads", 2], ["--heads", "0.2"], "awo", "kobayashi2020"),
     ],
     ids=["layer", "head"],
 )
@@ -183,7 +183,8 @@ def test_the_alignments_file_is_the_extraction(norm, tmp_path, capsys, mode, map
     norm(*mode, *options, "--norm-records", tmp_path / "r", "--norm-alignments", tmp_path / "both")
     norm(*mode, *options, "--norm-alignments", tmp_path / "alone")
     capsys.readouterr()
-    assert cli.main(["extract", str(tmp_path / "r"), *extracted, "--setting", setting, "--rule", rule]) == 0
+    words = ["extract", tmp_path / "r", *extracted, "--setting", setting, "--rule", rule]
+    assert cli.main([str(word) for word in words]) == 0
     expected = capsys.readouterr().out
     assert expected.count("\n") == 12
     assert "-" in expected

@@ -96,11 +96,9 @@ NAMED = {"model": argparse.Namespace(arch="transformer"), "task": {"_name": "tra
 @pytest.mark.parametrize(
     ("state", "problem"),
     [
-        ({}, "no weights"),
         ({"model": [torch.zeros(1)]}, "no weights"),
         ({"model": {"w": 3}}, "weight 'w' is not a named tensor"),
         ({"model": {"\x1b" * 999: None}}, r"weight '\\x1b"),
-        ({"model": {"w": torch.zeros(1)}}, "no options of a model"),
         ({"model": {"w": torch.zeros(1)}, "cfg": None, "args": None}, "no options of a model"),
         ({"model": {"w": torch.zeros(1)}, "cfg": NAMED}, "not a checkpoint .KeyError"),
         (b"#version: 0.2\ne n</w>\n", "not a checkpoint; expected a file that fairseq-train"),
