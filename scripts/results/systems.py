@@ -130,9 +130,11 @@ def main_table(frame: pd.DataFrame) -> str:
 def figure(args: argparse.Namespace) -> None:
     """Draw AER by system with its interval: the rows of the main table, of two directions the first."""
     every = pd.read_csv(args.csv)
-    rows = {name.strip("*").removesuffix(", published"): named(every, TEST, *row)[0] for name, row in MAIN.items()}
     frame = pd.DataFrame(
-        [{**row._asdict(), "name": name} for name, row in rows.items() if name != "eflomal, one direction"]
+        {**row._asdict(), "name": name.strip("*").removesuffix(", published")}
+        for name, wanted in MAIN.items()
+        for row in named(every, TEST, *wanted)[:1]
+        if name != "eflomal, one direction"
     )
     frame = frame.sort_values("aer", ascending=False, ignore_index=True)
     drawn = new_figure(PAGE, LINE * len(frame) + AROUND)
