@@ -35,15 +35,20 @@ def test_rows_have_aer_interval_and_p_against_the_baseline(tmp_path):
     gold = Gold(tmp_path, TEST, tmp_path / "out")
     (tmp_path / "one").write_text("0-0 1-1\n0-1 2-2\n")
     (tmp_path / "other").write_text("0-0\n0-1 2-2\n")
-    rows = [systems.system(gold, "ours", name, "t", tmp_path / name, tmp_path / "one") for name in ("one", "other")]
+    names = {"one": "both models, a (default)", "other": "German-English, norms of the best layer (2020)"}
+    rows = [
+        systems.system(gold, "ours", name, "87,652 pairs", tmp_path / file, tmp_path / "one")
+        for file, name in names.items()
+    ]
     assert [row["aer"] for row in rows] == pytest.approx([25.0, 100 * (1 - 4 / 7)])
     assert rows[0]["p"] is None  # the baseline itself
     assert rows[1]["low"] <= rows[1]["aer"] <= rows[1]["high"]
     assert 0 < rows[1]["p"] <= 1
     table, picture = tmp_path / "systems.csv", tmp_path / "systems.svg"
-    pd.DataFrame([*rows, {"group": "published", "name": "b", "text": "t", "aer": 15.0}]).to_csv(table, index=False)
+    published = {"set": TEST, "group": "published", "name": "Cross-Align", "text": "t", "aer": 15.0}
+    pd.DataFrame([*rows, published]).to_csv(table, index=False)
     systems.figure(argparse.Namespace(csv=table, png=picture))
-    assert all(words in picture.read_text() for words in ("one – t", "25.0", "15.0"))
+    assert all(words in picture.read_text() for words in ("ours, both models – 87,652 pairs", "25.0", "15.0"))
 
 
 def test_span_f1_and_lead_in_both_directions(tmp_path):
