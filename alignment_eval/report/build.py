@@ -287,10 +287,10 @@ def link_scores(
     counts: Counts, unaligned: Sequence[int], resampling: Resampling
 ) -> Iterator[tuple[Score, Interval, int]]:
     """The fields of a :class:`LinkScore` for each of the ``counts`` [maps, sentences]."""
-    for number, sampled in enumerate(confidence_each(counts, resampling)):
+    for number, sampled in enumerate(confidence_each(np.stack(counts), resampling)):
         interval = sampled["aer"]
         assert interval is not None  # AER is always defined
-        score = Score.of(Counts(*(values[number] for values in counts.arrays())))
+        score = Score.of(Counts(*(values[number] for values in counts)))
         yield score, interval, int(unaligned[number])
 
 
@@ -313,7 +313,7 @@ def _counts(
         table[:, :, id_] = counted
     sure = np.broadcast_to([len(sentence.sure) for sentence in gold], table.shape[1:])
     of_maps = Counts(table[0], sure, table[1], table[2])
-    return of_maps.map(lambda *rows: np.vstack(rows), *(count(system.links, gold) for system in systems))
+    return Counts(*map(np.vstack, zip(of_maps, *(count(system.links, gold) for system in systems))))
 
 
 def _entry(sentence: SentenceMaps, gold: GoldSentence, systems: Sequence[Links]) -> dict[str, object]:

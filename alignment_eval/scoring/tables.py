@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from alignment_eval.errors import printable
@@ -96,31 +96,14 @@ def interval_text(interval: Interval | None, sign: str = "") -> str:
     return UNDEFINED if interval is None else f"[{percent(interval.low, sign)}, {percent(interval.high, sign)}]"
 
 
-def best_of(columns: Mapping[int, Sequence[float | None]], lowest: Collection[int] = ()) -> set[tuple[int, int]]:
-    """The cells with the highest value of each column, of the columns in ``lowest`` with the lowest; ties too."""
-    best = set()
-    for column, values in columns.items():
-        known = [value for value in values if value is not None and not math.isnan(value)]
-        wanted = (min if column in lowest else max)(known, default=None)
-        best |= {(row, column) for row, value in enumerate(values) if value == wanted and len(known) > 1}
-    return best
-
-
 def score_table(title: str, names: Sequence[str], scores: Sequence[Score], aers: Sequence[Interval | None]) -> Table:
     """The scores of systems: AER with its interval, precision, recall, number of links."""
     heads = ("system", "AER %", "95 % interval", "precision %", "recall %", "links")
     rows = [
-        (
-            name,
-            percent(s.aer),
-            interval_text(interval),
-            percent(s.precision),
-            percent(s.recall),
-            f"{s.counts.hypothesis}",
-        )
-        for name, s, interval in zip(names, scores, aers)
+        (name, *(error, interval_text(interval), *others), f"{score.counts.hypothesis}")
+        for name, (error, *others), interval, score in zip(names, _metrics(scores), aers, scores)
     ]
-    return Table(title, heads, rows, best_of(dict(zip((1, 3, 4), _metrics(scores))), {1}))
+    return Table(title, heads, rows, _best_scores(scores, (1, 3, 4)))
 
 
 def difference_table(
@@ -130,16 +113,26 @@ def difference_table(
 
     ``pairs`` are those of :func:`alignment_eval.scoring.significance.compare_all`.
     """
+    last = len(names) - 1
     heads = ("", "system", *(f"{label} %" for label in METRIC_LABELS.values()))
-    heads = (*heads, *(f"− {column + 1} (p)" for column in range(len(names) - 1)))
     rows = []
-    for row, (name, score) in enumerate(zip(names, scores)):
+    for row, (name, metrics) in enumerate(zip(names, _metrics(scores))):
         compared = [pairs[column, row]["aer"] for column in range(row)]
         cells = [f"{percent(entry.delta, '+')} ({entry.p_randomisation:.3g})" for entry in compared]
-        cells += [""] * (len(names) - 1 - row)
-        rows.append((f"{row + 1}", name, percent(score.aer), percent(score.precision), percent(score.recall), *cells))
-    return Table(title, heads, rows, best_of(dict(zip((2, 3, 4), _metrics(scores))), {2}), 2)
+        rows.append((f"{row + 1}", name, *metrics, *cells, *[""] * (last - row)))
+    return Table(title, (*heads, *(f"− {n} (p)" for n in range(1, last + 1))), rows, _best_scores(scores, (2, 3, 4)), 2)
 
 
-def _metrics(scores: Sequence[Score]) -> tuple[list[float | None], ...]:
-    return [s.aer for s in scores], [s.precision for s in scores], [s.recall for s in scores]
+def _metrics(scores: Iterable[Score]) -> list[tuple[str, str, str]]:
+    """AER, precision and recall of each score, in %."""
+    return [(percent(score.aer), percent(score.precision), percent(score.recall)) for score in scores]
+
+
+def _best_scores(scores: Sequence[Score], columns: Sequence[int]) -> set[tuple[int, int]]:
+    """The cells with the best AER, precision and recall, which are in these columns; ties too."""
+    best = set()
+    for column, (metric, choose) in zip(columns, (("aer", min), ("precision", max), ("recall", max))):
+        values = [getattr(score, metric) for score in scores]
+        known = [value for value in values if value is not None]
+        best |= {(row, column) for row, value in enumerate(values) if len(known) > 1 and value == choose(known)}
+    return best

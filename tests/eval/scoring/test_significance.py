@@ -42,7 +42,7 @@ def synthetic(sentences, seed=0, better=0.05):
 
 
 def table(counts):
-    return np.stack(counts.arrays())
+    return np.stack(counts)
 
 
 def statistic(name):
@@ -67,7 +67,7 @@ def test_intervals_are_those_of_scipy(name, systems):
     ours = confidence(first, options)[name] if systems == 1 else compare(first, [second], options)[0][name].interval
     # scipy draws the same sentences from the same generator
     theirs = stats.bootstrap(
-        first.arrays() if systems == 1 else (*first.arrays(), *second.arrays()),
+        first if systems == 1 else (*first, *second),
         statistic(name) if systems == 1 else delta,
         n_resamples=2000,
         batch=2000,
@@ -195,7 +195,7 @@ def test_refused_options(resamples, seed):
 def test_refused_counts():
     first, second = synthetic(5)
     with pytest.raises(InputError, match=facts("different sure links … against the same gold")):
-        compare(first, [Counts(second.hypothesis, second.sure + 1, *second.arrays()[2:])], FEW)
+        compare(first, [Counts(second.hypothesis, second.sure + 1, *second[2:])], FEW)
     with pytest.raises(InputError, match="different sure links"):
         compare(first, [synthetic(4)[1]], FEW)
     with pytest.raises(InputError, match="cannot resample without sentences"):
