@@ -11,14 +11,25 @@ from alignment_eval.errors import printable
 from alignment_eval.scoring.aer import METRIC_LABELS, Score
 from alignment_eval.scoring.significance import Difference, Interval
 
-#: The formats of :meth:`Table.lines`.
-FORMATS = ("text", "md", "latex", "tsv")
 UNDEFINED = "–"
 _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", UNDEFINED: "--"}
 _LATEX |= {"−": "$-$", "-": "$-$"}
 _LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
 #: Characters that LaTeX reads otherwise, and the minus of a number.
 _LATEX_SPECIAL = re.compile(r"[\\~^&%$#_{}–−]|(?<![^\[])-(?=\d)")
+
+
+def _latex(cell: str) -> str:
+    return _LATEX_SPECIAL.sub(lambda special: _LATEX[special[0]], cell)
+
+
+#: The formats of :meth:`Table.lines`: the best cell, another cell of its column, and how a cell is escaped.
+FORMATS: dict[str, tuple[str, str, Callable[[str], str]]] = {
+    "text": ("{}*", "{} ", str),
+    "md": ("**{}**", "{}", lambda cell: cell.replace("|", r"\|")),
+    "latex": (r"\textbf{{{}}}", "{}", _latex),
+    "tsv": ("{}", "{}", str),
+}
 
 
 @dataclass(frozen=True)
@@ -41,44 +52,32 @@ class Table:
 
     def lines(self, format: str = "text") -> Iterator[str]:
         """The lines of the table in one of :data:`FORMATS`; in text a star marks what is bold elsewhere."""
-        yield from {"text": self._text, "md": self._markdown, "latex": self._latex, "tsv": self._tsv}[format]()
-
-    def _cells(
-        self, bold: str = "{}", escaped: Callable[[str], str] = str, other: str = "{}"
-    ) -> tuple[list[str], list[list[str]]]:
-        """Heads and rows, with the best cells in the form ``bold`` and the others of their columns in ``other``."""
+        bold, other, escaped = FORMATS[format]
         marked = {column for _, column in self.best}
-        head, *rows = ([escaped(printable(cell)) for cell in row] for row in (self.heads, *self.rows))
-        return [other.format(cell) if c in marked else cell for c, cell in enumerate(head)], [
-            [(bold if (r, c) in self.best else other if c in marked else "{}").format(x) for c, x in enumerate(row)]
-            for r, row in enumerate(rows)
-        ]
-
-    def _text(self) -> Iterator[str]:
-        head, rows = self._cells("{}*", other="{} ")
-        widths = [max(map(len, column)) for column in zip(head, *rows)]
-        yield from [self.title] * bool(self.title)
-        for row in (head, *rows):
-            cells = [cell.ljust(width) for cell, width in zip(row[: self.names], widths)]
-            cells += map(str.rjust, row[self.names :], widths[self.names :])
-            yield "  ".join(cells).rstrip()
-
-    def _markdown(self) -> Iterator[str]:
-        head, rows = self._cells("**{}**", lambda cell: cell.replace("|", r"\|"))
-        yield from [self.title, ""] * bool(self.title)
-        for row in (head, ["---"] * self.names + ["---:"] * (len(head) - self.names), *rows):
-            yield f"| {' | '.join(row)} |"
-
-    def _latex(self) -> Iterator[str]:
-        head, rows = self._cells(r"\textbf{{{}}}", lambda cell: _LATEX_SPECIAL.sub(lambda m: _LATEX[m[0]], cell))
-        lines = [rf"{' & '.join(row)} \\" for row in (head, *rows)]
-        yield from [f"% {self.title}"] * bool(self.title)
-        yield rf"\begin{{tabular}}{{{'l' * self.names}{'r' * (len(head) - self.names)}}}"
-        yield from (r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule", r"\end{tabular}")
-
-    def _tsv(self) -> Iterator[str]:
-        head, rows = self._cells()
-        yield from map("\t".join, (head, *rows))
+        rows = [
+            [(bold if (r, c) in self.best else other if c in marked else "{}").format(escaped(printable(cell)))
+             for c, cell in enumerate(row)]
+            for r, row in enumerate((self.heads, *self.rows), -1)
+        ]  # fmt: skip
+        numbers = len(self.heads) - self.names
+        if format == "tsv":
+            yield from map("\t".join, rows)
+        elif format == "md":
+            yield from [self.title, ""] * bool(self.title)
+            for row in (rows[0], ["---"] * self.names + ["---:"] * numbers, *rows[1:]):
+                yield f"| {' | '.join(row)} |"
+        elif format == "latex":
+            head, *lines = (rf"{' & '.join(row)} \\" for row in rows)
+            yield from [f"% {self.title}"] * bool(self.title)
+            yield rf"\begin{{tabular}}{{{'l' * self.names}{'r' * numbers}}}"
+            yield from (r"\toprule", head, r"\midrule", *lines, r"\bottomrule", r"\end{tabular}")
+        else:
+            yield from [self.title] * bool(self.title)
+            widths = [max(map(len, column)) for column in zip(*rows)]
+            for row in rows:
+                cells = [*map(str.ljust, row[: self.names], widths)]
+                cells += map(str.rjust, row[self.names :], widths[self.names :])
+                yield "  ".join(cells).rstrip()
 
 
 def counted(number: int, noun: str = "sentence") -> str:

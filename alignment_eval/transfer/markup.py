@@ -67,16 +67,7 @@ def transfer_markup(
                     f"found the tag {shown(tag)} in the translation already; expected a translation without tags; "
                     "take its tags out"
                 )
-    places = element_places(
-        source.text,
-        [element.span for element in source.elements],
-        [element.parent for element in source.elements],
-        source_spans,
-        target,
-        target_spans,
-        links,
-    )
-    return _written(source, target, places)
+    return _written(source, target, element_places(source, source_spans, target, target_spans, links))
 
 
 def _written(source: MarkedLine, target: str, places: Sequence[tuple[int, Span]]) -> str:

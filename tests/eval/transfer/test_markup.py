@@ -233,6 +233,12 @@ def test_fewer_words_than_elements_leave_elements_without_words():
     assert sorted(end - start for start, end in (element.span for element in output.elements)) == [0, 0, 1]
 
 
+def test_three_elements_whose_words_share_counterparts_keep_their_tags():
+    output = moved("<b>Ab</b> <i>ad</i> <u>um</u>", "p q r", "0-1:.4 0-2:.2 1-2:.6 1-0:.6 2-1")
+    assert re.sub("<[^>]*>", "", output) == "p q r"
+    assert sorted(re.findall("<[^>]*>", output)) == sorted(["<b>", "</b>", "<i>", "</i>", "<u>", "</u>"])
+
+
 # What the text of a line is
 
 
