@@ -275,9 +275,9 @@ def _without_strings(pieces: Iterable[_Piece], strings: re.Pattern[str], escaped
 
 
 class _Open(NamedTuple):
-    """An element that is open: its index, its name, and whether it is half of a pair, which may stand alone."""
+    """An element that is open: its number, its name, and whether it is half of a pair, which may stand alone."""
 
-    index: int
+    number: int
     name: str
     is_half: bool
 
@@ -290,7 +290,7 @@ def _marked(pieces: Iterable[_Piece]) -> MarkedLine:
     separate = False  # whether a tag since the last text separates words
 
     def close(place: int, tag: str) -> None:
-        index = opened[place].index
+        index = opened[place].number
         del opened[place:]
         elements[index] = replace(elements[index], closing=tag, span=(elements[index].span[0], len(text)))
 
@@ -317,16 +317,16 @@ def _marked(pieces: Iterable[_Piece]) -> MarkedLine:
             if not opened:
                 raise InputError(f"found {piece.raw} without a start tag; {_PAIRS}")
             if opened[-1].name != piece.name:
-                raise InputError(f"found {piece.raw} where {elements[opened[-1].index].opening} is open; {_PAIRS}")
+                raise InputError(f"found {piece.raw} where {elements[opened[-1].number].opening} is open; {_PAIRS}")
             close(len(opened) - 1, piece.raw)
             continue
-        elements.append(Element(piece.raw, "", (len(text), len(text)), opened[-1].index if opened else None))
+        elements.append(Element(piece.raw, "", (len(text), len(text)), opened[-1].number if opened else None))
         if piece.kind == "start":
             opened.append(_Open(len(elements) - 1, piece.name, is_half=False))
         elif half is not None and half[0]:
             opened.append(_Open(len(elements) - 1, half[1], is_half=True))
     if unclosed := [element for element in opened if not element.is_half]:
-        raise InputError(f"found {elements[unclosed[-1].index].opening} without an end tag; {_PAIRS}")
+        raise InputError(f"found {elements[unclosed[-1].number].opening} without an end tag; {_PAIRS}")
     return MarkedLine(text, tuple(_finished(element, elements, text) for element in elements))
 
 
