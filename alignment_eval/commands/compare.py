@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
 from alignment_eval.errors import printable
-from alignment_eval.links.read import AlignmentFile
 from alignment_eval.options.alignments import (
     add_base,
     add_gold_arguments,
@@ -27,7 +26,7 @@ from alignment_eval.options.alignments import (
 from alignment_eval.options.common import add_format, system
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS
-from alignment_eval.scoring.significance import Difference, Interval, Resampling, compare_all
+from alignment_eval.scoring.significance import Difference, Resampling, compare_all
 from alignment_eval.scoring.tables import FORMATS, UNDEFINED, Table, counted, difference_table, interval_text, percent
 from alignment_eval.signature import signature
 
@@ -70,62 +69,50 @@ def run(args: argparse.Namespace) -> None:
     warn_of_few(len(gold))
     scores = [score_files(file, gold) for file in files]
     pairs = compare_all([score.per_sentence for score in scores], resampling, progress_bar)
-    results = [
-        _result(gold, files[first], files[second], differences, resampling)
-        | {"baseline": system_name(paths[first]), "system": system_name(paths[second])}
+    methods = {"interval": "bootstrap-percentile", "tests": "paired-bootstrap,approximate-randomisation"}
+    results: list[dict[str, Any]] = [
+        {
+            "baseline": system_name(paths[first]),
+            "system": system_name(paths[second]),
+            **differences,
+            "sentences": len(gold),
+            "signature": signature(
+                metric="aer",
+                **reading_fields("gold", gold),
+                **reading_fields("baseline", files[first]),
+                **reading_fields("hyp", files[second]),
+                hyp_possible=False,
+                sentences=len(gold),
+                **resampling_fields(resampling, **methods),
+            ),
+        }
         for (first, second), differences in pairs.items()
     ]
-    if args.format != "json" and (args.format != "text" or len(results) > 1):
+    if args.format == "json":
+        for result in results:
+            print(json.dumps(result, default=asdict))
+    elif args.format == "text" and len(results) == 1:
+        print("\n".join(_text(results[0])))
+    else:
         title = f"{len(gold)} sentences; AER minus that of a system above, with p of approximate randomisation"
         table = difference_table(title, distinct_names(paths), scores, pairs)
         print_table(table, args.format, [result["signature"] for result in results])
-        return
-    for line in map(json.dumps, results) if args.format == "json" else _text(results[0]):
-        print(line)
-
-
-def _result(
-    gold: AlignmentFile,
-    baseline: AlignmentFile,
-    system: AlignmentFile,
-    differences: Mapping[str, Difference],
-    resampling: Resampling,
-) -> dict[str, Any]:
-    return {
-        "baseline": baseline.file.name,
-        "system": system.file.name,
-        **{name: asdict(difference) for name, difference in differences.items()},
-        "sentences": len(gold),
-        "signature": signature(
-            metric="aer",
-            **reading_fields("gold", gold),
-            **reading_fields("baseline", baseline),
-            **reading_fields("hyp", system),
-            hyp_possible=False,
-            sentences=len(gold),
-            **resampling_fields(
-                resampling, interval="bootstrap-percentile", tests="paired-bootstrap,approximate-randomisation"
-            ),
-        ),
-    }
 
 
 def _text(result: dict[str, Any]) -> Iterator[str]:
-    names = [printable(str(result[name])) for name in ("system", "baseline")]
-    yield f"{names[0]} against {names[1]}, {counted(result['sentences'])}"
+    yield f"{printable(result['system'])} against {printable(result['baseline'])}, {counted(result['sentences'])}"
     rows = [_row(label, result[name]) for name, label in METRIC_LABELS.items()]
     yield from (f"  {line}" for line in Table("", _HEADER, rows).lines())
     yield f"  {result['signature']}"
 
 
-def _row(label: str, difference: Mapping[str, Any]) -> tuple[str, ...]:
+def _row(label: str, difference: Difference) -> tuple[str, ...]:
     """One metric as text: percentages, percentage points and p-values."""
-    interval = difference["interval"]
-    tests = [difference[name] for name in ("p_bootstrap", "p_randomisation")]
     return (
         label,
-        *(percent(difference[name]) for name in ("baseline", "system")),
-        percent(difference["delta"], "+"),
-        interval_text(interval and Interval(**interval), "+"),
-        *(UNDEFINED if p is None else f"{p:.3g}" for p in tests),
+        percent(difference.baseline),
+        percent(difference.system),
+        percent(difference.delta, "+"),
+        interval_text(difference.interval, "+"),
+        *(UNDEFINED if p is None else f"{p:.3g}" for p in (difference.p_bootstrap, difference.p_randomisation)),
     )

@@ -6,7 +6,7 @@ import argparse
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -48,7 +48,7 @@ _WRONG = {"missed_sure": "missed sure", "wrong_links": "wrong"}
 _UNKNOWN = 0.5
 #: If more words than this share have a subword mark, they look like subwords.
 _MARKED = 0.01
-_SUBWORD = {"@@": re.compile(r".+@@"), "▁": re.compile("▁.+"), "##": re.compile(r"##\w+")}
+_SUBWORD = re.compile(r".+@@|▁.+|##\w+")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Print the tables."""
-    texts = [args.source, args.target, *(args.train_frequency or ())]
+    texts = args.source, args.target
     paths = args.hypotheses
     if len(paths) > 2:
         raise UsageError(f"{len(paths)} hypotheses: expected one, or two to compare")
@@ -78,8 +78,12 @@ def run(args: argparse.Namespace) -> None:
     for system in systems:
         score_files(system, gold)  # for its checks
     source, target = zip(*words_of(args) or ())
-    _check_words(texts, (source, target))
-    frequencies = _frequencies(args.train_frequency, (source, target)) if args.train_frequency else None
+    for path, text in zip(texts, (source, target)):
+        _check_words(path, text)
+    frequencies = None
+    if args.train_frequency:
+        of_source, of_target = map(_frequencies, args.train_frequency, SIDES, (source, target))
+        frequencies = of_source, of_target
     links = [list(system.each_links()) for system in systems]
     sentences = list(gold)
     result = {
@@ -104,36 +108,29 @@ def run(args: argparse.Namespace) -> None:
         print(line)
 
 
-def _check_words(paths: Iterable[str], texts: Iterable[Text]) -> None:
-    """Check that texts are in words: subwords would count as words that the gold leaves unlinked."""
-    for path, text in zip(paths, texts):
-        words = [word for line in text for word in line]
-        for mark, found in _SUBWORD.items():
-            count = sum(map(bool, map(found.fullmatch, words)))
-            if count > _MARKED * len(words):
-                raise InputError(
-                    f"{path}: {count} of {len(words)} words have the subword mark {mark}: expected the words that the "
-                    f"gold counts; merge the subwords"
-                )
+def _check_words(path: str, text: Text) -> None:
+    """Check that a text is in words: subwords would count as words that the gold leaves unlinked."""
+    words = [word for line in text for word in line]
+    count = sum(_SUBWORD.fullmatch(word) is not None for word in words)
+    if count > _MARKED * len(words):
+        raise InputError(
+            f"{path}: {count} of {len(words)} words have a subword mark (@@, ▁ or ##): expected the words that the "
+            f"gold counts; merge the subwords"
+        )
 
 
-def _frequencies(paths: Iterable[str], texts: Iterable[Text]) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Word -> frequency in the training texts; warns if they look like text of another kind."""
-    frequencies = []
-    for path, side, text in zip(paths, SIDES, texts):
-        counts: Counter[bytes] = Counter()
-        for line in token_lines(path):
-            counts.update(line)
-        known = {word.decode(): count for word, count in counts.items()}
-        frequencies.append(known)
-        words = [word for line in text for word in line]
-        unknown = sum(word not in known for word in words) / max(len(words), 1)
-        if unknown > _UNKNOWN:
-            warn_on_stderr(
-                f"{path}: lacks {100 * unknown:.0f} % of the {side} words: is it the same language, with the same "
-                f"tokenisation and case?"
-            )
-    return frequencies[0], frequencies[1]
+def _frequencies(path: str, side: str, text: Text) -> Mapping[str, int]:
+    """Word -> frequency in a training text; warns if it looks like text of another kind."""
+    counts = Counter(token for line in token_lines(path) for token in line)
+    known = {word.decode(): count for word, count in counts.items()}
+    words = [word for line in text for word in line]
+    unknown = sum(word not in known for word in words) / max(len(words), 1)
+    if unknown > _UNKNOWN:
+        warn_on_stderr(
+            f"{path}: lacks {100 * unknown:.0f} % of the {side} words: is it the same language, with the same "
+            f"tokenisation and case?"
+        )
+    return known
 
 
 def _json(result: Mapping[str, Any]) -> Iterator[str]:

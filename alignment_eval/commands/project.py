@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -11,14 +12,12 @@ from alignment_eval.errors import InputError, say, warn_on_stderr
 from alignment_eval.files import check_new, file_hash, write_lines
 from alignment_eval.links.checks import Texts
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
-from alignment_eval.links.sets import GoldSentence
 from alignment_eval.links.text import TextFile, token_counts
 from alignment_eval.options.alignments import add_base, add_swap, reading_fields
 from alignment_eval.options.common import Input, add_output, file_name, positive_integer
 from alignment_eval.progress import progress_bar
 from alignment_eval.signature import signature
-from alignment_eval.transfer.character_spans import LabelledText, format_json, is_json, parse_json
-from alignment_eval.transfer.conll import LabelledSentence, format_conll, parse_conll, scheme_of
+from alignment_eval.transfer.conll import LabelledText, format_conll, format_json, parse_conll, parse_json, scheme_of
 from alignment_eval.transfer.labels import Span, WeightedLinks, project_spans, spans_of
 
 EPILOG = """\
@@ -28,6 +27,9 @@ Example, after make demo:
 A span, such as B-TYPE I-TYPE, becomes one span of target words or none;
 how many have none goes to stderr, and so does the signature.
 """
+
+#: The scheme of labels of JSON lines.
+_CHARACTERS = "characters"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=file_name,
         metavar="FILE",
         help="source words and their labels (BIO, IOB1, BIOES or BILOU) in columns, a blank line between sentences; or "
-        'JSON lines {"text": TEXT, "spans": [[START, END, LABEL], …]}, counted in characters',
+        'JSON lines {"text": TEXT, "spans": [[START, END, LABEL], …]}, counted in characters, or as SQuAD has them',
     )
     group.add_argument(
         "--column",
@@ -67,10 +69,8 @@ def run(args: argparse.Namespace) -> None:
     texts = _sizes(labels, args.target_text)
     options = ReadOptions(base=args.links_base, swap=args.links_swap, allow_possible=True)
     links = read_hypothesis(args.links, options, texts, role="links")
-    pairs = zip(labels, links, TextFile(args.target_text).lines())
-    shown = progress_bar(pairs, len(links), "sentences")
     counts: list[tuple[int, int, int]] = []
-    write_lines(args.output, _projected(labels, links, shown, counts))
+    write_lines(args.output, _projected(labels, links, args.target_text, counts))
     spans, lost = (sum(count[k] for count in counts) for k in (1, 2))
     if lost:
         first = next(line for line, _, missing in counts if missing)
@@ -91,63 +91,60 @@ def run(args: argparse.Namespace) -> None:
 
 
 class _Labels:
-    """The sentences of a file of labels: columns, or JSON lines; each iteration reads them again.
+    """The sentences of a file of labels; each iteration reads them again.
 
     Attributes:
         path: the file.
-        scheme: of the labels; ``characters``: JSON lines.
+        scheme: of the labels; :data:`_CHARACTERS`: JSON lines.
     """
 
     def __init__(self, path: str, column: int | None) -> None:
         self.path = path
         self._column = column
         self._file = TextFile(path, expected="lines with a word and a label, or JSON lines with text and spans")
-        self.scheme = "characters" if is_json(next(iter(self._file))) else scheme_of(self._conll(), path)
-
-    def _conll(self) -> Iterator[LabelledSentence]:
-        return parse_conll(self._file.lines(), self.path, self._column)
+        is_json = re.match(rb'\s*\{\s*"', next(iter(self._file)))
+        self.scheme = _CHARACTERS if is_json else scheme_of(parse_conll(self._file.lines(), path, column), path)
 
     def __iter__(self) -> Iterator[LabelledText]:
-        if self.scheme == "characters":
+        if self.scheme == _CHARACTERS:
             return parse_json(self._file.lines(), self.path)
-        return (LabelledText(words, spans_of(labels, self.scheme), n, []) for words, labels, n in self._conll())
+        sentences = parse_conll(self._file.lines(), self.path, self._column)
+        return (LabelledText(words, [spans_of(labels, self.scheme)], line) for words, labels, line in sentences)
 
-    def written(
-        self, source: LabelledText, target: str, words: Sequence[str], spans: Iterable[Span | None]
-    ) -> Iterator[str]:
+    def written(self, source: LabelledText, target: bytes, spans: Sequence[Span | None]) -> Iterator[str]:
         """The lines of the target of a sentence, in the format of the source."""
-        if self.scheme == "characters":
-            return iter([format_json(target, spans, source.quoted)])
-        return format_conll(words, spans, self.scheme)
+        if source.row is None:
+            return format_conll([word.decode() for word in target.split()], spans, self.scheme)
+        return iter([format_json(target.decode(), spans, source.row, source.quoted)])
 
 
-def _projected(
-    labels: _Labels,
-    links: AlignmentFile,
-    pairs: Iterable[tuple[LabelledText, GoldSentence, tuple[int, bytes]]],
-    counts: list[tuple[int, int, int]],
-) -> Iterator[str]:
-    """The lines of the target side; ``links`` name the place of a bad confidence.
+def _projected(labels: _Labels, links: AlignmentFile, text: str, counts: list[tuple[int, int, int]]) -> Iterator[str]:
+    """The lines of the target side.
 
     ``counts`` gets of each sentence its line, the number of its spans, and of those that have no counterpart.
     """
-    for n, (labelled, sentence, (_, line)) in enumerate(pairs):
+    sentences = zip(labels, links, TextFile(text).lines())
+    for n, (labelled, sentence, (_, line)) in enumerate(progress_bar(sentences, len(links), "sentences")):
         words = [token.decode() for token in line.split()]
         weighted: WeightedLinks = sentence.possible if sentence.confidence is None else sentence.confidence
         sizes = len(labelled.words), len(words)
         try:
-            found = project_spans(labelled.spans, weighted, sizes, (labelled.words, words))
+            found = [
+                span
+                for spans in labelled.groups
+                for span in project_spans(spans, weighted, sizes, (labelled.words, words))
+            ]
         except InputError as error:
             raise InputError(f"{links.file.where(n)}: {error}") from None
-        counts.append((labelled.line, len(labelled.spans), found.count(None)))
-        yield from labels.written(labelled, line.decode(), words, found)
+        counts.append((labelled.line, len(found), found.count(None)))
+        yield from labels.written(labelled, line, found)
 
 
 def _sizes(labels: _Labels, text: str) -> Texts:
     """The numbers of words of both sides."""
     source = np.fromiter((len(sentence.words) for sentence in labels), dtype=np.int64)
     target = token_counts(text)
-    if labels.scheme != "characters" and not target.all():
+    if labels.scheme != _CHARACTERS and not target.all():
         raise InputError(
             f"{text}:{int(np.argmin(target)) + 1}: a blank line: expected words, as CoNLL files have no sentence "
             f"without words; remove the pair from all files"

@@ -28,7 +28,7 @@ from alignment_eval.options.common import add_format
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts, Score, defined, score
 from alignment_eval.scoring.diagnosis import diagnose, doubts
-from alignment_eval.scoring.significance import Interval, Resampling, confidence
+from alignment_eval.scoring.significance import Resampling, confidence
 from alignment_eval.scoring.tables import Table, counted, interval_text, percent, score_table
 from alignment_eval.signature import joined, signature
 
@@ -46,7 +46,12 @@ json: one object a line and hypothesis; AER, precision and recall are fractions,
 Other formats: they are percentages.  sentences: counts and scores of each sentence, as TSV.
 """
 
-_COUNTS = ("hypothesis_links", "hypothesis_links_sure", "hypothesis_links_possible", "sure_links", "possible_links")
+_COUNTS = (
+    *("hypothesis_links", "hypothesis_links_sure", "hypothesis_links_possible"),
+    *("sure_links", "possible_links", "sentences"),
+)
+#: The counts of a sentence, in the order of :class:`Counts`.
+_SENTENCE_COUNTS = ("hypothesis_links", "sure_links", "hypothesis_links_sure", "hypothesis_links_possible")
 #: Formats of a table that people read.
 _TABLES = ("md", "latex")
 
@@ -69,36 +74,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Score every hypothesis, then print all results."""
-    resampling = _resampling(args)
+    is_table = args.format in _TABLES or (args.format == "text" and len(args.hypotheses) > 1)
+    resampling = None if args.resamples is None else Resampling(args.resamples)
+    if resampling is not None and args.format == "sentences":
+        raise UsageError("--resamples with --format sentences: expected another format; an interval is of a corpus")
+    if is_table and resampling is None:
+        resampling = Resampling()
     if args.diagnose and args.format not in ("text", "json"):
         raise UsageError(f"--diagnose with --format {args.format}: expected text or json; a table has no place for it")
     _, gold, hypotheses = read_systems(args, args.hypotheses)
-    if resampling:
+    if resampling is not None:
         warn_of_few(len(gold))
     scores = [_score(hypothesis, gold, args.diagnose) for hypothesis in hypotheses]
-    results = [
-        _result(hypothesis, gold, scored, resampling) | {"hypothesis": system_name(path)}
-        for path, hypothesis, scored in zip(args.hypotheses, hypotheses, scores)
-    ]
+    names = [system_name(path) for path in args.hypotheses]
+    results = [_result(*each, gold, resampling) for each in zip(names, hypotheses, scores)]
     if args.diagnose:
         results = [result | _diagnosis(hypothesis, gold) for result, hypothesis in zip(results, hypotheses)]
     signatures = [result["signature"] for result in results]
-    if _is_table(args):
-        intervals = [Interval(**result["confidence"]["aer"]) for result in results]
+    if is_table:
+        intervals = [result["confidence"]["aer"] for result in results]
         table = score_table(_of_gold(results[0]), distinct_names(args.hypotheses), scores, intervals)
         print_table(table, args.format, signatures)
     elif args.format == "tsv":
         print_table(_machine_table(results), "tsv", signatures)
     elif args.format == "sentences":
-        for line in _per_sentence(args.hypotheses, scores):
-            print(line)
+        print("\t".join(("hypothesis", "line", *_SENTENCE_COUNTS, *METRICS)))
+        for name, scored in zip(names, scores):
+            for row in progress_bar(_rows(name, scored.per_sentence), len(gold), "sentences"):
+                print(row)
         say(joined(signatures))
     else:
         for result in results:
-            print(json.dumps(result) if args.format == "json" else _text(result))
-    for result in results:
-        if args.format == "text" and "diagnosis" in result:
-            print("\n".join(_diagnosis_text(result, named=_is_table(args))))
+            print(json.dumps(result, default=asdict) if args.format == "json" else _text(result))
+    if args.diagnose and args.format == "text":
+        for result in results:
+            print("\n".join([*[printable(result["hypothesis"])] * is_table, *_diagnosis_text(result["diagnosis"])]))
 
 
 def _score(hypothesis: AlignmentFile, gold: AlignmentFile, diagnosed: bool) -> Score:
@@ -114,27 +124,13 @@ def _score(hypothesis: AlignmentFile, gold: AlignmentFile, diagnosed: bool) -> S
     return score(hypothesis.each_links(), gold)
 
 
-def _resampling(args: argparse.Namespace) -> Resampling | None:
-    """How to resample; None without ``--resamples``, except for a table that people read."""
-    if args.resamples is not None or _is_table(args):
-        if args.format == "sentences":
-            raise UsageError("--resamples with --format sentences: expected another format; an interval is of a corpus")
-        return Resampling() if args.resamples is None else Resampling(args.resamples)
-    return None
-
-
-def _is_table(args: argparse.Namespace) -> bool:
-    """Whether a table of the hypotheses, with intervals, is asked for."""
-    return args.format in _TABLES or (args.format == "text" and len(args.hypotheses) > 1)
-
-
 def _result(
-    hypothesis: AlignmentFile, gold: AlignmentFile, scored: Score, resampling: Resampling | None
+    name: str, hypothesis: AlignmentFile, scored: Score, gold: AlignmentFile, resampling: Resampling | None
 ) -> dict[str, Any]:
     sentences = len(gold)
     drawn = resampling_fields(resampling, interval="bootstrap-percentile") if resampling else {}
     result = {
-        "hypothesis": hypothesis.file.name,
+        "hypothesis": name,
         "aer": scored.aer,
         "precision": scored.precision,
         "recall": scored.recall,
@@ -153,17 +149,22 @@ def _result(
             **drawn,
         ),
     }
-    if resampling:
-        intervals = confidence(scored.per_sentence, resampling, progress_bar)
-        result["confidence"] = {name: interval and asdict(interval) for name, interval in intervals.items()}
-    return result
+    return result | ({"confidence": confidence(scored.per_sentence, resampling, progress_bar)} if resampling else {})
 
 
 def _diagnosis(hypothesis: AlignmentFile, gold: AlignmentFile) -> dict[str, Any]:
     found = diagnose(hypothesis, gold)
-    readings = [{"changes": list(reading.changes), "aer": reading.aer} for reading in found.readings]
-    explanation = list(found.explanation.changes) if found.explanation else None
+    readings = [{"changes": reading.changes, "aer": reading.aer} for reading in found.readings]
+    explanation = found.explanation and found.explanation.changes
     return {"diagnosis": {"explanation": explanation, "readings": readings, "diagonal": found.diagonal}}
+
+
+def _diagnosis_text(diagnosis: dict[str, Any]) -> Iterator[str]:
+    explained = " and ".join(diagnosis["explanation"] or ())
+    yield f"  diagnosis: {explained or 'no other reading of the files explains this AER'}"
+    for reading in diagnosis["readings"]:
+        yield f"  {100 * reading['aer']:8.2f} %  {' and '.join(reading['changes']) or 'as read'}"
+    yield f"  {100 * diagnosis['diagonal']:8.2f} %  a diagonal instead of the hypothesis"
 
 
 def _text(r: dict[str, Any]) -> str:
@@ -175,18 +176,6 @@ def _of_gold(r: dict[str, Any]) -> str:
     return f"gold {r['sure_links']} sure and {r['possible_links']} more possible, {counted(r['sentences'])}"
 
 
-def _diagnosis_text(result: dict[str, Any], named: bool) -> Iterator[str]:
-    if named:
-        yield printable(result["hypothesis"])
-    diagnosis = result["diagnosis"]
-    explained = " and ".join(diagnosis["explanation"] or ())
-    yield f"  diagnosis: {explained or 'no other reading of the files explains this AER'}"
-    rows = [(reading["aer"], " and ".join(reading["changes"]) or "as read") for reading in diagnosis["readings"]]
-    rows.append((diagnosis["diagonal"], "a diagonal instead of the hypothesis"))
-    for value, label in rows:
-        yield f"  {100 * value:8.2f} %  {label}"
-
-
 def _shown(result: dict[str, Any], metric: str) -> str:
     """One metric, with its interval where there is one."""
     value = result[metric]
@@ -194,36 +183,27 @@ def _shown(result: dict[str, Any], metric: str) -> str:
     if "confidence" not in result:
         return text
     interval = result["confidence"][metric]
-    return f"{text} {'[undefined]' if interval is None else interval_text(Interval(**interval))}"
+    return f"{text} {'[undefined]' if interval is None else interval_text(interval)}"
 
 
 def _machine_table(results: Sequence[dict[str, Any]]) -> Table:
     limits = [(name, end) for name in results[0].get("confidence", ()) for end in ("low", "high")]
-    heads = ["hypothesis", *(f"{name}_percent" for name in METRICS), *_COUNTS, "sentences"]
+    heads = ["hypothesis", *(f"{name}_percent" for name in METRICS), *_COUNTS]
     rows = [
         [
             r["hypothesis"],
             *("" if r[key] is None else percent(r[key]) for key in METRICS),
-            *(str(r[key]) for key in (*_COUNTS, "sentences")),
-            *("" if (pair := r["confidence"][name]) is None else percent(pair[end]) for name, end in limits),
+            *(str(r[key]) for key in _COUNTS),
+            *("" if (pair := r["confidence"][name]) is None else percent(getattr(pair, end)) for name, end in limits),
         ]
         for r in results
     ]
     return Table("", [*heads, *(f"{name}_{end}_percent" for name, end in limits)], rows)
 
 
-def _per_sentence(paths: Sequence[str], scores: Sequence[Score]) -> Iterator[str]:
-    counts = ("hypothesis_links", "sure_links", "hypothesis_links_sure", "hypothesis_links_possible")
-    yield "\t".join(("hypothesis", "line", *counts, *METRICS))
-    for path, scored in zip(paths, scores):
-        yield from progress_bar(
-            _rows(system_name(path), scored.per_sentence), len(scored.per_sentence.sure), "sentences"
-        )
-
-
 def _rows(name: str, counts: Counts) -> Iterator[str]:
     """One row a sentence; scores are fractions, empty where undefined."""
-    columns = (*counts.arrays(), *(measure(counts) for measure in METRICS.values()))
+    columns = (*counts, *(measure(counts) for measure in METRICS.values()))
     for line, row in enumerate(zip(*columns), 1):
         fields = ("" if defined(value) is None else repr(value.item()) for value in row)
         yield "\t".join((printable(name), str(line), *fields))

@@ -199,8 +199,8 @@ def build(
     ]
     names = [*(map_name(*place) for place in places), *(name for name, _ in systems)]
     counts = _counts(hits, len(places), gold, [aligned for _, aligned in systems])
-    scores = (Score.of(Counts(*(values[number] for values in counts.arrays()))) for number in range(len(names)))
-    intervals = (cast(Interval, sampled["aer"]) for sampled in confidence_each(counts, resampling))  # always defined
+    scores = (Score.of(Counts(*(values[number] for values in counts))) for number in range(len(names)))
+    intervals = (cast(Interval, sampled["aer"]) for sampled in confidence_each(np.stack(counts), resampling))  # always defined
     every = list(zip(names, scores, intervals, unaligned.tolist()))
     maps = tuple(MapScore(*own, number, *place) for number, (own, place) in enumerate(zip(every, places)))
     scored = tuple(LinkScore(*own) for own in every[len(places) :])
@@ -260,7 +260,7 @@ def _counts(
         table[:, :, id_] = counted.T
     sure = np.broadcast_to([len(sentence.sure) for sentence in gold], table.shape[1:])
     of_maps = Counts(table[0], sure, table[1], table[2])
-    return of_maps.map(lambda *rows: np.vstack(rows), *(count(links, gold) for links in systems))
+    return Counts(*map(np.vstack, zip(of_maps, *(count(links, gold) for links in systems))))
 
 
 def _entry(sentence: SentenceMaps, gold: GoldSentence, aligned: Sequence[Links]) -> dict[str, Any]:

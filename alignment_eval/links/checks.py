@@ -211,10 +211,11 @@ def check_range(
         advice = "give the texts that the alignment was made from, with the same tokenisation"
     n, i, j, height, width = outside[0]
     if swap:
-        i, j, height, width = j, i, width, height
+        i, j = j, i
     raise InputError(
-        f"{file.where(n)}: link {i + base}-{j + base} is outside its sentence pair, which has {height} and "
-        f"{width} words; {len(outside)} of {file.possible} links are outside, read as {base}-based; {advice}"
+        f"{file.where(n)}: link {i + base}-{j + base} is outside its sentence pair, which has {height} words in "
+        f"{texts.source_name} and {width} in {texts.target_name}; {len(outside)} of {file.possible} links are outside, "
+        f"read as {base}-based; {advice}"
     )
 
 

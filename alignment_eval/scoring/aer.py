@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +26,8 @@ from alignment_eval.links.sets import GoldSentence, Link
 IntArray = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Counts:
-    """The four counts behind every score: int64 arrays of one shape, [sentences], or [] for a corpus."""
+class Counts(NamedTuple):
+    """|A|, |S|, |A∩S| and |A∩P|: int64 arrays of one shape, [sentences], or [] for a corpus."""
 
     hypothesis: IntArray
     sure: IntArray
@@ -36,15 +36,7 @@ class Counts:
 
     def total(self) -> Counts:
         """The counts summed over the last axis, for the whole corpus."""
-        return self.map(lambda values: np.asarray(values.sum(axis=-1)))
-
-    def map(self, function: Callable[..., IntArray], *others: Counts) -> Counts:
-        """``function`` of each of the four arrays, with those of ``others``."""
-        return Counts(*map(function, self.arrays(), *(counts.arrays() for counts in others)))
-
-    def arrays(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-        """|A|, |S|, |A∩S|, |A∩P|."""
-        return self.hypothesis, self.sure, self.hypothesis_sure, self.hypothesis_possible
+        return Counts(*(np.asarray(values.sum(axis=-1)) for values in self))
 
 
 def aer(counts: Counts) -> NDArray[np.float64]:
@@ -57,22 +49,18 @@ def aer(counts: Counts) -> NDArray[np.float64]:
 
 def precision(counts: Counts) -> NDArray[np.float64]:
     """|A∩P| / |A|; NaN without hypothesis links.  Shape of the counts."""
-    return _ratio(counts.hypothesis_possible, counts.hypothesis)
+    return np.where(counts.hypothesis == 0, np.nan, counts.hypothesis_possible / np.maximum(counts.hypothesis, 1))
 
 
 def recall(counts: Counts) -> NDArray[np.float64]:
     """|A∩S| / |S|; NaN without sure links.  Shape of the counts."""
-    return _ratio(counts.hypothesis_sure, counts.sure)
+    return np.where(counts.sure == 0, np.nan, counts.hypothesis_sure / np.maximum(counts.sure, 1))
 
 
 #: The metrics of counts, by name.
 METRICS = {"aer": aer, "precision": precision, "recall": recall}
 #: Their names in text output.
 METRIC_LABELS = {"aer": "AER", "precision": "precision", "recall": "recall"}
-
-
-def _ratio(part: IntArray, whole: IntArray) -> NDArray[np.float64]:
-    return np.where(whole == 0, np.nan, part / np.maximum(whole, 1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, groupby, islice, product, repeat
-from typing import TypeVar
+from itertools import chain, islice, product, repeat
 
 import numpy as np
 
@@ -18,7 +17,6 @@ from alignment_eval.links.read import AlignmentFile
 from alignment_eval.links.sets import GoldSentence, Links, transpose
 from alignment_eval.scoring.aer import Counts, aer, count
 
-T = TypeVar("T")
 LOOKED_AT = 10_000
 #: A warning is given if exchanging source and target lowers AER by more than this fraction.
 SUSPICIOUS_GAIN = 0.2
@@ -70,24 +68,27 @@ def diagnose(hypothesis: AlignmentFile, gold: AlignmentFile) -> Diagnosis:
     numbers of sentences, the shorter one is filled up with sentences without links.
     """
     size = min(max(len(hypothesis), len(gold)), LOOKED_AT)
-    links = _filled(islice(hypothesis.each_links(), size), size, _NOTHING)
-    truth = _filled(islice(gold, size), size, GoldSentence(_NOTHING))
-    readings = sorted(_readings(hypothesis, gold, links, truth), key=lambda reading: len(reading.changes))
-    best = as_read = readings[0]
-    for _, group in groupby(readings, key=lambda reading: len(reading.changes)):
-        candidate = min(group, key=lambda reading: reading.aer)
+    links = list(islice(chain(hypothesis.each_links(), repeat(_NOTHING)), size))
+    truth = list(islice(chain(gold, repeat(GoldSentence(_NOTHING))), size))
+    as_read, *others = _readings(hypothesis, gold, links, truth)
+    others.sort(key=lambda reading: reading.aer)
+    best = as_read
+    for changes in (1, 2, 3):
+        candidate = next((reading for reading in others if len(reading.changes) == changes), best)
         if explains(best.counts, candidate.counts):
             best = candidate
-    others = sorted(readings[1:], key=lambda reading: reading.aer)
-    return Diagnosis((as_read, *others), None if best is as_read else best, _aer(map(diagonal, truth), truth))
+    explanation = None if best is as_read else best
+    return Diagnosis((as_read, *others), explanation, _aer(map(diagonal, truth), truth))
 
 
 def _readings(
     hypothesis: AlignmentFile, gold: AlignmentFile, links: Sequence[Links], truth: Sequence[GoldSentence]
 ) -> Iterator[Reading]:
+    """All readings; the first is the files as they were read."""
     difference = len(gold) - len(hypothesis)
+    exchange = _exchange(hypothesis, gold)
     for (add, of_base), turned in product(_base_changes(hypothesis, gold).items(), (False, True)):
-        changes = tuple(filter(None, (of_base, _exchange(hypothesis, gold) if turned else "")))
+        changes = (*[of_base] * bool(of_base), *[exchange] * turned)
         moved = [frozenset((i + add, j + add) for i, j in sentence) for sentence in links]
         moved = list(map(transpose, moved)) if turned else moved
         counts = count(moved, truth)
@@ -103,7 +104,7 @@ def _readings(
 
 def _exchange(hypothesis: AlignmentFile, gold: AlignmentFile) -> str:
     """What to do about exchanged directions."""
-    return " or ".join(swap_advice(role, file.swap) for role, file in (("hyp", hypothesis), ("gold", gold)))
+    return f"{swap_advice('hyp', hypothesis.swap)} or {swap_advice('gold', gold.swap)}"
 
 
 def _base_changes(hypothesis: AlignmentFile, gold: AlignmentFile) -> dict[int, str]:
@@ -123,8 +124,8 @@ def shift(links: Sequence[Links], by: int, start: int) -> list[Links]:
 
     ``by`` > 0 inserts sentences without links before sentence ``start``, ``by`` < 0 removes sentences from there.
     """
-    shifted = [*links[:start], *[_NOTHING] * by, *links[start + max(-by, 0) :]]
-    return _filled(shifted, len(links), _NOTHING)
+    shifted = [*links[:start], *[_NOTHING] * by, *links[start + max(-by, 0) :], *[_NOTHING] * -by]
+    return shifted[: len(links)]
 
 
 def best_start(before: Counts, shifted: Counts, by: int) -> int:
@@ -140,8 +141,8 @@ def best_start(before: Counts, shifted: Counts, by: int) -> int:
 
 def explains(before: Counts, after: Counts) -> bool:
     """Whether the change from one reading to another explains the AER of the first."""
-    changed = np.any([old != new for old, new in zip(before.arrays(), after.arrays())], axis=0)
-    old, new = (float(aer(counts.map(lambda values: values[changed]).total())) for counts in (before, after))
+    changed = np.any([old != new for old, new in zip(before, after)], axis=0)
+    old, new = (float(aer(Counts(*(values[changed] for values in counts)).total())) for counts in (before, after))
     gain = aer(before) - aer(after)
     better, worse = int((gain > 0).sum()), int((gain < 0).sum())
     return (
@@ -176,7 +177,7 @@ def doubts(hypothesis: AlignmentFile, gold: AlignmentFile) -> str | None:
         return f"{name}: gold and hypothesis have the same content; give the links that are to be scored"
     directions = links, list(map(transpose, links))
     own, exchanged = (_aer(direction, truth) for direction in directions)
-    beyond, beyond_exchanged = (_beyond(direction, truth) for direction in directions)
+    beyond, beyond_exchanged = (sum(map(_beyond, direction, truth)) for direction in directions)
     if own - exchanged > SUSPICIOUS_GAIN or beyond > max(10, 4 * beyond_exchanged):
         return (
             f"{name}: AER of {len(truth)} sentences is {100 * own:.2f} % with the links as they are and "
@@ -197,20 +198,13 @@ def doubts(hypothesis: AlignmentFile, gold: AlignmentFile) -> str | None:
     return f"{name}: AER {100 * own:.2f} % is above the {100 * straight:.2f} % of a diagonal; {advice}"
 
 
-def _filled(items: Iterable[T], size: int, filler: T) -> list[T]:
-    """The first ``size`` items, filled up to as many."""
-    return list(islice(chain(items, repeat(filler)), size))
-
-
 def _aer(links: Iterable[Links], gold: Sequence[GoldSentence]) -> float:
     return float(aer(count(links, gold).total()))
 
 
-def _beyond(links: Sequence[Links], gold: Sequence[GoldSentence]) -> int:
-    """The number of links with a word beyond all words that the gold links; 0 in sentences without gold links."""
-    total = 0
-    for sentence, truth in zip(links, gold):
-        if truth.possible:
-            height, width = (max(link[side] for link in truth.possible) for side in (0, 1))
-            total += sum(i > height or j > width for i, j in sentence)
-    return total
+def _beyond(links: Links, gold: GoldSentence) -> int:
+    """The number of links with a word beyond all words that the gold links; 0 without gold links."""
+    if not gold.possible:
+        return 0
+    height, width = (max(link[side] for link in gold.possible) for side in (0, 1))
+    return sum(i > height or j > width for i, j in links)

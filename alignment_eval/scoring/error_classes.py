@@ -77,15 +77,18 @@ def error_table(
         "hypothesis_links_sure": [links & right for links, right in zip(hypothesis, sure)],
         "hypothesis_links_possible": [links & right for links, right in zip(hypothesis, possible)],
     }
-    found: dict[str, list[pd.DataFrame]] = {}  # by property
+    sides = []
     for axis, text in enumerate((source, target)):
         fertility = _links_of_words(possible, axis, text)
         words = pd.DataFrame({name: _links_of_words(links, axis, text) for name, links in counted.items()})
         words = words.assign(words=1, null_gold=fertility == 0, null_hypothesis=words["hypothesis_links"] == 0)
-        for by, classes in _classes(text, frequencies and frequencies[axis], fertility).items():
-            sums = words.groupby(pd.CategoricalIndex(classes), observed=True).sum().rename_axis("class").reset_index()
-            found.setdefault(by, []).append(sums.astype({"class": str}).assign(by=by, side=SIDES[axis]))
-    rows = pd.concat([sums for both in found.values() for sums in both])
+        sides.append((words, _classes(text, frequencies and frequencies[axis], fertility)))
+    tables = []
+    for by in TITLES:
+        for side, (words, classes) in zip(SIDES, sides):
+            sums = words.groupby(pd.CategoricalIndex(classes[by]), observed=True).sum()
+            tables.append(sums.rename_axis("class").reset_index().astype({"class": str}).assign(by=by, side=side))
+    rows = pd.concat(tables)
     counts = Counts(*(rows[name].to_numpy() for name in counted))
     table: pd.DataFrame = rows.assign(
         null_gold=rows["null_gold"] / rows["words"],

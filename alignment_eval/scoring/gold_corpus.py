@@ -28,21 +28,17 @@ class GoldMatrix:
     @classmethod
     def of(cls, gold: GoldSentence, sentence: SentenceMaps) -> GoldMatrix:
         """The gold of ``sentence``."""
-        shape = sentence.source.word_count, sentence.target.word_count
-        return cls(_matrix(gold.sure, shape), _matrix(gold.possible, shape))
+        sure, possible = np.zeros((2, sentence.source.word_count, sentence.target.word_count), dtype=np.bool_)
+        for matrix, links in ((sure, gold.sure), (possible, gold.possible)):
+            for link in links:
+                matrix[link] = True
+        return cls(sure, possible)
 
     def hits(self, linked: NDArray[np.bool_]) -> NDArray[np.int64]:
         """|A|, |A∩S| and |A∩P|, [..., 3], for hypotheses [..., source words, target words]."""
         flat = linked.reshape(*linked.shape[:-2], -1)
         among = (flat, flat[..., self.sure.ravel()], flat[..., self.possible.ravel()])
         return np.stack([links.sum(axis=-1) for links in among], axis=-1)
-
-
-def _matrix(links: Links, shape: tuple[int, int]) -> NDArray[np.bool_]:
-    matrix = np.zeros(shape, dtype=np.bool_)
-    for link in links:
-        matrix[link] = True
-    return matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,11 +82,6 @@ class GoldCorpus:
     def skipped(self) -> dict[int, str]:
         """Why sentences cannot be aligned: id -> status."""
         return {id_: stub.status for id_, stub in self.stubs.items()}
-
-    @property
-    def sure(self) -> int:
-        """The number of sure links, including those of sentences that cannot be aligned."""
-        return sum(len(sentence.sure) for sentence in self.gold)
 
 
 def confirmed(sentence: SentenceMaps, texts: Texts) -> SentenceMaps:

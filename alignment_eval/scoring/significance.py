@@ -101,16 +101,16 @@ def confidence(
     Raises:
         InputError: there are no sentences.
     """
-    return confidence_each(per_sentence.map(lambda values: values[np.newaxis]), options, progress)[0]
+    return confidence_each(np.stack(per_sentence)[:, np.newaxis], options, progress)[0]
 
 
 def confidence_each(
-    systems: Counts, options: Resampling, progress: Progress = no_progress
+    systems: IntArray, options: Resampling, progress: Progress = no_progress
 ) -> list[dict[str, Interval | None]]:
-    """:func:`confidence` for several systems, [systems, sentences], with one set of draws."""
-    samples = _sums(systems, _bootstrap_weights, options, progress)
+    """:func:`confidence` for several systems, [4, systems, sentences], with one set of draws."""
+    samples = Counts(*_sums(systems, _bootstrap_weights, options, progress))
     values = {name: metric(samples) for name, metric in METRICS.items()}
-    return [{name: _interval(rows[k]) for name, rows in values.items()} for k in range(len(samples.hypothesis))]
+    return [{name: _interval(rows[k]) for name, rows in values.items()} for k in range(systems.shape[1])]
 
 
 def compare(
@@ -135,16 +135,15 @@ def compare(
     """
     if any(not np.array_equal(baseline.sure, system.sure) for system in systems):
         raise InputError("baseline and systems have different sure links; score all of them against the same gold")
-    # all systems at once, [1 + systems, sentences]: the draws cost more than the sums
-    every = baseline.map(lambda *arrays: np.stack(arrays), *systems)
-    samples = _sums(every, _bootstrap_weights, options, progress)
-    # What exchanging a sentence adds to the baseline and subtracts from the system.
-    moved = _sums(every.map(lambda values: values[1:] - values[:1]), _exchanges, options, progress)
-    totals = every.map(lambda values: values.sum(axis=-1, keepdims=True))
-    exchanged = [totals.map(lambda of, more: of[:1] + more, moved), totals.map(lambda of, less: of[1:] - less, moved)]
+    table = np.stack([baseline, *systems], axis=1)  # all at once: the draws cost more than the sums
+    totals = table.sum(axis=-1, keepdims=True)
+    samples = _sums(table, _bootstrap_weights, options, progress)
+    # what exchanging sentences adds to the baseline and takes from the system
+    moved = _sums(table[:, 1:] - table[:, :1], _exchanges, options, progress)
+    exchanged = Counts(*(totals[:, :1] + moved)), Counts(*(totals[:, 1:] - moved))
     results: list[dict[str, Difference]] = [{} for _ in systems]
     for name, metric in METRICS.items():
-        values, drawn = metric(totals)[:, 0].tolist(), metric(samples)
+        values, drawn = metric(Counts(*totals))[:, 0].tolist(), metric(Counts(*samples))
         null = metric(exchanged[1]) - metric(exchanged[0])
         for k, result in enumerate(results, 1):
             delta, deltas = values[k] - values[0], drawn[k] - drawn[0]
@@ -185,22 +184,20 @@ def _p_value(observed: float, null: FloatArray) -> float | None:
     return (extreme + 1) / (len(null) + 1)
 
 
-def _sums(counts: Counts, draw: _Draw, options: Resampling, progress: Progress) -> Counts:
-    """The counts [..., sentences] summed with each drawn row of weights: [..., resamples]."""
-    stacked = np.stack(counts.arrays())
-    sentences = stacked.shape[-1]
+def _sums(table: IntArray, draw: _Draw, options: Resampling, progress: Progress) -> IntArray:
+    """The counts [4, systems, sentences] summed with each drawn row of weights: [4, systems, resamples]."""
+    sentences = table.shape[-1]
     if not sentences:
         raise InputError("cannot resample without sentences; give at least one")
-    # a product in float64 is fast, and whole numbers below 2**53 stay exact
-    table = stacked.reshape(-1, sentences).astype(np.float64)
+    values = table.astype(np.float64)  # a product in float64 is fast, and whole numbers below 2**53 stay exact
     rng = np.random.default_rng(options.seed)
     rows = max(1, _WEIGHTS // sentences)
-    sums = np.empty((len(table), options.resamples), dtype=np.int64)
+    sums = np.empty((*table.shape[:-1], options.resamples), dtype=np.int64)
     starts = range(0, options.resamples, rows)
     for start in progress(starts, len(starts), f"times {rows} resamples"):
         weights = draw(rng, min(rows, options.resamples - start), sentences)
-        sums[:, start : start + rows] = table @ weights.T
-    return Counts(*sums.reshape(*stacked.shape[:-1], options.resamples))
+        sums[..., start : start + rows] = values @ weights.T
+    return sums
 
 
 def _bootstrap_weights(rng: np.random.Generator, resamples: int, sentences: int) -> IntArray:

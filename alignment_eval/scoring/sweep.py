@@ -69,7 +69,8 @@ def sweep(
     for sentence, matrix in corpus:
         layers = sentence.layers
         hits = [summed + matrix.hits(linked) for summed, linked in zip(hits, linked_maps(sentence, options))]
-    blocks = [_block(option, hit, layers, corpus.sure) for option, hit in zip(options, hits)]
+    sure = sum(len(sentence.sure) for sentence in gold)  # of sentences that cannot be aligned, too
+    blocks = [_block(option, hit, layers, sure) for option, hit in zip(options, hits)]
     return SweepResult(pd.concat(blocks, ignore_index=True), corpus.skipped)
 
 

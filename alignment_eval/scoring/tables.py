@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from alignment_eval.errors import printable
 from alignment_eval.scoring.aer import METRIC_LABELS, Score
 from alignment_eval.scoring.significance import Difference, Interval
 
-#: The formats of :meth:`Table.lines`.
-FORMATS = ("text", "md", "latex", "tsv")
 UNDEFINED = "–"
 _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", UNDEFINED: "--"}
 _LATEX |= {"−": "$-$", "-": "$-$"}
 _LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
 #: Characters that LaTeX reads otherwise, and the minus of a number.
 _LATEX_SPECIAL = re.compile(r"[\\~^&%$#_{}–−]|(?<![^\[])-(?=\d)")
+
+
+def _latex(cell: str) -> str:
+    return _LATEX_SPECIAL.sub(lambda special: _LATEX[special[0]], cell)
+
+
+#: The formats of :meth:`Table.lines`: the best cell, another cell of its column, and how a cell is escaped.
+FORMATS: dict[str, tuple[str, str, Callable[[str], str]]] = {
+    "text": ("{}*", "{} ", str),
+    "md": ("**{}**", "{}", lambda cell: cell.replace("|", r"\|")),
+    "latex": (r"\textbf{{{}}}", "{}", _latex),
+    "tsv": ("{}", "{}", str),
+}
 
 
 @dataclass(frozen=True)
@@ -41,44 +52,32 @@ class Table:
 
     def lines(self, format: str = "text") -> Iterator[str]:
         """The lines of the table in one of :data:`FORMATS`; in text a star marks what is bold elsewhere."""
-        yield from {"text": self._text, "md": self._markdown, "latex": self._latex, "tsv": self._tsv}[format]()
-
-    def _cells(
-        self, bold: str = "{}", escaped: Callable[[str], str] = str, other: str = "{}"
-    ) -> tuple[list[str], list[list[str]]]:
-        """Heads and rows, with the best cells in the form ``bold`` and the others of their columns in ``other``."""
+        bold, other, escaped = FORMATS[format]
         marked = {column for _, column in self.best}
-        head, *rows = ([escaped(printable(cell)) for cell in row] for row in (self.heads, *self.rows))
-        return [other.format(cell) if c in marked else cell for c, cell in enumerate(head)], [
-            [(bold if (r, c) in self.best else other if c in marked else "{}").format(x) for c, x in enumerate(row)]
-            for r, row in enumerate(rows)
-        ]
-
-    def _text(self) -> Iterator[str]:
-        head, rows = self._cells("{}*", other="{} ")
-        widths = [max(map(len, column)) for column in zip(head, *rows)]
-        yield from [self.title] * bool(self.title)
-        for row in (head, *rows):
-            cells = [cell.ljust(width) for cell, width in zip(row[: self.names], widths)]
-            cells += map(str.rjust, row[self.names :], widths[self.names :])
-            yield "  ".join(cells).rstrip()
-
-    def _markdown(self) -> Iterator[str]:
-        head, rows = self._cells("**{}**", lambda cell: cell.replace("|", r"\|"))
-        yield from [self.title, ""] * bool(self.title)
-        for row in (head, ["---"] * self.names + ["---:"] * (len(head) - self.names), *rows):
-            yield f"| {' | '.join(row)} |"
-
-    def _latex(self) -> Iterator[str]:
-        head, rows = self._cells(r"\textbf{{{}}}", lambda cell: _LATEX_SPECIAL.sub(lambda m: _LATEX[m[0]], cell))
-        lines = [rf"{' & '.join(row)} \\" for row in (head, *rows)]
-        yield from [f"% {self.title}"] * bool(self.title)
-        yield rf"\begin{{tabular}}{{{'l' * self.names}{'r' * (len(head) - self.names)}}}"
-        yield from (r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule", r"\end{tabular}")
-
-    def _tsv(self) -> Iterator[str]:
-        head, rows = self._cells()
-        yield from map("\t".join, (head, *rows))
+        rows = [
+            [(bold if (r, c) in self.best else other if c in marked else "{}").format(escaped(printable(cell)))
+             for c, cell in enumerate(row)]
+            for r, row in enumerate((self.heads, *self.rows), -1)
+        ]  # fmt: skip
+        numbers = len(self.heads) - self.names
+        if format == "tsv":
+            yield from map("\t".join, rows)
+        elif format == "md":
+            yield from [self.title, ""] * bool(self.title)
+            for row in (rows[0], ["---"] * self.names + ["---:"] * numbers, *rows[1:]):
+                yield f"| {' | '.join(row)} |"
+        elif format == "latex":
+            head, *lines = (rf"{' & '.join(row)} \\" for row in rows)
+            yield from [f"% {self.title}"] * bool(self.title)
+            yield rf"\begin{{tabular}}{{{'l' * self.names}{'r' * numbers}}}"
+            yield from (r"\toprule", head, r"\midrule", *lines, r"\bottomrule", r"\end{tabular}")
+        else:
+            yield from [self.title] * bool(self.title)
+            widths = [max(map(len, column)) for column in zip(*rows)]
+            for row in rows:
+                cells = [*map(str.ljust, row[: self.names], widths)]
+                cells += map(str.rjust, row[self.names :], widths[self.names :])
+                yield "  ".join(cells).rstrip()
 
 
 def counted(number: int, noun: str = "sentence") -> str:
@@ -96,31 +95,14 @@ def interval_text(interval: Interval | None, sign: str = "") -> str:
     return UNDEFINED if interval is None else f"[{percent(interval.low, sign)}, {percent(interval.high, sign)}]"
 
 
-def best_of(columns: Mapping[int, Sequence[float | None]], lowest: Collection[int] = ()) -> set[tuple[int, int]]:
-    """The cells with the highest value of each column, of the columns in ``lowest`` with the lowest; ties too."""
-    best = set()
-    for column, values in columns.items():
-        known = [value for value in values if value is not None and not math.isnan(value)]
-        wanted = (min if column in lowest else max)(known, default=None)
-        best |= {(row, column) for row, value in enumerate(values) if value == wanted and len(known) > 1}
-    return best
-
-
 def score_table(title: str, names: Sequence[str], scores: Sequence[Score], aers: Sequence[Interval | None]) -> Table:
     """The scores of systems: AER with its interval, precision, recall, number of links."""
     heads = ("system", "AER %", "95 % interval", "precision %", "recall %", "links")
     rows = [
-        (
-            name,
-            percent(s.aer),
-            interval_text(interval),
-            percent(s.precision),
-            percent(s.recall),
-            f"{s.counts.hypothesis}",
-        )
-        for name, s, interval in zip(names, scores, aers)
+        (name, *(error, interval_text(interval), *others), f"{score.counts.hypothesis}")
+        for name, (error, *others), interval, score in zip(names, _metrics(scores), aers, scores)
     ]
-    return Table(title, heads, rows, best_of(dict(zip((1, 3, 4), _metrics(scores))), {1}))
+    return Table(title, heads, rows, _best_scores(scores, (1, 3, 4)))
 
 
 def difference_table(
@@ -130,16 +112,26 @@ def difference_table(
 
     ``pairs`` are those of :func:`alignment_eval.scoring.significance.compare_all`.
     """
+    last = len(names) - 1
     heads = ("", "system", *(f"{label} %" for label in METRIC_LABELS.values()))
-    heads = (*heads, *(f"− {column + 1} (p)" for column in range(len(names) - 1)))
     rows = []
-    for row, (name, score) in enumerate(zip(names, scores)):
+    for row, (name, metrics) in enumerate(zip(names, _metrics(scores))):
         compared = [pairs[column, row]["aer"] for column in range(row)]
         cells = [f"{percent(entry.delta, '+')} ({entry.p_randomisation:.3g})" for entry in compared]
-        cells += [""] * (len(names) - 1 - row)
-        rows.append((f"{row + 1}", name, percent(score.aer), percent(score.precision), percent(score.recall), *cells))
-    return Table(title, heads, rows, best_of(dict(zip((2, 3, 4), _metrics(scores))), {2}), 2)
+        rows.append((f"{row + 1}", name, *metrics, *cells, *[""] * (last - row)))
+    return Table(title, (*heads, *(f"− {n} (p)" for n in range(1, last + 1))), rows, _best_scores(scores, (2, 3, 4)), 2)
 
 
-def _metrics(scores: Sequence[Score]) -> tuple[list[float | None], ...]:
-    return [s.aer for s in scores], [s.precision for s in scores], [s.recall for s in scores]
+def _metrics(scores: Iterable[Score]) -> list[tuple[str, str, str]]:
+    """AER, precision and recall of each score, in %."""
+    return [(percent(score.aer), percent(score.precision), percent(score.recall)) for score in scores]
+
+
+def _best_scores(scores: Sequence[Score], columns: Sequence[int]) -> set[tuple[int, int]]:
+    """The cells with the best AER, precision and recall, which are in these columns; ties too."""
+    best = set()
+    for column, (metric, choose) in zip(columns, (("aer", min), ("precision", max), ("recall", max))):
+        values = [getattr(score, metric) for score in scores]
+        known = [value for value in values if value is not None]
+        best |= {(row, column) for row, value in enumerate(values) if len(known) > 1 and value == choose(known)}
+    return best

@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from typing import NamedTuple, Union
 
 from alignment_eval.errors import InputError, printable, shown
@@ -129,13 +129,9 @@ def project_spans(
     sizes: tuple[int, int],
     words: tuple[Words, Words] | None = None,
 ) -> list[Span | None]:
-    """The counterpart of each source span, None for one without; as :func:`project_labels`.
+    """The counterpart of each source span, None for one without; links and words as for :func:`project_labels`.
 
-    Args:
-        spans: disjoint, in any order.
-        links: as there.
-        sizes: the numbers of source and target words.
-        words: as there.
+    ``spans`` are disjoint, in any order; ``sizes`` are the numbers of source and target words.
     """
     weights = _checked(links, sizes)
     if words is not None and tuple(map(len, words)) != sizes:
@@ -183,13 +179,7 @@ class _Run(NamedTuple):
 
 
 class _Target:
-    """The words of the target sentence: what speaks for each span, and which words are ``taken`` by one.
-
-    Args:
-        spans: of the source.
-        weights: of the links.
-        size: the number of target words.
-    """
+    """The words of the target sentence: what speaks for each span, and which words are ``taken`` by one."""
 
     def __init__(self, spans: Sequence[Span], weights: Mapping[Link, float], size: int) -> None:
         self.taken = bytearray(size)
@@ -207,9 +197,7 @@ class _Target:
                 self._inside[owner][j] += weight
             costs[j] += weight
         #: cost of the words before each word, of those not linked to the span
-        self._costs = [0.0]
-        for cost in costs:
-            self._costs.append(self._costs[-1] + max(cost, GAP))
+        self._costs = [0.0, *accumulate(max(cost, GAP) for cost in costs)]
 
     def best_run(self, k: int) -> _Run | None:
         """The run of free words of span ``k``, None if nothing speaks for one; of equal ones the first."""

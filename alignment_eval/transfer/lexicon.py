@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from sys import intern
 from typing import NamedTuple
 
 from alignment_eval.errors import InputError
@@ -43,8 +44,7 @@ def bilingual_lexicon(
     Raises:
         InputError: a link is outside its sentence pair.
     """
-    known: dict[str, str] = {}  # each word is in memory once
-    counts = defaultdict[tuple[str, str], int](int)
+    counts = Counter[tuple[str, str]]()
     for source_words, target_words, links in pairs:
         for i, j in links:
             if not (0 <= i < len(source_words) and 0 <= j < len(target_words)):
@@ -52,16 +52,14 @@ def bilingual_lexicon(
                     f"link {i}-{j} is outside its sentence pair, which has {len(source_words)} and {len(target_words)} "
                     f"words; give the text that was aligned"
                 )
-            source, target = source_words[i], target_words[j]
-            counts[known.setdefault(source, source), known.setdefault(target, target)] += 1
-    totals = defaultdict[str, int](int), defaultdict[str, int](int)
-    for pair, count in counts.items():
-        for of_side, word in zip(totals, pair):
-            of_side[word] += count
+            counts[intern(source_words[i]), intern(target_words[j])] += 1  # each word is in memory once
+    of_source, of_target = Counter[str](), Counter[str]()
+    for (source, target), count in counts.items():
+        of_source[source] += count
+        of_target[target] += count
     entries = []
     for (source, target), count in counts.items():
         if count >= min_count:
-            of_source, of_target = totals[0][source], totals[1][target]
-            dice = 2 * count / (of_source + of_target)
-            entries.append(Entry(source, target, count, count / of_source, count / of_target, dice))
+            s, t = of_source[source], of_target[target]
+            entries.append(Entry(source, target, count, count / s, count / t, 2 * count / (s + t)))
     return sorted(entries, key=lambda entry: (-entry.links, entry.source, entry.target))

@@ -19,7 +19,8 @@ from html import escape
 
 from alignment_eval.errors import InputError, shown
 from alignment_eval.transfer.places import element_places
-from alignment_eval.transfer.tags import Element, MarkedLine, is_letter
+from alignment_eval.transfer.protected import is_letter
+from alignment_eval.transfer.tags import Element, MarkedLine
 from alignment_eval.transfer.units import Span, WordLink
 
 #: Marks that have no space behind them, and before them.
@@ -66,16 +67,7 @@ def transfer_markup(
                     f"found the tag {shown(tag)} in the translation already; expected a translation without tags; "
                     "take its tags out"
                 )
-    places = element_places(
-        source.text,
-        [element.span for element in source.elements],
-        [element.parent for element in source.elements],
-        source_spans,
-        target,
-        target_spans,
-        links,
-    )
-    return _written(source, target, places)
+    return _written(source, target, element_places(source, source_spans, target, target_spans, links))
 
 
 def _written(source: MarkedLine, target: str, places: Sequence[tuple[int, Span]]) -> str:

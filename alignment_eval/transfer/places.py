@@ -34,13 +34,13 @@ smaller or larger changes the share of right lines by about one point.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
+from alignment_eval.transfer.tags import MarkedLine
 from alignment_eval.transfer.units import STOP, WORD, Span, Unit, UnitLink, WordLink, cut_both_sides, unit_links
 
 Scores = NDArray[np.float64]
@@ -71,21 +71,17 @@ _MOST_UNITS = 2000
 
 
 def element_places(
-    source: str,
-    spans: Sequence[Span],
-    parents: Sequence[int | None],
+    source: MarkedLine,
     source_words: Sequence[Span],
     target: str,
     target_words: Sequence[Span],
     links: Mapping[WordLink, float] | Collection[WordLink],
 ) -> list[tuple[int, Span]]:
-    """Find a place for each element.
+    """Find a place for each element of the source.
 
     Args:
-        source: the source text, without tags.
-        spans: characters that each element encloses, in the order of the start tags.
-        parents: the innermost element around each; None: there is none.
-        source_words: the words of ``source``, by character.
+        source: the source line.
+        source_words: the words of ``source.text``, by character.
         target: the target text.
         target_words: the words of ``target``, by character.
         links: links (source word, target word), from 0; with confidences from 0 to 1 where there are any.
@@ -96,10 +92,11 @@ def element_places(
     Raises:
         InputError: there are tags in a line that is too long; without file and line.
     """
-    if not spans:
+    if not source.elements:
         return []
+    spans = [element.span for element in source.elements]
     borders = {border for span in spans for border in span}
-    source_units, target_units = cut_both_sides(source, source_words, borders, target, target_words)
+    source_units, target_units = cut_both_sides(source.text, source_words, borders, target, target_words)
     if (units := max(len(source_units), len(target_units))) > _MOST_UNITS:
         raise InputError(
             f"found {units} words and marks in a line with tags; expected at most {_MOST_UNITS}; cut it into sentences"
@@ -107,8 +104,8 @@ def element_places(
     pair = _Pair(source_units, target_units, unit_links(source_units, target_units, links))
     members = [_units_inside(source_units, span) for span in spans]
     children: dict[int | None, list[int]] = {}
-    for index, parent in enumerate(parents):
-        children.setdefault(parent, []).append(index)
+    for index, element in enumerate(source.elements):
+        children.setdefault(element.parent, []).append(index)
 
     whole = ((0, len(source_units)), (0, len(target_units)), (0, len(target)))
     ranks = [0] * len(spans)
@@ -180,36 +177,28 @@ def _characters(pair: _Pair, members: Span, span: Span, interval: Span) -> Span:
 
 
 class _Intervals:
-    """Intervals of the target units in a room: a row for each end, a column for each length.
+    """Intervals of the target units in a room, with their scores: a row for each end, a column for each length.
 
     Attributes:
-        starts: where they start, by row and column.
+        starts: where they start.
         ends: where they end, by row.
-        never: added to a score: nothing where there is such an interval.
+        scores: of each interval; at first, nothing where there is such an interval.
     """
 
     def __init__(self, size: int, lengths: Sequence[int]) -> None:
         self.ends = np.arange(size + 1)[:, None]
         starts = self.ends - np.array(lengths)[None, :]
-        self.never = np.where(starts < 0, _NEVER, 0.0)
+        self.scores: Scores = np.where(starts < 0, _NEVER, 0.0)
         self.starts = np.maximum(starts, 0)
 
     def sums(self, sums: Scores) -> Scores:
         """The sum of each interval, from the sums up to each place."""
         return np.asarray(sums[self.ends] - sums[self.starts])
 
-
-@dataclass(frozen=True)
-class _Scored:
-    """The score of each interval for an element."""
-
-    intervals: _Intervals
-    scores: Scores
-
     def best_middle(self) -> int:
         """Twice the middle of the best interval."""
         row, column = np.unravel_index(self.scores.argmax(), self.scores.shape)
-        return int(row + self.intervals.starts[row, column])
+        return int(row + self.starts[row, column])
 
 
 class _Place(NamedTuple):
@@ -238,7 +227,7 @@ def _side_by_side(pair: _Pair, elements: Sequence[Span], around: Span, room: Spa
     return _without_strangers(pair, elements, found)
 
 
-def _best_order(scored: Sequence[_Scored], room: Span) -> list[_Place]:
+def _best_order(scored: Sequence[_Intervals], room: Span) -> list[_Place]:
     """Disjoint places with the highest sum of scores, in the order of the elements or in that of their best places."""
     in_order = list(range(len(scored)))
     by_best = sorted(in_order, key=lambda index: scored[index].best_middle())
@@ -255,9 +244,10 @@ def _without_strangers(pair: _Pair, elements: Sequence[Span], places: list[_Plac
 
     The one that has the word is the one with the surer link; of equal ones, the first in the source.
     """
-    for place in tuple(places):
+    for element in [place.element for place in places]:
+        place = next(place for place in places if place.element == element)
         start, end = place.interval
-        weights = pair.links_of(elements[place.element])
+        weights = pair.links_of(elements[element])
         if start == end or not weights or any(start <= target < end for target in weights):
             continue
         best = max(weights, key=lambda target: weights[target])
@@ -267,7 +257,7 @@ def _without_strangers(pair: _Pair, elements: Sequence[Span], places: list[_Plac
         first, last = owner.interval
         behind = places.index(place) > places.index(owner)
         left = place
-        if place.element < owner.element and weights[best] >= pair.links_of(elements[owner.element]).get(best, 0.0):
+        if element < owner.element and weights[best] >= pair.links_of(elements[owner.element]).get(best, 0.0):
             behind, left = True, owner
         at, character = (last, pair.target[last - 1].end) if behind else (first, pair.target[first].start)
         both = [(place if left is owner else owner)._replace(interval=owner.interval)]
@@ -278,7 +268,7 @@ def _without_strangers(pair: _Pair, elements: Sequence[Span], places: list[_Plac
     return places
 
 
-def _disjoint(scored: Sequence[_Scored]) -> tuple[float, list[Span]]:
+def _disjoint(scored: Sequence[_Intervals]) -> tuple[float, list[Span]]:
     """Disjoint intervals in this order with the highest sum of scores.
 
     Dynamic programming: ``before[at]`` is the highest sum of the elements so far, the last of which ends at ``at`` or
@@ -286,11 +276,11 @@ def _disjoint(scored: Sequence[_Scored]) -> tuple[float, list[Span]]:
     """
     before = np.zeros(len(scored[0].scores))
     steps = []
-    for one in scored:
-        totals = one.scores + before[one.intervals.starts]
+    for intervals in scored:
+        totals = intervals.scores + before[intervals.starts]
         best = totals.argmax(axis=1)[:, None]
         ends = np.take_along_axis(totals, best, axis=1)[:, 0]
-        steps.append((np.take_along_axis(one.intervals.starts, best, axis=1)[:, 0], ends))
+        steps.append((np.take_along_axis(intervals.starts, best, axis=1)[:, 0], ends))
         before = np.maximum.accumulate(ends)
     places: list[Span] = []
     last = len(before) - 1
@@ -301,20 +291,19 @@ def _disjoint(scored: Sequence[_Scored]) -> tuple[float, list[Span]]:
     return float(before[-1]), places[::-1]
 
 
-def _scored(pair: _Pair, element: Span, around: Span, room: Span) -> _Scored:
+def _scored(pair: _Pair, element: Span, around: Span, room: Span) -> _Intervals:
     size = room[1] - room[0]
     if element[0] == element[1]:
         return _scored_alone(pair, element, around, room)
     if element == around:
-        whole = _Intervals(size, [size])
-        return _Scored(whole, whole.never)
+        return _Intervals(size, [size])
     longest = _LONGEST[0] * (element[1] - element[0]) + _LONGEST[1]
     intervals = _Intervals(size, range(min(size, longest) + 1))
-    scores = intervals.never + _scores_of_links(pair, element, room, intervals)
-    scores += _scores_of_borders(pair, element, room, intervals)
-    scores += _scores_of_lengths(pair, element, around, room, intervals)
-    scores[:, 0] = _EMPTY
-    return _Scored(intervals, scores)
+    intervals.scores += _scores_of_links(pair, element, room, intervals)
+    intervals.scores += _scores_of_borders(pair, element, room, intervals)
+    intervals.scores += _scores_of_lengths(pair, element, around, room, intervals)
+    intervals.scores[:, 0] = _EMPTY
+    return intervals
 
 
 def _scores_of_links(pair: _Pair, element: Span, room: Span, intervals: _Intervals) -> Scores:
@@ -361,7 +350,7 @@ def _scores_of_lengths(pair: _Pair, element: Span, around: Span, room: Span, int
     return np.asarray(-_LENGTH * np.abs(np.log(times_expected)) - _CENTRE * np.abs(centres - (first + end) / 2))
 
 
-def _scored_alone(pair: _Pair, element: Span, around: Span, room: Span) -> _Scored:
+def _scored_alone(pair: _Pair, element: Span, around: Span, room: Span) -> _Intervals:
     """The score of each place between target units, for an element that gets no words."""
     place = element[0]
     places = np.arange(room[0], room[1] + 1)
@@ -377,7 +366,9 @@ def _scored_alone(pair: _Pair, element: Span, around: Span, room: Span) -> _Scor
     for at in range(len(places)):
         there = _neighbours(pair.target, (room[0] + at, room[0] + at), room)
         scores[at] += _NEIGHBOUR * sum(kind == wanted != WORD for kind, wanted in zip(there, here))
-    return _Scored(_Intervals(room[1] - room[0], [0]), scores[:, None])
+    intervals = _Intervals(room[1] - room[0], [0])
+    intervals.scores = scores[:, None]
+    return intervals
 
 
 def _neighbours(units: Sequence[Unit], span: Span, within: Span) -> tuple[str | None, str | None]:

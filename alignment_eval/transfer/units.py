@@ -109,18 +109,11 @@ def _kind(char: str) -> str:
 def cut_both_sides(
     source: str, source_words: Sequence[Span], tags: Collection[int], target: str, target_words: Sequence[Span]
 ) -> tuple[list[Unit], list[Unit]]:
-    """Cut both lines into units, words also where a tag stands inside.
+    """Cut both lines into units, words also where a tag stands inside; ``tags`` are places in the source.
 
     A source word is cut at each tag.  Where that happens, target words are cut at the same place if they are equal to
     this source word, and others where a capital follows a small letter: ``EndeAnfang`` for
     ``<li>End</li><li>Start</li>``.
-
-    Args:
-        source: the source text.
-        source_words: its words, by character.
-        tags: characters of the source text where tags stand.
-        target: the target text.
-        target_words: its words, by character.
     """
     ordered = sorted(tags)
     cut_words = {  # text, length, place of the tag in it
@@ -144,9 +137,8 @@ def unit_links(
     weights = links if isinstance(links, Mapping) else dict.fromkeys(links, 1.0)
     found = _links_of_words(source, target, weights)
     equal = _equal_pairs(source, target, found)
-    equal_sources = {(s,) for s, _ in equal}
-    equal_targets = {t for _, t in equal}
-    others = [link for link in found if link.sources not in equal_sources and link.target not in equal_targets]
+    sources, targets = {(s,) for s, _ in equal}, {t for _, t in equal}
+    others = [link for link in found if link.sources not in sources and link.target not in targets]
     return others + [UnitLink((s,), t, 1.0) for s, t in equal]
 
 
@@ -165,8 +157,7 @@ def _links_of_words(
             found += [UnitLink(_same_place(source, rest, target, t, rest_target[0]), t, weight) for t in rest_target]
             continue
         for t in tuple(rest_target):
-            s = next((s for s in rest if source[s].text == target[t].text), None)
-            if s is not None:
+            if (s := next((s for s in rest if source[s].text == target[t].text), None)) is not None:
                 rest.remove(s)
                 rest_target.remove(t)
                 found.append(UnitLink((s,), t, weight))
@@ -204,9 +195,7 @@ def _equal_pairs(source: Sequence[Unit], target: Sequence[Unit], links: Sequence
     The pairs are those that links name, if they name one for each; else the first with the first, and so on.
     """
     linked = {(link.sources[0], link.target) for link in links if len(link.sources) == 1}
-    of_source, of_target = (
-        _places(unit.text if unit.kind == WORD and unit.whole else None for unit in units) for units in (source, target)
-    )
+    of_source, of_target = (_places(unit.text if unit.whole else None for unit in units) for units in (source, target))
     pairs: list[tuple[int, int]] = []
     for text, sources in of_source.items():
         targets = of_target.get(text, [])

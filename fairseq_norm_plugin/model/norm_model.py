@@ -17,7 +17,8 @@ from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS
 from alignment_eval.maps.words import require_known
 from alignment_eval.profiles.chosen import AlignmentOptions, check_whole
 from alignment_eval.signature import Value
-from alignment_eval.transfer.tags import NO_PROTECTION, MarkedLine, protected_strings
+from alignment_eval.transfer.protected import NO_PROTECTION, protected_strings
+from alignment_eval.transfer.tags import MarkedLine
 from alignment_eval.transfer.tags import protect as without_strings
 from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF

@@ -76,4 +76,4 @@ def test_texts_in_subwords_are_refused(files, call, text):
     files("source", text)
     status, out, err = call("errors", *STATED)
     assert (status, out) == (1, "")
-    assert says(err, "source: … words have the subword mark … merge the subwords")
+    assert says(err, "source: … words have a subword mark … merge the subwords")

@@ -34,7 +34,7 @@ def test_min_count(call):
 @pytest.mark.parametrize(
     ("words", "expected", "message"),
     [
-        ((*COMMAND, "outside"), 1, "outside:2: link 2-0 is outside … 2 and 2 words"),
+        ((*COMMAND, "outside"), 1, "outside:2: link 2-0 is outside … 2 words in source and 2 in target"),
         ((*COMMAND, "short"), 1, "short: the file has 1 sentences, but source has 2"),
         ((*COMMAND, "links", "--min-count", "0"), 2, "1 or more"),
     ],

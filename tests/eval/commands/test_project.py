@@ -53,9 +53,9 @@ def test_spans_without_counterpart_are_counted(call):
         ("labels", LABELS + "\na\tO\n", "labels: 3 sentences, but text has 2 lines"),
         ("labels", "", "labels: the file is empty … a word and a label"),
         ("text", "In Graz\n\n", "text:2: a blank line"),
-        ("text", "In Graz\nforests\n", "links:1: link … outside its sentence pair … 6 and 2 words"),
+        ("text", "In Graz\nforests\n", "links:1: link … outside its sentence pair … 6 words in labels and 2 in text"),
         ("links", LINKS + "\n", "links: the file has 3 sentences, but labels has 2"),
-        ("links", "0-0 6-1\n\n", "links:1: link 6-1 is outside … 6 and 6"),
+        ("links", "0-0 6-1\n\n", "links:1: link 6-1 is outside … 6 words in labels and 6 in text"),
         ("links", "0-0:1.5\n\n", "links:1: link 0-0 has the confidence 1.5"),
     ],
 )
@@ -89,7 +89,31 @@ def test_spans_of_characters(call):
         [("Graz", "LOC"), ("Anna Wirth", "PER")],
         [("North Tyrol", "LOC")],
     ]
+
+
+def test_answers_of_squad(call):
+    rows = [
+        {"id": 1, "context": "Frau Anna Wirth lebt in Graz", "answers": _answers("Anna Wirth", 5, "Wirth", 10)},
+        {"id": 2, "context": "»Nordtirols« Wälder", "answers": _answers("Nordtirols", 1)},
+    ]
+    Path("labels").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    Path("text").write_text("In Graz, lives Anna Wirth .\nforests of (North Tyrol)\n")
+    status, out, err = call(*COMMAND, "links")
+    assert status == 0, err
+    assert [json.loads(line) for line in out.splitlines()] == [
+        {"id": 1, "context": "In Graz, lives Anna Wirth .", "answers": _answers("Anna Wirth", 15, "Wirth", 20)},
+        {"id": 2, "context": "forests of (North Tyrol)", "answers": _answers("North Tyrol", 12)},
+    ]
+
+
+def _answers(*texts_and_starts):
+    return {"text": list(texts_and_starts[::2]), "answer_start": list(texts_and_starts[1::2])}
+
+
+def test_bad_spans_of_characters(call):
     for row, message in (
+        ({"context": "a b", "answers": _answers("b", 0)}, "labels:1: the answer at 0 is 'a'"),
+        ({"context": "a b", "answers": ["b"]}, "labels:1: … expected"),
         ({"text": "a b", "label": []}, "labels:1: … expected"),
         ({"text": "a b", "spans": [[0, 4, "X"]]}, "labels:1: span 0 to 4 … 3 characters"),
         ({"text": "a b", "spans": [[0, 3, "X"], [2, 3, "Y"]]}, "labels:1: span 2 to 3 shares a word"),

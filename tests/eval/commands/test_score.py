@@ -1,9 +1,7 @@
-import gzip
 import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -148,7 +146,7 @@ def test_confidence_where_it_is_undefined(files, call):
     [
         ({"hyp": "0-0\n"}, (), "hyp has 1 sentences, gold has 2: expected the same number, a bl"),
         ({"gold": "1 1 1\n"}, (), "A NAACL file ends with its last link: pass --source"),
-        ({}, ("nothing",), "nothing: no such file … check the path"),
+        ({"hyp": f"{HYPOTHESIS}\n"}, (), "gold has 2 … the last line of hyp is blank"),
     ],
 )  # fmt: skip
 def test_bad_data(files, call, contents, arguments, message):
@@ -207,14 +205,6 @@ def test_diagnosis(files, call, swapped):
     assert "no other reading of the files explains this AER" in call("score", *swapped, "--gold-swap", "--diagnose")[1]
 
 
-def test_an_aer_above_a_diagonals_is_a_warning(files, call):
-    files("gold", "".join(f"{line}\n" for line in LINES))
-    files("hyp", "".join(f"{line}\n" for line in [*LINES[1:], ""]))
-    status, _, err = call("score", *STATED, "--hyp-base", "1")
-    assert status == 0
-    assert says(err, "is above … of a diagonal; AER is 4.35 % if you insert 1 line into the hypothesis at about line 1")
-
-
 def test_where_a_line_is_missing(files, call):
     files("gold", "".join(f"{line}\n" for line in LINES * 2))
     files("hyp", "".join(f"{line}\n" for line in LINES[:3] + LINES[4:] + LINES))
@@ -256,20 +246,6 @@ def test_the_diagnosis_comes_before_the_refusal(files, call):
     assert status == 1
     assert says(err, "is outside its sentence pair … hyp: AER is … % if you insert 1 line into the hypothesis")
     assert "if you insert" not in call("score", *options)[2]
-
-
-def test_a_blank_last_line_is_named(files, call):
-    files("longer", f"{HYPOTHESIS}\n")
-    status, _, err = call("score", *GOLD_OPTIONS, "longer")
-    assert status == 1
-    assert says(err, "gold has 2 … the last line of longer is blank")
-
-
-def test_compressed_files(files, call):
-    plain = call("score", *STATED)
-    for name, text in FILES.items():
-        Path(name).write_bytes(gzip.compress(text.encode()))
-    assert call("score", *STATED) == plain
 
 
 def test_systems_that_are_named(files, call):

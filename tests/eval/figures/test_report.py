@@ -98,7 +98,7 @@ def test_systems_beside_the_maps(corpus):
         assert found.name == name
         wanted = score(of_system, GOLD)
         assert found.score.aer == wanted.aer
-        assert found.score.counts.arrays() == wanted.counts.arrays()
+        assert found.score.counts == wanted.counts
         assert found.interval == confidence(wanted.per_sentence, FAST)["aer"]
     words = {sentence.id: sentence.target.word_count for sentence in corpus}
     assert report.systems[0].unaligned == sum(words[k] for k in (0, 2, 3, 4)) - 3

@@ -105,7 +105,7 @@ def test_no_other_reading_is_advised_unless_all_links_fit_it(reader, link):
 
 
 def test_link_outside_the_texts(reader):
-    message = f"{reader.path}:2: link 0-3 … 4 and 3 words … 1 of 2 links … 0-based … tokenisation"
+    message = f"{reader.path}:2: link 0-3 … 4 words in test.de and 3 in test.en … 1 of 2 links … 0-based … tokenisation"
     with pytest.raises(InputError, match=facts(message)):
         reader([[(3, 2)], [(0, 3)]], base="0", texts=lengths([4, 4], [3, 3]))
 
@@ -114,12 +114,12 @@ def test_link_outside_the_texts(reader):
 def test_swapped_direction_is_seen_by_the_texts(reader, base):
     texts = lengths([2, 2], [5, 5])
     turned = [[(4, 1), (0, 0)], [(3, 0)]]
-    message = f"x:1: link {4 + base}-{1 + base} … 2 and 5 words … 2 of 3 links … convert --from-swap --to pharaoh"
+    message = f"x:1: link {4 + base}-{1 + base} … 2 words in test.de and 5 in test.en … 2 of 3 … convert --from-swap"
     with pytest.raises(InputError, match=facts(message)):
         reader(turned, base, read_hypothesis, base=str(base), texts=texts)
     result = reader(turned, base, read_hypothesis, base=str(base), texts=texts, swap=True)
     assert list(result.each_links()) == [transpose(links) for links in turned]
     right = [sorted(transpose(links)) for links in turned]
-    message = f"x:1: link {1 + base}-{4 + base} … 5 and 2 words … convert --from-swap --to pharaoh"
+    message = f"x:1: link {1 + base}-{4 + base} … 2 words in test.de and 5 in test.en … convert --from-swap"
     with pytest.raises(InputError, match=facts(message)):
         reader(right, base, read_hypothesis, base=str(base), texts=texts, swap=True)

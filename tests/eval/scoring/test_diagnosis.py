@@ -4,15 +4,8 @@ import pytest
 from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.sets import GoldSentence, transpose
 from alignment_eval.links.write import format_pharaoh_line, format_talp_line
-from alignment_eval.scoring.aer import Counts, count, score
-from alignment_eval.scoring.diagnosis import (
-    best_start,
-    diagnose,
-    diagonal,
-    doubts,
-    explains,
-    shift,
-)
+from alignment_eval.scoring.aer import Counts, score
+from alignment_eval.scoring.diagnosis import diagnose, diagonal, doubts, explains
 from tests.eval.links.samples import gold as gold_sentence
 from tests.facts import says
 
@@ -87,15 +80,10 @@ def of_100(hits):
         (counts((9, 0)), counts((9, 10)), False),  # too few sentences
         (counts((10, 0)), counts((10, 2)), False),  # to 80 % of the AER
         (counts((20, 9)), counts((16, 10), (4, 9)), True),
-        (counts((20, 9), (1, 8)), counts((20, 9), (1, 9)), False),
-        (counts((100, 0)), counts((100, 0)), False),
         (counts((40, 4), (10, 10)), counts((40, 10), (10, 4)), True),
         (counts((30, 4), (14, 10)), counts((30, 10), (14, 9)), False),  # 30 of 44 are better
         (counts((12, 0), (4, 10)), counts((12, 10), (4, 9)), False),  # 8 more are better than worse
-        (counts((100, 8)), counts((60, 10), (40, 7)), False),
-        (counts((10, 9)), counts((5, 10), (5, 10)), True),
         (of_100(95), of_100(100), False),  # 5 points
-        (counts((20, 8), (1, 9)), counts((20, 10), (1, 9)), True),
         (of_100(85), of_100(100), True),  # 15 points
     ],
 )
@@ -179,18 +167,3 @@ def test_few_sentences_explain_nothing(tmp_path):
     assert diagnose(hypothesis(tmp_path, map(transpose, LINKS[:9])), truth).explanation is None
     truth = gold(tmp_path, SENTENCES[:10])
     assert diagnose(hypothesis(tmp_path, map(transpose, LINKS[:10])), truth).explanation is not None
-
-
-def test_moved_lines():
-    links = [frozenset({(n, n)}) for n in range(4)]
-    first, second, third, fourth = links
-    nothing = frozenset()
-    assert shift(links, 1, 1) == [first, nothing, second, third]
-    assert shift(links, -2, 1) == [first, fourth, nothing, nothing]
-    truth = [GoldSentence(sentence) for sentence in links]
-    for by in (-1, 1, 2):
-        for start in range(3):
-            damaged = shift(links, -by, start)
-            start_found = best_start(count(damaged, truth), count(shift(damaged, by, 0), truth), by)
-            again = shift(damaged, by, start_found)
-            assert sum(map(frozenset.__eq__, again, links)) >= 4 - abs(by)

@@ -62,7 +62,7 @@ def test_every_row_is_extract_and_score(make_sentence, final):
         assert row.aer == expected.aer
         assert row.precision == expected.precision
         assert row.recall == expected.recall
-        counts = [int(values) for values in expected.counts.arrays()]
+        counts = [int(values) for values in expected.counts]
         assert [row.links, row.sure, row.links_sure, row.links_possible] == counts
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.transfer.markup import transfer_markup
-from alignment_eval.transfer.tags import PROTECTED, MarkedLine, parse_markup, protect
+from alignment_eval.transfer.protected import PROTECTED
+from alignment_eval.transfer.tags import MarkedLine, parse_markup, protect
 from tests.eval.links.samples import links_of
 from tests.eval.transfer.markup_lines import LINES
 
@@ -230,6 +231,12 @@ def test_fewer_words_than_elements_leave_elements_without_words():
     output = parse_markup(moved("<i>A</i> <b>B</b> <u>C</u>", "x", ""), "xml")
     assert [element.opening for element in output.elements] == ["<i>", "<b>", "<u>"]
     assert sorted(end - start for start, end in (element.span for element in output.elements)) == [0, 0, 1]
+
+
+def test_three_elements_whose_words_share_counterparts_keep_their_tags():
+    output = moved("<b>Ab</b> <i>ad</i> <u>um</u>", "p q r", "0-1:.4 0-2:.2 1-2:.6 1-0:.6 2-1")
+    assert re.sub("<[^>]*>", "", output) == "p q r"
+    assert sorted(re.findall("<[^>]*>", output)) == sorted(["<b>", "</b>", "<i>", "</i>", "<u>", "</u>"])
 
 
 # What the text of a line is

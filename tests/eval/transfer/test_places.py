@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.transfer import places
 from alignment_eval.transfer.places import element_places
+from alignment_eval.transfer.tags import Element, MarkedLine
 from alignment_eval.transfer.units import STOP, WORD, cut_both_sides, cut_units, unit_links
 
 TEXTS = st.lists(st.sampled_from(["Aa", "bb", "cc", "Dddd", "eeeeeee", ".", "!", ",", "“"]), min_size=2, max_size=6)
@@ -56,7 +57,7 @@ def test_an_element_takes_the_best_of_all_intervals(source, target, data):
     pairs = st.tuples(st.integers(0, len(source) - 1), st.integers(0, len(target) - 1))
     weights = data.draw(st.dictionaries(pairs, st.floats(0, 1), max_size=8))
     element = spans[0][a][0], spans[0][b - 1][1]
-    ((_, found),) = element_places(texts[0], [element], [None], spans[0], texts[1], spans[1], weights)
+    ((_, found),) = places_of(texts[0], [element], texts[1], weights)
     units, there = (cut_units(text, of_text) for text, of_text in zip(texts, spans))
     links = unit_links(units, there, weights)
     scores = {
@@ -64,6 +65,12 @@ def test_an_element_takes_the_best_of_all_intervals(source, target, data):
         for start in range(len(target))
         for end in range(start + 1, len(target) + 1)
     }
+    if found[0] == found[1]:  # all words that it could take have sure links to others
+        best = max(scores, key=scores.get)
+        sure = {there[link.target].start for link in links if link.weight >= places._SURE}
+        assert not any(a <= s < b for link in links for s in link.sources)
+        assert {unit.start for unit in there if unit.kind == WORD and best[0] <= unit.start < best[1]} <= sure
+        return
     assert math.isclose(scores[found], max(scores.values()), abs_tol=1e-9)
 
 
@@ -81,6 +88,8 @@ def linked(source, target, links, tags=()):
 def test_words_equal_on_both_sides_are_linked_if_both_have_them_equally_often():
     assert linked("Ann Bob", "Bob x Ann", {}) == [((0,), 2), ((1,), 0)]
     assert linked("Ann Ann", "Ann x", {}) == []
+    assert linked("ab wort", "wort cd", {}) == [((1,), 0)]  # a long word
+    assert linked("ab wor", "wor cd", {}) == []
     assert linked("Ann Ann", "Ann Ann", {}) == [((0,), 0), ((1,), 1)]
     assert linked("Ann Ann", "Ann Ann", {(0, 1), (1, 0)}) == [((0,), 1), ((1,), 0)]
     assert linked("Ann Ann", "Ann Ann", {(0, 0), (0, 1)}) == [
@@ -95,6 +104,7 @@ def test_a_part_of_a_word_that_a_tag_cuts_is_no_word_of_its_own():
 
 def test_equal_units_of_linked_words_are_linked_and_the_rest_with_each_other():
     assert linked("pq-rs", "pq-tu", {(0, 0)}) == [((0,), 0), ((1,), 1), ((2,), 2)]
+    assert linked("pq-rs", "pq-rs", {(0, 0)}) == [((0,), 0), ((1,), 1), ((2,), 2)]
     assert linked("pq", "tu-vw", {(0, 0)}) == [((0,), 0), ((0,), 1), ((0,), 2)]
 
 
@@ -102,10 +112,13 @@ def test_a_tag_in_a_target_word_of_another_spelling_stands_at_a_capital():
     source, target = cut_both_sides("dataBase x", words("dataBase x"), [4], "datenBank x", words("datenBank x"))
     assert [unit.text for unit in source] == ["data", "base", "x"]
     assert [unit.text for unit in target] == ["daten", "bank", "x"]
+    _, target = cut_both_sides("ab cd", words("ab cd"), [3], "efGh", words("efGh"))  # the tag is in no word
+    assert [unit.text for unit in target] == ["efgh"]
 
 
 def places_of(source, elements, target, links):
-    return element_places(source, elements, [None] * len(elements), words(source), target, words(target), links)
+    marked = MarkedLine(source, tuple(Element("<b>", "</b>", span, None) for span in elements))
+    return element_places(marked, words(source), target, words(target), links)
 
 
 def test_elements_that_fit_equally_well_in_both_orders_stay_in_that_of_the_source():
