@@ -13,7 +13,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from alignment_eval.links.checks import swap_advice
 from alignment_eval.links.read import AlignmentFile
 from alignment_eval.links.sets import GoldSentence, Links, transpose
 from alignment_eval.scoring.aer import Counts, aer, count
@@ -103,7 +102,8 @@ def _readings(
 
 def _exchange(hypothesis: AlignmentFile, gold: AlignmentFile) -> str:
     """What to do about exchanged directions."""
-    return " or ".join(swap_advice(role, file.swap) for role, file in (("hyp", hypothesis), ("gold", gold)))
+    ways = ["exchange the hypothesis with align-eval convert --from-swap --to pharaoh"]
+    return " or ".join([*ways, "omit --gold-swap" if gold.swap else "give --gold-swap"])
 
 
 def _base_changes(hypothesis: AlignmentFile, gold: AlignmentFile) -> dict[int, str]:
