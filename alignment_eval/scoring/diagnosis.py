@@ -102,8 +102,7 @@ def _readings(
 
 def _exchange(hypothesis: AlignmentFile, gold: AlignmentFile) -> str:
     """What to do about exchanged directions."""
-    ways = ["exchange the hypothesis with align-eval convert --from-swap --to pharaoh"]
-    return " or ".join([*ways, "omit --gold-swap" if gold.swap else "give --gold-swap"])
+    return " or ".join(swap_advice(role, file.swap) for role, file in (("hyp", hypothesis), ("gold", gold)))
 
 
 def _base_changes(hypothesis: AlignmentFile, gold: AlignmentFile) -> dict[int, str]:
@@ -214,3 +213,10 @@ def _beyond(links: Sequence[Links], gold: Sequence[GoldSentence]) -> int:
             height, width = (max(link[side] for link in truth.possible) for side in (0, 1))
             total += sum(i > height or j > width for i, j in sentence)
     return total
+
+
+def swap_advice(role: str, swap: bool) -> str:
+    """The advice for a file whose links have the other direction."""
+    if role == "hyp":  # no option exchanges hypotheses
+        return "exchange the hypothesis with align-eval convert --from-swap --to pharaoh"
+    return f"omit --{role}-swap" if swap else f"give --{role}-swap"

@@ -2,22 +2,15 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 from alignment_eval.alignment import align_pairs
 from alignment_eval.commands.extract import directed_pairs
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.lexical_table import count_lexical_table
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions, MapName
-from alignment_eval.files import file_hash
-from alignment_eval.maps.words import two_way_shares
-from alignment_eval.profiles.profile import TableFile, fit_profile, product_of
-from alignment_eval.records.lexical_table_file import write_lexical_table
+from alignment_eval.profiles.profile import fit_profile, product_of
 from alignment_eval.records.store import Records
-from tests.facts import says
 
 PROFILE = replace(
     fit_profile((), (0, 1), "m1"), maps=product_of([MapName(0, 0, "awi"), MapName(1)]), chosen_by="agreement"
@@ -76,25 +69,6 @@ def test_no_profile_that_fits(directory, call, options, status, message):
     found, out, messages = call("extract", *options, "-o", "out")
     assert (found, out, len(messages.splitlines()), (directory / "out").exists()) == (status, "", 1, False)
     assert message in messages
-
-
-def test_records_are_moved_with_their_lexical_table(directory, call, make_records, make_sentence):
-    """The table is beside the records, wherever the run read it; another table in its place is refused."""
-    pair = (["a", "b", "c", "."], ["x", "y", "z", "."])
-    write_lexical_table("near.parquet", count_lexical_table([(pair, np.eye(4))] * 9, two_way_shares)[0], "")
-    table = TableFile(str(directory / "far" / "near.parquet"), file_hash("near.parquet"))
-    profile = replace(PROFILE, table=table).to_json()
-    made = [make_sentence(0, source="a b c . </s>", target="x y z . </s>")]
-    make_records(directory / "moved", made, signature={"model": "m1"}, profile=profile)
-    status, _, messages = call("extract", "moved")
-    assert (status, says(messages, "moved/near.parquet: no such file")) == (1, True)
-    assert call("extract", "moved", "--table", "none")[0] == 0
-    Path("near.parquet").rename("moved/near.parquet")
-    status, out, messages = call("extract", "moved")
-    assert (status, f"|table:{table.hash}|" in messages) == (0, True)
-    assert call("extract", "moved", "--table", "moved/near.parquet")[1] == out
-    write_lexical_table("moved/near.parquet", count_lexical_table([(pair, np.ones((4, 4)))] * 9, two_way_shares)[0], "")
-    assert says(call("extract", "moved")[2], f"moved/near.parquet with hash {table.hash}")
 
 
 def test_the_best_row_of_a_sweep_is_read_by_its_names(directory, call, make_records, make_sentence):

@@ -1,4 +1,6 @@
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -7,9 +9,12 @@ import pytest
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.lexical_table import EMPTY, count_lexical_table
+from alignment_eval.extraction.method import MapName
+from alignment_eval.files import file_hash
 from alignment_eval.maps.words import two_way_shares
+from alignment_eval.profiles.profile import TableFile, fit_profile, product_of
 from alignment_eval.records.lexical_table_file import SCHEMA, read_lexical_table, write_lexical_table
-from tests.facts import facts
+from tests.facts import facts, says
 
 METADATA = b"alignment_eval.lexical_table"
 
@@ -81,3 +86,34 @@ def test_files_of_another_form(tmp_path, columns, message):
     assert str(error.value).startswith(f"{path}: ")
     assert "norm-align calibrate" in str(error.value)
     assert str(error.value).isprintable()
+
+
+def test_a_damaged_file(tmp_path):
+    """test_fuzz_readers.py changes single bytes."""
+    path = tmp_path / "lexical_table"
+    write_lexical_table(path, counted(), "")
+    whole = path.read_bytes()
+    for cut in (10, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(InputError, match=r"lexical_table: .*not a lexical table file"):
+            read_lexical_table(path)
+
+
+def test_records_are_moved_with_their_lexical_table(tmp_path, monkeypatch, call, make_records, make_sentence):
+    """The table is beside the records, wherever the run read it; another table in its place is refused."""
+    monkeypatch.chdir(tmp_path)
+    write_lexical_table("t.parquet", counted(), "")
+    table = TableFile("/far/away/t.parquet", file_hash("t.parquet"))
+    maps = product_of([MapName(0, 0, "awi"), MapName(1)])
+    profile = replace(fit_profile((), (0, 1), "m"), maps=maps, chosen_by="agreement", table=table)
+    made = [make_sentence(0, source="a b c . </s>", target="x y z . </s>")]
+    make_records(tmp_path / "run", made, signature={"model": "m"}, profile=profile.to_json())
+    status, _, messages = call("extract", "run")
+    assert (status, says(messages, "run/t.parquet: no such file")) == (1, True)
+    assert call("extract", "run", "--table", "none")[0] == 0
+    Path("t.parquet").rename("run/t.parquet")
+    status, out, messages = call("extract", "run")
+    assert (status, f"|table:{table.hash}|" in messages) == (0, True)
+    assert call("extract", "run", "--table", "run/t.parquet")[1] == out
+    write_lexical_table("run/t.parquet", counted(20), "")
+    assert says(call("extract", "run")[2], f"run/t.parquet with hash {table.hash}")
