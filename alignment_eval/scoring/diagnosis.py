@@ -151,6 +151,13 @@ def explains(before: Counts, after: Counts) -> bool:
     )
 
 
+def swap_advice(role: str, swap: bool) -> str:
+    """The advice for a file whose links have the other direction."""
+    if role == "hyp":  # no option exchanges hypotheses
+        return "exchange the hypothesis with align-eval convert --from-swap --to pharaoh"
+    return f"omit --{role}-swap" if swap else f"give --{role}-swap"
+
+
 def diagonal(gold: GoldSentence) -> Links:
     """Link each target word to the source word at the same relative position, up to the last words of the gold."""
     if not gold.possible:
@@ -213,10 +220,3 @@ def _beyond(links: Sequence[Links], gold: Sequence[GoldSentence]) -> int:
             height, width = (max(link[side] for link in truth.possible) for side in (0, 1))
             total += sum(i > height or j > width for i, j in sentence)
     return total
-
-
-def swap_advice(role: str, swap: bool) -> str:
-    """The advice for a file whose links have the other direction."""
-    if role == "hyp":  # no option exchanges hypotheses
-        return "exchange the hypothesis with align-eval convert --from-swap --to pharaoh"
-    return f"omit --{role}-swap" if swap else f"give --{role}-swap"
