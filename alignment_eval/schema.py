@@ -44,7 +44,7 @@ class ForeignFile:
             with pq.ParquetFile(self.name, page_checksum_verification=True) as opened:
                 yield opened
         except FileNotFoundError as error:
-            raise InputError(f"{self.name}: no such file; {self.advice}") from error
+            raise InputError(f"{self.name}: cannot read the file (no such file); {self.advice}") from error
         except PARQUET_ERRORS as error:
             raise self.error(printable(str(error), 200)) from error
 

@@ -244,8 +244,9 @@ def _base(file: Contents, options: ReadOptions, default: str, warn: Warn) -> int
     wanted, give = options.base or default, partial(options.advise, "give")
     if file.zero is not None:
         if wanted == "1":
+            null = " (some NAACL files write 0 for NULL; if so, remove those lines)" if file.format == "naacl" else ""
             raise InputError(
-                f"{file.where(file.zero)}: the file uses index 0, but it is read as 1-based; {give('base 0')}"
+                f"{file.where(file.zero)}: the file uses index 0, but it is read as 1-based; {give('base 0')}{null}"
             )
         if wanted == "auto":
             warn(

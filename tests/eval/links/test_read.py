@@ -126,6 +126,11 @@ def test_naacl_sentences_without_lines(tmp_path):
     assert says("|".join(warnings), f"{path}: 4 of 6 sentences")
 
 
+def test_index_0_of_naacl_may_be_null(tmp_path):
+    with pytest.raises(InputError, match=facts("x.talp: sentence 1: … index 0 … give base 0 (… NULL … remove")):
+        read_gold(written(tmp_path, "1 0 1\n1 1 1\n"))
+
+
 def test_output_of_fairseq_generate_with_nbest(tmp_path):
     lines = ("log", "S-1\ta", "A-1\t0-0 1-1 2-2", "A-1\t1-0 2-1", "A-0\t0-0", "A-0\t", "Generate test with beam=5")
     path, warnings = written(tmp_path, "\n".join(lines)), []

@@ -109,7 +109,7 @@ def test_records_are_moved_with_their_lexical_table(tmp_path, monkeypatch, call,
     made = [make_sentence(0, source="a b c . </s>", target="x y z . </s>")]
     make_records(tmp_path / "run", made, signature={"model": "m"}, profile=profile.to_json())
     status, _, messages = call("extract", "run")
-    assert (status, says(messages, "run/t.parquet: no such file")) == (1, True)
+    assert (status, says(messages, "run/t.parquet: cannot read the file")) == (1, True)
     assert call("extract", "run", "--table", "none")[0] == 0
     Path("t.parquet").rename("run/t.parquet")
     status, out, messages = call("extract", "run")
