@@ -127,7 +127,7 @@ def test_naacl_sentences_without_lines(tmp_path):
 
 
 def test_index_0_of_naacl_may_be_null(tmp_path):
-    with pytest.raises(InputError, match=facts("x.talp: sentence 1: … index 0 … give base 0 (… NULL … remove")):
+    with pytest.raises(InputError, match=facts("x.talp: sentence 1: … index 0 … give base 0 … NULL … remove")):
         read_gold(written(tmp_path, "1 0 1\n1 1 1\n"))
 
 
