@@ -55,7 +55,3 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.run)
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

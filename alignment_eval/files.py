@@ -128,7 +128,7 @@ def new_file(path: str | Path, resumed: bool = False) -> Iterator[Path]:
                 temporary = Path(directory) / "output"
                 yield temporary
                 with temporary.open("rb") as content:
-                    _write_through(path, content)
+                    _write(path, content)
             return
         file = NewFile(path)
         try:
@@ -144,28 +144,24 @@ def write_lines(path: str | Path, lines: Iterable[str], resumed: bool = False) -
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
-    """Write ``content`` to a file, or to standard output (``-``); raises InputError if it cannot be written."""
+    """Write ``content`` to a file, or to standard output (``-``)."""
     _write(path, [content])
 
 
 def _write(path: str | Path, content: Iterable[bytes], resumed: bool = False) -> None:
-    if is_stream(path):
-        with writing_errors(path):
-            _write_through(path, content)
-    else:
+    """Write a file whole; standard output, a pipe or a device is written to directly."""
+    if not is_stream(path):
         with new_file(path, resumed) as temporary, temporary.open("wb") as file:
             file.writelines(content)
-
-
-def _write_through(path: str | Path, content: Iterable[bytes]) -> None:
-    """Write directly to standard output, a pipe or a device."""
-    if str(path) in _STDOUT:
-        sys.stdout.flush()
-        sys.stdout.buffer.writelines(content)
-        sys.stdout.buffer.flush()
-    else:
-        with Path(path).open("wb") as file:
-            file.writelines(content)
+        return
+    with writing_errors(path):
+        if str(path) in _STDOUT:
+            sys.stdout.flush()
+            sys.stdout.buffer.writelines(content)
+            sys.stdout.buffer.flush()
+        else:
+            with Path(path).open("wb") as file:
+                file.writelines(content)
 
 
 def _to_replace(path: str | Path) -> Path | None:
@@ -242,7 +238,7 @@ def new_directory(out: str | Path, overwrite: bool, own: OwnFiles) -> Iterator[P
     """A temporary directory that becomes ``out`` if the block succeeds, and is removed if it fails."""
     check_directory(out, overwrite, own)
     target = Path(os.path.realpath(out))
-    try:
+    with writing_errors(out):
         new, old = _temporary_name(target), _temporary_name(target)
         new.mkdir(parents=True)
         try:
@@ -255,8 +251,6 @@ def new_directory(out: str | Path, overwrite: bool, own: OwnFiles) -> Iterator[P
                 old.rename(target)
             for left in (new, old):
                 shutil.rmtree(left, ignore_errors=True)
-    except OSError as error:
-        raise InputError(f"{out}: cannot write the directory ({error.strerror or error})") from error
 
 
 class ContentHash:

@@ -1,11 +1,6 @@
 """Progress of loops that may take more than a second, on stderr: a bar on a terminal, else a line every 30 seconds.
 
-A loop over items uses :func:`progress_bar`.  Work that comes in steps uses :func:`progress_meter`::
-
-    with progress_meter(len(pairs), "pairs") as done:
-        for batch in batches:
-            ...
-            done(len(batch))
+A loop over items uses :func:`progress_bar`, work that comes in steps :func:`progress_meter`.
 """
 
 from __future__ import annotations
@@ -45,11 +40,7 @@ def progress_bar(items: Iterable[T], total: int, unit: str) -> Iterator[T]:
 
 @contextlib.contextmanager
 def progress_meter(total: int, unit: str) -> Iterator[Callable[[int], object]]:
-    """Show how much of ``total`` units of work is done; ``unit`` is a plural noun.
-
-    Yields:
-        A function that takes the number of units done since its last call.
-    """
+    """Show how much of ``total`` units is done; yields a function that takes the number done since its last call."""
     if not sys.stderr.isatty():
         yield _lines(total, unit)
         return

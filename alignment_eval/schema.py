@@ -6,13 +6,15 @@ Whatever is wrong with a file becomes one sentence.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from alignment_eval.errors import InputError, printable, shown
 
@@ -25,13 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ForeignFile:
-    """A file that anyone may have written.
-
-    Attributes:
-        name: the file, for messages.
-        what: what it should be, such as ``a profile``.
-        advice: what to do if it is something else.
-    """
+    """A file that anyone may have written: its name, what it should be, and what to do if it is something else."""
 
     name: str
     what: str
@@ -41,13 +37,21 @@ class ForeignFile:
         """The error for this problem."""
         return InputError(f"{self.name}: damaged, or not {self.what} ({problem}); {self.advice}")
 
+    @contextmanager
+    def parquet(self) -> Iterator[pq.ParquetFile]:
+        """The Parquet file, open; whatever is wrong with it becomes one sentence."""
+        try:
+            with pq.ParquetFile(self.name, page_checksum_verification=True) as opened:
+                yield opened
+        except FileNotFoundError as error:
+            raise InputError(f"{self.name}: cannot read the file (no such file); {self.advice}") from error
+        except PARQUET_ERRORS as error:
+            raise self.error(printable(str(error), 200)) from error
+
     def decode(self, content: bytes | str, type_: type[T], **version: int) -> T:
         """The value of type ``type_`` that the JSON ``content`` holds.
 
-        Args:
-            content: the JSON.
-            type_: a type that msgspec knows; a Struct says which keys are needed and which are known.
-            version: the key that holds the version of the format, and the version that this program reads.
+        ``version``: the key that holds the version of the format, and the version that this program reads.
         """
         try:
             value = msgspec.json.decode(content)
@@ -99,14 +103,7 @@ def check_columns(found: pa.Schema, expected: pa.Schema, file: ForeignFile) -> N
 
 
 def check_values(batch: pa.RecordBatch, expected: pa.Schema, file: ForeignFile, signed: Collection[str] = ()) -> None:
-    """Check the values of columns of the right types.
-
-    Args:
-        batch: the columns.
-        expected: their schema; it says which may hold nulls.
-        file: the file that they are from.
-        signed: the columns of floats that may be below 0.
-    """
+    """Check the values of columns of the right types; only floats of the columns ``signed`` may be below 0."""
     try:
         batch.validate(full=True)
     except pa.ArrowException as error:

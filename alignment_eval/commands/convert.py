@@ -10,14 +10,13 @@ import numpy as np
 
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.links.checks import Texts
-from alignment_eval.links.parse import HYPOTHESIS_FORMATS
-from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
+from alignment_eval.links.formats import HYPOTHESIS_FORMATS
+from alignment_eval.links.read import AlignmentFile, Texts, read_hypothesis
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.links.text import token_lines
 from alignment_eval.links.write import format_lines
 from alignment_eval.maps.subwords import MARKS, detect_mark, subword_links, word_pieces
-from alignment_eval.options.alignments import add_base, add_swap, add_text_arguments, texts_of
+from alignment_eval.options.alignments import add_base, add_swap, add_text_arguments, read_options, texts_of
 from alignment_eval.options.common import Input, add_output, finite_number
 from alignment_eval.progress import progress_bar
 
@@ -71,9 +70,8 @@ def run(args: argparse.Namespace) -> None:
     base = args.to_base or ("1" if args.to == "naacl" else "0")
     if (args.to, base) == ("fairseq", "1"):
         raise UsageError("--to fairseq with --to-base 1: expected base 0, from which fairseq counts")
-    options = ReadOptions(base=args.from_base, swap=args.from_swap, allow_possible=True)
     mark, texts = marked_texts(args)
-    read = read_hypothesis(args.input, options, texts, role="from")
+    read = read_hypothesis(args.input, read_options(args, "from", allow_possible=True), texts)
     _check_losses(read, args)
     sentences = (_kept(sentence, args.possible == "drop", args.min_confidence) for sentence in read)
     if mark is not None:
@@ -128,7 +126,6 @@ def _check_losses(read: AlignmentFile, args: argparse.Namespace) -> None:
     warnings = {
         "only the first A- line of each sentence is taken, no other line": file.format == "fairseq",
         "the scores of its sentences are dropped": file.format == "fast_align",
-        f"{file.doubled} doubled links are written once": file.doubled,
         f"the scores of its links are dropped: {to} cannot hold them": file.scored and to not in _WITH_CONFIDENCES,
     }
     if to == "naacl":

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from alignment_eval.alignment import align_pairs
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.extraction.extract import WordMap, WordMaps, check_same_text, max_norm_layer, read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.links.checks import Texts
+from alignment_eval.links.read import Texts
 from alignment_eval.maps.sentence import PairWords, SentenceMaps, words_of
 from alignment_eval.maps.words import LEVELS
-from alignment_eval.options.alignments import add_text_arguments
+from alignment_eval.options.alignments import add_text_arguments, texts_of
 from alignment_eval.options.common import Input, add_output
 from alignment_eval.options.method import add_map_arguments, add_options, given_options
-from alignment_eval.options.records import add_records, open_reverse, texts_of_records, warn_skipped
+from alignment_eval.options.records import add_records, check_size, warn_skipped
 from alignment_eval.profiles.chosen import MAX_NORM, choose_method
 from alignment_eval.profiles.profile import Profile, find_profile, parse_profile
 from alignment_eval.progress import progress_bar
@@ -64,12 +65,15 @@ def run(args: argparse.Namespace) -> None:
     options = given_options(args)
     check_new(args.output, args.overwrite)
     records = Records(args.records)
-    runs = [records] if args.reverse is None else [records, open_reverse(args.reverse, records)]
+    runs = [records] if args.reverse is None else [records, Records(args.reverse)]
+    check_size(f"{runs[-1].directory}: {runs[-1].info.size} sentences", runs[-1].info.size, records)
+    if (texts := texts_of(args)) is not None:
+        check_size(f"{texts.source_name}: {len(texts.source)} lines", len(texts.source), records)
     by_norm = args.heads == MAX_NORM
     if by_norm:
         setting = replace(options, heads="0").named_maps(len(runs)).forward.setting
         options = replace(options, heads=str(max_norm_layer(records.best(), setting)))
-    profiles = [] if options.heads is not None else profiles_of(runs, args.profile)
+    profiles = [] if options.heads is not None else [_profile(run, args.profile, run is not records) for run in runs]
     chosen = choose_method(options, len(runs), profiles, records.info.size if args.level == "word" else None)
     if chosen.reason:
         say(f"align-eval extract: {chosen.reason}")
@@ -82,9 +86,9 @@ def run(args: argparse.Namespace) -> None:
         **({} if args.level == "word" else {"level": args.level}),
     )
     words: list[tuple[PairWords, PairWords]] = []
-    pairs = with_words(directed_pairs(runs, chosen.method, args.level, texts_of_records(args, records)), words)
-    shown = progress_bar(pairs, records.info.size, "sentences")
+    pairs = directed_pairs(runs, chosen.method, args.level, texts, words)
     lines, skipped = {}, {}
+    shown = progress_bar(pairs, records.info.size, "sentences")
     for alignment in align_pairs(shown, chosen.method, chosen.table, check=chosen.given):
         lines[alignment.id] = alignment.to_pharaoh(args.confidences)
         if not alignment.ok:
@@ -101,17 +105,17 @@ def run(args: argparse.Namespace) -> None:
     say(described)
 
 
-def profiles_of(runs: Sequence[Records], named: str | None) -> list[Profile]:
-    """The profile of each run's model: that of the file ``named``, else the one that the records carry."""
-    return [_profile(records, named, bool(place)) for place, records in enumerate(runs)]
-
-
 def _profile(records: Records, named: str | None, reverse: bool) -> Profile:
+    """The profile of the model of a run: that of the file ``named``, else the one that the records carry."""
     info, profile = records.info, None
     if named is not None:
         profile = find_profile(str(info.signature.get("model")), named, reverse=reverse)
     elif info.profile is not None:
         profile = replace(parse_profile(info.profile, str(records.directory)), name=f"the one in {records.directory}")
+        if (table := profile.table) is not None:  # it lies beside the records, else where the run read it
+            beside = records.directory / Path(table.name).name
+            if beside.is_file() or not Path(table.name).is_file():
+                profile = replace(profile, table=replace(table, name=str(beside)))
     if profile is None:
         raise UsageError(
             f"{records.directory}: no profile says which maps to read: name them by --heads, or make a profile with "
@@ -128,12 +132,16 @@ def _profile(records: Records, named: str | None, reverse: bool) -> Profile:
 
 
 def directed_pairs(
-    runs: Sequence[Records], method: AlignmentMethod, level: str, texts: Texts | None
+    runs: Sequence[Records],
+    method: AlignmentMethod,
+    level: str,
+    texts: Texts | None,
+    words: list[tuple[PairWords, PairWords]],
 ) -> Iterator[WordMaps]:
     """What the maps of one run or of two say of each sentence pair.
 
     The pairs that a lexical table is counted on come first; if there are others, the records are read twice.  Otherwise
-    the order is that of the first run.
+    the order is that of the first run.  The words of both directions, of pairs that can be aligned, go to ``words``.
     """
     records, *others = runs
     back: dict[int, WordMap] = {}
@@ -141,18 +149,21 @@ def directed_pairs(
         assert method.reverse is not None
         try:
             exchanged = None if texts is None else texts.exchanged
-            sentences = best_of_each(reverse, method.reverse, level, exchanged)
+            sentences = _best_of_each(reverse, method.reverse, level, exchanged)
             back = {sentence.id: read_word_map(sentence, method.reverse) for sentence in sentences}
         except InputError as error:
             raise InputError(f"{reverse.directory}: {error}") from error
     first = method.table_pairs or records.info.size
     for ids in (range(first), range(first, records.info.size)):
-        for sentence in best_of_each(records, method.forward, level, texts) if ids else ():
+        for sentence in _best_of_each(records, method.forward, level, texts) if ids else ():
             if sentence.id in ids:
-                yield read_word_map(sentence, method.forward), back.get(sentence.id)
+                forward, other = read_word_map(sentence, method.forward), back.get(sentence.id)
+                if forward.scores is not None and other is not None and other.scores is not None:
+                    words.append((words_of(sentence), words_of(other.sentence)))
+                yield forward, other
 
 
-def best_of_each(
+def _best_of_each(
     records: Records, options: ExtractionOptions, level: str, texts: Texts | None
 ) -> Iterator[SentenceMaps]:
     """The best hypothesis of every sentence; with level ``token`` its tokens pass for words."""
@@ -161,11 +172,3 @@ def best_of_each(
             sentence.layer_index(name.layer)  # an unknown layer is an error even if all sentences were skipped
         checked = sentence if texts is None else confirmed(sentence, texts)
         yield checked.by_tokens() if level == "token" else checked
-
-
-def with_words(pairs: Iterable[WordMaps], words: list[tuple[PairWords, PairWords]]) -> Iterator[WordMaps]:
-    """The same pairs; the words of both directions, of those that can be aligned, are added to ``words``."""
-    for forward, reverse in pairs:
-        if forward.scores is not None and reverse is not None and reverse.scores is not None:
-            words.append((words_of(forward.sentence), words_of(reverse.sentence)))
-        yield forward, reverse

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from alignment_eval.errors import say
 from alignment_eval.files import check_new, file_hash, write_lines
-from alignment_eval.links.read import ReadOptions, read_hypothesis, read_texts
+from alignment_eval.links.read import read_hypothesis, read_texts
 from alignment_eval.links.text import token_lines
-from alignment_eval.options.alignments import add_base, add_swap, add_text_arguments, reading_fields
+from alignment_eval.options.alignments import add_base, add_swap, add_text_arguments, read_options, reading_fields
 from alignment_eval.options.common import Input, add_output, positive_integer
 from alignment_eval.progress import progress_bar
 from alignment_eval.signature import signature
@@ -49,8 +49,7 @@ def run(args: argparse.Namespace) -> None:
     """Write the lexicon."""
     check_new(args.output, args.overwrite)
     texts = read_texts(args.source, args.target)
-    options = ReadOptions(base=args.links_base, swap=args.links_swap, allow_possible=True)
-    links = read_hypothesis(args.links, options, texts, role="links")
+    links = read_hypothesis(args.links, read_options(args, "links", allow_possible=True), texts)
     pairs = zip(_words(args.source), _words(args.target), links.each_links())
     entries = bilingual_lexicon(progress_bar(pairs, len(links), "sentences"), args.min_count)
     write_lines(args.output, _lines(entries))

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-import msgspec
-
-from alignment_eval.errors import say, warn_on_stderr
+from alignment_eval.errors import InputError, say, warn_on_stderr
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.options.common import Input, add_output
 from alignment_eval.progress import progress_bar
 from alignment_eval.records.merge import merged
-from alignment_eval.schema import ForeignFile
 from alignment_eval.signature import Value, signature
 
 EPILOG = """\
@@ -34,17 +31,11 @@ def run(args: argparse.Namespace) -> None:
     """Write one Pharaoh line a sentence."""
     check_new(args.output, args.overwrite)
     alignments = merged(args.parts)
-    size = alignments.info.size
-    file = ForeignFile(args.parts, "a directory of alignments", "run the shards again")
-    run: dict[str, Value] = {"run": alignments.info.signature_hash, "sentences": size}
-    fields = {**run, **file.convert(alignments.info.signature, _Signature, "signature").extraction, **run}
+    info, size = alignments.info, alignments.info.size
+    if not isinstance(extraction := info.signature.get("extraction"), dict):
+        raise InputError(f"{args.parts}: the signature does not say how links were made; run the shards again")
+    run: dict[str, Value] = {"run": info.signature_hash, "sentences": size}
     write_lines(args.output, progress_bar(alignments, size, "sentences"))
     if alignments.skipped:
         warn_on_stderr(f"{alignments.skipped} of {size} sentences cannot be aligned, their lines are blank")
-    say(signature(**fields))
-
-
-class _Signature(msgspec.Struct):
-    """What is read of the signature in a manifest."""
-
-    extraction: dict[str, Value]
+    say(signature(**{**run, **extraction, **run}))

@@ -15,7 +15,7 @@ from alignment_eval.figures.maps import Panel, Picture, draw, panel_of, sides_of
 from alignment_eval.figures.names import kind_name, place_name, rule_name, visible
 from alignment_eval.figures.style import ENDINGS, FigureOptions, figure_ending, save_figure
 from alignment_eval.files import check_new
-from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, read_hypothesis
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
@@ -27,6 +27,7 @@ from alignment_eval.options.alignments import (
     add_text_arguments,
     distinct_names,
     gold_of,
+    read_options,
     reading_fields,
     system_name,
     texts_of,
@@ -110,7 +111,7 @@ def _of_aligners(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture
     """The picture of the links of aligners, one panel each, and the fields of its signature."""
     words, texts = words_of(args) or [], texts_of(args)
     gold = None if args.gold is None else gold_of(args, texts)
-    files = [read_hypothesis(path, ReadOptions(base=args.hyp_base), texts) for path in args.hyp]
+    files = [read_hypothesis(path, read_options(args, "hyp"), texts) for path in args.hyp]
     if not 0 <= args.sentence < len(words):
         raise InputError(f"no sentence {args.sentence}: expected one of 0 to {len(words) - 1}, counted from 0")
     source, target = map(SentenceSide.of_words, words[args.sentence])
@@ -142,7 +143,7 @@ def _of_records(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture,
     null = str(options[0].null)
     shown, fields = rule_name(rule, null), dict[str, Value](rule=options[0].rule, null=null)
     if args.hyp is not None:
-        hypothesis = gold_of_records(read_hypothesis(args.hyp[0], ReadOptions(base=args.hyp_base)), records)
+        hypothesis = gold_of_records(read_hypothesis(args.hyp[0], read_options(args, "hyp")), records)
         predicted = _links_in(hypothesis, sentence).possible
         shown, fields = visible(system_name(args.hyp[0])), reading_fields("hyp", hypothesis)
     if maps:  # a row for each map, a column for each kind

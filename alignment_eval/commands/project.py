@@ -10,10 +10,9 @@ import numpy as np
 
 from alignment_eval.errors import InputError, say, warn_on_stderr
 from alignment_eval.files import check_new, file_hash, write_lines
-from alignment_eval.links.checks import Texts
-from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, Texts, read_hypothesis
 from alignment_eval.links.text import TextFile, token_counts
-from alignment_eval.options.alignments import add_base, add_swap, reading_fields
+from alignment_eval.options.alignments import add_base, add_swap, read_options, reading_fields
 from alignment_eval.options.common import Input, add_output, file_name, positive_integer
 from alignment_eval.progress import progress_bar
 from alignment_eval.signature import signature
@@ -67,8 +66,7 @@ def run(args: argparse.Namespace) -> None:
     check_new(args.output, args.overwrite)
     labels = _Labels(args.labels, args.column)
     texts = _sizes(labels, args.target_text)
-    options = ReadOptions(base=args.links_base, swap=args.links_swap, allow_possible=True)
-    links = read_hypothesis(args.links, options, texts, role="links")
+    links = read_hypothesis(args.links, read_options(args, "links", allow_possible=True), texts)
     counts: list[tuple[int, int, int]] = []
     write_lines(args.output, _projected(labels, links, args.target_text, counts))
     spans, lost = (sum(count[k] for count in counts) for k in (1, 2))

@@ -8,9 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.options.common import Input
 from alignment_eval.records.manifest import parts_in
@@ -54,7 +51,7 @@ def _fields(path: Path) -> Mapping[str, Any]:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); {_ADVICE}") from error
     if read.startswith(b"PAR1"):
-        return fields_of(_of_table(path, file))
+        return fields_of(_of_table(file))
     if read.startswith(b"{"):
         found = file.decode(read.splitlines()[0] if path.suffix == ".jsonl" else read, dict[str, Any])
         if isinstance(found.get("signature"), str):
@@ -64,12 +61,10 @@ def _fields(path: Path) -> Mapping[str, Any]:
     raise InputError(f"{path}: no signature in it, and no {shown(signature_file(path).name)} beside it; {_ADVICE}")
 
 
-def _of_table(path: Path, file: ForeignFile) -> str:
+def _of_table(file: ForeignFile) -> str:
     """The signature in the metadata of a Parquet table."""
-    try:
-        metadata = pq.read_schema(path).metadata or {}
-    except (pa.ArrowException, OSError) as error:
-        raise file.error(printable(str(error), 200)) from error
+    with file.parquet() as opened:
+        metadata = opened.schema_arrow.metadata or {}
     if text := metadata.get(b"signature"):
         return str(text.decode())
     about = metadata.get(b"alignment_eval.lexical_table", b"{}")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from itertools import islice
 
 from alignment_eval.errors import say, warn_on_stderr
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
+from alignment_eval.links.read import AlignmentFile, read_hypothesis
 from alignment_eval.links.sets import transpose
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS, VARIANTS, check_method, symmetrize
 from alignment_eval.links.write import format_pharaoh_line
-from alignment_eval.options.alignments import add_base, add_swap, check_as_many, reading_fields
+from alignment_eval.options.alignments import add_base, add_swap, check_as_many, read_options, reading_fields
 from alignment_eval.options.common import Input, add_output
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.diagnosis import LOOKED_AT
@@ -49,10 +50,9 @@ def run(args: argparse.Namespace) -> None:
     """Write one Pharaoh line a sentence."""
     check_method(args.method, args.variant)
     check_new(args.output, args.overwrite)
-    forward, reverse = (
-        read_hypothesis(path, ReadOptions(base=args.from_base, swap=swap), role="from")
-        for path, swap in ((args.forward, False), (args.reverse, args.reverse_swap))
-    )
+    options = read_options(args, "from")
+    forward = read_hypothesis(args.forward, options)
+    reverse = read_hypothesis(args.reverse, replace(options, swap=args.reverse_swap))
     check_as_many(forward, reverse)
     if warning := _direction_warning(forward, reverse):
         warn_on_stderr(warning)

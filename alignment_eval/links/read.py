@@ -1,22 +1,35 @@
-"""Reads and checks alignment files: Pharaoh, talp, NAACL/WPT, fairseq, GIZA and others (docs/formats.md).
+"""Reads alignment files in every format (docs/formats.md), and checks that they are read as they were meant.
 
-A file is read once to count and check what it holds, and then as a stream as often as it is needed.  Only files whose
-lines are not in the order of the sentences (NAACL, fairseq, GIZA) are held in memory while they are parsed.
+A wrong index base or direction raises no error, it only gives a wrong number (GIZA++'s AER of 21 becomes 63 or 82).
+So a file is read once to count and check what it holds, and then as a stream as often as it is needed.  Only files
+whose lines are not in the order of the sentences (NAACL, fairseq, GIZA) are held in memory while they are parsed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from alignment_eval.errors import InputError, warn_on_stderr
-from alignment_eval.links.checks import Contents, Texts, Warn, check_range, decide_base, last_line_blank
-from alignment_eval.links.parse import GOLD_FORMATS, HYPOTHESIS_FORMATS, TOOL_FORMATS, Tokens, detect_format, parse
+from alignment_eval.links.formats import GOLD_FORMATS, HYPOTHESIS_FORMATS, TOOL_FORMATS, Tokens, detect_format, parse
 from alignment_eval.links.sets import GoldSentence, Links
 from alignment_eval.links.text import TextFile, token_counts
 
+IntArray = NDArray[np.int64]
+Warn = Callable[[str], None]
+
+#: If at least this many sentences use index 1 and none uses index 0, reading the file as 0-based is an error.
+CONTRADICTED = 5
+#: With ``auto``, a file is 1-based if at least this many sentences use index 1 and none uses index 0.
+DECIDED = 20
+#: How the base of a file may be stated.
+BASES = ("0", "1", "auto", "0-unused")
 _NOTHING = GoldSentence(frozenset())
 
 
@@ -29,11 +42,102 @@ class ReadOptions:
             index 0).  None: 1 for NAACL and GIZA, which are defined so; else 0 for a hypothesis and ``auto`` for gold.
         swap: the file has target-source links; exchange them.
         allow_possible: accept possible links of a hypothesis as links.
+        advise: how a message says to ``give`` or ``omit`` one of these options, such as ``base 1`` or ``swap``.
     """
 
     base: str | None = None
     swap: bool = False
     allow_possible: bool = False
+    advise: Callable[[str, str], str] = field(default="{} {}".format, compare=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """The number of tokens on each line, [sentences] for each side, and the names of the files."""
+
+    source_name: str
+    source: IntArray
+    target_name: str
+    target: IntArray
+
+    def __post_init__(self) -> None:
+        if len(self.source) != len(self.target):
+            raise InputError(
+                f"{self.source_name} has {len(self.source)} lines, but {self.target_name} has {len(self.target)}; give "
+                f"the two sides of one text, with one sentence per line"
+                + last_line_blank(
+                    (self.source_name, len(self.source), not self.source[-1:].all()),
+                    (self.target_name, len(self.target), not self.target[-1:].all()),
+                )
+            )
+
+    @property
+    def exchanged(self) -> Texts:
+        """The same texts with source and target exchanged."""
+        return Texts(self.target_name, self.target, self.source_name, self.source)
+
+
+def read_texts(source: str | Path, target: str | Path) -> Texts:
+    """Count the tokens of the two texts."""
+    return Texts(str(source), token_counts(source), str(target), token_counts(target))
+
+
+@dataclass
+class Contents:
+    """What a file holds, counted with the indices of the file.
+
+    Attributes:
+        name: the file, for messages.
+        format: one of those of :mod:`alignment_eval.links.formats`.
+        hash: short hash of the content.
+        sentences: the number of sentences.
+        sure, possible: the number of links; possible ones include sure ones.
+        linked: the number of sentences with links.
+        zero: the first sentence that uses index 0, from 0; None if no sentence does.
+        ones: the number of sentences that use index 1; counted only up to ``zero``.
+        scored: whether links have confidences.
+        blank_end: whether the last line is blank.
+    """
+
+    name: str
+    format: str
+    hash: str = ""
+    sentences: int = 0
+    sure: int = 0
+    possible: int = 0
+    linked: int = 0
+    zero: int | None = None
+    ones: int = 0
+    scored: bool = False
+    blank_end: bool = False
+
+    def add(self, sentence: GoldSentence) -> None:
+        """Count the next sentence."""
+        links = sentence.possible
+        self.sure += len(sentence.sure)
+        self.possible += len(links)
+        self.linked += bool(links)
+        self.scored = self.scored or sentence.confidence is not None
+        if self.zero is None:
+            indices = set(chain.from_iterable(links))
+            self.ones += 1 in indices
+            if 0 in indices:
+                self.zero = self.sentences
+        self.sentences += 1
+        self.blank_end = not links and self.format in ("pharaoh", "talp", "scored")
+
+    @property
+    def bases(self) -> frozenset[int]:
+        """The index bases that the indices allow."""
+        if self.zero is not None:
+            return frozenset({0})
+        return frozenset({1} if self.ones >= CONTRADICTED else {0, 1})
+
+    def where(self, sentence: int) -> str:
+        """The place of a sentence (counted from 0), for messages."""
+        if self.format not in ("naacl", "fairseq", "giza"):
+            return f"{self.name}:{sentence + 1}"
+        return f"{self.name}: sentence {sentence if self.format == 'fairseq' else sentence + 1}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +161,7 @@ class AlignmentFile:
     def __iter__(self) -> Iterator[GoldSentence]:
         tokens = Tokens(self.base, self.swap)
         parsed = parse(self.file.format, self._source.lines(), self.file.name, tokens, self._allow_possible)
-        missing = self.sentences - self.file.sentences
-        return chain((sentence for sentence, _ in parsed), repeat(_NOTHING, missing))
+        return chain(parsed, repeat(_NOTHING, self.sentences - self.file.sentences))
 
     def each_links(self) -> Iterator[Links]:
         """The links of each sentence, possible ones too."""
@@ -70,19 +173,13 @@ def read_gold(
     options: ReadOptions | None = None,
     texts: Texts | None = None,
     warn: Warn = warn_on_stderr,
-    role: str = "gold",
 ) -> AlignmentFile:
-    """Read gold alignments.
+    """Read gold alignments; ``-`` is standard input.
 
-    Args:
-        path: a file, ``-`` for standard input.
-        options: how to read it.
-        texts: the texts, to check every index against.
-        warn: called with each warning, one sentence.
-        role: how the names of the options begin that messages advise (``--gold-base``).
+    Every index is checked against ``texts``; ``warn`` is called with each warning.
     """
     options = replace(options or ReadOptions(), allow_possible=True)
-    return _read(path, options, GOLD_FORMATS, "auto", texts, warn, role)
+    return _read(path, options, GOLD_FORMATS, "auto", texts, warn)
 
 
 def read_hypothesis(
@@ -90,17 +187,13 @@ def read_hypothesis(
     options: ReadOptions | None = None,
     texts: Texts | None = None,
     warn: Warn = warn_on_stderr,
-    role: str = "hyp",
 ) -> AlignmentFile:
-    """Read word alignments to be scored; arguments and errors as for :func:`read_gold`.
-
-    Messages advise options whose names begin with ``role`` (``--hyp-base``).
-    """
-    read = _read(path, options or ReadOptions(), (*HYPOTHESIS_FORMATS, *TOOL_FORMATS), "0", texts, warn, role)
+    """Read word alignments to be scored, as :func:`read_gold` reads gold."""
+    read = _read(path, options or ReadOptions(), (*HYPOTHESIS_FORMATS, *TOOL_FORMATS), "0", texts, warn)
     if read.file.format == "fairseq" and texts is None:
         warn(
-            f"{read.file.name}: fairseq's A- lines link tokens, which are read as words here; "
-            f"give --source and --target to check this, or extract word alignments from records"
+            f"{read.file.name}: fairseq's A- lines link tokens, which are read as words here; check them against the "
+            f"texts, or extract word alignments from records"
         )
     return read
 
@@ -112,7 +205,6 @@ def _read(
     default_base: str,
     texts: Texts | None,
     warn: Warn,
-    role: str,
 ) -> AlignmentFile:
     """Read a file in one of the ``formats``; the first is that of lines without marks of another format."""
     source = TextFile(path, "one line per sentence (a blank line: no links)", keep=True)
@@ -123,8 +215,8 @@ def _read(
             f"{', '.join(formats)}; check that gold and hypothesis are not exchanged"
         )
     file = Contents(source.name, format)
-    for parsed in parse(format, source.lines(), source.name, Tokens(), options.allow_possible):
-        file.add(parsed)
+    for sentence in parse(format, source.lines(), source.name, Tokens(), options.allow_possible):
+        file.add(sentence)
     file.hash = source.hash.short
     sentences = file.sentences if texts is None else len(texts.source)
     # a NAACL file does not state its number of sentences
@@ -137,17 +229,82 @@ def _read(
         )
     if format == "naacl":
         warn_of_gaps(file, sentences, warn)
-    wanted = options.base or ("1" if format in ("naacl", "giza") else default_base)
-    base = decide_base(file, wanted, options.base is not None, role, warn)
+    base = _base(file, options, "1" if format in ("naacl", "giza") else default_base, warn)
     read = AlignmentFile(file, base, options.swap, sentences, source, options.allow_possible)
     if texts is not None:
-        check_range(file, read, base, options.swap, role, texts)
+        _check_range(read, options, texts)
     return read
 
 
-def read_texts(source: str | Path, target: str | Path) -> Texts:
-    """Count the tokens of the two texts; errors as for :class:`Texts` and :func:`token_counts`."""
-    return Texts(str(source), token_counts(source), str(target), token_counts(target))
+def _base(file: Contents, options: ReadOptions, default: str, warn: Warn) -> int:
+    """The index base of a file, 0 or 1: as ``options`` state it, unless the indices contradict that.
+
+    An index 0 proves base 0.  Without one, :data:`DECIDED` sentences that use index 1 are taken as proof of base 1.
+    """
+    wanted, give = options.base or default, partial(options.advise, "give")
+    if file.zero is not None:
+        if wanted == "1":
+            null = " (some NAACL files write 0 for NULL; if so, remove those lines)" if file.format == "naacl" else ""
+            raise InputError(
+                f"{file.where(file.zero)}: the file uses index 0, but it is read as 1-based; {give('base 0')}{null}"
+            )
+        if wanted == "auto":
+            warn(
+                f"{file.name}: read as 0-based, because it uses index 0 (first at {file.where(file.zero)}); "
+                f"{give('base 0')} to be sure"
+            )
+        return 0
+    if not file.possible or wanted in ("1", "0-unused"):
+        return int(wanted == "1")
+    seen = f"{file.ones} sentences use index 1 and none uses index 0"
+    if wanted == "auto":
+        if file.ones < DECIDED:
+            raise InputError(
+                f"{file.name}: cannot detect the index base, because no index is 0 and only {file.ones} sentences use "
+                f"index 1; {give('base 0')} or {give('base 1')}"
+            )
+        warn(f"{file.name}: read as 1-based, because {seen}; {give('base 1')} to be sure")
+        return 1
+    if file.ones >= CONTRADICTED:
+        raise InputError(
+            f"{file.name}: the file is read as 0-based, but {seen}; {give('base 1')}, or {give('base 0-unused')} if "
+            f"the file really is 0-based"
+        )
+    if options.base is None or file.linked >= DECIDED:
+        warn(
+            f"{file.name}: read as 0-based, but none of its {file.linked} sentences with links uses index 0; "
+            f"{give('base 1')} if it is 1-based"
+        )
+    return 0
+
+
+def _check_range(read: AlignmentFile, options: ReadOptions, texts: Texts) -> None:
+    """Check that every link of a file lies inside its sentence pair; the file is read again if one lies outside."""
+    lengths = list(zip(texts.source.tolist(), texts.target.tolist()))
+    outside = [
+        (n, *link, height, width)
+        for n, (sentence, (height, width)) in enumerate(zip(read, lengths))
+        for link in sorted(sentence.possible)
+        if link[0] >= height or link[1] >= width
+    ]
+    if not outside:
+        return
+    links = [(*link, *size) for sentence, size in zip(read, lengths) for link in sentence.possible]
+    if not any(i >= width or j >= height for i, j, height, width in links):
+        advice = options.advise("omit" if read.swap else "give", "swap")
+        advice = f"with source and target exchanged all links are inside; {advice}"
+    elif read.base == 0 and all(0 < i <= height and 0 < j <= width for i, j, height, width in links):
+        advice = f"read as 1-based all links are inside; {options.advise('give', 'base 1')}"
+    else:
+        advice = "give the texts that the alignment was made from, with the same tokenisation"
+    n, i, j, height, width = outside[0]
+    if read.swap:
+        i, j = j, i
+    raise InputError(
+        f"{read.file.where(n)}: link {i + read.base}-{j + read.base} is outside its sentence pair, which has {height} "
+        f"words in {texts.source_name} and {width} in {texts.target_name}; {len(outside)} of {read.file.possible} links "
+        f"are outside, read as {read.base}-based; {advice}"
+    )
 
 
 def warn_of_gaps(file: Contents, sentences: int, warn: Warn = warn_on_stderr) -> None:
@@ -155,3 +312,12 @@ def warn_of_gaps(file: Contents, sentences: int, warn: Warn = warn_on_stderr) ->
     if file.linked < sentences:
         missing = sentences - file.linked
         warn(f"{file.name}: {missing} of {sentences} sentences have no line; they are read as sentences without links")
+
+
+def last_line_blank(*files: tuple[str, int, bool]) -> str:
+    """What ends a message on different numbers of lines if the last line of the longest file is blank.
+
+    ``files``: the name of each, its number of lines, and whether the last is blank.
+    """
+    name, _, blank = max(files, key=lambda file: file[1])
+    return f" (the last line of {name} is blank: delete it)" if blank else ""

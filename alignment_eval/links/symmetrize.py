@@ -26,13 +26,9 @@ _LILT_NEIGHBOURS = ((-1, 1), (-1, -1), (1, -1), (1, 1))
 
 
 def symmetrize(forward: Links, reverse: Links, method: str, variant: str = DEFAULT_VARIANT) -> Links:
-    """Symmetrise the links of one sentence.
+    """Combine the source-target links that two directions have between the same words of a sentence pair.
 
-    Args:
-        forward: source-target links of one direction, from 0.
-        reverse: source-target links of the other direction, between the same words.
-        method: one of :data:`METHODS`.
-        variant: one of :data:`VARIANTS`; makes no difference to intersection and union.
+    ``variant`` makes no difference to intersection and union.
     """
     check_method(method, variant)
     if method == "union":
@@ -44,7 +40,7 @@ def symmetrize(forward: Links, reverse: Links, method: str, variant: str = DEFAU
 
 
 def check_method(method: str, variant: str) -> None:
-    """Check that the variant has the method; raises UsageError if not, or if one of them is unknown."""
+    """Check that method and variant are known, and that the variant has the method."""
     for what, name, known in (("method", method, METHODS), ("variant", variant, VARIANTS)):
         if name not in known:
             raise UsageError(f"unknown symmetrisation {what} {shown(name)}; choose one of {', '.join(known)}")

@@ -45,14 +45,9 @@ def write_table(
     types: Mapping[str, pa.DataType] = TYPES,
     signature: str = "",
 ) -> None:
-    """Write a Parquet table; memory does not grow with it.
+    """Write the columns of ``types`` of each pair as a Parquet table; memory does not grow with it.
 
-    Args:
-        path: a file that is replaced.
-        rows: the columns of ``types`` of each pair, in order.
-        ids: the id of each pair, batch by batch; int64 or string.
-        types: the columns, and their types in Arrow.
-        signature: how the links were made, kept in the file's metadata as ``signature``.
+    ``ids`` has the id of each pair, batch by batch, int64 or string.  The file's metadata keep the ``signature``.
     """
     of_pairs = iter(rows)
     writer = None

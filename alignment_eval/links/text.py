@@ -21,7 +21,7 @@ from alignment_eval.files import STANDARD, ContentHash
 
 _CHUNK_BYTES = 2**20
 #: How compressed files begin.
-_GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
+_GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\0"
 #: Marks of subwords; what Moses escapes or marks.
 _SUBWORD, _ESCAPE = re.compile(r"\S@@(?: |$)|(?:^| )▁\S"), re.compile(r"(?:^| )(?:&(?:apos|quot|#91|#93|#124);|@\W@ )")
 #: Lines look prepared if more than this share of them have such marks.
@@ -33,13 +33,9 @@ class TextFile:
     r"""A UTF-8 text file, or standard input (``-``).
 
     Iterating gives pieces of whole lines as bytes.  Every line ends with ``\n``: ``\r\n`` becomes ``\n``, a missing
-    final ``\n`` is added, a byte order mark is dropped.  What gzip or xz compressed is decompressed.  ``name`` is for
-    messages; ``hash`` is the hash of the content, decompressed, complete after the iteration.
-
-    Args:
-        path: the file.
-        expected: what the file should hold, for the error about an empty file.
-        keep: keep standard input and pipes in memory, so that they can be read several times as files can.
+    final ``\n`` is added, a byte order mark is dropped.  What gzip or xz compressed is decompressed.  ``name`` and
+    ``expected`` (what the file should hold) are for messages; ``hash`` is the hash of the decompressed content,
+    complete after the iteration.  ``keep`` keeps standard input and pipes in memory, to be read again as files can.
     """
 
     def __init__(self, path: str | Path, expected: str = "one line per sentence", keep: bool = False) -> None:
@@ -76,8 +72,6 @@ class TextFile:
     def _decompressed(self, file: BufferedReader) -> BufferedIOBase:
         """The content of a file that gzip or xz may have compressed."""
         start = file.peek(len(_XZ))
-        if start.startswith(_ZSTD):
-            raise InputError(f"{self.name}: the file is compressed with zstd; unpack it first: zstd -d {self.name}")
         if start.startswith(_GZIP):
             return gzip.GzipFile(fileobj=file)
         return lzma.LZMAFile(file) if start.startswith(_XZ) else file

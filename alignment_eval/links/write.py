@@ -6,20 +6,16 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 
 from alignment_eval.errors import InputError, UsageError, shown
-from alignment_eval.links.parse import HYPOTHESIS_FORMATS
+from alignment_eval.links.formats import HYPOTHESIS_FORMATS
 from alignment_eval.links.sets import GoldSentence, Link, Links
 
 
 def format_lines(sentences: Iterable[GoldSentence], format: str, base: int) -> Iterator[str]:
-    """The lines of a whole file in any format.
+    """The lines of a whole file in a format of :data:`~alignment_eval.links.formats.HYPOTHESIS_FORMATS`.
 
     Formats without possible links get plain links, formats without confidences drop them; the caller must report what
-    is lost.  NAACL lines end with the last sentence that has links.
-
-    Args:
-        sentences: source-target links from 0; with confidences if the format is ``scored``.
-        format: one of :data:`~alignment_eval.links.parse.HYPOTHESIS_FORMATS`.
-        base: the number of the first word; ignored for fairseq, which counts from 0.
+    is lost.  NAACL lines end with the last sentence that has links.  ``base`` is the number of the first word; fairseq
+    always counts from 0.
     """
     if format not in HYPOTHESIS_FORMATS:
         raise UsageError(f"unknown format {shown(format)}; choose one of {', '.join(HYPOTHESIS_FORMATS)}")
@@ -51,10 +47,7 @@ def format_talp_line(gold: GoldSentence, base: int = 0) -> str:
 def format_scored_line(links: Mapping[Link, float], base: int = 0, sure: Links | None = None) -> str:
     """``i-j:p i-j:p …``, sorted by source, then target word; p has the fewest digits that give the same float64.
 
-    Args:
-        links: the confidence of each link.
-        base: the number of the first word.
-        sure: the sure links; the others are written as possible, ``ipj:p``; None: all are sure.
+    Links that are not ``sure`` are written as possible, ``ipj:p``; None: all are sure.
     """
     for (i, j), p in links.items():
         if not math.isfinite(p):

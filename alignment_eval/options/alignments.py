@@ -6,14 +6,25 @@ import argparse
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import islice, takewhile
 from pathlib import Path
 
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.figures.names import visible
 from alignment_eval.files import STANDARD
-from alignment_eval.links.checks import BASES, Texts, last_line_blank
-from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold, read_hypothesis, read_texts, warn_of_gaps
+from alignment_eval.links.read import (
+    BASES,
+    AlignmentFile,
+    ReadOptions,
+    Texts,
+    Warn,
+    last_line_blank,
+    read_gold,
+    read_hypothesis,
+    read_texts,
+    warn_of_gaps,
+)
 from alignment_eval.links.text import TextFile, marks_of_tools, token_lines
 from alignment_eval.maps.sentence import PairWords
 from alignment_eval.options.common import Input, file_name, system
@@ -48,12 +59,7 @@ def add_gold_reading(group: argparse._ArgumentGroup) -> None:
 
 
 def add_hypothesis_arguments(parser: argparse.ArgumentParser, more: str = "") -> None:
-    """Declare the hypotheses and how to read them.
-
-    Args:
-        parser: of the command.
-        more: what the help adds.
-    """
+    """Declare the hypotheses and how to read them; ``more`` is what the help adds."""
     group = parser.add_argument_group("hypotheses")
     group.add_argument(
         "hypotheses",
@@ -89,11 +95,22 @@ def add_swap(group: argparse._ActionsContainer, role: str) -> None:
     group.add_argument(f"--{role}-swap", action="store_true", help="the file has target-source links: swap them")
 
 
-def gold_of(args: argparse.Namespace, texts: Texts | None) -> AlignmentFile:
+def read_options(args: argparse.Namespace, role: str, allow_possible: bool = False) -> ReadOptions:
+    """How ``--<role>-base`` and ``--<role>-swap`` say to read a file."""
+
+    def advise(verb: str, option: str) -> str:
+        if (role, option) == ("hyp", "swap"):  # hypotheses have no such option
+            return "exchange the hypothesis with align-eval convert --from-swap --to pharaoh"
+        return f"{verb} --{role}-{option}"
+
+    return ReadOptions(getattr(args, f"{role}_base"), getattr(args, f"{role}_swap", False), allow_possible, advise)
+
+
+def gold_of(args: argparse.Namespace, texts: Texts | None, warn: Warn = warn_on_stderr) -> AlignmentFile:
     """Read the gold of ``--gold``; warn if it has no links."""
-    gold = read_gold(args.gold, ReadOptions(base=args.gold_base, swap=args.gold_swap), texts)
+    gold = read_gold(args.gold, read_options(args, "gold"), texts, warn)
     if not gold.file.possible:
-        warn_on_stderr(f"{gold.file.name}: the gold has no links: AER says nothing")
+        warn(f"{gold.file.name}: the gold has no links: AER says nothing")
     return gold
 
 
@@ -105,18 +122,25 @@ def read_systems(
     if texts is not None:
         _warn_of_prepared(args.source, args.target)
     try:
-        gold = gold_of(args, texts)
-        return texts, gold, [read_hypothesis(path, ReadOptions(base=args.hyp_base), texts) for path in paths]
+        return texts, *_gold_and_systems(args, paths, texts, warn_on_stderr)
     except InputError as error:
         if texts is None or STANDARD in (args.gold, *paths):
             raise
         raise InputError(_better_advice(args, paths, texts, str(error))) from error
 
 
+def _gold_and_systems(
+    args: argparse.Namespace, paths: Sequence[str], texts: Texts | None, warn: Warn
+) -> tuple[AlignmentFile, list[AlignmentFile]]:
+    gold, options = gold_of(args, texts, warn), read_options(args, "hyp")
+    return gold, [read_hypothesis(path, options, texts, warn) for path in paths]
+
+
 def _better_advice(args: argparse.Namespace, paths: Sequence[str], texts: Texts, error: str) -> str:
     """What to say of files that do not fit the texts: what was tried and fits, else the ``error``."""
+    read_again = partial(_gold_and_systems, args, paths, warn=lambda _: None)
     with suppress(InputError):
-        _read_again(args, paths, texts.exchanged)
+        read_again(texts=texts.exchanged)
         return (
             f"{texts.source_name}, {texts.target_name}: look exchanged: as they are, links lie outside of their "
             f"sentence pairs, and with source and target exchanged all links of {', '.join((args.gold, *paths))} are "
@@ -124,7 +148,7 @@ def _better_advice(args: argparse.Namespace, paths: Sequence[str], texts: Texts,
         )
     if getattr(args, "diagnose", False):
         with suppress(InputError):
-            gold, systems = _read_again(args, paths, None)
+            gold, systems = read_again(texts=None)
             for links in systems:
                 if (found := diagnose(links, gold).explanation) is not None:
                     changes = " and ".join(found.changes)
@@ -132,28 +156,13 @@ def _better_advice(args: argparse.Namespace, paths: Sequence[str], texts: Texts,
     return error
 
 
-def _read_again(
-    args: argparse.Namespace, paths: Sequence[str], texts: Texts | None
-) -> tuple[AlignmentFile, list[AlignmentFile]]:
-    """Gold and hypotheses, read once more with other texts, without warnings."""
-
-    def ignore(_: str) -> None:
-        pass
-
-    gold = read_gold(args.gold, ReadOptions(base=args.gold_base, swap=args.gold_swap), texts, ignore)
-    return gold, [read_hypothesis(path, ReadOptions(base=args.hyp_base), texts, ignore) for path in paths]
-
-
 def _warn_of_prepared(*paths: str) -> None:
     """Warn of texts in subwords or with the escapes of Moses: their words are not those of the gold."""
     for path in paths:
         cut, escaped = marks_of_tools([line.decode() for _, line in islice(TextFile(path).lines(), _SAMPLED)])
-        if cut:
-            warn_on_stderr(f"{path}: looks cut into subwords: {cut}; give the words that the gold links, uncut")
-        elif escaped:
-            warn_on_stderr(
-                f"{path}: looks escaped: {escaped}; give the words that the gold links, as they are without escapes"
-            )
+        if cut or escaped:
+            looks = f"cut into subwords: {cut}" if cut else f"escaped: {escaped}"
+            warn_on_stderr(f"{path}: looks {looks}; give the words that the gold links, uncut and without escapes")
 
 
 def gold_of_size(gold: AlignmentFile, size: int, others: str) -> AlignmentFile:

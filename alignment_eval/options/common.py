@@ -57,10 +57,8 @@ class _HelpFormatter(argparse.HelpFormatter):
 class CommandParser(argparse.ArgumentParser):
     """A parser whose errors are one sentence, with what a mistyped word may mean.
 
-    Args:
-        commands: what may stand before the options, for a word that is mistyped.
-        lenient: :meth:`parse_known_args` gives what it does not know, for another parser.
-        options: of argparse.
+    ``commands`` are words that may stand before the options.  If it is ``lenient``, :meth:`parse_known_args` gives what
+    it does not know, for another parser.
     """
 
     def __init__(self, commands: Sequence[str] = (), lenient: bool = False, **options: Any) -> None:
@@ -223,7 +221,6 @@ def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object
     Returns 0: success, 1: bad data, 2: bad usage, 130: Ctrl-C, or 141: nobody reads the output.
     ``name`` is the program, for messages; the subcommand is added.  ``parse`` gives the namespace that ``run`` takes.
     """
-    _open_closed_streams()
     try:
         try:
             args = parse()
@@ -243,32 +240,14 @@ def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object
         return CLOSED_PIPE
     except OSError as error:  # the disk is full, a file has gone
         place = error.filename
-        if _output_fails():
+        try:
+            sys.stdout.flush()
+        except OSError:
             place = place or "standard output"
             _discard_output(sys.stdout)
         say(": ".join(map(str, filter(None, (name, place, error.strerror or error)))))
         return 1
     return 0
-
-
-def _open_closed_streams() -> None:
-    """Open the standard streams that the caller has closed (``>&-``), or Python would print messages among results.
-
-    Messages then go nowhere, and to read input or to write results fails, as it does without Python.
-    """
-    fails = {"stdin": ("r", os.O_WRONLY), "stdout": ("w", os.O_RDONLY), "stderr": ("w", os.O_WRONLY)}
-    for name, (mode, flags) in fails.items():
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
-
-
-def _output_fails() -> bool:
-    """Whether what is still in the buffer of the standard output cannot be written."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        return True
-    return False
 
 
 def _discard_output(*streams: TextIO) -> None:

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
-from alignment_eval.links.checks import Texts
-from alignment_eval.links.read import AlignmentFile
+from alignment_eval.links.read import AlignmentFile, Texts
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.options.alignments import gold_of, gold_of_size, texts_of
 from alignment_eval.options.common import Input, add_list
@@ -38,7 +37,7 @@ def refuse_without_records(args: argparse.Namespace, options: Iterable[str]) -> 
 
 
 def forced_records(directory: str) -> Records:
-    """The records of forced scoring in a directory; errors as for :func:`check_forced`."""
+    """The records of forced scoring in a directory."""
     records = Records(directory)
     check_forced(records)
     return records
@@ -53,15 +52,13 @@ def check_forced(records: Records) -> None:
         )
 
 
-def open_reverse(directory: str, records: Records) -> Records:
-    """The records of the other direction."""
-    reverse = Records(directory)
-    if reverse.info.size != records.info.size:
+def check_size(found: str, size: int, records: Records) -> None:
+    """Check that what is ``found`` is of as many sentences as the records."""
+    if size != records.info.size:
         raise InputError(
-            f"{directory}: records of {reverse.info.size} sentences, but {records.directory} of {records.info.size}: "
-            f"expected the same sentence pairs, source and target exchanged"
+            f"{found}, but {records.directory} has records of {records.info.size} sentences: expected the same number; "
+            f"are they of the same text?"
         )
-    return reverse
 
 
 def gold_and_texts(args: argparse.Namespace, records: Records) -> tuple[AlignmentFile, Texts | None]:
@@ -71,19 +68,8 @@ def gold_and_texts(args: argparse.Namespace, records: Records) -> tuple[Alignmen
 
 
 def gold_of_records(gold: AlignmentFile, records: Records) -> AlignmentFile:
-    """The gold, checked to have as many sentences as the records; errors as for :func:`gold_of_size`."""
+    """The gold, checked to have as many sentences as the records."""
     return gold_of_size(gold, records.info.size, f"{records.directory} has records of {records.info.size}")
-
-
-def texts_of_records(args: argparse.Namespace, records: Records) -> Texts | None:
-    """The texts of ``--source`` and ``--target``; None if they are not given."""
-    texts = texts_of(args)
-    if texts is not None and len(texts.source) != records.info.size:
-        raise InputError(
-            f"{texts.source_name}: {len(texts.source)} lines, but {records.directory} has records of "
-            f"{records.info.size} sentences: expected the same number; are they of the same text?"
-        )
-    return texts
 
 
 def warn_skipped(skipped: Mapping[int, str], size: int, consequence: str) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from alignment_eval.errors import InputError, printable
+from alignment_eval.errors import InputError
 from alignment_eval.extraction.lexical_table import LexicalTable, Vocabulary
 from alignment_eval.files import new_file
 from alignment_eval.schema import Count, ForeignFile, check_columns, check_values
@@ -59,17 +59,9 @@ def write_lexical_table(path: str | Path, lexical_table: LexicalTable, signature
 def read_lexical_table(path: str | Path) -> LexicalTable:
     """Read a lexical table file."""
     file = ForeignFile(str(path), "a lexical table file", _ADVICE)
-    try:
-        with Path(path).open("rb") as opened:
-            content = pq.ParquetFile(opened, page_checksum_verification=True)
-            check_columns(content.schema_arrow, SCHEMA, file)
-            table = content.read()
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot read the file ({error.strerror or printable(str(error), 200)}); {_ADVICE}"
-        ) from error
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise file.error(printable(str(error), 200)) from error
+    with file.parquet() as content:
+        check_columns(content.schema_arrow, SCHEMA, file)
+        table = content.read()
     for batch in table.to_batches():
         check_values(batch, SCHEMA, file)
     header = file.decode((table.schema.metadata or {}).get(_METADATA, b""), _Header, version=VERSION)

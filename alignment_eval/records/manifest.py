@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.files import json_hash
-from alignment_eval.schema import PARQUET_ERRORS, Count, ForeignFile, check_columns, check_values
+from alignment_eval.schema import Count, ForeignFile, check_columns, check_values
 
 SCHEMA_VERSION = 3
 _KEY = b"alignment_eval"
@@ -34,7 +34,7 @@ _IDS = [pa.field("id", pa.int64(), nullable=False), pa.field("rank", pa.int32(),
 
 @dataclass(frozen=True)
 class RunInfo:
-    """The run and the shard that a part belongs to: its manifest.
+    """The manifest of a part: the run and the shard that it belongs to.
 
     Attributes:
         content: what the parts hold, ``records`` or ``alignments``.
@@ -116,13 +116,10 @@ class Part:
 
 @contextmanager
 def open_part(path: Path) -> Iterator[tuple[ForeignFile, pq.ParquetFile]]:
-    """Open a part; errors of reading it become one sentence."""
+    """Open a part."""
     file = ForeignFile(str(path), "a part of records or alignments", "run its shard again")
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as opened:
-            yield file, opened
-    except PARQUET_ERRORS as error:
-        raise file.error(printable(str(error), 200)) from error
+    with file.parquet() as opened:
+        yield file, opened
 
 
 def read_columns(opened: pq.ParquetFile, known: pa.Schema, file: ForeignFile) -> pa.Table:
@@ -156,10 +153,7 @@ def parts_in(directory: str | Path, content: str) -> list[Part]:
                 text = (opened.schema_arrow.metadata or {}).get(_KEY)
                 if text is None:
                     raise file.error("it holds no manifest of a run")
-                part = Part(path, read_manifest(file, text, content), int(name[3]))
-            if part.info.part_name(part.number) != path.name:
-                raise InputError(f"{path}: the content is of {part.info.part_name(part.number)}; rename the file")
-            parts.append(part)
+                parts.append(Part(path, read_manifest(file, text, content), int(name[3])))
     return parts
 
 

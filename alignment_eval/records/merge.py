@@ -19,12 +19,9 @@ _LINE = r"^(\d+-\d+(:[\d.e-]+)?( \d+-\d+(:[\d.e-]+)?)*)?$"
 
 @dataclass(frozen=True)
 class MergedAlignments:
-    """The word alignments of a finished run.
+    """The word alignments of a finished run: its manifest, the number of sentences that cannot be aligned, and lines.
 
-    Attributes:
-        info: the manifest of the first part.
-        skipped: the number of sentences that cannot be aligned.
-        lines: the Pharaoh line of each sentence, in corpus order.
+    ``lines`` has the Pharaoh line of each sentence, in corpus order.
     """
 
     info: RunInfo

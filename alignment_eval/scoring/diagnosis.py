@@ -12,7 +12,6 @@ from itertools import chain, islice, product, repeat
 
 import numpy as np
 
-from alignment_eval.links.checks import swap_advice
 from alignment_eval.links.read import AlignmentFile
 from alignment_eval.links.sets import GoldSentence, Links, transpose
 from alignment_eval.scoring.aer import Counts, aer, count
@@ -151,6 +150,13 @@ def explains(before: Counts, after: Counts) -> bool:
         and better - worse >= _MIN_BETTER
         and better >= _MIN_BETTER_PART * (better + worse)
     )
+
+
+def swap_advice(role: str, swap: bool) -> str:
+    """The advice for a file whose links have the other direction."""
+    if role == "hyp":  # no option exchanges hypotheses
+        return "exchange the hypothesis with align-eval convert --from-swap --to pharaoh"
+    return f"omit --{role}-swap" if swap else f"give --{role}-swap"
 
 
 def diagonal(gold: GoldSentence) -> Links:

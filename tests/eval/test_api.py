@@ -20,7 +20,7 @@ def test_reads_and_scores(tmp_path):
     # |A| = 3, |S| = 1, |A∩S| = 1, |A∩P| = 2
     assert (ae.score(links, gold).aer, ae.score(links, gold).precision) == (0.25, 2 / 3)
     assert ae.read_links(tmp_path / "gold", 1, swap=True, allow_possible=True) == [{(0, 0), (1, 1)}, frozenset()]
-    with pytest.raises(InputError, match=facts("links:1: … index 0 … --gold-base 0")):
+    with pytest.raises(InputError, match=facts("links:1: … index 0 … give base 0")):
         ae.read_gold(tmp_path / "links", base=1)
 
 

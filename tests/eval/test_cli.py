@@ -19,12 +19,6 @@ def test_bad_usage(words):
         main(words)
 
 
-def test_one_sentence(tmp_path, capsys):
-    (tmp_path / "links").write_text("0-0\n")
-    assert main(["score", "--gold", str(tmp_path / "links"), "--gold-base", "0", str(tmp_path / "links")]) == 0
-    assert "1 sentence\n" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("name", [None, *COMMANDS])
 def test_help_fits_a_terminal(name, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")

@@ -1,6 +1,6 @@
 import pytest
 
-from alignment_eval.errors import InputError, UsageError, printable, shown, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, shown, warn_on_stderr
 
 
 def test_a_warning_is_a_printable_line_on_the_standard_error(capsys):
@@ -33,11 +33,6 @@ class Lines:
 def test_foreign_values(value, text):
     assert len(shown(value)) <= 80
     assert shown(value)[:77] == text[:77]
-
-
-def test_foreign_texts():
-    assert printable("a\x1bß\n") == r"a\x1bß\n"
-    assert (printable("abc", 3), printable("abcd", 3), printable("\x1b\x1b", 3)) == ("abc", "abc…", r"\x1…")
 
 
 def test_every_message_is_one_printable_line():

@@ -39,24 +39,17 @@ def failing_lines():
     raise InputError("line 2 is bad")
 
 
-def test_the_three_ways_to_write(tmp_path):
-    write_lines(tmp_path / "a", LINES)
-    write_bytes(str(tmp_path / "b"), CONTENT)
-    with new_file(tmp_path / "c") as path:
+def test_a_file_is_new_or_stays_as_it_was(tmp_path):
+    with new_file(tmp_path / "a") as path:
         path.write_bytes(CONTENT)
-        assert path.parent == tmp_path
-        assert not (tmp_path / "c").exists()
-    assert [(tmp_path / name).read_bytes() for name in "abc"] == [CONTENT] * 3
-    assert names(tmp_path) == ["a", "b", "c"]
-
-
-def test_an_error_leaves_the_old_file(tmp_path):
-    write_lines(tmp_path / "a", LINES)
+        assert names(tmp_path) == [path.name] != ["a"]
+    write_lines(tmp_path / "b", LINES)
+    write_bytes(str(tmp_path / "c"), CONTENT)
     with pytest.raises(InputError, match="line 2 is bad"):
         write_lines(tmp_path / "a", failing_lines())
     NewFile(tmp_path / "a").drop()
-    assert (tmp_path / "a").read_bytes() == CONTENT
-    assert names(tmp_path) == ["a"]
+    assert [(tmp_path / name).read_bytes() for name in "abc"] == [CONTENT] * 3
+    assert names(tmp_path) == ["a", "b", "c"]
 
 
 def test_an_existing_file_is_refused_with_the_option_that_replaces_it(tmp_path):
@@ -68,17 +61,15 @@ def test_an_existing_file_is_refused_with_the_option_that_replaces_it(tmp_path):
             check_new(tmp_path / name, overwrite=False, option="--norm-overwrite")
 
 
-@pytest.mark.parametrize("path", ["", ".", "..", "/", "new/", "there", "missing/a", "file/a", "a" * 300, "circle"])
+@pytest.mark.parametrize("path", ["", "..", "new/", "there", "missing/a", "file/a"])
 def test_a_path_where_no_file_can_be_written(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there").mkdir()
     (tmp_path / "file").touch()
-    (tmp_path / "circle").symlink_to("circle")
-    before = names(tmp_path)
     for check in (lambda: check_new(path, True), lambda: write_lines(path, LINES)):
         with pytest.raises(InputError):
             check()
-    assert names(tmp_path) == before
+    assert names(tmp_path) == ["file", "there"]
 
 
 def test_a_link_stays_and_its_file_is_replaced(tmp_path):
@@ -99,11 +90,10 @@ def test_standard_output_by_its_names(name, to, tmp_path):
         "with new_file(path) as temporary: temporary.write_text('y\\n')\n"
         "print('after')"
     )
-    command = [sys.executable, "-c", code]
     environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
     with (tmp_path / "out").open("w+b") as file:
         out = subprocess.PIPE if to == "pipe" else file
-        done = subprocess.run(command, cwd=tmp_path, env=environment, check=True, stdout=out)
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True, stdout=out)
         file.seek(0)
         assert (done.stdout or file.read()) == b"before\nx\ny\nafter\n"
     assert names(tmp_path) == ["out"]
@@ -117,25 +107,17 @@ def test_devices_and_pipes_are_written_to(tmp_path):
     read = []
     reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe").read_bytes()))
     reader.start()
-    check_new(tmp_path / "pipe", overwrite=False)
     write_lines(tmp_path / "pipe", LINES)
     reader.join()
     assert read == [CONTENT]
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_a_full_device():
-    with pytest.raises(InputError, match=r"/dev/full: cannot write the file \(No space left on device\)"):
-        write_lines("/dev/full", LINES)
-
-
-# -- directories -----------------------------------------------------------------------------------------------------
-
-
-def fill(out, text="new", overwrite=False):
+def fill(out, text="new", overwrite=False, error=None):
     with new_directory(out, overwrite, OWN) as directory:
-        for name in ("table.csv", "table.json"):
-            (directory / name).write_text(text)
+        (directory / "table.csv").write_text(text)
+        if error:
+            raise error
+        (directory / "table.json").write_text(text)
 
 
 def tree(directory):
@@ -147,69 +129,27 @@ def table(name, text="new"):
 
 
 def test_new_empty_and_replaced_directories(tmp_path):
-    fill(tmp_path / "deep" / "er", "one")
-    assert tree(tmp_path) == table("deep/er", "one")
     (tmp_path / "empty").mkdir()
     fill(tmp_path / "empty")
+    fill(tmp_path / "deep" / "er", "one")
+    with pytest.raises(KeyboardInterrupt):
+        fill(tmp_path / "deep" / "er", "half", overwrite=True, error=KeyboardInterrupt())
+    assert tree(tmp_path) == {**table("deep/er", "one"), **table("empty")}
     fill(tmp_path / "deep" / "er", "two", overwrite=True)
     (tmp_path / "link").symlink_to("empty")
     fill(tmp_path / "link", "three", overwrite=True)
-    assert (tmp_path / "link").is_symlink()
     assert names(tmp_path) == ["deep", "empty", "link"]
     assert tree(tmp_path) == {**table("deep/er", "two"), **table("empty", "three")}
 
 
-def test_an_error_leaves_the_old_directory(tmp_path):
-    fill(tmp_path / "out", "old")
-
-    def broken():
-        with new_directory(tmp_path / "out", True, OWN) as directory:
-            (directory / "table.csv").write_text("half")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        broken()
-    assert tree(tmp_path) == table("out", "old")
-
-
-@pytest.mark.parametrize("foreign", ["thesis.tex", "sub/thesis.tex", "table.csv/x", "link"])
+@pytest.mark.parametrize("foreign", ["thesis.tex", "sub/thesis.tex", "table.csv/x"])
 def test_a_directory_with_foreign_files_stays(foreign, tmp_path):
     out = tmp_path / "out"
-    out.mkdir()
-    (out / "table.json").write_text("{}")
-
-    (out / foreign).parent.mkdir(exist_ok=True)
-    if foreign == "link":
-        (out / "table.csv").symlink_to("/etc/passwd")
-    else:
-        (out / foreign).write_text("years of work")
+    (out / foreign).parent.mkdir(parents=True)
+    (out / foreign).write_text("years of work")
     with pytest.raises(InputError, match="tabulate did not write"):
         fill(out, overwrite=True)
-    assert (out / "table.json").read_text() == "{}"
-    assert (out / ("table.csv" if foreign == "link" else foreign)).exists()
-
-
-def test_a_name_that_no_new_directory_can_have(tmp_path, monkeypatch):
-    fill(tmp_path / "out", "old")
-    monkeypatch.chdir(tmp_path / "out")
-    for out in ("..", ".", "", "/"):
-        with pytest.raises(InputError):
-            fill(out, overwrite=True)
-    assert tree(tmp_path) == table("out", "old")
-
-
-def test_hashes(tmp_path):
-    content = bytes(range(256)) * 20_000  # several blocks
-    (tmp_path / "x").write_bytes(content)
-    expected = hashlib.blake2b(content).hexdigest()[:12]
-    assert file_hash(tmp_path / "x") == file_hash(str(tmp_path / "x")) == file_hash(content) == expected
-    assert file_hash(content + b"\n") != expected
-    pieces = ContentHash(size=8)
-    pieces.update(content[:10])
-    pieces.update_from(io.BytesIO(content[10:]))
-    assert pieces.whole == hashlib.blake2b(content, digest_size=8).hexdigest()
-    with pytest.raises(InputError, match="nothing: cannot read the file"):
-        file_hash(tmp_path / "nothing")
+    assert tree(out) == {foreign: "years of work"}
 
 
 def test_what_a_killed_run_left_is_removed(tmp_path):
@@ -218,9 +158,19 @@ def test_what_a_killed_run_left_is_removed(tmp_path):
         file.write_text("half")
     (tmp_path / f".made.{'f' * 16}.tmp").mkdir()
     write_lines(tmp_path / "out", ["a"])
-    with new_directory(tmp_path / "made", False, OwnFiles("this", re.compile("a"))):
-        pass
-    assert sorted(path.name for path in tmp_path.iterdir()) == [other.name, "made", "out"]
+    fill(tmp_path / "made")
+    assert names(tmp_path) == [other.name, "made", "out"]
+
+
+def test_hashes(tmp_path):
+    content = bytes(range(256)) * 20_000  # several blocks
+    (tmp_path / "x").write_bytes(content)
+    expected = hashlib.blake2b(content).hexdigest()[:12]
+    assert file_hash(tmp_path / "x") == file_hash(content) == expected
+    pieces = ContentHash(size=8)
+    pieces.update(content[:10])
+    pieces.update_from(io.BytesIO(content[10:]))
+    assert pieces.whole == hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
 @pytest.mark.parametrize(
@@ -229,9 +179,7 @@ def test_what_a_killed_run_left_is_removed(tmp_path):
         (["a"], ["a"]),
         (["link"], ["a"]),
         (["hard"], ["a"]),
-        (["d/../a"], ["a"]),
         (["d"], ["d/e"]),
-        (["d"], ["d"]),
         (["d/part.parquet"], ["d"]),
         (["new", "d/../new"], []),
     ],

@@ -30,15 +30,3 @@ def test_a_log_has_a_line_every_half_minute(monkeypatch, capsys):
     assert len(lines) == 2000 // 3
     assert lines[0] == "3 of 2,000 sentences (0 %), 30 s"
     assert lines[-1] == "1,998 of 2,000 sentences (99 %), 19980 s"
-
-
-def test_work_in_steps(monkeypatch, capsys):
-    clock = itertools.count(0, 40)
-    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    with progress.progress_meter(250, "pairs") as done:
-        done(100)
-        done(150)
-    assert capsys.readouterr().err.splitlines() == [
-        "100 of 250 pairs (40 %), 40 s",
-        "250 of 250 pairs (100 %), 80 s",
-    ]

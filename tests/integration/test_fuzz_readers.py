@@ -23,7 +23,7 @@ from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.lexical_table import LexicalTable, Vocabulary
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures.curves import read_training_log
-from alignment_eval.links.parse import HYPOTHESIS_FORMATS
+from alignment_eval.links.formats import HYPOTHESIS_FORMATS
 from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.text import TextFile
 from alignment_eval.profiles.profile import read_profile

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +97,7 @@ def with_gold(
     """
     if not Path(path).is_file():
         raise InputError(f"{path}: no such file, but --aer-gold names it for subset {subset}; check the path")
-    alignments = read_gold(path, options, warn=logger.warning, role="aer-gold")
+    alignments = read_gold(path, replace(options, advise="{} --aer-gold-{}".format), warn=logger.warning)
     gold = list(alignments)
     if len(gold) != len(dataset):
         raise InputError(

@@ -14,7 +14,6 @@ FILES = {
     "naacl": "1 1 1 S\n1 2 2 P 0.5\n3 1 1\n",
     "confident": "1 1 1 S\n1 2 2 P 0.5\n2 1 1\n",
     "generate": "A-1\t1-1\nS-0\tx\nA-0\t0-0\nA-0\t0-1\n",
-    "doubled": "0-0 0p0 1-1 1-1\n",
     "words": "0-0 1p1\n\n2-0\n",
     "bpe.s": "a@@ b c\nd\ne f g@@ h\n",
     "bpe.t": "x y@@ z\nv\nw@@ w\n",
@@ -61,7 +60,6 @@ def test_without_loss(call, arguments, expected):
         (("scored", "--to", "pharaoh"), "0-0 1-0\n\n0-2\n", "scored: the scores of its links are dropped: pharaoh "),
         (("naacl", "--to", "naacl"), "1 1 1 S 1.0\n1 2 2 P 0.5\n3 1 1 S 1.0\n", "1 of 3 sentences have no line"),
         (("trailing", "--to", "naacl"), "1 1 1 S\n", "trailing: its last 2 sentences have no links"),
-        (("doubled", "--to", "talp"), "0-0 1-1\n", "doubled: 2 doubled links are written once"),
         (("generate", "--to", "pharaoh"), "0-0\n1-1\n", "generate: only the first A- line of each sentence is taken"),
     ],
 )

@@ -55,7 +55,7 @@ def refuse(call, directory, name, place, *options):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("place", ["", ".", "/", "..", "run"])
+@pytest.mark.parametrize("place", ["", "..", "run"])
 @pytest.mark.parametrize("options", [(), ("--overwrite",)], ids=str)
 def test_no_place_for_output(call, directory, name, place, options):
     refuse(call, directory, name, place, *options)

@@ -62,7 +62,7 @@ def test_a_direction_that_looks_swapped_is_a_warning(call, stated):
     [
         (("fwd", "short", "--method", "union"), 1, "fwd has 3 sentences, short has 1: expected the same number, a bl"),
         (("fwd", "talp", "--method", "union"), 1, "talp:1 … a possible link (p)"),
-        (("one", "one", "--method", "union", "--from-base", "0"), 1, "or --from-base 0-unused if … is 0-based"),
+        (("one", "one", "--method", "union", "--from-base", "0"), 1, "give --from-base 1, or … --from-base 0-unused"),
     ],
 )
 def test_refused(call, arguments, expected, message):

@@ -1,3 +1,5 @@
+"""A file is read as it was meant: base, direction, texts; else a message says how to read it."""
+
 import os
 from pathlib import Path
 
@@ -6,75 +8,164 @@ import pytest
 
 from alignment_eval.errors import InputError
 from alignment_eval.files import file_hash
-from alignment_eval.links.checks import Texts
-from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
+from alignment_eval.links.read import ReadOptions, Texts, read_gold, read_hypothesis
+from alignment_eval.links.sets import transpose
 from tests.eval.links.samples import gold, written
 from tests.facts import facts, says
 
 
+def lengths(source, target):
+    return Texts("test.de", np.array(source), "test.en", np.array(target))
+
+
+class Reader:
+    """Reads sentences of links written with a base, and keeps the warnings."""
+
+    def __init__(self, folder):
+        self.folder, self.warnings = folder, []
+
+    def __call__(self, sentences, first=0, read=read_gold, texts=None, **options):
+        lines = (" ".join(f"{i + first}-{j + first}" for i, j in links) for links in sentences)
+        path = written(self.folder, "".join(f"{line}\n" for line in lines), "x")
+        return read(path, ReadOptions(**options), texts, self.warnings.append)
+
+
+@pytest.fixture
+def reader(tmp_path):
+    return Reader(tmp_path)
+
+
+def diagonals(count):
+    """Sentences whose word k is linked to word k."""
+    return [[(k, k) for k in range(4)]] * count
+
+
+@pytest.mark.parametrize("base", [0, 1])
+@pytest.mark.parametrize("read", [read_gold, read_hypothesis])
+def test_stated_base(reader, base, read):
+    result = reader(diagonals(30), base, read, base=str(base))
+    assert (result.base, list(result.each_links())) == (base, [frozenset(links) for links in diagonals(30)])
+    assert reader.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("sentences", "base", "read", "stated", "message"),
+    [
+        ([[(2, 2)], [(1, 0)]], 0, read_gold, None, "0-based … index 0 … x:2 … give base 0"),
+        (diagonals(20), 1, read_gold, None, "1-based … 20 sentences use index 1 … give base 1"),
+        (diagonals(20), 1, read_hypothesis, "auto", "1-based … give base 1"),
+        (diagonals(4), 1, read_hypothesis, None, "0-based … none of its 4 sentences … give base 1"),
+        # final marks alone: index 0 is never used, but index 1 is not either
+        ([[(7, 8)]] * 20, 0, read_hypothesis, "0", "0-based … none of its 20 sentences … give base 1"),
+    ],
+)
+def test_a_base_that_is_concluded_or_doubtful_is_a_warning(reader, sentences, base, read, stated, message):
+    found = reader(sentences, base, read, base=stated)
+    assert found.base == (0 if "0-based" in message else 1)
+    assert next(found.each_links()) == {(i + base - found.base, j + base - found.base) for i, j in sentences[0]}
+    (warning,) = reader.warnings
+    assert says(warning, f"x: … {message}")
+
+
+def test_no_index_1_is_no_sign_of_base_1(reader):
+    reader([[(7, 8)]] * 19, 0, read_hypothesis, base="0")
+    reader([[]] * 30, 0, read_hypothesis)
+    assert reader.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("sentences", "written_base", "read", "stated", "message"),
+    [
+        (diagonals(19), 1, read_gold, None, "x: … only 19 … give base 0 or give base 1"),
+        ([[(3, 3)], [(0, 1)]], 0, read_gold, "1", "x:2: … index 0 … 1-based … give base 0"),
+        (diagonals(5), 1, read_gold, "0", "x: … 0-based … 5 sentences … give base 1 … give base 0-unused"),
+        (diagonals(5), 1, read_hypothesis, None, "x: … 0-based … 5 sentences … give base 1"),
+    ],
+)
+def test_a_base_that_the_indices_contradict(reader, sentences, written_base, read, stated, message):
+    with pytest.raises(InputError, match=facts(message)):
+        reader(sentences, written_base, read, base=stated)
+    result = reader(diagonals(5), 1, read, base="0-unused")
+    assert (result.base, next(result.each_links())) == (0, frozenset((k, k) for k in range(1, 5)))
+
+
+@pytest.mark.parametrize("link", [(0, 3), (3, 0)])
+def test_no_other_reading_is_advised_unless_all_links_fit_it(reader, link):
+    """A link beyond the side of either word; a link of index 0 or beyond the end does not count from 1."""
+    for links in ([link, (2, 2)], [link, (1, 1)]):
+        with pytest.raises(InputError, match="give the texts that the alignment was made from"):
+            reader([links], 0, read_hypothesis, base="0-unused", texts=lengths([2], [2]))
+
+
+def test_link_outside_the_texts(reader):
+    message = "x:2: link 0-3 … 4 words in test.de and 3 in test.en … 1 of 2 links … 0-based … tokenisation"
+    with pytest.raises(InputError, match=facts(message)):
+        reader([[(3, 2)], [(0, 3)]], base="0", texts=lengths([4, 4], [3, 3]))
+
+
+@pytest.mark.parametrize("base", [0, 1])
+def test_swapped_direction_is_seen_by_the_texts(reader, base):
+    texts = lengths([2, 2], [5, 5])
+    turned = [[(4, 1), (0, 0)], [(3, 0)]]
+    message = f"x:1: link {4 + base}-{1 + base} … 2 words in test.de and 5 in test.en … 2 of 3 links … exchanged … give swap"
+    with pytest.raises(InputError, match=facts(message)):
+        reader(turned, base, base=str(base), texts=texts)
+    result = reader(turned, base, base=str(base), texts=texts, swap=True)
+    assert list(result.each_links()) == [transpose(links) for links in turned]
+    right = [sorted(transpose(links)) for links in turned]
+    message = f"x:1: link {1 + base}-{4 + base} … 2 words in test.de and 5 in test.en … exchanged … omit swap"
+    with pytest.raises(InputError, match=facts(message)):
+        reader(right, base, base=str(base), texts=texts, swap=True)
+
+
 def test_naacl_sentences_without_lines(tmp_path):
-    path = written(tmp_path, "1 1 1\n4 1 1\n")
-    warnings = []
-    texts = Texts("s", np.full(6, 9), "t", np.full(6, 9))
-    result = read_gold(path, None, texts, warnings.append)
+    path, warnings = written(tmp_path, "1 1 1\n4 1 1\n"), []
+    result = read_gold(path, None, lengths([9] * 6, [9] * 6), warnings.append)
     assert list(result) == [gold("0-0"), gold(), gold(), gold("0-0"), gold(), gold()]
     assert len(result) == 6
-    assert len(warnings) == 1
-    assert says(warnings[0], f"{path}: 4 of 6 sentences")
+    assert says("|".join(warnings), f"{path}: 4 of 6 sentences")
 
 
-GENERATE_OUTPUT = """\
-2024-01-02 10:00:00 | INFO | fairseq_cli.generate | loading model(s)
-S-1\tein kleines haus
-H-1\t-0.25\ta small house
-A-1\t0-0 1-1 2-2
-A-1\t1-0 2-1
-A-0\t0-0
-A-0\t
-Generate test with beam=5: BLEU4 = 12.3
-"""
+def test_index_0_of_naacl_may_be_null(tmp_path):
+    with pytest.raises(InputError, match=facts("x.talp: sentence 1: … index 0 … give base 0 … NULL … remove")):
+        read_gold(written(tmp_path, "1 0 1\n1 1 1\n"))
 
 
 def test_output_of_fairseq_generate_with_nbest(tmp_path):
-    path = written(tmp_path, GENERATE_OUTPUT, "generate-test.txt")
-    warnings = []
+    lines = ("log", "S-1\ta", "A-1\t0-0 1-1 2-2", "A-1\t1-0 2-1", "A-0\t0-0", "A-0\t", "Generate test with beam=5")
+    path, warnings = written(tmp_path, "\n".join(lines)), []
     result = read_hypothesis(path, warn=warnings.append)
     assert result.file.format == "fairseq"
     assert list(result.each_links()) == [{(0, 0)}, {(0, 0), (1, 1), (2, 2)}]
-    assert len(warnings) == 1
-    assert says(warnings[0], "A- lines link tokens … --source and --target")
-    lengths = np.array([3, 3])
-    read_hypothesis(path, None, Texts("s", lengths, "t", lengths), pytest.fail)
+    assert says("|".join(warnings), "A- lines link tokens")
+    read_hypothesis(path, None, lengths([3, 3], [3, 3]), pytest.fail)
 
 
-@pytest.mark.parametrize("options", [ReadOptions(base="1"), ReadOptions(base="1", swap=True)])
-def test_a_file_and_a_pipe_are_read_as_often_as_asked(tmp_path, options):
+@pytest.mark.parametrize("swap", [False, True])
+def test_a_file_and_a_pipe_are_read_as_often_as_asked(tmp_path, swap):
     text = "1-2\n\n3-3 2p1\n"
-    expected = [gold("0-1"), gold(), gold("2-2", "1-0")]
-    if options.swap:
-        expected = [gold("1-0"), gold(), gold("2-2", "0-1")]
+    expected = [gold("1-0"), gold(), gold("2-2", "0-1")] if swap else [gold("0-1"), gold(), gold("2-2", "1-0")]
     reading, writing = os.pipe()
     os.write(writing, text.encode())
     os.close(writing)
     for path in (written(tmp_path, text), Path(f"/dev/fd/{reading}")):
-        file = read_gold(path, options)
+        file = read_gold(path, ReadOptions(base="1", swap=swap))
         assert [list(file), list(file)] == [expected] * 2
         assert file.file.hash == file_hash(text.encode())
     os.close(reading)
 
 
-def test_a_blank_last_line_is_named(tmp_path):
-    texts = Texts("test.de", np.array([5, 5]), "test.en", np.array([5, 5]))
-    path = written(tmp_path, "0-0\n1-1\n\n")
-    with pytest.raises(InputError, match=facts(f"3 sentences … the last line of {path} is blank")):
-        read_gold(path, None, texts)
-    with pytest.raises(InputError, match=facts("the last line of test.en is blank")):
-        Texts("test.de", np.array([5, 5]), "test.en", np.array([5, 5, 0]))
-
-
-@pytest.mark.parametrize(("text", "sentences"), [("0-0\n", 1), ("0-0\n\n\n", 3), ("1 1 1\n3 1 1\n", 3)])
-def test_as_many_lines_as_the_texts(tmp_path, text, sentences):
-    texts = Texts("test.de", np.array([5, 5]), "test.en", np.array([5, 5]))
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("0-0\n", "1 sentences … test.de has 2 lines"),
+        ("0-0\n1-1\n\n", "3 sentences … the last line of … is blank"),
+        ("1 1 1\n3 1 1\n", "3 sentences … test.de has 2 lines"),
+    ],
+)
+def test_as_many_lines_as_the_texts(tmp_path, text, fact):
     path = written(tmp_path, text)
-    with pytest.raises(InputError, match=facts(f"{path}: … {sentences} sentences … test.de has 2 lines")):
-        read_gold(path, None, texts)
+    with pytest.raises(InputError, match=facts(f"{path}: … {fact}")):
+        read_gold(path, None, lengths([5, 5], [5, 5]))
+    with pytest.raises(InputError, match=facts("test.de has 2 … test.en has 3 … the last line of test.en is blank")):
+        lengths([5, 5], [5, 5, 0])

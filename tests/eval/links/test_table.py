@@ -1,6 +1,5 @@
 """Alignments with their text as rows."""
 
-import json
 import random
 
 import pyarrow as pa
@@ -8,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from alignment_eval.links import table
-from alignment_eval.links.table import json_line, row_numbers, write_table
+from alignment_eval.links.table import row_numbers, write_table
 
 
 def rows(size):
@@ -43,10 +42,3 @@ def test_ids_and_types(tmp_path):
     found = written.read()
     assert found["id"].to_pylist() == ["x", "y", "z"]
     assert {name: found.schema.field(name).type for name in table.TYPES} == table.TYPES
-
-
-def test_a_line_of_json_is_one_line():
-    for row in rows(5):
-        line = json_line(row)
-        assert "\n" not in line
-        assert json.loads(line) == row

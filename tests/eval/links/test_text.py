@@ -62,12 +62,6 @@ def test_compressed_files(tmp_path, compressed):
         list(file)
 
 
-def test_zstd_is_named(tmp_path):
-    (tmp_path / "x.zst").write_bytes(b"\x28\xb5\x2f\xfd\x04\x00")
-    with pytest.raises(InputError, match=facts("x.zst: … zstd -d")):
-        list(TextFile(tmp_path / "x.zst"))
-
-
 def test_a_pipe_that_was_read_before():
     """What a shell gives for <(command) is empty the second time."""
     reading, writing = os.pipe()

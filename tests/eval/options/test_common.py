@@ -1,6 +1,5 @@
-"""Lists, errors and how a command ends."""
+"""Lists, errors, names of systems, and how a command ends."""
 
-import os
 import subprocess
 import sys
 from argparse import Namespace
@@ -9,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.options.common import CommandParser, add_list, exit_status
-from tests.facts import says
+from alignment_eval.options.alignments import distinct_names
+from alignment_eval.options.common import CommandParser, add_list, exit_status, system
 
 
 @pytest.fixture
@@ -35,7 +34,6 @@ def test_a_list(parser, words):
     [
         (["run", "--kinds", "a", "b"], "p: unrecognized arguments: "),
         (["run", "--kind", "a"], "p: unrecognized arguments: "),
-        (["run", "--head=1"], "p: unrecognized arguments: "),
         (["run", "-o", ""], "p: -o/--output '': the value is empty"),
         (["run", ""], "p: records '': the value is empty"),
         *((["run", "--kinds", value], f"{value!r}: expected names") for value in ("", "a,", ",a", "a,,b")),
@@ -48,11 +46,6 @@ def test_refused_words(parser, capsys, words, message):
     assert message in capsys.readouterr().err
 
 
-def test_a_title_may_be_empty(parser):
-    parser.add_argument("--title")
-    assert parser.parse_args(["run", "--title", ""]).title == ""
-
-
 @pytest.mark.parametrize(
     ("error", "status", "message"),
     [
@@ -62,7 +55,6 @@ def test_a_title_may_be_empty(parser):
         (KeyboardInterrupt(), 130, "stopped by Ctrl-C"),
         (OSError(28, "No space left on device"), 1, "No space left on device"),
         (OSError(28, "No space left on device", "part"), 1, "part: No space left on device"),
-        (OSError("the stream ended"), 1, "the stream ended"),
     ],
     ids=str,
 )
@@ -104,29 +96,22 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path, lines):
 
 
 @pytest.mark.parametrize(
-    ("options", "status", "out", "err"),
+    ("given", "names"),
     [
-        ("-o new >&-", 0, "", "symmetrized:union"),
-        ("-o new >&- 2>&-", 0, "", ""),
-        ("-o - 2>&-", 0, "0-0 1-1\n", ""),
-        ("-o - >&-", 1, "", "standard output: Bad file descriptor"),
-        ("--none 2>&-", 2, "", ""),
+        (["runs/a.links", "b.links"], ["a.links", "b.links"]),
+        (["runs/small/1/links", "runs/large/1/links", "other"], ["small", "large", "other"]),
+        (["runs/links", "links"], ["runs", "links"]),
+        (["x/links", "x/links"], ["x/links", "x/links"]),
+        (["ours=x/links", "x/links", "-"], ["ours", "links", "standard input"]),
+        (["a b=x=1/links"], ["a b"]),
     ],
 )
-def test_standard_streams_that_are_closed(tmp_path, options, status, out, err):
-    """The status is that of the work, and no message is among the results."""
-    (tmp_path / "links").write_text("0-0 1-1\n")
-    words = f"{sys.executable} -m alignment_eval symmetrize links links --method union {options}"
-    paths = {**os.environ, "PYTHONPATH": str(Path.cwd())}
-    done = subprocess.run(["bash", "-c", words], cwd=tmp_path, env=paths, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (status, out)
-    assert "Traceback" not in done.stderr
-    assert (err in done.stderr) if err else not done.stderr
-    assert (tmp_path / "new").exists() == options.startswith("-o new")
+def test_names_of_systems(given, names):
+    assert distinct_names([system(word) for word in given]) == names
 
 
-def test_a_standard_input_that_is_closed(tmp_path):
-    words = f"{sys.executable} -m alignment_eval convert - --to talp <&-"
-    done = subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert says(done.stderr, "<stdin>: cannot read")
+def test_a_file_whose_name_has_the_sign(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lr=1").write_text("0-0\n")
+    assert distinct_names([system("lr=1")]) == ["lr=1"]
+    assert system("lr=1") == "lr=1"

@@ -1,12 +1,15 @@
-"""The parts of a run: what a directory must hold to count as a finished run."""
+"""The parts of a run: what a directory must hold to count as a finished run, and how parts of links are merged."""
 
 import json
 
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.records.manifest import RunInfo, finished_run, parts_in
+from alignment_eval.records.merge import merged
 from tests.eval.records.shards import SIGNATURE, write
 from tests.facts import facts
 
@@ -41,7 +44,6 @@ def test_unfinished_temporary_and_stray_files_do_not_count(run):
         ([[{0: "", 1: ""}], [{3: ""}]], 4, "sentences 2 are missing: … resume it"),
         ([[{0: ""}], []], 9, "sentences 1, 2, 3, 4, 5, … (8 in total) are missing (shards without any part: 1 of 2)"),
         ([[{0: "", 1: ""}], [{2: "", 4: ""}]], 4, f"{SECOND}: ids 4 are unknown … 0 to 3"),
-        ([[{}], []], 2, "sentences 0, 1 are missing"),
     ],
 )
 def test_every_sentence_must_be_there_once(tmp_path, shards, size, text):
@@ -57,12 +59,9 @@ def test_parts_of_another_run(run, tmp_path):
         finished_run(run, "alignments")
 
 
-def test_parts_of_another_content_or_under_another_name(run):
+def test_parts_of_another_content(run):
     with pytest.raises(InputError, match=facts(f"{FIRST}: … 'alignments' … a directory of records")):
         finished_run(run, "records")
-    (run / FIRST).rename(run / "part-00000-of-00003-00000.parquet")
-    with pytest.raises(InputError, match=facts(f"00003-00000.parquet: … {FIRST}")):
-        finished_run(run, "alignments")
 
 
 def test_nothing_there(tmp_path):
@@ -93,3 +92,22 @@ def test_a_damaged_part(run, content):
     (run / FIRST).write_bytes(content)
     with pytest.raises(InputError, match=facts(f"{FIRST}: … run its shard again")):
         parts_in(run, "alignments")
+
+
+@given(places=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), max_size=30))
+@settings(max_examples=30, deadline=None)
+def test_any_distribution_gives_the_lines_in_order(tmp_path_factory, places):
+    lines = [" ".join(f"{i}-{j}" for j in range(i % 4)) for i in range(len(places))]
+    shards = [[{} for _ in range(4)] for _ in range(3)]
+    for id_, (shard, part) in reversed(list(enumerate(places))):
+        shards[shard][part][id_] = lines[id_]
+    alignments = merged(write(tmp_path_factory.mktemp("run"), shards, len(lines), skipped=range(0, 99, 3)))
+    assert list(alignments) == lines
+    assert alignments.skipped == len(lines[::3])
+
+
+@pytest.mark.parametrize("links", ["0-0 ", "0 0", "\x1b[31m", "0-0\n1-1", "0-x", "ä"])
+def test_links_of_another_form(tmp_path, links):
+    with pytest.raises(InputError, match=facts("00000.parquet: … i-j")) as error:
+        merged(write(tmp_path, [[{0: links}]], 1))
+    assert str(error.value).isprintable()

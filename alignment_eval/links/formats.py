@@ -1,7 +1,6 @@
-"""Parses the lines of alignment files, sentence by sentence (docs/formats.md).
+"""The formats of alignment files, parsed sentence by sentence (docs/formats.md).
 
-Every parser takes numbered lines and yields a :class:`Parsed` for each sentence, in the order of the sentences.  Links
-are source-target and count from 0, as ``base`` and ``swap`` of the :class:`Tokens` say.  An InputError names
+Links are source-target and count from 0, as ``base`` and ``swap`` of the :class:`Tokens` say.  An InputError names
 ``file:line`` of the first line that is not in the format.
 """
 
@@ -10,9 +9,8 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import NamedTuple
 
 from alignment_eval.errors import InputError, shown
 from alignment_eval.links.sets import GoldSentence, Link
@@ -43,13 +41,6 @@ _A3_WORD = re.compile(rb"\S+ \(\{((?: [0-9]{1,6})*) \}\)(?: |$)")
 _SIMALIGN = re.compile(rb"([0-9]{1,9})\t(?:[0-9]+[-p].*)?")
 _FAST_ALIGN = re.compile(rb"[ \t]*\|\|\|[ \t]*%s\s*$" % _NUMBER)
 _BAR = b"|||"
-
-
-class Parsed(NamedTuple):
-    """A sentence, and the number of its links in the file, duplicates included."""
-
-    sentence: GoldSentence
-    written: int
 
 
 class Tokens(dict[bytes, Link]):
@@ -95,8 +86,8 @@ def detect_format(text: bytes) -> str | None:
     return named
 
 
-def parse(format: str, lines: Lines, name: str, tokens: Tokens, allow_possible: bool) -> Iterator[Parsed]:
-    """The sentences of a file's lines in a format of :data:`HYPOTHESIS_FORMATS` or :data:`TOOL_FORMATS`.
+def parse(format: str, lines: Lines, name: str, tokens: Tokens, allow_possible: bool) -> Iterator[GoldSentence]:
+    """The sentences of a file's lines, in their order, in one of :data:`HYPOTHESIS_FORMATS` or :data:`TOOL_FORMATS`.
 
     ``tokens`` gives the links; ``name`` is the file, for messages; ``allow_possible``: possible links may occur.
     """
@@ -105,34 +96,30 @@ def parse(format: str, lines: Lines, name: str, tokens: Tokens, allow_possible: 
     to_pairs = {"fairseq": _best_of_fairseq, "giza": _of_giza, "simalign": _numbered}
     to_pairs |= {"fast_align": partial(_beside, before=True), "opennmt": partial(_beside, before=False)}
     if format in to_pairs:
-        return _parse_lines(to_pairs[format](lines, name), name, tokens, False, _pairs)
-    return _parse_lines(lines, name, tokens, allow_possible, _scored if format == "scored" else _pairs)
+        lines = to_pairs[format](lines, name)
+    return _parse_lines(lines, name, tokens, allow_possible, scored=format == "scored")
 
 
-def _parse_lines(
-    lines: Lines, name: str, tokens: Tokens, allow_possible: bool, read: Callable[[list[bytes], Tokens], GoldSentence]
-) -> Iterator[Parsed]:
-    """Files with a sentence a line."""
+def _parse_lines(lines: Lines, name: str, tokens: Tokens, allow_possible: bool, scored: bool) -> Iterator[GoldSentence]:
+    """A sentence a line: ``i-j`` sure, ``ipj`` and ``i?j`` possible, with ``:p`` behind each if they are scored."""
     for number, line in lines:
-        words = line.split()
         try:
-            sentence = read(words, tokens)
+            sentence = (_scored if scored else _pairs)(line.split(), tokens)
         except _BadTokenError as error:
-            raise InputError(f"{name}:{number}: {_wanted(error.args[0], read is _scored)}") from None
+            raise InputError(f"{name}:{number}: {_wanted(error.args[0], scored)}") from None
         if not allow_possible and (mark := next((mark for mark in ("p", "?") if mark.encode() in line), None)):
             raise _possible_error(f"{name}:{number}", mark)
-        yield Parsed(sentence, len(words))
+        yield sentence
 
 
 def _pairs(words: list[bytes], tokens: Tokens) -> GoldSentence:
-    """``i-j`` sure, ``ipj`` and ``i?j`` possible."""
-    every = frozenset(map(tokens.__getitem__, words))
+    links = frozenset(map(tokens.__getitem__, words))
     plain = [word for word in words if b"p" not in word and b"?" not in word]
-    return GoldSentence(every if len(plain) == len(words) else frozenset(map(tokens.__getitem__, plain)), every)
+    return GoldSentence(links if len(plain) == len(words) else frozenset(map(tokens.__getitem__, plain)), links)
 
 
 def _scored(words: list[bytes], tokens: Tokens) -> GoldSentence:
-    """``i-j:p`` sure, ``ipj:p`` possible; a duplicate link keeps its largest score.
+    """A duplicate link keeps its largest score.
 
     Of two scores of a link, ``i-j:p:q`` as SIL's Machine writes, the first counts: that of the translation.
     """
@@ -141,61 +128,47 @@ def _scored(words: list[bytes], tokens: Tokens) -> GoldSentence:
     for word in words:
         pair, *numbers = word.split(b":")
         try:
-            scores = [float(number) for number in numbers]
+            link, scores = tokens[pair], [float(number) for number in numbers]
         except ValueError:
             raise _BadTokenError(word) from None
         if not 1 <= len(scores) <= 2 or not all(map(math.isfinite, scores)) or b"_" in word:
             raise _BadTokenError(word)
-        score = scores[0]
-        try:
-            link = tokens[pair]
-        except _BadTokenError:
-            raise _BadTokenError(word) from None
-        confidence[link] = max(score, confidence.get(link, score))
+        confidence[link] = max(scores[0], confidence.get(link, scores[0]))
         if b"p" not in pair and b"?" not in pair:
             sure.append(link)
     return GoldSentence(frozenset(sure), frozenset(confidence), confidence)
 
 
-def _parse_naacl(lines: Lines, name: str, tokens: Tokens, allow_possible: bool) -> Iterator[Parsed]:
+def _parse_naacl(lines: Lines, name: str, tokens: Tokens, allow_possible: bool) -> Iterator[GoldSentence]:
     """``sentence i j [S|P] [confidence]``, one link a line in any order; blank lines are ignored.
 
     The highest sentence number is the number of sentences.  If any link has a confidence, links without one have 1.
     """
+    expected = "expected NAACL lines 'sentence i j [S|P] [confidence]', with sentences counted from 1"
     sure, confidence = defaultdict[int, set[Link]](set), defaultdict[int, dict[Link, float]](dict)
-    written = defaultdict[int, int](int)
     scored = False
     for number, line in lines:
         if not line.strip():
             continue
         match = _NAACL_LINE.fullmatch(line)
-        if not match:
-            raise InputError(
-                f"{name}:{number}: expected a NAACL line 'sentence i j [S|P] [confidence]', found {_text(line)}"
-            )
-        n, score = int(match[1]) - 1, float(match[5] or 1)
-        if n < 0:
-            raise InputError(f"{name}:{number}: sentence number 0, but NAACL files count sentences from 1")
+        if not match or int(match[1]) == 0 or not math.isfinite(score := float(match[5] or 1)):
+            raise InputError(f"{name}:{number}: {expected}, found {_text(line)}")
         if match[4] == b"P" and not allow_possible:
             raise _possible_error(f"{name}:{number}", "P")
-        if not math.isfinite(score):
-            raise InputError(f"{name}:{number}: confidence {_text(match[5])} is too large for float64")
-        link = tokens.link(int(match[2]), int(match[3]))
+        n, link = int(match[1]) - 1, tokens.link(int(match[2]), int(match[3]))
         confidence[n][link] = max(score, confidence[n].get(link, score))
-        written[n] += 1
         scored = scored or match[5] is not None
         if match[4] != b"P":
             sure[n].add(link)
     if not confidence:
-        raise InputError(f"{name}: the file has no links; expected NAACL lines 'sentence i j [S|P] [confidence]'")
+        raise InputError(f"{name}: the file has no links; {expected}")
     for n in range(max(confidence) + 1):
         scores = confidence.get(n, {})
-        sentence = GoldSentence(frozenset(sure.get(n, ())), frozenset(scores), scores if scored else None)
-        yield Parsed(sentence, written.get(n, 0))
+        yield GoldSentence(frozenset(sure.get(n, ())), frozenset(scores), scores if scored else None)
 
 
 def _best_of_fairseq(lines: Lines, name: str) -> Lines:
-    """The first ``A-<id>`` line of each id, without the id, in the order of the ids; all other lines are ignored.
+    """The first ``A-<id>`` line of each id, without the id; all other lines are ignored.
 
     Ids count from 0 and come in any order.  In an n-best list the A- lines of an id stand together; the first
     is the best.
@@ -218,17 +191,12 @@ def _best_of_fairseq(lines: Lines, name: str) -> Lines:
         last = id_
     if not best:
         raise InputError(f"{name}: the file has no A- lines; run fairseq-generate with --print-alignment hard")
-    missing = next(id_ for id_ in range(len(best) + 1) if id_ not in best)
-    if missing < len(best):
-        raise InputError(
-            f"{name}: id {missing} has no A- line, but id {max(best)} has one; if the sentence was "
-            f"skipped as too long, run fairseq-generate without --skip-invalid-size-inputs-valid-test"
-        )
-    return [best[id_] for id_ in range(len(best))]
+    advice = "if the sentence was skipped as too long, generate without --skip-invalid-size-inputs-valid-test"
+    return _in_order(best, 0, f"{name}: the A- line of sentence", advice)
 
 
 def _of_giza(lines: Lines, name: str) -> Lines:
-    """A line of links, from 1, for each sentence of GIZA's A3, in the order of their numbers; NULL has no links."""
+    """A line of links, from 1, for each sentence of GIZA's A3; NULL has no links."""
     found: dict[int, tuple[int, bytes]] = {}
     numbered = iter(lines)
     for number, line in numbered:
@@ -248,12 +216,15 @@ def _of_giza(lines: Lines, name: str) -> Lines:
         if (n := int(heading[1])) in found:
             raise InputError(f"{name}:{number}: duplicate sentence pair {n}; give the file of a single run")
         found[n] = place, b" ".join(b"%d-%d" % link for link in links if link[0])
-    missing = next(n for n in range(1, len(found) + 2) if n not in found)
-    if missing <= len(found):
-        raise InputError(
-            f"{name}: sentence pair {missing} is missing, but there is {max(found)}; GIZA leaves out pairs that are "
-            f"empty or too long: leave them out of gold and texts too"
-        )
+    advice = "GIZA leaves out pairs that are empty or too long: leave them out of gold and texts too"
+    return _in_order(found, 1, f"{name}: sentence pair", advice)
+
+
+def _in_order(found: dict[int, tuple[int, bytes]], first: int, what: str, advice: str) -> Lines:
+    """The lines of sentences in the order of their numbers, none of which may be missing."""
+    for expected, n in enumerate(sorted(found), first):
+        if n != expected:
+            raise InputError(f"{what} {expected} is missing, but there is {max(found)}; {advice}")
     return [found[n] for n in sorted(found)]
 
 
@@ -284,24 +255,18 @@ def _wanted(token: bytes, scored: bool) -> str:
     found = _text(token)
     if scored and _LINK.fullmatch(token):
         return f"{found} has no score, but other links have; give every link a score, i-j:p, or none"
-    if scored:
-        return f"{found} is not a link i-j:p, with i and j below 1000000 and p a finite number such as 0.5 or 1e-05"
-    if _SCORED.fullmatch(token):
+    if not scored and _SCORED.fullmatch(token):
         return f"{found} has a score, but the links before have none; give every link a score, i-j:p, or none"
-    if b"," in token and all(map(_LINK.fullmatch, token.strip(b",").split(b","))):
-        return f"{found} has a comma, but blanks separate links; replace the commas: sed 's/,/ /g'"
-    if _SOFT.fullmatch(token):
+    if not scored and _SOFT.fullmatch(token):
         return f"{found} is a list of weights, not a link i-j; generate with --print-alignment hard"
-    return (
-        f"{found} is not a link i-j (sure, such as 2-3), or ipj or i?j (possible, such as 2p3), with numbers below "
-        f"1000000"
-    )
+    form = "i-j:p (p a finite number)" if scored else "i-j (sure, such as 2-3), or ipj or i?j (possible)"
+    return f"{found} is not a link {form}; whitespace separates links, and i and j are below 1000000"
 
 
 def _possible_error(place: str, mark: str) -> InputError:
     return InputError(
         f"{place}: found a possible link ({mark}) where only sure links are allowed; check that gold and hypothesis "
-        f"are not exchanged; align-eval convert --possible keep counts possible links as links, drop leaves them out"
+        f"are not exchanged, or convert the file first (align-eval convert), which keeps or drops possible links"
     )
 
 
