@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -317,11 +317,7 @@ class Alignments(Sequence[Alignment]):
 
 
 def align_pairs(
-    pairs: Iterable[WordMaps],
-    method: AlignmentMethod,
-    table: LexicalTable | None = None,
-    on_count: Callable[[LexicalTable], object] = lambda _: None,
-    check: bool = True,
+    pairs: Iterable[WordMaps], method: AlignmentMethod, table: LexicalTable | None = None, check: bool = True
 ) -> Iterator[Alignment]:
     """Align the sentence pairs of a text in the order in which they arrive, one at a time.
 
@@ -332,37 +328,24 @@ def align_pairs(
         pairs: the word maps of each pair.
         method: how links are made.
         table: the lexical table of all pairs; None: ``method`` counts one, or uses none.
-        on_count: called with the counted table before the first alignment.
         check: check that ``table`` matches the text of the first pairs, which are held back for that.
     """
-    pairs = iter(pairs)
+    pairs, shares = iter(pairs), rule_of(method.forward.rule).shares
     if table is not None and check:
         held = list(islice(pairs, SAMPLE))
         check_match(table, (words_of(forward.sentence) for forward, _ in held if forward.scores is not None))
         pairs = chain(held, pairs)
     if method.table_pairs and table is None:
-        table, aligned = _counted(list(islice(pairs, method.table_pairs)), method)
-        on_count(table)
-        yield from aligned
-    shares = rule_of(method.forward.rule).shares
+        counted = [(pair, combined_map(pair, method)) for pair in islice(pairs, method.table_pairs)]
+        maps = [combined.counted for _, combined in counted if combined.scores is not None]
+        table, reweighted = count_lexical_table(maps, shares)
+        for pair, combined in counted:
+            yield _alignment(pair, combined, None if combined.scores is None else next(reweighted), method)
     for pair in pairs:
-        combined = combined_map(pair, method)
-        weighed = None
+        combined, weighed = combined_map(pair, method), None
         if method.sharpened and combined.scores is not None:
-            words = words_of(combined.sentence)
-            weighed = (EMPTY if table is None else table).reweight(words, combined.shares[:, :-1], shares)
+            weighed = (EMPTY if table is None else table).reweight(*combined.counted, shares)
         yield _alignment(pair, combined, weighed, method)
-
-
-def _counted(pairs: Sequence[WordMaps], method: AlignmentMethod) -> tuple[LexicalTable, Iterator[Alignment]]:
-    """The lexical table of pairs, and the pairs aligned by their maps as counting has reweighted them."""
-    every = [combined_map(pair, method) for pair in pairs]
-    maps = [(words_of(whole.sentence), whole.shares[:, :-1]) for whole in every if whole.scores is not None]
-    table, reweighted = count_lexical_table(maps, rule_of(method.forward.rule).shares)
-    return table, (
-        _alignment(pair, combined, None if combined.scores is None else next(reweighted), method)
-        for pair, combined in zip(pairs, every)
-    )
 
 
 def _alignment(
@@ -371,7 +354,8 @@ def _alignment(
     """The alignment of a pair by its ``combined`` map, or by that as a lexical table has ``weighed`` it."""
     whole = combined
     if weighed is not None:
-        whole = combined.with_scores(supported(weighed, rule_of(method.forward.rule).shares))
+        sharp = supported(weighed, rule_of(method.forward.rule).shares)
+        whole = replace(combined, scores=np.pad(sharp, ((0, 0), (0, 1))))
     sentence = whole.sentence
     (source, source_spans), (target, target_spans) = map(_spanned, (sentence.source, sentence.target))
     text = source, target, source_spans, target_spans

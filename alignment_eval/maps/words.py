@@ -38,7 +38,9 @@ def word_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: s
     """Merge the subwords of maps into words (Kobayashi et al. 2020, section 5).
 
     Columns: SUM over the subwords of a source word.  The extra last column stands for null; it is the sum over the
-    special source tokens (``</s>``, tags).  Rows: MEAN over the rows of a target word's subwords.
+    special source tokens (``</s>``, tags).  Rows: MEAN over the rows of a target word's subwords.  Where subwords span
+    several words (:class:`~alignment_eval.maps.sentence.SentenceSide`), each target word has the row of its run, and
+    each source word an equal part of the column, so that a row keeps its sum.
 
     Args:
         maps: [..., T, S]; row r predicts target token r.
@@ -60,17 +62,6 @@ def word_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: s
     words = target.words[~target.special]
     starts = np.flatnonzero(np.diff(words, prepend=-1))
     merged: NDArray[np.float64] = np.add.reduceat(columns, starts, axis=-2) / np.bincount(words)[:, None]
-    return spread(merged, source, target)
-
-
-def spread(merged: NDArray[np.float64], source: SentenceSide, target: SentenceSide) -> NDArray[np.float64]:
-    """Spread the map of runs of words (:class:`~alignment_eval.maps.sentence.SentenceSide`) over their words.
-
-    The words of a target run have its row; those of a source run have equal parts of its column.  So a row keeps its
-    sum.
-
-    ``merged`` is [..., target runs, source runs + 1].
-    """
     if target.spans is not None:
         merged = np.repeat(merged, target.spans, axis=-2)
     if source.spans is not None:
@@ -131,17 +122,6 @@ def balanced_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return two_way_shares(column_shares(row_shares(scores)))
 
 
-def terms(scores: NDArray[np.float64], how: str) -> NDArray[np.float64]:
-    """The terms that :func:`combine` adds: the row shares of ``scores`` [..., K, N], or their logarithms."""
-    shares = row_shares(scores)
-    return shares if how == "mean" else np.log(np.maximum(shares, FLOOR))
-
-
-def combined(total: NDArray[np.float64], count: int, how: str) -> NDArray[np.float64]:
-    """The combination of ``count`` maps whose :func:`terms` sum to ``total``."""
-    return total / count if how == "mean" else np.exp(total / count)
-
-
 def combine(scores: NDArray[np.float64], how: str) -> NDArray[np.float64]:
     """Combine several maps into one: ``scores`` [M, K, N] to [K, N].
 
@@ -149,8 +129,13 @@ def combine(scores: NDArray[np.float64], how: str) -> NDArray[np.float64]:
     mean of these shares, ``product`` the geometric mean of shares of at least :data:`FLOOR`.  A single map is returned
     unchanged, because a division would only round it.  Terms are added in the given order.
     """
-    added = terms(scores, how)
-    return scores[0] if len(scores) == 1 else combined(reduce(np.add, added), len(scores), how)
+    if len(scores) == 1:
+        return scores[0]
+    shares = row_shares(scores)
+    terms = shares if how == "mean" else np.log(np.maximum(shares, FLOOR))
+    mean: NDArray[np.float64] = reduce(np.add, terms) / len(scores)
+    combined: NDArray[np.float64] = mean if how == "mean" else np.exp(mean)
+    return combined
 
 
 def token_rows(target: SentenceSide, setting: str) -> NDArray[np.intp]:

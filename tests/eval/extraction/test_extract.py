@@ -7,14 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import (
-    check_same_text,
-    choose,
-    ends_in_punctuation,
-    extract,
-    max_norm_layer,
-    stacked_maps,
-)
+from alignment_eval.extraction.extract import choose, ends_in_punctuation, extract, max_norm_layer, stacked_maps
 from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
@@ -191,14 +184,12 @@ def test_values_that_are_not_finite_are_refused(make_sentence, name, bad):
 
 def test_layers_and_heads_that_are_not_there(make_sentence):
     s = make_sentence()
-    with pytest.raises(InputError, match=facts("layer 2 … (counted from 0)")):
-        extract(s, ExtractionOptions("attn_w", "2"))
     with pytest.raises(InputError, match=facts("layer 7 … (counted from 0)")):
         extract(s, ExtractionOptions("attn_w", "1.2,7.0"))
     for head in (3, -1):
         with pytest.raises(InputError, match=facts(f"head {head} … layer has 3 heads")):
             extract(s, ExtractionOptions("attn_w", [MapName(0, head)]))
-    with pytest.raises(InputError, match=r"sentence 4 has no maps: too long"):
+    with pytest.raises(InputError, match=r"sentence 4 cannot be aligned, its status is 'too long'"):
         extract(make_sentence(4, status="too long"), ExtractionOptions("attn_w", "0"))
     layers_only = replace(s, arrays={"layer_alti": s.arrays["layer_attn_n"]})
     with pytest.raises(InputError, match=r"no head 0: kind 'alti' has maps of whole layers only"):
@@ -208,19 +199,17 @@ def test_layers_and_heads_that_are_not_there(make_sentence):
 def test_awi_of_a_last_token_is_refused(make_side):
     s = one_map([[1, 0], [1, 0]], make_side("a </s>"), make_side("x y"))
     assert links(s, "awo") == {(0, 0), (0, 1)}
-    for rule in RULES:
-        with pytest.raises(InputError, match=facts("sentence 0 … </s> … AWI of")):
-            links(s, "awi", rule)
+    with pytest.raises(InputError, match=facts("sentence 0 … </s> … AWI of")):
+        links(s, "awi")
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
 @pytest.mark.parametrize("words", [[0, 1, 0, -1], [1, 1, 2, -1], [0, 2, 2, -1]])
-@pytest.mark.parametrize("rule", list(RULES))
-def test_word_indices_that_do_not_count_up(make_side, side, words, rule):
+def test_word_indices_that_do_not_count_up(make_side, side, words):
     s = one_map([[1, 0, 0, 0]] * 4, make_side("a b c </s>"), make_side("x y z </s>"))
     s = replace(s, **{side: SentenceSide(("a", "b", "c", "</s>"), np.array(words, np.int32))})
     with pytest.raises(InputError, match=facts("sentence 0 … word indices of the tokens … 0, 1, 2, …")):
-        links(s, "awo", rule)
+        links(s, "awo")
 
 
 def set_heads(sentence, layer, norms):
@@ -260,12 +249,7 @@ def test_max_norm_layer_refusals(make_sentence):
         max_norm_layer([s], "awi")
 
 
-@pytest.mark.parametrize("rule", list(RULES))
-def test_map_of_another_shape_than_the_tokens(make_side, rule):
+def test_map_of_another_shape_than_the_tokens(make_side):
     s = one_map([[1, 0, 0]], make_side("a </s>"), make_side("x </s>"))
     with pytest.raises(InputError, match=facts("shape 1×3 … target × source tokens … the records are")):
-        links(s, "awo", rule)
-
-
-def test_case_makes_no_other_text():
-    check_same_text([((["Das", "Haus"], ["the", "house"]), (["The", "HOUSE"], ["das", "haus"]))])
+        links(s, "awo")

@@ -9,7 +9,7 @@ import pytest
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.extraction.lexical_table import count_lexical_table
-from alignment_eval.extraction.method import BidirectionalOptions, ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.files import file_hash
 from alignment_eval.maps.words import two_way_shares
 from alignment_eval.options.method import add_map_arguments, add_options, given_options
@@ -104,15 +104,15 @@ def test_rule_and_punctuation_are_those_that_are_stated(final):
 
 def test_two_directions():
     made = chosen(BOTH, FEWEST)
-    assert (made.method.forward.rule, made.method.both) == ("grow=0.4", BidirectionalOptions("product"))
+    assert (made.method.forward.rule, made.method.join) == ("grow=0.4", "product")
     for profiles, counted in ((BOTH, 0), ([FORMED, YOUNG], COUNTED), ([YOUNG, FORMED], COUNTED)):
         assert chosen(profiles, FEWEST).method.table_pairs == counted
     assert {"profile", "reverse_profile"} <= made.fields.keys()
     mutual = chosen([YOUNG, GUIDED], FEWEST, join="mutual").method
-    assert (mutual.both, mutual.sharpened) == (BidirectionalOptions("mutual"), False)
+    assert (mutual.join, mutual.sharpened) == ("mutual", False)
     assert (mutual.forward.rule, mutual.reverse.rule) == ("balanced=0.25", "balanced=0.25")
     assert chosen(BOTH, join="average").method.forward.rule == "grow=0.4"
-    assert chosen(BOTH, join="union").method.both == BidirectionalOptions(method="union")
+    assert chosen(BOTH, join="union").method.join == "union"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_named_maps_of_two_directions():
         return choose_method(AlignmentOptions(heads="1", **options), 2, (), 100).method
 
     joined = method(table="text")
-    assert (joined.forward.rule, joined.reverse, joined.both.join) == ("grow=0.4", joined.forward, "product")
+    assert (joined.forward.rule, joined.reverse, joined.join) == ("grow=0.4", joined.forward, "product")
     assert (joined.sharpened, joined.table_pairs) == (True, COUNTED)
     assert method(join="average").forward.rule == "grow=0.25"
     other = method(join="mutual", reverse_heads="0.3").reverse

@@ -37,7 +37,7 @@ def test_what_is_read_by_default():
     forward = FORMED.extraction()
     assert (forward.kind, str(forward.heads), forward.combine) == ("attn_n", "0.0:awi,2", "product")
     assert (forward.rule, forward.null, forward.final_punctuation) == ("balanced=0.4", "mask", True)
-    assert FORMED.extraction("mutual", sharpened=False).rule == "balanced=0.25"
+    assert FORMED.extraction("mutual").rule == FORMED.extraction("union").rule == "balanced=0.25"
     assert FORMED.extraction("product").rule == GUIDED.extraction("product").rule == "grow=0.4"
     assert (YOUNG.extraction().combine, YOUNG.extraction().setting) == ("mean", "awo")
     assert (GUIDED.chosen_by, GUIDED.figure, str(GUIDED.maps.heads)) == ("training", None, "0.0:awi,1.0:awi,2")
@@ -67,7 +67,7 @@ def test_which_profile_counts(write, tmp_path):
 
 
 def test_another_model_is_refused(write):
-    with pytest.raises(InputError, match=r"c\.pt\.align\.json.*model m1.*m2.*--profile none"):
+    with pytest.raises(InputError, match=r"c\.pt\.align\.json.*model m1.*m2.*use no profile"):
         read_profile(write(FORMED.to_json()), "m2")
 
 
