@@ -177,8 +177,8 @@ class Alignment:
     def _kept(self) -> ReadMaps:
         if self.maps is None:
             raise UsageError(
-                "the maps of this pair are not kept (Python keeps those of the first 1,000 pairs of a list that are "
-                "aligned); align the pair again, in a list of its own"
+                "the maps of this pair are not kept, only those of the first 1,000 pairs of a list that is aligned; "
+                "align the pair again, in a list of its own"
             )
         return self.maps
 
@@ -228,14 +228,12 @@ class Alignments(Sequence[Alignment]):
     def __getitem__(self, index: slice) -> Alignments: ...
 
     def __getitem__(self, index: int | slice) -> Alignment | Alignments:
-        found = self._alignments[index]
-        return found if isinstance(found, Alignment) else Alignments(found, self.signature)
+        if isinstance(index, slice):
+            return Alignments(self._alignments[index], self.signature)
+        return self._alignments[index]
 
     def __len__(self) -> int:
         return len(self._alignments)
-
-    def __iter__(self) -> Iterator[Alignment]:
-        return iter(self._alignments)
 
     def to_pharaoh(self, path: str | Path, confidences: bool = False, overwrite: bool = False) -> None:
         """Write the links to a file, one line for each pair.
@@ -269,11 +267,9 @@ class Alignments(Sequence[Alignment]):
     def to_parquet(self, path: str | Path, overwrite: bool = False) -> None:
         """Write a table with the same columns, and ``id``, the pair's number; errors as for :meth:`to_pharaoh`."""
         check_new(path, overwrite)
+        types, rows = TYPES_WITH_SCORES if self._scored else TYPES, (alignment.to_row() for alignment in self)
         with new_file(path) as temporary:
-            types = TYPES_WITH_SCORES if self._scored else TYPES
-            write_table(
-                temporary, (alignment.to_row() for alignment in self), row_numbers(len(self)), types, self.signature
-            )
+            write_table(temporary, rows, row_numbers(len(self)), types, self.signature)
 
     def to_frame(self) -> pd.DataFrame:
         """Make a table of the pairs, one row for each, with the columns of :meth:`Alignment.to_row`."""

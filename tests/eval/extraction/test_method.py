@@ -78,13 +78,8 @@ def test_unknown_options(options, text):
         ExtractionOptions(**{"kind": "attn_n", "heads": "1", **options})
 
 
-def test_null_defaults_to_the_rule_s():
-    assert ExtractionOptions("attn_w", "0").null == "allow"
-    assert ExtractionOptions("attn_w", "0", rule="shift-att").null == "mask"
-    assert ExtractionOptions("attn_w", "0", rule="grow=0.4").with_rule("kobayashi2020").null == "allow"
-
-
 def test_names_of_maps():
+    assert ExtractionOptions("attn_w", "0", rule="grow=0.4").with_rule("kobayashi2020").null == "allow"
     assert parse_maps("1.2, 0.3,1") == (MapName(1, 2), MapName(0, 3), MapName(1))
     assert str(ExtractionOptions("attn_n", "1.2,0.3,1").heads) == "1.2,0.3,1"
     assert ExtractionOptions("attn_n", "1.2,0.3", combine="product").fields() == {

@@ -100,19 +100,6 @@ def test_grow_is_that_of_the_slow_loop(rule, shares, shape, least):
         assert {(int(i), int(j)) for i, j in np.argwhere(found[index])} == expected
 
 
-def test_balanced_by_hand():
-    """The second source word gets little from all target words, but most of it from the second."""
-    scores = np.array([[6.0, 2, 5], [4, 4, 5]])
-    # shares of the rows 3/4 1/4 / 1/2 1/2, of their columns 3/5 1/3 / 2/5 2/3, of its rows 9/14 5/14 / 3/8 5/8
-    first, second = 9 / 14 + 3 / 8, 5 / 14 + 5 / 8
-    columns = [[9 / 14 / first, 5 / 14 / second], [3 / 8 / first, 5 / 8 / second]]
-    shares = np.sqrt(np.array([[9 / 14, 5 / 14], [3 / 8, 5 / 8]]) * columns)
-    np.testing.assert_allclose(balanced_shares(scores[:, :-1]), shares, rtol=1e-12)
-    np.testing.assert_allclose(balanced_shares(scores[:, :-1] * [[2], [3]]), shares, rtol=1e-12)
-    assert np.argwhere(links(scores, "grow=0.44", "mask")).tolist() == [[0, 0], [0, 1], [1, 1]]
-    assert np.argwhere(links(scores, "balanced=0.44", "mask")).tolist() == [[0, 0], [1, 1]]
-
-
 def test_a_share_is_large_from_0_7_of_it_on():
     """0.2857 is 0.2 / 0.7: a cell of a row and a column with large shares is linked from there on."""
     for share, linked in ((0.284, False), (0.288, True)):

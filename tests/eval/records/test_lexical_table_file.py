@@ -1,5 +1,4 @@
 import json
-import re
 
 import numpy as np
 import pyarrow as pa
@@ -93,19 +92,11 @@ def test_files_of_another_form(tmp_path, columns, message):
 
 
 def test_a_damaged_file(tmp_path):
-    write_lexical_table(tmp_path / "lexical_table", counted(), "")
-    whole = (tmp_path / "lexical_table").read_bytes()
-    read, refused = read_lexical_table(tmp_path / "lexical_table"), 0
-    for place in range(20, len(whole), 50):
-        (tmp_path / "lexical_table").write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        try:
-            np.testing.assert_array_equal(read_lexical_table(tmp_path / "lexical_table").sums, read.sums)
-        except InputError as error:
-            refused += 1
-            refusal = r".*/lexical_table: (damaged, or not a lexical table file|cannot read the file) "
-            assert re.match(refusal, str(error))  # noqa: PT017
-    assert refused > 10
+    """test_fuzz_readers.py changes single bytes."""
+    path = tmp_path / "lexical_table"
+    write_lexical_table(path, counted(), "")
+    whole = path.read_bytes()
     for cut in (10, len(whole) // 2, len(whole) - 1):
-        (tmp_path / "lexical_table").write_bytes(whole[:cut])
+        path.write_bytes(whole[:cut])
         with pytest.raises(InputError, match=r"lexical_table: .*not a lexical table file"):
-            read_lexical_table(tmp_path / "lexical_table")
+            read_lexical_table(path)
