@@ -244,8 +244,8 @@ def check_match(table: LexicalTable, pairs: Iterable[PairWords]) -> None:
         folded = {word.casefold() for word in known.numbers}
         other_case = sum(count for word, count in unknown.items() if word.casefold() in folded)
         for found, most, what in (
-            (sum(unknown.values()), MOST_UNKNOWN, "not in the lexical table"),
             (other_case, MOST_OTHER_CASE, "in the lexical table in another case only"),
+            (sum(unknown.values()), MOST_UNKNOWN, "not in the lexical table"),
         ):
             if found > most * total:
                 raise InputError(

@@ -55,8 +55,8 @@ class TextRecipe:
 
     def __post_init__(self) -> None:
         # fairseq would read the file that an option names, or download it
-        stated = {f"option {name}": [value] for name, value in self.options.items() if isinstance(value, str)}
-        for what, names in {**self.files, **stated, "languages": self.languages or ()}.items():
+        values = [(option, [value]) for option, value in self.options.items() if isinstance(value, str)]
+        for what, names in (*values, *self.files.items(), ("languages", self.languages or ())):
             for name in names:
                 if Path(name).name != name:
                     place = f"{printable(what, 80)}: {printable(name, 80)}"
@@ -235,6 +235,11 @@ def read_profile(path: str | Path, model: str | None = None) -> Profile:
         raise InputError(f"{path}: cannot be read as a profile ({error.strerror}): {_ADVICE}") from error
     profile = parse_profile(text, str(path))
     if profile.table is not None:
+        if Path(profile.table.name).name != profile.table.name:
+            raise InputError(
+                f"{path}: the lexical table {printable(profile.table.name, 80)} is a path: expected a file in the "
+                f"directory of the profile; {_ADVICE}"
+            )
         beside = str(Path(path).absolute().parent / profile.table.name)
         profile = replace(profile, table=replace(profile.table, name=beside))
     if model is not None and profile.model != model:

@@ -182,7 +182,14 @@ def test_a_cell_of_nothing_is_explained(make_sentence):
     assert (cells[0, 1].share, cells[0, 1].neighbours) == (0, 1)
 
 
-@pytest.mark.parametrize(("rule", "reason"), [("grow=0.5", "at least 0.5, below 0.714"), ("two-way=0.5", "at least")])
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        ("grow=0.5", "at least 0.5, below 0.714"),
+        ("grow=0.35", "at least 0.500 (0.35 / 0.7)"),
+        ("two-way=0.5", "at least 0.5"),
+    ],
+)
 def test_a_share_that_is_just_enough(make_sentence, rule, reason):
     options = ExtractionOptions("attn_n", "1", setting="awo", rule=rule)
     uniform = {"layer_attn_n": lambda maps: maps.fill(1)}

@@ -199,8 +199,9 @@ def changed(words, count, to="{}?"):
             (GERMAN, [word.capitalize() for word in ENGLISH[:3]] + ENGLISH[3:]),
             "the lexical table: of … 100 target words, 6 (6%) are in the lexical table in another case only",
         ),
+        ((GERMAN, [word.upper() for word in ENGLISH]), "100 (100%) are … in another case only"),
     ],
-    ids=["source", "target", "languages exchanged", "case"],
+    ids=["source", "target", "languages exchanged", "case", "all in another case"],
 )
 def test_other_text(lexical_table, pair, message):
     with pytest.raises(InputError, match=facts(message)):

@@ -63,19 +63,6 @@ def test_of_many_equal_words_the_first_are_taken():
     assert np.argwhere(links(scores, "top-k=3"))[:, 0].tolist() == [1, 3, 5]
 
 
-def test_two_way_by_hand():
-    """Both target words take the first source word most; the second one takes it less than the first does."""
-    scores = np.array([[9.0, 1, 5], [6, 4, 7]])
-    # shares of rows 0.9 0.1 / 0.6 0.4, of columns 0.6 0.2 / 0.4 0.8; null is masked and has no part
-    shares = np.sqrt([[0.9 * 0.6, 0.1 * 0.2], [0.6 * 0.4, 0.4 * 0.8]])
-    for least in (0.1, 0.4, 0.5, 0.57, 0.7, 0.8):
-        np.testing.assert_array_equal(links(scores, f"two-way={least}", "mask"), (shares >= least).T)
-    assert np.argwhere(links(scores, "two-way=0.5", "mask")).tolist() == [[0, 0], [1, 1]]
-    # the last marks tied: the first word has its row for itself, and 1 / 1.6 of its column
-    assert np.argwhere(links(scores, "two-way=0.79", "mask", final=True)).tolist() == [[0, 0], [1, 1]]
-    assert np.argwhere(links(scores, "two-way=0.8", "mask", final=True)).tolist() == [[1, 1]]
-
-
 def slow_grow(shares, least):
     """Rule ``grow`` or ``balanced`` by its shares [Wt, Ws], written out cell by cell."""
     cells = [(t, s) for t in range(shares.shape[0]) for s in range(shares.shape[1])]
@@ -89,14 +76,22 @@ def slow_grow(shares, least):
     return {(s, t) for t, s in taken}
 
 
-@pytest.mark.parametrize(("rule", "shares"), [("grow", two_way_shares), ("balanced", balanced_shares)])
-@given(shape=SHAPES, least=st.sampled_from([0.0, 0.2, 0.35, 0.5, 0.7, 1.0]))
-@example(shape=(3, 3, 4, 0), least=0.35)
-def test_grow_is_that_of_the_slow_loop(rule, shares, shape, least):
-    scores = random_maps(*shape)
-    found = links(scores, f"{rule}={least}", "mask")
+@pytest.mark.parametrize(
+    ("rule", "shares"), [("two-way", two_way_shares), ("grow", two_way_shares), ("balanced", balanced_shares)]
+)
+@given(shape=SHAPES, least=st.sampled_from([0.0, 0.2, 0.35, 0.5, 0.7, 1.0]), final=st.booleans())
+@example(shape=(3, 3, 4, 0), least=0.35, final=False)
+def test_rules_of_two_way_shares_are_those_of_the_slow_loop(rule, shares, shape, least, final):
+    scores, (target, source) = random_maps(*shape), shape[:2]
+    final = final and target > 0 and source > 0
+    found = links(scores, f"{rule}={least}", "mask", final)
     for index in np.ndindex(2, 3):
-        expected = slow_grow(shares(scores[index][:, :-1]), least)
+        cells = scores[index][:, :-1].copy()
+        cells[: target - 1, source - final :] = 0  # no word but the last takes the last mark
+        cells = shares(cells)
+        expected = slow_grow(cells, least) if rule != "two-way" else set(zip(*np.nonzero((cells >= least).T)))
+        if final:
+            expected = {(s, t) for s, t in expected if s < source - 1 and t < target - 1} | {(source - 1, target - 1)}
         assert {(int(i), int(j)) for i, j in np.argwhere(found[index])} == expected
 
 

@@ -87,8 +87,6 @@ def test_the_reason_names_maps_and_profiles():
     maps = "reading head 0.0 (AWI) × layer 2 (AWO); profile: a"
     assert chosen([FORMED], 100).reason == maps
     assert chosen(BOTH, 100).reason == f"{maps}, b"
-    young = chosen([YOUNG]).reason
-    assert "reading the mean of layer 1 (AWO) and layer 2 (AWO); profile: c; the alignment of this" in young
     other = chosen([FORMED, YOUNG], 100).reason
     assert "and, in the other direction, the mean of layer 1 (AWO) and layer 2 (AWO); profile: a, c" in other
 
