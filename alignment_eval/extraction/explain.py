@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,11 +116,7 @@ def _quotient(after: Floats, before: Floats) -> Floats:
 def _shares_of(word_map: WordMap, options: ExtractionOptions, cell: Link, prefix: str) -> dict[str, float]:
     """The share of a cell in each map that was read, by the map's title."""
     assert word_map.maps is not None
-    titles = [
-        f"{prefix}{options.kind} {'layer' if name.head is None else 'head'} {replace(name, setting=None)} "
-        f"({(name.setting or options.setting).upper()})"
-        for name in options.heads
-    ]
+    titles = (f"{prefix}{options.kind} {title}" for title in options.titles)
     return dict(zip(titles, word_map.maps[:, cell[0], cell[1]].tolist()))
 
 

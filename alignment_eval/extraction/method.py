@@ -117,6 +117,15 @@ class ExtractionOptions:
         object.__setattr__(self, "setting", setting)
         object.__setattr__(self, "heads", heads)
 
+    @property
+    def titles(self) -> list[str]:
+        """What a reader calls the maps: ``head 0.0 (AWI)``, ``layer 2 (AWO)``."""
+        return [
+            f"{'layer' if name.head is None else 'head'} {replace(name, setting=None)} "
+            f"({(name.setting or self.setting).upper()})"
+            for name in self.heads
+        ]
+
     def with_rule(self, rule: str) -> ExtractionOptions:
         """The same maps with another rule and that rule's default treatment of null."""
         return replace(self, rule=rule, null=None)

@@ -269,11 +269,6 @@ def _reasons(method: AlignmentMethod, profiles: Sequence[Profile]) -> list[str]:
 
 def described(options: ExtractionOptions) -> str:
     """The maps that are read: ``head 0.0 (AWI) × layer 2 (AWO)``."""
-    names = [
-        f"{'layer' if name.head is None else 'head'} {replace(name, setting=None)} "
-        f"({(name.setting or options.setting).upper()})"
-        for name in options.heads
-    ]
-    if len(names) > 1 and options.combine == "mean":
-        return f"the mean of {' and '.join(names)}"
-    return " × ".join(names)
+    if len(options.heads) > 1 and options.combine == "mean":
+        return f"the mean of {' and '.join(options.titles)}"
+    return " × ".join(options.titles)

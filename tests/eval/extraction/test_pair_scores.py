@@ -86,7 +86,7 @@ MORE = np.array([[1.0, 0], [0, 1], [0, 1], [0, 1]])
 def test_a_target_that_says_more():
     """Three of its four words have no source word: y - 1/4 is 1/8, more than x - 0.45, which is 0.07."""
     sides = [SentenceSide.of_words(words) for words in (["a"], ["x", "y", "z", "v"])]
-    sentence = SentenceMaps(0, *sides, (), log_probs=np.full(4, -30.0))
+    sentence = SentenceMaps(0, sides[0], sides[1], (), log_probs=np.full(4, -30.0))
     found = score_pair((WordMap(sentence, MORE), None), np.eye(1, 4, dtype=np.bool_), None)
     assert found.unsupported == pytest.approx(1 / (1 + math.exp(-20 / 8)), abs=1e-6)
     nothing = np.zeros((1, 4), np.bool_)

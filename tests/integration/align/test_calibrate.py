@@ -113,8 +113,6 @@ def test_a_profile_of_one_direction_serves_one(call, models):
     done = call("--profile", profile, *both(models), pairs=1)
     assert done.status == 2
     assert "of one direction, but two models are given" in done.err
-    assert call("calibrate", *both(models), "--overwrite", pairs=30).status == 0
-    assert call("--profile", profile, *both(models), pairs=1).status == 0
 
 
 def test_a_profile_of_another_model_is_refused(call, models):
