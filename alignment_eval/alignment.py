@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -177,8 +177,8 @@ class Alignment:
     def _kept(self) -> ReadMaps:
         if self.maps is None:
             raise UsageError(
-                "the maps of this pair are not kept (Python keeps those of the first 1,000 pairs of a list that are "
-                "aligned); align the pair again, in a list of its own"
+                "the maps of this pair are not kept, only those of the first 1,000 pairs of a list that is aligned; "
+                "align the pair again, in a list of its own"
             )
         return self.maps
 
@@ -228,14 +228,12 @@ class Alignments(Sequence[Alignment]):
     def __getitem__(self, index: slice) -> Alignments: ...
 
     def __getitem__(self, index: int | slice) -> Alignment | Alignments:
-        found = self._alignments[index]
-        return found if isinstance(found, Alignment) else Alignments(found, self.signature)
+        if isinstance(index, slice):
+            return Alignments(self._alignments[index], self.signature)
+        return self._alignments[index]
 
     def __len__(self) -> int:
         return len(self._alignments)
-
-    def __iter__(self) -> Iterator[Alignment]:
-        return iter(self._alignments)
 
     def to_pharaoh(self, path: str | Path, confidences: bool = False, overwrite: bool = False) -> None:
         """Write the links to a file, one line for each pair.
@@ -269,11 +267,9 @@ class Alignments(Sequence[Alignment]):
     def to_parquet(self, path: str | Path, overwrite: bool = False) -> None:
         """Write a table with the same columns, and ``id``, the pair's number; errors as for :meth:`to_pharaoh`."""
         check_new(path, overwrite)
+        types, rows = TYPES_WITH_SCORES if self._scored else TYPES, (alignment.to_row() for alignment in self)
         with new_file(path) as temporary:
-            types = TYPES_WITH_SCORES if self._scored else TYPES
-            write_table(
-                temporary, (alignment.to_row() for alignment in self), row_numbers(len(self)), types, self.signature
-            )
+            write_table(temporary, rows, row_numbers(len(self)), types, self.signature)
 
     def to_frame(self) -> pd.DataFrame:
         """Make a table of the pairs, one row for each, with the columns of :meth:`Alignment.to_row`."""
@@ -317,11 +313,7 @@ class Alignments(Sequence[Alignment]):
 
 
 def align_pairs(
-    pairs: Iterable[WordMaps],
-    method: AlignmentMethod,
-    table: LexicalTable | None = None,
-    on_count: Callable[[LexicalTable], object] = lambda _: None,
-    check: bool = True,
+    pairs: Iterable[WordMaps], method: AlignmentMethod, table: LexicalTable | None = None, check: bool = True
 ) -> Iterator[Alignment]:
     """Align the sentence pairs of a text in the order in which they arrive, one at a time.
 
@@ -332,37 +324,24 @@ def align_pairs(
         pairs: the word maps of each pair.
         method: how links are made.
         table: the lexical table of all pairs; None: ``method`` counts one, or uses none.
-        on_count: called with the counted table before the first alignment.
         check: check that ``table`` matches the text of the first pairs, which are held back for that.
     """
-    pairs = iter(pairs)
+    pairs, shares = iter(pairs), rule_of(method.forward.rule).shares
     if table is not None and check:
         held = list(islice(pairs, SAMPLE))
         check_match(table, (words_of(forward.sentence) for forward, _ in held if forward.scores is not None))
         pairs = chain(held, pairs)
     if method.table_pairs and table is None:
-        table, aligned = _counted(list(islice(pairs, method.table_pairs)), method)
-        on_count(table)
-        yield from aligned
-    shares = rule_of(method.forward.rule).shares
+        counted = [(pair, combined_map(pair, method)) for pair in islice(pairs, method.table_pairs)]
+        maps = [combined.counted for _, combined in counted if combined.scores is not None]
+        table, reweighted = count_lexical_table(maps, shares)
+        for pair, combined in counted:
+            yield _alignment(pair, combined, None if combined.scores is None else next(reweighted), method)
     for pair in pairs:
-        combined = combined_map(pair, method)
-        weighed = None
+        combined, weighed = combined_map(pair, method), None
         if method.sharpened and combined.scores is not None:
-            words = words_of(combined.sentence)
-            weighed = (EMPTY if table is None else table).reweight(words, combined.shares[:, :-1], shares)
+            weighed = (EMPTY if table is None else table).reweight(*combined.counted, shares)
         yield _alignment(pair, combined, weighed, method)
-
-
-def _counted(pairs: Sequence[WordMaps], method: AlignmentMethod) -> tuple[LexicalTable, Iterator[Alignment]]:
-    """The lexical table of pairs, and the pairs aligned by their maps as counting has reweighted them."""
-    every = [combined_map(pair, method) for pair in pairs]
-    maps = [(words_of(whole.sentence), whole.shares[:, :-1]) for whole in every if whole.scores is not None]
-    table, reweighted = count_lexical_table(maps, rule_of(method.forward.rule).shares)
-    return table, (
-        _alignment(pair, combined, None if combined.scores is None else next(reweighted), method)
-        for pair, combined in zip(pairs, every)
-    )
 
 
 def _alignment(
@@ -371,7 +350,8 @@ def _alignment(
     """The alignment of a pair by its ``combined`` map, or by that as a lexical table has ``weighed`` it."""
     whole = combined
     if weighed is not None:
-        whole = combined.with_scores(supported(weighed, rule_of(method.forward.rule).shares))
+        sharp = supported(weighed, rule_of(method.forward.rule).shares)
+        whole = replace(combined, scores=np.pad(sharp, ((0, 0), (0, 1))))
     sentence = whole.sentence
     (source, source_spans), (target, target_spans) = map(_spanned, (sentence.source, sentence.target))
     text = source, target, source_spans, target_spans

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.extraction.extract import WordMap, WordMaps, ends_in_punctuation
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
-from alignment_eval.extraction.rules import SUPPORTED, rule_of
+from alignment_eval.extraction.rules import SUPPORTED, Rule, barred_cells, rule_of, word_numbers
 from alignment_eval.links.sets import Link
 from alignment_eval.maps.sentence import PairWords
-from alignment_eval.maps.words import balanced_shares, column_shares, row_shares, two_way_shares
+from alignment_eval.maps.words import balanced_shares, column_shares, row_shares
 
 Floats = NDArray[np.float64]
 
@@ -82,15 +82,9 @@ class Explanation:
 
 
 def explain(maps: ReadMaps, words: PairWords, link: Link, linked: bool) -> Explanation:
-    """Explain a link (source word, target word), or that there is none.
-
-    Args:
-        maps: what the alignment was made of.
-        words: the words of the pair.
-        link: the two words, from 0.
-        linked: whether they are linked.
-    """
-    (i, j), (forward, reverse), method = link, maps.pair, maps.method
+    """Explain a link (source word, target word) that is ``linked`` or not, in a pair of these ``words``."""
+    (i, j), (forward, reverse), method, whole = link, maps.pair, maps.method, maps.whole
+    assert whole.scores is not None
     read = _shares_of(forward, method.forward, (j, i), "")
     if reverse is not None and method.reverse is not None:
         read |= _shares_of(reverse, method.reverse, (i, j), "reverse ")
@@ -98,20 +92,21 @@ def explain(maps: ReadMaps, words: PairWords, link: Link, linked: bool) -> Expla
     if maps.weighed is not None:
         factors = _quotient(maps.weighed[j], maps.combined.shares[j, :-1])
         table = float(factors[i] / factors.mean())
-        assert maps.whole.scores is not None
-        neighbours = float(_quotient(maps.whole.scores[j, :-1], maps.weighed[j])[i])
-    rows, columns, _ = _rule_shares(maps.whole, method.forward)
-    reason = _reason(maps.whole, method.forward, link, linked)
-    if reverse is not None and method.reverse is not None and method.both and not method.both.joins_maps:
-        ways = {
-            "forward": forward.linked(method.forward)[i, j],
-            "reverse": reverse.linked(method.reverse)[j, i],
-        }
-        found = ", ".join(f"{name} {'yes' if way else 'no'}" for name, way in ways.items())
-        reason = f"{method.both.join or method.both.method} of the links of each direction ({found})"
-    share, row, column = (float(array[j, i]) for array in (maps.combined.shares, rows, columns))
-    source, target = words[0][i], words[1][j]
-    return Explanation(source, target, linked, read, share, table, neighbours, row, column, method.forward.rule, reason)
+        neighbours = float(_quotient(whole.scores[j, :-1], maps.weighed[j])[i])
+    rule, final = rule_of(method.forward.rule), ends_in_punctuation(whole.sentence.source, whole.sentence.target)
+    final = final and method.forward.final_punctuation
+    scores = np.where(barred_cells(*word_numbers(whole.scores), method.forward.null, final), 0, whole.scores)
+    rows = row_shares(column_shares(row_shares(scores)) if rule.shares is balanced_shares else scores)
+    if reverse is not None and method.reverse is not None and not method.joins_maps:
+        ways = forward.linked(method.forward)[i, j], reverse.linked(method.reverse)[j, i]
+        said = (f"{name} {'yes' if way else 'no'}" for name, way in zip(("forward", "reverse"), ways))
+        reason = f"{method.join} of the links of each direction ({', '.join(said)})"
+    elif final and (i == len(words[0]) - 1 or j == len(words[1]) - 1):
+        reason = "the final punctuation of both sides is linked to each other only"
+    else:
+        reason = _reason(rule, scores, (j, i), linked)
+    share, row, column = (float(array[j, i]) for array in (maps.combined.shares, rows, column_shares(rows)))
+    return Explanation(words[0][i], words[1][j], linked, read, share, table, neighbours, row, column, rule.name, reason)
 
 
 def _quotient(after: Floats, before: Floats) -> Floats:
@@ -119,51 +114,24 @@ def _quotient(after: Floats, before: Floats) -> Floats:
 
 
 def _shares_of(word_map: WordMap, options: ExtractionOptions, cell: Link, prefix: str) -> dict[str, float]:
+    """The share of a cell in each map that was read, by the map's title."""
     assert word_map.maps is not None
-    names = (f"{'layer' if n.head is None else 'head'} {replace(n, setting=None)}" for n in options.heads)
-    settings = ((name.setting or options.setting).upper() for name in options.heads)
-    titles = (f"{prefix}{options.kind} {name} ({setting})" for name, setting in zip(names, settings))
+    titles = (f"{prefix}{options.kind} {title}" for title in options.titles)
     return dict(zip(titles, word_map.maps[:, cell[0], cell[1]].tolist()))
 
 
-def _rule_shares(whole: WordMap, options: ExtractionOptions) -> tuple[Floats, Floats, Floats]:
-    """The shares of rows and of columns, and the shares that the rule compares, [target words, source words + 1]."""
-    assert whole.scores is not None
-    scores = whole.scores.copy()
-    if options.null == "mask":
-        scores[:, -1] = 0
-    if options.final_punctuation and ends_in_punctuation(whole.sentence.source, whole.sentence.target):
-        scores[:-1, -2] = 0
-    rule = options.rule.partition("=")[0]
-    rows = row_shares(column_shares(row_shares(scores)) if rule == "balanced" else scores)
-    compared = {"balanced": balanced_shares, "two-way": two_way_shares, "grow": two_way_shares}.get(rule, row_shares)
-    return rows, column_shares(rows), compared(scores)
-
-
-def _reason(whole: WordMap, options: ExtractionOptions, link: Link, linked: bool) -> str:
-    """Why a rule that reads the map ``whole`` makes a link or refuses it."""
-    i, j = link
-    rule, _, value = options.rule.partition("=")
-    _, _, compared = _rule_shares(whole, options)
-    targets, columns = compared.shape
-    final = options.final_punctuation and ends_in_punctuation(whole.sentence.source, whole.sentence.target)
-    if final and (j == targets - 1 or i == columns - 2):
-        return "the final punctuation of both sides is linked to each other only"
-    if rule_of(options.rule).units != "words":
-        return (
-            "a subword of the target word has its largest value on this source word"
-            if linked
-            else ("no subword of the target word has its largest value on this source word")
-        )
-    share = compared[j, i]
-    if rule in ("kobayashi2020", "top-k"):
-        place = int((compared[j] > share).sum()) + 1
-        return f"the source word is number {place} of its row, and the rule takes {value or 1}"
-    least, share_of = float(value), "share of the row" if rule == "threshold" else "two-way share"
-    if rule in ("threshold", "two-way") or share < least:
-        return f"their {share_of} {share:.3f} is {'at least' if share >= least else 'below'} {least}"
-    large = least / SUPPORTED
-    if share >= large:
-        return f"their {share_of} {share:.3f} is at least {large:.3f} ({least} / {SUPPORTED})"
-    support = "has support" if linked else "has no support"
-    return f"their {share_of} {share:.3f} is at least {least}, below {large:.3f} ({least} / {SUPPORTED}), and {support}"
+def _reason(rule: Rule, scores: Floats, cell: Link, linked: bool) -> str:
+    """Why a rule that reads these ``scores`` links a cell or refuses it."""
+    if rule.units != "words":
+        return f"{'a' if linked else 'no'} subword of the target word has its largest value on this source word"
+    if rule.count:
+        place = int((scores[cell[0]] > scores[cell]).sum()) + 1
+        return f"the source word is number {place} of its row, and the rule takes {rule.count}"
+    share, least = rule.compared(scores)[cell], rule.least
+    said = f"their {'two-way share' if rule.two_way else 'share of the row'} {share:.3f} is"
+    if share < least or not rule.grows:
+        return f"{said} {'at least' if share >= least else 'below'} {least}"
+    large = f"{least / SUPPORTED:.3f} ({least} / {SUPPORTED})"
+    if share >= least / SUPPORTED:
+        return f"{said} at least {large}"
+    return f"{said} at least {least}, below {large}, and has {'support' if linked else 'no support'}"

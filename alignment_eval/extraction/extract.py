@@ -1,4 +1,4 @@
-"""Extracts word alignments from maps: selects maps, combines them, and turns them into links by a rule.
+"""From maps to word maps, and from word maps to links: selects maps, combines them, and applies a rule.
 
 Everything is computed in float64 and for any leading axes (layers, heads) at once.  So a head extracted alone and a
 sweep over all heads give the same links.
@@ -20,17 +20,9 @@ from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.extraction.rules import apply_rule, rule_of
 from alignment_eval.links.sets import Links
 from alignment_eval.links.symmetrize import symmetrize
-from alignment_eval.maps.sentence import Array, PairWords, SentenceMaps, SentenceSide
+from alignment_eval.maps.sentence import Array, PairWords, SentenceMaps, SentenceSide, words_of
 from alignment_eval.maps.subwords import is_punctuation
-from alignment_eval.maps.words import (
-    SETTINGS,
-    combine,
-    require_known,
-    row_shares,
-    subword_map,
-    word_map,
-    words_of_subwords,
-)
+from alignment_eval.maps.words import combine, row_shares, subword_map, word_map, words_of_subwords
 
 #: Two runs with a smaller share of equal words are runs on different texts.
 SAME_TEXT = 0.5
@@ -60,14 +52,15 @@ class WordMap:
         assert self.scores is not None
         return row_shares(self.scores)
 
+    @property
+    def counted(self) -> tuple[PairWords, NDArray[np.float64]]:
+        """The words and the shares without null, as a lexical table takes them."""
+        return words_of(self.sentence), self.shares[:, :-1]
+
     def linked(self, options: ExtractionOptions) -> NDArray[np.bool_]:
         """The links that the rule of ``options`` makes, [source words, target words]."""
         assert self.scores is not None
         return links_by_rule(self.scores if self.subwords is None else self.subwords, self.sentence, options)
-
-    def with_scores(self, scores: NDArray[np.float64]) -> WordMap:
-        """The map with other scores [target words, source words], and none for null."""
-        return replace(self, scores=np.pad(scores, ((0, 0), (0, 1))))
 
 
 #: The word maps of the forward and the reverse direction of a pair; None: there is no reverse direction.
@@ -86,7 +79,8 @@ def extract(sentence: SentenceMaps, options: ExtractionOptions) -> Links:
         InputError: the sentence has no maps; the kind, layer or head was not recorded; a map holds NaN or infinity;
             word indices are not 0, 1, 2, …; or AWI needs a row beyond the map.
     """
-    return links_of(_word_map(sentence, options).linked(options))
+    _check_status(sentence)
+    return links_of(read_word_map(sentence, options).linked(options))
 
 
 def read_word_map(sentence: SentenceMaps, options: ExtractionOptions, keep: bool = False) -> WordMap:
@@ -94,51 +88,49 @@ def read_word_map(sentence: SentenceMaps, options: ExtractionOptions, keep: bool
 
     With ``keep`` the shares of each map that is read stay; errors as for :func:`extract`.
     """
-    return _word_map(sentence, options, keep) if sentence.ok else WordMap(replace(sentence, arrays={}), None)
-
-
-def _word_map(sentence: SentenceMaps, options: ExtractionOptions, keep: bool = False) -> WordMap:
+    pair = replace(sentence, arrays={})
+    if not sentence.ok:
+        return WordMap(pair, None)
     maps = named_maps(sentence, options)
-    words = _merged_each(maps, sentence, options, "words")
-    scores, read = combine(words, options.combine), rule_of(options.rule).units
-    subwords = None
-    if read != "words":
-        subwords = combine(_merged_each(maps, sentence, options, read), options.combine)
-    return WordMap(replace(sentence, arrays={}), scores, subwords, row_shares(words) if keep else None)
+    settings = [name.setting or options.setting for name in options.heads]
 
+    def between(units: str) -> NDArray[np.float64]:
+        return np.stack([merged(one, sentence, setting, units) for setting, one in zip(settings, maps)])
 
-def _merged_each(maps: Array, sentence: SentenceMaps, options: ExtractionOptions, units: str) -> NDArray[np.float64]:
-    """The ``maps`` [M, T, S] that ``options`` name, between units, each read in its own setting."""
-    settings = (name.setting or options.setting for name in options.heads)
-    return np.stack([merged(one, sentence, setting, units) for setting, one in zip(settings, maps)])
+    words, units = between("words"), rule_of(options.rule).units
+    subwords = None if units == "words" else combine(between(units), options.combine)
+    return WordMap(pair, combine(words, options.combine), subwords, row_shares(words) if keep else None)
 
 
 def combined_map(pair: WordMaps, method: AlignmentMethod) -> WordMap:
-    """The word map of a pair: of its only direction, or of both combined."""
+    """The word map of a pair: of its only direction, or of both combined.
+
+    F and R are the ``shares`` of the two directions; each row, null included, sums to 1.  ``average``: (F + Rᵀ) / 2.  R
+    has no null column for *target* words, so it counts as 0 there and null gets half of F's share.  ``product``:
+    F ∘ Rᵀ, cell by cell, without null; of a map that will be sharpened, √(F ∘ Rᵀ).  If each direction has links of its
+    own, the map is that of the forward direction.
+    """
     forward, reverse = pair
     if reverse is None or forward.scores is None:
         return forward
     if reverse.scores is None:
         status = f"{reverse.sentence.status} in the other direction"
         return WordMap(replace(forward.sentence, status=status), None)
-    check_same_size(forward.sentence, reverse.sentence)
-    assert method.both is not None
-    if not method.both.joins_maps:
+    sizes, others = ([len(side) for side in words_of(one.sentence)] for one in (forward, reverse))
+    if sizes != others[::-1]:
+        raise InputError(
+            f"sentence {forward.sentence.id} (line {forward.sentence.id + 1}) has {sizes[0]} source and {sizes[1]} "
+            f"target words, but {others[1]} and {others[0]} in the other direction; give records of the same sentence "
+            f"pairs with source and target exchanged"
+        )
+    if not method.joins_maps:
         return forward
-    return combine_maps(str(method.both.join), forward, reverse, method.sharpened)
-
-
-def combine_maps(how: str, forward: WordMap, reverse: WordMap, sharpened: bool = False) -> WordMap:
-    """Combine the word maps of both directions into one, to which the rule is applied.
-
-    F and R are the ``shares`` of the two directions; each row, null included, sums to 1.  ``average``: (F + Rᵀ) / 2.  R
-    has no null column for *target* words, so it counts as 0 there and null gets half of F's share.  ``product``:
-    F ∘ Rᵀ, cell by cell, without null; of a map that will be ``sharpened``, √(F ∘ Rᵀ).
-    """
     back = np.zeros(forward.shares.shape)
     back[:, :-1] = reverse.shares[:, :-1].T
-    scores = (forward.shares + back) / 2 if how == "average" else forward.shares * back
-    return WordMap(forward.sentence, np.sqrt(scores) if sharpened and how == "product" else scores)
+    if method.join == "average":
+        return WordMap(forward.sentence, (forward.shares + back) / 2)
+    product = forward.shares * back
+    return WordMap(forward.sentence, np.sqrt(product) if method.sharpened else product)
 
 
 def linked_pair(
@@ -149,30 +141,18 @@ def linked_pair(
     With the shares [target words, source words + 1] that are their confidences: of the word map under every rule, the
     smaller share of both directions for ``mutual`` links, which both directions have; symmetrised links have none.
     """
-    (forward, reverse), both = pair, method.both
-    if reverse is None or method.reverse is None or both is None or both.joins_maps:
+    forward, reverse = pair
+    if reverse is None or method.reverse is None or method.joins_maps:
         return whole.linked(method.forward), whole.shares
-    one, other = forward.linked(method.forward), reverse.linked(method.reverse)
-    if both.join is not None:  # with a rule that makes one choice per word, this is the mutual argmax
+    one, other = forward.linked(method.forward), reverse.linked(method.reverse).T
+    if method.join == "mutual":  # with a rule that makes one choice per word, this is the mutual argmax
         shares = forward.shares.copy()
         shares[:, :-1] = np.minimum(shares[:, :-1], reverse.shares[:, :-1].T)
-        return one & other.T, shares
+        return one & other, shares
     linked = np.zeros(one.shape, dtype=np.bool_)
-    for cell in symmetrize(links_of(one), links_of(other.T), str(both.method), both.variant):
+    for cell in symmetrize(links_of(one), links_of(other), str(method.join)):
         linked[cell] = True
     return linked, None
-
-
-def check_same_size(forward: SentenceMaps, reverse: SentenceMaps) -> None:
-    """Check that both directions of a sentence pair have the same number of words."""
-    sizes = forward.source.word_count, forward.target.word_count
-    other = reverse.target.word_count, reverse.source.word_count
-    if sizes != other:
-        raise InputError(
-            f"sentence {forward.id} (line {forward.id + 1}) has {sizes[0]} source and {sizes[1]} target words, but "
-            f"{other[0]} and {other[1]} in the other direction; give records of the same sentence pairs with source "
-            f"and target exchanged"
-        )
 
 
 def check_same_text(pairs: Iterable[tuple[PairWords, PairWords]]) -> None:
@@ -193,10 +173,7 @@ def check_same_text(pairs: Iterable[tuple[PairWords, PairWords]]) -> None:
 
 
 def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.float64]:
-    """The maps that ``options`` name, in that order: float64 [M, T, S]; no other layer is computed.
-
-    Errors as for :func:`stacked_maps`.
-    """
+    """The maps that ``options`` name, in that order: float64 [M, T, S]; no other layer is computed."""
     kind, maps = options.kind, []
     for name in options.heads:
         of_layer = sentence.at(name.layer)
@@ -210,33 +187,37 @@ def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np
                 known = f"kind {kind!r} has maps of whole layers only; name the layer without a head"
             raise UsageError(f"the records have no head {name.head}: {known}")
         maps.append(of_heads[name.head])
-    _check_finite(all(np.isfinite(array).all() for array in sentence.arrays.values()), sentence, kind)
+    _check_finite(sentence.arrays.values(), sentence, kind)
     return np.stack(maps)
-
-
-def _in_float64(sentence: SentenceMaps) -> SentenceMaps:
-    return replace(sentence, arrays={name: array.astype(np.float64) for name, array in sentence.arrays.items()})
 
 
 def stacked_maps(sentence: SentenceMaps, kind: str) -> NDArray[np.float64]:
     """The maps of all heads and, at the last head index, the layer maps: float64 [L, H + 1, T, S]."""
     wide = _in_float64(sentence)
     maps: NDArray[np.float64] = np.concatenate([wide.head_maps(kind), wide.layer_maps(kind)[:, None]], axis=1)
-    _check_finite(bool(np.isfinite(maps).all()), sentence, kind)
+    _check_finite([maps], sentence, kind)
     return maps
 
 
-def _check_finite(finite: bool, sentence: SentenceMaps, kind: str) -> None:
-    if not finite:
+def _in_float64(sentence: SentenceMaps) -> SentenceMaps:
+    return replace(sentence, arrays={name: array.astype(np.float64) for name, array in sentence.arrays.items()})
+
+
+def _check_finite(arrays: Iterable[Array], sentence: SentenceMaps, kind: str) -> None:
+    if not all(np.isfinite(array).all() for array in arrays):
         raise InputError(
             f"sentence {sentence.id}: a map of kind {kind!r} holds NaN or infinite values; record it again"
         )
 
 
-def merged(maps: Array, sentence: SentenceMaps, setting: str, units: str) -> NDArray[np.float64]:
-    """``maps`` [..., T, S] between ``units``, ``words`` or ``subwords``; errors name the sentence."""
+def _check_status(sentence: SentenceMaps) -> None:
     if not sentence.ok:
         raise InputError(f"sentence {sentence.id} cannot be aligned, its status is {sentence.status!r}")
+
+
+def merged(maps: Array, sentence: SentenceMaps, setting: str, units: str) -> NDArray[np.float64]:
+    """``maps`` [..., T, S] between ``units``, ``words`` or ``subwords``; errors name the sentence."""
+    _check_status(sentence)
     try:
         return (word_map if units == "words" else subword_map)(maps, sentence.source, sentence.target, setting)
     except InputError as error:
@@ -265,9 +246,7 @@ def ends_in_punctuation(source: SentenceSide, target: SentenceSide) -> bool:
     The last target word is then linked to the last source word only, and no other target word may take that one.  (If
     the source has one word and null is masked, the others stay unaligned.)  The published Shift-Att figures use it.
     """
-    if not (source.word_count and target.word_count):
-        return False
-    return all(is_punctuation(side.word_strings()[-1]) for side in (source, target))
+    return all(side.word_count and is_punctuation(side.word_strings()[-1]) for side in (source, target))
 
 
 def max_norm_layer(sentences: Iterable[SentenceMaps], setting: str) -> int:
@@ -277,21 +256,19 @@ def max_norm_layer(sentences: Iterable[SentenceMaps], setting: str) -> int:
     (``attn_n``), summed over the heads of a layer; the first of equal layers.  The mean is over all cells of all
     sentences that have maps, ``</s>`` included.
     """
-    require_known("setting", setting, SETTINGS)
     if setting != "awi":
         raise UsageError(
             f"layer max-norm does not work with setting {setting!r}: the layer with the highest mean norm aligns well "
             f"in AWI only; choose setting 'awi' or name a layer"
         )
     sums: list[NDArray[np.float64]] = []
-    cells = 0
     layers: tuple[int, ...] = ()
+    cells = 0
     for sentence in sentences:
         if sentence.ok:
             maps = sentence.head_maps("attn_n")  # [L, H, T, S]
             sums.append(maps.sum(axis=(1, 2, 3), dtype=np.float64))
-            cells += maps[0, 0].size
-            layers = sentence.layers
+            cells, layers = cells + maps[0, 0].size, sentence.layers
     if not cells:
         raise InputError("layer max-norm: no sentence has maps to take the mean of; name a layer")
     # fsum: the order in which the shards give the sentences does not change the layer

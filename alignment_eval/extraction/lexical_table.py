@@ -130,8 +130,7 @@ class LexicalTable:
 
     def scale(self, words: PairWords) -> Floats:
         """1 / √((c(u) + 1)(c(v) + 1)) of each pair of words, [target words, source words]."""
-        counts = (side.counts[side.lookup(own)] + 1.0 for side, own in zip((self.source, self.target), words))
-        source, target = counts
+        source, target = (side.counts[side.lookup(own)] + 1.0 for side, own in zip((self.source, self.target), words))
         scale: Floats = 1 / np.sqrt(target[:, None] * source)
         return scale
 
@@ -195,8 +194,9 @@ def count_lexical_table(pairs: Sequence[CountedPair], shares: Shares) -> tuple[L
 
 
 def _counted(tables: Iterable[LexicalTable], pair: CountedPair, shares: Shares) -> Floats:
+    """The map of a pair whose own evidence is in the sums of the ``tables``."""
     words, word_map = pair[0], pair[1].astype(np.float64)
-    return _reweighted(tables, words, word_map, shares, OWN - 1) if word_map.size else word_map  # the sums have its own
+    return _reweighted(tables, words, word_map, shares, OWN - 1) if word_map.size else word_map
 
 
 def _evidence_of(
@@ -238,19 +238,17 @@ def check_match(table: LexicalTable, pairs: Iterable[PairWords]) -> None:
     """
     for name, known, words in zip(("source", "target"), (table.source, table.target), zip(*pairs)):
         counts = Counter(itertools.chain.from_iterable(words))
-        total = sum(counts.values())
-        if total >= FEW_WORDS and (problem := _problem(counts, known, total)):
-            raise InputError(
-                f"{table.name}: of the text's {total} {name} words, {problem}; give one that was counted on "
-                f"text of the same languages, tokenisation and case"
-            )
-
-
-def _problem(words: Counter[str], known: Vocabulary, total: int) -> str | None:
-    unknown = {word: count for word, count in words.items() if word not in known.numbers}
-    if (count := sum(unknown.values())) > MOST_UNKNOWN * total:
-        return f"{count} ({count / total:.0%}) are not in the lexical table"
-    folded = {word.casefold() for word in known.numbers}
-    if (count := sum(n for word, n in unknown.items() if word.casefold() in folded)) > MOST_OTHER_CASE * total:
-        return f"{count} ({count / total:.0%}) are in the lexical table in another case only"
-    return None
+        if (total := sum(counts.values())) < FEW_WORDS:
+            continue
+        unknown = {word: count for word, count in counts.items() if word not in known.numbers}
+        folded = {word.casefold() for word in known.numbers}
+        other_case = sum(count for word, count in unknown.items() if word.casefold() in folded)
+        for found, most, what in (
+            (other_case, MOST_OTHER_CASE, "in the lexical table in another case only"),
+            (sum(unknown.values()), MOST_UNKNOWN, "not in the lexical table"),
+        ):
+            if found > most * total:
+                raise InputError(
+                    f"{table.name}: of the text's {total} {name} words, {found} ({found / total:.0%}) are {what}; give "
+                    f"one that was counted on text of the same languages, tokenisation and case"
+                )

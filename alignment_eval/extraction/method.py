@@ -10,12 +10,12 @@ from typing import Optional
 from alignment_eval.errors import UsageError, shown
 from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.extraction.rules import NULLS, rule_of
-from alignment_eval.links.symmetrize import DEFAULT_VARIANT, check_method
+from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS, require_known
 from alignment_eval.signature import Value
 
-#: Ways to combine two directions (:func:`alignment_eval.extraction.corpus.join_maps`).
+#: Ways to combine two directions that keep confidences (:func:`alignment_eval.extraction.extract.combined_map`).
 JOINS = ("mutual", "average", "product")
 
 
@@ -117,6 +117,15 @@ class ExtractionOptions:
         object.__setattr__(self, "setting", setting)
         object.__setattr__(self, "heads", heads)
 
+    @property
+    def titles(self) -> list[str]:
+        """What a reader calls the maps: ``head 0.0 (AWI)``, ``layer 2 (AWO)``."""
+        return [
+            f"{'layer' if name.head is None else 'head'} {replace(name, setting=None)} "
+            f"({(name.setting or self.setting).upper()})"
+            for name in self.heads
+        ]
+
     def with_rule(self, rule: str) -> ExtractionOptions:
         """The same maps with another rule and that rule's default treatment of null."""
         return replace(self, rule=rule, null=None)
@@ -134,48 +143,14 @@ class ExtractionOptions:
 
 
 @dataclass(frozen=True)
-class BidirectionalOptions:
-    """How to combine the two directions of a sentence pair: either a join or a symmetrisation.
-
-    Attributes:
-        join: joins word maps or links and keeps confidences (:data:`JOINS`).
-        method: symmetrises links, without confidences (:data:`alignment_eval.links.symmetrize.METHODS`).
-        variant: variant of the method (:data:`alignment_eval.links.symmetrize.VARIANTS`).
-    """
-
-    join: Optional[str] = None
-    method: Optional[str] = None
-    variant: str = DEFAULT_VARIANT
-
-    def __post_init__(self) -> None:
-        if (self.join is None) == (self.method is None):
-            raise UsageError("two directions need a way to combine them: expected either a join or a method")
-        if self.join is not None:
-            require_known("join", self.join, JOINS)
-        if self.method is not None:
-            check_method(self.method, self.variant)
-
-    @property
-    def joins_maps(self) -> bool:
-        """Whether both word maps become one, of which the rule makes links."""
-        return self.join in ("average", "product")
-
-    def fields(self) -> dict[str, Value]:
-        """Its fields in a signature."""
-        if self.join is not None:
-            return {"join": self.join}
-        grown = self.method not in ("intersection", "union")
-        return {"symmetrized": self.method, "variant": self.variant if grown else None}
-
-
-@dataclass(frozen=True)
 class AlignmentMethod:
     """Everything that turns the maps of sentence pairs into word alignments.
 
     Attributes:
         forward: what is read from the maps of the source-target model.
         reverse: what is read from the maps of the target-source model; None: one direction only.
-        both: how the two directions are combined.
+        join: how the two directions become one: one of :data:`JOINS`, which keep confidences, or a symmetrisation
+            (:data:`alignment_eval.links.symmetrize.METHODS`).
         sharpened: whether a lexical table, which may be empty, and neighbours sharpen the word map
             (:mod:`alignment_eval.extraction.lexical_table`).
         table_pairs: the number of sentence pairs, the first of the text, that the table is counted on; 0: it is given,
@@ -184,56 +159,56 @@ class AlignmentMethod:
 
     forward: ExtractionOptions
     reverse: Optional[ExtractionOptions] = None
-    both: Optional[BidirectionalOptions] = None
+    join: Optional[str] = None
     sharpened: bool = False
     table_pairs: int = 0
 
     def __post_init__(self) -> None:
-        if (self.reverse is None) != (self.both is None):
+        if self.join is not None:
+            require_known("join", self.join, (*JOINS, *METHODS))
+        if (self.reverse is None) != (self.join is None):
             raise UsageError("maps of the other direction need a way to combine both directions; give both or neither")
-        if self.both is not None and self.both.joins_maps and rule_of(self.forward.rule).units != "words":
+        if self.joins_maps and rule_of(self.forward.rule).units != "words":
             raise UsageError(
-                f"join {self.both.join!r} does not work with rule {self.forward.rule!r}, which reads maps between "
-                f"subwords; the two models may segment words differently; choose a rule for words, such as "
-                f"kobayashi2020, or join 'mutual'"
+                f"join {self.join!r} does not work with rule {self.forward.rule!r}, which reads maps between subwords; "
+                f"the two models may segment words differently; choose a rule for words, such as kobayashi2020, or "
+                f"join 'mutual'"
             )
-        if self.both is not None and self.both.join == "product" and self.forward.null != "mask":
+        if self.join == "product" and self.forward.null != "mask":
             raise UsageError(
                 "join 'product' does not work with null 'allow', because the reverse model has no score for target "
                 "words and null; choose null 'mask'"
             )
-        if self.sharpened and not self.reads_words:
+        if self.sharpened and not self.can_be_sharpened:
+            join = "" if self.join is None else f" and join {self.join!r}"
             raise UsageError(
-                f"a lexical table does not work with rule {self.forward.rule!r} and null {self.forward.null!r}: it "
-                f"reweights maps between words, without null; choose a rule for words and null 'mask', such as "
-                f"rule two-way=0.3"
-            )
-        if self.sharpened and not self.one_map:
-            assert self.both is not None
-            raise UsageError(
-                f"a lexical table does not work with join {self.both.join or self.both.method!r}, which makes links "
-                f"before the table applies; choose join 'average' or 'product'"
+                f"a lexical table does not work with rule {self.forward.rule!r}, null {self.forward.null!r}{join}: it "
+                f"reweights one map between words, without null; choose a rule for words and null 'mask', such as rule "
+                f"two-way=0.3, and for two directions join 'average' or 'product'"
             )
 
     @property
-    def reads_words(self) -> bool:
-        """Whether the rule reads a map between words without null, as a lexical table has it."""
-        return rule_of(self.forward.rule).units == "words" and self.forward.null == "mask"
+    def joins_maps(self) -> bool:
+        """Whether both word maps become one, of which the rule makes links."""
+        return self.join in ("average", "product")
 
     @property
-    def one_map(self) -> bool:
-        """Whether the rule reads one word map: that of one direction, or of both joined."""
-        return self.both is None or self.both.joins_maps
+    def can_be_sharpened(self) -> bool:
+        """Whether the rule reads one map between words, without null."""
+        of_words = rule_of(self.forward.rule).units == "words" and self.forward.null == "mask"
+        return of_words and (self.join is None or self.joins_maps)
 
     def fields(self) -> dict[str, Value]:
         """The fields of the method in a signature."""
         fields = self.forward.fields()
-        if self.both is not None and self.reverse is not None:
-            fields |= {**self.both.fields(), "reverse_heads": str(self.reverse.heads)}
+        if self.join is not None and self.reverse is not None:
+            variant = None if self.join in ("intersection", "union") else DEFAULT_VARIANT
+            fields |= {"join": self.join} if self.join in JOINS else {"symmetrized": self.join, "variant": variant}
+            fields["reverse_heads"] = str(self.reverse.heads)
             for name in ("kind", "setting", "combine"):  # as in the forward direction unless it is stated
                 value = getattr(self.reverse, name)
                 if value != getattr(self.forward, name) and (name != "combine" or len(self.reverse.heads) > 1):
                     fields[f"reverse_{name}"] = value
         if self.sharpened:
-            fields |= {"table": "text", "table_pairs": self.table_pairs} if self.table_pairs else {"table": "none"}
+            fields["table"] = "text" if self.table_pairs else "none"
         return fields

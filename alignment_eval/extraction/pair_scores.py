@@ -120,7 +120,7 @@ def _answer(z: float) -> float:
 
 
 def _surprise(pair: WordMap) -> Floats:
-    """The surprise of each target word of a map; words that share a piece share its surprise."""
+    """The surprise of each target word of a map; words that share a subword share its surprise."""
     side = pair.sentence.target
     words = side.words[~side.special]
     surprisal = np.bincount(words, -_log_probs(pair)[~side.special]) / np.bincount(words)

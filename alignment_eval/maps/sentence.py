@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.maps.kinds import KINDS, axes_of
+from alignment_eval.maps.kinds import KINDS, MapKind, axes_of
 from alignment_eval.maps.subwords import word_strings
 
 Array = NDArray[Any]
@@ -34,10 +34,10 @@ SpannedLine = tuple[str, tuple[Span, ...]]
 class SentenceSide:
     """The tokens of one side of a sentence pair, ``</s>`` included.
 
-    ``words[i]`` is the word (from 0) that ``tokens[i]`` is a piece of, -1 for a special token.
+    ``words[i]`` is the word (from 0) that ``tokens[i]`` belongs to, -1 for a special token.
 
-    Pieces may span words of the text, such as a Chinese piece of two characters if characters are the words.  Then
-    ``words`` counts runs of words that no piece spans the ends of, and ``spans`` says how many words each run has;
+    Subwords may span words of the text, such as a Chinese one of two characters if characters are the words.  Then
+    ``words`` counts runs of words that no subword spans the ends of, and ``spans`` says how many words each run has;
     None: one each.  ``forms`` are the words of the text; None: the tokens spell them.  ``line`` is the raw line, with
     the characters of each word in it; None: only the words are known.
     """
@@ -69,13 +69,13 @@ class SentenceSide:
         """Number of words."""
         return int(self.words.max(initial=-1)) + 1 if self.spans is None else int(self.spans.sum())
 
+    @cached_property
+    def _words(self) -> Sequence[str]:
+        return word_strings(self.tokens, self.words) if self.forms is None else self.forms
+
     def word_strings(self) -> list[str]:
         """The words: those of the text if they are known, else what the tokens spell."""
-        return list(self._spelled if self.forms is None else self.forms)
-
-    @cached_property
-    def _spelled(self) -> list[str]:
-        return word_strings(self.tokens, self.words)
+        return list(self._words)
 
     def by_tokens(self) -> SentenceSide:
         """The same tokens, where each token that belongs to a word becomes a word of its own."""
@@ -84,7 +84,7 @@ class SentenceSide:
 
 
 #: Whether the words of source and target are certain -> the status of a sentence that has maps.  They are not certain
-#: if ``<unk>`` may stand for a piece of a word, because then the word numbers of all later tokens are uncertain.
+#: if ``<unk>`` may stand for a part of a word, because then the word numbers of all later tokens are uncertain.
 _STATUS = {
     (True, True): "ok",
     (False, True): "unknown source subwords",
@@ -153,11 +153,10 @@ class SentenceMaps:
         self._require(kind)
         if f"head_{kind}" in self.arrays:
             return self.arrays[f"head_{kind}"]
-        if kind != "attn_n":
-            layers = self.layer_maps(kind)
-            return np.empty((len(layers), 0, *layers.shape[1:]), dtype=layers.dtype)
-        product: Array = self.arrays["head_attn_w"] * self.arrays["transformed_norm"][..., None, :]
-        return product
+        if kind == "attn_n":
+            product: Array = self.arrays["head_attn_w"] * self.arrays["transformed_norm"][..., None, :]
+            return product
+        return self.layer_maps(kind)[:, None][:, :0]
 
     def layer_maps(self, kind: str) -> Array:
         """The layer maps of ``kind``, [L, T, S]: mean of the heads for ``attn_w``, norm of the sum for ``attn_n``.
@@ -165,13 +164,11 @@ class SentenceMaps:
         Raises:
             InputError: the kind is unknown or was not recorded.
         """
-        of_kind = KINDS.get(kind)
-        name = of_kind.quantities[-1] if of_kind else ""
-        self._require(kind, name)
+        name = self._require(kind, whole_layer=True).quantities[-1]
         if name.startswith("layer_"):
             return self.arrays[name]
-        mean: Array = self.arrays[name].mean(axis=1, dtype=np.float64)
-        return mean if KINDS[kind].scale == 1 else KINDS[kind].scale * mean
+        mean: Array = KINDS[kind].scale * self.arrays[name].mean(axis=1, dtype=np.float64)
+        return mean
 
     def layer_index(self, layer: int) -> int:
         """The index on the L axis of layer number ``layer`` (fairseq's, from 0).
@@ -197,17 +194,17 @@ class SentenceMaps:
             return heads and "layer_attn_n" in self.arrays
         return all(name in self.arrays for name in KINDS[kind].quantities)
 
-    def _require(self, kind: str, name: str | None = None) -> None:
-        """Raise unless ``kind`` can be read: its quantity ``name``, or all its quantities."""
+    def _require(self, kind: str, whole_layer: bool = False) -> MapKind:
+        """The row of ``kind``, if its maps can be read, or those of whole layers."""
         if kind not in KINDS:
             raise InputError(f"unknown map kind {kind!r}; choose one of {', '.join(KINDS)}")
         if not (self.ok or self.arrays):
             raise InputError(f"sentence {self.id} has no maps: {self.status}")
-        if not (self._has(kind) if name is None else name in self.arrays):
+        if not (KINDS[kind].quantities[-1] in self.arrays if whole_layer else self._has(kind)):
             raise InputError(
-                f"the records have no map kind {kind!r} (they have {', '.join(self.kinds) or 'none'}); "
-                f"record it with --norm-record-kinds"
+                f"the records have no map kind {kind!r} (they have {', '.join(self.kinds) or 'none'}): record it"
             )
+        return KINDS[kind]
 
 
 def words_of(sentence: SentenceMaps) -> PairWords:

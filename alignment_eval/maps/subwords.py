@@ -1,7 +1,6 @@
 """Maps subword tokens to words, by the markers of subword-nmt, SentencePiece and WordPiece.
 
-A *word index* array has one entry per token: the word that the token is a piece of, counted
-from 0, or -1 for a special token (``</s>``, language tags), which belongs to no word.
+A *word index* array has one entry per token: the word that the token belongs to, from 0, or -1 for a special token.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from numpy.typing import NDArray
 from alignment_eval.errors import InputError
 from alignment_eval.links.sets import GoldSentence, Link, Links
 
-#: The subword markers.  ``@@`` joins a piece to the next one, ``##`` to the previous one, ``▁`` begins a word.
+#: The subword markers.  ``@@`` joins a subword to the next one, ``##`` to the previous one, ``▁`` begins a word.
 MARKS = ("@@", "▁", "##", "none")
-#: fairseq's token for a piece that is not in the dictionary.
+#: fairseq's token for a subword that is not in the dictionary.
 UNKNOWN = "<unk>"
 #: A word without characters: SentencePiece's blank alone.
 UNSPELLED = "▁"
@@ -31,12 +30,9 @@ def word_indices(tokens: Sequence[str], mark: str, special: Sequence[bool] | Non
     """Number the words that subword ``tokens`` spell.
 
     ``▁`` works with and without SentencePiece's dummy prefix: the first ordinary token begins word 0 with or without
-    the marker, and a lone ``▁`` begins a word that the next pieces continue.
+    the marker, and a lone ``▁`` begins a word that the next subwords continue.
 
-    ``special`` is true where a token is special; None: no token is.
-
-    Returns:
-        int32 array of ``len(tokens)``; -1 at special tokens.  A special token ends the word before it.
+    ``special`` is true where a token is special; None: no token is.  A special token ends the word before it.
     """
     if mark not in MARKS:
         raise InputError(f"unknown subword marker {mark!r}; choose one of {', '.join(MARKS)}")
@@ -47,18 +43,9 @@ def word_indices(tokens: Sequence[str], mark: str, special: Sequence[bool] | Non
         if special is not None and special[i]:
             open_word = False
             continue
-        if mark == "@@":
-            begins = not open_word
-            open_word = token.endswith("@@")
-        elif mark == "▁":
-            begins = not open_word or token.startswith("▁")
-            open_word = True
-        elif mark == "##":
-            begins = not open_word or not token.startswith("##")
-            open_word = True
-        else:
-            begins = True
-        word += begins
+        marked = token.startswith(mark)
+        word += not open_word or (mark == "▁" and marked) or (mark == "##" and not marked) or mark == "none"
+        open_word = mark != "@@" or token.endswith("@@")
         words[i] = word
     return words
 
@@ -92,11 +79,7 @@ def detect_mark(vocabulary: Iterable[str]) -> str:
 
 
 def word_strings(tokens: Sequence[str], words: Sequence[int] | NDArray[np.int32]) -> list[str]:
-    """The words that subword ``tokens`` spell, for any marker: pieces are joined and ``@@``, ``▁`` and ``##`` removed.
-
-    This is for tests of characters, such as whether a word is punctuation.  A token that consists of a marker only is
-    kept (``##`` may be a word); a lone ``▁`` before more pieces is dropped.
-    """
+    """The words that subword ``tokens`` spell, for any marker; a lone ``▁`` before more subwords is dropped."""
     spelled: dict[int, str] = {}
     for token, word in zip(tokens, words):
         if word >= 0:
@@ -105,7 +88,7 @@ def word_strings(tokens: Sequence[str], words: Sequence[int] | NDArray[np.int32]
 
 
 def bare_piece(token: str) -> str:
-    """What a subword spells, for any marker; empty for a lone ``▁``."""
+    """What a subword spells, for any marker; empty for a lone ``▁``, while ``##`` and ``@@`` alone may be words."""
     return "" if token == UNSPELLED else token.lstrip("▁").removeprefix("##").removesuffix("@@") or token
 
 

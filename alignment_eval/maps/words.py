@@ -38,7 +38,9 @@ def word_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: s
     """Merge the subwords of maps into words (Kobayashi et al. 2020, section 5).
 
     Columns: SUM over the subwords of a source word.  The extra last column stands for null; it is the sum over the
-    special source tokens (``</s>``, tags).  Rows: MEAN over the rows of a target word's subwords.
+    special source tokens (``</s>``, tags).  Rows: MEAN over the rows of a target word's subwords.  Where subwords span
+    several words (:class:`~alignment_eval.maps.sentence.SentenceSide`), each target word has the row of its run, and
+    each source word an equal part of the column, so that a row keeps its sum.
 
     Args:
         maps: [..., T, S]; row r predicts target token r.
@@ -49,28 +51,16 @@ def word_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: s
     Returns:
         float64 [..., target words, source words + 1].
     """
-    check_pair(maps, source, target)
-    rows = token_rows(target, setting)
-    # Sums over contiguous pieces in a fixed order: equal pieces stay exact ties, which BLAS does not guarantee.
+    rows = token_rows(maps, source, target, setting)
+    # Sums over contiguous subwords in a fixed order: equal ones stay exact ties, which BLAS does not guarantee.
     starts = source.runs
-    pieces = np.add.reduceat(maps.astype(np.float64), starts, axis=-1)
+    sums = np.add.reduceat(maps.astype(np.float64), starts, axis=-1)
     special = source.special[starts]
-    null = np.add.reduce(pieces[..., special], axis=-1, keepdims=True)
-    columns = np.concatenate([pieces[..., ~special], null], axis=-1)[..., rows, :]
+    null = np.add.reduce(sums[..., special], axis=-1, keepdims=True)
+    columns = np.concatenate([sums[..., ~special], null], axis=-1)[..., rows, :]
     words = target.words[~target.special]
     starts = np.flatnonzero(np.diff(words, prepend=-1))
     merged: NDArray[np.float64] = np.add.reduceat(columns, starts, axis=-2) / np.bincount(words)[:, None]
-    return spread(merged, source, target)
-
-
-def spread(merged: NDArray[np.float64], source: SentenceSide, target: SentenceSide) -> NDArray[np.float64]:
-    """Spread the map of runs of words (:class:`~alignment_eval.maps.sentence.SentenceSide`) over their words.
-
-    The words of a target run have its row; those of a source run have equal parts of its column.  So a row keeps its
-    sum.
-
-    ``merged`` is [..., target runs, source runs + 1].
-    """
     if target.spans is not None:
         merged = np.repeat(merged, target.spans, axis=-2)
     if source.spans is not None:
@@ -81,14 +71,13 @@ def spread(merged: NDArray[np.float64], source: SentenceSide, target: SentenceSi
 
 def subword_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: str) -> NDArray[np.float64]:
     """The rows of the target's subwords: float64 [..., target subwords, source tokens]; arguments as for word_map."""
-    check_pair(maps, source, target)
+    token_maps = maps[..., token_rows(maps, source, target, setting), :]
     if source.spans is not None or target.spans is not None:
         raise InputError(
             "subwords of this text span several of its words, so subwords cannot stand for words; choose a rule that "
             "reads words, such as kobayashi2020 or two-way"
         )
-    rows: NDArray[np.float64] = maps[..., token_rows(target, setting), :].astype(np.float64)
-    return rows
+    return token_maps.astype(np.float64)
 
 
 def words_of_subwords(source: SentenceSide, target: SentenceSide) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -131,17 +120,6 @@ def balanced_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return two_way_shares(column_shares(row_shares(scores)))
 
 
-def terms(scores: NDArray[np.float64], how: str) -> NDArray[np.float64]:
-    """The terms that :func:`combine` adds: the row shares of ``scores`` [..., K, N], or their logarithms."""
-    shares = row_shares(scores)
-    return shares if how == "mean" else np.log(np.maximum(shares, FLOOR))
-
-
-def combined(total: NDArray[np.float64], count: int, how: str) -> NDArray[np.float64]:
-    """The combination of ``count`` maps whose :func:`terms` sum to ``total``."""
-    return total / count if how == "mean" else np.exp(total / count)
-
-
 def combine(scores: NDArray[np.float64], how: str) -> NDArray[np.float64]:
     """Combine several maps into one: ``scores`` [M, K, N] to [K, N].
 
@@ -149,24 +127,18 @@ def combine(scores: NDArray[np.float64], how: str) -> NDArray[np.float64]:
     mean of these shares, ``product`` the geometric mean of shares of at least :data:`FLOOR`.  A single map is returned
     unchanged, because a division would only round it.  Terms are added in the given order.
     """
-    added = terms(scores, how)
-    return scores[0] if len(scores) == 1 else combined(reduce(np.add, added), len(scores), how)
+    combined: NDArray[np.float64] = scores[0]
+    if len(scores) > 1:
+        shares = row_shares(scores)
+        terms = shares if how == "mean" else np.log(np.maximum(shares, FLOOR))
+        mean = reduce(np.add, terms) / len(scores)
+        combined = mean if how == "mean" else np.exp(mean)
+    return combined
 
 
-def token_rows(target: SentenceSide, setting: str) -> NDArray[np.intp]:
-    """The map rows of the ordinary target tokens under ``setting``."""
+def token_rows(maps: Array, source: SentenceSide, target: SentenceSide, setting: str) -> NDArray[np.intp]:
+    """The rows of ``maps`` [..., T, S] of the ordinary target tokens; checks that maps and tokens match."""
     require_known("setting", setting, SETTINGS)
-    rows = np.flatnonzero(~target.special) + SETTINGS[setting]
-    if rows.size and rows[-1] >= len(target.tokens):
-        raise InputError(
-            "the target does not end in </s>, but AWI of its last token needs the row that predicts </s>; "
-            "record with </s> or choose setting 'awo'"
-        )
-    return rows
-
-
-def check_pair(maps: Array, source: SentenceSide, target: SentenceSide) -> None:
-    """Check that maps and tokens match."""
     if maps.shape[-2:] != (len(target.tokens), len(source.tokens)):
         raise InputError(
             f"a map has the shape {'×'.join(map(str, maps.shape[-2:]))}, but there are "
@@ -180,3 +152,10 @@ def check_pair(maps: Array, source: SentenceSide, target: SentenceSide) -> None:
                 f"the word indices of the tokens are {' '.join(map(str, runs))}, not 0, 1, 2, …; the records are "
                 f"damaged, record again"
             )
+    rows = np.flatnonzero(~target.special) + SETTINGS[setting]
+    if rows.size and rows[-1] >= len(target.tokens):
+        raise InputError(
+            "the target does not end in </s>, but AWI of its last token needs the row that predicts </s>; "
+            "record with </s> or choose setting 'awo'"
+        )
+    return rows

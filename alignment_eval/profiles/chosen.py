@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from numbers import Integral
@@ -12,14 +12,7 @@ from typing import Any
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.extraction.lexical_table import LexicalTable
-from alignment_eval.extraction.method import (
-    JOINS,
-    AlignmentMethod,
-    BidirectionalOptions,
-    ExtractionOptions,
-    MapName,
-    MapNames,
-)
+from alignment_eval.extraction.method import JOINS, AlignmentMethod, ExtractionOptions, MapNames
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES, rule_of
 from alignment_eval.files import file_hash
 from alignment_eval.links.symmetrize import METHODS
@@ -105,12 +98,8 @@ class AlignmentOptions:
     final_punctuation: bool | None = _option(
         f"{FINAL_PUNCTUATION} (default: yes by a profile, no where maps are named)"
     )
-    profile: str | Path | None = field(
-        default=None,
-        metadata={
-            "help": f"read the maps that a profile names (of norm-align calibrate); {NO_PROFILE}: use no profile",
-            "metavar": "FILE",
-        },
+    profile: str | Path | None = _option(  # noqa: RUF009
+        f"read the maps that a profile names (of norm-align calibrate); {NO_PROFILE}: use no profile", metavar="FILE"
     )
     reverse_heads: str | None = _option(
         "maps of the other model (default: the same layers and heads); separated by commas", metavar="MAP,…"
@@ -121,14 +110,11 @@ class AlignmentOptions:
         choices=(*JOINS, *METHODS),
         metavar="RULE",
     )
-    table: str | Path | None = field(
-        default=None,
-        metadata={
-            "help": f"a lexical table's file (of norm-align calibrate); {OF_TEXT}: count one on the first "
-            f"{DEFAULTS.table_pairs} pairs of this text; {NO_TABLE} (default: the table of the model's profile; "
-            f"without a profile, {OF_TEXT} from {DEFAULTS.fewest_pairs} pairs on; where maps are named, {NO_TABLE})",
-            "metavar": f"FILE|{OF_TEXT}|{NO_TABLE}",
-        },
+    table: str | Path | None = _option(  # noqa: RUF009
+        f"a lexical table's file (of norm-align calibrate); {OF_TEXT}: count one on the first {DEFAULTS.table_pairs} "
+        f"pairs of this text; {NO_TABLE} (default: the table of the model's profile; without a profile, {OF_TEXT} from "
+        f"{DEFAULTS.fewest_pairs} pairs on; where maps are named, {NO_TABLE})",
+        metavar=f"FILE|{OF_TEXT}|{NO_TABLE}",
     )
     max_tokens: int = _option(
         f"tokens in a batch (default: {DEFAULTS.max_tokens})", default=DEFAULTS.max_tokens, metavar="N"
@@ -147,29 +133,36 @@ class AlignmentOptions:
             rule_of(self.rule)
         check_whole("max_tokens", self.max_tokens)
 
-    @property
-    def both(self) -> BidirectionalOptions | None:
-        """How two directions become one, if it is stated."""
-        if self.join is None:
-            return None
-        return BidirectionalOptions(method=self.join) if self.join in METHODS else BidirectionalOptions(self.join)
+    def join_of(self, directions: int) -> str | None:
+        """How two directions become one; None: there is only one, and nothing is stated."""
+        return self.join or (DEFAULTS.join if directions > 1 else None)
 
     def named_maps(self, directions: int) -> AlignmentMethod:
         """The method that reads the named maps of one direction or of two."""
-        both = self.both or (BidirectionalOptions(DEFAULTS.join) if directions > 1 else None)
+        join = self.join_of(directions)
         forward = ExtractionOptions(
             self.kind or DEFAULTS.kind,
             MapNames(self.heads or ()),
             self.combine or DEFAULTS.combine,
             self.setting or DEFAULTS.setting,
-            self.rule or DEFAULTS.rule(None if both is None else both.join, self.table not in (None, NO_TABLE)),
+            self.rule or DEFAULTS.rule(join, sharpened=self.table not in (None, NO_TABLE)),
             self.null,
             bool(self.final_punctuation),
         )
         reverse = None
         if directions > 1:
             reverse = forward if self.reverse_heads is None else replace(forward, heads=MapNames(self.reverse_heads))
-        return AlignmentMethod(forward, reverse, both)
+        return AlignmentMethod(forward, reverse, join)
+
+    def profiled_maps(self, profiles: Sequence[Profile]) -> AlignmentMethod:
+        """The method that reads the maps of the profile of each direction's model."""
+        join = self.join_of(len(profiles))
+        maps = [profile.extraction(join) for profile in profiles]
+        if self.rule is not None:
+            maps = [own.with_rule(self.rule) for own in maps]
+        if self.final_punctuation is not None:
+            maps = [replace(own, final_punctuation=self.final_punctuation) for own in maps]
+        return AlignmentMethod(maps[0], maps[1] if len(maps) > 1 else None, join)
 
 
 @dataclass(frozen=True)
@@ -202,36 +195,31 @@ def choose_method(
         profiles: the profile of each direction's model; not read where ``options`` name maps.
         pairs: how many sentence pairs are aligned together; None: unknown, or one by one.
     """
-    if options.heads is not None:
-        chosen = ChosenMethod(options.named_maps(directions))
-    else:
-        chosen = _by_profiles(options, profiles)
-    method, wanted = chosen.method, options.table
-    found = None
-    if wanted in (None, NO_TABLE):
-        sharpened = options.heads is None and method.reads_words and method.one_map
-        found = _table_of(profiles) if sharpened and wanted is None else None
-        counted = sharpened and wanted is None and found is None and _is_counted(profiles, pairs)
-    else:
-        sharpened, counted = True, wanted == OF_TEXT
-        found = None if counted else _read_table(str(wanted))
-    table, hash_ = found or (None, "")
+    is_named, wanted = options.heads is not None, options.table
+    method = options.named_maps(directions) if is_named else options.profiled_maps(profiles)
+    sharpened = wanted not in (None, NO_TABLE) or (not is_named and method.can_be_sharpened)
+    table, hash_ = None, ""
+    if wanted not in (None, OF_TEXT, NO_TABLE):
+        table, hash_ = _read_table(str(wanted))
+    elif wanted is None and sharpened:
+        table, hash_ = _table_of(profiles)
+    counted = wanted == OF_TEXT
+    if wanted is None and sharpened and table is None:
+        unknown = any(profile.of_text or not profile.formed for profile in profiles)
+        counted = unknown and pairs is not None and pairs >= DEFAULTS.fewest_pairs
     method = replace(method, sharpened=sharpened, table_pairs=DEFAULTS.table_pairs if counted else 0)
-    fields = {**method.fields(), **({} if table is None else {"table": hash_}), **chosen.fields}
-    remark = "the lexical table is of the text, so each pair depends on the others (--table none: not)" * counted
+    fields = {**method.fields(), **({} if table is None else {"table": hash_})}
+    for prefix, profile in zip(("", "reverse_"), () if is_named else profiles):
+        fields |= {f"{prefix}{name}": value for name, value in profile.fields().items()}
+    reasons = [] if is_named else _reasons(method, profiles)
+    if counted:
+        reasons.append("the lexical table is of the text, so each pair depends on the others")
     if table is not None:
-        remark = f"lexical table of {table.pairs} pairs: {table.name}"
-    reason = "; ".join(filter(None, (chosen.reason, remark)))
-    return ChosenMethod(method, reason, table, wanted is not None, fields)
+        reasons.append(f"lexical table of {table.pairs} pairs: {table.name}")
+    return ChosenMethod(method, "; ".join(reasons), table, wanted is not None, fields)
 
 
-def _is_counted(profiles: Sequence[Profile], pairs: int | None) -> bool:
-    """Whether a lexical table is counted on the text: nothing else is known of the models, and there is enough."""
-    unknown = any(profile.of_text or not profile.formed for profile in profiles)
-    return unknown and pairs is not None and pairs >= DEFAULTS.fewest_pairs
-
-
-def _table_of(profiles: Sequence[Profile]) -> tuple[LexicalTable, str] | None:
+def _table_of(profiles: Sequence[Profile]) -> tuple[LexicalTable | None, str]:
     """The lexical table of the first profile that has one, with its hash; sides as the first model has them."""
     for profile, is_reverse in zip(profiles, (False, True)):
         if profile.table is not None:
@@ -239,11 +227,11 @@ def _table_of(profiles: Sequence[Profile]) -> tuple[LexicalTable, str] | None:
             if hash_ != profile.table.hash:
                 raise InputError(
                     f"{profile.name}: names the lexical table {profile.table.name} with hash {profile.table.hash}, but "
-                    f"that file has {hash_}: expected the table of this profile; run norm-align calibrate again, or "
-                    f"pass --table {NO_TABLE}"
+                    f"that file has {hash_}: expected the table of this profile; calibrate the model again, or use no "
+                    f"table"
                 )
             return (table.exchanged if profile.table.exchanged != is_reverse else table), hash_
-    return None
+    return None, ""
 
 
 def _read_table(file: str) -> tuple[LexicalTable, str]:
@@ -259,69 +247,28 @@ def _read_once(file: str, state: object) -> tuple[LexicalTable, str]:
     return read_lexical_table(file), file_hash(file)
 
 
-def _by_profiles(options: AlignmentOptions, profiles: Sequence[Profile]) -> ChosenMethod:
-    both = options.both or (BidirectionalOptions(DEFAULTS.join) if len(profiles) > 1 else None)
-    join = None if both is None else both.join
-    each = [profile.extraction(join, both is None or both.joins_maps) for profile in profiles]
-    if options.rule is not None:
-        each = [own.with_rule(options.rule) for own in each]
-    if options.final_punctuation is not None:
-        each = [replace(own, final_punctuation=options.final_punctuation) for own in each]
-    fields: dict[str, Value] = {}
-    for prefix, profile in zip(("", "reverse_"), profiles):
-        fields.update({f"{prefix}{name}": value for name, value in profile.fields().items()})
-    read = [described(each[0])]
-    if len(each) > 1 and each[1].heads != each[0].heads:
-        read.append(f"and, in the other direction, {described(each[1])}")
-    reason = f"reading {' '.join(read)}; profile: {', '.join(_names(profiles))}"
-    remarks = "; ".join([reason, *dict.fromkeys(filter(None, map(_remark, profiles)))])
-    return ChosenMethod(AlignmentMethod(each[0], each[1] if len(each) > 1 else None, both), remarks, fields=fields)
-
-
-def _names(profiles: Sequence[Profile]) -> Iterator[str]:
-    """Where the profiles are from; the directory of the first is said once."""
-    names = list(dict.fromkeys(profile.name for profile in profiles))
-    first = Path(names[0])
-    yield names[0]
-    yield from (Path(name).name if Path(name).parent == first.parent else name for name in names[1:])
-
-
-def _remark(profile: Profile) -> str:
-    """What a reader should know of a profile that has no good maps."""
-    if profile.formed:
-        return ""
-    if not profile.text:
-        return (
-            f"the text is too short to choose maps by: give {DEFAULTS.fewest_pairs} pairs or more, or run norm-align "
-            f"calibrate"
-        )
-    agreement = f"{100 * (profile.figure or 0):.0f} %"
-    return f"the alignment of this model has not formed: above chance its maps agree in {agreement} of their links"
+def _reasons(method: AlignmentMethod, profiles: Sequence[Profile]) -> list[str]:
+    """Which maps are read and by which profiles, and what a reader should know of a profile without good maps."""
+    read = f"reading {described(method.forward)}"
+    if method.reverse is not None and method.reverse.heads != method.forward.heads:
+        read += f" and, in the other direction, {described(method.reverse)}"
+    first, *others = dict.fromkeys(profile.name for profile in profiles)
+    # the directory of the first is said once
+    others = [Path(name).name if Path(name).parent == Path(first).parent else name for name in others]
+    remarks = []
+    for profile in profiles:
+        if not (profile.formed or profile.text):
+            remarks.append(f"the text is too short to choose maps by: it takes {DEFAULTS.fewest_pairs} pairs")
+        elif not profile.formed:
+            agreement = f"{100 * (profile.figure or 0):.0f} %"
+            remarks.append(
+                f"the alignment of this model has not formed: above chance its maps agree in {agreement} of their links"
+            )
+    return [read, f"profile: {', '.join([first, *others])}", *dict.fromkeys(remarks)]
 
 
 def described(options: ExtractionOptions) -> str:
     """The maps that are read: ``head 0.0 (AWI) × layer 2 (AWO)``."""
-    names = [_described(name, options.setting) for name in options.heads]
-    if len(names) > 1 and options.combine == "mean":
-        return f"the mean of {' and '.join(names)}"
-    return " × ".join(names)
-
-
-def _described(name: MapName, setting: str) -> str:
-    what = "layer" if name.head is None else "head"
-    return f"{what} {replace(name, setting=None)} ({(name.setting or setting).upper()})"
-
-
-def description(profile: Profile) -> str:
-    """What a profile reads, how that was chosen, and by which shares words are linked."""
-    if profile.chosen_by == "training":
-        chosen = f"which it was trained to align with; on {profile.pairs} pairs"
-    else:
-        agreement = f"{100 * profile.figure:.1f} % agreement" if profile.figure is not None else "no two maps agree"
-        chosen = f"chosen by {profile.chosen_by} on {profile.pairs} pairs, {agreement}"
-    rules = f"rule {profile.extraction().rule}"
-    if profile.reverse_maps is not None:
-        rules += f", both models {profile.extraction(DEFAULTS.join).rule}"
-    if profile.table is not None:
-        rules += f"; lexical table {profile.table.name}"
-    return f"{described(profile.maps)}, {chosen}; {rules}"
+    if len(options.heads) > 1 and options.combine == "mean":
+        return f"the mean of {' and '.join(options.titles)}"
+    return " × ".join(options.titles)

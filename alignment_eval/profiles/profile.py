@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Optional, Union
@@ -14,7 +14,7 @@ from alignment_eval.errors import InputError, UsageError, printable
 from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.files import ContentHash
-from alignment_eval.maps.sentence import PairWords, SentenceMaps, words_of
+from alignment_eval.maps.sentence import SentenceMaps, words_of
 from alignment_eval.profiles.search import choose_by_agreement
 from alignment_eval.schema import Count, ForeignFile
 from alignment_eval.signature import Value
@@ -22,11 +22,11 @@ from alignment_eval.signature import Value
 VERSION = 2
 #: What is appended to a checkpoint's name.
 SUFFIX = ".align.json"
-#: The value of ``--profile`` that ignores the profile of a model.
+#: The name of a profile that stands for none, not even the one beside the checkpoint.
 NO_PROFILE = "none"
 
 ChosenBy = Literal["agreement", "training", "upper-layers"]
-_ADVICE = "run norm-align calibrate again, or pass --profile none"
+_ADVICE = "calibrate the model again, or use no profile"
 #: What a profile keeps of the extraction of its maps; rule and punctuation are defaults.
 _OF_MAPS = ("kind", "heads", "combine", "setting")
 
@@ -54,14 +54,13 @@ class TextRecipe:
     languages: Optional[tuple[str, str]] = None
 
     def __post_init__(self) -> None:
-        for language in (name for name in self.languages or () if Path(name).name != name):
-            raise ValueError(f"language {printable(language, 80)} is a path")
-        for name in (name for names in self.files.values() for name in names):
-            if Path(name).name != name:
-                raise ValueError(f"file {printable(name, 80)} outside of the directory of the profile")
-        for option, value in self.options.items():
-            if isinstance(value, str) and Path(value).name != value:  # or fairseq would read it, or download it
-                raise ValueError(f"option {printable(option, 80)} is a path, outside of the directory of the profile")
+        # fairseq would read the file that an option names, or download it
+        values = [(option, [value]) for option, value in self.options.items() if isinstance(value, str)]
+        for what, names in (*values, *self.files.items(), ("languages", self.languages or ())):
+            for name in names:
+                if Path(name).name != name:
+                    place = f"{printable(what, 80)}: {printable(name, 80)}"
+                    raise ValueError(f"{place} is a path, outside of the directory of the profile")
 
 
 @dataclass(frozen=True)
@@ -123,14 +122,10 @@ class Profile:
         """Whether the alignment of the model has formed, so that chosen maps are read."""
         return self.chosen_by != "upper-layers"
 
-    def extraction(self, join: str | None = None, sharpened: bool = True) -> ExtractionOptions:
-        """The maps with the default rule, for one direction or for two whose word maps ``join`` makes one.
-
-        ``sharpened``: a lexical table and neighbours sharpen the word map.
-        """
-        return replace(
-            self.maps.with_rule(DEFAULTS.rule(join, sharpened)), final_punctuation=DEFAULTS.final_punctuation
-        )
+    def extraction(self, join: str | None = None) -> ExtractionOptions:
+        """The maps with the default rule, for one direction or for two that ``join`` makes one."""
+        rule = DEFAULTS.rule(join, sharpened=join in (None, "average", "product"))
+        return replace(self.maps.with_rule(rule), final_punctuation=DEFAULTS.final_punctuation)
 
     def with_reverse(self, other: Profile) -> Profile:
         """The same profile, which also knows the maps of the model of the other direction."""
@@ -141,7 +136,7 @@ class Profile:
         if self.reverse_maps is None:
             raise UsageError(
                 f"{self.name}: is a profile of one direction, but two models are given: expected a profile of both; "
-                f"run norm-align calibrate with --reverse-path"
+                f"calibrate both together"
             )
         if self.reverse_model != model:
             raise InputError(
@@ -155,19 +150,17 @@ class Profile:
         return {"profile": self.chosen_by, "profile_text": self.text}
 
     def to_dict(self) -> dict[str, Any]:
-        """The profile as files hold it; msgspec reads it."""
-        content = {**asdict(self), "maps": _maps(self.maps)}
-        content["reverse_maps"] = None if self.reverse_maps is None else _maps(self.reverse_maps)
+        """The profile as files hold it."""
+        content = {"profile": VERSION, **asdict(self)}
+        for name in ("maps", "reverse_maps"):
+            if (maps := getattr(self, name)) is not None:
+                content[name] = {part: str(getattr(maps, part)) for part in _OF_MAPS}
         del content["name"], content["of_text"]
-        return {"profile": VERSION, **content}
+        return content
 
     def to_json(self) -> str:
         """The content of a profile file."""
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
-
-
-def _maps(maps: ExtractionOptions) -> dict[str, str]:
-    return {name: str(getattr(maps, name)) for name in _OF_MAPS}
 
 
 def product_of(maps: Sequence[MapName]) -> ExtractionOptions:
@@ -202,27 +195,17 @@ def fit_profile(
         chosen_by, maps = "training", product_of(guided)
     elif agreement is not None and agreement.formed:
         chosen_by, maps = "agreement", product_of(agreement.maps)
-    text = text_hash((sentence.id, words_of(sentence)) for sentence in sentences) if enough else ""
-    return Profile(model, maps, chosen_by, None if agreement is None else agreement.dice, len(sentences), text)
-
-
-def text_hash(words: Iterable[tuple[int, PairWords]]) -> str:
-    """Hash of the words of sentence pairs, given with their ids, in whatever order and however cut into subwords."""
-    content = ContentHash()
-    for id_, sides in sorted(words):
-        content.update(json.dumps([id_, *sides]).encode())
-    return content.short
+    text = ContentHash()
+    for id_, words in sorted((sentence.id, words_of(sentence)) for sentence in sentences):
+        text.update(json.dumps([id_, *words]).encode())
+    figure = None if agreement is None else agreement.dice
+    return Profile(model, maps, chosen_by, figure, len(sentences), text.short if enough else "")
 
 
 def profile_path(checkpoint: str | Path) -> Path:
     """Where the profile of a checkpoint is by default: beside it."""
     path = Path(checkpoint)
     return path.with_name(path.name + SUFFIX)
-
-
-def table_name(profile: Path) -> str:
-    """The name of the file of the lexical table of a profile's file."""
-    return f"{profile.name.removesuffix('.json')}.parquet"
 
 
 def find_profile(model: str, named: str | None, beside: Path | None = None, reverse: bool = False) -> Profile | None:
@@ -252,6 +235,11 @@ def read_profile(path: str | Path, model: str | None = None) -> Profile:
         raise InputError(f"{path}: cannot be read as a profile ({error.strerror}): {_ADVICE}") from error
     profile = parse_profile(text, str(path))
     if profile.table is not None:
+        if Path(profile.table.name).name != profile.table.name:
+            raise InputError(
+                f"{path}: the lexical table {printable(profile.table.name, 80)} is a path: expected a file in the "
+                f"directory of the profile; {_ADVICE}"
+            )
         beside = str(Path(path).absolute().parent / profile.table.name)
         profile = replace(profile, table=replace(profile.table, name=beside))
     if model is not None and profile.model != model:
@@ -266,19 +254,7 @@ def parse_profile(text: bytes | str, name: str) -> Profile:
     """The profile that ``text`` holds; ``name`` says where it is from."""
     file = ForeignFile(name, "a profile", _ADVICE)
     content = file.decode(text, dict[str, Any], profile=VERSION)
-    content = {"text_recipe": None, "table": None, **content}  # older profiles have none
-    if content.get("profile") != VERSION:
-        raise file.error("no version of the format (profile)")
     profile = file.convert({key: value for key, value in content.items() if key != "profile"}, Profile)
-    if isinstance(content.get("text_recipe"), dict):  # older profiles do not have these
-        content["text_recipe"] = {"normalize": None, "languages": None, **content["text_recipe"]}
-    if not _same_keys(content, profile.to_dict()):
-        raise file.error("keys are missing or unknown")
+    if content != json.loads(profile.to_json()):
+        raise file.error("keys are missing or unknown, or maps are not named as calibrate names them")
     return replace(profile, name=name)
-
-
-def _same_keys(content: Any, expected: Any) -> bool:
-    """Whether objects in JSON have the same keys, those inside them too."""
-    if not (isinstance(content, dict) and isinstance(expected, dict)):
-        return not isinstance(expected, dict)
-    return content.keys() == expected.keys() and all(_same_keys(content[key], expected[key]) for key in expected)

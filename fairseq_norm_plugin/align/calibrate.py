@@ -15,8 +15,8 @@ from alignment_eval.extraction.lexical_table import LexicalTable
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.files import check_new, file_hash, write_lines
 from alignment_eval.options.common import CommandParser, add_output, check_outputs, exit_status
-from alignment_eval.profiles.chosen import description
-from alignment_eval.profiles.profile import Profile, TableFile, table_name
+from alignment_eval.profiles.chosen import described
+from alignment_eval.profiles.profile import Profile, TableFile
 from alignment_eval.profiles.search import FORMED
 from alignment_eval.progress import progress_meter
 from alignment_eval.records.lexical_table_file import write_lexical_table
@@ -76,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> None:
     """Write a profile for each model."""
     from fairseq_norm_plugin.aligner.calibration import fit_on_pairs, usable_pairs
+    from fairseq_norm_plugin.aligner.mismatch import check_parallel, sampled
     from fairseq_norm_plugin.model.text_recipe import recipe_of
 
     check_input(args)
@@ -84,9 +85,9 @@ def run(args: argparse.Namespace) -> None:
     text = read_text(args)
     models = load_models(args)
     directions = [model.direction for model in models]
-    beside = directions[0].profile if args.output is None else args.output
-    files = [beside, *(direction.profile for direction in directions[1:])]
-    tables = [Path(file).with_name(table_name(Path(files[0]))) for file in files] if args.table_pairs else []
+    files = [args.output or directions[0].profile, *(direction.profile for direction in directions[1:])]
+    name = f"{Path(files[0]).name.removesuffix('.json')}.parquet"
+    tables = [Path(file).with_name(name) for file in files] if args.table_pairs else []
     of_text = (file for model in models for file in model.text.files)
     outputs = [*files[args.output is not None :], *dict.fromkeys(tables)]
     check_outputs(args, [*other_inputs(args), *of_text], map(str, outputs))
@@ -95,7 +96,13 @@ def run(args: argparse.Namespace) -> None:
     text = text.through(directions[0].pipelines)
     recipes = [recipe_of(model.text, Path(file).parent, model.languages) for model, file in zip(models, files)]
     pairs = usable_pairs(text, directions)
-    _check_text(text, len(pairs), directions, args)
+    if len(pairs) < DEFAULTS.fewest_pairs:
+        raise InputError(
+            f"{', '.join(text_paths(args))}: {len(pairs)} different sentence pairs that can be aligned, of "
+            f"{text.size}: expected {DEFAULTS.fewest_pairs} or more to choose maps by; pass more text of these "
+            f"languages"
+        )
+    check_parallel(sampled(text, text.size), directions)
     own = [pairs, [pair.exchanged for pair in pairs]]
     profiles = [fit_on_pairs(model.direction, its, model.identity, args.max_tokens) for model, its in zip(models, own)]
     table = _counted(args, text, directions[0], profiles[0]) if args.table_pairs else None
@@ -106,14 +113,18 @@ def run(args: argparse.Namespace) -> None:
         named = signature(pairs=profile.pairs, **profile.fields())
         of_table = None
         if table is not None:
-            written = tables[number]
-            if written not in tables[:number]:
-                write_lexical_table(written, table, named)
-            of_table = TableFile(written.name, file_hash(written), exchanged=number > 0)
-        signed = replace(profile, signature=named, text_recipe=recipe, table=of_table)
-        write_lines(file, [signed.to_json()])
-        print(f"{printable(str(file))}: {description(signed)}")
-        _remark(signed)
+            if tables[number] not in tables[:number]:
+                write_lexical_table(tables[number], table, named)
+            of_table = TableFile(name, file_hash(tables[number]), exchanged=number > 0)
+        profile = replace(profile, signature=named, text_recipe=recipe, table=of_table)
+        write_lines(file, [profile.to_json()])
+        print(f"{printable(str(file))}: {_described(profile)}")
+        if not profile.formed:
+            say(
+                f"norm-align calibrate: no AWI and AWO map agree to {100 * FORMED:.0f} % or more: the alignment of "
+                f"this model has not formed, or the text is not its languages'; the profile reads the upper layers "
+                f"instead"
+            )
 
 
 def _counted(args: argparse.Namespace, text: SentencePairs, direction: Direction, profile: Profile) -> LexicalTable:
@@ -126,22 +137,15 @@ def _counted(args: argparse.Namespace, text: SentencePairs, direction: Direction
         return Aligner(method, [direction], args.max_tokens).count(itertools.islice(text, size), progress)
 
 
-def _check_text(text: SentencePairs, pairs: int, directions: Sequence[Direction], args: argparse.Namespace) -> None:
-    """Refuse a text of too few different pairs before it is scored; warn if it does not look parallel."""
-    from fairseq_norm_plugin.aligner.mismatch import check_parallel, sampled
-
-    if pairs < DEFAULTS.fewest_pairs:
-        raise InputError(
-            f"{', '.join(text_paths(args))}: {pairs} different sentence pairs that can be aligned, of {text.size}: "
-            f"expected {DEFAULTS.fewest_pairs} or more to choose maps by; pass more text of these languages"
-        )
-    check_parallel(sampled(text, text.size), directions)
-
-
-def _remark(profile: Profile) -> None:
-    """Print what keeps the model from better links."""
-    if not profile.formed:
-        say(
-            f"norm-align calibrate: no AWI and AWO map agree to {100 * FORMED:.0f} % or more: the alignment of this "
-            f"model has not formed, or the text is not its languages'; the profile reads the upper layers instead"
-        )
+def _described(profile: Profile) -> str:
+    """What a profile reads, how that was chosen, and by which shares words are linked."""
+    agreement = "no two maps agree" if profile.figure is None else f"{100 * profile.figure:.1f} % agreement"
+    chosen = f"chosen by {profile.chosen_by} on {profile.pairs} pairs, {agreement}"
+    if profile.chosen_by == "training":
+        chosen = f"which it was trained to align with; on {profile.pairs} pairs"
+    rules = f"rule {profile.extraction().rule}"
+    if profile.reverse_maps is not None:
+        rules += f", both models {profile.extraction(DEFAULTS.join).rule}"
+    if profile.table is not None:
+        rules += f"; lexical table {profile.table.name}"
+    return f"{described(profile.maps)}, {chosen}; {rules}"

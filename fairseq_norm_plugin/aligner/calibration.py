@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from alignment_eval.extraction.defaults import DEFAULTS
@@ -35,12 +35,10 @@ def choose(
         text: the pairs to be aligned; models without a profile choose their maps on the first of them.
         pairs: how many sentence pairs are aligned together; None: unknown, or one by one.
     """
-    if options.heads is not None:
-        return choose_method(options, len(directions), (), pairs)
     usable: list[SentencePair] | None = None
     profiles: list[Profile] = []
     named = None if options.profile is None else str(options.profile)
-    for direction, model in zip(directions, models):
+    for direction, model in zip(directions, models) if options.heads is None else ():
         reverse = bool(profiles)
         found = find_profile(model, named, direction.profile, reverse)
         if found is None:
@@ -52,17 +50,11 @@ def choose(
     return choose_method(options, len(directions), profiles, pairs)
 
 
-def usable_pairs(pairs: Iterable[SentencePair], directions: Iterable[Direction]) -> list[SentencePair]:
-    """The first different pairs that all models can align; ``pairs`` are source-target.
-
-    Args:
-        pairs: sentence pairs, read as far as needed.
-        directions: the source-target model, and the target-source model if there is one.
-    """
+def usable_pairs(pairs: Iterable[SentencePair], directions: Sequence[Direction]) -> list[SentencePair]:
+    """The first different source-target pairs that all models can align; they are read as far as needed."""
     different: dict[tuple[tuple[str, ...], ...], SentencePair] = {}
-    checks = list(directions)
     for pair in pairs:
-        if can_align(pair, checks):
+        if can_align(pair, directions):
             different.setdefault(pair.words, pair)
         if len(different) == DEFAULTS.profile_pairs:
             break
@@ -87,12 +79,9 @@ def fit_on_pairs(direction: Direction, pairs: Iterable[SentencePair], model: str
     encoded = {id_: direction.encode(pair) for id_, pair in enumerate(pairs)}
     if len(encoded) < DEFAULTS.fewest_pairs:
         encoded = {}
-    sentences = sorted(_maps(direction, encoded, max_tokens), key=lambda sentence: sentence.id)
-    return fit_profile(sentences, range(direction.layers), model, direction.guided)
-
-
-def _maps(direction: Direction, encoded: Mapping[int, SentencePair], max_tokens: int) -> Iterator[SentenceMaps]:
+    layers = range(direction.layers)
     batches = list(length_batches(lengths_of(encoded), min(max_tokens, _TOKENS)))
+    maps: dict[int, SentenceMaps] = {}
     for ids in progress_bar(batches, len(batches), "batches"):
-        batch = {id_: encoded[id_] for id_ in ids}
-        yield from direction.maps(batch, [DEFAULTS.kind], list(map(MapName, range(direction.layers)))).values()
+        maps |= direction.maps({id_: encoded[id_] for id_ in ids}, [DEFAULTS.kind], list(map(MapName, layers)))
+    return fit_profile([maps[id_] for id_ in encoded], layers, model, direction.guided)

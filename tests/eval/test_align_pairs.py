@@ -9,15 +9,9 @@ from hypothesis import strategies as st
 
 from alignment_eval.alignment import align_pairs
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import (
-    WordMap,
-    check_same_text,
-    extract,
-    links_of,
-    read_word_map,
-)
+from alignment_eval.extraction.extract import WordMap, check_same_text, extract, links_of, read_word_map
 from alignment_eval.extraction.lexical_table import count_lexical_table, supported
-from alignment_eval.extraction.method import JOINS, AlignmentMethod, BidirectionalOptions, ExtractionOptions
+from alignment_eval.extraction.method import JOINS, AlignmentMethod, ExtractionOptions
 from alignment_eval.extraction.rules import apply_rule, rule_of
 from alignment_eval.links.sets import transpose
 from alignment_eval.links.symmetrize import symmetrize
@@ -37,7 +31,7 @@ def read(sentence, options=FORWARD):
 @pytest.mark.parametrize("how", [None, "union", "grow-diag-final"])
 def test_links_are_those_of_each_pair_alone(make_sentence, how):
     """In the order in which the pairs come; two cannot be aligned."""
-    method = AlignmentMethod(FORWARD, how and REVERSE, how and BidirectionalOptions(method=how))
+    method = AlignmentMethod(FORWARD, how and REVERSE, how)
     pairs = {k: (make_sentence(k, *text), make_sentence(k, *text[::-1])) for k, text in TEXT.items()}
     pairs[1] = make_sentence(1, status="empty"), make_sentence(1, status="empty")
     pairs[4] = make_sentence(4, source="a </s>", target="x </s>"), make_sentence(4, status="too long")
@@ -70,7 +64,7 @@ CASES = {
 def both(forward, reverse, how, options):
     """The alignment of both directions, and the word maps of each."""
     maps = read(forward, options), read(reverse, options)
-    (aligned,) = align_pairs([maps], AlignmentMethod(options, options, BidirectionalOptions(how)))
+    (aligned,) = align_pairs([maps], AlignmentMethod(options, options, how))
     return aligned, *maps
 
 
@@ -166,38 +160,21 @@ def sharpened(scores):
 def test_a_lexical_table_is_counted_on_the_first_pairs(sentences, options, first):
     """Each of them is reweighted by the others, the pairs after them by all; then neighbours support each other."""
     method = AlignmentMethod(options, sharpened=True, table_pairs=first)
-    counted = []
-    found = list(align_pairs(one_way(sentences, options), method, on_count=counted.append))
+    found = list(align_pairs(one_way(sentences, options), method))
     assert [pair.id for pair in found] == list(range(SIZE))
-    assert [table.pairs for table in counted] == ([min(first, SIZE) - (first > 2)] if first else [])
-    maps = {s.id: (words_of(s), read(s, options).shares[:, :-1]) for s in sentences if s.ok}
+    maps = {s.id: read(s, options).counted for s in sentences if s.ok}
     of_table = [id_ for id_ in maps if id_ < first]
     table, scores = count_lexical_table([maps[id_] for id_ in of_table], two_way_shares)
-    expected = {id_: table.reweight(*pair, two_way_shares) for id_, pair in maps.items()} | dict(zip(of_table, scores))
+    expected = {id_: table.reweight(words, word_map, two_way_shares) for id_, (words, word_map) in maps.items()}
+    expected |= dict(zip(of_table, scores))
     check(found, {id_: sharpened(scores) for id_, scores in expected.items()})
-
-
-def test_a_pair_comes_as_soon_as_the_lexical_table_is_counted(sentences):
-    method = AlignmentMethod(TWO_WAY, sharpened=True, table_pairs=3)
-    taken = []
-
-    def pairs():
-        for pair in one_way(sentences):
-            taken.append(pair)
-            yield pair
-
-    after = [(pair.id, len(taken)) for pair in align_pairs(pairs(), method)]
-    assert after == [(0, 3), (1, 3), (2, 3), *((k, k + 1) for k in range(3, SIZE))]
 
 
 def test_a_given_lexical_table_and_each_pair_by_itself(sentences):
     """What is aligned with a given lexical table depends on nothing else in the text."""
-    counted = []
-    counts = AlignmentMethod(TWO_WAY, sharpened=True, table_pairs=SIZE)
-    list(align_pairs(one_way(sentences[5:]), counts, on_count=counted.append))
-    table, method = counted.pop(), AlignmentMethod(TWO_WAY, sharpened=True)
-    whole = list(align_pairs(one_way(sentences), method, table, counted.append))
-    assert not counted
+    table, _ = count_lexical_table([pair.counted for pair, _ in one_way(sentences[5:])], two_way_shares)
+    method = AlignmentMethod(TWO_WAY, sharpened=True)
+    whole = list(align_pairs(one_way(sentences), method, table))
     for pair in whole:
         (alone,) = align_pairs(one_way([sentences[pair.id]]), method, table)
         assert alone == pair
@@ -206,7 +183,7 @@ def test_a_given_lexical_table_and_each_pair_by_itself(sentences):
 def test_a_lexical_table_of_both_directions(make_sentence):
     """It is of the combined map, the geometric mean of both."""
     texts = [("a b c </s>", "x y z </s>"), ("b a </s>", "y x </s>")]
-    method = AlignmentMethod(TWO_WAY, PRODUCT, BidirectionalOptions("product"), True, 2)
+    method = AlignmentMethod(TWO_WAY, PRODUCT, "product", True, 2)
     pairs = [
         (read(make_sentence(k, *text), TWO_WAY), read(make_sentence(k, *text[::-1]), PRODUCT))
         for k, text in enumerate(texts)
@@ -238,9 +215,18 @@ def test_a_lexical_table_is_checked_on_the_first_1000_pairs(make_sentence, unkno
     assert len(taken) == (1000 if checked else 1)
 
 
-def test_the_order_in_which_the_first_pairs_come_changes_nothing(sentences):
-    method = AlignmentMethod(TWO_WAY, sharpened=True, table_pairs=5)
-    expected = list(align_pairs(one_way(sentences), method))
-    shuffled = [sentences[k] for k in (4, 1, 0, 3, 2, 8, 5, 7, 6)]
-    found = list(align_pairs(one_way(shuffled), method))
-    assert sorted(found, key=lambda pair: pair.id) == expected
+def test_a_lexical_table_of_extract(tmp_path, make_sentence, make_records, call):
+    """Of the pairs of the corpus, in whatever order the records hold them."""
+    texts = ["a b", "b a", "a a b", "c", "b c a", "c a b a", "a"]
+    pairs = [make_sentence(k, source=f"{t} </s>", target=f"{t.upper()} </s>") for k, t in enumerate(texts)]
+    pairs[3] = make_sentence(3, status="too long")
+    directory = make_records(tmp_path / "run", [pairs[k] for k in (3, 6, 0, 1, 2, 4, 5)], shards=2)
+    words = ("extract", directory, "--kind", "attn_n", "--layer", 1, "--setting", "awo", "--rule", "two-way=0.3")
+    _, out, err = call(*words, "--table", "text")
+    found = align_pairs(one_way(pairs), AlignmentMethod(TWO_WAY, sharpened=True, table_pairs=7))
+    assert out.splitlines() == [alignment.to_pharaoh() for alignment in found]
+    assert out != call(*words)[1]
+    assert "|table:text|" in err
+    assert "warning: 1 of 7 sentences cannot be aligned" in err
+    status, _, err = call(*words, "--table", directory)
+    assert (status, f"{directory}: " in err) == (1, True)

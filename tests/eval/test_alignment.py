@@ -11,7 +11,7 @@ import pytest
 from alignment_eval.alignment import Alignment, Alignments, align_pairs
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import read_word_map
-from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.extraction.pair_scores import PairScores
 
 
@@ -126,11 +126,13 @@ def two_way(why):
     return np.sqrt(why.row * why.column)
 
 
-def explained(make_sentence, options, both=None, sharpened=False):
+def explained(make_sentence, options, join=None, sharpened=False, texts=PAIR, **changes):
     """The alignment of one pair whose maps are kept, and the explanation of each cell."""
-    forward, reverse = make_sentence(1, *PAIR), make_sentence(2, *PAIR[::-1])
-    maps = read_word_map(forward, options, True), read_word_map(reverse, options, True) if both else None
-    (pair,) = align_pairs([maps], AlignmentMethod(options, options if both else None, both, sharpened))
+    forward, reverse = (make_sentence(k, *sides) for k, sides in enumerate((texts, texts[::-1])))
+    for name, change in changes.items():
+        change(forward.arrays[name])
+    maps = read_word_map(forward, options, True), read_word_map(reverse, options, True) if join else None
+    (pair,) = align_pairs([maps], AlignmentMethod(options, options if join else None, join, sharpened))
     size = len(pair.source_words), len(pair.target_words)
     return pair, {cell: pair.explain(*cell) for cell in np.ndindex(*size)}
 
@@ -141,29 +143,59 @@ def test_an_explanation_agrees_with_the_links(make_sentence, rule, final):
     options = ExtractionOptions("attn_n", "1.2:awi,0", "product", "awo", rule, final_punctuation=final)
     pair, cells = explained(make_sentence, options)
     assert [cell for cell, why in cells.items() if why.linked] == pair.links
+    null = pair.word_map["(null)"].to_numpy()
     for (i, j), why in cells.items():
         assert (why.source, why.target) == (pair.source_words[i], pair.target_words[j])
         assert list(why.maps) == ["attn_n head 1.2 (AWI)", "attn_n layer 0 (AWO)"]
         assert why.share == pytest.approx(pair.word_map.iloc[j, i])
         assert RULES[rule](why) or (final and (i == 2 or j == 3))
         assert f"{why.share:.3f}" in str(why)
-    assert ("final punctuation" in cells[0, 3].reason) == final
+        assert ("final punctuation" in why.reason) == (final and (i == 2 or j == 3))
+        if rule in ("kobayashi2020", "top-k=2") and not final:
+            place = 1 + sum(cells[other, j].share > why.share for other in range(3)) + (null[j] > why.share)
+            assert f"number {place} of its row" in why.reason
     # maps are multiplied: the shares of a row are as their geometric means
     row = [np.sqrt(np.prod(list(cells[i, 1].maps.values()))) for i in range(3)]
     assert [cells[i, 1].share / cells[0, 1].share for i in range(3)] == pytest.approx([value / row[0] for value in row])
 
 
+TWO_WAY = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.3")
+
+
 def test_an_explanation_of_two_directions_and_a_lexical_table(make_sentence):
-    options = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.3")
-    pair, cells = explained(make_sentence, options, BidirectionalOptions("product"), True)
-    why = cells[0, 1]
-    assert list(why.maps) == ["attn_n layer 1 (AWO)", "reverse attn_n layer 1 (AWO)"]
-    weights = [cells[i, 1].share * cells[i, 1].table * cells[i, 1].neighbours for i in range(3)]
-    assert why.row == pytest.approx(weights[0] / sum(weights))
+    pair, cells = explained(make_sentence, TWO_WAY, "product", True)
+    assert list(cells[0, 1].maps) == ["attn_n layer 1 (AWO)", "reverse attn_n layer 1 (AWO)"]
+    for j in range(4):
+        row = [cells[i, j] for i in range(3)]
+        weights = [why.share * why.table * why.neighbours for why in row]
+        assert [why.row for why in row] == pytest.approx(np.array(weights) / sum(weights))
+        assert np.mean([why.table for why in row]) == pytest.approx(1)
     assert [cell for cell, why in cells.items() if two_way(why) >= 0.3] == pair.links
-    _, cells = explained(make_sentence, options, BidirectionalOptions("mutual"))
+    _, cells = explained(make_sentence, TWO_WAY, "mutual")
     for why in cells.values():
         assert why.linked == ("forward yes, reverse yes" in why.reason)
+
+
+def test_a_cell_of_nothing_is_explained(make_sentence):
+    """Neither the table nor neighbours change it."""
+    _, cells = explained(make_sentence, TWO_WAY, None, True, layer_attn_n=lambda maps: maps[1, :, :1].fill(0))
+    assert (cells[0, 1].share, cells[0, 1].neighbours) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        ("grow=0.5", "at least 0.5, below 0.714"),
+        ("grow=0.35", "at least 0.500 (0.35 / 0.7)"),
+        ("two-way=0.5", "at least 0.5"),
+    ],
+)
+def test_a_share_that_is_just_enough(make_sentence, rule, reason):
+    options = ExtractionOptions("attn_n", "1", setting="awo", rule=rule)
+    uniform = {"layer_attn_n": lambda maps: maps.fill(1)}
+    pair, cells = explained(make_sentence, options, texts=("a b </s>", "x y </s>"), **uniform)
+    assert len(pair.links) == 4
+    assert all(f"share 0.500 is {reason}" in why.reason for why in cells.values())
 
 
 def test_what_cannot_be_explained(make_sentence):

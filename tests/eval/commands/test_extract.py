@@ -5,7 +5,7 @@ import pytest
 
 from alignment_eval.alignment import align_pairs
 from alignment_eval.extraction.extract import extract, read_word_map
-from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.files import json_hash
 from tests.facts import says
 
@@ -133,7 +133,7 @@ def test_both_directions(tmp_path, directory, make_sentence, make_records, align
         if s.ok and reverse[s.id].ok:
             back_options = replace(options, heads="5.1")
             maps = read_word_map(s, options), read_word_map(reverse[s.id], back_options)
-            method = AlignmentMethod(options, back_options, BidirectionalOptions(how))
+            method = AlignmentMethod(options, back_options, how)
             (expected[s.id],) = (pair.to_pharaoh() for pair in align_pairs([maps], method))
     assert done.stdout.split("\n") == [*expected, ""]
     warning, signature = done.stderr.splitlines()

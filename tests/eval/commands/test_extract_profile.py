@@ -8,7 +8,7 @@ import pytest
 from alignment_eval.alignment import align_pairs
 from alignment_eval.commands.extract import directed_pairs
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions, MapName
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName
 from alignment_eval.profiles.profile import fit_profile, product_of
 from alignment_eval.records.store import Records
 
@@ -101,6 +101,6 @@ def test_pairs_of_the_lexical_table_come_first(tmp_path, make_sentence, make_rec
 
 def test_errors_of_the_reverse_name_it(tmp_path, make_sentence, make_records):
     runs = [Records(make_records(tmp_path / name, [make_sentence(0)])) for name in ("run", "back")]
-    method = AlignmentMethod(OPTIONS, replace(OPTIONS, heads="7"), BidirectionalOptions("product"))
+    method = AlignmentMethod(OPTIONS, replace(OPTIONS, heads="7"), "product")
     with pytest.raises(InputError, match=r"back: .*layer 7"):
         list(directed_pairs(runs, method, "word", None, []))

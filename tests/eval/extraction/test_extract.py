@@ -7,14 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import (
-    check_same_text,
-    choose,
-    ends_in_punctuation,
-    extract,
-    max_norm_layer,
-    stacked_maps,
-)
+from alignment_eval.extraction.extract import choose, ends_in_punctuation, extract, max_norm_layer, stacked_maps
 from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
@@ -180,25 +173,22 @@ def test_extract_reads_the_map_that_is_named(make_sentence):
             assert extract(s, options) == slow_links(m, s.source, s.target, setting, rule, null, False)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("name", ["head_attn_w", "layer_attn_n"])
-def test_values_that_are_not_finite_are_refused(make_sentence, name, bad):
+def test_values_that_are_not_finite_are_refused(make_sentence, name):
     s = make_sentence(6)
-    s.arrays[name].flat[3] = bad
+    s.arrays[name].flat[3] = np.nan
     with pytest.raises(InputError, match=facts("sentence 6: a map of kind 'attn_n' holds NaN or infinite values")):
         stacked_maps(s, "attn_n")
 
 
 def test_layers_and_heads_that_are_not_there(make_sentence):
     s = make_sentence()
-    with pytest.raises(InputError, match=facts("layer 2 … (counted from 0)")):
-        extract(s, ExtractionOptions("attn_w", "2"))
     with pytest.raises(InputError, match=facts("layer 7 … (counted from 0)")):
         extract(s, ExtractionOptions("attn_w", "1.2,7.0"))
     for head in (3, -1):
         with pytest.raises(InputError, match=facts(f"head {head} … layer has 3 heads")):
             extract(s, ExtractionOptions("attn_w", [MapName(0, head)]))
-    with pytest.raises(InputError, match=r"sentence 4 has no maps: too long"):
+    with pytest.raises(InputError, match=r"sentence 4 cannot be aligned, its status is 'too long'"):
         extract(make_sentence(4, status="too long"), ExtractionOptions("attn_w", "0"))
     layers_only = replace(s, arrays={"layer_alti": s.arrays["layer_attn_n"]})
     with pytest.raises(InputError, match=r"no head 0: kind 'alti' has maps of whole layers only"):
@@ -208,64 +198,40 @@ def test_layers_and_heads_that_are_not_there(make_sentence):
 def test_awi_of_a_last_token_is_refused(make_side):
     s = one_map([[1, 0], [1, 0]], make_side("a </s>"), make_side("x y"))
     assert links(s, "awo") == {(0, 0), (0, 1)}
-    for rule in RULES:
-        with pytest.raises(InputError, match=facts("sentence 0 … </s> … AWI of")):
-            links(s, "awi", rule)
+    with pytest.raises(InputError, match=facts("sentence 0 … </s> … AWI of")):
+        links(s, "awi")
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
 @pytest.mark.parametrize("words", [[0, 1, 0, -1], [1, 1, 2, -1], [0, 2, 2, -1]])
-@pytest.mark.parametrize("rule", list(RULES))
-def test_word_indices_that_do_not_count_up(make_side, side, words, rule):
+def test_word_indices_that_do_not_count_up(make_side, side, words):
     s = one_map([[1, 0, 0, 0]] * 4, make_side("a b c </s>"), make_side("x y z </s>"))
     s = replace(s, **{side: SentenceSide(("a", "b", "c", "</s>"), np.array(words, np.int32))})
     with pytest.raises(InputError, match=facts("sentence 0 … word indices of the tokens … 0, 1, 2, …")):
-        links(s, "awo", rule)
-
-
-def set_heads(sentence, layer, norms):
-    """Give each head of ``layer`` one value of ‖αf‖ in all of its cells."""
-    sentence.arrays["head_attn_w"][layer] = 0.25
-    sentence.arrays["transformed_norm"][layer] = 4 * np.array(norms)[:, None]
+        links(s, "awo")
 
 
 def test_max_norm_layer_pools_over_cells(make_sentence):
     """A long sentence weighs more than a short one: the mean of means would say layer 7."""
-    short = make_sentence(0, source="</s>", target="</s>")
-    long = make_sentence(1)
-    for s, values in ((short, (1, 100)), (long, (11, 6))):
-        for k, value in enumerate(values):
-            set_heads(s, k, (value, 0, 0))
+    short, long = make_sentence(0, source="</s>", target="</s>", heads=1), make_sentence(1, heads=1)
+    for s, norms in ((short, (1, 100)), (long, (11, 6))):
+        s.arrays["head_attn_w"][:] = 0.25
+        s.arrays["transformed_norm"][:] = 4 * np.array(norms)[:, None, None]
     corpus = [replace(s, layers=(4, 7)) for s in (short, long)]
-    cells = np.array([1, long.arrays["layer_attn_n"][0].size])
-    assert (cells @ [1, 11]) / cells.sum() > (cells @ [100, 6]) / cells.sum()
-    assert max_norm_layer(corpus, "awi") == 4
     assert max_norm_layer([*corpus, make_sentence(2, status="too long")], "awi") == 4
     assert max_norm_layer(corpus[:1], "awi") == 7
-    for k in range(2):
-        set_heads(long, k, (1, 2, 3))
-    assert max_norm_layer([replace(long, layers=(4, 7))], "awi") == 4  # the first of equal ones
-
-
-def test_max_norm_layer_refusals(make_sentence):
-    with pytest.raises(
-        UsageError, match=facts("layer max-norm … with setting 'awo': the layer … the highest mean norm")
-    ):
-        max_norm_layer([make_sentence()], "awo")
+    corpus[1].arrays["transformed_norm"][:] = 1
+    assert max_norm_layer(corpus[1:], "awi") == 4  # the first of equal ones
+    corpus[1].arrays["transformed_norm"][0, 0, 0] = np.nan
+    with pytest.raises(InputError, match=r"layer max-norm: the maps hold NaN or infinite values"):
+        max_norm_layer(corpus[1:], "awi")
     with pytest.raises(InputError, match=facts("layer max-norm: no sentence has maps … to take the mean of")):
         max_norm_layer([make_sentence(status="too long")], "awi")
-    s = make_sentence()
-    s.arrays["transformed_norm"][0, 0, 0] = np.nan
-    with pytest.raises(InputError, match=r"layer max-norm: the maps hold NaN or infinite values"):
-        max_norm_layer([s], "awi")
+    with pytest.raises(UsageError, match=facts("layer max-norm … with setting 'awo'")):
+        max_norm_layer(corpus, "awo")
 
 
-@pytest.mark.parametrize("rule", list(RULES))
-def test_map_of_another_shape_than_the_tokens(make_side, rule):
+def test_map_of_another_shape_than_the_tokens(make_side):
     s = one_map([[1, 0, 0]], make_side("a </s>"), make_side("x </s>"))
     with pytest.raises(InputError, match=facts("shape 1×3 … target × source tokens … the records are")):
-        links(s, "awo", rule)
-
-
-def test_case_makes_no_other_text():
-    check_same_text([((["Das", "Haus"], ["the", "house"]), (["The", "HOUSE"], ["das", "haus"]))])
+        links(s, "awo")

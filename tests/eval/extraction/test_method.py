@@ -3,35 +3,25 @@ from dataclasses import replace
 import pytest
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.method import (
-    AlignmentMethod,
-    BidirectionalOptions,
-    ExtractionOptions,
-    MapName,
-    parse_maps,
-)
+from alignment_eval.extraction.defaults import DEFAULTS
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName, parse_maps
+from alignment_eval.extraction.rules import rule_of
 from tests.facts import facts
 
 TWO_WAY = ExtractionOptions("attn_n", "1.2,0:awi", "product", setting="awo", rule="two-way=.3")
 KOBAYASHI = ExtractionOptions("attn_w", "1.2")
-PRODUCT = BidirectionalOptions("product")
-METHODS = [
-    AlignmentMethod(KOBAYASHI),
-    AlignmentMethod(TWO_WAY, sharpened=True, table_pairs=7),
-    AlignmentMethod(TWO_WAY, replace(TWO_WAY, heads="2"), PRODUCT, True),
-    AlignmentMethod(KOBAYASHI, KOBAYASHI, BidirectionalOptions(method="grow-diag", variant="lilt")),
-]
 
 
 @pytest.mark.parametrize(
     ("options", "text"),
     [
         ({"reverse": TWO_WAY}, "both or neither"),
-        ({"both": PRODUCT}, "both or neither"),
-        ({"forward": KOBAYASHI, "sharpened": True}, "rule 'kobayashi2020' and null 'allow'"),
-        ({"forward": KOBAYASHI, "reverse": KOBAYASHI, "both": PRODUCT}, "join 'product' … with null 'allow'"),
-        ({"reverse": TWO_WAY, "both": BidirectionalOptions("mutual"), "sharpened": True}, "join 'mutual'"),
-        ({"reverse": TWO_WAY, "both": BidirectionalOptions(method="union"), "sharpened": True}, "join 'union'"),
+        ({"join": "product"}, "both or neither"),
+        ({"reverse": TWO_WAY, "join": "sum"}, "unknown join 'sum' … mutual, average, product, intersection"),
+        ({"forward": KOBAYASHI, "sharpened": True}, "rule 'kobayashi2020', null 'allow'"),
+        ({"forward": KOBAYASHI, "reverse": KOBAYASHI, "join": "product"}, "join 'product' … with null 'allow'"),
+        ({"reverse": TWO_WAY, "join": "mutual", "sharpened": True}, "join 'mutual'"),
+        ({"reverse": TWO_WAY, "join": "union", "sharpened": True}, "join 'union'"),
     ],
     ids=str,
 )
@@ -40,30 +30,35 @@ def test_options_that_do_not_go_together(options, text):
         AlignmentMethod(**{"forward": TWO_WAY, **options})
 
 
+def test_fields_say_what_changes_links():
+    def fields(*method, **options):
+        return AlignmentMethod(*method, **options).fields()
+
+    assert fields(KOBAYASHI) == KOBAYASHI.fields()
+    assert fields(TWO_WAY, sharpened=True, table_pairs=7) == {**TWO_WAY.fields(), "table": "text"}
+    other = replace(TWO_WAY, heads="2,3", combine="mean")
+    both = fields(TWO_WAY, other, "product", sharpened=True)
+    ways = {"join": "product", "reverse_heads": "2,3", "reverse_combine": "mean", "table": "none"}
+    assert both == {**TWO_WAY.fields(), **ways}
+    for join, variant in (("grow-diag", "moses"), ("union", None)):  # all variants agree on the latter
+        ways = {"symmetrized": join, "variant": variant, "reverse_heads": "1.2"}
+        assert fields(KOBAYASHI, KOBAYASHI, join) == {**KOBAYASHI.fields(), **ways}
+
+
 @pytest.mark.parametrize(
-    ("options", "text"),
+    ("options", "rule"),
     [
-        ({}, "either a join or a method"),
-        ({"join": "mutual", "method": "union"}, "either a join or a method"),
-        ({"join": "sum"}, "unknown join 'sum'"),
-        ({"method": "sum"}, "'sum'"),
-        ({"method": "grow-diag-final-and", "variant": "lilt"}, "lilt"),
+        ({}, "balanced=0.25"),
+        ({"sharpened": True}, "balanced=0.4"),
+        ({"join": "mutual"}, "balanced=0.25"),
+        ({"join": "average"}, "grow=0.25"),
+        ({"join": "average", "sharpened": True}, "grow=0.4"),
+        ({"join": "product"}, "grow=0.4"),
     ],
     ids=str,
 )
-def test_one_known_way_for_two_directions(options, text):
-    with pytest.raises(UsageError, match=facts(text)):
-        BidirectionalOptions(**options)
-
-
-def test_fields_say_what_changes_links():
-    single, lexical_table, joined, symmetrized = (method.fields() for method in METHODS)
-    assert single == KOBAYASHI.fields()
-    assert lexical_table == {**TWO_WAY.fields(), "table": "text", "table_pairs": 7}
-    assert list(joined)[-3:] == ["join", "reverse_heads", "table"]
-    assert joined["reverse_heads"] == "2"
-    assert (symmetrized["symmetrized"], symmetrized["variant"]) == ("grow-diag", "lilt")
-    assert BidirectionalOptions(method="union", variant="lilt").fields()["variant"] is None  # the variants agree on it
+def test_the_default_rule(options, rule):
+    assert DEFAULTS.rule(**options) == rule == rule_of(rule).name
 
 
 @pytest.mark.parametrize(
@@ -74,7 +69,6 @@ def test_fields_say_what_changes_links():
         ({"null": "maybe"}, "unknown null 'maybe' … one of allow, mask"),
         ({"heads": ()}, "no maps are named"),
         ({"heads": "1,1"}, "duplicate head in heads 1,1"),
-        ({"heads": "1,1:awi"}, "heads 1,1:awi"),
         ({"heads": (MapName(1), MapName(1, None, "all"))}, "unknown setting 'all' … one of awo, awi"),
         ({"combine": "sum"}, "unknown combination 'sum' … one of mean, product"),
     ],
@@ -84,13 +78,8 @@ def test_unknown_options(options, text):
         ExtractionOptions(**{"kind": "attn_n", "heads": "1", **options})
 
 
-def test_null_defaults_to_the_rule_s():
-    assert ExtractionOptions("attn_w", "0").null == "allow"
-    assert ExtractionOptions("attn_w", "0", rule="shift-att").null == "mask"
-    assert ExtractionOptions("attn_w", "0", rule="grow=0.4").with_rule("kobayashi2020").null == "allow"
-
-
 def test_names_of_maps():
+    assert ExtractionOptions("attn_w", "0", rule="grow=0.4").with_rule("kobayashi2020").null == "allow"
     assert parse_maps("1.2, 0.3,1") == (MapName(1, 2), MapName(0, 3), MapName(1))
     assert str(ExtractionOptions("attn_n", "1.2,0.3,1").heads) == "1.2,0.3,1"
     assert ExtractionOptions("attn_n", "1.2,0.3", combine="product").fields() == {

@@ -79,6 +79,20 @@ def test_scores_are_those_of_the_equations(models, seed):
     assert score_pair((forward, reverse), linked, None).confidence is None
 
 
+#: The first target word takes the source word, the others null.
+MORE = np.array([[1.0, 0], [0, 1], [0, 1], [0, 1]])
+
+
+def test_a_target_that_says_more():
+    """Three of its four words have no source word: y - 1/4 is 1/8, more than x - 0.45, which is 0.07."""
+    sides = [SentenceSide.of_words(words) for words in (["a"], ["x", "y", "z", "v"])]
+    sentence = SentenceMaps(0, sides[0], sides[1], (), log_probs=np.full(4, -30.0))
+    found = score_pair((WordMap(sentence, MORE), None), np.eye(1, 4, dtype=np.bool_), None)
+    assert found.unsupported == pytest.approx(1 / (1 + math.exp(-20 / 8)), abs=1e-6)
+    nothing = np.zeros((1, 4), np.bool_)
+    assert score_pair((WordMap(sentence, np.ones((4, 2))), None), nothing, np.ones((4, 2))).confidence == 0
+
+
 def test_a_pair_of_punctuation_has_scores():
     side = SentenceSide((".", "</s>"), np.array([0, -1], dtype=np.int32))
     found = score_pair((word_map(side, side, np.random.default_rng(1)), None), np.ones((1, 1), np.bool_), None)

@@ -14,7 +14,6 @@ from alignment_eval.maps.subwords import (
     word_pieces,
     word_strings,
 )
-from tests.eval.links.samples import gold
 from tests.facts import facts
 
 
@@ -22,24 +21,19 @@ from tests.facts import facts
     ("mark", "tokens", "words"),
     [
         ("@@", "un@@ der@@ way now", [0, 0, 0, 1]),
-        ("@@", "now un@@ der", [0, 1, 1]),
         ("@@", "cut@@", [0]),  # a piece cut off at the end of the sentence
         ("@@", "a @-@ b", [0, 1, 2]),  # a hyphen of Moses, no mark
         ("▁", "▁un der way ▁now", [0, 0, 0, 1]),
-        ("▁", "un der ▁way", [0, 0, 1]),  # without dummy prefix
         ("▁", "▁ un der ▁ ▁way", [0, 0, 0, 1, 2]),  # a lone mark begins a word that "un" continues
         ("▁", "▁a ▁ b", [0, 1, 1]),
         ("##", "un ##der ##way now", [0, 0, 0, 1]),
         ("##", "##der now", [0, 1]),  # nothing before it to continue
         ("none", "un@@ ▁der ##way", [0, 1, 2]),
-        ("@@", "", []),
         # special tokens belong to no word
         ("@@", "<de> a@@ b </s>", [-1, 0, 0, -1]),
         ("@@", "a@@ <x> b </s>", [0, -1, 1, -1]),  # a special token ends the word
-        ("▁", "<de> a b ▁c </s>", [-1, 0, 0, 1, -1]),
         ("▁", "▁a <x> b </s>", [0, -1, 1, -1]),
         ("##", "a <x> ##b </s>", [0, -1, 1, -1]),
-        ("none", "a </s>", [0, -1]),
     ],
 )
 def test_word_indices(mark, tokens, words):
@@ -89,7 +83,6 @@ def test_splitting_is_undone(cut_words, mark):
         ("▁ . </s>", [0, 0, -1], ["."]),  # a lone mark and its piece
         ("▁ ▁. </s>", [0, 1, -1], ["▁", "."]),
         ("## @@ </s>", [0, 1, -1], ["##", "@@"]),  # words that look like marks stay what they are
-        ("</s>", [-1], []),
     ],
 )
 def test_word_strings(tokens, words, strings):
@@ -101,10 +94,8 @@ def test_word_strings(tokens, words, strings):
     [
         (["th@@", "e", "a", "##"], "@@"),
         (["▁the", "e", "▁", "a"], "▁"),
-        (["##e", "the", "a"], "##"),
         (["the", "@@", "##", "▁"], "none"),  # the bare marks may be words
-        (["##1", *(f"w{i}" for i in range(60)), *(f"p{i}@@" for i in range(40))], "@@"),  # a stray one
-        ([], "none"),
+        (["##1", *(f"w{i}" for i in range(29)), *(f"p{i}@@" for i in range(20))], "@@"),  # a stray one of 50
     ],
 )
 def test_detect_mark(vocabulary, mark):
@@ -125,31 +116,17 @@ def test_unknown_tokens_with_the_mark_that_they_may_have_lost(mark, marked):
     assert with_marks(["a", "<unk>"], [False, False], mark) == ["a", "<unk>"]
 
 
-@pytest.mark.parametrize(
-    ("mark", "text", "pieces"),
-    [("@@", "a@@ b c", [[0, 1], [2]]), ("▁", "▁a b ▁c", [[0, 1], [2]]), ("##", "a ##b c", [[0, 1], [2]]),
-     ("none", "a c", [[0], [1]]), ("@@", "", [])],
-)  # fmt: skip
-def test_the_subwords_of_each_word(mark, text, pieces):
-    assert word_pieces(text.split(), mark) == pieces
-
-
-def test_each_subword_has_the_links_and_the_confidence_of_its_word():
-    links = GoldSentence(frozenset({(0, 1)}), frozenset({(1, 0)}), {(0, 1): 0.25, (1, 0): 0.75})
-    made = subword_links(links, [[0, 1], [2]], [[0], [1, 2]])
-    assert made == gold("0-1 0-2 1-1 1-2", "2-0")
-    assert made.confidence == {(0, 1): 0.25, (0, 2): 0.25, (1, 1): 0.25, (1, 2): 0.25, (2, 0): 0.75}
-
-
 COUNTS = st.lists(st.integers(1, 3), max_size=4)
 
 
 @given(COUNTS, COUNTS, st.data())
-def test_as_by_obvious_loops(source, target, data):
+def test_each_subword_has_the_links_of_its_word(source, target, data):
     cells = [(i, j) for i in range(len(source)) for j in range(len(target))]
     links = data.draw(st.frozensets(st.sampled_from(cells))) if cells else frozenset()
-    sides = [
-        [list(range(sum(counts[:k]), sum(counts[: k + 1]))) for k in range(len(counts))] for counts in (source, target)
-    ]
-    made = subword_links(GoldSentence(links), *sides)
-    assert made == GoldSentence(frozenset((a, b) for i, j in links for a in sides[0][i] for b in sides[1][j]))
+    texts = [" ".join("w@@ " * (count - 1) + "w" for count in counts) for counts in (source, target)]
+    sides = [word_pieces(text.split(), "@@") for text in texts]
+    made = subword_links(GoldSentence(links, confidence=dict.fromkeys(links, 0.25)), *sides)
+    expected = frozenset((a, b) for i, j in links for a in sides[0][i] for b in sides[1][j])
+    assert made == GoldSentence(expected)
+    assert made.confidence == dict.fromkeys(expected, 0.25)
+    assert [list(map(len, side)) for side in sides] == [source, target]

@@ -8,7 +8,15 @@ import pytest
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.extraction.method import MapName
-from alignment_eval.profiles.profile import Profile, find_profile, fit_profile, product_of, read_profile, upper_layers
+from alignment_eval.profiles.profile import (
+    Profile,
+    TableFile,
+    find_profile,
+    fit_profile,
+    product_of,
+    read_profile,
+    upper_layers,
+)
 
 FORMED = Profile("m1", product_of([MapName(0, 0, "awi"), MapName(2)]), "agreement", 0.6, 100, "t")
 REVERSE = replace(FORMED, model="m2")
@@ -37,8 +45,7 @@ def test_what_is_read_by_default():
     forward = FORMED.extraction()
     assert (forward.kind, str(forward.heads), forward.combine) == ("attn_n", "0.0:awi,2", "product")
     assert (forward.rule, forward.null, forward.final_punctuation) == ("balanced=0.4", "mask", True)
-    assert FORMED.extraction("mutual", sharpened=False).rule == "balanced=0.25"
-    assert FORMED.extraction("product").rule == GUIDED.extraction("product").rule == "grow=0.4"
+    assert FORMED.extraction("mutual").rule == FORMED.extraction("union").rule == "balanced=0.25"
     assert (YOUNG.extraction().combine, YOUNG.extraction().setting) == ("mean", "awo")
     assert (GUIDED.chosen_by, GUIDED.figure, str(GUIDED.maps.heads)) == ("training", None, "0.0:awi,1.0:awi,2")
 
@@ -67,7 +74,7 @@ def test_which_profile_counts(write, tmp_path):
 
 
 def test_another_model_is_refused(write):
-    with pytest.raises(InputError, match=r"c\.pt\.align\.json.*model m1.*m2.*--profile none"):
+    with pytest.raises(InputError, match=r"c\.pt\.align\.json.*model m1.*m2.*use no profile"):
         read_profile(write(FORMED.to_json()), "m2")
 
 
@@ -77,6 +84,15 @@ def without(*names, **changes):
 
 def maps(**changes):
     return without(maps={**without()["maps"], **changes})
+
+
+def test_a_lexical_table_lies_beside_its_profile(write):
+    own = replace(FORMED, table=TableFile("t.parquet", "h"))
+    path = write(own.to_json())
+    assert read_profile(path).table.name == str(path.with_name("t.parquet"))
+    for name in ("../t.parquet", "/t.parquet"):
+        with pytest.raises(InputError, match=r"align\.json: the lexical table .*t\.parquet is a path"):
+            read_profile(write(replace(own, table=TableFile(name, "h")).to_json()))
 
 
 @pytest.mark.parametrize(

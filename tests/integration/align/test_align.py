@@ -41,7 +41,7 @@ def test_defaults(run, extracted):
     assert done.lines == extracted(*DEFAULT)
     assert re.search(
         r"^run:\w{16}\|sentences:12\|kind:attn_n\|heads:0,1\|combine:mean\|setting:awo\|rule:balanced=0.4\|null:mask\|"
-        r"final_punctuation:yes\|table:text\|table_pairs:20000\|profile:upper-layers\|",
+        r"final_punctuation:yes\|table:text\|profile:upper-layers\|",
         done.err,
         re.MULTILINE,
     )
