@@ -11,7 +11,7 @@ GOLD=(--gold data/demo/demo.talp --gold-base 1)
 
 align-eval plot "$DEMO/forced" --sentence 24 --heads 1 --kinds attn_w,attn_n --setting awo "${GOLD[@]}" --width 12cm \
     --title 'Where each English word comes from' --overwrite -o $TO/plot.png
-align-eval curve data/demo/training-a.log data/demo/training-b.log --metrics aer,test1_nll_loss,train_nll_loss \
+align-eval curve data/demo/training-a.log data/demo/training-b.log --metrics aer,nll_loss \
     --overwrite -o $TO/curve.png
 align-eval sweep "$DEMO/forced" "${GOLD[@]}" --figure-formats png -o "$MADE/sweep"
 norm-analyze "$DEMO/bin" --path data/demo/checkpoint.pt --cpu --figure-formats png -o "$MADE/analysis"

@@ -14,7 +14,7 @@ knows the surprise of source words; without one it is 1/2.
 
 answer(z) is 1 / (1 + exp(-:data:`SLOPE` z)).  Means leave out punctuation; that over both sides is the mean of two
 means.  In y, free words of both sides cancel out; without a reverse model, all surprises in it are 1/2, or its two
-means could not be compared.  docs/scores.md has the measurements.
+means could not be compared.  docs/reproduction.md has the measurements.
 """
 
 from __future__ import annotations

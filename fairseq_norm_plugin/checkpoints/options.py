@@ -28,8 +28,7 @@ EVALUATED = frozenset(
         "xformers_att_config",
     )
 )
-#: Options of fairseq's and the plugin's registries that name a file, a directory or an address.  docs/reliability.md
-#: has them in a table.
+#: Options of fairseq's and the plugin's registries that name a file, a directory or an address.
 PATHS: Mapping[str, frozenset[str]] = {
     registry: frozenset(names.split())
     for registry, names in {

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import fairseq_norm_plugin as fnp
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.checkpoints.options import EVALUATED, LOOKED_UP, PATHS, check_options
+from fairseq_norm_plugin.checkpoints.options import EVALUATED, PATHS, check_options
 from tests.facts import facts
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
@@ -110,7 +110,6 @@ def test_whatever_passes_is_a_literal(name, text):
 
 # -- options that are paths or addresses ------------------------------------------------------------------------------
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "reliability.md"
 #: What the names, the help and the defaults of such options have.
 NAME = re.compile(
     r"path|dir|file|dict|codes|merges|vocab|model|checkpoint|_from|gold|text|records|yaml|script|lexicon|data|json|url|"
@@ -149,23 +148,9 @@ def in_registry(name):
     return {name for name, said, default in options if NAME.search(name) or HELP.search(said) or "://" in default}
 
 
-def table():
-    """The table of docs/reliability.md."""
-    yield "| registry | options that are paths or addresses |"
-    yield "|---|---|"
-    for registry, names in PATHS.items():
-        marked = (f"`{name}`" + "*" * (name in LOOKED_UP) for name in sorted(names))
-        yield f"| {registry} | {', '.join(marked) or 'none'} |"
-
-
 @pytest.mark.parametrize("registry", PATHS)
 def test_every_path_and_address_of_fairseqs_registries_is_known(registry):
     assert in_registry(registry) <= PATHS[registry] | OTHER  # each fairseq lacks some
-
-
-def test_the_table_of_the_page():
-    expected = "\n".join(table())
-    assert expected in PAGE.read_text(), expected
 
 
 @pytest.mark.filterwarnings("ignore")  # hydra warns of fairseq's calls
