@@ -13,7 +13,7 @@ from fairseq.data import BaseWrapperDataset
 
 from alignment_eval.errors import InputError
 from alignment_eval.files import ContentHash, json_hash
-from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold
+from alignment_eval.links.read import ReadOptions, read_gold
 from alignment_eval.maps.sentence import SentenceMaps, status_of
 from alignment_eval.scoring.gold_corpus import GoldMatrix, check_links
 from fairseq_norm_plugin.text.tokens import SideReader
@@ -30,30 +30,20 @@ NUMBERED = ("aer_gold", "aer_texts")
 
 @dataclass(frozen=True, eq=False)
 class GoldPair:
-    """One sentence pair: its tokens and words (no maps yet), and its gold.
+    """One sentence pair: its tokens and words (no maps yet), and its gold."""
 
-    Attributes:
-        sentence: its status is ``ok`` if its words are certain.
-        gold: None if the words are not certain; the sentence then counts as a hypothesis without links.
-        sure: number of sure links.
-        gold_size: number of sentences in the whole gold, to check whether a validation saw all of them.
-        numbers: the numbers of gold and texts in logs (:data:`NUMBERED`), the same for all pairs.
-    """
-
-    sentence: SentenceMaps
-    gold: GoldMatrix | None
-    sure: int
-    gold_size: int
+    sentence: SentenceMaps  #: its status is ``ok`` if its words are certain
+    gold: GoldMatrix | None  #: None if they are not; the sentence then counts as a hypothesis without links
+    sure: int  #: number of sure links
+    gold_size: int  #: number of sentences in the whole gold, to check whether a validation saw all of them
+    #: The numbers of gold and texts in logs (:data:`NUMBERED`), the same for all pairs.
     numbers: Mapping[str, int] = field(default_factory=dict)
 
 
 class GoldDataset(BaseWrapperDataset):  # type: ignore[misc]  # fairseq is untyped
-    """A data set of sentence pairs whose batches hold the gold of their sentences.
+    """fairseq's data set of sentence pairs, whose batches hold the gold of their sentences, ``pairs`` by id.
 
-    Args:
-        dataset: fairseq's data set.
-        pairs: the gold of each sentence, by id.
-        identity: hashes of gold and texts, and how the gold was read.
+    ``identity`` has the hashes of gold and texts, and how the gold was read.
     """
 
     def __init__(self, dataset: Any, pairs: Sequence[GoldPair], identity: Mapping[str, Any]) -> None:
@@ -86,15 +76,7 @@ def with_gold(
     options: ReadOptions,
     readers: tuple[SideReader, SideReader],
 ) -> GoldDataset:
-    """Add the gold to a subset.
-
-    Args:
-        dataset: fairseq's data set of sentence pairs.
-        subset: its name, for messages.
-        path: gold alignments; line k belongs to sentence k.
-        options: how to read them.
-        readers: of its source and target.
-    """
+    """Add the gold of the file ``path``, whose line k belongs to sentence k, to fairseq's data set of a subset."""
     if not Path(path).is_file():
         raise InputError(f"{path}: no such file, but --aer-gold names it for subset {subset}; check the path")
     alignments = read_gold(path, options, warn=logger.warning, role="aer-gold")
@@ -125,27 +107,16 @@ def with_gold(
     )
     for warning in filter(None, (unknown.warning(), unknown.uncertain_warning())):
         logger.warning(warning)
-    identity = _identity(alignments, pairs)
-    texts = identity.pop("texts")
-    numbers.update(zip(NUMBERED, map(log_number, (identity, texts))))
-    return GoldDataset(dataset, pairs, {**identity, "texts": texts})
+    texts = ContentHash()
+    for pair in pairs:
+        sides = [(side.tokens, side.words.tolist()) for side in (pair.sentence.source, pair.sentence.target)]
+        texts.update(json.dumps(sides).encode())
+    of_file = alignments.file
+    identity = {"gold": of_file.hash, "format": of_file.format, "base": alignments.base, "swap": alignments.swap}
+    numbers.update(zip(NUMBERED, map(log_number, (identity, texts.short))))
+    return GoldDataset(dataset, pairs, {**identity, "texts": texts.short})
 
 
 def log_number(value: Any) -> int:
     """A number of at most six digits, which is all that fairseq logs, that tells values apart."""
     return int(json_hash(value), 16) % 1_000_000
-
-
-def _identity(alignments: AlignmentFile, pairs: Sequence[GoldPair]) -> dict[str, Any]:
-    """What an AER of this gold is of."""
-    texts = ContentHash()
-    for pair in pairs:
-        sides = [(side.tokens, side.words.tolist()) for side in (pair.sentence.source, pair.sentence.target)]
-        texts.update(json.dumps(sides).encode())
-    return {
-        "gold": alignments.file.hash,
-        "format": alignments.file.format,
-        "base": alignments.base,
-        "swap": alignments.swap,
-        "texts": texts.short,
-    }

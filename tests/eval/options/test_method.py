@@ -4,7 +4,7 @@ from alignment_eval.alignment import align_pairs
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 
-TWO_WAY = ("--kind", "attn_n", "--layer", 1, "--setting", "awo", "--rule", "two-way=0.3")
+TWO_WAY = ("--kind", "attn_n", "--heads", 1, "--setting", "awo", "--rule", "two-way=0.3")
 
 
 def test_a_lexical_table(tmp_path, make_sentence, make_records, call):

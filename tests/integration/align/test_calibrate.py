@@ -142,7 +142,7 @@ def test_a_profile_of_another_model_is_refused(call, models):
     assert done.status == 1
     assert "checkpoint.pt.align.json: is the profile of model" in done.err
     assert call("--profile", "none", pairs=1).status == 0
-    assert call("--kind", "attn_n", "--layer", 1, "--setting", "awo", "--rule", "kobayashi2020", pairs=1).status == 0
+    assert call("--kind", "attn_n", "--heads", 1, "--setting", "awo", "--rule", "kobayashi2020", pairs=1).status == 0
 
 
 def test_a_model_that_has_not_formed(shared, tmp_path, capsys, aer):
