@@ -57,7 +57,7 @@ setup(
     package_data={
         "fairseq_norm_plugin": ["py.typed"],
         "fairseq_norm_plugin.demo": DEMO,
-        "alignment_eval": ["py.typed", "report/*.html", "report/*.js", "report/*.css", "figures/*.mplstyle"],
+        "alignment_eval": ["py.typed", "figures/*.html", "figures/*.js", "figures/*.css", "figures/*.mplstyle"],
     },
     install_requires=[*CORE, *PLUGIN],
     extras_require={

@@ -186,7 +186,7 @@ class Alignment:
         """Plot the links as marked cells; darker cells have higher confidence, which a colour bar shows.
 
         Args:
-            ax: where to plot; None: on a new figure (see :meth:`alignment_eval.report.map_view.DisplayMaps.plot`).
+            ax: where to plot; None: on a new figure (see :meth:`alignment_eval.figures.notebook.DisplayMaps.plot`).
 
         Returns:
             The Axes of the plot.
@@ -194,19 +194,19 @@ class Alignment:
         Raises:
             InputError: a side has no words.
         """
-        from alignment_eval.report import alignment_view
+        from alignment_eval.figures import notebook
 
-        return alignment_view.plot(self, ax)
+        return notebook.plot(self, ax)
 
     def __repr__(self) -> str:
-        from alignment_eval.report import alignment_view
+        from alignment_eval.figures import notebook
 
-        return alignment_view.line(self)
+        return notebook.line(self)
 
     def _repr_html_(self) -> str:
-        from alignment_eval.report import alignment_view
+        from alignment_eval.figures import notebook
 
-        return alignment_view.table(self)
+        return notebook.table(self)
 
 
 class Alignments(Sequence[Alignment]):
@@ -311,9 +311,9 @@ class Alignments(Sequence[Alignment]):
         return f"Alignments({counts}{f', not aligned: {left_out}' if left_out else ''})"
 
     def _repr_html_(self) -> str:
-        from alignment_eval.report import alignment_view
+        from alignment_eval.figures import notebook
 
-        return alignment_view.list_of(self)
+        return notebook.list_of(self)
 
 
 def align_pairs(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,11 +11,12 @@ from alignment_eval.errors import InputError, UsageError, say
 from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import RULE_NAMES
-from alignment_eval.figures.drawing import Panel, Picture, draw, panel_of, sides_of
+from alignment_eval.figures.maps import Panel, Picture, draw, panel_of, sides_of
 from alignment_eval.figures.names import kind_name, place_name, rule_name, visible
 from alignment_eval.figures.style import ENDINGS, FigureOptions, figure_ending, save_figure
 from alignment_eval.files import check_new
 from alignment_eval.links.read import AlignmentFile, ReadOptions, read_hypothesis
+from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import LEVELS, SETTINGS
@@ -39,9 +39,6 @@ from alignment_eval.records.store import Records
 from alignment_eval.scoring.gold_corpus import check_links
 from alignment_eval.signature import Value, signature
 
-if TYPE_CHECKING:
-    from alignment_eval.links.sets import GoldSentence
-
 EPILOG = """\
 Examples, after make demo:
   align-eval plot out/demo/forced --sentence 0 --heads 1 --kinds attn_w,attn_n --setting awo \\
@@ -58,39 +55,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_records(parser, optional=True)
     parser.add_argument("--sentence", required=True, type=int, metavar="ID", help="sentence, from 0 (line ID + 1)")
     group = parser.add_argument_group("maps of RECORDS")
-    add_list(
-        group,
-        "--kinds",
-        f"drawn side by side: {', '.join(KINDS)} (default: {DEFAULTS.kind})",
-        metavar="KIND",
-    )
-    add_list(
-        group,
-        "--heads",
+    help_ = f"drawn side by side: {', '.join(KINDS)} (default: {DEFAULTS.kind})"
+    add_list(group, "--kinds", help_, metavar="KIND")
+    help_ = (
         "LAYER.HEAD, or LAYER for a whole layer, counted from 0, such as 1.2,1; several stand one below the other "
-        "(default: all, one row a layer)",
-        metavar="MAP",
-        type=str,
+        "(default: all, one row a layer)"
     )
-    group.add_argument(
-        "--setting",
-        metavar="SETTING",
-        help=f"{', '.join(SETTINGS)}: the row that predicts a target word, or whose input it is (default: "
-        f"{DEFAULTS.setting})",
-    )
+    add_list(group, "--heads", help_, metavar="MAP", type=str)
+    meaning = "the row that predicts a target word, or whose input it is"
+    help_ = f"{', '.join(SETTINGS)}: {meaning} (default: {DEFAULTS.setting})"
+    group.add_argument("--setting", metavar="SETTING", help=help_)
     group.add_argument("--level", metavar="LEVEL", help=f"{', '.join(LEVELS)} (default: word)")
     group = parser.add_argument_group("links", "of each map by a rule, or from a file; without RECORDS from each file")
-    group.add_argument(
-        "--rule", metavar="RULE", help=f"extraction rule: {', '.join(RULE_NAMES)} (default: {DEFAULTS.map_rule})"
-    )
-    group.add_argument(
-        "--hyp",
-        action="extend",
-        nargs="+",
-        type=system,
-        metavar="HYP",
-        help=f"{HYPOTHESES}; NAME=FILE names it; one with RECORDS",
-    )
+    help_ = f"extraction rule: {', '.join(RULE_NAMES)} (default: {DEFAULTS.map_rule})"
+    group.add_argument("--rule", metavar="RULE", help=help_)
+    help_ = f"{HYPOTHESES}; NAME=FILE names it; one with RECORDS"
+    group.add_argument("--hyp", action="extend", nargs="+", type=system, metavar="HYP", help=help_)
     add_base(group, "hyp", "0")
     group = parser.add_argument_group("gold")
     group.add_argument("--gold", type=Input, metavar="FILE", help="gold alignments (-: standard input)")
@@ -134,13 +114,11 @@ def _of_aligners(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture
     if not 0 <= args.sentence < len(words):
         raise InputError(f"no sentence {args.sentence}: expected one of 0 to {len(words) - 1}, counted from 0")
     source, target = map(SentenceSide.of_words, words[args.sentence])
-    sentence = SentenceMaps(args.sentence, source, target, layers=())
     empty = np.zeros((target.word_count, source.word_count))
-    panels = [
-        Panel(name, empty, links_in(file, sentence).possible) for name, file in zip(distinct_names(args.hyp), files)
-    ]
-    heading = look.heading_of(f"Sentence {args.sentence}")
-    picture = Picture(heading, source, target, (tuple(panels),), None if gold is None else links_in(gold, sentence))
+    links = [list(file)[args.sentence].possible for file in files]
+    panels = [Panel(name, empty, found) for name, found in zip(distinct_names(args.hyp), links)]
+    truth = None if gold is None else list(gold)[args.sentence]
+    picture = Picture(look.heading_of(f"Sentence {args.sentence}"), source, target, [panels], truth)
     fields = {f"{name}_{n}": v for n, file in enumerate(files, 1) for name, v in reading_fields("hyp", file).items()}
     return picture, {"sentence": args.sentence, **fields, **({} if gold is None else reading_fields("gold", gold))}
 
@@ -151,21 +129,22 @@ def _of_records(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture,
     maps = MapNames(() if args.heads is None else args.heads)
     if any(name.setting for name in maps):
         raise UsageError(f"--heads {maps}: all maps of a picture have one setting: expected it by --setting")
-    options = [
-        ExtractionOptions(kind, MapNames("0"), setting=setting, rule=args.rule or DEFAULTS.map_rule) for kind in kinds
-    ]
+    rule = args.rule or DEFAULTS.map_rule
+    options = [ExtractionOptions(kind, MapNames("0"), setting=setting, rule=rule) for kind in kinds]
     records = Records(args.records)
-    gold = predicted = None
+    gold = truth = predicted = None
     if args.gold is not None:
         check_forced(records)
         gold = gold_of_records(gold_of(args, None), records)
-    sentence = find(records, args.sentence)
-    fields: dict[str, Value] = {"rule": options[0].rule, "null": str(options[0].null)}
-    shown = rule_name(options[0].rule, str(options[0].null))
+    sentence = _find(records, args.sentence)
+    if gold is not None:
+        truth = _links_in(gold, sentence)
+    null = str(options[0].null)
+    shown, fields = rule_name(rule, null), dict[str, Value](rule=options[0].rule, null=null)
     if args.hyp is not None:
         hypothesis = gold_of_records(read_hypothesis(args.hyp[0], ReadOptions(base=args.hyp_base)), records)
-        predicted, fields = links_in(hypothesis, sentence).possible, reading_fields("hyp", hypothesis)
-        shown = visible(system_name(args.hyp[0]))
+        predicted = _links_in(hypothesis, sentence).possible
+        shown, fields = visible(system_name(args.hyp[0])), reading_fields("hyp", hypothesis)
     if maps:  # a row for each map, a column for each kind
         rows = [[(option, name) for option in options] for name in maps]
     else:  # a row for each kind and layer
@@ -179,11 +158,9 @@ def _of_records(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture,
         title = f"{place_name(name.layer, name.head)}, {kind_name(option.kind)}"
         return panel_of(sentence, replace(option, heads=MapNames([name])), level, title, predicted)
 
-    panels = tuple(tuple(panel(*of_map) for of_map in row) for row in rows)
-    heading = f"Sentence {args.sentence}, {setting.upper()}; predicted: {shown}"
-    truth = None if gold is None else links_in(gold, sentence)
-    picture = Picture(look.heading_of(heading), *sides_of(sentence, level), panels, truth, kind_name(kinds[0]))
-    return picture, {
+    panels = [[panel(*of_map) for of_map in row] for row in rows]
+    heading = look.heading_of(f"Sentence {args.sentence}, {setting.upper()}; predicted: {shown}")
+    return Picture(heading, *sides_of(sentence, level), panels, truth, kind_name(kinds[0])), {
         "records": records.info.signature_hash,
         "sentence": args.sentence,
         "kinds": ",".join(kinds),
@@ -195,24 +172,22 @@ def _of_records(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture,
     }
 
 
-def find(records: Records, id_: int) -> SentenceMaps:
+def _find(records: Records, id_: int) -> SentenceMaps:
     """The best hypothesis of sentence ``id_``."""
-    if 0 <= id_ < records.info.size:
-        for sentence in records.best():
-            if sentence.id == id_ and not sentence.ok:
-                raise InputError(
-                    f"{records.directory}: sentence {id_} cannot be drawn ({sentence.status}): expected one with "
-                    f"maps and certain words; name another"
-                )
-            if sentence.id == id_:
-                return sentence
-    raise InputError(
-        f"{records.directory}: no sentence {id_}: expected one of 0 to {records.info.size - 1}, counted from 0"
-    )
+    found = next((sentence for sentence in records.best() if sentence.id == id_), None)
+    if found is None:
+        last = records.info.size - 1
+        raise InputError(f"{records.directory}: no sentence {id_}: expected one of 0 to {last}, counted from 0")
+    if not found.ok:
+        raise InputError(
+            f"{records.directory}: sentence {id_} cannot be drawn ({found.status}): expected one with maps and certain "
+            f"words; name another"
+        )
+    return found
 
 
-def links_in(alignments: AlignmentFile, sentence: SentenceMaps) -> GoldSentence:
-    """The links of ``sentence``."""
+def _links_in(alignments: AlignmentFile, sentence: SentenceMaps) -> GoldSentence:
+    """The links of ``sentence``, which are checked against its words."""
     found = list(alignments)[sentence.id]
     check_links(found.possible, sentence, alignments.file.where(sentence.id))
     return found

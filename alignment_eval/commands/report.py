@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from alignment_eval.errors import UsageError, say, warn_on_stderr
+from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.figures.names import visible
+from alignment_eval.figures.report import build, render
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS
@@ -37,8 +38,6 @@ from alignment_eval.options.records import (
     warn_skipped,
 )
 from alignment_eval.progress import progress_bar
-from alignment_eval.report.build import ReportOptions, System, build
-from alignment_eval.report.page import render
 from alignment_eval.scoring.diagnosis import doubts
 from alignment_eval.signature import Value, signature
 
@@ -60,28 +59,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_gold_arguments(parser)
     add_text_arguments(parser)
     group = parser.add_argument_group("hypotheses", "the alignments to compare")
-    group.add_argument(
-        "--hyp",
-        action="extend",
-        nargs="+",
-        type=system,
-        metavar="HYP",
-        help=f"{HYPOTHESES}, all read in the same way; NAME=FILE names it",
-    )
+    help_ = f"{HYPOTHESES}, all read in the same way; NAME=FILE names it"
+    group.add_argument("--hyp", action="extend", nargs="+", type=system, metavar="HYP", help=help_)
     add_base(group, "hyp", "0")
     group = parser.add_argument_group("records")
     add_kinds(group)
-    group.add_argument(
-        "--rule", metavar="RULE", help=f"extraction rule: {', '.join(RULE_NAMES)} (default: {ReportOptions.rule})"
-    )
+    help_ = f"extraction rule: {', '.join(RULE_NAMES)} (default: {DEFAULTS.map_rule})"
+    group.add_argument("--rule", metavar="RULE", help=help_)
     group = parser.add_argument_group("page")
     group.add_argument("--title", metavar="TEXT", help="heading (default: what is compared)")
-    group.add_argument(
-        "--max-sentences",
-        type=int,
-        metavar="N",
-        help="show at most N sentences, evenly spaced over the corpus, to keep the page small (default: all)",
-    )
+    help_ = "show at most N sentences, evenly spaced over the corpus, to keep the page small (default: all)"
+    group.add_argument("--max-sentences", type=int, metavar="N", help=help_)
     add_output(group, "the page (-: standard output)", required=True)
 
 
@@ -102,28 +90,37 @@ def run(args: argparse.Namespace) -> None:
             warn_on_stderr(warning)
     warn_of_few(len(gold))
     names = distinct_names(paths)
-    systems = [System(name, list(read.each_links())) for name, read in zip(names, hypotheses)]
-    options = ReportOptions((), max_sentences=args.max_sentences)
     sentences: Iterable[SentenceMaps] = ()
-    fields: dict[str, Value] = {}
-    title, provenance = f"Word alignments compared: {', '.join(names)}", dict[str, Any]()
+    kinds: tuple[str, ...] = ()
+    provenance: dict[str, Any] = {}
+    title = f"Word alignments compared: {', '.join(names)}"
     if records is None:
         sides = enumerate(tuple(map(SentenceSide.of_words, pair)) for pair in words or ())
         sentences = (SentenceMaps(id_, source, target, layers=()) for id_, (source, target) in sides)
     else:
-        options = replace(options, kinds=tuple(args.kinds or records.info.kinds), rule=args.rule or options.rule)
-        sentences, provenance = records.best(), dict(records.info.signature)
+        kinds, sentences = tuple(args.kinds or records.info.kinds), records.best()
         title = f"Attention maps and word alignments: {visible(Path(args.records).resolve().name)}"
-        extraction = options.extraction()[0]
-        fields = {"kinds": ",".join(options.kinds), "settings": ",".join(SETTINGS)}
-        fields |= {"rule": extraction.rule, "null": extraction.null}
-    report = build(progress_bar(sentences, len(gold), "sentences"), list(gold), options, texts, systems, words)
+        provenance = dict(records.info.signature)
+    report = build(
+        progress_bar(sentences, len(gold), "sentences"),
+        list(gold),
+        kinds=kinds,
+        rule=args.rule or DEFAULTS.map_rule,
+        systems=[(name, list(read.each_links())) for name, read in zip(names, hypotheses)],
+        texts=texts,
+        words=words,
+        max_sentences=args.max_sentences,
+    )
     warn_skipped(report.skipped, len(gold), "each counts as an empty hypothesis")
+    fields: dict[str, Value] = {}
+    if report.method is not None:
+        fields = {"kinds": ",".join(kinds), "settings": ",".join(SETTINGS)}
+        fields |= {"rule": report.method.rule, "null": report.method.null}
     signed = signature(
         **({} if records is None else {"records": records.info.signature_hash}),
         **reading_fields("gold", gold),
         **fields,
-        **resampling_fields(options.resampling, interval="bootstrap-percentile"),
+        **resampling_fields(report.resampling, interval="bootstrap-percentile"),
         **{f"{name}_{n}": v for n, read in enumerate(hypotheses, 1) for name, v in reading_fields("hyp", read).items()},
     )
     html = render(report, title if args.title is None else args.title, signed, provenance)

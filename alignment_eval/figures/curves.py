@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from alignment_eval.errors import InputError, warn_on_stderr
-from alignment_eval.figures.names import label_of, place_name
+from alignment_eval.figures.names import kind_name, label_of, place_name
 from alignment_eval.figures.style import (
     COLUMN,
     DEFAULT,
@@ -38,24 +38,19 @@ if TYPE_CHECKING:
 COLUMNS = ("run", "subset", "update", "metric", "part", "value")
 #: Metrics that say what an AER is of -> what that is.
 _OF = {"aer_gold": "the gold", "aer_texts": "the texts", "aer_method": "the map or the rule"}
-_UPDATES = "num_updates"
 _JSON = re.compile(r'(?:^| \| )(\{".*)')
 _PLAIN = re.compile(r"(?:^| \| )epoch [0-9]+ \| (?:valid on '([^']+)' subset \| )?(.*)")
 _PARTS = re.compile(r"(?P<family>.+?)(?:_l(?P<layer>[0-9]+)_(?P<map>.+))?$")
 _OF_GOLD = re.compile(r"aer(_l[0-9]+_.*|_precision|_recall)?")
-_SHARES = re.compile(rf"{_OF_GOLD.pattern}|mixing_.*")
 #: Lines of subsets and maps, in the order in which they appear.
 _LINES = ("-", (0, (1, 2)), (0, (5, 1.5)), (0, (9, 2, 1, 2, 1, 2)), (0, (3, 1, 1, 1)), (0, (1, 4)))
 
 
 def read_training_log(path: str | Path, run: str) -> tuple[pd.DataFrame, str]:
-    """Read a log of fairseq-train.
+    """Read a log of fairseq-train: a table with :data:`COLUMNS`, in the order of the log; the hash of the content.
 
     If the number of updates goes back, as after resuming from an earlier checkpoint, the values from that update on are
     dropped and the following lines count.  Lines without statistics are ignored.  Warnings name what is dropped.
-
-    Returns:
-        A table with :data:`COLUMNS`, in the order of the log; and the short hash of the content.
     """
     import pandas as pd
 
@@ -69,23 +64,25 @@ def read_training_log(path: str | Path, run: str) -> tuple[pd.DataFrame, str]:
         except (ValueError, RecursionError) as error:  # cut off, as the last line of a job that runs
             warn_on_stderr(f"{file.name}:{number}: no whole line of statistics ({error}): left out")
             continue
-        if metrics and update < last:
+        if not metrics:
+            continue
+        if update < last:
             warn_on_stderr(
                 f"{file.name}:{number}: the run goes back from update {last} to {update} (it was resumed); the earlier "
                 f"values from update {update} on are dropped"
             )
             values = {key: value for key, value in values.items() if key[1] < update}
-        last = update if metrics else last
-        of = {name: metrics.pop(name) for name in _OF if name in metrics}
-        before, part = parts.get(subset, (of, 0))
-        if of and (changed := [what for name, what in _OF.items() if before.get(name) != of.get(name)]):
-            warn_on_stderr(
-                f"{file.name}:{number}: from update {update} on the AER of {subset} is of another kind: "
-                f"{' and '.join(changed)} changed; the curve is broken there"
-            )
-            part += 1
-        if of:
+        last = update
+        if of := {name: metrics.pop(name) for name in _OF if name in metrics}:
+            before, part = parts.get(subset, (of, 0))
+            if changed := [what for name, what in _OF.items() if before.get(name) != of.get(name)]:
+                warn_on_stderr(
+                    f"{file.name}:{number}: from update {update} on the AER of {subset} is of another kind: "
+                    f"{' and '.join(changed)} changed; the curve is broken there"
+                )
+                part += 1
             parts[subset] = of, part
+        part = parts[subset][1] if subset in parts else 0
         for metric, value in metrics.items():
             values[subset, update, metric, part if _OF_GOLD.fullmatch(metric) else 0] = value
     if not values:
@@ -99,26 +96,32 @@ def read_training_log(path: str | Path, run: str) -> tuple[pd.DataFrame, str]:
 
 def _statistics(text: str) -> tuple[str, int, dict[str, float]]:
     """Subset, update and metrics of a line; no metrics if it is another kind of line."""
-    fields: dict[str, Any] = {}
+    subset, fields = "train", dict[str, Any]()
     if match := _JSON.search(text):
         logged = json.loads(match[1])
-        subset = next((key.removesuffix(f"_{_UPDATES}") for key in logged if key.endswith(f"_{_UPDATES}")), None)
+        subset = next((key.removesuffix("_num_updates") for key in logged if key.endswith("_num_updates")), "")
         fields = {key[len(subset) + 1 :]: logged[key] for key in logged if subset and key.startswith(f"{subset}_")}
     elif match := _PLAIN.search(text):
-        subset = match[1] or "train"
+        subset = match[1] or subset
         fields = dict(field.split(" ", 1) for field in match[2].split(" | ") if " " in field)
-    if _UPDATES not in fields:
-        return "", 0, {}
+    if "num_updates" not in fields:
+        return subset, 0, {}
     values = {key: float(str(value)) for key, value in fields.items() if value not in (None, "None")}
-    update = values.pop(_UPDATES, math.nan)
+    update = values.pop("num_updates", math.nan)
     if not (update.is_integer() and update >= 0):
-        raise ValueError(f"{_UPDATES} is {fields[_UPDATES]}: expected a number of updates")
-    return str(subset), int(update), values
+        raise ValueError(f"num_updates is {fields['num_updates']}: expected a number of updates")
+    return subset, int(update), values
 
 
 def is_share(metric: str) -> bool:
     """Whether a metric is a fraction that is shown in %: AER, its precision and recall, mixing ratios."""
-    return _SHARES.fullmatch(metric) is not None
+    return metric.startswith("mixing_") or _OF_GOLD.fullmatch(metric) is not None
+
+
+def _map_name(letters: str) -> str:
+    """A map of a metric in words: ``weights, AWO`` for ``w_awo``, ``norms, residual`` for ``attnres_n``."""
+    short = re.fullmatch("([wn])_(awo|awi)", letters)
+    return f"{kind_name(f'attn_{short[1]}')}, {short[2].upper()}" if short else kind_name(letters)
 
 
 @styled()
@@ -133,7 +136,8 @@ def draw_curves(table: pd.DataFrame, options: FigureOptions = DEFAULT) -> Figure
     from matplotlib.ticker import MaxNLocator
 
     names = table["metric"].str.extract(_PARTS)
-    table = table.assign(**names, line=(table["subset"] + " " + names["map"].fillna("")).str.strip())
+    lines = [f"{subset}, {_map_name(m)}" if m == m else subset for subset, m in zip(table["subset"], names["map"])]
+    table = table.assign(**names, line=lines)
     table["value"] *= [100 if is_share(metric) else 1 for metric in table["metric"]]
     layers = sorted(table["layer"].dropna().astype(int).unique())
     runs, families, lines = (list(table[name].unique()) for name in ("run", "family", "line"))
@@ -148,18 +152,16 @@ def draw_curves(table: pd.DataFrame, options: FigureOptions = DEFAULT) -> Figure
         row[0].set_ylabel(family.replace("aer", "AER") + (" %" if is_share(family) else ""))
         for run, axes in zip(columns, row):
             drawn = table[(table["family"] == family) & (True if run is None else table["run"] == run)]
-            for (name, line, layer, _), rows in drawn.groupby(
-                ["run", "line", "layer", "part"], sort=False, dropna=False
-            ):
+            keys = ["run", "line", "layer", "part"]
+            for (name, line, layer, _), rows in drawn.groupby(keys, sort=False, dropna=False):
                 colour = colours.get(int(layer), "") if layer == layer else "grey" if layers else colours[name]
                 marker = "." if len(rows) <= 40 else None
                 axes.plot(rows["update"], rows["value"], color=colour, linestyle=styles[line], marker=marker)
             axes.grid()
             axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=[1, 2, 5, 10]))
-    for run, axes in zip(columns, panels[0]):
-        axes.set_title("" if run is None else label_of(run), parse_math=False)
-    for axes in panels[-1]:
-        axes.set_xlabel("update")
+    for run, above, below in zip(columns, panels[0], panels[-1]):
+        above.set_title("" if run is None else label_of(run), parse_math=False)
+        below.set_xlabel("update")
     entries = {place_name(key) if layers else label_of(key): Line2D([], [], color=c) for key, c in colours.items()}
     entries.update({label_of(line): Line2D([], [], color="grey", linestyle=styles[line]) for line in lines})
     add_legend(figure, list(entries.values()), list(entries))

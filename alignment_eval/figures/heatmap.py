@@ -16,7 +16,6 @@ from alignment_eval.figures.style import (
     PAGE,
     SCORE_COLOURS,
     FigureOptions,
-    contrasting,
     new_figure,
     save_figure,
     styled,
@@ -33,32 +32,25 @@ CONFIGURATION = ["kind", "setting", "rule", "null"]
 
 def save_heatmaps(
     table: pd.DataFrame,
-    directory: str | Path,
+    directory: Path,
     options: FigureOptions = DEFAULT,
     formats: Sequence[str] = ("png", "svg"),
 ) -> list[Path]:
-    """Draw the figures of a sweep's table.
+    """Draw the figures of a sweep's table; the paths written.
 
     ``heads-<kind>-<setting>-<rule>-<null>`` has every head of a configuration; these share one colour scale, from the
     lowest to the highest AER of any head.  ``summary`` has every whole layer, under the rule with the lowest AER.
-
-    Returns:
-        The paths written.
     """
     figures = {"summary": draw_heatmap(*summary(table), options=options)}
     heads = table[table["level"] == "head"]
     limits = (100 * float(heads["aer"].min()), 100 * float(heads["aer"].max()))
     for key, rows in heads.groupby(CONFIGURATION, sort=False):
-        kind, setting, rule, null = (str(name) for name in key)
-        best = rows.iloc[int(rows["aer"].argmin())]
-        heading = (
-            f"Heads: {kind_name(kind)}, {setting.upper()}; {rule_name(rule, null)}. "
-            f"Lowest: {100 * best['aer']:.1f}, {place_name(int(best['layer']), int(best['head']))}"
-        )
+        kind, setting, rule, null = map(str, key)
         values = 100 * rows.pivot(index="layer", columns="head", values="aer")
         values.index = values.index.map(place_name)
+        heading = f"Heads: {kind_name(kind)}, {setting.upper()}; {rule_name(rule, null)}. {_lowest(rows)}"
         figures["-".join(("heads", kind, setting, rule, null))] = draw_heatmap(values, heading, limits, options=options)
-    paths = [Path(directory) / f"{name}.{ending}" for name in figures for ending in formats]
+    paths = [directory / f"{name}.{ending}" for name in figures for ending in formats]
     for path in paths:
         save_figure(figures[path.stem], path)
     return paths
@@ -70,14 +62,17 @@ def summary(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     best = layers.iloc[int(layers["aer"].argmin())]
     rows = layers[(layers["rule"] == best["rule"]) & (layers["null"] == best["null"])]
     values = 100 * rows.pivot(index=["setting", "kind"], columns="layer", values="aer")
-    every = [(setting, kind) for setting in rows["setting"].unique() for kind in rows["kind"].unique()]
-    values = values.reindex(every)
+    values = values.reindex([(setting, kind) for setting in rows["setting"].unique() for kind in rows["kind"].unique()])
     values.index = values.index.map(lambda of_row: f"{of_row[0].upper()}, {kind_name(of_row[1])}")
-    heading = (
-        f"Whole layers; {rule_name(best['rule'], best['null'])}. Lowest: {100 * best['aer']:.1f}, "
-        f"{kind_name(best['kind'])}, {best['setting'].upper()}, {place_name(int(best['layer']))}"
-    )
-    return values, heading
+    what = f"{kind_name(best['kind'])}, {best['setting'].upper()}, "
+    return values, f"Whole layers; {rule_name(best['rule'], best['null'])}. {_lowest(rows, what)}"
+
+
+def _lowest(rows: pd.DataFrame, what: str = "") -> str:
+    """The lowest AER of a sweep's rows, and its place."""
+    best = rows.iloc[int(rows["aer"].argmin())]
+    head = int(best["head"]) if best["level"] == "head" else None
+    return f"Lowest: {100 * best['aer']:.1f}, {what}{place_name(int(best['layer']), head)}"
 
 
 @styled()
@@ -117,7 +112,7 @@ def draw_heatmap(
     axes.set_xlabel(str(table.columns.name))
     for row, column in np.argwhere(np.isfinite(values)) if needed <= width else ():
         value = values[row, column]
-        colour = contrasting(cells.cmap, (value - low) / ((high - low) or 1))
+        colour = "black" if value - low > 0.47 * (high - low) else "white"  # as the colour is light or dark
         axes.text(column, row, f"{value:.1f}", ha="center", va="center", color=colour, in_layout=False)
     if mark_lowest:
         row, column = np.unravel_index(np.nanargmin(values), values.shape)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 
+from alignment_eval.errors import printable
 from alignment_eval.maps.kinds import KINDS
 
 #: Longest label, in characters.
 _LONGEST = 30
-
 _BLOCKS = {
     "encoder.self": "encoder self-attention",
     "decoder.self": "decoder self-attention",
     "decoder.cross": "encoder-decoder attention",
 }
-_NULLS = {"allow": "null allowed", "mask": "null masked"}
 
 
 def kind_name(kind: str) -> str:
@@ -30,7 +28,7 @@ def block_name(block: str) -> str:
 
 def rule_name(rule: str, null: str) -> str:
     """A rule with its treatment of null."""
-    return f"rule {rule}, {_NULLS.get(null, null)}"
+    return f"rule {rule}, null {'allowed' if null == 'allow' else 'masked'}"
 
 
 def place_name(layer: int, head: int | None = None) -> str:
@@ -57,9 +55,5 @@ def shortened(words: Sequence[str]) -> str:
 
 
 def visible(text: str) -> str:
-    r"""``text`` with characters that are invisible, reorder text or break files written like ``\u200b`` in Python."""
-    # Of the format characters only joiners shape letters; bidirectional overrides would reorder a label.
-    return "".join(
-        c if c in " \u200c\u200d" or unicodedata.category(c)[0] not in "CZ" else c.encode("unicode_escape").decode()
-        for c in text
-    )
+    r"""``text`` with characters that are invisible or reorder text written like ``\u200b``, but for joiners."""
+    return "".join(c if c in "\u200c\u200d" else printable(c) for c in text)

@@ -1,7 +1,6 @@
-"""The look of all figures and their files.  Matplotlib is imported when needed.
+"""The look of all figures and their files.  ``style.mplstyle`` has type, lines and palette.
 
-The style sheet ``style.mplstyle`` has type, lines and palette; ``pyplot.style.use("alignment_eval.figures.style")``
-takes it for other figures.
+Matplotlib is imported when needed.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from alignment_eval.files import write_bytes
 from alignment_eval.maps.kinds import KINDS, mixing_kinds
 
 if TYPE_CHECKING:
-    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
 
@@ -29,28 +27,17 @@ SHEET = "alignment_eval.figures.style"
 UNITS = {"cm": 1 / 2.54, "in": 1.0}
 #: Widths of one and two columns of a paper, and the height of a page, in inches.
 COLUMN, PAGE, HEIGHT = 8.5 * UNITS["cm"], 17.5 * UNITS["cm"], 24 * UNITS["cm"]
-#: Ending of a figure's file -> the metadata key for a description, and the metadata that suppresses dates.
-_METADATA: dict[str, tuple[str, dict[str, None]]] = {
-    "png": ("Description", {}),
-    "svg": ("Description", {"Date": None}),
-    "pdf": ("Subject", {"CreationDate": None}),
-}
-ENDINGS = tuple(_METADATA)
+ENDINGS = ("png", "svg", "pdf")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 #: Colour of what is marked: visible on light and on dark cells.
 ACCENT = "#D55E00"
-#: Colour maps whose lightness rises or falls steadily: of maps, of shares and scores, and of a series of layers.
-MAP_COLOURS, SCORE_COLOURS, LAYER_COLOURS = "Blues", "cividis", "viridis"
+#: Colour maps whose lightness rises or falls steadily: of maps, and of shares and scores.
+MAP_COLOURS, SCORE_COLOURS = "Blues", "cividis"
 
 
 @dataclass(frozen=True)
 class FigureOptions:
-    """The options of a figure that a user sets.
-
-    Attributes:
-        width: the printed width in inches; None: one column, or two where one is too narrow.
-        title: the heading; None: the figure's own; empty: none.
-    """
+    """What a user sets of a figure: the printed width in inches and the heading; None: the figure's own."""
 
     width: float | None = None
     title: str | None = None
@@ -76,32 +63,28 @@ def styled() -> Iterator[None]:
 def use_fonts_for(texts: Iterable[str]) -> None:
     """Take characters that the fonts of ``rcParams`` lack from other installed ones, until the style ends."""
     import matplotlib
-    from matplotlib import font_manager
+    from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 
     missing = {ord(character) for text in texts for character in text if not character.isspace()}
-    own = list(matplotlib.rcParams["font.family"])
-    findfont, properties = font_manager.findfont, font_manager.FontProperties
-    entries: list[tuple[str, Any]] = [(name, findfont(properties(family=[name]))) for name in own]
-    entries += sorted((font.name, font.fname) for font in font_manager.fontManager.ttflist)
-    families = own
-    for family, path in entries:
+    families = list(matplotlib.rcParams["font.family"])
+    own = [(name, findfont(FontProperties(family=[name]))) for name in families]
+    for family, path in (*own, *sorted((font.name, font.fname) for font in fontManager.ttflist)):
         if missing and not family.startswith("Last Resort"):  # which has a box for every character
-            has = missing & font_manager.get_font(path).get_charmap().keys()
-            families = [*families, family] if has else families
+            has = missing & get_font(path).get_charmap().keys()
+            families += [family] * (bool(has) and family not in families)
             missing -= has
-    matplotlib.rcParams["font.family"] = list(dict.fromkeys(families))
+    matplotlib.rcParams["font.family"] = families
 
 
 def text_width(texts: Iterable[str], points: float) -> float:
     """The width in inches of the longest of ``texts`` in type of ``points``."""
-    from matplotlib.backends.backend_agg import RendererAgg
     from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
 
-    renderer: Any = RendererAgg(1, 1, 72)  # type: ignore[no-untyped-call]
     font = FontProperties(size=points)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # save_figure names characters without a glyph
-        return max((renderer.get_text_width_height_descent(text, font, False)[0] for text in texts), default=0) / 72
+        return max((text_to_path.get_text_width_height_descent(text, font, False)[0] for text in texts), default=0) / 72
 
 
 def new_figure(width: float, height: float, heading: str = "") -> Figure:
@@ -135,17 +118,16 @@ def figure_ending(path: str | Path) -> str:
 def save_figure(figure: Figure, path: str | Path, description: str | None = None) -> None:
     """Write ``figure`` to ``path`` in its own size; the ending decides the format.
 
-    The file has no date and no random ids.  In SVG text stays text; in PDF fonts are embedded as TrueType.  A warning
-    names characters that no font has.
-
-    An existing file is replaced.  ``description`` is stored in the file's metadata.
+    ``description`` goes into its metadata.  The file has no date and no random ids.  In SVG text stays text; in PDF
+    fonts are embedded as TrueType.  A warning names characters that no font has.
     """
     ending = figure_ending(path)
-    key, metadata = _METADATA[ending]
+    dates = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[ending]
+    described = {"Subject" if ending == "pdf" else "Description": description} if description else {}
     content = io.BytesIO()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        figure.savefig(content, format=ending, metadata={**metadata, **({key: description} if description else {})})
+        figure.savefig(content, format=ending, metadata={**dates, **described})
     write_bytes(path, content.getvalue())
     matches = [re.match(r"Glyph ([0-9]+) .*missing from", str(warning.message)) for warning in caught]
     missing = sorted({chr(int(match[1])) for match in matches if match})
@@ -157,7 +139,7 @@ def layer_colours(layers: Sequence[int]) -> dict[int, tuple[float, ...]]:
     """A colour for each layer, from dark to light; the lightest part of the colour map, which fades, is left out."""
     from matplotlib import colormaps
 
-    colours = colormaps[LAYER_COLOURS]
+    colours = colormaps["viridis"]
     return {layer: colours(0.87 * n / max(1, len(layers) - 1)) for n, layer in enumerate(layers)}
 
 
@@ -165,10 +147,3 @@ def kind_look(kind: str) -> dict[str, Any]:
     """The colour and marker of a map kind that has mixing ratios: its row's, or the next of the palette."""
     place, row = mixing_kinds().index(kind), KINDS[kind]
     return {"color": row.colour or f"C{place}", "marker": row.marker or MARKERS[place % len(MARKERS)]}
-
-
-def contrasting(colours: Colormap, share: float) -> str:
-    """Black or white, whichever is readable on the colour at ``share`` of a colour map (contrast as in WCAG 2)."""
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colours(share)[:3]]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return "black" if luminance > 0.179 else "white"

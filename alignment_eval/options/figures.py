@@ -8,19 +8,13 @@ import re
 from alignment_eval.figures.style import ENDINGS, UNITS, FigureOptions
 from alignment_eval.options.common import add_list, names
 
-#: Formats of the figures of a directory, unless others are named.
-DEFAULT_FORMATS = ("png", "svg")
 _WIDTH = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*(cm|in)")
 #: The narrowest figure, in inches.
 _NARROWEST = 1.5
 
 
 def add_figure_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Declare ``--width`` and ``--title``; read by :func:`figure_options`.
-
-    Returns:
-        The group, for further options.
-    """
+    """Declare ``--width`` and ``--title``, which :func:`figure_options` reads; their group, for further options."""
     group = parser.add_argument_group(
         "look of the figures", "type has 7 points at the printed width; words have 5.5 where more would overlap"
     )
@@ -36,9 +30,8 @@ def add_figure_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGro
 
 def add_figure_formats(group: argparse._ActionsContainer) -> None:
     """Declare ``--figure-formats``, for commands that write a directory of figures."""
-    default = ",".join(DEFAULT_FORMATS)
-    help_ = f"files of each figure, some of {', '.join(ENDINGS)} (default: {default})"
-    add_list(group, "--figure-formats", help_, metavar="FORMAT", default=DEFAULT_FORMATS, type=_formats)
+    help_ = f"files of each figure, some of {', '.join(ENDINGS)} (default: png,svg)"
+    add_list(group, "--figure-formats", help_, metavar="FORMAT", default=("png", "svg"), type=_formats)
 
 
 def figure_options(args: argparse.Namespace) -> FigureOptions:
@@ -59,7 +52,6 @@ def width_of(text: str) -> float:
 
 def _formats(text: str) -> tuple[str, ...]:
     endings = names(text)
-    for ending in endings:
-        if ending not in ENDINGS:
-            raise argparse.ArgumentTypeError(f"{ending!r}: expected some of {', '.join(ENDINGS)}")
+    if unknown := [ending for ending in endings if ending not in ENDINGS]:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r}: expected some of {', '.join(ENDINGS)}")
     return endings

@@ -9,8 +9,8 @@ import torch
 
 from alignment_eval.errors import InputError, shown
 from alignment_eval.extraction.method import MapName
+from alignment_eval.figures.notebook import DisplayMaps
 from alignment_eval.maps.sentence import status_of
-from alignment_eval.report.map_view import DisplayMaps
 from fairseq_norm_plugin.aligner.aligner import length_batches
 from fairseq_norm_plugin.aligner.direction import Direction, lengths_of
 from fairseq_norm_plugin.model.translator import Translator

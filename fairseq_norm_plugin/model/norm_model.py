@@ -12,10 +12,10 @@ import torch
 
 from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError
+from alignment_eval.figures.notebook import DisplayMaps
 from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS
 from alignment_eval.maps.words import require_known
 from alignment_eval.profiles.chosen import AlignmentOptions, check_whole
-from alignment_eval.report.map_view import DisplayMaps
 from alignment_eval.signature import Value
 from alignment_eval.transfer.tags import NO_PROTECTION, MarkedLine, protected_strings
 from alignment_eval.transfer.tags import protect as without_strings

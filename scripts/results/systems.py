@@ -6,9 +6,9 @@
 
 ``table`` scores the links of ours.py and baselines.py (--rows), on vilar508 also those that come with the gold
 (--stored), with 95 % intervals and paired tests against eflomal's symmetrised links.  It replaces these rows of CSV and
-keeps all others: figures that are published without links stand only there.  ``figure`` draws the rows of vilar508.
-``page`` prints the table of a page: ``main`` of docs/reproduction.md, ``readme`` of README.md.  A test holds that the
-pages have them.
+keeps all others: figures that are published without links stand only there.  ``figure`` draws the main table's rows of
+vilar508.  ``page`` prints the table of a page: ``main`` of docs/reproduction.md, ``readme`` of README.md.  A test holds
+that the pages have them.
 """
 
 import argparse
@@ -93,13 +93,18 @@ def page(args: argparse.Namespace) -> str:
     return {"main": main_table, "readme": readme_table}[args.name](pd.read_csv(args.csv))
 
 
-def aer(frame: pd.DataFrame, name: str, text: str, pattern: str) -> str:
-    """The AER of the rows of a set that ``pattern`` names, of both directions if it has a place for them."""
+def named(frame: pd.DataFrame, name: str, text: str, pattern: str) -> list[Any]:
+    """The rows of a set that ``pattern`` names, one for each direction if it has a place for them."""
     pairs, directions = SHOWN[name]
     read = frame[(frame["set"] == name) & ((text != OWN) | frame["text"].str.startswith(f"{pairs} "))]
     patterns = dict.fromkeys(pattern.format(way, short=short) for way, short in directions.items())
-    found = [read[read["name"].str.fullmatch(one)].aer for one in patterns]
-    return " / ".join(f"{rows.item():.1f}" for rows in found if len(rows)) or "–"
+    found = [read[read["name"].str.fullmatch(one)] for one in patterns]
+    return [next(rows.itertuples()) for rows in found if len(rows)]
+
+
+def aer(frame: pd.DataFrame, name: str, text: str, pattern: str) -> str:
+    """The AER of the rows of a set that ``pattern`` names."""
+    return " / ".join(f"{row.aer:.1f}" for row in named(frame, name, text, pattern)) or "–"
 
 
 def readme_table(frame: pd.DataFrame) -> str:
@@ -123,9 +128,13 @@ def main_table(frame: pd.DataFrame) -> str:
 
 @styled()
 def figure(args: argparse.Namespace) -> None:
-    """Draw AER by system with its interval."""
-    frame = pd.read_csv(args.csv)
-    frame = frame[frame.set == TEST].sort_values("aer", ascending=False, ignore_index=True)
+    """Draw AER by system with its interval: the rows of the main table, of two directions the first."""
+    every = pd.read_csv(args.csv)
+    rows = {name.strip("*").removesuffix(", published"): named(every, TEST, *row)[0] for name, row in MAIN.items()}
+    frame = pd.DataFrame(
+        [{**row._asdict(), "name": name} for name, row in rows.items() if name != "eflomal, one direction"]
+    )
+    frame = frame.sort_values("aer", ascending=False, ignore_index=True)
     drawn = new_figure(PAGE, LINE * len(frame) + AROUND)
     axes = drawn.subplots()
     for number, (group, label) in enumerate(GROUPS.items()):
@@ -141,7 +150,7 @@ def figure(args: argparse.Namespace) -> None:
     axes.set_xlim(10, frame[["aer", "high"]].max().max() + 6)
     axes.grid(axis="x")
     axes.set_xlabel("AER % of vilar508, with 95 % intervals")
-    axes.legend(loc="lower left", title_fontsize=8)
+    axes.legend(loc="lower left")
     save_figure(drawn, args.png, "AER of vilar508 by system, with 95 % intervals")
 
 

@@ -58,15 +58,6 @@ def texts(path):
     return ["".join(element.itertext()) for element in ElementTree.parse(path).iter(f"{SVG}text")]
 
 
-def links(run, sentence=0, **options):
-    """The number of links that the rule predicts."""
-    (maps,) = (s for s in Records(run).best() if s.id == sentence)
-    return len(extract(maps, ExtractionOptions(**{"kind": "attn_n", "setting": "awo", **options})))
-
-
-# --- end to end
-
-
 def test_plot_end_to_end(run, gold, tmp_path, align_eval):
     out = tmp_path / "a.svg"
     asked = ("--sentence", 0, "--heads", 1, "--kinds", "attn_w,attn_n", "--setting", "awo")
@@ -83,10 +74,9 @@ def test_plot_end_to_end(run, gold, tmp_path, align_eval):
 
     assert groups(out, "sure") == {"sure-0-0": 2, "sure-0-1": 2}
     assert groups(out, "possible") == {"possible-0-0": 1, "possible-0-1": 1}
-    assert groups(out, "predicted") == {
-        f"predicted-0-{column}": links(run, kind=kind, heads="1", setting="awo")
-        for column, kind in enumerate(("attn_w", "attn_n"))
-    }
+    (maps,) = (sentence for sentence in Records(run).best() if sentence.id == 0)
+    links = [extract(maps, ExtractionOptions(kind, "1", setting="awo")) for kind in ("attn_w", "attn_n")]
+    assert groups(out, "predicted") == {f"predicted-0-{place}": len(found) for place, found in enumerate(links)}
     shown = texts(out)
     assert {"layer 1, weights", "layer 1, norms"} <= set(shown)
     assert "Sentence 0, AWO; predicted: rule kobayashi2020, null allowed" in " ".join(shown)
@@ -95,9 +85,6 @@ def test_plot_end_to_end(run, gold, tmp_path, align_eval):
     assert (labels["ab"], labels["c"], labels["(null)"]) == (2, 2, 2)  # columns of each panel
     assert (labels["x"], labels["yz"], labels["source"], labels["target"]) == (1, 1, 2, 1)  # rows once
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.svg", "gold.talp", "run"]
-
-
-# --- options
 
 
 def test_links_of_a_file(run, tmp_path, plot):
@@ -142,9 +129,6 @@ def test_links_of_aligners_without_records(tmp_path, gold, call):
         status, _, err = call("plot", "--sentence", 0, *arguments, "-o", tmp_path / "q.svg")
         assert (status, (tmp_path / "q.svg").exists()) == (expected, False)
         assert says(err, message)
-
-
-# --- errors
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from tests.eval.report.pages import Page
+from tests.eval.figures.pages import Page
 from tests.facts import says
 
 
@@ -16,7 +16,7 @@ def inputs(tmp_path, make_sentence, make_records):
 
 
 def test_report_end_to_end(inputs, tmp_path, align_eval):
-    """What the page holds is compared in tests/eval/report/test_build.py."""
+    """What the page holds is compared in tests/eval/figures/test_report.py."""
     out = tmp_path / "report.html"
     done = align_eval("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", out)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 from matplotlib.text import Text
 
-from alignment_eval.figures.drawing import Panel, Picture
+from alignment_eval.figures.maps import Panel, Picture
 from alignment_eval.maps.sentence import SentenceSide
 
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.eval.conftest import chromium as chromium
-from tests.eval.report.driving import requested
+from tests.eval.figures.driving import requested
 
 pytest.importorskip("mkdocs", reason="mkdocs is not installed (Python 3.11 or later)")
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))

@@ -1,18 +1,28 @@
-"""What a report holds: figures, maps and links, against the other commands' routines."""
+"""What a report holds, against the other commands' routines; and how its page is closed."""
+
+import base64
+import hashlib
+import re
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 
 from alignment_eval.extraction.extract import extract, stacked_maps
 from alignment_eval.extraction.method import ExtractionOptions, MapName
-from alignment_eval.report.build import ReportOptions, System, build
-from alignment_eval.report.encoding import ERROR
-from alignment_eval.report.page import render
+from alignment_eval.figures.report import ERROR, STEPS, quantise, render
+from alignment_eval.figures.report import build as build_report
+from alignment_eval.maps.words import SETTINGS
 from alignment_eval.scoring.aer import score
 from alignment_eval.scoring.significance import confidence
 from alignment_eval.scoring.sweep import sweep
-from tests.eval.report.pages import FAST, GOLD, Page
+from tests.eval.figures.pages import FAST, GOLD, HOSTILE, Page
+
+build = partial(build_report, resampling=FAST)
 
 
 def page_of(report):
@@ -23,10 +33,10 @@ def page_of(report):
     ("kinds", "rule"), [(("attn_w", "attn_n"), "kobayashi2020"), (("attn_w", "attnres_w", "attnres_n"), "shift-att")]
 )
 def test_page_holds_what_extract_and_sweep_find(corpus, kinds, rule):
-    options = ReportOptions(kinds=kinds, rule=rule, resampling=FAST)
-    report = build(corpus, GOLD, options)
+    report = build(corpus, GOLD, kinds=kinds, rule=rule)
     page = page_of(report)
-    table = sweep(corpus, GOLD, options.extraction()).table
+    options = [ExtractionOptions(kind, "0", "mean", setting, rule) for kind in kinds for setting in SETTINGS]
+    table = sweep(corpus, GOLD, options).table
     found = pd.DataFrame([(m.kind, m.setting, m.layer, m.head, m.score.aer) for m in report.maps])
     expected = table[["kind", "setting", "layer", "head", "aer"]]
     assert found.astype(object).where(found.notna(), None).to_numpy().tolist() == (
@@ -67,10 +77,9 @@ def test_page_holds_what_extract_and_sweep_find(corpus, kinds, rule):
 
 
 def test_fewer_sentences_in_the_page_change_no_figure(corpus):
-    every = build(corpus, GOLD, ReportOptions(resampling=FAST))
-    some = build(corpus, GOLD, ReportOptions(resampling=FAST, max_sentences=3))
+    every, some = build(corpus, GOLD), build(corpus, GOLD, max_sentences=3)
     assert [(m.score.aer, m.interval) for m in some.maps] == [(m.score.aer, m.interval) for m in every.maps]
-    assert some.shown == (0, 2, 4)
+    assert some.shown == [0, 2, 4]
     html = render(some, "t", "s", {})
     page = Page(html)
     assert [entry["id"] for entry in page.index["sentences"]] == [0, 2, 4]
@@ -83,11 +92,11 @@ def test_fewer_sentences_in_the_page_change_no_figure(corpus):
 def test_systems_beside_the_maps(corpus):
     """Their scores are those of the whole corpus, sentences without maps included; their links are in the index."""
     links = {0: frozenset({(0, 0), (1, 1)}), 1: frozenset({(5, 5)}), 3: frozenset({(0, 1)})}
-    systems = [System("ours", [links.get(k, frozenset()) for k in range(5)]), System("nothing", [frozenset()] * 5)]
-    report = build(corpus, GOLD, ReportOptions(resampling=FAST), systems=systems)
-    for system, found in zip(systems, report.systems):
-        wanted = score(system.links, GOLD)
-        assert found.name == system.name
+    systems = [("ours", [links.get(k, frozenset()) for k in range(5)]), ("nothing", [frozenset()] * 5)]
+    report = build(corpus, GOLD, systems=systems)
+    for (name, of_system), found in zip(systems, report.systems):
+        assert found.name == name
+        wanted = score(of_system, GOLD)
         assert found.score.aer == wanted.aer
         assert found.score.counts.arrays() == wanted.counts.arrays()
         assert found.interval == confidence(wanted.per_sentence, FAST)["aer"]
@@ -101,3 +110,51 @@ def test_systems_beside_the_maps(corpus):
         [[], []],
         [[[0, 1]], []],
     ]
+
+
+def test_undefined_precision(make_sentence):
+    """Where null wins everywhere."""
+    sentence = make_sentence(0)
+    weights = np.zeros_like(sentence.arrays["head_attn_w"])
+    weights[..., -1] = 1
+    sentence = make_sentence(0, arrays={**sentence.arrays, "head_attn_w": weights})
+    report = build([sentence], GOLD[:1], kinds=("attn_w",))
+    assert {(m.score.aer, m.score.precision, m.unaligned) for m in report.maps} == {(1.0, None, 3)}
+    assert "<td>100.00</td><td>[100.00, 100.00]</td><td>–</td><td>0.00</td>" in render(report, "t", "s", {})
+
+
+VALUES = st.floats(1e-30, 1e6) | st.just(0.0)
+
+
+@given(arrays.arrays(np.float64, (2, 3, 4), elements=VALUES))
+def test_a_value_is_off_by_a_share_of_the_largest_of_its_row(planes):
+    steps, scales = quantise(planes)
+    stored = steps / STEPS * scales[..., np.newaxis]
+    assert (np.abs(stored - planes) <= ERROR * planes.max(axis=-1, keepdims=True) * (1 + 1e-9)).all()
+    assert not steps[planes == 0].any()
+    # as the page has it, in half of a float32
+    assert ((scales.astype("<f4").view("<u4") & 0xFFFF) == 0).all()
+
+
+def test_nothing_breaks_out_and_the_policy_admits_the_pages_own_script_and_style_alone(corpus):
+    """Hostile tokens are in the data alone, a hostile title and provenance are text."""
+    html = render(build(corpus, GOLD), HOSTILE, f"a:{HOSTILE}", {HOSTILE: HOSTILE})
+    page = Page(html)
+    assert page.index["sentences"][4]["source"]["words"] == [HOSTILE, "a'\"&amp;"]
+    assert "img" not in {tag for tag, _ in page.tags}
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on") or name == "style"]
+    assert HOSTILE not in html
+    assert HOSTILE in page.contents["h1"][0]
+    (policy,) = (a["content"] for tag, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
+
+    def hashed(tag):
+        (text,) = re.findall(f"<{tag}>(.*?)</{tag}>", html, re.DOTALL)
+        return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+    assert policy == (
+        f"default-src 'none'; script-src 'sha256-{hashed('script')}'; style-src 'sha256-{hashed('style')}'; "
+        f"base-uri 'none'; form-action 'none'"
+    )
+    assert {str(a["href"])[0] for _, a in page.tags if "href" in a} == {"#"}
+    assert not [tag for tag, attributes in page.tags if "src" in attributes]
+    assert not re.search(r"https?:|url\(|@import|innerHTML|outerHTML|insertAdjacentHTML|eval\(|Function\(", html)

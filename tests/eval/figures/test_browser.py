@@ -10,12 +10,12 @@ import pytest
 
 from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.extraction.extract import stacked_maps
+from alignment_eval.figures.notebook import DisplayMaps
+from alignment_eval.figures.report import ERROR
 from alignment_eval.maps.words import word_map
 from alignment_eval.records.store import Records
-from alignment_eval.report.encoding import ERROR
-from alignment_eval.report.map_view import DisplayMaps
-from tests.eval.report.driving import Browser, requested
-from tests.eval.report.pages import HOSTILE, Page
+from tests.eval.figures.driving import Browser, requested
+from tests.eval.figures.pages import HOSTILE, Page
 
 #: Id -> source and target; 3 was skipped, 4 has no words on its source side.
 TEXTS = {
@@ -26,26 +26,29 @@ TEXTS = {
     5: ("noch ein satz </s>", "one more sentence </s>"),
 }
 GOLD = "1-1 2p2 3-4\n1-1 2-2\n1-1 2-2 3p3 5-5\n1-1\n\n2-1 1-2 3-3\n"
+LINKS = {"ours": "0-0 1-1\n0-0\n0-0 1-1 2-2\n\n\n0-1\n", "theirs": "0-0 1-3\n0-0 1-1\n0-0 1-1 4-2\n\n\n0-1 1-0 2-2\n"}
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory, make_sentence, make_records, align_eval):
-    """A page, with its records beside it."""
+    """A page with maps and two alignments, and its records beside it."""
     directory = tmp_path_factory.mktemp("report")
     sentences = [make_sentence(id_, *texts) for id_, texts in TEXTS.items()]
     make_records(directory / "run", [*sentences, make_sentence(3, status="too long")])
-    (directory / "gold").write_text(GOLD, encoding="utf-8")
-    page = directory / "report.html"
-    done = align_eval("report", directory / "run", "--gold", directory / "gold", "--gold-base", 1, "-o", page)
+    for name, text in {"gold": GOLD, **LINKS}.items():
+        (directory / name).write_text(text)
+    named = ("--gold", directory / "gold", "--gold-base", 1, "--hyp", *(directory / name for name in LINKS))
+    done = align_eval("report", directory / "run", *named, "-o", directory / "report.html")
     assert done.returncode == 0, done.stderr
-    return page
+    return directory / "report.html"
 
 
 @pytest.fixture
 def browser(chromium, report):
     browser = Browser(chromium)
     browser.open(report)
-    return browser
+    yield browser
+    assert browser.driven.get_log("browser") == []
 
 
 def test_a_link_opens_its_sentence_and_map(browser, report):
@@ -65,7 +68,6 @@ def test_a_link_opens_its_sentence_and_map(browser, report):
     for strange in ("#sentence=99", "#overview", "#sentence=2&map=999"):
         browser.run("location.hash = arguments[0]", strange)
         browser.until_title("Sentence 2")
-    assert browser.driven.get_log("browser") == []
 
 
 def test_every_map_shows_its_links_and_values(browser, report):
@@ -81,11 +83,8 @@ def test_every_map_shows_its_links_and_values(browser, report):
             if number % 3:
                 continue
             browser.choose_map(number)
-            head = "whole layer" if chosen["head"] is None else f"head {chosen['head']}"
-            layer = page.index["layers"][chosen["layer"]]
-            title = f"Sentence {place}: {chosen['kind']}, {chosen['setting'].upper()}, {layer}, {head}"
+            title = f"Sentence {place}: {chosen['name']}"
             browser.until(lambda title=title: browser.text("#sentence-title") == title)
-            browser.until(lambda: bool(browser.texts("#map tbody td")))
             maps = stacked_maps(records[place], chosen["kind"])[chosen["layer"]][
                 -1 if chosen["head"] is None else chosen["head"]
             ]
@@ -104,6 +103,7 @@ def test_every_map_shows_its_links_and_values(browser, report):
                     assert ("wrong" in classes) == (linked and not gold)
                     assert ("missed" in classes) == ((i, j) in sure and not linked)
                     assert ("sure" in classes, "possible" in classes) == ((i, j) in sure, (i, j) in possible)
+                    assert ("aligned" in classes) == any([i, j] in system for system in entry["aligned"])
             aer = f"AER {100 * page.aers()[number, place]:.2f} %"
             assert browser.text("#summary").startswith(aer)
 
@@ -113,13 +113,13 @@ def test_hostile_words_stay_text(browser):
     browser.until_title("Sentence 1")
     assert browser.texts("#map thead th") == [HOSTILE, "b", "null"]
     assert browser.texts("#map tbody th") == ["x", HOSTILE]
+    assert [text.strip() for text in browser.texts(".pair")] == [f"{HOSTILE} b", f"x {HOSTILE}"]
     assert HOSTILE in browser.texts("#sentences option")[1]
     assert any(HOSTILE in text for text in browser.texts("#links td"))
     browser.run("document.querySelector('#map tbody td').dispatchEvent(new Event('pointerover', {bubbles: true}))")
     assert browser.text("#readout").startswith(f"{HOSTILE} – x: ")
     assert browser.run("return document.images.length") == 0
     assert browser.run("return document.scripts.length") == len(browser.texts("script"))
-    assert browser.driven.get_log("browser") == []
 
 
 def check_inert(driven, page):
@@ -142,39 +142,35 @@ TOKENS = (
 )
 
 
-@pytest.mark.parametrize("token", TOKENS)
-def test_nothing_of_a_hostile_page_runs_or_is_fetched(
-    chromium, tmp_path, make_sentence, make_records, align_eval, token
-):
+def test_nothing_of_a_hostile_page_runs_or_is_fetched(chromium, tmp_path, make_sentence, make_records, align_eval):
     """Tokens and names of files, from which titles are made, in the report and in the cells of a notebook."""
-    name = token.replace("/", "\N{DIVISION SLASH}")
-    sentence = make_sentence(0, f"{token} b </s>", f"x {token} </s>")
-    make_records(tmp_path / name, [sentence])
-    for file in ("gold", "hyp"):
-        (tmp_path / f"{file}{name}").write_text("0-0 1-1\n")
-    named = ("--gold", tmp_path / f"gold{name}", "--gold-base", 0, "--hyp", tmp_path / f"hyp{name}")
-    done = align_eval("report", tmp_path / name, *named, "-o", tmp_path / "report.html")
+    sentences = [make_sentence(k, f"{token} b </s>", f"x {token} </s>") for k, token in enumerate(TOKENS)]
+    hyps = [tmp_path / token.replace("/", "\N{DIVISION SLASH}") for token in TOKENS]
+    for file in (tmp_path / "gold", *hyps):
+        file.write_text("0-0 1-1\n" * len(TOKENS))
+    make_records(tmp_path / f"run{hyps[0].name}", sentences)
+    named = ("--gold", tmp_path / "gold", "--gold-base", 0, "--hyp", *hyps)
+    done = align_eval("report", tmp_path / f"run{hyps[0].name}", *named, "-o", tmp_path / "report.html")
     assert done.returncode == 0, done.stderr
     check_inert(chromium, tmp_path / "report.html")
-    spans = ((0, len(token)),)
-    alignment = Alignment(token, token, spans, spans, [(0, 0)], {(0, 0): 0.5}, status=token)
-    shown = (DisplayMaps.of(sentence), alignment, Alignments([alignment]))
-    cells = "".join(type(cell)._repr_html_(cell) for cell in shown)
+    cells = ""
+    for token, sentence in zip(TOKENS, sentences):
+        spans = ((0, len(token)),)
+        alignment = Alignment(token, token, spans, spans, [(0, 0)], {(0, 0): 0.5}, status=token)
+        shown = (DisplayMaps.of(sentence), alignment, Alignments([alignment]))
+        cells += "".join(type(cell)._repr_html_(cell) for cell in shown)
     (tmp_path / "cells.html").write_text(f"<!doctype html><meta charset=utf-8>{cells}", encoding="utf-8")
     check_inert(chromium, tmp_path / "cells.html")
 
 
 def test_filter_and_order(browser):
-    assert browser.text("#found") == "6 of 6"
-    browser.find("#filter").send_keys("HAUS")
-    assert browser.text("#found") == "1 of 6"
-    assert "das haus istt klein" in browser.text("#sentences option")
-    browser.find("#filter").clear()
-    browser.find("#filter").send_keys("hou")  # of the target side
-    assert browser.text("#found") == "1 of 6"
-    browser.find("#filter").clear()
-    browser.find("#filter").send_keys(" \b")
-    assert browser.text("#found") == "6 of 6"
+    for text, found in (("HAUS", 1), ("hou", 1), ("zebra", 0), (" \b", 6)):  # also of the target side
+        browser.find("#filter").clear()
+        browser.find("#filter").send_keys(text)
+        assert browser.text("#found") == f"{found} of 6"
+        if text == "HAUS":
+            assert "das haus istt klein" in browser.text("#sentences option")
+        assert browser.find("#sentences option").is_enabled() == (found > 0)
     for order, reverse in (("worst", True), ("best", False)):
         browser.find(f"#order option[value={order}]").click()
         aers = [float(text.split()[1]) for text in browser.texts("#sentences option")]
@@ -192,30 +188,109 @@ def test_keys_in_the_map(browser):
     browser.until_title("Sentence 2", "head 0")
     assert len(browser.texts("#map [tabindex='0']")) == 1
     browser.run("document.querySelector('#map [tabindex=\"0\"]').focus()")
-    assert browser.text("#readout").startswith("das – the: ")
-    browser.press(right)
-    browser.press(down)
-    assert browser.text("#readout").startswith("haus – house: ")
-    assert browser.texts("#map .at") == ["haus", "house"]
-    browser.press(home)
-    assert browser.text("#readout").startswith("das – house: ")
-    browser.press(end)
-    assert browser.text("#readout").startswith("null – house: ")
+    for keys, words in (
+        ("", "das – the"),
+        (right + down, "haus – house"),
+        (home, "das – house"),
+        (end, "null – house"),
+    ):
+        browser.press(keys)
+        assert browser.text("#readout").startswith(f"{words}: ")
+        if words == "haus – house":
+            assert browser.texts("#map .at") == browser.texts(".pair .at") == ["haus", "house"]
     browser.press(right)  # at the edge
     assert browser.text("#readout").startswith("null – house: ")
     assert len(browser.texts("#map [tabindex='0']")) == 1
     for keys, title in (
         ("h", "Sentence 2: attn_w, AWO, layer 0 (1st), head 1"),
-        ("H", "Sentence 2: attn_w, AWO, layer 0 (1st), head 0"),
-        ("H", "Sentence 2: attn_w, AWO, layer 0 (1st), whole layer"),
-        ("l", "Sentence 2: attn_w, AWO, layer 1 (2nd), whole layer"),
-        ("l", "Sentence 2: attn_w, AWO, layer 1 (2nd), whole layer"),
+        ("HH", "Sentence 2: attn_w, AWO, layer 0 (1st), whole layer"),
+        ("ll", "Sentence 2: attn_w, AWO, layer 1 (2nd), whole layer"),
         ("L", "Sentence 2: attn_w, AWO, layer 0 (1st), whole layer"),
         ("k", "Sentence 2: attn_n, AWO, layer 0 (1st), whole layer"),
         ("s", "Sentence 2: attn_n, AWI, layer 0 (1st), whole layer"),
         ("p", "Sentence 1: attn_n, AWI, layer 0 (1st), whole layer"),
         ("n", "Sentence 2: attn_n, AWI, layer 0 (1st), whole layer"),
     ):
-        browser.press(keys)
+        for key in keys:
+            browser.press(key)
+            browser.until(lambda: browser.run("return document.activeElement.matches('#map td.cell')"))
         browser.until(lambda title=title: browser.text("#sentence-title") == title)
         browser.until(lambda: browser.run("return document.activeElement.matches('#map td.cell')"))
+
+
+def test_alignments_side_by_side(browser, report):
+    """Their differences in frames and in a table; the map joins them on request; a cell is read out."""
+    entry = Page(report.read_text(encoding="utf-8")).index["sentences"][2]
+    browser.choose_sentence(2)
+    browser.until_title("Sentence 2")
+    marked = """return [...document.querySelectorAll('#beside table')[arguments[0]].tBodies[0].rows].flatMap((row, j) =>
+        [...row.querySelectorAll('td')].flatMap((cell, i) => cell.matches(arguments[1]) ? [[i, j]] : []))"""
+
+    def shown(place, classes):
+        return {tuple(place) for place in browser.run(marked, place, classes)}
+
+    ours, theirs = ({tuple(link) for link in links} for links in entry["aligned"])
+    assert browser.texts("#beside caption") == ["ours", "theirs"]
+    for place, links, others in ((0, ours, theirs), (1, theirs, ours)):
+        assert shown(place, ".right, .wrong") == links
+        assert shown(place, ".only") == links - others
+    assert "ours: 3 right, 0 wrong links. theirs: 2 right, 1 wrong links." in browser.text("#summary")
+    counts = "2 links in all, 2 in some: 1 only in ours, 1 only in theirs."
+    assert browser.text("#difference") == counts
+    assert browser.texts("#differences tr td:last-child") == ["ours", "theirs"]
+    browser.run("document.querySelectorAll('#beside table')[1].querySelector('.only').click()")
+    assert browser.text("#readout") == "theirs: . – is: wrong link, not in all"
+    assert browser.texts(".pair .at") == browser.texts("#beside .at") == [".", "is"]
+    browser.run("[...document.querySelectorAll('#shown input')].at(-1).click()")
+    browser.until(lambda: browser.texts("#beside caption") == ["ours", "theirs", "the map above"])
+
+
+NAMES = ["one", "a-long-name-of-an-aligner.pharaoh", "another-long-name-of-yet-another-aligner"]
+WORDS = ("wort", "nächste", "verkehrsunfall", "und", "sehr", "langes")
+
+
+@pytest.fixture(scope="module")
+def aligners(tmp_path_factory, align_eval):
+    """A page of three aligners, without records."""
+    directory = tmp_path_factory.mktemp("aligners")
+    texts = [" ".join(WORDS[(k + n) % 6] for n in range(4 + 7 * (k % 5))) for k in range(30)]
+    (directory / "text").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    (directory / "gold").write_text("0-0 1p1\n" * 30)
+    hyps = [directory / name for name in NAMES]
+    for shift, hyp in enumerate(hyps):
+        hyp.write_text("".join(f"0-0 {(k * shift) % 4}-1 2-{shift}\n" for k in range(30)))
+    gold, text = ("--gold", directory / "gold", "--gold-base", 0), directory / "text"
+    given = (*gold, "--source", text, "--target", text, "--hyp", *hyps)
+    done = align_eval("report", *given, "-o", directory / "page.html")
+    assert done.returncode == 0, done.stderr
+    return directory / "page.html"
+
+
+def test_aligners_without_records(chromium, aligners):
+    """Sentences are ordered by difference and found by link; nothing is wider than a narrow screen."""
+    browser, page = Browser(chromium), Page(aligners.read_text(encoding="utf-8"))
+    browser.open(aligners)
+    assert browser.texts("#beside caption") == NAMES
+    sets = [[{tuple(link) for link in links} for links in entry["aligned"]] for entry in page.index["sentences"]]
+    differing = [len(set.union(*links) - set.intersection(*links)) for links in sets]
+    browser.find("#scored option[value='2']").click()
+    shown = {int(text.split()[0]): text.split()[1] for text in browser.texts("#sentences option")}
+    assert shown == {place: f"{100 * aer:.2f}" for place, aer in enumerate(page.aers()[2])}
+    assert [differing[place] for place in shown] == sorted(differing, reverse=True)
+    assert len(set(differing)) > 1
+    browser.choose_sentence(2)
+    browser.until_title("Sentence 2")
+    assert browser.run("return document.getElementById('link').href") == f"{aligners.as_uri()}#sentence=2"
+    browser.find("#order option[value=worst]").click()
+    assert browser.run("return document.getElementById('sentences').scrollTop") == 0
+    browser.find("#shown input").click()
+    browser.until(lambda: browser.texts("#beside caption") == NAMES[1:])
+    table = "const t = document.getElementById('scores-table'); return [t.scrollWidth, t.parentNode.clientWidth]"
+    for width in (400, 1280):
+        browser.driven.set_window_size(width, 900)
+        inner, wide = browser.run("return [window.innerWidth, document.documentElement.scrollWidth]")
+        assert wide <= inner
+    wide, inner = browser.run(table)
+    assert wide <= inner
+    browser.driven.set_window_size(1400, 1000)
+    assert browser.driven.get_log("browser") == []

@@ -1,7 +1,7 @@
 import pytest
 from matplotlib import pyplot
 
-from tests.eval.report.pages import HOSTILE
+from tests.eval.figures.pages import HOSTILE
 
 
 @pytest.fixture(autouse=True)

@@ -1,10 +1,10 @@
 "use strict";
 // Sorts the tables of the page and shows the maps of its sentences. What stands in the data is set as text, never as HTML.
-// The data's form is that of encoding.py; a map is known by its number, which is its place in page.maps.
+// The data's form is that of report.py; a map is known by its number, which is its place in page.maps.
 
 const $ = (id) => document.getElementById(id);
 let page; // the index
-let aers; // Uint16Array [maps, then systems; sentences], in 1 / 10,000; without maps row 0 is the first system
+let aers; // Uint16Array [maps, then systems; sentences], in 1 / 10,000
 let map = 0; // numbers of what is shown
 let sentence = 0;
 let shown = []; // the alignments side by side: numbers of systems, the one after the last is the map
@@ -22,8 +22,16 @@ function element(tag, text = "", properties = {}) {
   return made;
 }
 
+// A row of a table, with a cell for each text.
+function tableRow(texts) {
+  const row = element("tr");
+  row.append(...texts.map((text) => element("td", text)));
+  return row;
+}
+
 const percent = (tenThousandths) => (tenThousandths / 100).toFixed(2);
-const aerOf = (place) => aers[map * page.sentences.length + place];
+// The AER of a sentence, of the map or system whose AER the list shows.
+const aerOf = (place) => aers[($("scored").value === "map" ? map : page.maps.length + Number($("scored").value)) * page.sentences.length + place];
 
 // ---- one sentence, decoded
 
@@ -72,81 +80,92 @@ async function decode(place) {
   };
 }
 
-// ---- the map of the chosen sentence
+// ---- the chosen sentence
 
 const VERDICTS = { right: "right", wrong: "wrong link", missed: "missed sure link", null: "unaligned", "null missed": "unaligned against a sure link" };
 
-// What a link (i, j) of the shown map is, "" if neither gold nor prediction have it; i = number of source words: null.
-function verdict(decoded, i, j, columns) {
-  if (i < columns) {
-    const gold = decoded.gold[j][i];
-    if (decoded.linked(map, i, j)) return gold ? "right" : "wrong";
-    return gold === "sure" ? "missed" : "";
-  }
-  for (let k = 0; k < columns; k++) if (decoded.linked(map, k, j)) return "";
+// What a link is, "" if neither gold nor prediction have it.
+const verdict = (linked, gold) => (linked ? (gold ? "right" : "wrong") : gold === "sure" ? "missed" : "");
+
+// What it is that a target word of the shown map has no link; "" if it has one.
+function nullVerdict(decoded, j, columns) {
+  for (let i = 0; i < columns; i++) if (decoded.linked(map, i, j)) return "";
   return decoded.gold[j].includes("sure") ? "null missed" : "null";
 }
 
-async function showMap() {
+async function showSentence() {
   const wanted = sentence;
   const entry = page.sentences[wanted];
   const mapped = page.maps.length > 0;
   const decoded = entry.status !== "ok" ? null : mapped ? await decode(wanted) : { gold: goldOf(entry) };
   if (wanted !== sentence) return; // another one was chosen meanwhile
-  const { kind, setting, layer, head } = page.maps[map] ?? {};
-  const headName = head === null ? "whole layer" : `head ${head}`;
-  const mapName = mapped ? `: ${kind}, ${setting.toUpperCase()}, ${page.layers[layer]}, ${headName}` : "";
-  $("sentence-title").textContent = `Sentence ${entry.id}${mapName}`;
+  $("sentence-title").textContent = `Sentence ${entry.id}${mapped ? `: ${page.maps[map].name}` : ""}`;
   $("link").hash = `sentence=${entry.id}${mapped ? `&map=${map}` : ""}`;
   $("summary").textContent = decoded ? bySystems(entry) : `No maps: ${entry.status}.`;
+  for (const side of ["source", "target"]) {
+    const words = entry[side].words.map((word) => element("span", word, { className: "word" }));
+    $(side).replaceChildren(...words.flatMap((word) => [word, " "]));
+  }
+  $("readout").textContent = "Point at a cell, tap it, or move to it with the arrow keys.";
   if (mapped) drawMap(entry, decoded);
   showBeside(entry, decoded);
+}
+
+// Fills a table with a row for each target word. `cell(i, j)` says what a cell shows: its classes, what it reads out
+// after its words, and its value from 0 to 1.
+function fill(table, columns, rows, cell) {
+  const heads = columns.map((word) => element("th", word, { scope: "col", title: word }));
+  const header = element("tr");
+  header.append(element("td", "", { role: "gridcell" }), ...heads);
+  const [head, body] = [element("thead"), element("tbody")];
+  head.append(header);
+  rows.forEach((word, j) => {
+    const row = element("tr");
+    row.append(element("th", word, { scope: "row", title: word }));
+    columns.forEach((other, i) => {
+      const { classes, texts, value = 0 } = cell(i, j);
+      const said = texts.filter(Boolean).join(", ");
+      const label = `${other} – ${word}${said && `: ${said}`}`;
+      const made = element("td", "", { role: "gridcell", label, tabIndex: -1, className: `cell ${classes.join(" ")}` });
+      made.style.setProperty("--value", value);
+      row.append(made);
+    });
+    body.append(row);
+  });
+  table.replaceChildren(head, body);
+  const corner = table.querySelector("td.cell");
+  if (corner) corner.tabIndex = 0;
+  return heads;
 }
 
 function drawMap(entry, decoded) {
   $("map").replaceChildren();
   $("links").tBodies[0].replaceChildren();
-  $("readout").textContent = "Point at a cell, or move to it with the arrow keys.";
   if (!decoded) return;
   const source = [...entry.source.words, "null"];
-  const target = entry.target.words;
   const columns = source.length - 1;
   const linkedBy = entry.aligned.map((links) => new Set(links.map(String))); // of each system
   const counts = { right: 0, wrong: 0, missed: 0, null: 0, "null missed": 0 };
-
-  const header = element("tr");
-  header.append(element("td", "", { role: "gridcell" }));
-  source.forEach((word, i) => header.append(element("th", word, { scope: "col", title: word, className: i === columns ? "special" : "" })));
-  const head_ = element("thead");
-  head_.append(header);
-  const body = element("tbody");
-  decoded.values(map).forEach((row, j) => {
-    const line = element("tr");
-    line.append(element("th", target[j], { scope: "row", title: target[j] }));
-    const top = Math.max(...row) || 1;
-    row.forEach((value, i) => {
-      const found = verdict(decoded, i, j, columns);
-      const gold = i < columns ? decoded.gold[j][i] : "";
-      if (found) counts[found]++;
-      const bySystem = linkedBy.map((links) => links.has(`${i},${j}`));
-      const by = page.systems.filter((_, k) => bySystem[k]).join(", ");
-      const texts = [gold && `gold ${gold}`, found && VERDICTS[found], by && `linked by ${by}`].filter(Boolean);
-      const label = [`${source[i]} – ${target[j]}: ${value.toPrecision(3)}`, ...texts].join(", ");
-      const cell = element("td", "", { role: "gridcell", label, tabIndex: -1, className: `cell ${gold} ${found} ${by ? "aligned" : ""}` });
-      cell.style.setProperty("--value", value / top);
-      line.append(cell);
-      if (!(gold || found || bySystem.includes(true))) return;
-      const predicted = found === "right" || found === "wrong" ? "yes" : "–";
-      const systems = bySystem.map((yes) => (yes ? "yes" : "–"));
-      addLink([source[i], target[j], value.toPrecision(3), gold || "–", predicted, ...systems, VERDICTS[found] ?? (gold ? "possible, not needed" : "–")]);
-    });
-    body.append(line);
+  const values = decoded.values(map);
+  const heads = fill($("map"), source, entry.target.words, (i, j) => {
+    const value = values[j][i];
+    const gold = i < columns ? decoded.gold[j][i] : "";
+    const found = i < columns ? verdict(decoded.linked(map, i, j), gold) : nullVerdict(decoded, j, columns);
+    if (found) counts[found]++;
+    const bySystem = linkedBy.map((links) => links.has(`${i},${j}`));
+    const by = page.systems.filter((_, k) => bySystem[k]).join(", ");
+    if (gold || found || by) {
+      const predicted = ["right", "wrong"].includes(found);
+      const said = VERDICTS[found] ?? (gold ? "possible, not needed" : "–");
+      const texts = [value.toPrecision(3), gold || "–", ...[predicted, ...bySystem].map((yes) => (yes ? "yes" : "–")), said];
+      $("links").tBodies[0].append(tableRow([source[i], entry.target.words[j], ...texts]));
+    }
+    const texts = [value.toPrecision(3), gold && `gold ${gold}`, VERDICTS[found], by && `linked by ${by}`];
+    return { classes: [gold, found, by && "aligned"], texts, value: value / (Math.max(...values[j]) || 1) };
   });
-  $("map").append(head_, body);
-  const corner = $("map").querySelector("td.cell");
-  if (corner) corner.tabIndex = 0;
+  heads[columns].className = "special";
   $("summary").textContent =
-    `AER ${percent(aerOf(sentence))} %: ${counts.right} right, ${counts.wrong} wrong links, ${counts.missed} missed sure links, ` +
+    `AER ${percent(aers[map * page.sentences.length + sentence])} %: ${counts.right} right, ${counts.wrong} wrong links, ${counts.missed} missed sure links, ` +
     `${counts.null + counts["null missed"]} target words unaligned, ${counts["null missed"]} of them against a sure link. ${bySystems(entry)}`;
 }
 
@@ -185,8 +204,7 @@ function linksOf(number, entry, decoded) {
 
 function showBeside(entry, decoded) {
   if (!page.systems.length) return;
-  const rows = $("differences").tBodies[0];
-  rows.replaceChildren();
+  $("differences").tBodies[0].replaceChildren();
   $("beside").replaceChildren();
   $("difference").textContent = "";
   if (!decoded) return;
@@ -197,55 +215,37 @@ function showBeside(entry, decoded) {
     const only = shown.map((number, k) => `${[...different.values()].filter((has) => String(has) === String(k)).length} only in ${systemName(number)}`);
     $("difference").textContent = `${all} links in all, ${different.size} in some: ${only.join(", ")}.`;
   }
-  shown.forEach((number, k) => $("beside").append(drawLinks(systemName(number), entry, decoded, sets[k], different)));
+  shown.forEach((number, k) => $("beside").append(drawLinks(systemName(number), entry, decoded.gold, sets[k], different)));
   for (const [link, has] of different) {
     const [i, j] = link.split(",").map(Number);
     const names = has.map((k) => systemName(shown[k])).join(", ");
-    const row = element("tr");
-    row.append(...[entry.source.words[i], entry.target.words[j], decoded.gold[j][i] || "–", names].map((text) => element("td", text)));
-    rows.append(row);
+    $("differences").tBodies[0].append(tableRow([entry.source.words[i], entry.target.words[j], decoded.gold[j][i] || "–", names]));
   }
 }
 
-function drawLinks(name, { source, target }, { gold }, links, different) {
-  const header = element("tr");
-  header.append(element("td"), ...source.words.map((word) => element("th", word, { scope: "col", title: word })));
-  const head = element("thead");
-  head.append(header);
-  const body = element("tbody");
-  target.words.forEach((word, j) => {
-    const row = element("tr");
-    row.append(element("th", word, { scope: "row", title: word }));
-    source.words.forEach((other, i) => {
-      const [mine, truth] = [links.has(`${i},${j}`), gold[j][i]];
-      const found = mine ? (truth ? "right" : "wrong") : truth === "sure" ? "missed" : "";
-      const only = mine && different.has(`${i},${j}`);
-      const texts = [found && VERDICTS[found], truth && `gold ${truth}`, only && "not in all"];
-      const cell = element("td", "", { className: `cell ${truth} ${found} ${only ? "only" : ""}` });
-      if (found || mine) cell.append(element("span", [`${other} – ${word}`, ...texts.filter(Boolean)].join(", "), { className: "unseen" }));
-      row.append(cell);
-    });
-    body.append(row);
+function drawLinks(name, { source, target }, gold, links, different) {
+  const table = element("table", "", { className: "map links", role: "grid", label: name });
+  fill(table, source.words, target.words, (i, j) => {
+    const truth = gold[j][i];
+    const found = verdict(links.has(`${i},${j}`), truth);
+    const only = links.has(`${i},${j}`) && different.has(`${i},${j}`);
+    return { classes: [truth, found, only && "only"], texts: [VERDICTS[found], truth && `gold ${truth}`, only && "not in all"] };
   });
-  const table = element("table", "", { className: "links" });
-  table.append(element("caption", name), head, body);
-  const region = element("div", "", { className: "scroll map", tabIndex: 0, role: "region", label: name });
+  table.createCaption().textContent = name;
+  const region = element("div", "", { className: "scroll" });
   region.append(table);
   return region;
 }
 
-function addLink(texts) {
-  const row = element("tr");
-  row.append(...texts.map((text) => element("td", text)));
-  $("links").tBodies[0].append(row);
-}
-
+// Reads out a cell of any map, and marks its words.
 function readOut(cell) {
-  for (const marked of $("map").querySelectorAll(".at")) marked.classList.remove("at");
-  if (!cell?.matches("td.cell")) return;
-  $("readout").textContent = cell.getAttribute("aria-label");
-  cell.parentNode.cells[0].classList.add("at");
-  $("map").rows[0].cells[cell.cellIndex].classList.add("at");
+  if (!cell) return;
+  for (const marked of document.querySelectorAll(".at")) marked.classList.remove("at");
+  const table = cell.closest("table");
+  $("readout").textContent = `${table.caption ? `${table.caption.textContent}: ` : ""}${cell.getAttribute("aria-label")}`;
+  const [column, row] = [cell.cellIndex, cell.parentNode.rowIndex];
+  const words = [cell.parentNode.cells[0], table.rows[0].cells[column], $("source").children[column - 1], $("target").children[row - 1]];
+  for (const word of words) word?.classList.add("at");
 }
 
 // ---- what is chosen
@@ -254,7 +254,8 @@ const numberOf = (wanted) => page.maps.findIndex((place) => Object.entries(wante
 
 // The map as shown but for `change`; where there is no such head (some kinds have none), that of the whole layer.
 function change(changed) {
-  const wanted = { ...page.maps[map], ...changed };
+  const { name, ...place } = page.maps[map];
+  const wanted = { ...place, ...changed };
   const number = numberOf(wanted);
   return chooseMap(number >= 0 ? number : numberOf({ ...wanted, head: null }));
 }
@@ -273,13 +274,13 @@ function chooseMap(number) {
   }
   for (const button of document.querySelectorAll("[data-map]")) button.setAttribute("aria-current", button.dataset.map === String(map));
   showList();
-  return showMap();
+  return showSentence();
 }
 
 function chooseSentence(place) {
   sentence = place;
   $("sentences").value = place;
-  return showMap();
+  return showSentence();
 }
 
 function showList() {
@@ -297,9 +298,16 @@ function showList() {
     const texts = [String(id).padStart(wide, "\u00a0"), percent(aerOf(place)).padStart(6, "\u00a0"), status === "ok" ? source.words.join(" ") : `(${status})`];
     return element("option", texts.join("\u00a0 "), { value: place });
   };
-  $("sentences").replaceChildren(...places.map(option));
+  const nothing = element("option", "No sentence has this text or number.", { value: "", disabled: true });
+  $("sentences").replaceChildren(...(places.length ? places.map(option) : [nothing]));
   $("sentences").value = sentence;
   $("found").textContent = `${places.length} of ${page.sentences.length}`;
+}
+
+// The list in a new order or with another filter, from its top.
+function renewList() {
+  showList();
+  $("sentences").scrollTop = 0;
 }
 
 // Shows what a link to a sentence names: `#sentence=ID&map=NUMBER`; other links are left to the browser.
@@ -317,7 +325,7 @@ async function followHash() {
 function step(by) {
   const { options, selectedIndex } = $("sentences");
   const option = options[selectedIndex + by] ?? (selectedIndex < 0 && options[0]);
-  return option && chooseSentence(Number(option.value));
+  return option?.value && chooseSentence(Number(option.value));
 }
 
 // ---- events
@@ -333,9 +341,8 @@ function sortBy(heading) {
   body.append(...[...body.rows].sort((a, b) => (rising ? 1 : -1) * compare(text(a), text(b))));
 }
 
-const KEYS = {
-  n: () => step(1),
-  p: () => step(-1),
+const STEPS = { n: () => step(1), p: () => step(-1) };
+const MAP_STEPS = {
   l: () => change({ layer: Math.min(page.maps[map].layer + 1, page.layers.length - 1) }),
   L: () => change({ layer: Math.max(page.maps[map].layer - 1, 0) }),
   h: () => turn("head", 1),
@@ -358,23 +365,25 @@ async function mapKey(event) {
   const cell = event.target.closest("td.cell");
   if (!cell || event.ctrlKey || event.altKey || event.metaKey) return;
   const [row, column] = [cell.parentNode.rowIndex, cell.cellIndex];
-  const { rows } = $("map");
-  const moves = { ArrowUp: [row - 1, column], ArrowDown: [row + 1, column], ArrowLeft: [row, column - 1], ArrowRight: [row, column + 1], Home: [row, 1], End: [row, rows[row].cells.length - 1] };
+  const table = cell.closest("table");
+  const moves = { ArrowUp: [row - 1, column], ArrowDown: [row + 1, column], ArrowLeft: [row, column - 1], ArrowRight: [row, column + 1], Home: [row, 1], End: [row, cell.parentNode.cells.length - 1] };
+  const keys = page.maps.length ? { ...STEPS, ...MAP_STEPS } : STEPS;
   if (event.key in moves) {
     event.preventDefault();
-    const [toRow, toColumn] = moves[event.key];
-    rows[toRow]?.cells[toColumn]?.matches("td.cell") && focusCell(toRow, toColumn);
-  } else if (Object.hasOwn(KEYS, event.key)) {
+    focusCell(table, ...moves[event.key]);
+  } else if (Object.hasOwn(keys, event.key)) {
     event.preventDefault();
-    await KEYS[event.key]();
-    focusCell(Math.min(row, rows.length - 1), Math.min(column, (rows[1]?.cells.length ?? 1) - 1));
+    const place = [...document.querySelectorAll("table.map")].indexOf(table);
+    await keys[event.key]();
+    const drawn = document.querySelectorAll("table.map")[place];
+    if (drawn?.rows.length > 1) focusCell(drawn, Math.min(row, drawn.rows.length - 1), Math.min(column, drawn.rows[1].cells.length - 1));
   }
 }
 
-function focusCell(row, column) {
-  const cell = $("map").rows[row]?.cells[column];
-  if (!cell) return;
-  for (const other of $("map").querySelectorAll('[tabindex="0"]')) other.tabIndex = -1;
+function focusCell(table, row, column) {
+  const cell = table.rows[row]?.cells[column];
+  if (!cell?.matches("td.cell")) return;
+  for (const other of table.querySelectorAll('[tabindex="0"]')) other.tabIndex = -1;
   cell.tabIndex = 0;
   cell.focus();
 }
@@ -397,8 +406,10 @@ function listen() {
       $("sentences-section").scrollIntoView();
     } else if (button?.matches(".sort")) sortBy(button.closest("th"));
   });
-  $("filter").addEventListener("input", showList);
-  $("order").addEventListener("change", showList);
+  for (const name of ["pointerover", "click", "focusin"]) document.addEventListener(name, (event) => readOut(event.target.closest("table.map td.cell")));
+  document.addEventListener("keydown", mapKey);
+  $("filter").addEventListener("input", renewList);
+  for (const id of ["order", "scored"]) $(id).addEventListener("change", renewList);
   $("sentences").addEventListener("change", () => chooseSentence(Number($("sentences").value)));
   $("shown")?.addEventListener("change", chooseShown);
   if (!page.maps.length) return;
@@ -406,15 +417,12 @@ function listen() {
   $("setting").addEventListener("change", () => change({ setting: $("setting").value }));
   $("layer").addEventListener("input", () => change({ layer: Number($("layer").value) }));
   $("head").addEventListener("input", () => change({ head: headAt($("head").value) }));
-  $("map").addEventListener("keydown", mapKey);
-  $("map").addEventListener("focusin", (event) => readOut(event.target));
-  $("map").addEventListener("pointerover", (event) => readOut(event.target));
 }
 
 function chooseShown() {
   shown = [...document.querySelectorAll("#shown input:checked")].map((box) => Number(box.value));
   showList();
-  return showMap();
+  return showSentence();
 }
 
 function colourHeads() {

@@ -1,12 +1,42 @@
+"""What a notebook shows of maps and alignments: tables, plots, HTML."""
+
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 from matplotlib import pyplot
 
+from alignment_eval.alignment import Alignments
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.pair_scores import PairScores
+from alignment_eval.figures.notebook import DisplayMaps
 from alignment_eval.maps.words import word_map
-from alignment_eval.report.map_view import DisplayMaps
 from tests.drawn import marks_of, meshes, picture_texts
-from tests.eval.report.view_pages import HOSTILE, check_page, tables
+from tests.eval.test_alignment import EMPTY, ONE, SYMMETRIZED
+
+#: Tokens that would break a page which takes them as they are.
+HOSTILE = (
+    "</td></table><script>alert(1)</script>",
+    "<img/src=x/onerror=alert(1)>",
+    "\"'onmouseover='alert(1)",
+    "\u202eevil\u2066",
+    "&lt;b&gt;",
+    "<!--",
+)
+
+
+def tables(page):
+    """The texts of all tables, of each row, of each cell; checks that a page has texts and tables with styles alone."""
+    root = ElementTree.fromstring(f"<p>{page}</p>")
+    for element in root.iter():
+        assert element.tag in {"p", "div", "table", "tr", "th", "td"}
+        assert element.attrib.keys() <= {"style", "dir", "scope"}
+        assert not re.search(r"url\(|expression", element.get("style", ""))
+    assert "<!" not in page
+    assert "".join(root.itertext()).isprintable()
+    return [[["".join(c.itertext()) for c in row] for row in table.iter("tr")] for table in root.iter("table")]
 
 
 @pytest.fixture
@@ -30,7 +60,8 @@ def test_frame_of_words_and_of_tokens(maps, setting, head):
 
 def test_all_maps_are_one_long_table(maps):
     table = maps.to_frame("attn_n", level="token", setting="awi")
-    assert len(table) == 2 * (3 + 1) * 6 * 5
+    assert list(table.columns[:3]) == ["kind", "layer", "head"]
+    assert (len(table), set(table["kind"])) == (2 * (3 + 1) * 6 * 5, {"attn_n"})
     for side, tokens in (("source", ["a@@", "b", "c", "a", ".", "</s>"]), ("target", ["x", "y@@", "z", ".", "."])):
         assert list(dict.fromkeys(zip(table[f"{side}_index"], table[side]))) == list(enumerate(tokens))
     for layer, head in ((0, 2), (1, None)):
@@ -73,7 +104,6 @@ def test_kinds_stand_side_by_side_and_layers_below_each_other(maps):
 
 def test_html_shows_the_word_map_of_the_highest_layer(maps):
     page = maps._repr_html_()
-    check_page(page)
     ((heads, *rows),) = tables(page)
     assert heads == ["", "ab", "c", "a", ".", "(null)"]
     assert [row[0] for row in rows] == ["x", "yz", ".", "."]
@@ -86,6 +116,45 @@ def test_html_shows_the_word_map_of_the_highest_layer(maps):
 @pytest.mark.parametrize("token", HOSTILE)
 def test_html_of_hostile_tokens(make_sentence, token):
     page = DisplayMaps.of(make_sentence(0, f"{token} b </s>", f"x {token} </s>"))._repr_html_()
-    check_page(page)
     ((heads, *_),) = tables(page)
     assert len(heads) == 4
+
+
+# ---- alignments
+
+
+def test_plot_marks_the_links():
+    axes = ONE.plot()
+    assert picture_texts(axes)[:2] == (["das", "haus", "das"], ["the", "house"])
+    assert list(marks_of(axes).values()) == [ONE.links]
+    np.testing.assert_array_equal(meshes(axes)[0].get_array(), [[0.5, 0, 0], [0, 1, 0]])
+    _, ax = pyplot.subplots()
+    assert SYMMETRIZED.plot(ax=ax) is ax
+    assert meshes(ax)[0].get_array().tolist() == [[1, 1], [0, 0]]
+    with pytest.raises(InputError, match="both sides need at least one word"):
+        EMPTY.plot()
+
+
+SCORES = {"unsupported": 0.25, "omitted": 0.5, "unsupported_words": [0.0, 0.5], "omitted_words": [1, 0, 0.25]}
+SCORED = replace(ONE, scores=PairScores(-1.5, **SCORES))
+
+
+def test_html_marks_the_links_and_the_words_that_the_other_side_does_not_say():
+    page = ONE._repr_html_()
+    assert tables(page) == [[["", "das", "haus", "das"], ["the", "50", "", "0"], ["house", "", "100", ""]]]
+    assert tables(SYMMETRIZED._repr_html_())[0][1] == ["x", "●", "●"]
+    assert tables(EMPTY._repr_html_()) == []
+    assert "empty" in EMPTY._repr_html_()
+    page = SCORED._repr_html_()
+    assert len(tables(page)) == 1
+    assert "unsupported 0.25, omitted 0.50" in page
+    assert re.findall(r"rgba\(219,68,55,([^)]*)\)", page) == ["0.60", "0.15", "0.30"]
+
+
+def test_a_list_shows_the_first_pairs_with_their_scores():
+    page = Alignments([SCORED, EMPTY, *[ONE] * 10])._repr_html_()
+    ((heads, first, second, *others),) = tables(page)
+    assert heads == ["", "source", "target", "links", "log_prob", "unsupported", "omitted"]
+    assert first == ["0", "das haus das", "the house", ONE.to_pharaoh(), "-1.50", "0.25", "0.50"]
+    assert second[3:] == ["empty", "", "", ""]
+    assert (len(others), "and 2 more" in page) == (8, True)

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import pyplot
 
-from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.figures.drawing import (
+from alignment_eval.figures.maps import (
     SMALLEST_TYPE,
     Panel,
     Picture,
@@ -26,7 +25,6 @@ from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import SentenceSide
 from tests.drawn import marks_of, meshes
 from tests.eval.figures.printed import check_print, picture, plain
-from tests.facts import facts
 
 
 @pytest.fixture(autouse=True)
@@ -121,11 +119,11 @@ def test_words_that_overlap_are_told(capsys):
 def test_type_is_that_of_rc_params_and_two_maps_fit_one_figure():
     sides, panel = (plain("a b"), plain("x y")), Panel("weights", np.eye(2))
     with mpl.rc_context({"font.size": 12, "figure.figsize": (9, 4)}):
-        alone = draw_map(panel, *sides)
+        alone = draw_map(Picture("", *sides, [[panel]]), None)
         assert alone.figure.get_figwidth() == 9
         assert {label.get_fontsize() for label in alone.get_yticklabels()} == {12}
         figure, both = pyplot.subplots(1, 2)
-        assert [draw_map(panel, *sides, axes, "weights") for axes in both] == list(both)
+        assert [draw_map(Picture("", *sides, [[panel]], bar="weights"), axes) for axes in both] == list(both)
     check_print(figure)
 
 
@@ -159,17 +157,3 @@ def test_predicted_links_are_those_of_extract(make_sentence, number, setting, le
     for rule, null in (("kobayashi2020", "allow"), ("kobayashi2020", "mask"), ("threshold=0.3", None)):
         options = ExtractionOptions("attn_n", "0", "mean", setting, rule, null)
         assert panel_of(sentence, options, level, "").predicted == extract(sentence, options)
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        (np.zeros((2, 3)), "panel 'attn_w' … shape (2, 3) … (3, 2)"),
-        (np.full((3, 2), np.nan), "panel 'attn_w' … NaN, infinite or negative values … 0 or more"),
-        (np.full((3, 2), np.inf), "NaN, infinite or negative"),
-        (np.full((3, 2), -1.0), "NaN, infinite or negative"),
-    ],
-)
-def test_bad_values(values, message):
-    with pytest.raises(InputError, match=facts(message)):
-        picture(title="attn_w", values=values)

@@ -1,0 +1,355 @@
+"""Draws the maps of a sentence with its links: a printed figure, a figure of a notebook, or on given Axes.
+
+Matplotlib is imported only when needed.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alignment_eval.errors import InputError, warn_on_stderr
+from alignment_eval.extraction.extract import choose, links_of, merged, named_maps
+from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.figures.names import label_of
+from alignment_eval.figures.style import (
+    ACCENT,
+    COLUMN,
+    DEFAULT,
+    HEIGHT,
+    MAP_COLOURS,
+    PAGE,
+    FigureOptions,
+    add_legend,
+    styled,
+    text_width,
+    use_fonts_for,
+)
+from alignment_eval.links.sets import GoldSentence, Link, Links
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from alignment_eval.maps.words import LEVELS, require_known
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PolyCollection, QuadMesh
+    from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
+
+#: Series -> label, marker of the legend, corners, size as a share of a cell, and colour; series differ in shape, too.
+MARKS: dict[str, tuple[str, str, int, float, str]] = {
+    "sure": ("gold, sure", "s", 4, 0.86, "black"),
+    "possible": ("gold, possible", "D", 4, 0.8, "black"),
+    "predicted": ("predicted", "o", 32, 0.46, ACCENT),
+}
+#: The smallest type of words, in points.
+SMALLEST_TYPE = 5.5
+#: In sizes of type: the height of a line, the smallest cell whose words do not overlap, and the largest cell.
+_LINE, _PITCH, _LARGEST = 1.35, 1.18, 3.1
+#: Inches between the parts of a figure, and at its edge.
+_GAP, _EDGE = 0.06, 0.03
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One map to draw: ``values`` [rows, columns] and the word links predicted from it."""
+
+    title: str
+    values: NDArray[np.float64]
+    predicted: Links = frozenset()
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """Maps of one sentence pair as a grid of panels.
+
+    Attributes:
+        title: the heading; empty: none.
+        source: the columns; a column of no word (-1) gets no marks.
+        target: the rows.
+        panels: rows of panels; each panel has a row and a column for each token.
+        gold: word links of the gold, or None.
+        bar: what the values of one panel are; several share a colour bar, from 0 to the largest value of each.
+    """
+
+    title: str
+    source: SentenceSide
+    target: SentenceSide
+    panels: Sequence[Sequence[Panel]]
+    gold: GoldSentence | None = None
+    bar: str | None = None
+
+    def __post_init__(self) -> None:
+        shape = len(self.target.tokens), len(self.source.tokens)
+        if not all(shape):
+            raise InputError(f"cannot draw a map of {shape[0]}×{shape[1]} cells; both sides need at least one word")
+
+    @property
+    def labels(self) -> tuple[list[str], list[str]]:
+        """What stands under the columns and beside the rows."""
+        columns, rows = ([label_of(token) for token in side.tokens] for side in (self.source, self.target))
+        return columns, rows
+
+
+def sides_of(sentence: SentenceMaps, level: str) -> tuple[SentenceSide, SentenceSide]:
+    """Columns and rows of a picture: words, with a column for null; or subwords, with special tokens of the source."""
+    require_known("level", level, LEVELS)
+    source, target = sentence.source, sentence.target
+    if level == "token":
+        ordinary = np.flatnonzero(~target.special)
+        return source, SentenceSide(tuple(target.tokens[i] for i in ordinary), target.words[ordinary])
+    numbers = np.append(np.arange(source.word_count, dtype=np.int32), np.int32(-1))
+    return SentenceSide((*source.word_strings(), "(null)"), numbers), SentenceSide.of_words(target.word_strings())
+
+
+def panel_of(
+    sentence: SentenceMaps, options: ExtractionOptions, level: str, title: str, predicted: Links | None = None
+) -> Panel:
+    """The panel of the map that ``options`` name, with the links of their rule or those ``predicted``."""
+    require_known("level", level, LEVELS)
+    (values,) = named_maps(sentence, options)
+    if predicted is None:
+        predicted = links_of(choose(values, sentence, options))
+    return Panel(title, merged(values, sentence, options.setting, LEVELS[level]), predicted)
+
+
+@styled()
+def draw(picture: Picture, options: FigureOptions = DEFAULT) -> Figure:
+    """Draw ``picture`` at its printed width, with a legend of its marks; its height is what the sentence needs."""
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    legend = ["predicted"] if picture.gold is None else list(MARKS)
+    _compose(figure, picture, (options.width,) if options.width else (COLUMN, PAGE), legend)
+    return figure
+
+
+def draw_maps(picture: Picture) -> list[list[Axes]]:
+    """Draw ``picture`` on a new figure of ``pyplot``, as wide and in the type that ``rcParams`` say; its Axes."""
+    import matplotlib
+    from matplotlib import pyplot
+
+    with matplotlib.rc_context():
+        return _compose(pyplot.figure(layout="none"), picture, matplotlib.rcParams["figure.figsize"][:1])
+
+
+def draw_map(picture: Picture, ax: Axes | None) -> Axes:
+    """Draw the one map of ``picture`` on Axes of the caller or on a new figure (:func:`draw_maps`).
+
+    A figure without a layout gets Matplotlib's constrained layout, so that ``savefig`` does not crop it.
+    """
+    import matplotlib
+
+    if ax is None:
+        return draw_maps(picture)[0][0]
+    figure = ax.figure.figure  # the whole one, also for Axes on a subfigure
+    if figure.get_layout_engine() is None:
+        figure.set_layout_engine("constrained")
+    columns, rows = picture.labels
+    panel = picture.panels[0][0]
+    with matplotlib.rc_context():
+        use_fonts_for([*columns, *rows])
+        mesh = _draw_panel(ax, picture, panel)
+        _label(ax, columns, rows)
+        ax.set_title(panel.title, parse_math=False, wrap=True)
+        if picture.bar is not None:
+            ax.figure.colorbar(mesh, ax=ax, label=picture.bar).outline.set_visible(False)
+        figure.draw_without_rendering()
+        extent = ax.get_window_extent()
+        pitch = 72 / figure.dpi * min(extent.width / len(columns), extent.height / len(rows))
+        size = max(min(_usual_type(), pitch / _PITCH), SMALLEST_TYPE)
+        ax.tick_params(labelsize=size)
+        if pitch < size:
+            warn_on_stderr("words overlap on these Axes: give them a larger figure")
+    return ax
+
+
+def _usual_type() -> float:
+    from matplotlib import rcParams
+    from matplotlib.font_manager import FontProperties
+
+    return FontProperties(size=rcParams["ytick.labelsize"]).get_size_in_points()
+
+
+def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: Sequence[str] = ()) -> list[list[Axes]]:
+    """Draw ``picture`` with a ``legend`` of series on an empty figure, which gets the size that it needs.
+
+    It is as wide as the first of ``widths`` at which words do not overlap, and 24 cm high at most.
+    """
+    columns, rows = picture.labels
+    use_fonts_for([picture.title, *columns, *rows])
+    width, places = _arranged(picture, widths)
+    down, wide = (1 + max(of_axis) for of_axis in zip(*places))
+    figure.set_size_inches(width, HEIGHT)
+    heading = figure.suptitle(picture.title, x=_EDGE / width, ha="left", va="top", wrap=True, parse_math=False)
+    parts: list[Any] = [*([heading] if picture.title else []), *([_legend(figure, legend)] if legend else [])]
+    figure.draw_without_rendering()
+    taken = [part.get_window_extent().height / figure.dpi + _EDGE for part in parts]
+
+    usual, deep = _usual_type(), text_width(columns, 10) / 10
+    for size in (*np.arange(usual, SMALLEST_TYPE, -0.5), min(usual, SMALLEST_TYPE)):
+        left, right, line = *_margins(picture, size), _LINE * size / 72
+        around = sum(taken) + deep * size + line + 2 * _GAP
+        cell = fitting = min(_LARGEST * size / 72, ((width - left - right + _GAP) / wide - _GAP) / len(columns))
+        for _ in range(2):  # a smaller cell makes narrower titles
+            letters = max(8, int(130 * cell * len(columns) / size))
+            titles = {place: textwrap.wrap(panel.title, letters) for place, panel in places.items()}
+            above = line * max(map(len, titles.values())) + _GAP
+            cell = min(cell, ((HEIGHT - around) / down - above) / len(rows))
+        if 72 * cell >= _PITCH * size - 1e-6:
+            break
+    if 72 * cell < size:
+        side = f"width of {2.54 * width:.1f}" if cell == fitting else f"height of {2.54 * HEIGHT:.0f}"
+        warn_on_stderr(f"words overlap at a {side} cm: draw fewer maps or a wider figure")
+    inner, tall = cell * len(columns), cell * len(rows)
+    height = min(HEIGHT, around + down * (above + tall))
+    figure.set_size_inches(width, height)
+    heading.set_y(1 - _EDGE / height)
+    top = taken[0] if picture.title else 0
+
+    def add_axes(r: int, x: float, across: float) -> Axes:
+        """Axes in line ``r``, ``x`` inches from the left."""
+        y = height - top - (r + 1) * (above + tall)
+        return figure.add_axes((x / width, y / height, across / width, tall / height))
+
+    drawn: list[list[Axes]] = [[] for _ in range(down)]
+    for (r, c), panel in sorted(places.items()):
+        axes = add_axes(r, left + c * (inner + _GAP), inner)
+        mesh = _draw_panel(axes, picture, panel, f"{r}-{c}", len(places) > 1)
+        _label(axes, [] if (r + 1, c) in places else columns, [] if c else rows)
+        axes.tick_params(labelsize=size)
+        axes.set_title("\n".join(titles[r, c]), fontsize=size, loc="left", parse_math=False)
+        drawn[r].append(axes)
+    if picture.bar is not None:
+        axes = add_axes(0, left + wide * (inner + _GAP), 0.1)
+        figure.colorbar(mesh, cax=axes).outline.set_visible(False)
+        axes.set_ylabel("relative value" if len(places) > 1 else picture.bar, fontsize=size)
+        axes.tick_params(labelsize=size)
+    return drawn
+
+
+def _arranged(picture: Picture, widths: Sequence[float]) -> tuple[float, dict[tuple[int, int], Panel]]:
+    """The width of a figure, and the map at each line and place of it.
+
+    Rows of maps that are too wide continue below; if these are too many for the height, they go on in another column.
+    """
+    columns, rows = picture.labels
+    cell = _PITCH * SMALLEST_TYPE / 72
+
+    def across(width: float) -> int:
+        """How many maps fit beside each other in the smallest type."""
+        margins = sum(_margins(picture, SMALLEST_TYPE))
+        return max(1, int((width - margins + _GAP) / (cell * len(columns) + _GAP) + 1e-6))
+
+    def first(needed: int) -> float:
+        return next((width for width in widths if across(width) >= needed), widths[-1])
+
+    most = max(map(len, picture.panels))
+    count = -(-most // -(-most // across(first(most))))  # lines of similar length
+    lines = [row[start : start + count] for row in picture.panels for start in range(0, len(row), count)]
+    below = text_width(columns, SMALLEST_TYPE) + 0.8
+    stacks = -(-len(lines) // max(1, int((HEIGHT - below) / (cell * len(rows) + 0.2))))
+    width = max(first(most), first(count * stacks))
+    down = -(-len(lines) // max(1, min(stacks, across(width) // count)))
+    return width, {
+        (number % down, number // down * count + k): panel
+        for number, line in enumerate(lines)
+        for k, panel in enumerate(line)
+    }
+
+
+def _margins(picture: Picture, size: float) -> tuple[float, float]:
+    """Inches to the left and to the right of the maps, with words in type of ``size``."""
+    line = _LINE * size / 72
+    bar = 0.0 if picture.bar is None else text_width(["0.88"], size) + line + 4 * _GAP
+    return text_width(picture.labels[1], size) + line + 2 * _GAP, bar + _GAP
+
+
+def _legend(figure: Figure, names: Sequence[str]) -> Legend:
+    """Draw a legend of series."""
+    from matplotlib.lines import Line2D
+
+    marks = [MARKS[name] for name in names]
+    handles = [
+        Line2D([], [], linestyle="none", marker=marker, color=colour, fillstyle="full" if corners > 4 else "none")
+        for _, marker, corners, _, colour in marks
+    ]
+    return add_legend(figure, handles, [mark[0] for mark in marks])
+
+
+def _draw_panel(
+    axes: Axes, picture: Picture, panel: Panel, number: str | None = None, relative: bool = False
+) -> QuadMesh:
+    """Draw a panel of ``picture`` without labels; the cells, for a colour bar.
+
+    ``number`` is the end of the ids of the marks in SVG.  ``relative``: values are shares of the largest.
+    """
+    height, width = panel.values.shape
+    largest = panel.values.max() or 1.0  # a map of zeros is light, like zeros in other maps
+    mesh = axes.pcolormesh(  # an image in a PDF has a grid of pixels, which does not meet the lines
+        np.arange(-0.5, width),
+        np.arange(-0.5, height),
+        panel.values / largest if relative else panel.values,
+        cmap=MAP_COLOURS,
+        vmin=0,
+        vmax=1 if relative else largest,
+        edgecolors="0.8",
+        linewidth=0.4,
+    )
+    axes.tick_params(length=0, pad=2)
+    axes.set_frame_on(False)
+    series: dict[str, Links] = {"predicted": panel.predicted}
+    if picture.gold is not None:
+        series.update(sure=picture.gold.sure, possible=picture.gold.possible - picture.gold.sure)
+    for name in (name for name in MARKS if name in series):
+        marks = _marks(name, cells(series[name], picture.source, picture.target))
+        if number is not None:
+            marks.set_gid(f"{name}-{number}")  # the id of the group in SVG
+        axes.add_collection(marks)
+    axes.set_xlim(-0.5, width - 0.5)
+    axes.set_ylim(height - 0.5, -0.5)
+    return mesh
+
+
+def cells(links: Iterable[Link], source: SentenceSide, target: SentenceSide) -> list[tuple[int, int]]:
+    """The cells (column, row) of word links: all pairs of tokens of each two linked words."""
+    return [
+        (column, row)
+        for i, j in sorted(links)
+        for column in np.flatnonzero(source.words == i).tolist()
+        for row in np.flatnonzero(target.words == j).tolist()
+    ]
+
+
+def _marks(name: str, places: Sequence[tuple[int, int]]) -> PolyCollection:
+    """The marks of a series at ``places`` (column, row), in cells, with a white edge that is visible on dark ones."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.patheffects import withStroke
+
+    label, _, corners, size, colour = MARKS[name]
+    angles = 2 * np.pi * (np.arange(corners) / corners + (0.125 if name == "sure" else 0))
+    radius = size / 2 * (np.sqrt(2) if name == "sure" else 1)  # of a square the side is the size, else the width
+    shape = radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    filled = name == "predicted"
+    return PolyCollection(
+        [shape + place for place in places],
+        label=label,
+        facecolors=colour if filled else "none",
+        edgecolors="white" if filled else colour,
+        linewidths=0.5 if filled else 0.9,
+        path_effects=[] if filled else [withStroke(linewidth=1.9, foreground="white")],
+        zorder=2,
+    )
+
+
+def _label(axes: Axes, columns: Sequence[str], rows: Sequence[str]) -> None:
+    """Label the columns and rows of a map; a side without labels stays empty."""
+    text: dict[str, Any] = {"parse_math": False}
+    axes.set_xticks(range(len(columns)), columns, rotation=90, **text)
+    axes.set_yticks(range(len(rows)), rows, **text)
+    axes.set_xlabel("source" if columns else "")
+    axes.set_ylabel("target" if rows else "")
