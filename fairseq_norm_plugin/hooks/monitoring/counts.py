@@ -20,7 +20,8 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import choose
-from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
+from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.scoring.aer import METRICS, Counts
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
@@ -82,13 +83,27 @@ class Monitor:
         #: Block type and layer of each block whose mixing ratios are logged.
         self._mixing_blocks = [(block, layer) for block, count in blocks.items() for layer in range(count)]
         self._recorded = RecordedMaps(self._layers, _QUANTITIES)
+        #: The pair that a picture shows, and its maps in the last validation.
+        self.pictured: GoldPair | None = None
+        self.seen: SentenceMaps | None = None
 
     def _names(self, setting: str) -> list[list[str]]:
         """Names of the AER metrics of a setting, by the axes [layer, kind] of the counts."""
         return [[metric_name(layer, kind, setting) for kind in KIND_LETTERS] for layer in self._layers]
 
-    def _layer_metrics(self) -> list[str]:
-        return [name for setting in SETTINGS for row in self._names(setting) for name in row]
+    def _layer_metrics(self) -> dict[str, ExtractionOptions]:
+        """Metric -> the map that it scores."""
+        return {
+            name: replace(self._extraction, kind=kind, setting=setting, heads=MapNames((MapName(layer),)))
+            for setting in SETTINGS
+            for layer, row in zip(self._layers, self._names(setting))
+            for kind, name in zip(KIND_LETTERS, row)
+        }
+
+    def best_map(self, stats: Mapping[str, Any]) -> tuple[float, ExtractionOptions]:
+        """The lowest AER of a layer in the metrics of a validation, and its map."""
+        aer, name = min((float(stats[name]), name) for name in self._layer_metrics())
+        return aer, self._layer_metrics()[name]
 
     def choosable(self) -> list[str]:
         """The names of the metrics that can choose the best checkpoint."""
@@ -132,6 +147,8 @@ class Monitor:
             if pair.gold is None:
                 continue
             sentence = replace(pair.sentence, layers=self._layers, arrays=arrays)
+            if pair is self.pictured:
+                self.seen = sentence
             stacked = np.stack([sentence.layer_maps(kind) for kind in KIND_LETTERS], axis=1)  # [L, kinds, T, S]
             if not np.isfinite(stacked).all():
                 raise InputError(f"sentence {sentence.id}: the maps hold NaN or infinite values")
@@ -153,7 +170,7 @@ class Monitor:
 
     def _tally(self, pairs: Sequence[GoldPair], hits: Mapping[str, NDArray[np.int64]], scored: bool) -> Tally:
         return {
-            SURE: sum(pair.sure for pair in pairs),
+            SURE: sum(len(pair.links.sure) for pair in pairs),
             SENTENCES: len(pairs) if scored else 0,
             FAILED: 0 if scored else len(pairs),
             GOLD: pairs[0].gold_size,

@@ -14,6 +14,7 @@ from fairseq.data import BaseWrapperDataset
 from alignment_eval.errors import InputError
 from alignment_eval.files import ContentHash, json_hash
 from alignment_eval.links.read import ReadOptions, read_gold
+from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, status_of
 from alignment_eval.scoring.gold_corpus import GoldMatrix, check_links
 from fairseq_norm_plugin.text.tokens import SideReader
@@ -34,7 +35,7 @@ class GoldPair:
 
     sentence: SentenceMaps  #: its status is ``ok`` if its words are certain
     gold: GoldMatrix | None  #: None if they are not; the sentence then counts as a hypothesis without links
-    sure: int  #: number of sure links
+    links: GoldSentence  #: the same as links, whether the words are certain or not
     gold_size: int  #: number of sentences in the whole gold, to check whether a validation saw all of them
     #: The numbers of gold and texts in logs (:data:`NUMBERED`), the same for all pairs.
     numbers: Mapping[str, int] = field(default_factory=dict)
@@ -48,14 +49,14 @@ class GoldDataset(BaseWrapperDataset):  # type: ignore[misc]  # fairseq is untyp
 
     def __init__(self, dataset: Any, pairs: Sequence[GoldPair], identity: Mapping[str, Any]) -> None:
         super().__init__(dataset)
-        self._pairs = pairs
+        self.pairs = pairs
         self.identity = identity
 
     def collater(self, samples: Any, **kwargs: Any) -> Any:
         """fairseq's batch, with :data:`GOLD_KEY`."""
         batch = self.dataset.collater(samples, **kwargs)
         if batch:
-            batch[GOLD_KEY] = [self._pairs[id_] for id_ in batch["id"].tolist()]
+            batch[GOLD_KEY] = [self.pairs[id_] for id_ in batch["id"].tolist()]
         return batch
 
     @property
@@ -99,7 +100,7 @@ def with_gold(
         if sentence.ok:
             check_links(links.possible, sentence, f"{path}, subset {subset}")
         matrix = GoldMatrix.of(links, sentence) if sentence.ok else None
-        pairs.append(GoldPair(sentence, matrix, len(links.sure), len(gold), numbers))
+        pairs.append(GoldPair(sentence, matrix, links, len(gold), numbers))
     sure, possible = (sum(len(getattr(s, name)) for s in gold) for name in ("sure", "possible"))
     logger.info(
         "gold of subset %s: %s, base %d, %d sentences, %d sure links, %d possible only",

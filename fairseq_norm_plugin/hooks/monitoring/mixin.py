@@ -22,7 +22,8 @@ from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS, mixing_kinds
 from alignment_eval.records.manifest import differing
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.hooks.monitoring.counts import Monitor, Tally, monitored_layers
-from fairseq_norm_plugin.hooks.monitoring.gold import GOLD_KEY, GoldDataset, logger, with_gold
+from fairseq_norm_plugin.hooks.monitoring.gold import GOLD_KEY, GoldDataset, GoldPair, logger, with_gold
+from fairseq_norm_plugin.hooks.monitoring.picture import FOLDER, Pictures
 from fairseq_norm_plugin.hooks.options import extraction_options, other_option, parse_kinds, resolve
 from fairseq_norm_plugin.text.tokens import Vocabulary, side_readers
 from fairseq_norm_plugin.text.unknown import SUSPICIOUS
@@ -55,6 +56,13 @@ class MonitorConfig(FairseqDataclass):  # type: ignore[misc]
             f"as mixing_<block>_l<layer>_<kind>"
         },
     )
+    aer_picture: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": f"a sentence of the first of these subsets, from 0: each validation draws its map in the layer of "
+            f"the lowest AER, with gold and predicted links, in SAVE_DIR/{FOLDER}, TensorBoard and W&B",
+        },
+    )
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,7 @@ class MonitorOptions:
     reading: ReadOptions  #: how to read the gold
     extraction: ExtractionOptions  #: kind, layer and setting of ``aer``; its rule is used for all metrics
     mixing: tuple[str, ...]  #: kinds of mixing ratios
+    picture: Optional[int]  #: the sentence of the first subset that is drawn
 
 
 def _resolve_monitor(cfg: Any, layers: int, heads: int) -> MonitorOptions:
@@ -95,6 +104,7 @@ def _resolve_monitor(cfg: Any, layers: int, heads: int) -> MonitorOptions:
         reading=ReadOptions(base=str(cfg.aer_gold_base)),
         extraction=extraction_options(cfg, options.kind, options.layer, None),
         mixing=() if cfg.aer_mixing is None else parse_kinds(cfg.aer_mixing, "--aer-mixing", MONITORED_MIXING),
+        picture=cfg.aer_picture,
     )
 
 
@@ -163,6 +173,17 @@ def _check_best_metric(cfg: Any, logged: Sequence[str]) -> None:
     raise UsageError(f"--best-checkpoint-metric {metric}: no validation subset logs it; {expected}")
 
 
+def _pictured(pairs: Sequence[GoldPair], number: int, gold: str) -> GoldPair:
+    if not 0 <= number < len(pairs):
+        raise UsageError(f"--aer-picture {number}: {gold} has no such sentence; choose one of 0 to {len(pairs) - 1}")
+    if pairs[number].gold is None:
+        raise UsageError(
+            f"--aer-picture {number}: the words of this sentence are not certain; choose another, or give "
+            f"--norm-source-text and --norm-target-text"
+        )
+    return pairs[number]
+
+
 class MonitorMixin:
     """Adds AER to the validation of subsets that have gold; list it before the norm task's mixin.
 
@@ -212,6 +233,8 @@ class MonitorMixin:
             texts, cut = options.texts[split], bool(self.cfg.truncate_source)
             readers = side_readers(dataset, len(dataset), self.vocabularies, texts, cut)
             self.datasets[split] = with_gold(dataset, split, options.gold[split], options.reading, readers)
+            if options.picture is not None and split == next(iter(options.gold)):
+                self._monitor.pictured = _pictured(self.datasets[split].pairs, options.picture, options.gold[split])
         return result
 
     def begin_epoch(self, epoch: int, model: nn.Module) -> None:
@@ -273,6 +296,7 @@ class MonitorMixin:
         if self._errors:
             logger.error("monitoring failed in %d batches of this process", self._errors)
             self._errors = 0
+        self._draw(stats)
         scored, size = stats.get("aer_sentences"), stats.get("aer_sentences_gold")
         if scored != size:
             logger.warning("AER covers %s of the gold's %s sentences; the others were skipped or failed", scored, size)
@@ -314,3 +338,20 @@ class MonitorMixin:
         if self._monitor is None or not metric.startswith("aer") or not isinstance(dataset, GoldDataset):
             return None
         return {"metric": metric, **dataset.identity, **self._monitoring.extraction.fields()}
+
+    def _draw(self, stats: dict[str, Any]) -> None:
+        """Draw the picture of a validation; a failure does not end the training."""
+        monitor = self._monitor
+        assert monitor is not None
+        pair, sentence = monitor.pictured, monitor.seen
+        if pair is None or sentence is None:  # another subset, or another process has the sentence
+            return
+        monitor.seen = None
+        save_dir = other_option(self.cfg, "checkpoint", "save_dir")
+        tensorboard = other_option(self.cfg, "common", "tensorboard_logdir")
+        pictures = Pictures(next(iter(self._monitoring.gold)), save_dir, tensorboard)
+        try:
+            aer, map_ = monitor.best_map(stats)
+            pictures.add(sentence, pair.links, map_, aer, int(stats["num_updates"]))
+        except Exception as error:
+            logger.error("no picture of this validation: %s: %s", type(error).__name__, error)

@@ -8,9 +8,11 @@ from collections import Counter
 import pytest
 import torch
 from fairseq import checkpoint_utils, options, tasks
+from fairseq.logging import progress_bar
 from fairseq_cli import validate
 
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.figures.maps import draw
 from fairseq_norm_plugin.analyze.statistics import BlockStatistics, TokenTypes
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.hooks.monitoring.counts import Monitor
@@ -312,3 +314,53 @@ def test_broken_weights_give_inf(set_up, gold, value):
     assert (whole["_aer_scored"], whole["_aer_not_scored"]) == (12, 0)
     assert (broken["_aer_scored"], broken["_aer_not_scored"]) == (0, 12)
     assert not any(attention.captures for attention in model.modules() if hasattr(attention, "captures"))
+
+
+def test_a_picture_of_a_sentence_at_each_validation(monitored, logged, monkeypatch, tmp_path):
+    """In the save directory, in TensorBoard and in W&B, of the layer and map with the lowest AER."""
+    images, described = [], []
+
+    class Writer:
+        def __init__(self, directory):
+            self.directory = directory
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            pass
+
+        def add_image(self, tag, image, update, dataformats):
+            images.append((self.directory, tag, image.shape, update, dataformats))
+
+        def __getattr__(self, name):  # what fairseq itself writes
+            return lambda *args: None
+
+    def drawn(picture):
+        described.append(picture)
+        return draw(picture)
+
+    runs = []
+    monkeypatch.setattr(progress_bar, "SummaryWriter", Writer)
+    monkeypatch.setattr(
+        progress_bar, "wandb", Namespace(run=1, Image=str, log=lambda values, step: runs.append(values))
+    )
+    monkeypatch.setattr("fairseq_norm_plugin.hooks.monitoring.picture.draw", drawn)
+    path = monitored("picture", "--aer-picture", 3, "--tensorboard-logdir", tmp_path, "--validate-interval-updates", 10)
+    files = sorted((path.parent / "aer-picture").iterdir())
+    validations = logged("test")
+    assert [int(file.stem) for file in files] == [int(line["num_updates"]) for line in validations]
+    assert [(directory, tag, update) for directory, tag, _, update, _ in images] == [
+        (str(tmp_path / "test"), "aer_picture", int(file.stem)) for file in files
+    ]
+    assert all(shape[2] == 3 and formats == "HWC" for _, _, shape, _, formats in images)
+    assert runs == [{"test/aer_picture": str(file)} for file in files]
+    for picture, line in zip(described, validations, strict=True):
+        lowest = min(float(value) for name, value in line.items() if name.startswith("aer_l"))
+        assert f"AER {100 * lowest:.1f} %" in picture.title
+
+
+@pytest.mark.parametrize("number", [-1, 12])
+def test_a_picture_of_no_sentence_is_refused_before_training(monitored, number):
+    with pytest.raises(UsageError, match=rf"--aer-picture {number}: .*0 to 11"):
+        monitored("none", "--aer-picture", number)

@@ -44,7 +44,7 @@ def join(tmp_path):
             if text is not None:
                 paths[-1].write_text("".join(f"{line}\n" for line in text))
         readers = side_readers(pairs, len(pairs), (known, known), tuple(paths), cut=False)
-        return with_gold(pairs, "test", tmp_path / "gold", ReadOptions(base="0"), readers)._pairs
+        return with_gold(pairs, "test", tmp_path / "gold", ReadOptions(base="0"), readers).pairs
 
     return run
 
@@ -53,7 +53,7 @@ def test_gold_of_known_words(join, caplog):
     first, second = join(["a@@ b b", "b"], ["b b", "a@@ a@@ b"], ["0-0 1p1", "0-0"])
     assert first.gold.sure.tolist() == [[True, False], [False, False]]
     assert first.gold.possible.tolist() == [[True, False], [False, True]]
-    assert (first.sure, second.sure, first.gold_size) == (1, 1, 2)
+    assert (len(first.links.sure), len(second.links.sure), first.gold_size) == (1, 1, 2)
     assert (first.sentence.ok, second.sentence.source.word_count) == (True, 1)
     assert "<unk>" not in caplog.text
 
@@ -98,7 +98,7 @@ def pair(id_, certain):
     side = SentenceSide(("a", "b", "c", "</s>"), np.array([0, 1, 2, -1], dtype=np.int32))
     sentence = SentenceMaps(id_, side, side, layers=(), status="ok")
     gold = GoldSentence(frozenset((k, k) for k in range(WORDS)))
-    return GoldPair(sentence, GoldMatrix.of(gold, sentence) if certain else None, WORDS, 3)
+    return GoldPair(sentence, GoldMatrix.of(gold, sentence) if certain else None, gold, 3)
 
 
 def test_every_sentence_with_certain_words_is_counted(monitor):
