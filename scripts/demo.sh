@@ -44,7 +44,7 @@ quietly generated fairseq-generate "$OUT/bin" --path $DEMO/checkpoint.pt --user-
 grep -E '^(S|H|A)-0\b' "$OUT/generated.log"
 
 say "4. word alignments of the references from the norms of layer 1, and their score"
-align-eval extract "$OUT/forced" --kind attn_n --layer 1 --setting awo --rule kobayashi2020 >"$OUT/hyp.pharaoh"
+align-eval extract "$OUT/forced" --kind attn_n --heads 1 --setting awo --rule kobayashi2020 >"$OUT/hyp.pharaoh"
 cmp "$OUT/hyp.pharaoh" "$OUT/forced.pharaoh"
 align-eval score --gold $DEMO/demo.talp --gold-base 1 "$OUT/hyp.pharaoh"
 

@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alignment_eval.errors import InputError, printable, say, warn_on_stderr
-from alignment_eval.figures.curves import draw_curves, is_share, read_training_log
+from alignment_eval.errors import InputError, UsageError, printable, say, warn_on_stderr
+from alignment_eval.figures.curves import draw_curves, is_share, read_training_log, training_page
 from alignment_eval.figures.style import ENDINGS, figure_ending, save_figure
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.options.common import Input, add_list, add_output
@@ -23,6 +23,7 @@ EPILOG = """\
 Examples:
   align-eval curve data/demo/training-a.log -o out/curve.png
   align-eval curve data/demo/training-a.log -o out/curve.csv
+  align-eval curve train.log --pictures checkpoints/aer-picture -o out/run.html
   align-eval curve data/demo/training-a.log data/demo/training-b.log --metrics aer,nll_loss -o out/runs.svg
 
 A pattern has *, ? and [...].  It is compared with the name of a metric, with and without its subset (test1_aer, aer).
@@ -36,7 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "logs", nargs="+", type=Input, metavar="LOG", help="log of fairseq-train, one a run (-: standard input)"
     )
     add_list(parser, "--metrics", f"names of metrics, or patterns (default: {','.join(_METRICS)})", metavar="GLOB")
-    add_output(parser, f"picture: .{', .'.join(ENDINGS)}; or .csv: the values that it shows", required=True)
+    help_ = "folder of the pictures of --aer-picture (SAVE_DIR/aer-picture), for a page .html"
+    parser.add_argument("--pictures", type=Input, metavar="DIR", help=help_)
+    help_ = f"picture: .{', .'.join(ENDINGS)}; .csv: its values; .html: a page of picture, table and --pictures"
+    add_output(parser, help_, required=True)
     add_figure_options(parser)
 
 
@@ -44,9 +48,11 @@ def run(args: argparse.Namespace) -> None:
     """Draw the picture and print the extremes; the signature goes to stderr and into the picture's metadata."""
     import pandas as pd
 
-    is_csv = args.output.lower().endswith(".csv")
-    if not is_csv:
+    ending = Path(args.output).suffix.lower()
+    if ending not in (".csv", ".html"):
         figure_ending(args.output)
+    if args.pictures is not None and ending != ".html":
+        raise UsageError(f"--pictures goes into a page: expected -o FILE.html, not {args.output}")
     check_new(args.output, args.overwrite)
     stems = [Path(path).stem for path in args.logs]
     names = stems if len({*stems}) == len(stems) else args.logs
@@ -56,12 +62,25 @@ def run(args: argparse.Namespace) -> None:
         warn_on_stderr(f"{missing} of {len(metrics)} values are not finite: left out")
     patterns = args.metrics or _METRICS
     signed = signature(logs=",".join(content_hash for _, content_hash in read), metrics=",".join(patterns))
-    if is_csv:
+    table = extremes(metrics)
+    if ending == ".csv":
         write_lines(args.output, metrics.to_csv(index=False, lineterminator="\n").splitlines())
     else:
-        save_figure(draw_curves(metrics, figure_options(args)), args.output, signed)
-    print(extremes(metrics))
+        figure = draw_curves(metrics, figure_options(args))
+        if ending == ".html":
+            write_lines(args.output, [training_page(figure, f"{table}\n\n{signed}", _pictures(args.pictures))])
+        else:
+            save_figure(figure, args.output, signed)
+    print(table)
     say(signed)
+
+
+def _pictures(folder: str | None) -> list[Path]:
+    """The pictures of a folder by update; raises InputError if it has none."""
+    found = [] if folder is None else sorted(path for path in Path(folder).glob("*.png") if path.stem.isdecimal())
+    if folder is not None and not found:
+        raise InputError(f"{folder}: no pictures, such as 000200.png, as fairseq-train --aer-picture writes them")
+    return found
 
 
 def _chosen(table: pd.DataFrame, stated: Sequence[str] | None) -> pd.DataFrame:

@@ -8,9 +8,13 @@ A line of statistics is one of these, after its date and tag; the last value say
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import math
 import re
+from collections.abc import Sequence
+from html import escape
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -166,3 +170,18 @@ def draw_curves(table: pd.DataFrame, options: FigureOptions = DEFAULT) -> Figure
     entries.update({label_of(line): Line2D([], [], color="grey", linestyle=styles[line]) for line in lines})
     add_legend(figure, list(entries.values()), list(entries))
     return figure
+
+
+def training_page(figure: Figure, extremes: str, pictures: Sequence[Path]) -> str:
+    """An HTML page of a training run: its curves, a table, and the pictures of ``--aer-picture``, by update."""
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=200)
+    images = [("curves", content.getvalue()), *((f"update {int(path.stem)}", path.read_bytes()) for path in pictures)]
+    shown = [
+        f'<figure><figcaption>{name}</figcaption><img alt="{name}" '
+        f'src="data:image/png;base64,{base64.b64encode(image).decode()}"></figure>'
+        for name, image in images
+    ]
+    style = "body{font-family:sans-serif;margin:2em auto;max-width:60em}figure{margin:2em 0}img{max-width:100%}"
+    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Training</title><style>{style}</style>'
+    return "\n".join([head, "<h1>Training</h1>", shown[0], f"<pre>{escape(extremes)}</pre>", *shown[1:], "</html>"])

@@ -10,14 +10,13 @@ from alignment_eval.options.common import Input, positive_integer
 from alignment_eval.profiles.chosen import NO_TABLE, OF_TEXT, AlignmentOptions
 
 _DECLARED = {declared.name: declared for declared in fields(AlignmentOptions)}
-#: Other names of options, and how their values are read.
-_ALSO = {"heads": ("--layer",)}
 
 
 def _file_or_word(text: str) -> str:
     return text if text in (OF_TEXT, NO_TABLE) else Input(text)
 
 
+#: How the values of options are read.
 _READ: dict[str, dict[str, Any]] = {
     "final_punctuation": {"action": argparse.BooleanOptionalAction},
     "profile": {"type": Input},
@@ -30,7 +29,7 @@ def add_options(group: argparse._ActionsContainer, *names: str, **changes: Any) 
     """Declare options by the names of their fields; ``changes`` are for ``add_argument``."""
     for name in names:
         declared = {**_DECLARED[name].metadata, "default": _DECLARED[name].default, **_READ.get(name, {}), **changes}
-        group.add_argument(f"--{name.replace('_', '-')}", *_ALSO.get(name, ()), **declared)
+        group.add_argument(f"--{name.replace('_', '-')}", **declared)
 
 
 def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argparse._ArgumentGroup:

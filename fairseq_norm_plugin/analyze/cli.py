@@ -1,10 +1,7 @@
 """Runs the analyses of Kobayashi et al. (2020, 2021) on a trained model and a data set; writes tables and figures.
 
-    python -m fairseq_norm_plugin.analyze DATA --path CHECKPOINT --out OUT [--task masked_lm_norm] [--gen-subset valid]
-
-DATA and all options that are not named here are fairseq's (those of fairseq-generate and of the task).  The model runs
-once over the subset, teacher-forced, in float32; memory does not grow with the data.  OUT receives ``summary.json``,
-the tables ``*.csv`` and figures (docs/analysis.md).
+The model runs once over the subset, teacher-forced, in float32; memory does not grow with the data.  OUT receives
+``summary.json``, the tables ``*.csv`` and figures (docs/analysis.md).
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
@@ -24,9 +21,6 @@ from alignment_eval.maps.words import require_known
 from alignment_eval.options.common import CommandParser, add_output, check_outputs, exit_status
 from alignment_eval.options.figures import add_figure_formats, add_figure_options, figure_options
 from fairseq_norm_plugin.process import let_waiting_threads_sleep, silence_libraries
-
-if TYPE_CHECKING:
-    from fairseq_norm_plugin.analyze.run import Analysis
 
 logger = logging.getLogger(__name__)
 
@@ -38,8 +32,9 @@ _EPILOG = """\
 Example, after make demo:
   norm-analyze out/demo/bin --path data/demo/checkpoint.pt -o out/analysis --cpu
 
-DATA is what fairseq-preprocess made.  --task masked_lm_norm analyses a masked language model.  All options of
-fairseq-generate that read data and a model are taken.
+DATA is what fairseq-preprocess made.  All options of fairseq-generate that read data and a model are taken:
+--path CHECKPOINT, --gen-subset NAME (default: test), --max-tokens N, --batch-size N, --cpu and others.
+--task masked_lm_norm analyses a masked language model; the default is translation_norm.
 """
 _TABLES = ("mixing", "mixing_by_frequency", "attention", "weight_norm_correlation", "norm_by_frequency", "token_norms")
 _OWN_FILES = OwnFiles(
@@ -68,61 +63,33 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parsed(words: Sequence[str]) -> Any:
     """Parse the command line: first what is known without fairseq, then everything."""
-    _own_parser(add_help=True).parse_known_args(words)
-    return _with_fairseqs_options(words)
-
-
-def _own_parser(add_help: bool) -> CommandParser:
-    """Our options; with help also the common ones of fairseq, which it describes."""
-    parser = CommandParser(
+    ours = CommandParser(
         lenient=True,  # fairseq's parser reads the others
         prog=PROG,
         usage=f"{PROG} DATA --path CHECKPOINT -o DIR [-s LANG -t LANG] [options]",
         description=_DESCRIPTION,
         epilog=_EPILOG,
-        add_help=add_help,
     )
-    group = parser.add_argument_group("analysis")
+    group = ours.add_argument_group("analysis")
     add_output(group, "directory for tables and figures", metavar="DIR", required=True, also=("--out",))
     group.add_argument(
         "--mixing-kinds",
         default=",".join(DEFAULT_MIXING),
         help="kinds of mixing ratios (default: those of Kobayashi et al. 2021; docs/maps.md has all)",
     )
-    add_figure_formats(add_figure_options(parser))
-    if add_help:
-        group = parser.add_argument_group("options of fairseq")
-        group.add_argument("data", nargs="?", metavar="DATA", help="directory of the binarised data")
-        for name, metavar, text in (
-            ("--path", "CHECKPOINT", "the model"),
-            ("--gen-subset", "NAME", "the subset (default: test)"),
-            ("--task", "TASK", "translation_norm (default), masked_lm_norm, …"),
-            ("--max-tokens", "N", "tokens of a batch"),
-            ("--batch-size", "N", "sentences of a batch"),
-        ):
-            group.add_argument(name, metavar=metavar, help=text)
-        group.add_argument("--cpu", action="store_true", help="do not use a GPU")
-    return parser
+    add_figure_formats(add_figure_options(ours))
+    ours.parse_known_args(words)
 
-
-def _with_fairseqs_options(words: Sequence[str]) -> Any:
-    """The command line, with all options of fairseq."""
     from fairseq_norm_plugin.hooks import registration as registration  # fairseq is imported there first
 
     # isort: split
     from fairseq import options
 
-    ours = _own_parser(add_help=False)
-    options.add_common_eval_args(ours.add_argument_group("model"))
     fairseqs = options.get_parser("analyze", default_task="translation_norm")
     options.add_dataset_args(fairseqs, gen=True)
-    parser = CommandParser(
-        lenient=True,  # options of a task and a model come later
-        prog=PROG,
-        description=_DESCRIPTION,
-        parents=[ours, fairseqs],
-        conflict_handler="resolve",  # -h is fairseq's, too
-    )
+    options.add_common_eval_args(fairseqs)
+    parents = [ours, fairseqs]  # options of a task and a model come later; -h is fairseq's, too
+    parser = CommandParser(lenient=True, prog=PROG, parents=parents, conflict_handler="resolve")
     return options.parse_args_and_arch(parser, input_args=list(words))
 
 
@@ -130,6 +97,7 @@ def run(args: Any) -> None:
     """Check ``args`` (fairseq's namespace), analyse the model and subset that they name, and write the results."""
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
+    from fairseq_norm_plugin.analyze.figures import save_figures
     from fairseq_norm_plugin.analyze.run import analyse
 
     kinds = [kind.strip() for kind in args.mixing_kinds.split(",") if kind.strip()]
@@ -141,21 +109,12 @@ def run(args: Any) -> None:
         raise UsageError(f"--path {args.path}: give one checkpoint; analyse the models of an ensemble one by one")
     if not Path(args.path).exists():
         raise InputError(f"{args.path}: no such file; give a fairseq checkpoint")
-    cfg = convert_namespace_to_omegaconf(args)
-    analysis, summary = analyse(cfg, args.path, kinds)
-    _write(args, analysis, summary)
-
-
-def _write(args: Any, analysis: Analysis, summary: dict[str, Any]) -> None:
-    """Write all tables and figures, or nothing."""
-    from fairseq_norm_plugin.analyze.figures import save_figures
-
-    tables = analysis.tables()
+    tables, summary = analyse(convert_namespace_to_omegaconf(args), args.path, kinds)
+    layers = tables["mixing"].query("head.isna() and token_class == 'all'")
+    summary["mixing_ratio"] = json.loads(layers[["block", "layer", "kind", "mean"]].to_json(orient="records"))
     with new_directory(args.output, args.overwrite, _OWN_FILES) as directory:
         for name, table in tables.items():
             write_bytes(directory / f"{name}.csv", table.to_csv(index=False).encode())
-        layers = tables["mixing"].query("head.isna() and token_class == 'all'")
-        summary["mixing_ratio"] = json.loads(layers[["block", "layer", "kind", "mean"]].to_json(orient="records"))
         write_lines(directory / "summary.json", [json.dumps(summary, indent=1, ensure_ascii=False)])
         save_figures(tables, directory, figure_options(args), args.figure_formats)
     means = layers.set_index(["block", "layer", "kind"])["mean"]

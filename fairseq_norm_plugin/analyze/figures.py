@@ -32,10 +32,9 @@ def save_figures(
     options: FigureOptions = DEFAULT,
     formats: Sequence[str] = ("png", "svg"),
 ) -> list[Path]:
-    """Draw, for each block type, mixing ratios by layer and by head, and norms against frequency.
+    """Draw, for each block type, mixing ratios by layer and by head, and norms against frequency, from the ``tables``.
 
-    Constant kinds are omitted.  ``tables`` are those of :meth:`fairseq_norm_plugin.analyze.run.Analysis.tables`; each
-    figure becomes a file in an existing directory for each of the endings ``formats``.  Returns the paths written.
+    Each figure becomes a file in an existing directory for each of the endings ``formats``.  Returns the paths written.
     """
     figures = {}
     mixing, correlated = tables["mixing"], tables["mixing_by_frequency"]
@@ -87,40 +86,24 @@ def _lines(rows: pd.DataFrame, heading: str, options: FigureOptions) -> Any:
 
 @styled()
 def _scatter(rows: pd.DataFrame, correlations: pd.Series[float], heading: str, options: FigureOptions) -> Any:
-    """Mean norms of token types by frequency, and of special tokens, which no dictionary counts, next to them."""
+    """Mean norms of token types by frequency, without special tokens, which no dictionary counts."""
     from matplotlib.ticker import LogFormatter
 
     figure = new_figure(options.width or COLUMN, 2.7, options.heading_of(heading))
+    rows = rows[rows["frequency"].notna()]
     # If a dictionary does not count its tokens, all have the same count.
     column, text = ("frequency", "training") if rows["frequency"].nunique() > 1 else ("occurrences", "analysed")
-    special = rows["frequency"].isna()
-    specials = sorted(rows["token"][special].unique())
-    widths = [1.0, 0.07 + 0.09 * len(specials)] if specials else [1.0]
-    axes, *others = figure.subplots(1, len(widths), sharey=True, width_ratios=widths, squeeze=False)[0]
+    axes = figure.add_subplot()
     layers = sorted(rows["layer"].unique())
     for (layer, colour), marker in zip(layer_colours(layers).items(), MARKERS * len(layers)):
-        of_layer = rows[rows["layer"] == layer]
-        uncounted = of_layer["frequency"].isna()
-        counted = of_layer[~uncounted & (of_layer[column].fillna(0) > 0)]
-        look = {"color": colour, "marker": marker, "linewidths": 0}
+        counted = rows[(rows["layer"] == layer) & (rows[column] > 0)]
         rho = f"{correlations[layer]:.2f}" if np.isfinite(correlations[layer]) else "none"
-        axes.scatter(
-            counted[column], counted["norm"], s=3, alpha=0.4, rasterized=True, label=f"layer {layer}, ρ {rho}", **look
-        )
-        for beside in others:
-            of_special = of_layer[uncounted].set_index("token")["norm"]
-            beside.scatter([specials.index(token) for token in of_special.index], of_special, s=12, **look)
+        look: dict[str, Any] = {"color": colour, "marker": marker, "linewidths": 0, "s": 3, "alpha": 0.4, "rasterized": True}
+        axes.scatter(counted[column], counted["norm"], label=f"layer {layer}, ρ {rho}", **look)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(lambda count, _: f"{count:,.0f}")  # exponents would be too small to read
     axes.xaxis.set_minor_formatter(LogFormatter(labelOnlyBase=False))
     axes.set(xlabel=f"frequency in the {text} text", ylabel="mean ‖f(x)‖")
-    for beside in others:
-        seen = rows[special].groupby("token")["occurrences"].max()
-        names = [f"{token}\n{seen[token]:,} times" for token in specials]
-        beside.set_xticks(range(len(specials)), names, rotation=90)
-        beside.set_xlim(-0.7, len(specials) - 0.3)
-        beside.set_xlabel("special")
-        beside.tick_params(axis="y", length=0)
     legend: Any = add_legend(figure, *axes.get_legend_handles_labels())
     for handle in legend.legend_handles:  # marks that can be seen
         handle.set(alpha=1, sizes=[12])

@@ -32,16 +32,10 @@ from fairseq_norm_plugin.transformers.families import read_release
 _SIDES = {ENCODER_SELF: ("source",) * 2, DECODER_SELF: ("target",) * 2, DECODER_CROSS: ("target", "source")}
 
 
-def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[str, Any]]:
-    """Run one model over one subset.
+def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
+    """Run one model, a checkpoint or a directory in the format of Transformers, over the subset of fairseq's ``cfg``.
 
-    Args:
-        cfg: fairseq's configuration: task, subset, batch sizes, device.
-        path: the checkpoint, or the directory of a model in the format of Transformers; it exists.
-        kinds: kinds of mixing ratios .
-
-    Returns:
-        The statistics, and a summary of the run: hashes of model and data, options, numbers of sentences.
+    Returns the tables, with ``kinds`` of mixing ratios, and a summary of the run.
     """
     with fairseq_errors(f"{cfg.task.data}: fairseq cannot set up its task", "give data of fairseq-preprocess"):
         task = setup_task(cfg.task)
@@ -56,7 +50,17 @@ def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[s
     except FileNotFoundError as error:
         raise InputError(f"{error}; give a subset that fairseq-preprocess made, with --gen-subset") from error
     analysis = Analysis(model, task, kinds)
-    for sample in tqdm(_batches(task, model, subset, cfg), desc="batches", disable=None, file=sys.stderr):
+    batches = task.get_batch_iterator(
+        dataset=task.dataset(subset),
+        max_tokens=cfg.dataset.max_tokens,
+        max_sentences=cfg.dataset.batch_size,
+        max_positions=utils.resolve_max_positions(task.max_positions(), model.max_positions()),
+        ignore_invalid_inputs=cfg.dataset.skip_invalid_size_inputs_valid_test,
+        required_batch_size_multiple=1,  # fairseq would drop the last batch otherwise
+        num_workers=cfg.dataset.num_workers,
+        data_buffer_size=cfg.dataset.data_buffer_size,
+    ).next_epoch_itr(shuffle=False)
+    for sample in tqdm(batches, desc="batches", disable=None, file=sys.stderr):
         analysis.add(utils.move_to_cuda(sample) if next(model.parameters()).is_cuda else sample)
     summary = {
         **versions(),
@@ -68,7 +72,7 @@ def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[Analysis, dict[s
         "kinds": list(kinds),
         **analysis.size(),
     }
-    return analysis, summary
+    return analysis.tables(), summary
 
 
 def _released(path: str, task: Any, cfg: Any) -> dict[str, Any]:
@@ -85,28 +89,10 @@ def _released(path: str, task: Any, cfg: Any) -> dict[str, Any]:
     return release.state
 
 
-def _batches(task: Any, model: Any, subset: str, cfg: Any) -> Any:
-    """fairseq's batches of the subset, each sentence once."""
-    batches = task.get_batch_iterator(
-        dataset=task.dataset(subset),
-        max_tokens=cfg.dataset.max_tokens,
-        max_sentences=cfg.dataset.batch_size,
-        max_positions=utils.resolve_max_positions(task.max_positions(), model.max_positions()),
-        ignore_invalid_inputs=cfg.dataset.skip_invalid_size_inputs_valid_test,
-        required_batch_size_multiple=1,  # fairseq would drop the last batch otherwise
-        num_workers=cfg.dataset.num_workers,
-        data_buffer_size=cfg.dataset.data_buffer_size,
-    )
-    return batches.next_epoch_itr(shuffle=False)
-
-
 class Analysis:
-    """Statistics of every block of a model, collected batch by batch.
+    """Statistics of every block of a swapped model, collected batch by batch.
 
-    Args:
-        model: a model whose attention is swapped (capture.attention.swap_attention).
-        task: its task, for the dictionaries.
-        kinds: kinds of mixing ratios; a block ignores kinds that do not apply to it.
+    ``task`` has the dictionaries.  A block ignores ``kinds`` of mixing ratios that do not apply to it.
     """
 
     def __init__(self, model: Any, task: Any, kinds: Sequence[str]) -> None:

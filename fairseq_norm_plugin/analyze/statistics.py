@@ -1,12 +1,9 @@
 """Statistics of Kobayashi et al. (2020, 2021) over a data set, as streaming sums in bounded memory.
 
 - Mixing ratios (2021, section 4): mean over positions for each layer and head, by the position's token class, and their
-  rank correlation with token frequency.
+  rank correlation with token frequency.  Positions with nothing to mix, which see only themselves, are left out.
 - Attention to special tokens (2020, section 4): the share of attention weight and of norm that goes to each class of
   source token; the rank correlation of α and ‖f(x)‖, and of ‖f(x)‖ and token frequency.
-
-Means over token types and pairs ignore padding.  Mixing ratios ignore positions with nothing to mix, which see only
-themselves.
 """
 
 from __future__ import annotations
@@ -52,7 +49,8 @@ class TokenTypes:
         """The properties of the tokens of a fairseq dictionary."""
         tokens = tuple(dictionary.symbols)
         special = {dictionary.bos(): 0, dictionary.eos(): 1}
-        classes = [special.get(i, 2 if _is_punctuation(token) else 3) for i, token in enumerate(tokens)]
+        spelled = map(bare_piece, tokens)
+        classes = [special.get(i, 2 if piece and is_punctuation(piece) else 3) for i, piece in enumerate(spelled)]
         frequency = np.asarray(dictionary.count, dtype=np.int64)
         return cls(
             tokens, torch.tensor(classes), np.arange(len(tokens)) < dictionary.nspecial, frequency, dictionary.pad()
@@ -64,58 +62,15 @@ class TokenTypes:
         return torch.nn.functional.one_hot(self.classes, len(TOKEN_CLASSES)).double()
 
 
-def _is_punctuation(token: str) -> bool:
-    spelled = bare_piece(token)
-    return bool(spelled) and is_punctuation(spelled)
-
-
-class PairSample:
-    """A uniform sample of at most :data:`SAMPLED_PAIRS` (α, ‖f(x)‖) pairs of all that came, whatever their number.
-
-    Attributes:
-        pairs: α of each head, then ‖f(x)‖ of each head, float64 [pairs, 2 · heads].
-    """
-
-    def __init__(self, seed: int) -> None:
-        self.pairs = torch.empty(0, 0)
-        self._keys = torch.empty(0)
-        self._generator = torch.Generator().manual_seed(seed)
-
-    def add(self, alpha: Tensor, norms: Tensor, visible: Tensor) -> None:
-        """Keep the pairs with the largest of random keys.
-
-        Args:
-            alpha: attention weights, [B, H, T, S].
-            norms: ‖f(x)‖, [B, H, S].
-            visible: which positions may be sampled, bool [B, T, S].
-        """
-        b, i, j = visible.nonzero(as_tuple=True)
-        keys = torch.rand(len(b), generator=self._generator)
-        best = torch.topk(keys, min(SAMPLED_PAIRS, len(keys))).indices
-        b, i, j = (index[best.to(index.device)] for index in (b, i, j))
-        pairs = torch.cat([alpha[b, :, i, j].double(), norms[b, :, j]], dim=1).cpu()
-        self._keys = torch.cat([self._keys, keys[best]])
-        self.pairs = pairs if not len(self.pairs) else torch.cat([self.pairs, pairs])
-        kept = torch.topk(self._keys, min(SAMPLED_PAIRS, len(self._keys))).indices
-        self._keys, self.pairs = self._keys[kept], self.pairs[kept]
-
-
 class BlockStatistics:
-    """The sums of one block (a block type of a layer).
+    """The sums of one block: of its block type, for ``kinds`` of mixing ratios.
 
-    Args:
-        type_: block type (capture.layers.BLOCK_TYPES).
-        kinds: kinds of mixing ratios.
-        rows: the vocabulary of target positions.
-        columns: the vocabulary of source positions.
-        seed: seed for the sample of pairs.
+    ``rows`` and ``columns`` are the vocabularies of target and source positions; ``seed`` is of the sample of pairs.
     """
 
     def __init__(self, type_: str, kinds: Sequence[str], rows: TokenTypes, columns: TokenTypes, seed: int = 0) -> None:
-        self.type = type_
-        self.kinds = tuple(kinds)
-        self.rows, self.columns = rows, columns
-        self.left_out = 0
+        self.type, self.rows, self.columns = type_, rows, columns
+        self.left_out = 0  #: positions with nothing to mix
         self._heads = 0
         self._mixing = {kind: torch.zeros(len(rows.tokens), dtype=torch.float64) for kind in kinds}
         self._row_counts = torch.zeros(len(rows.tokens), dtype=torch.float64)
@@ -124,16 +79,12 @@ class BlockStatistics:
         self._class_counts = torch.zeros(len(TOKEN_CLASSES), dtype=torch.float64)
         self._norms = torch.zeros(len(columns.tokens), dtype=torch.float64)
         self._column_counts = torch.zeros(len(columns.tokens), dtype=torch.float64)
-        self._sample = PairSample(seed)
+        #: α, then ‖f(x)‖ of each head, float64 [pairs, 2 · heads], of the pairs with the largest random keys.
+        self.pairs, self._keys = torch.empty(0, 0), torch.empty(0)
+        self._generator = torch.Generator().manual_seed(seed)
 
     def add(self, block: Block, row_tokens: Tensor, column_tokens: Tensor) -> None:
-        """Add one batch.
-
-        Args:
-            block: the block in this pass.
-            row_tokens: ids of the target positions, [B, T], with padding.
-            column_tokens: ids of the source positions, [B, S], with padding.
-        """
+        """Add the block of one pass; the ids of its target and source positions are [B, T] and [B, S], with padding."""
         self._heads = block.weights.heads
         self._add_mixing(block, row_tokens)
         real_rows, real_columns = row_tokens.ne(self.rows.pad), column_tokens.ne(self.columns.pad)
@@ -150,7 +101,19 @@ class BlockStatistics:
         visible = real_rows[:, :, None] & real_columns[:, None, :]
         if self.type == DECODER_SELF:
             visible = visible.tril()
-        self._sample.add(block.alpha, norms, visible)
+        self._sample_pairs(block.alpha, norms, visible)
+
+    def _sample_pairs(self, alpha: Tensor, norms: Tensor, visible: Tensor) -> None:
+        """Keep a uniform sample of all pairs so far; ``norms`` are [B, H, S], ``visible`` pairs bool [B, T, S]."""
+        b, i, j = visible.nonzero(as_tuple=True)
+        keys = torch.rand(len(b), generator=self._generator)
+        best = torch.topk(keys, min(SAMPLED_PAIRS, len(keys))).indices
+        b, i, j = (index[best.to(index.device)] for index in (b, i, j))
+        pairs = torch.cat([alpha[b, :, i, j].double(), norms[b, :, j]], dim=1).cpu()
+        self._keys = torch.cat([self._keys, keys[best]])
+        self.pairs = pairs if not len(self.pairs) else torch.cat([self.pairs, pairs])
+        kept = torch.topk(self._keys, min(SAMPLED_PAIRS, len(self._keys))).indices
+        self._keys, self.pairs = self._keys[kept], self.pairs[kept]
 
     def _add_mixing(self, block: Block, row_tokens: Tensor) -> None:
         real = row_tokens.ne(self.rows.pad)
@@ -158,7 +121,7 @@ class BlockStatistics:
         self.left_out += int((real & ~mixes).sum())
         ids = row_tokens[mixes].cpu()
         self._row_counts += torch.bincount(ids, minlength=len(self._row_counts))
-        for kind in self.kinds:
+        for kind in self._mixing:
             self._mixing[kind].index_add_(0, ids, mixing_ratio(block, kind).double()[mixes].cpu())
         if block.weights.cross:
             return
@@ -166,8 +129,6 @@ class BlockStatistics:
         for kind in HEAD_MIXING_RATIOS:
             ratio = head_mixing_ratio(block, kind).double().transpose(1, 2)[mixes].cpu()  # [rows, H]
             self._head_mixing[kind] = self._head_mixing.get(kind, 0) + ratio.t() @ classes
-
-    # -- results -------------------------------------------------------------------------------------------------
 
     @property
     def broken(self) -> bool:
@@ -179,10 +140,13 @@ class BlockStatistics:
         """The rows of each table, by the name of its file (docs/analysis.md)."""
         return {
             "mixing": self.mixing(),
-            "mixing_by_frequency": self.mixing_by_frequency(),
+            "mixing_by_frequency": [
+                {"kind": kind, **_correlation(total, self._row_counts, self.rows)}
+                for kind, total in self._mixing.items()
+            ],
             "attention": self.attention(),
             "weight_norm_correlation": self.weight_norm_correlation(),
-            "norm_by_frequency": [self.norm_by_frequency()],
+            "norm_by_frequency": [_correlation(self._norms, self._column_counts, self.columns)],
             "token_norms": self.token_norms().to_dict("records"),
         }
 
@@ -198,12 +162,6 @@ class BlockStatistics:
             for (kind, head), by_class in sums.items()
             for name, total, count in [("all", by_class.sum(), counts.sum()), *zip(TOKEN_CLASSES, by_class, counts)]
             if count
-        ]
-
-    def mixing_by_frequency(self) -> list[dict[str, Any]]:
-        """Spearman's ρ over token types of the mean mixing ratio and the frequency of a type; one row per kind."""
-        return [
-            {"kind": kind, **_correlation(total, self._row_counts, self.rows)} for kind, total in self._mixing.items()
         ]
 
     def attention(self) -> list[dict[str, Any]]:
@@ -224,15 +182,11 @@ class BlockStatistics:
 
     def weight_norm_correlation(self) -> list[dict[str, Any]]:
         """Spearman's ρ of α and ‖f(x)‖ over (target, source) pairs; one row per head."""
-        pairs = self._sample.pairs.numpy()
+        pairs = self.pairs.numpy()
         return [
             {"head": head, "spearman": spearman(pairs[:, head], pairs[:, self._heads + head]), "pairs": len(pairs)}
             for head in range(self._heads)
         ]
-
-    def norm_by_frequency(self) -> dict[str, Any]:
-        """Spearman's ρ over token types of mean ‖f(x)‖ (mean over heads) and frequency."""
-        return _correlation(self._norms, self._column_counts, self.columns)
 
     def token_norms(self) -> pd.DataFrame:
         """Mean ‖f(x)‖ (over heads and occurrences) of every source token type that occurred.
@@ -253,10 +207,7 @@ class BlockStatistics:
 
 
 def _correlation(total: Tensor, counts: Tensor, types: TokenTypes) -> dict[str, Any]:
-    """The correlation over types that occurred, without special tokens.
-
-    Frequencies come from the dictionary or, if it has none, from this text.
-    """
+    """Spearman's ρ, over types that occurred, of a mean and the frequency in the dictionary, or if it has none here."""
     used = (counts > 0).numpy() & ~types.special
     means = total.numpy()[used] / counts.numpy()[used]
     known = len(set(types.frequency[used].tolist())) > 1

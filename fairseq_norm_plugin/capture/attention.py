@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from copy import copy
 from threading import Lock, RLock
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
@@ -42,15 +41,11 @@ class PassEnd(Exception):  # noqa: N818  # no error
 
 
 class MapCapture(Generic[Value]):
-    """Collects ``compute(block)`` for certain layers during one forward pass.
+    """Collects ``compute(block)`` for the ``layers`` of a block type during one forward pass.
 
-    Args:
-        block: the block type (capture.layers.BLOCK_TYPES).
-        layers: layer numbers, from 0.
-        compute: computes from a block the value that is kept.
-        needs_norms: False: ``compute`` reads ``block.alpha`` only.
-        first_pass: True: the first of several passes counts (``transformer_align`` with full context runs its decoder
-            a second time, not causally); False: a second pass is an error.
+    Without ``needs_norms``, ``compute`` reads ``block.alpha`` only.  With ``first_pass``, the first of several passes
+    counts (``transformer_align`` with full context runs its decoder a second time, not causally); else a second pass
+    is an error.
     """
 
     def __init__(
@@ -67,10 +62,6 @@ class MapCapture(Generic[Value]):
         self._compute = compute
         self._first_pass = first_pass
         self._taken: dict[int, Value] = {}
-
-    def wants(self, block: str, layer: int) -> bool:
-        """Whether this capture collects the block."""
-        return block == self.block and layer in self.layers
 
     def receive(self, layer: int, block: Block) -> None:
         """Receive the block of ``layer``; its attention calls this."""
@@ -110,13 +101,13 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         fused = state is None and not options.get("static_kv") and not self.skip_embed_dim_check
         given = options if fused else {**options, "need_weights": True, "need_head_weights": True}
         values: list[Tensor] = []
-        seen = state is None and not fused and self._needs_norms
+        seen = state is None and not fused and self.needs_norms
         hook = self.v_proj.register_forward_hook(lambda *of_call: values.append(of_call[-1])) if seen else nullcontext()
         with hook:
             output, weights = super().forward(query, key, value, **given)
         # [B, H, T, S]; fairseq's softmax gives float32 for every dtype of the model
         alpha = self._head_weights(query, key, value, **options) if fused else weights.transpose(0, 1)
-        if fused and self._needs_norms:
+        if fused and self.needs_norms:
             values.append(self.v_proj(value))  # inside the fused kernel, nothing shows the values
         alpha = alpha.to(at_least_float32(output).dtype)
         block = self._block(alpha, query, values, output, options.get("key_padding_mask"), state)
@@ -129,7 +120,8 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         return output, weights.mean(dim=0) if options.get("need_weights", True) else None
 
     @property
-    def _needs_norms(self) -> bool:
+    def needs_norms(self) -> bool:
+        """Whether a capture of this pass reads more than the weights."""
         return any(capture.needs_norms for capture in self.captures)
 
     def _head_weights(self, *inputs: Tensor | None, **options: Any) -> Tensor:
@@ -157,7 +149,7 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         state: dict[str, dict[str, Tensor | None]] | None,
     ) -> Block:
         factor = None
-        if not self._needs_norms:
+        if not self.needs_norms:
             values = alpha.new_empty(alpha.size(0), 0)
         elif state is None:
             values = projected[-1].view(*projected[-1].shape[:-1], self.num_heads, self.head_dim).transpose(0, 1)
@@ -194,14 +186,6 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         super().train(mode)
         return self
 
-    def __prepare_scriptable__(self) -> MultiheadAttention:
-        """The module that ``torch.jit.script`` uses instead: fairseq's attention with the same parameters."""
-        plain = copy(self)
-        plain.__class__ = MultiheadAttention
-        for name in ("site", "captures", "stream", "ends_pass", "_weights"):
-            delattr(plain, name)
-        return plain
-
     def block_weights(self) -> BlockWeights:
         """The block's parameters and what is computed from them, cached until a parameter changes.
 
@@ -232,12 +216,10 @@ def _share_values(values: Tensor, batch: int) -> Tensor:
 
 
 def swap_attention(model: nn.Module, required: str = DECODER_CROSS) -> None:
-    """Turn the attention modules of ``model`` into :class:`NormAttention`, in place.
+    """Turn the attention modules of ``model``, a fairseq Transformer, into :class:`NormAttention`, in place.
 
-    Args:
-        model: a fairseq Transformer.
-        required: the block type that every layer of its stack must have.  Other blocks that the maps' equations do not
-            cover stay unchanged; kinds that need them are refused later.
+    ``required`` is the block type that every layer of its stack must have.  Other blocks that the maps' equations do
+    not cover stay unchanged; kinds that need them are refused later.
     """
     name = type(model).__name__
     if isinstance(model, FairseqNATModel):
@@ -298,24 +280,19 @@ def one_thread(models: Iterable[Any]) -> Iterator[None]:
 def capturing(
     attentions: Sequence[NormAttention], *captures: MapCapture[Any], end_pass: bool = False
 ) -> Iterator[None]:
-    """Attach ``captures`` to the attentions of a model, and always detach them at the end.
+    """Attach ``captures`` to the attentions of a model (in the order of a pass), and always detach them at the end.
 
     Every pass of the model feeds them, also in other threads; so enter :func:`one_thread` or :func:`teacher_forcing`
-    first.
-
-    Args:
-        attentions: the attentions of a model, in the order of a forward pass.
-        *captures: the captures.
-        end_pass: end each pass after its last capture by :class:`PassEnd`, which the caller must catch; neither
-            the network after it nor any higher layer is computed.
+    first.  With ``end_pass`` each pass ends after its last capture by :class:`PassEnd`, which the caller must catch;
+    neither the network after it nor any higher layer is computed.
     """
-    wanted = [tuple(c for c in captures if c.wants(a.site.block, a.site.number)) for a in attentions]
+    wanted = [tuple(c for c in captures if c.block == a.site.block and a.site.number in c.layers) for a in attentions]
     last = max((number for number, of_attention in enumerate(wanted) if of_attention), default=None)
     with ExitStack() as stack:
         for number, (attention, of_attention) in enumerate(zip(attentions, wanted)):
             stack.callback(attention.listen)
             attention.listen(of_attention, end_pass and number == last)
-            if attention.site.pre_norm and attention._needs_norms:
+            if attention.site.pre_norm and attention.needs_norms:
                 # The attention sees only its normalised input; the residual connection takes the input of the norm.
                 stack.enter_context(attention.site.layer_norm.register_forward_pre_hook(attention.keep_stream))
         yield

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from fairseq.models.transformer import TransformerConfig
 from fairseq.modules import MultiheadAttention
 from fairseq.modules.transformer_layer import (
     TransformerDecoderLayer,
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.maps.weights import BlockWeights, FeedForward, Norm
+from fairseq_norm_plugin.process import enough_threads
 
 ENCODER_SELF, DECODER_SELF, DECODER_CROSS = "encoder.self", "decoder.self", "decoder.cross"
 #: Block types, in the order of a forward pass.
@@ -73,7 +75,7 @@ class Site:
 
     def check(self) -> None:
         """Check that the maps' equations hold for this block."""
-        if problem := self._problem():
+        if problem := self._problem() or self._other_parts():
             raise InputError(f"{self}: {problem}")
 
     def _problem(self) -> str | None:
@@ -104,7 +106,7 @@ class Site:
                 f"the output projection is a {type(attention.out_proj).__name__} without a weight matrix; give the "
                 f"checkpoint from before quantisation"
             )
-        return self._other_parts()
+        return None
 
     def _other_parts(self) -> str | None:
         """What a fork of fairseq has changed in the layer."""
@@ -179,11 +181,9 @@ def _layers(model: Any, stack: str) -> list[Any]:
 
 
 def mixing_positions(type_: str, real: Tensor) -> Tensor:
-    """The positions that have something to mix, bool [B, T]: not padding, and they see more than themselves.
+    """The positions of a block type's maps that have something to mix, bool [B, T]: they see more than themselves.
 
-    Args:
-        type_: block type (:data:`BLOCK_TYPES`).
-        real: which target positions are not padding, bool [B, T].
+    ``real`` are the target positions that are not padding, bool [B, T].
     """
     if type_ == DECODER_SELF:  # the first position sees only itself
         return real & (real.cumsum(1) > 1)
@@ -194,3 +194,57 @@ def at_least_float32(tensor: Tensor) -> Tensor:
     """The tensor at least in float32, because maps of fp16 models are computed in float32."""
     tensor = tensor.detach()
     return tensor if tensor.dtype == torch.float64 else tensor.float()
+
+
+# ---- whether fairseq's layers compute what the maps' equations say: a tiny layer of each kind is run once
+
+_WIDTH, _HEADS, _NETWORK = 8, 2, 12
+
+
+def check_layers() -> None:
+    """Compare fairseq's layers, with norms after and before, with their equations; a fork may compute others."""
+    with torch.random.fork_rng(devices=[]), torch.no_grad(), enough_threads([], 0):
+        torch.manual_seed(1)
+        for before in (False, True):
+            for kind in (TransformerEncoderLayerBase, TransformerDecoderLayerBase):
+                layer = kind(_config(before)).eval()
+                for parameter in layer.parameters():
+                    parameter.normal_()
+                x, source = torch.randn(3, 1, _WIDTH), torch.randn(4, 1, _WIDTH)
+                decodes = kind is TransformerDecoderLayerBase
+                output = layer(x, source, None)[0] if decodes else layer(x, None)
+                if not torch.allclose(output, _equations(layer, x, source if decodes else None), rtol=1e-3, atol=1e-4):
+                    raise InputError(
+                        f"fairseq's {kind.__name__} computes something else than attention, residual sums, layer norms "
+                        f"and a network of fc1 and fc2, so maps would be wrong; install a fairseq without this change"
+                    )
+
+
+def _config(before: bool) -> TransformerConfig:
+    config = TransformerConfig()
+    for stack in (config.encoder, config.decoder):
+        stack.embed_dim, stack.ffn_embed_dim, stack.attention_heads = _WIDTH, _NETWORK, _HEADS
+        stack.normalize_before = before
+    return config
+
+
+def _equations(layer: Any, x: Tensor, source: Tensor | None) -> Tensor:
+    def add(x: Tensor, norm: nn.Module, update: Any) -> Tensor:
+        result: Tensor = x + update(norm(x)) if layer.normalize_before else norm(x + update(x))
+        return result
+
+    x = add(x, layer.self_attn_layer_norm, lambda x: _attention(layer.self_attn, x, x))
+    if source is not None:
+        x = add(x, layer.encoder_attn_layer_norm, lambda x: _attention(layer.encoder_attn, x, source))
+    return add(x, layer.final_layer_norm, lambda x: layer.fc2(torch.relu(layer.fc1(x))))
+
+
+def _attention(attention: Any, query: Tensor, memory: Tensor) -> Tensor:
+    """Of [T, 1, D] to [S, 1, D]: the sum over heads and source positions of weights times values, projected."""
+    q, k, v = (
+        projection(x)[:, 0].view(len(x), _HEADS, -1).transpose(0, 1)
+        for projection, x in ((attention.q_proj, query), (attention.k_proj, memory), (attention.v_proj, memory))
+    )
+    weights = torch.softmax(q @ k.transpose(1, 2) / q.size(-1) ** 0.5, dim=-1)
+    projected: Tensor = attention.out_proj((weights @ v).transpose(0, 1).reshape(len(query), 1, -1))
+    return projected

@@ -20,9 +20,8 @@ from alignment_eval.maps.kinds import KINDS, axes_of, quantities
 from fairseq_norm_plugin.capture.attention import MapCapture, PassEnd, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS
 from fairseq_norm_plugin.maps.block import Block
-from fairseq_norm_plugin.maps.kinds import head_map, layer_map
+from fairseq_norm_plugin.maps.kinds import decoder_rollout, encoder_rollout, head_map, layer_map
 from fairseq_norm_plugin.maps.norms import layer_norms, layer_weights, transformed_norms, vector_norms
-from fairseq_norm_plugin.maps.rollout import decoder_rollout, encoder_rollout
 
 Quantities = dict[str, Tensor]
 #: The n-best hypotheses of each sentence of a batch, as fairseq gives them.
@@ -47,29 +46,20 @@ def recorded_quantities(kinds: Sequence[str], models: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class RecordedMaps:
-    """The quantities and layers that are recorded.
+    """The quantities and layers that are recorded."""
 
-    Attributes:
-        layers: layer numbers, from 0.
-        quantities: names (:func:`recorded_quantities`).
-        nbest: the number of best hypotheses that are recorded.
-        whole: the layers whose layer maps are recorded, None: all; the maps of other layers hold zeros, and nothing may
-            read them.
-    """
-
-    layers: tuple[int, ...]
-    quantities: tuple[str, ...]
-    nbest: int = 1
+    layers: tuple[int, ...]  #: layer numbers, from 0
+    quantities: tuple[str, ...]  #: names (:func:`recorded_quantities`)
+    nbest: int = 1  #: the number of best hypotheses that are recorded
+    #: The layers whose layer maps are recorded, None: all.  The maps of others hold zeros, which nothing may read.
     whole: Collection[int] | None = None
 
 
 def layer_capture(kind: str, layer: int, heads: Sequence[int] | None) -> MapCapture[Tensor]:
     """A capture of a layer's map [B, T, S], ``attn_w`` or ``attn_n``, over ``heads`` (default: all)."""
-    return MapCapture(DECODER_CROSS, [layer], partial(_layer_map, kind=kind, heads=heads), kind != "attn_w")
-
-
-def _layer_map(block: Block, kind: str, heads: Sequence[int] | None) -> Tensor:
-    return layer_weights(block.alpha, heads) if kind == "attn_w" else layer_norms(block.alpha, block.factor, heads)
+    if kind == "attn_w":
+        return MapCapture(DECODER_CROSS, [layer], lambda block: layer_weights(block.alpha, heads), needs_norms=False)
+    return MapCapture(DECODER_CROSS, [layer], lambda block: layer_norms(block.alpha, block.factor, heads))
 
 
 class Recorder:
@@ -200,8 +190,7 @@ def _log_probs(model: Any, features: Tensor, target: Tensor) -> Tensor:
 def real_positions(tokens: Tensor, pad: int) -> list[slice]:
     """The positions of the tokens of each row of ``tokens`` [B, N] that are not padding (padding is on one side)."""
     real = tokens.ne(pad)
-    starts = real.int().argmax(dim=1).tolist()
-    lengths = real.sum(dim=1).tolist()
+    starts, lengths = real.int().argmax(dim=1).tolist(), real.sum(dim=1).tolist()
     return [slice(start, start + length) for start, length in zip(starts, lengths)]
 
 
@@ -228,11 +217,9 @@ def forced_maps(
 ) -> list[tuple[list[int], BatchMaps]]:
     """For each rank of n-best ``hypotheses`` the sentences that have it, and their quantities, by teacher forcing.
 
-    This takes one encoder pass per model and one decoder pass per rank, which ends with the highest recorded map, or
-    with ``log_probs`` gives the log probabilities of the hypotheses' tokens, too.
-    ``bos`` is the decoder's first input: the end-of-sentence symbol, unless the search began with another.
-    ``encoder_outs`` are what the encoders have already returned for this batch, by model; then they need not run again,
-    unless maps of theirs are recorded.
+    A decoder pass per rank and model ends with the highest recorded map, unless ``log_probs`` of the hypotheses' tokens
+    are computed, too.  ``bos`` is the decoder's first input.  Encoders whose ``encoder_outs`` for this batch are given
+    run again only if maps of theirs are recorded.
     """
     net_input = sample["net_input"]
     ranks = range(min(recorded.nbest, max(map(len, hypotheses))))

@@ -96,11 +96,9 @@ class GuidedAlignmentCriterion(LabelSmoothedCrossEntropyCriterionWithAlignment):
 def map_loss(weights: Tensor, name: MapName, sample: dict[str, Any]) -> Tensor:
     """Cross-entropy of one map against the links of a batch, summed over the target tokens that have links.
 
-    Args:
-        weights: the weights of the map's layer, [B, H, T, S].
-        name: the map; its setting is AWI unless stated.
-        sample: fairseq's batch: ``alignments`` [links, 2] has the source position and the target position, counted
-            through the batch [B · T]; ``align_weights`` [links] the share of each link in its target token.
+    ``weights`` are those of the map's layer, [B, H, T, S].  fairseq's batch has ``alignments`` [links, 2]: the source
+    position, and the target position counted through the batch [B · T]; ``align_weights`` [links] are the shares of
+    each link in its target token.  The setting is AWI unless stated.
     """
     rows = weights.mean(dim=1) if name.head is None else weights[:, name.head]
     source, target = sample["alignments"].T

@@ -20,7 +20,7 @@ from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.chosen import ChosenMethod
 from fairseq_norm_plugin.checkpoints.options import PATHS
 from fairseq_norm_plugin.hooks.printing import PrintedMap
-from fairseq_norm_plugin.recording.alignments import manifest_file, parts_directory
+from fairseq_norm_plugin.recording.parts import manifest_file, parts_directory
 from fairseq_norm_plugin.recording.session import NormOptions
 from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 
@@ -133,16 +133,12 @@ def printed_map(options: NormOptions, style: str, vocabularies: Sequence[Vocabul
             f"--print-alignment cannot show --norm-map {options.kind}, only {' or '.join(DEFAULT_KINDS)}, which "
             f"follow beam search step by step; --norm-alignments and --norm-records support all kinds"
         )
-    source, target = (vocabulary.specials for vocabulary in vocabularies)
-    return PrintedMap(options.kind, options.layer, options.heads, options.setting, style, (source, target))
+    specials = vocabularies[0].specials, vocabularies[1].specials
+    return PrintedMap(options.kind, options.layer, options.heads, options.setting, style, specials)
 
 
 def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) -> None:
-    """Check, before a run with maps, the task's options against fairseq's options of ``generation``.
-
-    ``wanted``: the run writes records or word alignments, else it only prints maps; ``interactive``: it is
-    fairseq-interactive.
-    """
+    """Check, before a run that prints maps or (``wanted``) writes them, the options of the task and of generation."""
     for name in ("norm_records", "norm_alignments"):
         if getattr(cfg, name) == "":  # an unset variable of a shell
             raise UsageError(f"--{name.replace('_', '-')} '': the name is empty; give a name, or omit the option")
@@ -201,10 +197,7 @@ def vocabularies(cfg: Any, dictionaries: tuple[Any, Any], tags: Sequence[str]) -
 
 
 def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ChosenMethod] = None) -> NormOptions:
-    """Check the task's options against a model with ``layers`` decoder layers of ``heads`` heads.
-
-    ``profile`` says how to align, unless ``cfg`` names maps.
-    """
+    """Check the task's options against a model; ``profile`` says how to align, unless ``cfg`` names maps."""
     # the second last layer aligns best in AWO (Kobayashi et al. 2020: layer 5 of 6, counted from 1)
     layer = max(0, layers - 2) if cfg.norm_layer is None else int(cfg.norm_layer)
     _check_number(layer, "--norm-layer", layers)
@@ -270,7 +263,7 @@ def extraction_options(cfg: Any, kind: str, layer: int, heads: Optional[tuple[in
 
 
 def parse_numbers(text: Any, option: str, count: int) -> tuple[int, ...]:
-    """Parse the value ``text`` of ``option``: numbers from 0 to ``count`` - 1, separated by commas."""
+    """Numbers from 0 to ``count`` - 1, separated by commas."""
     try:
         numbers = tuple(int(part) for part in str(text).split(","))
     except ValueError:
@@ -288,7 +281,7 @@ def _check_number(number: int, option: str, count: int) -> None:
 
 
 def parse_kinds(text: str, option: str, known: Sequence[str]) -> tuple[str, ...]:
-    """Parse the value ``text`` of ``option``: map kinds from ``known``, separated by commas; duplicates are dropped."""
+    """Map kinds from ``known``, separated by commas; duplicates are dropped."""
     kinds = tuple(part.strip() for part in text.split(",") if part.strip())
     if not kinds or any(kind not in known for kind in kinds):
         raise UsageError(f"{option} {text!r}: choose from {', '.join(known)}")

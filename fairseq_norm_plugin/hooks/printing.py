@@ -47,18 +47,10 @@ def map_rows(length: int, setting: str) -> range:
 
 
 def hard_alignment(map_: Tensor, source: Tensor, target: Tensor, setting: str) -> HardAlignment:
-    """Link each ordinary target token to the ordinary source token with the largest value.
+    """Link each ordinary target token to the ordinary source token with the largest value, the first of equal ones.
 
-    Like fairseq's, token indices count ordinary tokens only (``</s>`` is special); the first of equal values wins.
-
-    Args:
-        map_: [T, S], without padding.
-        source: [S], true at ordinary tokens.
-        target: [T], true at ordinary tokens.
-        setting: ``awo`` or ``awi``.
-
-    Returns:
-        Pairs (source index, target index).
+    ``map_`` is [T, S], without padding; ``source`` [S] and ``target`` [T] are true at ordinary tokens.  Like fairseq's,
+    indices of links (source, target) count ordinary tokens only.
     """
     if not bool(source.any()):
         return []

@@ -25,7 +25,7 @@ try:
 
         admit_checkpoint_types()
 
-        from fairseq_norm_plugin.capture.probe import check_layers
+        from fairseq_norm_plugin.capture.layers import check_layers
 
         check_layers()
 

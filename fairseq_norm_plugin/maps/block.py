@@ -6,8 +6,15 @@ feed-forward dimension.  Source position j reaches target position i as the vect
 
     z_ij = Σ_h α^h_ij f^h(x_j)  [+ x_i if j is i's own position],
 
-which the steps after the attention (:class:`~fairseq_norm_plugin.maps.carrier.Carrier`) carry to one of the stages
-:data:`~fairseq_norm_plugin.maps.weights.STAGES`.
+which the steps after the attention carry to one of the stages :data:`~fairseq_norm_plugin.maps.weights.STAGES`.  If
+the whole vector is known, each step is linear in its parts (docs/maps.md):
+
+- The layer norm of y_i = Σ_j z_ij + b_O maps a part v to g_i(v) = γ ⊙ (v − mean(v)) / s_i with
+  s_i = sqrt(var(y_i) + eps); β belongs to no part (Kobayashi et al. 2021).
+- The activation g of the pre-activation p_i = Σ_j p_ij + … gives a part p_ij the share p_ij · g(p_i) / p_i: integrated
+  gradients from a zero baseline, in closed form (Kobayashi et al. 2024).
+
+So the carried vectors of all source positions, of the residual connection and of the biases sum to :meth:`Block.whole`.
 """
 
 from __future__ import annotations
@@ -18,8 +25,8 @@ from functools import cached_property
 
 import torch
 from torch import Tensor
+from torch.nn.functional import linear
 
-from fairseq_norm_plugin.maps.carrier import Carrier
 from fairseq_norm_plugin.maps.norms import gram_factor, layer_norms
 from fairseq_norm_plugin.maps.weights import BlockWeights
 
@@ -33,24 +40,16 @@ class Block:
 
     All tensors and maps have the same dtype, float32 or float64.  Padding is treated like any other position, unless
     ``real`` is given.
-
-    Attributes:
-        weights: the block's parameters.
-        alpha: attention weights after softmax, before dropout, [B, H, T, S]; rows sum to 1.
-        values: value vectors, bias included, [B, S, H, d].
-        residual: the residual that is added to the attention's output, [B, T, D].
-        output: the attention's output, b_O included, [B, T, D].
-        known_factor: :attr:`factor` if it was built before (incremental decoding); then ``values`` is ignored.
-        real: which source positions are not padding, bool [B, S]: the norms of the others, to which no position
-            attends, are not computed, but zero.  None: all are computed.
     """
 
     weights: BlockWeights
-    alpha: Tensor
-    values: Tensor
-    residual: Tensor
-    output: Tensor
-    known_factor: Tensor | None = None
+    alpha: Tensor  #: attention weights after softmax, before dropout, [B, H, T, S]; rows sum to 1
+    values: Tensor  #: value vectors, bias included, [B, S, H, d]
+    residual: Tensor  #: what the residual connection adds to the attention's output, [B, T, D]
+    output: Tensor  #: the attention's output, b_O included, [B, T, D]
+    known_factor: Tensor | None = None  #: :attr:`factor` from before (incremental decoding); ``values`` is ignored then
+    #: Which source positions are not padding, bool [B, S]: the norms of the others, to which no position attends, are
+    #: zero.  None: all are computed.
     real: Tensor | None = None
 
     def sentence(self, index: int) -> Block:
@@ -77,6 +76,8 @@ class Block:
         """‖Σ_h α^h_ij f^h(x_j)‖, [B, T, S] (Kobayashi et al. 2020)."""
         return layer_norms(self.alpha, self.factor)
 
+    # ---- what a position takes from itself and from the others
+
     @cached_property
     def own_by_head(self) -> Tensor:
         """α^h_ii v^h_i: the part that each head takes from i itself, before W_O, [B, T, H, d]; 0 in cross-attention."""
@@ -102,48 +103,108 @@ class Block:
         """Σ_{j≠i} Σ_h α^h_ij f^h(x_j), [B, T, D]."""
         return torch.matmul(self.others_by_head.flatten(-2), self.weights.w_o.t())
 
+    # ---- the steps after the attention
+
     @cached_property
-    def carrier(self) -> Carrier:
-        """The steps after the attention, with the scales of this forward pass."""
-        return Carrier(self.weights, self.output, self.residual)
+    def _sum(self) -> Tensor:
+        return self.residual + self.output
 
+    @cached_property
+    def _scale(self) -> Tensor | None:
+        """s_i of the layer norm before the network, [B, T, 1]; None without that norm."""
+        norm = self.weights.input_norm
+        return None if norm is None else norm.scale(self._sum)
 
-def vectors(block: Block, stage: str, chunk_bytes: int = VECTOR_CHUNK_BYTES) -> Iterator[tuple[slice, Tensor]]:
-    """The vectors z_ij of one sentence, carried to ``stage``, in chunks of source positions.
+    @cached_property
+    def _stream(self) -> Tensor:
+        return self._sum if self.weights.norm is None else self.weights.norm(self._sum)
 
-    No tensor of T·S·D elements is built.  W_O and W_1 are multiplied once per head, so a pair of positions costs only
-    the network's second projection (Kobayashi et al. 2024; docs/maps.md has the closed form).
+    @cached_property
+    def _pre(self) -> Tensor:
+        norm, network = self.weights.input_norm, self.weights.network
+        return linear(self._sum if norm is None else norm(self._sum), network.w_1, network.b_1)
 
-    Args:
-        block: one sentence (:meth:`Block.sentence`).
-        stage: one of :data:`~fairseq_norm_plugin.maps.weights.STAGES`.
-        chunk_bytes: size of the temporary tensors of a chunk, in bytes.
+    @cached_property
+    def ratio(self) -> Tensor:
+        """g(p) / p of every unit, [B, T, F]; at p = 0 its limit g'(0)."""
+        pre, activation = self._pre, self.weights.network.activation
+        zero = torch.zeros(1, dtype=pre.dtype, device=pre.device, requires_grad=True)
+        with torch.enable_grad():
+            (slope,) = torch.autograd.grad(activation(zero).sum(), zero)
+        return torch.where(pre == 0, slope, activation(pre) / torch.where(pre == 0, 1.0, pre))
 
-    Yields:
-        Source positions as a slice, and their vectors, [positions, T, D].  In cross-attention, from stage ``attnres``
-        on, the residual follows as position S.
-    """
-    carrier, cross = block.carrier, block.weights.cross
-    heads, target, source = block.alpha.shape
-    weights = block.weights.folded(stage)
-    residual: tuple[Tensor | None, Tensor | None] = (None, None)
-    if stage != "attn":
-        residual = (block.weights.stream(block.residual, stage), block.weights.pre_activation(block.residual, stage))
-    width = max(len(block.weights.w_o), sum(weight.size(-1) for weight in weights if weight is not None))
-    step = max(1, chunk_bytes // ((heads + 2 * target) * width * block.alpha.element_size()))
-    for start in range(0, source, step):
-        columns = slice(start, min(start + step, source))
-        alpha = block.alpha[:, :, columns].permute(2, 1, 0)  # [s, T, H]
-        values = block.values[columns].transpose(0, 1)  # [H, s, d]
-        parts: list[Tensor | None] = []
-        for weight, own in zip(weights, residual):
-            part = None
-            if weight is not None:
-                part = torch.matmul(alpha, torch.bmm(values, weight).transpose(0, 1))  # [s, T, D or F]
-                if own is not None and not cross:
-                    part.diagonal(offset=columns.start, dim1=0, dim2=1).add_(own[columns].t())
-            parts.append(part)
-        yield columns, carrier.finish(parts[0], parts[1], stage)
-    if cross and stage != "attn":
-        column = [None if own is None else own[None] for own in residual]
-        yield slice(source, source + 1), carrier.finish(column[0], column[1], stage)
+    @cached_property
+    def _ratio_by_scale(self) -> Tensor:
+        return self.ratio if self._scale is None else self.ratio / self._scale
+
+    @cached_property
+    def _network_output(self) -> Tensor:
+        network = self.weights.network
+        return linear(network.activation(self._pre), network.w_2, network.b_2)
+
+    @cached_property
+    def _final_scale(self) -> Tensor:
+        norm = self.weights.network.final_norm
+        assert norm is not None
+        return norm.scale(self.whole("ffres"))
+
+    def whole(self, stage: str) -> Tensor:
+        """The model's own vector at ``stage``, biases included, [B, T, D]."""
+        if stage in ("attn", "attnres", "attnresln"):
+            return {"attn": self.output, "attnres": self._sum, "attnresln": self._stream}[stage]
+        if stage == "ff":
+            return self._network_output
+        whole = self._network_output + self._stream
+        final = self.weights.network.final_norm
+        return whole if stage == "ffres" or final is None else final(whole)
+
+    def carry(self, vectors: Tensor, stage: str) -> Tensor:
+        """Carry ``vectors`` [(B), ..., T, D] from the attention's output space to ``stage``."""
+        return self._finish(*self.weights.parts(vectors, stage), stage)
+
+    def _finish(self, stream: Tensor | None, pre: Tensor | None, stage: str) -> Tensor:
+        """Divide :meth:`BlockWeights.parts` by the scales of this pass, which overwrites them, and sum: [..., T, D]."""
+        if stream is not None and stage not in ("attn", "attnres") and self.weights.norm is not None:
+            assert self._scale is not None
+            stream = stream.div_(self._scale)
+        if pre is None:
+            assert stream is not None
+            return stream
+        result = torch.matmul(pre.mul_(self._ratio_by_scale), self.weights.network.w_2.t())
+        if stream is not None:
+            result = result.add_(stream)
+        return self.final(result) if stage == "ffresln" else result
+
+    def final(self, vectors: Tensor) -> Tensor:
+        """The linear part of the layer norm after the network, if the block has this norm."""
+        norm = self.weights.network.final_norm
+        return vectors if norm is None else norm.centred(vectors).div_(self._final_scale)
+
+    def vectors(self, stage: str, chunk_bytes: int = VECTOR_CHUNK_BYTES) -> Iterator[Tensor]:
+        """The vectors z_ij of one :meth:`sentence`, carried to ``stage``, in chunks of source positions: [s, T, D].
+
+        In cross-attention, from stage ``attnres`` on, the residual follows as position S.  No tensor of T·S·D elements
+        is built.  W_O and W_1 are multiplied once per head, so a pair of positions costs only the network's second
+        projection (Kobayashi et al. 2024).
+        """
+        cross, (heads, target, source) = self.weights.cross, self.alpha.shape
+        weights = self.weights.folded(stage)
+        residual = (None, None) if stage == "attn" else self.weights.parts(self.residual, stage)
+        width = max(len(self.weights.w_o), sum(weight.size(-1) for weight in weights if weight is not None))
+        step = max(1, chunk_bytes // ((heads + 2 * target) * width * self.alpha.element_size()))
+        for start in range(0, source, step):
+            columns = slice(start, min(start + step, source))
+            alpha = self.alpha[:, :, columns].permute(2, 1, 0)  # [s, T, H]
+            values = self.values[columns].transpose(0, 1)  # [H, s, d]
+            parts: list[Tensor | None] = []
+            for weight, own in zip(weights, residual):
+                part = None
+                if weight is not None:
+                    part = torch.matmul(alpha, torch.bmm(values, weight).transpose(0, 1))  # [s, T, D or F]
+                    if own is not None and not cross:
+                        part.diagonal(offset=columns.start, dim1=0, dim2=1).add_(own[columns].t())
+                parts.append(part)
+            yield self._finish(parts[0], parts[1], stage)
+        if cross and stage != "attn":
+            column = [None if own is None else own[None] for own in residual]
+            yield self._finish(column[0], column[1], stage)

@@ -1,4 +1,4 @@
-"""The functions of the map kinds: maps and mixing ratios of one block (docs/maps.md).
+"""The functions of the map kinds: maps and mixing ratios of one block, and rollout over blocks (docs/maps.md).
 
 The kinds themselves are rows of :mod:`alignment_eval.maps.kinds`; :data:`LAYER_MAPS`, :data:`HEAD_MAPS` and the others
 say how each is computed.
@@ -19,14 +19,14 @@ own part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import torch
 from torch import Tensor
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.maps.block import Block, vectors
+from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.norms import head_norms, layer_norms, layer_weights
 
 #: A map or a mixing ratio of a block, for every sentence of a batch.
@@ -70,22 +70,9 @@ def _of_kind(functions: Mapping[str, MapFunction], kind: str, what: str) -> MapF
 # ---- maps
 
 
-def _attn_n_heads(block: Block) -> Tensor:
-    return head_norms(block.alpha, block.factor)
-
-
-def _attnresln_n_heads(block: Block) -> Tensor:
-    """The maps of 2021, without the residual."""
-    return _scaled(head_norms(block.alpha, block.norm_factor), block, heads=True)
-
-
 def _attnres_w(block: Block) -> Tensor:
     weights = 0.5 * layer_weights(block.alpha)
     return _with_own(weights, torch.full_like(weights[..., 0], 0.5), block, add=True)
-
-
-def _attnres_n(block: Block) -> Tensor:
-    return _with_residual(block, block.sum_norms.clone(), "attnres")
 
 
 def _attnresln_n(block: Block) -> Tensor:
@@ -93,17 +80,46 @@ def _attnresln_n(block: Block) -> Tensor:
 
 
 def _with_residual(block: Block, norms: Tensor, stage: str) -> Tensor:
-    own = block.carrier.carry(block.own + block.residual, stage)
+    own = block.carry(block.own + block.residual, stage)
     return _with_own(norms, torch.linalg.vector_norm(own, dim=-1), block)
 
 
+def _with_own(map_: Tensor, own: Tensor, block: Block, add: bool = False) -> Tensor:
+    """``map_`` [B, T, S] with the own part [B, T]: as an extra column in cross-attention, else on the diagonal."""
+    if block.weights.cross:
+        return torch.cat([map_, own[..., None]], dim=-1)
+    diagonal = map_.diagonal(dim1=-2, dim2=-1)
+    diagonal.copy_(diagonal + own if add else own)
+    return map_
+
+
+def _scaled(norms: Tensor, block: Block, heads: bool = False) -> Tensor:
+    """``norms`` [B, (H,) T, S] divided by the layer norm's s_i."""
+    if block.weights.norm is None:
+        return norms
+    scale = block.weights.norm.scale(block.residual + block.output)
+    return norms / (scale[:, None] if heads else scale)
+
+
 def _ff_norms(stage: str, block: Block) -> Tensor:
-    """The norms of vectors that are carried through the feed-forward network, sentence by sentence."""
-    return torch.stack([_norms(block.sentence(b), stage) for b in range(len(block.alpha))])
+    """The norms of vectors that are carried through the feed-forward network."""
+    maps = []
+    for sentence in map(block.sentence, range(len(block.alpha))):
+        maps.append(torch.cat([torch.linalg.vector_norm(part, dim=-1) for part in sentence.vectors(stage)]).t())
+    return torch.stack(maps)
 
 
-def _alti_of_batch(block: Block) -> Tensor:
-    return torch.stack([_alti(block.sentence(b)) for b in range(len(block.alpha))])
+def _alti(block: Block) -> Tensor:
+    """max(0, ‖y_i‖₁ − ‖y_i − T_i(x_j)‖₁), rows divided by their sum; y_i with all biases (Ferrando et al. 2022)."""
+    maps = []
+    for sentence in map(block.sentence, range(len(block.alpha))):
+        whole = sentence.whole("attnresln")
+        size = whole.abs().sum(-1)
+        parts = [size - (whole - part).abs().sum(-1) for part in sentence.vectors("attnresln")]
+        contribution = torch.cat(parts).t().clamp_min(0.0)
+        total = contribution.sum(dim=-1, keepdim=True)
+        maps.append(contribution / torch.where(total == 0, 1.0, total))  # rows of zeros stay zero
+    return torch.stack(maps)
 
 
 # ---- mixing ratios
@@ -117,7 +133,7 @@ def _mixing_w(block: Block) -> Tensor:
 
 def _mixing_n(stage: str, block: Block) -> Tensor:
     own = block.own if stage == "attn" else block.own + block.residual
-    return _ratio(block.carrier.carry(block.others, stage), block.carrier.carry(own, stage))
+    return _ratio(block.carry(block.others, stage), block.carry(own, stage))
 
 
 def _mixing_n_heads(block: Block) -> Tensor:
@@ -132,55 +148,24 @@ def _ratio(others: Tensor, own: Tensor) -> Tensor:
     return ratio
 
 
-def _scaled(norms: Tensor, block: Block, heads: bool = False) -> Tensor:
-    """``norms`` [B, (H,) T, S] divided by the layer norm's s_i."""
-    if block.weights.norm is None:
-        return norms
-    scale = block.weights.norm.scale(block.residual + block.output)
-    return norms / (scale[:, None] if heads else scale)
-
-
-def _with_own(map_: Tensor, own: Tensor, block: Block, add: bool = False) -> Tensor:
-    """``map_`` [B, T, S] with the own part [B, T]: as an extra column in cross-attention, else on the diagonal."""
-    if block.weights.cross:
-        return torch.cat([map_, own[..., None]], dim=-1)
-    diagonal = map_.diagonal(dim1=-2, dim2=-1)
-    diagonal.copy_(diagonal + own if add else own)
-    return map_
-
-
-def _norms(sentence: Block, stage: str) -> Tensor:
-    parts = [torch.linalg.vector_norm(part, dim=-1) for _, part in vectors(sentence, stage)]
-    return torch.cat(parts).t()
-
-
-def _alti(sentence: Block) -> Tensor:
-    """max(0, ‖y_i‖₁ − ‖y_i − T_i(x_j)‖₁), rows divided by their sum; y_i with all biases (Ferrando et al. 2022)."""
-    whole = sentence.carrier.whole("attnresln")
-    size = whole.abs().sum(-1)
-    parts = [size - (whole - part).abs().sum(-1) for _, part in vectors(sentence, "attnresln")]
-    contribution = torch.cat(parts).t().clamp_min(0.0)
-    total = contribution.sum(dim=-1, keepdim=True)
-    return contribution / torch.where(total == 0, 1.0, total)  # rows of zeros stay zero
-
-
 #: Kind -> the map of the whole block: [B, T, S], with the own part as in :func:`layer_map`.
 LAYER_MAPS: dict[str, MapFunction] = {
     "attn_w": lambda block: layer_weights(block.alpha),
     "attn_n": lambda block: block.sum_norms,
     "attnres_w": _attnres_w,
-    "attnres_n": _attnres_n,
+    "attnres_n": lambda block: _with_residual(block, block.sum_norms.clone(), "attnres"),
     "attnresln_n": _attnresln_n,
     "ff_n": partial(_ff_norms, "ff"),
     "ffres_n": partial(_ff_norms, "ffres"),
     "ffresln_n": partial(_ff_norms, "ffresln"),
-    "alti": _alti_of_batch,
+    "alti": _alti,
 }
 #: Kind -> the maps of single heads: [B, H, T, S].
 HEAD_MAPS: dict[str, MapFunction] = {
     "attn_w": lambda block: block.alpha,
-    "attn_n": _attn_n_heads,
-    "attnresln_n": _attnresln_n_heads,
+    "attn_n": lambda block: head_norms(block.alpha, block.factor),
+    # the maps of 2021, without the residual
+    "attnresln_n": lambda block: _scaled(head_norms(block.alpha, block.norm_factor), block, heads=True),
 }
 #: Kind -> the mixing ratio of the block: [B, T].
 MIXING_RATIOS: dict[str, MapFunction] = {
@@ -198,3 +183,39 @@ HEAD_MIXING_RATIOS: dict[str, MapFunction] = {
     "attn_w": lambda block: block.alpha.sum(-1) - block.alpha.diagonal(dim1=-2, dim2=-1),
     "attn_n": _mixing_n_heads,
 }
+
+
+# ---- rollout: the maps of single blocks, multiplied to maps between a layer and the model's inputs
+
+
+def encoder_rollout(maps: Sequence[Tensor]) -> Tensor:
+    """R_l = C_l R_{l−1} with R_0 = 1 of the last layer, from the self-attention ``maps`` C of all, [B, S, S] each.
+
+    (Abnar and Zuidema 2020).  If the rows of every block's map sum to 1, so do those of R_l.
+    """
+    rollout = torch.eye(maps[0].size(-1), dtype=maps[0].dtype, device=maps[0].device).expand_as(maps[0])
+    for map_ in maps:
+        rollout = torch.matmul(map_, rollout)
+    return rollout
+
+
+def decoder_rollout(
+    self_maps: Sequence[Tensor], cross_maps: Sequence[Tensor], encoder: Tensor
+) -> list[tuple[Tensor, Tensor]]:
+    """P_l, [B, T, S], and Q_l, [B, T, T], of every decoder layer (ALTI+, Ferrando et al. 2022b).
+
+    Each row of a layer is divided among source tokens, P, and the target prefix, Q, with P_0 = 0 and Q_0 = 1.
+    ``self_maps`` are D_l, [B, T, T]; ``cross_maps`` are X_l with the residual r_l in the last column, [B, T, S + 1];
+    ``encoder`` is R, :func:`encoder_rollout`:
+
+        P_l = X_l R + r_l ⊙ (D_l P_{l−1}),   Q_l = r_l ⊙ (D_l Q_{l−1}).
+    """
+    prefix = torch.eye(self_maps[0].size(-1), dtype=encoder.dtype, device=encoder.device).expand_as(self_maps[0])
+    source = torch.zeros_like(cross_maps[0][..., :-1])
+    layers = []
+    for self_map, cross_map in zip(self_maps, cross_maps):
+        residual = cross_map[..., -1:]
+        source = torch.matmul(cross_map[..., :-1], encoder) + residual * torch.matmul(self_map, source)
+        prefix = residual * torch.matmul(self_map, prefix)
+        layers.append((source, prefix))
+    return layers

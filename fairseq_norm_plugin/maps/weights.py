@@ -23,13 +23,7 @@ STAGES = ("attn", "attnres", "attnresln", "ff", "ffres", "ffresln")
 
 @dataclass(frozen=True)
 class Norm:
-    """A layer normalisation, γ ⊙ (y − mean(y)) / sqrt(var(y) + eps) + β (Ba et al. 2016).
-
-    Attributes:
-        weight: γ, [D].
-        bias: β, [D].
-        eps: added to the variance.
-    """
+    """A layer normalisation, γ ⊙ (y − mean(y)) / sqrt(var(y) + eps) + β: ``weight`` γ and ``bias`` β, [D]."""
 
     weight: Tensor
     bias: Tensor
@@ -50,51 +44,33 @@ class Norm:
 
 @dataclass(frozen=True)
 class FeedForward:
-    """The network W_2 g(W_1 u + b_1) + b_2 and the layer norm that belongs to it.
+    """The network W_2 g(W_1 u + b_1) + b_2 and the layer norm that belongs to it."""
 
-    Attributes:
-        w_1: [F, D].
-        b_1: [F].
-        w_2: [D, F].
-        b_2: [D].
-        activation: g, elementwise, with g(0) = 0 (:func:`check_activation`).
-        norm: the layer norm before the network; None in post-norm layers.
-        final_norm: the layer norm after the network's residual connection; None in pre-norm layers.
-    """
-
-    w_1: Tensor
-    b_1: Tensor
-    w_2: Tensor
-    b_2: Tensor
-    activation: Callable[[Tensor], Tensor]
-    norm: Norm | None = None
-    final_norm: Norm | None = None
+    w_1: Tensor  #: [F, D]
+    b_1: Tensor  #: [F]
+    w_2: Tensor  #: [D, F]
+    b_2: Tensor  #: [D]
+    activation: Callable[[Tensor], Tensor]  #: g, elementwise, with g(0) = 0 (:func:`check_activation`)
+    norm: Norm | None = None  #: before the network; None in post-norm layers
+    final_norm: Norm | None = None  #: after the network's residual connection; None in pre-norm layers
 
 
 @dataclass(frozen=True, eq=False)
 class BlockWeights:
-    """The parameters of a block, and what depends only on them.
+    """The parameters of a block, and what depends only on them."""
 
-    Attributes:
-        w_o: output projection, [D, H·d].
-        b_o: its bias, [D]; None: no bias.
-        heads: number of heads H.
-        cross: True in encoder-decoder attention, where the residual is not a source position, so maps have an extra
-            last column for it.  False in self-attention, where it belongs to position j = i (T = S).
-        norm: the layer norm after the attention's residual connection; None in pre-norm layers.
-        feed_forward: the network that follows; None: no network follows (decoder self-attention).
-    """
-
-    w_o: Tensor
-    b_o: Tensor | None
+    w_o: Tensor  #: output projection, [D, H·d]
+    b_o: Tensor | None  #: its bias, [D]
     heads: int
+    #: Encoder-decoder attention, where the residual is no source position, so that maps have an extra last column for
+    #: it.  In self-attention it belongs to position j = i (T = S).
     cross: bool
-    norm: Norm | None = None
-    feed_forward: FeedForward | None = None
+    norm: Norm | None = None  #: after the attention's residual connection; None in pre-norm layers
+    feed_forward: FeedForward | None = None  #: None: no network follows (decoder self-attention)
 
     @cached_property
     def network(self) -> FeedForward:
-        """The feed-forward network, checked (:func:`check_activation`), in the type of the other parameters."""
+        """The feed-forward network, checked, in the type of the other parameters."""
         if self.feed_forward is None:
             raise InputError(
                 "this block has no feed-forward network, which kinds ff_n, ffres_n and ffresln_n need; they exist for "
@@ -128,54 +104,42 @@ class BlockWeights:
         triangles: Tensor = torch.linalg.qr(w_h, mode="r").R
         return triangles
 
-    def stream(self, vectors: Tensor, stage: str) -> Tensor | None:
-        """The part that ``vectors`` of the attention's output space add to the residual stream at a stage, [..., D].
+    def parts(self, vectors: Tensor, stage: str) -> tuple[Tensor | None, Tensor | None]:
+        """What ``vectors`` of the attention's output space add to the residual stream and to the pre-activation.
 
-        It is not yet divided by s_i.  None for stage ``ff``, which has no residual.
+        [..., D] and [..., F], not yet divided by s_i; None where they add nothing at ``stage``.
         """
-        if stage == "ff":
-            return None
-        return vectors if self.norm is None or stage in ("attn", "attnres") else self.norm.centred(vectors)
-
-    def pre_activation(self, vectors: Tensor, stage: str) -> Tensor | None:
-        """The part that ``vectors`` of the attention's output space add to the pre-activation of the network, [..., F].
-
-        It is not yet divided by s_i.  None for stages before the network.
-        """
-        if stage not in ("ff", "ffres", "ffresln"):
-            return None
-        inner = vectors if self.input_norm is None else self.input_norm.centred(vectors)
-        return torch.matmul(inner, self.network.w_1.t())
+        stream = pre = None
+        if stage != "ff":
+            stream = vectors if self.norm is None or stage in ("attn", "attnres") else self.norm.centred(vectors)
+        if stage in ("ff", "ffres", "ffresln"):
+            inner = vectors if self.input_norm is None else self.input_norm.centred(vectors)
+            pre = torch.matmul(inner, self.network.w_1.t())
+        return stream, pre
 
     @cached_property
-    def _folded(self) -> dict[str, tuple[Tensor | None, Tensor | None]]:
+    def _folded(self) -> dict[str, list[Tensor | None]]:
         return {}
 
-    def folded(self, stage: str) -> tuple[Tensor | None, Tensor | None]:
-        """W_O of each head followed by :meth:`stream` and by :meth:`pre_activation`, for vectors u W as rows.
-
-        Returns:
-            [H, d, D] and [H, d, F]; None if those give None.
-        """
+    def folded(self, stage: str) -> list[Tensor | None]:
+        """W_O of each head followed by :meth:`parts`, for vectors u W as rows: [H, d, D] and [H, d, F], or None."""
         if stage not in self._folded:
-            images = (self.stream(self.w_o.t(), stage), self.pre_activation(self.w_o.t(), stage))
-            stream, pre = (None if i is None else i.reshape(self.heads, -1, i.size(-1)) for i in images)
-            self._folded[stage] = (stream, pre)
+            images = self.parts(self.w_o.t(), stage)
+            self._folded[stage] = [None if i is None else i.reshape(self.heads, -1, i.size(-1)) for i in images]
         return self._folded[stage]
 
 
 def check_activation(activation: Callable[[Tensor], Tensor]) -> None:
     """Check that ``activation`` g is elementwise with g(0) = 0; its closed form needs this (docs/maps.md)."""
-    name = getattr(activation, "__name__", repr(activation))
     probe = torch.tensor([0.0, -1.5, 0.75])
     together, alone = activation(probe.clone()), torch.cat([activation(x[None]) for x in probe])
+    problem = None
     if together.shape != probe.shape or not torch.allclose(together, alone):
+        problem = "is not elementwise"
+    elif alone[0] != 0:
+        problem = f"has g(0) = {float(alone[0]):g}"
+    if problem:
         raise InputError(
-            f"activation {name} is not elementwise, but kinds ff_n, ffres_n and ffresln_n need an elementwise one "
-            f"(relu, gelu, swish, tanh, linear)"
-        )
-    if alone[0] != 0:
-        raise InputError(
-            f"activation {name} has g(0) = {float(alone[0]):g}, but kinds ff_n, ffres_n and ffresln_n need g(0) = 0 "
-            f"(relu, gelu, swish, tanh, linear)"
+            f"activation {getattr(activation, '__name__', repr(activation))} {problem}, but kinds ff_n, ffres_n and "
+            f"ffresln_n need an elementwise one with g(0) = 0 (relu, gelu, swish, tanh, linear)"
         )

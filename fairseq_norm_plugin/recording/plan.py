@@ -24,21 +24,16 @@ _SILENT_OPTIONS = {"_name", "print_alignment", "print_step", "no_beamable_mm"}
 
 @dataclass(frozen=True)
 class Plan:
-    """The sentences that a run over a data set will yield, known before its first batch.
-
-    ``batches`` are the expected ids of this shard, without those that were written before; ``kept`` is the number of
-    the latter.  ``skipped`` are the ids (of all shards) that fairseq skipped, with the reason.  ``size`` is the size of
-    the data set, ``subset`` its name.  ``batching`` decides the distribution over shards and what ``--sampling`` draws.
-    """
+    """The sentences that a run over a data set will yield, known before its first batch."""
 
     subset: str
-    size: int
-    batches: Sequence[Sequence[int]]
-    kept: int
-    skipped: Mapping[int, str]
+    size: int  #: of the data set
+    batches: Sequence[Sequence[int]]  #: the expected ids of this shard, without those that were written before
+    kept: int  #: the number of the latter
+    skipped: Mapping[int, str]  #: the ids (of all shards) that fairseq skipped, with the reason
     shard: int
     shards: int
-    batching: Mapping[str, int | None]
+    batching: Mapping[str, int | None]  #: it decides the distribution over shards and what ``--sampling`` draws
 
     @classmethod
     def of(
@@ -116,15 +111,8 @@ def run_signature(
 ) -> dict[str, Any]:
     """The signature of a run: everything that every output depends on.
 
-    Args:
-        task: name of the task's class.
-        cfg: options of the task.
-        plan: the sentences of the run.
-        models: the models of the ensemble.
-        parameters: the hash of their parameters in float32.
-        readers: of source and target.
-        input_options: more options of the task that change the input of the model.
-        generation: fairseq's options of generation.
+    ``task`` is the name of the task's class, ``cfg`` its options, ``input_options`` more of them that change the input
+    of the model, ``parameters`` the hash of the models' parameters in float32.
     """
     languages = (cfg.source_lang, cfg.target_lang)
     vocabularies = [reader.vocabulary for reader in readers]

@@ -23,9 +23,8 @@ from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.records.manifest import RunInfo
 from alignment_eval.records.store import arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
-from fairseq_norm_plugin.recording.alignments import AlignmentParts, aligned_ids, links_table
+from fairseq_norm_plugin.recording.parts import AlignmentParts, ShardParts, aligned_ids, links_table, written_ids
 from fairseq_norm_plugin.recording.plan import Plan
-from fairseq_norm_plugin.recording.shard_parts import ShardParts, written_ids
 from fairseq_norm_plugin.text.tokens import SideReader
 from fairseq_norm_plugin.text.unknown import UnknownTokens
 
@@ -37,39 +36,25 @@ Writer = tuple[ShardParts, Callable[[Sequence[SentenceMaps]], pa.Table]]
 
 @dataclass(frozen=True)
 class NormOptions:
-    """The options of a norm task, checked against a model (hooks.options.resolve).
+    """The options of a norm task, checked against a model (hooks.options.resolve)."""
 
-    Attributes:
-        kind, layer, heads, setting: name the map that is printed and extracted; ``heads`` None: all of the layer.
-        recorded_kinds: the map kinds that are recorded.
-        recorded_layers: the decoder layers that are recorded, from 0.
-        layer_heads: number of heads of a layer.
-        extraction: how word alignments are read from the maps; None: there are none.
-    """
-
+    #: The map that is printed and extracted; ``heads`` None: all of the layer.
     kind: str
     layer: int
     heads: tuple[int, ...] | None
     setting: str
     recorded_kinds: tuple[str, ...]
-    recorded_layers: tuple[int, ...]
-    layer_heads: int
-    extraction: ChosenMethod | None
+    recorded_layers: tuple[int, ...]  #: decoder layers, from 0
+    layer_heads: int  #: number of heads of a layer
+    extraction: ChosenMethod | None  #: how word alignments are read from the maps; None: there are none
 
 
 class RecordingSession:
     """Writes the maps that the hypotheses of a run carry, as records and word alignments, in parts.
 
-    It checks that each expected sentence arrives once, and finishes the output after the last one.
-
-    Args:
-        cfg: the options of the task (options.NormConfig).
-        plan: the expected sentences.
-        readers: of their source and target.
-        options: what is recorded.
-        signature: the signature of the run (plan.run_signature).
-        models: number of models in the ensemble.
-        profile: content of the model's profile, which records store.
+    It checks that each expected sentence arrives once, and finishes the output after the last one.  ``cfg`` are the
+    options of the task (options.NormConfig), ``models`` the number of models in the ensemble, ``profile`` the content
+    of the model's profile, which records store.
     """
 
     def __init__(
@@ -118,12 +103,7 @@ class RecordingSession:
         return not self._expected.any()
 
     def write(self, sample: Mapping[str, Any], hypotheses: Sequence[Sequence[dict[str, Any]]]) -> None:
-        """Write a batch; the last one finishes the run's output.
-
-        Args:
-            sample: the batch.
-            hypotheses: the n-best hypotheses of each sentence; those that carry maps are written.
-        """
+        """Write the n-best hypotheses of a batch that carry maps; the last batch finishes the run's output."""
         ids = sample["id"].tolist()
         strange = [id_ for id_ in ids if not (id_ < len(self._expected) and self._expected[id_])]
         if strange or len(set(ids)) != len(ids):
@@ -225,8 +205,7 @@ def ids_in_all(
 ) -> NDArray[np.int64] | tuple[()]:
     """The ids that every output of this shard has; a later check, with the model, compares the run.
 
-    ``records`` is a directory, ``alignments`` a file, None: not written; ``batching`` has fairseq's arguments of the
-    batch iterator.
+    ``batching`` has fairseq's arguments of the batch iterator.
     """
     shard, shards = batching.get("shard_id", 0), batching.get("num_shards", 1)
     written = [written_ids(Path(records), "records", shard, shards)] if records else []

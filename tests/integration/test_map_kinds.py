@@ -76,7 +76,7 @@ def test_every_rank_of_an_n_best_list_is_its_own_forced_pass(norm, tmp_path, dat
 def test_align_eval_understands_every_kind(norm, records, tmp_path, capsys, monkeypatch):
     hypotheses = {}
     for kind in KINDS:
-        words = ["extract", records, "--kind", kind, "--layer", 1, "--setting", "awo", "--rule", "kobayashi2020"]
+        words = ["extract", records, "--kind", kind, "--heads", 1, "--setting", "awo", "--rule", "kobayashi2020"]
         assert cli.main([str(word) for word in words]) == 0
         hypotheses[kind] = capsys.readouterr().out
         assert len(hypotheses[kind].splitlines()) == 12

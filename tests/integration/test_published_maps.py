@@ -70,7 +70,7 @@ def test_the_sweep_gives_the_independent_figures(name, shared, program, tmp_path
     # the plugin's own file is the default extraction: norms, last layer but one, AWO
     extracted = program(
         *("align-eval", "extract", tmp_path / "forced", "--kind", "attn_n"),
-        *("--layer", "1", "--setting", "awo", "--rule", "kobayashi2020"),
+        *("--heads", "1", "--setting", "awo", "--rule", "kobayashi2020"),
     ).stdout
     assert extracted == (tmp_path / "hyp.pharaoh").read_text()
     assert extracted.count("\n") == size

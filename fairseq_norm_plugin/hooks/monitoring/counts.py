@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,14 +20,14 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import choose
-from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
+from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.scoring.aer import METRICS, Counts
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, ENCODER_SELF, mixing_positions
 from fairseq_norm_plugin.capture.recorder import BatchMaps, RecordedMaps, Recorder, real_positions
 from fairseq_norm_plugin.hooks.monitoring.gold import GOLD_KEY, NUMBERED, GoldPair, log_number
-from fairseq_norm_plugin.hooks.monitoring.options import MonitorOptions
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import mixing_ratio
 
@@ -38,11 +38,10 @@ _QUANTITIES = ("head_attn_w", "layer_attn_n")
 KIND_LETTERS = {"attn_w": "w", "attn_n": "n"}
 #: The three counts of a map's links that AER needs; |S| is the same for all maps.
 LINKS = ("links", "links_sure", "links_possible")
-#: Keys of the other counts of a batch: sure links, scored sentences, failed sentences, sentences of the gold, batches.
+#: Keys of the other counts of a batch: sure links, scored sentences, failed sentences, sentences of the gold, batches,
+#: and sentences that count as having no links, because their words are not certain.
 SURE, SENTENCES, FAILED = "_aer_sure", "_aer_scored", "_aer_not_scored"
-GOLD, BATCHES = "_aer_gold_size", "_aer_batches"
-#: Key of the number of sentences that count as having no links, because their words are not certain.
-UNALIGNED = "_aer_without_words"
+GOLD, BATCHES, UNALIGNED = "_aer_gold_size", "_aer_batches", "_aer_without_words"
 
 
 def metric_name(layer: int, kind: str, setting: str) -> str:
@@ -55,99 +54,60 @@ def mixing_name(block: str, layer: int, kind: str) -> str:
     return f"mixing_{block.replace('.', '_')}_l{layer}_{kind}"
 
 
-def positions_key(block: str, layer: int) -> str:
+def _positions_key(block: str, layer: int) -> str:
     """The key of the number of positions that a block's mixing ratios are averaged over."""
     return f"_mixing_{block}_{layer}_positions"
-
-
-@dataclass(frozen=True)
-class Figures:
-    """The metrics that are logged.
-
-    Attributes:
-        extraction: kind, layer and setting of ``aer``.
-        layers: decoder layers whose AER is logged.
-        mixing: kinds of mixing ratios.
-        blocks: the block types whose mixing ratios are logged -> number of layers.
-    """
-
-    extraction: ExtractionOptions
-    layers: tuple[int, ...]
-    mixing: tuple[str, ...]
-    blocks: Mapping[str, int]
-
-    @property
-    def main(self) -> str:
-        """The name of the layer metric that equals ``aer``."""
-        (map_,) = self.extraction.heads
-        return metric_name(map_.layer, self.extraction.kind, self.extraction.setting)
-
-    def names(self, setting: str) -> list[list[str]]:
-        """Names of the AER metrics of a setting, by the axes [layer, kind] of the counts."""
-        return [[metric_name(layer, kind, setting) for kind in KIND_LETTERS] for layer in self.layers]
-
-    def choosable(self) -> list[str]:
-        """The names of the metrics that can choose the best checkpoint."""
-        every = [name for setting in SETTINGS for row in self.names(setting) for name in row]
-        return ["aer", "aer_precision", "aer_recall", *sorted(every)]
-
-    def mixing_blocks(self) -> Iterator[tuple[str, int]]:
-        """Block type and layer of each block whose mixing ratios are logged."""
-        for block, count in self.blocks.items() if self.mixing else ():
-            yield from ((block, layer) for layer in range(count))
-
-    def mixing_keys(self) -> list[str]:
-        """The keys of all counts of mixing ratios."""
-        keys = []
-        for block, layer in self.mixing_blocks():
-            keys += [f"_{mixing_name(block, layer, kind)}" for kind in self.mixing]
-            keys.append(positions_key(block, layer))
-        return keys
-
-    def log(self, logging_outputs: Sequence[dict[str, Any]]) -> None:
-        """Add the counts of ``logging_outputs`` to fairseq's metrics, and the metrics derived from them.
-
-        If monitoring has failed, AER is ``inf``, and other metrics are NaN.
-        """
-        outputs = [output for output in logging_outputs if BATCHES in output]
-        if not outputs:  # a training batch, or a batch of a subset without gold
-            return
-        for key in outputs[0]:
-            if key.startswith(("_aer_", "_mixing_")):
-                metrics.log_scalar_sum(key, sum(float(output[key]) for output in outputs))
-        metrics.log_derived("aer", partial(_figure, name=self.main, metric="aer"))
-        for metric in ("precision", "recall"):
-            metrics.log_derived(f"aer_{metric}", partial(_figure, name=self.main, metric=metric))
-        for name in (name for setting in SETTINGS for row in self.names(setting) for name in row):
-            metrics.log_derived(name, partial(_figure, name=name, metric="aer"))
-        for block, layer in self.mixing_blocks():
-            for name in (mixing_name(block, layer, kind) for kind in self.mixing):
-                metrics.log_derived(name, partial(_mean, total=f"_{name}", count=positions_key(block, layer)))
-        metrics.log_derived("aer_sentences", lambda meters: _sum(meters, SENTENCES))
-        metrics.log_derived("aer_sentences_gold", partial(_same, key=GOLD))
-        metrics.log_derived("aer_unaligned", lambda meters: _sum(meters, UNALIGNED))
-        for name in NUMBERED:
-            metrics.log_derived(name, partial(_same, key=f"_{name}"))
-        method = log_number(self.extraction.fields())
-        metrics.log_derived("aer_method", lambda meters: method)
 
 
 class Monitor:
     """Counts validation batches that have gold, and derives the metrics from the counts.
 
     Args:
-        options: what is monitored.
+        extraction: kind, layer and setting of ``aer``; its rule is used for all metrics.
+        layers: the number of decoder layers.
+        mixing: kinds of mixing ratios that are logged.
         blocks: the block types whose mixing ratios are logged, with their numbers of layers.
         pads: the padding symbols of source and target.
     """
 
-    def __init__(self, options: MonitorOptions, blocks: dict[str, int], pads: tuple[int, int]) -> None:
-        self.options = options
-        self._pads = pads
-        self._layers = tuple(range(options.layers))
+    def __init__(
+        self,
+        extraction: ExtractionOptions,
+        layers: int,
+        mixing: Sequence[str],
+        blocks: Mapping[str, int],
+        pads: tuple[int, int],
+    ) -> None:
+        self._extraction, self._mixing, self._pads = extraction, mixing, pads
+        self._layers = tuple(range(layers))
+        #: Block type and layer of each block whose mixing ratios are logged.
+        self._mixing_blocks = [(block, layer) for block, count in blocks.items() for layer in range(count)]
         self._recorded = RecordedMaps(self._layers, _QUANTITIES)
-        self._extractions = {setting: replace(options.extraction, setting=setting) for setting in SETTINGS}
-        self.figures = Figures(options.extraction, self._layers, options.mixing, blocks)
+        #: The pair that a picture shows, and its maps in the last validation.
+        self.pictured: GoldPair | None = None
+        self.seen: SentenceMaps | None = None
+
+    def _names(self, setting: str) -> list[list[str]]:
+        """Names of the AER metrics of a setting, by the axes [layer, kind] of the counts."""
+        return [[metric_name(layer, kind, setting) for kind in KIND_LETTERS] for layer in self._layers]
+
+    def _layer_metrics(self) -> dict[str, ExtractionOptions]:
+        """Metric -> the map that it scores."""
+        return {
+            name: replace(self._extraction, kind=kind, setting=setting, heads=MapNames((MapName(layer),)))
+            for setting in SETTINGS
+            for layer, row in zip(self._layers, self._names(setting))
+            for kind, name in zip(KIND_LETTERS, row)
+        }
+
+    def best_map(self, stats: Mapping[str, Any]) -> tuple[float, ExtractionOptions]:
+        """The lowest AER of a layer in the metrics of a validation, and its map."""
+        aer, name = min((float(stats[name]), name) for name in self._layer_metrics())
+        return aer, self._layer_metrics()[name]
+
+    def choosable(self) -> list[str]:
+        """The names of the metrics that can choose the best checkpoint."""
+        return ["aer", "aer_precision", "aer_recall", *sorted(self._layer_metrics())]
 
     @contextmanager
     def listening(self, criterion: Any) -> Iterator[list[Callable[[], Tally]]]:
@@ -182,54 +142,55 @@ class Monitor:
         maps.add(quantities)
         tokens = (sample["net_input"]["src_tokens"], sample["target"])
         slices = [real_positions(ids, pad) for ids, pad in zip(tokens, self._pads)]
-        hits = dict.fromkeys(SETTINGS, self._no_hits)
+        hits = self._no_hits()
         for pair, arrays in zip(pairs, maps.sentences(*slices)):
             if pair.gold is None:
                 continue
             sentence = replace(pair.sentence, layers=self._layers, arrays=arrays)
+            if pair is self.pictured:
+                self.seen = sentence
             stacked = np.stack([sentence.layer_maps(kind) for kind in KIND_LETTERS], axis=1)  # [L, kinds, T, S]
             if not np.isfinite(stacked).all():
                 raise InputError(f"sentence {sentence.id}: the maps hold NaN or infinite values")
-            for setting, extraction in self._extractions.items():
-                linked = choose(stacked, sentence, extraction)
-                hits[setting] = hits[setting] + pair.gold.hits(linked)
-        return {**self._totals(pairs, scored=True), **self._by_name(hits)}
+            for setting in SETTINGS:
+                hits[setting] += pair.gold.hits(choose(stacked, sentence, replace(self._extraction, setting=setting)))
+        return self._tally(pairs, hits, scored=True)
 
     def failed(self, sample: dict[str, Any]) -> Tally:
         """The counts of a batch whose maps could not be computed."""
-        nothing = self._by_name(dict.fromkeys(SETTINGS, self._no_hits))
-        mixing = dict.fromkeys(self.figures.mixing_keys(), 0)
-        return {**self._totals(sample[GOLD_KEY], scored=False), **nothing, **mixing}
+        mixing: Tally = {}
+        for block, layer in self._mixing_blocks:
+            mixing.update({f"_{mixing_name(block, layer, kind)}": 0 for kind in self._mixing})
+            mixing[_positions_key(block, layer)] = 0
+        return {**self._tally(sample[GOLD_KEY], self._no_hits(), scored=False), **mixing}
 
-    @property
-    def _no_hits(self) -> NDArray[np.int64]:
-        return np.zeros((len(self._layers), len(KIND_LETTERS), len(LINKS)), dtype=np.int64)
+    def _no_hits(self) -> dict[str, NDArray[np.int64]]:
+        shape = len(self._layers), len(KIND_LETTERS), len(LINKS)
+        return {setting: np.zeros(shape, dtype=np.int64) for setting in SETTINGS}
 
-    def _totals(self, pairs: Sequence[GoldPair], scored: bool) -> Tally:
+    def _tally(self, pairs: Sequence[GoldPair], hits: Mapping[str, NDArray[np.int64]], scored: bool) -> Tally:
         return {
-            SURE: sum(pair.sure for pair in pairs),
+            SURE: sum(len(pair.links.sure) for pair in pairs),
             SENTENCES: len(pairs) if scored else 0,
             FAILED: 0 if scored else len(pairs),
             GOLD: pairs[0].gold_size,
             BATCHES: 1,
             UNALIGNED: sum(pair.gold is None for pair in pairs),
             **{f"_{name}": pairs[0].numbers.get(name, 0) for name in NUMBERED},
-        }
-
-    def _by_name(self, hits: dict[str, NDArray[np.int64]]) -> Tally:
-        return {
-            f"_{name}_{count}": int(value)
-            for setting in SETTINGS
-            for row, values in zip(self.figures.names(setting), hits[setting])
-            for name, counts in zip(row, values)
-            for count, value in zip(LINKS, counts)
+            **{
+                f"_{name}_{count}": int(value)
+                for setting in SETTINGS
+                for row, values in zip(self._names(setting), hits[setting])
+                for name, counts in zip(row, values)
+                for count, value in zip(LINKS, counts)
+            },
         }
 
     def _mixing_captures(self, sample: dict[str, Any], first_pass: bool) -> list[MapCapture[Tally]]:
         source = sample["net_input"]["src_tokens"].ne(self._pads[0])
         target = sample["target"].ne(self._pads[1])
         captures = []
-        for type_, layer in self.figures.mixing_blocks():
+        for type_, layer in self._mixing_blocks:
             positions = mixing_positions(type_, source if type_ == ENCODER_SELF else target)
             sums = partial(self._mixing_of, layer=layer, type_=type_, positions=positions)
             captures.append(MapCapture(type_, [layer], sums, first_pass=first_pass))
@@ -237,10 +198,38 @@ class Monitor:
 
     def _mixing_of(self, block: Block, layer: int, type_: str, positions: Tensor) -> Tally:
         sums = {}
-        for kind in self.options.mixing:
+        for kind in self._mixing:
             ratios = mixing_ratio(block, kind).double()[positions]
             sums[f"_{mixing_name(type_, layer, kind)}"] = float(ratios.sum())
-        return {**sums, positions_key(type_, layer): int(positions.sum())}
+        return {**sums, _positions_key(type_, layer): int(positions.sum())}
+
+    def log(self, logging_outputs: Sequence[dict[str, Any]]) -> None:
+        """Add the counts of ``logging_outputs`` to fairseq's metrics, and the metrics derived from them.
+
+        If monitoring has failed, AER is ``inf``, and other metrics are NaN.
+        """
+        outputs = [output for output in logging_outputs if BATCHES in output]
+        if not outputs:  # a training batch, or a batch of a subset without gold
+            return
+        for key in outputs[0]:
+            if key.startswith(("_aer_", "_mixing_")):
+                metrics.log_scalar_sum(key, sum(float(output[key]) for output in outputs))
+        (map_,) = self._extraction.heads
+        main = metric_name(map_.layer, self._extraction.kind, self._extraction.setting)
+        for name, metric in (("aer", "aer"), ("aer_precision", "precision"), ("aer_recall", "recall")):
+            metrics.log_derived(name, partial(_score, name=main, metric=metric))
+        for name in self._layer_metrics():
+            metrics.log_derived(name, partial(_score, name=name, metric="aer"))
+        for block, layer in self._mixing_blocks:
+            for name in (mixing_name(block, layer, kind) for kind in self._mixing):
+                metrics.log_derived(name, partial(_mean, total=f"_{name}", count=_positions_key(block, layer)))
+        metrics.log_derived("aer_sentences", partial(_sum, key=SENTENCES))
+        metrics.log_derived("aer_sentences_gold", partial(_same, key=GOLD))
+        metrics.log_derived("aer_unaligned", partial(_sum, key=UNALIGNED))
+        for name in NUMBERED:
+            metrics.log_derived(name, partial(_same, key=f"_{name}"))
+        method = log_number(self._extraction.fields())
+        metrics.log_derived("aer_method", lambda meters: method)
 
 
 def monitored_layers(model: nn.Module) -> dict[str, int]:
@@ -262,7 +251,7 @@ def _same(meters: Any, key: str) -> int:
     return _sum(meters, key) // _sum(meters, BATCHES)
 
 
-def _figure(meters: Any, name: str, metric: str) -> float:
+def _score(meters: Any, name: str, metric: str) -> float:
     if _sum(meters, FAILED):
         return math.inf if metric == "aer" else math.nan
     links, links_sure, links_possible = (np.int64(_sum(meters, f"_{name}_{count}")) for count in LINKS)

@@ -13,7 +13,8 @@ from fairseq.data import BaseWrapperDataset
 
 from alignment_eval.errors import InputError
 from alignment_eval.files import ContentHash, json_hash
-from alignment_eval.links.read import AlignmentFile, ReadOptions, read_gold
+from alignment_eval.links.read import ReadOptions, read_gold
+from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, status_of
 from alignment_eval.scoring.gold_corpus import GoldMatrix, check_links
 from fairseq_norm_plugin.text.tokens import SideReader
@@ -30,42 +31,32 @@ NUMBERED = ("aer_gold", "aer_texts")
 
 @dataclass(frozen=True, eq=False)
 class GoldPair:
-    """One sentence pair: its tokens and words (no maps yet), and its gold.
+    """One sentence pair: its tokens and words (no maps yet), and its gold."""
 
-    Attributes:
-        sentence: its status is ``ok`` if its words are certain.
-        gold: None if the words are not certain; the sentence then counts as a hypothesis without links.
-        sure: number of sure links.
-        gold_size: number of sentences in the whole gold, to check whether a validation saw all of them.
-        numbers: the numbers of gold and texts in logs (:data:`NUMBERED`), the same for all pairs.
-    """
-
-    sentence: SentenceMaps
-    gold: GoldMatrix | None
-    sure: int
-    gold_size: int
+    sentence: SentenceMaps  #: its status is ``ok`` if its words are certain
+    gold: GoldMatrix | None  #: None if they are not; the sentence then counts as a hypothesis without links
+    links: GoldSentence  #: the same as links, whether the words are certain or not
+    gold_size: int  #: number of sentences in the whole gold, to check whether a validation saw all of them
+    #: The numbers of gold and texts in logs (:data:`NUMBERED`), the same for all pairs.
     numbers: Mapping[str, int] = field(default_factory=dict)
 
 
 class GoldDataset(BaseWrapperDataset):  # type: ignore[misc]  # fairseq is untyped
-    """A data set of sentence pairs whose batches hold the gold of their sentences.
+    """fairseq's data set of sentence pairs, whose batches hold the gold of their sentences, ``pairs`` by id.
 
-    Args:
-        dataset: fairseq's data set.
-        pairs: the gold of each sentence, by id.
-        identity: hashes of gold and texts, and how the gold was read.
+    ``identity`` has the hashes of gold and texts, and how the gold was read.
     """
 
     def __init__(self, dataset: Any, pairs: Sequence[GoldPair], identity: Mapping[str, Any]) -> None:
         super().__init__(dataset)
-        self._pairs = pairs
+        self.pairs = pairs
         self.identity = identity
 
     def collater(self, samples: Any, **kwargs: Any) -> Any:
         """fairseq's batch, with :data:`GOLD_KEY`."""
         batch = self.dataset.collater(samples, **kwargs)
         if batch:
-            batch[GOLD_KEY] = [self._pairs[id_] for id_ in batch["id"].tolist()]
+            batch[GOLD_KEY] = [self.pairs[id_] for id_ in batch["id"].tolist()]
         return batch
 
     @property
@@ -86,15 +77,7 @@ def with_gold(
     options: ReadOptions,
     readers: tuple[SideReader, SideReader],
 ) -> GoldDataset:
-    """Add the gold to a subset.
-
-    Args:
-        dataset: fairseq's data set of sentence pairs.
-        subset: its name, for messages.
-        path: gold alignments; line k belongs to sentence k.
-        options: how to read them.
-        readers: of its source and target.
-    """
+    """Add the gold of the file ``path``, whose line k belongs to sentence k, to fairseq's data set of a subset."""
     if not Path(path).is_file():
         raise InputError(f"{path}: no such file, but --aer-gold names it for subset {subset}; check the path")
     alignments = read_gold(path, replace(options, advise="{} --aer-gold-{}".format), warn=logger.warning)
@@ -117,7 +100,7 @@ def with_gold(
         if sentence.ok:
             check_links(links.possible, sentence, f"{path}, subset {subset}")
         matrix = GoldMatrix.of(links, sentence) if sentence.ok else None
-        pairs.append(GoldPair(sentence, matrix, len(links.sure), len(gold), numbers))
+        pairs.append(GoldPair(sentence, matrix, links, len(gold), numbers))
     sure, possible = (sum(len(getattr(s, name)) for s in gold) for name in ("sure", "possible"))
     logger.info(
         "gold of subset %s: %s, base %d, %d sentences, %d sure links, %d possible only",
@@ -125,27 +108,16 @@ def with_gold(
     )
     for warning in filter(None, (unknown.warning(), unknown.uncertain_warning())):
         logger.warning(warning)
-    identity = _identity(alignments, pairs)
-    texts = identity.pop("texts")
-    numbers.update(zip(NUMBERED, map(log_number, (identity, texts))))
-    return GoldDataset(dataset, pairs, {**identity, "texts": texts})
+    texts = ContentHash()
+    for pair in pairs:
+        sides = [(side.tokens, side.words.tolist()) for side in (pair.sentence.source, pair.sentence.target)]
+        texts.update(json.dumps(sides).encode())
+    of_file = alignments.file
+    identity = {"gold": of_file.hash, "format": of_file.format, "base": alignments.base, "swap": alignments.swap}
+    numbers.update(zip(NUMBERED, map(log_number, (identity, texts.short))))
+    return GoldDataset(dataset, pairs, {**identity, "texts": texts.short})
 
 
 def log_number(value: Any) -> int:
     """A number of at most six digits, which is all that fairseq logs, that tells values apart."""
     return int(json_hash(value), 16) % 1_000_000
-
-
-def _identity(alignments: AlignmentFile, pairs: Sequence[GoldPair]) -> dict[str, Any]:
-    """What an AER of this gold is of."""
-    texts = ContentHash()
-    for pair in pairs:
-        sides = [(side.tokens, side.words.tolist()) for side in (pair.sentence.source, pair.sentence.target)]
-        texts.update(json.dumps(sides).encode())
-    return {
-        "gold": alignments.file.hash,
-        "format": alignments.file.format,
-        "base": alignments.base,
-        "swap": alignments.swap,
-        "texts": texts.short,
-    }

@@ -18,8 +18,7 @@ from fairseq.tasks.translation_from_pretrained_bart import TranslationFromPretra
 from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
 
 from alignment_eval.errors import InputError, UsageError, printable, shown
-from fairseq_norm_plugin.hooks.monitoring.mixin import MonitorMixin
-from fairseq_norm_plugin.hooks.monitoring.options import MonitorConfig
+from fairseq_norm_plugin.hooks.monitoring.mixin import MonitorConfig, MonitorMixin
 from fairseq_norm_plugin.hooks.options import NormConfig
 from fairseq_norm_plugin.hooks.tasks.translation import NormMixin
 from fairseq_norm_plugin.text.tokens import Frame, Frames
@@ -72,7 +71,7 @@ class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationM
 
     @classmethod
     def check_languages(cls, args: Namespace) -> None:
-        """Check that the model has the languages; errors as for :meth:`setup_task`."""
+        """Check that the model has the languages."""
         pairs = args.lang_pairs.split(",") if isinstance(args.lang_pairs, str) else args.lang_pairs
         known = Namespace(langs=args.langs, lang_dict=args.lang_dict, lang_pairs=pairs)
         _check_languages(args, MultilingualDatasetManager.load_langs(known), "--langs, --lang-dict or --lang-pairs")
@@ -136,7 +135,7 @@ class TranslationFromPretrainedBARTNormTask(
 
     @classmethod
     def check_languages(cls, args: Namespace) -> None:
-        """Check that the model has the languages; errors as for :meth:`setup_task`."""
+        """Check that the model has the languages."""
         if not args.langs:
             raise UsageError("--langs is missing; give the languages of the pretrained model, in its order")
         _check_languages(args, args.langs.split(","), "--langs")

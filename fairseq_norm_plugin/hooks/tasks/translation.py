@@ -26,8 +26,7 @@ from fairseq_norm_plugin.checkpoints.files import profile_file
 from fairseq_norm_plugin.checkpoints.identity import ReadParameters
 from fairseq_norm_plugin.checkpoints.read import check_vocabulary, languages_warning, other_languages
 from fairseq_norm_plugin.hooks.generator import carry_maps
-from fairseq_norm_plugin.hooks.monitoring.mixin import MonitorMixin
-from fairseq_norm_plugin.hooks.monitoring.options import MonitorConfig
+from fairseq_norm_plugin.hooks.monitoring.mixin import MonitorConfig, MonitorMixin
 from fairseq_norm_plugin.hooks.options import (
     NormConfig,
     check_command,
@@ -107,7 +106,7 @@ class NormMixin:
 
     @property
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
-        """The vocabularies of source and target; errors as for :func:`options.vocabularies`."""
+        """The vocabularies of source and target."""
         return vocabularies(self.cfg, (self.source_dictionary, self.target_dictionary), self.language_tags)
 
     def filter_indices_by_size(
@@ -180,15 +179,9 @@ class NormMixin:
         )
         return carry_maps(generator, printed, recorded)
 
-    @property
-    def _checkpoint(self) -> str | None:
-        """``--path``."""
-        path: str | None = other_option(self.cfg, "common_eval", "path")
-        return path
-
     def _profile_path(self) -> Path | None:
         """The profile that ``--norm-profile`` names, or the one beside the checkpoint; None if there is none."""
-        named, checkpoint = self.cfg.norm_profile, self._checkpoint
+        named, checkpoint = self.cfg.norm_profile, other_option(self.cfg, "common_eval", "path")
         if named == NO_PROFILE or not (named or checkpoint):
             return None
         path = Path(named) if named else profile_file(str(checkpoint).split(":"), self.tagged_direction)
@@ -199,7 +192,8 @@ class NormMixin:
         if self.language_tags:  # they tell the model its languages
             return
         used = (self.cfg.source_lang, self.cfg.target_lang)
-        for name, model in zip(str(self._checkpoint or "the model").split(":"), models):
+        names = str(other_option(self.cfg, "common_eval", "path") or "the model").split(":")
+        for name, model in zip(names, models):
             if trained := other_languages(getattr(model, "args", None), used):
                 warn_on_stderr(languages_warning(name, trained, used))
 
@@ -209,9 +203,8 @@ class NormMixin:
             model.eval()
         source, target = (TextPipeline(MarkedSubwords(vocabulary.mark)) for vocabulary in self.vocabularies)
         dictionaries = self.source_dictionary, self.target_dictionary
-        direction = Direction(models, dictionaries, (source, target), str(self._checkpoint), self.frames)
-
-        dataset = self.datasets[plan.subset]
+        path, dataset = other_option(self.cfg, "common_eval", "path"), self.datasets[plan.subset]
+        direction = Direction(models, dictionaries, (source, target), str(path), self.frames)
 
         def pair(id_: int) -> SentencePair:
             batch = dataset.collater([dataset[id_]])  # alike for all data sets of fairseq, where an item is not
@@ -288,13 +281,9 @@ class TranslationNormConfig(TranslationConfig, NormConfig, MonitorConfig):  # ty
 
 @register_task("translation_norm", dataclass=TranslationNormConfig)
 class TranslationNormTask(MonitorMixin, NormMixin, TranslationTask):  # type: ignore[misc]
-    """fairseq's ``translation`` task with maps, also during training.
+    """fairseq's ``translation`` task with maps, also during training."""
 
-    Attributes:
-        target_tag: the tag of the target language that every source begins with, for reading raw text; fairseq's data
-            sets hold it themselves.
-    """
-
+    #: The tag of the target language that every source begins with, for reading raw text; data sets hold it themselves.
     target_tag: str | None = None
 
     @property

@@ -9,7 +9,7 @@ from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.files import json_hash
 from tests.facts import says
 
-OPTIONS = ("--kind", "attn_n", "--layer", "1", "--setting", "awi", "--rule", "kobayashi2020")
+OPTIONS = ("--kind", "attn_n", "--heads", "1", "--setting", "awi", "--rule", "kobayashi2020")
 
 
 def corpus(make_sentence):

@@ -6,7 +6,7 @@ from tests.eval.records.shards import write
 
 LOG = '{"epoch": 1, "valid_loss": "2.0", "valid_aer": "0.5", "valid_num_updates": "100"}'
 GOLD = ("--gold", "gold", "--gold-base", 0)
-RULE = ("--kind", "attn_n", "--layer", 1, "--setting", "awo", "--rule", "shift-att")
+RULE = ("--kind", "attn_n", "--heads", 1, "--setting", "awo", "--rule", "shift-att")
 FEW = ("--kinds", "attn_w", "--settings", "awo", "--rules", "shift-att")
 COMMANDS = {
     "convert": ("convert", "gold", "--to", "talp", "-o"),

@@ -1,5 +1,7 @@
 """Logs of fairseq-train: read against a slow obvious reader, with what is wrong with them; drawn; the command."""
 
+import base64
+import html
 import itertools
 import json
 import re
@@ -193,6 +195,19 @@ def test_end_to_end(tmp_path, align_eval):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["curve.svg", "values.csv"]
 
 
+def test_a_page_has_the_table_and_the_pictures_by_update(run):
+    Path("pictures").mkdir()
+    for update in (200, 1000, 90):
+        Path(f"pictures/{update:06d}.png").write_bytes(str(update).encode())
+    status, out, _ = run("small.log", "--metrics", "aer", "--pictures", "pictures", "-o", "run.html")
+    assert status == 0
+    page = Path("run.html").read_text(encoding="utf-8")
+    assert html.escape(out.strip()) in page
+    embedded = [base64.b64decode(content) for content in re.findall(r"base64,([^\"]+)", page)]
+    assert embedded[0].startswith(b"\x89PNG")
+    assert embedded[1:] == [b"90", b"200", b"1000"]
+
+
 def test_runs_are_named(run):
     """By their files without endings; by their paths, if two are the same."""
     Path("other").mkdir()
@@ -239,6 +254,7 @@ def test_an_aer_of_another_gold_is_another_curve(run):
         (["small.log", "--metrics", "aer,bleu"], 1, "--metrics bleu: no such metric in the logs"),
         (["valid.log"], 1, "--metrics aer,aer_l*,mixing_*: no such metric in valid (fairseq-train logs AER with"),
         (["small.log", "valid.log"], 1, "no such metric in valid"),
+        (["small.log", "--pictures", "."], 2, "--pictures"),
     ],
 )
 def test_errors(run, arguments, status, message):

@@ -156,7 +156,7 @@ def test_a_command_line_takes_every_option():
     add_map_arguments(parser, "")
     add_options(parser, "join", "reverse_heads", "max_tokens")
     assert given_options(parser.parse_args([])) == AlignmentOptions()
-    words = "--layer 1.2 --kind attn_w --combine mean --setting awi --rule grow=.4 --null mask --no-final-punctuation"
+    words = "--heads 1.2 --kind attn_w --combine mean --setting awi --rule grow=.4 --null mask --no-final-punctuation"
     words += " --profile none --join mutual --reverse-heads 0 --max-tokens 9 --table text"
     options = given_options(parser.parse_args(words.split()))
     assert None not in vars(options).values()

@@ -23,9 +23,9 @@ from tests.integration.demo import written
         ("--kind", "attn_w", "--heads", 1.3, "--setting", "awi", "--rule", "shift-att"),
         ("--kind", "attn_n", "--heads", "1.2,0", "--combine", "product", "--setting", "awo", "--rule", "threshold=0.2"),
         ("--kind", "attn_n", "--heads", "1,0.2:awi", "--setting", "awo", "--rule", "two-way=0.2"),
-        ("--kind", "attnresln_n", "--layer", 1, "--setting", "awi", "--rule", "top-k=2", "--null", "mask"),
+        ("--kind", "attnresln_n", "--heads", 1, "--setting", "awi", "--rule", "top-k=2", "--null", "mask"),
         ("--kind", "alti", "--heads", "0,1", "--setting", "awo", "--rule", "kobayashi2020", "--final-punctuation"),
-        ("--kind", "alti_rollout", "--layer", 1, "--setting", "awo", "--rule", "kobayashi2020", "--null", "mask"),
+        ("--kind", "alti_rollout", "--heads", 1, "--setting", "awo", "--rule", "kobayashi2020", "--null", "mask"),
     ],
     ids=lambda options: options[1],
 )

@@ -4,7 +4,7 @@ import pytest
 
 from tests.plugin.model.test_alignments import TABLE
 
-TWO_WAY = ("--kind", "attn_n", "--layer", 0, "--setting", "awo", "--rule", "two-way=0.3", "--table", "text")
+TWO_WAY = ("--kind", "attn_n", "--heads", 0, "--setting", "awo", "--rule", "two-way=0.3", "--table", "text")
 
 
 def test_links_are_those_of_the_long_way(run, extracted, records, backward):

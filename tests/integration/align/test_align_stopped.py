@@ -53,7 +53,7 @@ def test_a_stopped_run_is_replaced_only_with_overwrite(run, stopped):
     content = stopped.read_bytes()
     for options, expected in (
         (("--confidences",), "was stopped, or is running; give --resume … --overwrite"),
-        (("--confidences", "--resume", "--layer", 1), "output of another run (different: layer, run)"),
+        (("--confidences", "--resume", "--heads", 1), "output of another run (different: layer, run)"),
         (("--resume",), "output of another run (different: confidences)"),
     ):
         done = run(*PAPER, "--window", 4, *options)

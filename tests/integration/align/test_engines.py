@@ -49,7 +49,7 @@ def test_parquet(run, corpus, tmp_path, options):
     ("options", "text"),
     [
         (("--source-text", "x"), "no text, or more than one"),
-        (("--ray", "--layer", 1), "--heads does not work with --ray"),
+        (("--ray", "--heads", 1), "--heads does not work with --ray"),
         (("--ray", "--resume"), "--resume does not work with --ray"),
         (("--ray", "-o", "-"), "--ray: expected Parquet files as --text, and a directory as -o"),
     ],

@@ -7,7 +7,7 @@ PIECES = ("ba", "ki", "lo", "mu", "ne", "ra")
 GENERATE = ["--beam", 3, "--nbest", 2, "--max-len-b", 9, "--min-len", 2]
 SCORE = ["--score-reference"]
 PREFIX = [*GENERATE, "--prefix-size", 2]
-EXTRACTION = ["--kind", "attn_n", "--layer", "1", "--setting", "awo", "--rule", "kobayashi2020"]
+EXTRACTION = ["--kind", "attn_n", "--heads", "1", "--setting", "awo", "--rule", "kobayashi2020"]
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ def test_a_tag_before_each_source_as_transformers_puts_it(tagged):
 
 
 def test_alignments_depend_on_the_tag_and_unknown_ones_are_refused(tagged, run, capsys, tmp_path):
-    named = ["--kind", "attn_n", "--layer", 1, "--rule", "kobayashi2020"]
+    named = ["--kind", "attn_n", "--heads", 1, "--rule", "kobayashi2020"]
     text = [tmp_path / language for language in SIDES.values()]
     for file in text:
         write_lines(file, lines(file.name)[:5])

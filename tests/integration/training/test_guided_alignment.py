@@ -20,7 +20,7 @@ def guided(texts, norm, program, data, tmp_path_factory):
             written(directory / f"{name}.{lang}", side)
         records = directory / f"records-{name}"
         norm("--score-reference", "--gen-subset", name, "--norm-records", records)
-        extract = ["extract", records, "--kind", "attn_n", "--layer", 0, "--setting", "awo", "--rule", "kobayashi2020"]
+        extract = ["extract", records, "--kind", "attn_n", "--heads", 0, "--setting", "awo", "--rule", "kobayashi2020"]
         program("align-eval", *extract, "--level", "token", "--output", directory / f"{name}.align")
     program(
         *("fairseq-preprocess", "-s", "xx", "-t", "yy", "--trainpref", directory / "train"),

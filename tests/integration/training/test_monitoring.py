@@ -3,15 +3,22 @@
 import math
 import re
 from argparse import Namespace
+from collections import Counter
 
 import pytest
 import torch
 from fairseq import checkpoint_utils, options, tasks
+from fairseq.logging import progress_bar
 from fairseq_cli import validate
 
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.figures.maps import draw
+from fairseq_norm_plugin.analyze.statistics import BlockStatistics, TokenTypes
+from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.hooks.monitoring.counts import Monitor
-from tests.integration.conftest import config_of, layer_aers
+from fairseq_norm_plugin.hooks.monitoring.gold import GOLD_KEY
+from fairseq_norm_plugin.hooks.tasks.translation import TranslationNormTask
+from tests.integration.conftest import Output, config_of, layer_aers
 from tests.integration.demo import written
 from tests.integration.training.conftest import halves
 
@@ -44,12 +51,35 @@ def test_the_figures_are_those_of_records_of_the_same_model(monitored, logged, n
     assert not any(key.startswith("aer") for line in logged("valid") for key in line)
 
 
-def test_training_is_untouched(monitored, trained):
+def test_training_is_untouched(monitored, trained, monkeypatch):
+    """The very parameters; and each validation in between sees every sentence once."""
+    seen = Counter()
+    step = TranslationNormTask.valid_step
+
+    def noting(self, sample, model, criterion):
+        seen.update((GOLD_KEY in sample, id_) for id_ in sample["id"].tolist())
+        return step(self, sample, model, criterion)
+
+    monkeypatch.setattr(TranslationNormTask, "valid_step", noting)
     ours = monitored("watched", "--dropout", 0.2, "--attention-dropout", 0.1, "--aer-mixing", "attnresln_n")
     theirs = trained("unwatched", "--dropout", 0.2, "--attention-dropout", 0.1, *SUBSETS)
-    states = [torch.load(path, weights_only=True)["model"] for path in (ours, theirs)]
-    assert states[0].keys() == states[1].keys()
-    assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
+    states = [torch.load(path, weights_only=True) for path in (ours, theirs)]
+    assert states[0]["cfg"]["task"]["_name"] == "translation_norm"
+    assert states[0]["model"].keys() == states[1]["model"].keys()
+    assert all(torch.equal(tensor, states[1]["model"][name]) for name, tensor in states[0]["model"].items())
+    assert len(set(seen.values())) == 1
+    assert set(seen) == {(True, id_) for id_ in range(12)} | {(False, id_) for id_ in range(11)}
+
+
+def test_a_checkpoint_trained_under_the_plugin_is_stocks(trained, norm, command, data):
+    """In a process that never sees the plugin; torch ≥ 2.6 must be told to trust the file there."""
+    path, beam = trained("ours", task="translation_norm"), ["--beam", "3", "--min-len", "3", "--max-len-b", "9"]
+    words = [data, "--path", path, "--task", "translation", "--cpu", "--required-batch-size-multiple", 1, *beam]
+    result = command("fairseq-generate", *words, TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD="1")
+    expected = Output(result.stdout).lines()
+    assert len(expected) == 12 * 3
+    assert norm(*beam, path=path).lines() == expected
+    assert norm(*beam, "--print-alignment", "hard", path=path).lines() == expected
 
 
 def stop(figures, patience):
@@ -120,9 +150,6 @@ def test_the_log_tells_golds_texts_and_methods_apart(monitored, logged, gold, tm
 
 
 def test_mixing_ratios_are_those_of_the_analysis(monitored, logged, data, norm):
-    from fairseq_norm_plugin.analyze.statistics import BlockStatistics, TokenTypes
-    from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
-
     path = monitored("mixing", "--aer-mixing", "attn_w,attnres_n,attnresln_n")
     found = logged("test")[-1]
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], {"data": str(data)})
@@ -140,10 +167,10 @@ def test_mixing_ratios_are_those_of_the_analysis(monitored, logged, data, norm):
                 rows = sample["net_input"]["src_tokens"] if type_ == "encoder.self" else sample["target"]
                 columns = sample["target"] if type_ == "decoder.self" else sample["net_input"]["src_tokens"]
                 statistics.add(capture.take()[0], rows, columns)
-            for kind in kinds:
-                expected = float(statistics._mixing[kind].sum() / statistics._row_counts.sum())
-                name = f"mixing_{type_.replace('.', '_')}_l{layer}_{kind}"
-                assert float(found[name]) == pytest.approx(expected, abs=2e-6), name
+            for row in statistics.mixing():
+                if row["head"] is None and row["token_class"] == "all":
+                    name = f"mixing_{type_.replace('.', '_')}_l{layer}_{row['kind']}"
+                    assert float(found[name]) == pytest.approx(row["mean"], abs=2e-6), name
 
 
 def test_translating_beside_it_changes_nothing(monitored, logged):
@@ -287,3 +314,53 @@ def test_broken_weights_give_inf(set_up, gold, value):
     assert (whole["_aer_scored"], whole["_aer_not_scored"]) == (12, 0)
     assert (broken["_aer_scored"], broken["_aer_not_scored"]) == (0, 12)
     assert not any(attention.captures for attention in model.modules() if hasattr(attention, "captures"))
+
+
+def test_a_picture_of_a_sentence_at_each_validation(monitored, logged, monkeypatch, tmp_path):
+    """In the save directory, in TensorBoard and in W&B, of the layer and map with the lowest AER."""
+    images, described = [], []
+
+    class Writer:
+        def __init__(self, directory):
+            self.directory = directory
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            pass
+
+        def add_image(self, tag, image, update, dataformats):
+            images.append((self.directory, tag, image.shape, update, dataformats))
+
+        def __getattr__(self, name):  # what fairseq itself writes
+            return lambda *args: None
+
+    def drawn(picture):
+        described.append(picture)
+        return draw(picture)
+
+    runs = []
+    monkeypatch.setattr(progress_bar, "SummaryWriter", Writer)
+    monkeypatch.setattr(
+        progress_bar, "wandb", Namespace(run=1, Image=str, log=lambda values, step: runs.append(values))
+    )
+    monkeypatch.setattr("fairseq_norm_plugin.hooks.monitoring.picture.draw", drawn)
+    path = monitored("picture", "--aer-picture", 3, "--tensorboard-logdir", tmp_path, "--validate-interval-updates", 10)
+    files = sorted((path.parent / "aer-picture").iterdir())
+    validations = logged("test")
+    assert [int(file.stem) for file in files] == [int(line["num_updates"]) for line in validations]
+    assert [(directory, tag, update) for directory, tag, _, update, _ in images] == [
+        (str(tmp_path / "test"), "aer_picture", int(file.stem)) for file in files
+    ]
+    assert all(shape[2] == 3 and formats == "HWC" for _, _, shape, _, formats in images)
+    assert runs == [{"test/aer_picture": str(file)} for file in files]
+    for picture, line in zip(described, validations, strict=True):
+        lowest = min(float(value) for name, value in line.items() if name.startswith("aer_l"))
+        assert f"AER {100 * lowest:.1f} %" in picture.title
+
+
+@pytest.mark.parametrize("number", [-1, 12])
+def test_a_picture_of_no_sentence_is_refused_before_training(monitored, number):
+    with pytest.raises(UsageError, match=rf"--aer-picture {number}: .*0 to 11"):
+        monitored("none", "--aer-picture", number)

@@ -75,25 +75,21 @@ def test_lines_are_the_means_of_whole_blocks_in_percent(tables, drawn):
     check_print(figure)
 
 
-def points(axes):
-    return {c.get_label(): sorted(map(tuple, c.get_offsets().tolist())) for c in axes.collections}
-
-
-def test_special_tokens_stand_beside_the_axis_with_their_true_number(tables, drawn):
-    """``</s>`` stood at frequency 1, fairseq's placeholder: the commonest token drawn as the rarest."""
+@pytest.mark.parametrize(
+    ("counted", "text", "expected"),
+    [
+        (True, "training", [(10, 2.0), (100, 1.0), (1000, 0.5)]),
+        (False, "analysed", [(5, 1.0), (7, 2.0), (9, 0.5)]),
+    ],
+)
+def test_points_are_the_tokens_that_are_counted(tables, drawn, counted, text, expected):
+    """Not ``</s>``, whose frequency is fairseq's placeholder; without frequencies the text itself is counted."""
+    if not counted:
+        tables["token_norms"]["frequency"] = tables["token_norms"]["frequency"].where(lambda f: f.isna(), 1)
     figure = drawn(tables)["norm-frequency-decoder-cross"]
-    axes, beside = figure.axes
-    assert points(axes) == {"layer 0, ρ 0.25": [(10, 2.0), (100, 1.0), (1000, 0.5)]}
-    assert axes.get_xlabel() == "frequency in the training text"
-    (special,) = beside.collections
-    assert special.get_offsets().tolist() == [[0, 3.0], [1, 2.5]]
-    assert [label.get_text() for label in beside.get_xticklabels()] == ["</s>\n60 times", "<unk>\n2 times"]
+    (axes,) = figure.axes
+    (points,) = axes.collections
+    assert points.get_label() == "layer 0, ρ 0.25"
+    assert sorted(map(tuple, points.get_offsets().tolist())) == expected
+    assert axes.get_xlabel() == f"frequency in the {text} text"
     check_print(figure)
-
-
-def test_without_frequencies_the_text_itself_is_counted(tables, drawn):
-    tables["token_norms"]["frequency"] = tables["token_norms"]["frequency"].where(lambda f: f.isna(), 1)
-    axes, beside = drawn(tables)["norm-frequency-encoder-self"].axes
-    assert points(axes) == {"layer 0, ρ 0.25": [(5, 1.0), (7, 2.0), (9, 0.5)]}
-    assert axes.get_xlabel() == "frequency in the analysed text"
-    assert len(beside.collections) == 1

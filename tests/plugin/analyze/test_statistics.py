@@ -104,7 +104,7 @@ def test_streamed_numbers_equal_those_of_lists(build, make_sample, token_types, 
         statistics.columns = known
         expected = stats.spearmanr(ordinary["mean"], counts).statistic
         correlation = {"spearman": pytest.approx(expected), "types": len(ordinary), "frequency": where}
-        assert statistics.norm_by_frequency() == correlation
+        assert statistics.tables()["norm_by_frequency"] == [correlation]
 
 
 def test_pairs_are_all_real_ones_or_a_sample_of_them(build, make_sample, token_types, monkeypatch):
@@ -128,8 +128,8 @@ def test_pairs_are_all_real_ones_or_a_sample_of_them(build, make_sample, token_t
     sampled = BlockStatistics(DECODER_SELF, KINDS, token_types, token_types, seed=1)
     run(model, samples, DECODER_SELF, 0, sampled)
     known = {tuple(torch.cat(pair).tolist()) for pair in pairs}
-    assert len(sampled._sample.pairs) == 20
-    assert {tuple(row.tolist()) for row in sampled._sample.pairs} <= known
+    assert len(sampled.pairs) == 20
+    assert {tuple(row.tolist()) for row in sampled.pairs} <= known
 
 
 def test_token_classes(token_types):

@@ -76,17 +76,17 @@ def slow_vectors(block, stage):
 
 def bias_contribution(block, stage):
     """The bias term at ``stage``, which belongs to no token: b_O, β, b_1 and b_2, carried to it, [(B,) T, D]."""
-    weights, carrier = block.weights, block.carrier
-    result = carrier.carry(weights.b_o.expand_as(block.output), stage)
+    weights = block.weights
+    result = block.carry(weights.b_o.expand_as(block.output), stage)
     added = torch.zeros_like(result)
     if stage in ("attnresln", "ffres", "ffresln") and weights.norm is not None:
         added += weights.norm.bias
     if stage in ("ff", "ffres", "ffresln"):
         network, norm = weights.network, weights.input_norm
         inner = network.b_1 + network.w_1 @ norm.bias
-        added += (carrier._ratio * inner) @ network.w_2.t() + network.b_2
+        added += (block.ratio * inner) @ network.w_2.t() + network.b_2
         if stage == "ffresln" and network.final_norm is not None:
-            added = carrier._final(added) + network.final_norm.bias
+            added = block.final(added) + network.final_norm.bias
     return result + added
 
 

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch.nn import functional
 
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
-from fairseq_norm_plugin.maps.block import vectors
+from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import layer_map, mixing_ratio
-from fairseq_norm_plugin.maps.weights import STAGES
+from fairseq_norm_plugin.maps.weights import STAGES, BlockWeights, FeedForward
 from tests.plugin.maps.blocks import bias_contribution, capture_blocks, random_block, slow_mixing, slow_vectors
 
 
@@ -58,23 +59,22 @@ def test_complete_and_equal_to_slow_loops_on_a_fairseq_model(build, make_sample,
     blocks, outputs = blocks_and_module_outputs(model, sample)
     for (type_, _), block in blocks.items():
         for stage in STAGES if block.weights.feed_forward else STAGES[:3]:
-            whole = block.carrier.whole(stage)
+            whole = block.whole(stage)
             if not (type_ == DECODER_SELF and before and stage != "attn"):  # no module of its own gives that
                 torch.testing.assert_close(whole, outputs[type_, stage], rtol=1e-9, atol=1e-11)
             for b in range(2):
                 sentence = block.sentence(b)
                 slow = slow_vectors(sentence, stage)
-                fast = torch.cat([part for _, part in vectors(sentence, stage, chunk_bytes=1)])
+                fast = torch.cat(list(sentence.vectors(stage, chunk_bytes=1)))
                 scale = slow.norm(dim=-1).sum(0).clamp_min(1e-3)
                 assert ((fast - slow).norm(dim=-1) / scale).max() < 1e-12, (type_, stage)
                 biases = bias_contribution(sentence, stage)
                 total, terms = fast.sum(0) + biases, scale + biases.norm(dim=-1)
                 assert ((total - whole[b]).norm(dim=-1) / terms).max() < 1e-10, (type_, stage)
-                for kind in (f"{stage}_n",):
-                    error = layer_map(block, kind)[b] - slow.norm(dim=-1).t()
-                    assert (error.abs() / scale[:, None]).max() < 1e-7, (type_, kind)
-                    expected = slow_mixing(slow, block.weights.cross, stage)
-                    torch.testing.assert_close(mixing_ratio(block, kind)[b], expected)
+                error = layer_map(block, f"{stage}_n")[b] - slow.norm(dim=-1).t()
+                assert (error.abs() / scale[:, None]).max() < 1e-7, (type_, stage)
+                expected = slow_mixing(slow, block.weights.cross, stage)
+                torch.testing.assert_close(mixing_ratio(block, f"{stage}_n")[b], expected)
 
 
 def test_a_factor_that_is_known_is_taken_and_a_sentence_makes_its_own():
@@ -89,9 +89,35 @@ def test_a_factor_that_is_known_is_taken_and_a_sentence_makes_its_own():
 def test_temporaries_are_as_large_as_a_chunk(cross, largest_tensor):
     block = random_block(cross, target=24, source=24).sentence(0)
     for stage in STAGES:
-        for _ in vectors(block, stage):  # what is computed once a pass and kept
+        for _ in block.vectors(stage):  # what is computed once a pass and kept
             pass
         with largest_tensor() as largest:
-            for _ in vectors(block, stage, chunk_bytes=40_000):
+            for _ in block.vectors(stage, chunk_bytes=40_000):
                 pass
         assert largest.bytes <= 40_000, stage
+
+
+@pytest.mark.parametrize("activation", [torch.relu, functional.gelu, functional.silu, torch.tanh])
+def test_the_closed_form_is_integrated_gradients(activation):
+    """Shares p_j g(p)/p against the integral that they stand for: p_j ∫ g'(t p) dt over t from 0 to 1 (midpoints)."""
+    torch.manual_seed(0)
+    block = random_block(cross=True, activation=activation).sentence(0)
+    network, steps = block.weights.network, 20_000
+    pre = functional.linear(block.whole("attnresln"), network.w_1, network.b_1)
+    path = ((torch.arange(steps, dtype=torch.float64) + 0.5) / steps)[:, None, None] * pre
+    path.requires_grad_()
+    slope = torch.autograd.grad(activation(path).sum(), path)[0].mean(0)
+    torch.testing.assert_close(block.ratio, slope, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("activation", "slope"), [(torch.tanh, 1.0), (functional.gelu, 0.5), (functional.silu, 0.5), (torch.relu, 0.0)]
+)
+def test_where_the_parts_of_a_pre_activation_cancel_each_has_the_slope_at_zero(activation, slope):
+    one, none = torch.ones(1, 1), torch.zeros(1)
+    network = FeedForward(w_1=one, b_1=none, w_2=3 * one, b_2=none, activation=activation)
+    weights = BlockWeights(one, none, heads=1, cross=True, feed_forward=network)
+    part = torch.tensor([[[0.5]]])
+    block = Block(weights, part, part, output=part, residual=-part)  # p = 0.5 - 0.5
+    assert block.carry(part, "ff").item() == pytest.approx(3 * 0.5 * slope)
+    assert block.carry(-part, "ffres").item() == pytest.approx(-3 * 0.5 * slope - 0.5)

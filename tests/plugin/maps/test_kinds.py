@@ -6,18 +6,21 @@ from functools import partial
 
 import pytest
 import torch
+from torch.nn import functional
 
 from alignment_eval.errors import InputError
 from alignment_eval.maps.kinds import block_kinds, mixing_kinds
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF
-from fairseq_norm_plugin.maps.block import Block, vectors
+from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import (
+    decoder_rollout,
+    encoder_rollout,
     head_map,
     head_mixing_ratio,
     layer_map,
     mixing_ratio,
 )
-from fairseq_norm_plugin.maps.weights import STAGES
+from fairseq_norm_plugin.maps.weights import STAGES, check_activation
 from tests.plugin.maps.blocks import (
     EXTREMES,
     LENGTHS,
@@ -40,10 +43,10 @@ def test_extreme_inputs(name, cross, before):
     block = extreme(name, random_block(cross, before, torch.tanh if name == "pre-activation 0" else torch.relu))
     sentence = block.sentence(0)
     for stage in STAGES:
-        fast = torch.cat([part for _, part in vectors(sentence, stage)])
+        fast = torch.cat(list(sentence.vectors(stage)))
         biases = bias_contribution(sentence, stage)
         size = (fast.norm(dim=-1).sum(0) + biases.norm(dim=-1)).clamp_min(1e-300)
-        error = (fast.sum(0) + biases - sentence.carrier.whole(stage)).norm(dim=-1)
+        error = (fast.sum(0) + biases - sentence.whole(stage)).norm(dim=-1)
         assert (error / size).max() < 1e-10, stage
     for kind in mixing_kinds():
         ratio = mixing_ratio(block, kind)
@@ -98,7 +101,7 @@ def test_alti_is_its_definition(cross):
     torch.manual_seed(1)
     block = random_block(cross, source=6 if cross else 4)
     slow = slow_vectors(block.sentence(0), "attnresln")
-    y = block.carrier.whole("attnresln")[0]
+    y = block.whole("attnresln")[0]
     contribution = torch.stack([(y.abs().sum(-1) - (y - z).abs().sum(-1)).clamp_min(0) for z in slow]).t()
     total = contribution.sum(-1, keepdim=True)
     torch.testing.assert_close(layer_map(block, "alti")[0], contribution / torch.where(total == 0, 1.0, total))
@@ -145,3 +148,66 @@ def test_kinds_that_a_block_has_not_say_so(build, make_sample):
         mixing_ratio(decoder_self, "alti")
     with pytest.raises(InputError, match=r"no mixing ratio of single heads"):
         head_mixing_ratio(decoder_self, "attnres_n")
+
+
+def test_activations_without_a_closed_form_are_refused_by_name():
+    def sigmoid(x):
+        return torch.sigmoid(x)
+
+    def softmax(x):
+        return torch.softmax(x, -1)
+
+    with pytest.raises(InputError, match=r"activation sigmoid .*0\.5.*relu, gelu"):
+        check_activation(sigmoid)
+    with pytest.raises(InputError, match=r"activation softmax .*elementwise"):
+        check_activation(softmax)
+    with pytest.raises(InputError, match=r"activation sigmoid"):
+        layer_map(random_block(activation=sigmoid), "ff_n")
+    for activation in (torch.relu, functional.gelu, functional.silu, torch.tanh, lambda x: x, lambda x: x.relu() ** 2):
+        check_activation(activation)
+
+
+# -- rollout, against sums over explicit paths
+
+
+def rows(*shape):
+    return torch.rand(*shape, dtype=torch.float64).softmax(-1)
+
+
+def test_encoder_rollout_sums_over_all_paths():
+    torch.manual_seed(0)
+    maps = [rows(1, 3, 3) for _ in range(3)]
+    expected = torch.zeros(3, 3, dtype=torch.float64)
+    for a, b, c, d in itertools.product(range(3), repeat=4):  # last layer's a ← b ← c ← input d
+        expected[a, d] += maps[2][0, a, b] * maps[1][0, b, c] * maps[0][0, c, d]
+    torch.testing.assert_close(encoder_rollout(maps)[0], expected)
+
+
+def test_decoder_rollout_shares_every_row_out_over_source_and_prefix():
+    torch.manual_seed(1)
+    target, source, layers = 3, 4, 2
+    causal = torch.ones(target, target).tril()
+    self_maps = [rows(2, target, target) * causal for _ in range(layers)]
+    self_maps = [m / m.sum(-1, keepdim=True) for m in self_maps]
+    cross_maps, encoder = [rows(2, target, source + 1) for _ in range(layers)], rows(2, source, source)
+    for parts in decoder_rollout(self_maps, cross_maps, encoder):
+        torch.testing.assert_close(sum(part.sum(-1) for part in parts), torch.ones(2, target, dtype=torch.float64))
+    source_part, prefix = decoder_rollout(self_maps, cross_maps, encoder)[1]
+    for b, t in itertools.product(range(2), range(target)):
+        for s in range(source):
+            direct = sum(cross_maps[1][b, t, k] * encoder[b, k, s] for k in range(source))
+            below = sum(
+                cross_maps[1][b, t, source] * self_maps[1][b, t, u] * cross_maps[0][b, u, k] * encoder[b, k, s]
+                for u in range(target)
+                for k in range(source)
+            )
+            torch.testing.assert_close(source_part[b, t, s], direct + below)
+        for v in range(target):
+            path = sum(
+                cross_maps[1][b, t, source]
+                * self_maps[1][b, t, u]
+                * cross_maps[0][b, u, source]
+                * self_maps[0][b, u, v]
+                for u in range(target)
+            )
+            torch.testing.assert_close(prefix[b, t, v], path)

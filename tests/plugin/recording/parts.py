@@ -9,8 +9,7 @@ from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.records.manifest import RunInfo
 from alignment_eval.records.store import arrow_schema, to_table
-from fairseq_norm_plugin.recording.alignments import AlignmentParts, links_table
-from fairseq_norm_plugin.recording.shard_parts import ShardParts
+from fairseq_norm_plugin.recording.parts import AlignmentParts, ShardParts, links_table
 
 QUANTITIES = ("head_attn_w", "transformed_norm", "layer_attn_n")
 OPTIONS = ExtractionOptions("attn_n", "0", setting="awo")

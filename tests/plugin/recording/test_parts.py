@@ -1,4 +1,6 @@
-"""Parts of a shard: begun, resumed, replaced, failed, killed."""
+"""Parts of a shard: begun, resumed, replaced, failed, killed; the alignments file that they become."""
+
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -6,9 +8,8 @@ import pytest
 
 from alignment_eval.errors import InputError
 from alignment_eval.records.store import Records
-from fairseq_norm_plugin.recording import shard_parts
-from fairseq_norm_plugin.recording.alignments import parts_directory
-from fairseq_norm_plugin.recording.shard_parts import written_ids
+from fairseq_norm_plugin.recording import parts as shard_parts
+from fairseq_norm_plugin.recording.parts import aligned_ids, parts_directory, written_ids
 from tests.facts import facts
 from tests.plugin.recording.parts import PART, alignment_writer, names, record_writer, write
 
@@ -117,3 +118,66 @@ def test_a_file_in_the_place_of_the_directory(tmp_path):
     (tmp_path / "f").write_text("")
     with pytest.raises(InputError, match=facts("f: … is a file … a directory of records")):
         record_writer(tmp_path / "f")
+
+
+# -- the alignments file of a run of one shard
+
+
+def finish(file, size=2, **options):
+    write(alignment_writer(file, size=size, **options), *range(size)).finish()
+
+
+def test_the_file_and_its_manifest(tmp_path):
+    finish(tmp_path / "deep" / "a", a=1)
+    assert (tmp_path / "deep" / "a").read_text() == "0-0 1-1\n" * 2
+    assert names(tmp_path / "deep") == ["a", "a.manifest.json"]
+    assert aligned_ids(tmp_path / "deep" / "a", 0, 1).tolist() == [0, 1]
+
+
+def test_a_file_is_only_replaced_with_overwrite(tmp_path):
+    (tmp_path / "a").write_text("mine")
+    for resume in (False, True):
+        with pytest.raises(InputError, match=facts("a: already exists … --norm-records-overwrite")):
+            alignment_writer(tmp_path / "a", resume=resume)
+    assert names(tmp_path) == ["a"]
+    writer = alignment_writer(tmp_path / "a", overwrite=True, size=1)
+    write(writer, 0)
+    assert (tmp_path / "a").read_text() == "mine"
+    writer[0].finish()
+    assert (tmp_path / "a").read_text() == "0-0 1-1\n"
+    with pytest.raises(InputError, match=facts("a.manifest.json: … of another run (different: a)")):
+        alignment_writer(tmp_path / "a", size=1, a=2, resume=True)
+    finish(tmp_path / "a", size=1, a=2, overwrite=True)
+    finish(tmp_path / "a", size=1, a=2, resume=True)
+    assert names(tmp_path) == ["a", "a.manifest.json"]
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_run_that_fails_while_merging_is_resumed(tmp_path, there):
+    if there:
+        finish(tmp_path / "a", a=0)
+    (tmp_path / "a.manifest.json").unlink(missing_ok=True)
+    (tmp_path / "a.manifest.json").mkdir()  # cannot be written
+    with pytest.raises(InputError, match=r"a\.manifest\.json"):
+        finish(tmp_path / "a", a=1, overwrite=there)
+    (tmp_path / "a.manifest.json").rmdir()
+    finish(tmp_path / "a", a=1, resume=not there, overwrite=there)
+    assert (tmp_path / "a").read_text() == "0-0 1-1\n" * 2
+    finish(tmp_path / "a", a=1, resume=True)
+    assert names(tmp_path) == ["a", "a.manifest.json"]
+
+
+@pytest.mark.parametrize("path", ["/dev/stdout", "/dev/null"])
+def test_a_stream_is_no_file(path):
+    with pytest.raises(InputError, match=facts(f"{path} … is not a regular file")):
+        alignment_writer(Path(path))
+
+
+@pytest.mark.parametrize("name", [".", "/", "here"])
+@pytest.mark.parametrize("shards", [1, 2])
+def test_a_directory_is_not_the_name_of_a_file(tmp_path, monkeypatch, name, shards):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=facts(f"{name}: this is a directory; give the name of a file")):
+        alignment_writer(Path(name), shards=shards)
+    assert names(tmp_path) == ["here"]

@@ -1,8 +1,9 @@
-"""Writes the output of one shard in parts, and continues or replaces what an earlier run of the shard has written."""
+"""Writes the records and word alignments of one shard in parts, and continues or replaces those of an earlier run."""
 
 from __future__ import annotations
 
 import atexit
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,10 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from alignment_eval.alignment import align_pairs
 from alignment_eval.errors import InputError
-from alignment_eval.files import NewFile, writing_errors
-from alignment_eval.records.manifest import Part, RunInfo, parts_in
+from alignment_eval.extraction.extract import read_word_map
+from alignment_eval.files import NewFile, check_new, is_stream, new_file, write_lines, writing_errors
+from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.profiles.chosen import ChosenMethod
+from alignment_eval.records.manifest import Part, RunInfo, parts_in, read_manifest
+from alignment_eval.records.merge import COLUMNS, merged
 from alignment_eval.records.store import parquet_writer
+from alignment_eval.schema import ForeignFile
 
 #: Bytes of a row group.
 _BUFFER_BYTES = 8 * 2**20
@@ -37,14 +44,7 @@ class ShardParts:
     """The output of one shard in a directory of parts (alignment_eval/records/manifest.py).
 
     :meth:`write` adds rows, :meth:`commit` makes a part of them.  Rows of sentences that are already in a part are
-    ignored.
-
-    Args:
-        directory: the directory of the parts.
-        info: the run and the shard.
-        schema: of the parts, with the info.
-        resume: continue after the shard's earlier parts.
-        overwrite: replace them.
+    ignored.  The shard's earlier parts are continued (``resume``), replaced (``overwrite``) or refused.
     """
 
     def __init__(
@@ -53,7 +53,10 @@ class ShardParts:
         self.directory = directory
         self.info = info
         self.schema = schema
-        own = _own_parts(directory, info)
+        parts = parts_in(directory, info.content)
+        for part in parts:
+            _check_same_run(part.path, part.info, info)
+        own = [part for part in parts if part.info.shard == info.shard]
         if own and not (resume or overwrite):
             raise InputError(
                 f"{directory}: this {'run' if info.shards == 1 else 'shard'} has {len(own)} parts already; give "
@@ -137,18 +140,84 @@ class ShardParts:
             path.unlink()
 
 
-def _own_parts(directory: Path, info: RunInfo) -> list[Part]:
-    """The earlier parts of the shard; all parts in the directory must belong to its run."""
-    parts = parts_in(directory, info.content)
-    for part in parts:
-        check_same_run(part.path, part.info, info)
-    return [part for part in parts if part.info.shard == info.shard]
-
-
-def check_same_run(where: Path, earlier: RunInfo, info: RunInfo) -> None:
+def _check_same_run(where: Path, earlier: RunInfo, info: RunInfo) -> None:
     """Check that earlier output at ``where`` belongs to the run of ``info``."""
     if different := earlier.differing(info):
         raise InputError(
             f"{where}: this is output of another run (different: {different}); name another place with "
             f"{_OPTIONS[info.content]}, or remove it"
         )
+
+
+# ---- word alignments
+
+
+def parts_directory(file: Path) -> Path:
+    """The directory with the parts of the alignments file ``file``."""
+    check_new(file, overwrite=True, parents=True)
+    return file.with_name(f"{file.name}.parts")
+
+
+def manifest_file(file: Path) -> Path:
+    """The manifest of the finished alignments file ``file`` of a run with one shard."""
+    return file.with_name(f"{file.name}.manifest.json")
+
+
+def aligned_ids(file: Path, shard: int, shards: int) -> NDArray[np.int64]:
+    """The ids of the sentences that a shard has aligned before, in ``file`` or its parts, in any run."""
+    if shards == 1 and (finished := _finished_run(file)):
+        return np.arange(finished.size)
+    return written_ids(parts_directory(file), "alignments", shard, shards)
+
+
+def _finished_run(file: Path) -> RunInfo | None:
+    """The run that has finished ``file``; None: no run has."""
+    path = manifest_file(file)
+    if not (file.is_file() and path.is_file()):
+        return None
+    foreign = ForeignFile(str(path), "the manifest of alignments", "remove it and the alignments, and run again")
+    return read_manifest(foreign, path.read_bytes(), "alignments")
+
+
+class AlignmentParts(ShardParts):
+    """The links of a shard, in parts in FILE.parts, which a run with one shard merges into its file at the end."""
+
+    def __init__(self, file: Path, info: RunInfo, resume: bool = False, overwrite: bool = False) -> None:
+        self.file = file
+        finished = None  # the same run, which has finished the file before
+        if info.shards == 1:
+            if is_stream(file):
+                raise InputError(f"{file}: this is not a regular file; give the name of a file")
+            finished = _finished_run(file) if resume else None
+            if finished is None:
+                check_new(file, overwrite, OVERWRITE, parents=True)
+            else:
+                _check_same_run(manifest_file(file), finished, info)
+        self._finished = finished is not None
+        super().__init__(parts_directory(file), info, info.schema(COLUMNS), resume, overwrite)
+        self.written |= self._finished
+
+    def finish(self) -> None:
+        """Make the last part; a run with one shard then writes its manifest and file, and removes the parts."""
+        super().finish()
+        if self.info.shards > 1:
+            return
+        if not self._finished:
+            with new_file(self.file) as temporary:
+                with temporary.open("w", encoding="utf-8", newline="\n") as opened:
+                    opened.writelines(f"{line}\n" for line in merged(self.directory))
+                # a replaced file goes first, so that the manifest never describes another file
+                Path(os.path.realpath(self.file)).unlink(missing_ok=True)
+                write_lines(manifest_file(self.file), [self.info.to_json()])
+        for part in parts_in(self.directory, "alignments"):
+            part.path.unlink()
+        with suppress(OSError):  # it does not exist, or holds something else
+            self.directory.rmdir()
+
+
+def links_table(sentences: Sequence[SentenceMaps], chosen: ChosenMethod) -> pa.Table:
+    """The rows of the best hypotheses: their links, or why there are none."""
+    best = ((read_word_map(sentence, chosen.method.forward), None) for sentence in sentences if sentence.rank == 0)
+    aligned = align_pairs(best, chosen.method, chosen.table, check=False)
+    columns = zip(*rows) if (rows := [(pair.id, pair.status, pair.to_pharaoh()) for pair in aligned]) else ((), (), ())
+    return pa.table(list(map(list, columns)), schema=pa.schema(COLUMNS))
