@@ -14,7 +14,7 @@ if sys.version_info < (3, 10):  # noqa: UP036  # pip refuses it, but --user-dir 
 if TYPE_CHECKING:
     from fairseq_norm_plugin.model.align_batch import AlignBatch
     from fairseq_norm_plugin.model.block_maps import BlockMaps
-    from fairseq_norm_plugin.model.loading import load
+    from fairseq_norm_plugin.model.load import load
     from fairseq_norm_plugin.model.masked_lm import MaskedLM, load_masked_lm
     from fairseq_norm_plugin.model.norm_model import NormModel
 
@@ -24,7 +24,7 @@ _MODULES = {
     "BlockMaps": "block_maps",
     "MaskedLM": "masked_lm",
     "NormModel": "norm_model",
-    "load": "loading",
+    "load": "load",
     "load_masked_lm": "masked_lm",
 }
 

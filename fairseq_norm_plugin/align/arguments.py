@@ -222,7 +222,7 @@ def load_models(args: argparse.Namespace) -> list[NormModel]:
     """The source-target model, and the target-source model if given, on their device."""
     import torch
 
-    from fairseq_norm_plugin.model.loading import load
+    from fairseq_norm_plugin.model.load import load
 
     model = load(**model_options(args), profile=getattr(args, "profile", None))
     if not model.text.is_stated:

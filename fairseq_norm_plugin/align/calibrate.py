@@ -34,7 +34,7 @@ from fairseq_norm_plugin.align.arguments import (
 from fairseq_norm_plugin.installed import signature
 
 if TYPE_CHECKING:
-    from fairseq_norm_plugin.aligner.direction import Direction
+    from fairseq_norm_plugin.model.direction import Direction
     from fairseq_norm_plugin.text.lines import SentencePairs
 
 PROG = "norm-align calibrate"
@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> None:
     """Write a profile for each model."""
-    from fairseq_norm_plugin.aligner.calibration import fit_on_pairs, usable_pairs
+    from fairseq_norm_plugin.model.calibrate import fit_on_pairs, usable_pairs
     from fairseq_norm_plugin.model.text_recipe import recipe_of
 
     check_input(args)
@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _counted(args: argparse.Namespace, text: SentencePairs, direction: Direction, profile: Profile) -> LexicalTable:
     """The lexical table of the first pairs of the text, counted with the maps of the first model."""
-    from fairseq_norm_plugin.aligner.aligner import Aligner
+    from fairseq_norm_plugin.model.align import Aligner
 
     method = AlignmentMethod(profile.extraction(), sharpened=True)
     size = min(args.table_pairs, text.size)
@@ -128,7 +128,7 @@ def _counted(args: argparse.Namespace, text: SentencePairs, direction: Direction
 
 def _check_text(text: SentencePairs, pairs: int, directions: Sequence[Direction], args: argparse.Namespace) -> None:
     """Refuse a text of too few different pairs before it is scored; warn if it does not look parallel."""
-    from fairseq_norm_plugin.aligner.mismatch import check_parallel, sampled
+    from fairseq_norm_plugin.model.text_check import check_parallel, sampled
 
     if pairs < DEFAULTS.fewest_pairs:
         raise InputError(

@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> None:
     _check_usage(args)
     if args.ray is not None:
-        from fairseq_norm_plugin.align.on_ray import run
+        from fairseq_norm_plugin.align.ray import run
     else:
         from fairseq_norm_plugin.align.run import run
     run(args)

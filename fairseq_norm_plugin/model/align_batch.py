@@ -16,9 +16,9 @@ from alignment_eval.errors import InputError, UsageError, printable, shown
 from alignment_eval.links.table import TYPES
 from alignment_eval.profiles.chosen import OF_TEXT, AlignmentOptions
 from alignment_eval.profiles.profile import NO_PROFILE
-from fairseq_norm_plugin.aligner.aligner import Aligner
-from fairseq_norm_plugin.aligner.calibration import choose
-from fairseq_norm_plugin.model.loading import load
+from fairseq_norm_plugin.model.align import Aligner
+from fairseq_norm_plugin.model.calibrate import choose
+from fairseq_norm_plugin.model.load import load
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.text.tokenise import SentencePair
 

@@ -13,11 +13,11 @@ from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError, say, warn_on_stderr
 from alignment_eval.profiles.chosen import AlignmentOptions
 from alignment_eval.signature import Value
-from fairseq_norm_plugin.aligner.aligner import Aligner
-from fairseq_norm_plugin.aligner.calibration import choose
-from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.aligner.mismatch import FEWEST, check_parallel, sampled
+from fairseq_norm_plugin.model.align import Aligner
+from fairseq_norm_plugin.model.calibrate import choose
+from fairseq_norm_plugin.model.direction import Direction
 from fairseq_norm_plugin.model.signed import lines_hash, signed
+from fairseq_norm_plugin.model.text_check import FEWEST, check_parallel, sampled
 from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline, with_copies
 
 #: The words of each line of one side, if they are given.

@@ -11,8 +11,8 @@ from alignment_eval.errors import InputError, shown
 from alignment_eval.extraction.method import MapName
 from alignment_eval.maps.sentence import status_of
 from alignment_eval.report.map_view import DisplayMaps
-from fairseq_norm_plugin.aligner.aligner import length_batches
-from fairseq_norm_plugin.aligner.direction import Direction, lengths_of
+from fairseq_norm_plugin.model.align import length_batches
+from fairseq_norm_plugin.model.direction import Direction, lengths_of
 from fairseq_norm_plugin.model.translator import Translator
 from fairseq_norm_plugin.text.tokenise import Line, SentencePair
 from fairseq_norm_plugin.text.tokens import Vocabulary

@@ -19,12 +19,12 @@ from alignment_eval.report.map_view import DisplayMaps
 from alignment_eval.signature import Value
 from alignment_eval.transfer.tags import NO_PROTECTION, MarkedLine, protected_strings
 from alignment_eval.transfer.tags import protect as without_strings
-from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.checkpoints.identity import model_hash
 from fairseq_norm_plugin.model.alignments import KEPT, MAX_TOKENS, ProfileAligner, text_lines
 from fairseq_norm_plugin.model.block_maps import BlockMaps, block_maps_of
+from fairseq_norm_plugin.model.direction import Direction
 from fairseq_norm_plugin.model.jobs import Markup, check_labels, completed, with_labels
 from fairseq_norm_plugin.model.map_reader import MapReader, Sentence
 from fairseq_norm_plugin.model.signed import model_facts

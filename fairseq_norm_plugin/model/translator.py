@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairseq_norm_plugin.aligner.aligner import length_batches
-from fairseq_norm_plugin.aligner.direction import Direction, count_tokens, lengths_of
 from fairseq_norm_plugin.capture.attention import one_thread
 from fairseq_norm_plugin.hooks.generator import NormSequenceGenerator
+from fairseq_norm_plugin.model.align import length_batches
+from fairseq_norm_plugin.model.direction import Direction, count_tokens, lengths_of
 from fairseq_norm_plugin.process import enough_threads
 from fairseq_norm_plugin.text.tokenise import Line, SentencePair
 from fairseq_norm_plugin.text.tokens import Vocabulary

@@ -18,8 +18,6 @@ from torch import nn
 from alignment_eval.errors import UsageError, say, warn_on_stderr
 from alignment_eval.profiles.chosen import AlignmentOptions, choose_method
 from alignment_eval.profiles.profile import NO_PROFILE, read_profile
-from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.aligner.mismatch import check_parallel, sample_lines
 from fairseq_norm_plugin.capture.attention import swap_attention
 from fairseq_norm_plugin.capture.recorder import Hypotheses, RecordedMaps, layers_and_heads
 from fairseq_norm_plugin.checkpoints.files import profile_file
@@ -205,6 +203,9 @@ class NormMixin:
 
     def _warn_of_text(self, models: Sequence[nn.Module], plan: Plan) -> None:
         """Warn if source and target do not look like translations of each other."""
+        from fairseq_norm_plugin.model.direction import Direction  # which imports this module
+        from fairseq_norm_plugin.model.text_check import check_parallel, sample_lines
+
         for model in models:
             model.eval()
         source, target = (TextPipeline(MarkedSubwords(vocabulary.mark)) for vocabulary in self.vocabularies)

@@ -6,7 +6,7 @@ import pytest
 
 from alignment_eval import cli
 from fairseq_norm_plugin.align import cli as align
-from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.model.direction import Direction
 from tests.integration.demo import MODEL, written
 
 

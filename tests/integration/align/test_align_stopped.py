@@ -7,7 +7,7 @@ import pytest
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.align.unfinished import UnfinishedOutput
-from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.model.direction import Direction
 from tests.facts import facts
 from tests.integration.align.ways import PAPER
 

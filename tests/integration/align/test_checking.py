@@ -13,10 +13,10 @@ import fairseq_norm_plugin as fnp
 from alignment_eval.errors import InputError
 from alignment_eval.profiles.chosen import AlignmentOptions
 from fairseq_norm_plugin.align.cli import main
-from fairseq_norm_plugin.aligner.aligner import Aligner
-from fairseq_norm_plugin.aligner.calibration import can_align, fit_on_pairs
-from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.aligner.mismatch import find_mismatch, sampled
+from fairseq_norm_plugin.model.align import Aligner
+from fairseq_norm_plugin.model.calibrate import can_align, fit_on_pairs
+from fairseq_norm_plugin.model.direction import Direction
+from fairseq_norm_plugin.model.text_check import find_mismatch, sampled
 from fairseq_norm_plugin.text.lines import ParallelText
 from fairseq_norm_plugin.text.subwords import BpeSegmenter, MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline

@@ -12,7 +12,7 @@ import pytest
 
 import fairseq_norm_plugin
 from fairseq_norm_plugin.align import cli as align
-from fairseq_norm_plugin.align.on_ray import _actors
+from fairseq_norm_plugin.align.ray import _actors
 from tests.integration.align.ways import PAPER
 from tests.plugin.model.test_alignments import DEMO, SOURCES, TARGETS
 

@@ -5,7 +5,7 @@ from argparse import Namespace
 import pytest
 
 from alignment_eval.extraction.method import MapName
-from fairseq_norm_plugin.model.loading import guided_maps
+from fairseq_norm_plugin.model.load import guided_maps
 
 GUIDED = (MapName(0, 0, "awi"), MapName(1, 0, "awi"), MapName(2, None, "awo"))
 

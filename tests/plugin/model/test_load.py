@@ -8,7 +8,7 @@ import torch
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
-from fairseq_norm_plugin.model.loading import _detect_languages, _warn_of_languages
+from fairseq_norm_plugin.model.load import _detect_languages, _warn_of_languages
 from tests.facts import says
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.model.direction import Direction
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
 

@@ -13,8 +13,8 @@ from alignment_eval.errors import UsageError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, BidirectionalOptions, ExtractionOptions, parse_maps
 from alignment_eval.extraction.pair_scores import PairScores
-from fairseq_norm_plugin.aligner.aligner import Aligner, length_batches
-from tests.plugin.aligner.conftest import pair_of
+from fairseq_norm_plugin.model.align import Aligner, length_batches
+from tests.plugin.model.conftest import pair_of
 
 FORWARD = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.2")
 REVERSE = replace(FORWARD, heads="0.3")

@@ -24,8 +24,8 @@ import torch
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, warn_on_stderr
-from fairseq_norm_plugin.aligner.aligner import length_batches
-from fairseq_norm_plugin.aligner.direction import Direction, lengths_of
+from fairseq_norm_plugin.model.align import length_batches
+from fairseq_norm_plugin.model.direction import Direction, lengths_of
 from fairseq_norm_plugin.text.tokenise import SentencePair
 
 Floats = NDArray[np.float64]

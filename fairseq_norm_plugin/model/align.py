@@ -20,7 +20,7 @@ from alignment_eval.extraction.pair_scores import PairScores
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.links.sets import Link
 from alignment_eval.maps.sentence import SentenceMaps, words_of
-from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.model.direction import Direction
 from fairseq_norm_plugin.process import executors
 from fairseq_norm_plugin.text.tokenise import SentencePair, linked_copies
 from fairseq_norm_plugin.text.unknown import UnknownTokens

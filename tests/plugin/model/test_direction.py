@@ -10,12 +10,12 @@ import torch
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import ExtractionOptions, parse_maps
 from alignment_eval.maps.sentence import SentenceMaps
-from fairseq_norm_plugin.aligner.calibration import can_align, usable_pairs
-from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, one_thread
 from fairseq_norm_plugin.capture.recorder import forced_maps
+from fairseq_norm_plugin.model.calibrate import can_align, usable_pairs
+from fairseq_norm_plugin.model.direction import Direction
 from fairseq_norm_plugin.text.tokens import Frame, Frames
-from tests.plugin.aligner.conftest import pair_of
+from tests.plugin.model.conftest import pair_of
 
 
 def words(count):

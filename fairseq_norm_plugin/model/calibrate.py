@@ -11,8 +11,8 @@ from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.profiles.chosen import AlignmentOptions, ChosenMethod, choose_method
 from alignment_eval.profiles.profile import Profile, find_profile, fit_profile
 from alignment_eval.progress import progress_bar
-from fairseq_norm_plugin.aligner.aligner import length_batches
-from fairseq_norm_plugin.aligner.direction import Direction, lengths_of
+from fairseq_norm_plugin.model.align import length_batches
+from fairseq_norm_plugin.model.direction import Direction, lengths_of
 from fairseq_norm_plugin.text.tokenise import SentencePair
 
 #: Tokens of a batch at most: all layers of it are held, which takes gigabytes of larger batches in large models.
