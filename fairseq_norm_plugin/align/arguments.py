@@ -79,7 +79,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_text_arguments(parser: argparse.ArgumentParser) -> None:
+def add_raw_text_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the text."""
     group = parser.add_argument_group("text", "raw, or as the tokenizer above leaves it (-: standard input)")
     group.add_argument("--source-text", type=Input, metavar="FILE", help="source text, one sentence a line")

@@ -147,10 +147,7 @@ def align_separately(aligner: Aligner, pairs: Mapping[int, tuple[Any, Any]]) -> 
     """Align source-target pairs of raw lines, by id; they are sorted by length together.
 
     If they cannot be aligned together, each half is aligned by itself, and so on, until the pairs that fail are found.
-
-    Args:
-        aligner: aligns them; it must not count a lexical table.
-        pairs: source and target of each pair; what is no text gets no links, and ``not text`` as its status.
+    What is no text gets the status ``not text``.
     """
     texts = {id_: pair for id_, pair in pairs.items() if all(isinstance(side, str) for side in pair)}
     aligned = _aligned(aligner, texts)

@@ -11,8 +11,7 @@ from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.profiles.chosen import AlignmentOptions, ChosenMethod, choose_method
 from alignment_eval.profiles.profile import Profile, find_profile, fit_profile
 from alignment_eval.progress import progress_bar
-from fairseq_norm_plugin.model.align import length_batches
-from fairseq_norm_plugin.model.direction import Direction, lengths_of
+from fairseq_norm_plugin.model.direction import Direction, length_batches
 from fairseq_norm_plugin.text.tokenise import SentencePair
 
 #: Tokens of a batch at most: all layers of it are held, which takes gigabytes of larger batches in large models.
@@ -92,7 +91,6 @@ def fit_on_pairs(direction: Direction, pairs: Iterable[SentencePair], model: str
 
 
 def _maps(direction: Direction, encoded: Mapping[int, SentencePair], max_tokens: int) -> Iterator[SentenceMaps]:
-    batches = list(length_batches(lengths_of(encoded), min(max_tokens, _TOKENS)))
-    for ids in progress_bar(batches, len(batches), "batches"):
-        batch = {id_: encoded[id_] for id_ in ids}
+    batches = list(length_batches(encoded, min(max_tokens, _TOKENS)))
+    for batch in progress_bar(batches, len(batches), "batches"):
         yield from direction.maps(batch, [DEFAULTS.kind], list(map(MapName, range(direction.layers)))).values()

@@ -26,8 +26,7 @@ from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorde
 from fairseq_norm_plugin.recording.alignments import AlignmentParts, aligned_ids, links_table
 from fairseq_norm_plugin.recording.plan import Plan
 from fairseq_norm_plugin.recording.shard_parts import ShardParts, written_ids
-from fairseq_norm_plugin.text.tokens import SideReader
-from fairseq_norm_plugin.text.unknown import UnknownTokens
+from fairseq_norm_plugin.text.tokens import SideReader, UnknownTokens
 
 logger = logging.getLogger(__name__)
 

@@ -19,8 +19,7 @@ from fairseq_norm_plugin.hooks.monitoring.counts import Monitor, Tally, monitore
 from fairseq_norm_plugin.hooks.monitoring.gold import GOLD_KEY, GoldDataset, logger, with_gold
 from fairseq_norm_plugin.hooks.monitoring.options import best_metric, check_best_metric, resolve_monitor
 from fairseq_norm_plugin.hooks.options import other_option
-from fairseq_norm_plugin.text.tokens import Vocabulary, side_readers
-from fairseq_norm_plugin.text.unknown import SUSPICIOUS
+from fairseq_norm_plugin.text.tokens import SUSPICIOUS, Vocabulary, side_readers
 
 
 class MonitorMixin:

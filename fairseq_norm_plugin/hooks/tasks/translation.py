@@ -37,9 +37,8 @@ from fairseq_norm_plugin.hooks.options import (
 from fairseq_norm_plugin.recording.plan import Plan, run_signature
 from fairseq_norm_plugin.recording.session import NormOptions, RecordingSession, ids_in_all
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
-from fairseq_norm_plugin.text.tags import tagged_hash
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
-from fairseq_norm_plugin.text.tokens import Frames, Vocabulary, side_readers
+from fairseq_norm_plugin.text.tokens import SpecialTokens, Vocabulary, side_readers, tagged_hash
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +50,7 @@ class NormMixin:
     ``inference_step`` for each batch.  The iterator plans the run, the generator opens its session, and the last step
     finishes it.
 
-    A task with language tags overrides :attr:`language_tags`, :attr:`frames` and :attr:`input_options`.
+    A task with language tags overrides :attr:`language_tags`, :attr:`special_tokens` and :attr:`input_options`.
     """
 
     cfg: Any
@@ -99,9 +98,9 @@ class NormMixin:
         return {}
 
     @property
-    def frames(self) -> Frames:
+    def special_tokens(self) -> SpecialTokens:
         """What the model reads around a sentence pair of the task's languages."""
-        return Frames.plain(self.target_dictionary.eos())
+        return SpecialTokens.plain(self.target_dictionary.eos())
 
     @property
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
@@ -160,7 +159,7 @@ class NormMixin:
         layers, heads = layers_and_heads(models)
         parameters = self._read.hash(models) if wanted else ""
         path = self._profile_path() if wanted else None
-        profile = None if path is None else read_profile(path, tagged_hash(parameters, self.frames))
+        profile = None if path is None else read_profile(path, tagged_hash(parameters, self.special_tokens))
         chosen = None
         if profile is not None and self.cfg.norm_alignments:
             chosen = choose_method(AlignmentOptions(), 1, [profile], None)
@@ -209,8 +208,7 @@ class NormMixin:
         for model in models:
             model.eval()
         source, target = (TextPipeline(MarkedSubwords(vocabulary.mark)) for vocabulary in self.vocabularies)
-        dictionaries = self.source_dictionary, self.target_dictionary
-        direction = Direction(models, dictionaries, (source, target), str(self._checkpoint), self.frames)
+        direction = Direction(models, self.vocabularies, (source, target), str(self._checkpoint), self.special_tokens)
 
         dataset = self.datasets[plan.subset]
 
@@ -309,8 +307,7 @@ class TranslationNormTask(MonitorMixin, NormMixin, TranslationTask):  # type: ig
         return None if self.target_tag is None else f"{self.cfg.source_lang}-{self.target_tag.strip('<>[]_')}"
 
     @property
-    def frames(self) -> Frames:
+    def special_tokens(self) -> SpecialTokens:
         """The tag before the source; both sides end in ``</s>``."""
         before = tuple(self.source_dictionary.index(tag) for tag in self.language_tags)
-        plain = super().frames
-        return replace(plain, source=replace(plain.source, before=before))
+        return replace(super().special_tokens, source_prefix=before)

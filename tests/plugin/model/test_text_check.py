@@ -83,7 +83,7 @@ def test_only_unrelated_lines_are_refused(make_direction, monkeypatch, capsys, k
 def test_a_target_ends_where_its_suffix_begins(make_direction, monkeypatch):
     """Such as ``</s> [de]``: the model always expects the tag after the end."""
     direction, judged = make_direction(1), []
-    direction.frames = replace(direction.frames, target=replace(direction.frames.target, after=(2, 5)))
+    direction.special_tokens = replace(direction.special_tokens, target_suffix=(2, 5))
     monkeypatch.setattr(text_check, "judge", lambda scores, _: judged.append(scores))
     pairs = [pair_of(["w1", "w2"], ["w4", "w5"]), pair_of(["w3@@", "w1"], ["w7"])]
     text_check.judge_pairs(pairs, direction)
