@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Future
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -33,9 +33,6 @@ from fairseq_norm_plugin.model.text_check import FEWEST, check_parallel, sampled
 from fairseq_norm_plugin.process import executors
 from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline, linked_copies, with_copies
 from fairseq_norm_plugin.text.tokens import UnknownTokens
-
-if TYPE_CHECKING:
-    from fairseq_norm_plugin.model.norm_model import NormModel
 
 #: The words of each line of one side, if they are given.
 GivenWords = Iterable[Sequence[str]] | None
@@ -247,7 +244,7 @@ def text_lines(lines: object, name: str) -> list[str]:
 
 
 def align_lists(
-    models: Sequence[NormModel],
+    models: Sequence[Any],
     sources: Sequence[str],
     targets: Sequence[str],
     options: AlignmentOptions,
@@ -255,7 +252,7 @@ def align_lists(
     strings: re.Pattern[str] | None = None,
     quiet: bool = False,
 ) -> Alignments:
-    """Align two lists of lines, in their order, with the models of one direction or of both.
+    """Align two lists of lines, in their order, with the :class:`NormModel` of one direction, or of both.
 
     ``words`` are those of each source and of each target, if they are given.  Copies of ``strings`` are linked.
     ``quiet``: without progress, and without messages about text and method.
