@@ -13,19 +13,18 @@ if sys.version_info < (3, 10):  # noqa: UP036  # pip refuses it, but --user-dir 
 
 if TYPE_CHECKING:
     from fairseq_norm_plugin.model.align_batch import AlignBatch
-    from fairseq_norm_plugin.model.block_maps import BlockMaps
-    from fairseq_norm_plugin.model.loading import load
-    from fairseq_norm_plugin.model.masked_lm import MaskedLM, load_masked_lm
+    from fairseq_norm_plugin.model.load import load
+    from fairseq_norm_plugin.model.maps import BlockMaps, MaskedLM, load_masked_lm
     from fairseq_norm_plugin.model.norm_model import NormModel
 
 __all__ = ["AlignBatch", "BlockMaps", "MaskedLM", "NormModel", "load", "load_masked_lm"]
 _MODULES = {
     "AlignBatch": "align_batch",
-    "BlockMaps": "block_maps",
-    "MaskedLM": "masked_lm",
+    "BlockMaps": "maps",
+    "MaskedLM": "maps",
     "NormModel": "norm_model",
-    "load": "loading",
-    "load_masked_lm": "masked_lm",
+    "load": "load",
+    "load_masked_lm": "maps",
 }
 
 if "fairseq" in sys.modules:

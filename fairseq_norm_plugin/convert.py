@@ -96,8 +96,8 @@ def _convert_translation(model: Path, directory: Path, source_lang: str | None, 
     from alignment_eval.profiles.profile import fit_profile
     from fairseq_norm_plugin.checkpoints.identity import model_hash
     from fairseq_norm_plugin.checkpoints.read import build_model
-    from fairseq_norm_plugin.model.languages import Languages, is_told_languages, setup_task
-    from fairseq_norm_plugin.text.tags import NO_TAG, tagged_hash
+    from fairseq_norm_plugin.model.languages import Languages, is_language_tagged, setup_task
+    from fairseq_norm_plugin.text.tokens import NO_TAG, tagged_hash
     from fairseq_norm_plugin.transformers.families import read_release
 
     release = read_release(model, directory, source_lang, target_lang)
@@ -111,13 +111,13 @@ def _convert_translation(model: Path, directory: Path, source_lang: str | None, 
             if file.parent == model:
                 shutil.copyfile(file, directory / file.name)
     state = release.state
-    told = is_told_languages(state["cfg"].task)  # others may have tags, of which each run chooses one
+    told = is_language_tagged(state["cfg"].task)  # others may have tags, of which each run chooses one
     stated = {} if told else {"target_tag": NO_TAG}
     task = setup_task(state["cfg"].task, Languages(*release.languages, directory, stated))
     built = build_model(task, state, str(model))
     _write_checkpoint(directory, built, release.cfg)
     layers = range(release.cfg["model"].decoder_layers)
-    profile = fit_profile((), layers, tagged_hash(model_hash([built]), task.frames))
+    profile = fit_profile((), layers, tagged_hash(model_hash([built]), task.special_tokens))
     (directory / "upper-layers.align.json").write_text(f"{profile.to_json()}\n", encoding="utf-8")
 
 

@@ -79,7 +79,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_text_arguments(parser: argparse.ArgumentParser) -> None:
+def add_raw_text_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the text."""
     group = parser.add_argument_group("text", "raw, or as the tokenizer above leaves it (-: standard input)")
     group.add_argument("--source-text", type=Input, metavar="FILE", help="source text, one sentence a line")
@@ -222,7 +222,7 @@ def load_models(args: argparse.Namespace) -> list[NormModel]:
     """The source-target model, and the target-source model if given, on their device."""
     import torch
 
-    from fairseq_norm_plugin.model.loading import load
+    from fairseq_norm_plugin.model.load import load
 
     model = load(**model_options(args), profile=getattr(args, "profile", None))
     if not model.text.is_stated:

@@ -22,9 +22,9 @@ from alignment_eval.progress import progress_meter
 from alignment_eval.records.lexical_table_file import write_lexical_table
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
+    add_raw_text_arguments,
     add_reverse_arguments,
     add_speed_arguments,
-    add_text_arguments,
     check_input,
     load_models,
     other_inputs,
@@ -34,7 +34,7 @@ from fairseq_norm_plugin.align.arguments import (
 from fairseq_norm_plugin.installed import signature
 
 if TYPE_CHECKING:
-    from fairseq_norm_plugin.aligner.direction import Direction
+    from fairseq_norm_plugin.model.direction import Direction
     from fairseq_norm_plugin.text.lines import SentencePairs
 
 PROG = "norm-align calibrate"
@@ -57,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = CommandParser(prog=PROG, description=_DESCRIPTION)
     add_model_arguments(parser)
-    add_text_arguments(parser)
+    add_raw_text_arguments(parser)
     add_reverse_arguments(parser)
     parser.add_argument_group("lexical table").add_argument(
         "--table-pairs",
@@ -75,9 +75,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> None:
     """Write a profile for each model."""
-    from fairseq_norm_plugin.aligner.calibration import fit_on_pairs, usable_pairs
-    from fairseq_norm_plugin.aligner.mismatch import check_parallel, sampled
-    from fairseq_norm_plugin.model.text_recipe import recipe_of
+    from fairseq_norm_plugin.model.calibrate import fit_on_pairs, usable_pairs
+    from fairseq_norm_plugin.model.text_check import check_parallel, sampled
+    from fairseq_norm_plugin.text.settings import recipe_of
 
     check_input(args)
     if args.table_pairs < 0:
@@ -129,7 +129,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _counted(args: argparse.Namespace, text: SentencePairs, direction: Direction, profile: Profile) -> LexicalTable:
     """The lexical table of the first pairs of the text, counted with the maps of the first model."""
-    from fairseq_norm_plugin.aligner.aligner import Aligner
+    from fairseq_norm_plugin.model.align import Aligner
 
     method = AlignmentMethod(profile.extraction(), sharpened=True)
     size = min(args.table_pairs, text.size)

@@ -21,9 +21,9 @@ from alignment_eval.profiles.chosen import MAX_NORM
 from alignment_eval.transfer.protected import protected_strings
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
+    add_raw_text_arguments,
     add_reverse_arguments,
     add_speed_arguments,
-    add_text_arguments,
     check_directions,
     check_input,
     is_parquet,
@@ -32,7 +32,7 @@ from fairseq_norm_plugin.align.arguments import (
 from fairseq_norm_plugin.align.unfinished import begun_with
 from fairseq_norm_plugin.choices import NO_REVERSE
 from fairseq_norm_plugin.installed import version_line
-from fairseq_norm_plugin.process import let_waiting_threads_sleep, silence_libraries
+from fairseq_norm_plugin.process import let_waiting_threads_sleep, silence_libraries, without_unused_libraries
 
 PROG = "norm-align"
 #: The options that --ray takes with the options of models.
@@ -65,8 +65,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(args: argparse.Namespace) -> None:
     _check_usage(args)
+    with without_unused_libraries():
+        from fairseq_norm_plugin.hooks import registration as registration
     if args.ray is not None:
-        from fairseq_norm_plugin.align.on_ray import run
+        from fairseq_norm_plugin.align.ray import run
     else:
         from fairseq_norm_plugin.align.run import run
     run(args)
@@ -82,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=version_line(PROG))
     add_model_arguments(parser)
-    add_text_arguments(parser)
+    add_raw_text_arguments(parser)
     add_map_arguments(
         parser, "default: the profile next to each checkpoint; without one, maps chosen on the text itself"
     )

@@ -38,12 +38,11 @@ from fairseq_norm_plugin.align.unfinished import (
     partial_path,
     translations_of,
 )
-from fairseq_norm_plugin.aligner.aligner import Aligner
-from fairseq_norm_plugin.aligner.calibration import choose
-from fairseq_norm_plugin.aligner.mismatch import check_parallel, sampled
-from fairseq_norm_plugin.model.jobs import Markup
+from fairseq_norm_plugin.model.align import Aligner, signed
+from fairseq_norm_plugin.model.calibrate import choose
 from fairseq_norm_plugin.model.norm_model import NormModel
-from fairseq_norm_plugin.model.signed import signed
+from fairseq_norm_plugin.model.text_check import check_parallel, sampled
+from fairseq_norm_plugin.model.translate import Markup
 from fairseq_norm_plugin.process import keep_few_programs
 from fairseq_norm_plugin.text.lines import SentencePairs, TranslatedText
 from fairseq_norm_plugin.text.tokenise import SentencePair, strings_of

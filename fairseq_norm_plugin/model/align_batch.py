@@ -16,9 +16,9 @@ from alignment_eval.errors import InputError, UsageError, printable, shown
 from alignment_eval.links.table import TYPES
 from alignment_eval.profiles.chosen import OF_TEXT, AlignmentOptions
 from alignment_eval.profiles.profile import NO_PROFILE
-from fairseq_norm_plugin.aligner.aligner import Aligner
-from fairseq_norm_plugin.aligner.calibration import choose
-from fairseq_norm_plugin.model.loading import load
+from fairseq_norm_plugin.model.align import Aligner
+from fairseq_norm_plugin.model.calibrate import choose
+from fairseq_norm_plugin.model.load import load
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.text.tokenise import SentencePair
 
@@ -147,10 +147,7 @@ def align_separately(aligner: Aligner, pairs: Mapping[int, tuple[Any, Any]]) -> 
     """Align source-target pairs of raw lines, by id; they are sorted by length together.
 
     If they cannot be aligned together, each half is aligned by itself, and so on, until the pairs that fail are found.
-
-    Args:
-        aligner: aligns them; it must not count a lexical table.
-        pairs: source and target of each pair; what is no text gets no links, and ``not text`` as its status.
+    What is no text gets the status ``not text``.
     """
     texts = {id_: pair for id_, pair in pairs.items() if all(isinstance(side, str) for side in pair)}
     aligned = _aligned(aligner, texts)

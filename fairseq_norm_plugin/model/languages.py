@@ -13,7 +13,7 @@ from fairseq.tasks import TASK_REGISTRY
 from alignment_eval.errors import InputError, UsageError, printable, shown
 from fairseq_norm_plugin.checkpoints.files import dictionary_files
 from fairseq_norm_plugin.choices import MULTILINGUAL, PRETRAINED
-from fairseq_norm_plugin.text.tags import source_tag
+from fairseq_norm_plugin.text.tokens import source_tag
 
 #: Pairs that a message shows.
 _SHOWN = 5
@@ -56,7 +56,7 @@ def task_name(options: Any) -> str:
     return str(getattr(options, "_name", None) or getattr(options, "task", "")).removesuffix("_norm")
 
 
-def is_told_languages(options: Any) -> bool:
+def is_language_tagged(options: Any) -> bool:
     """Whether the models of a checkpoint's task read their languages as tags."""
     return task_name(options) in (MULTILINGUAL, PRETRAINED)
 
@@ -68,12 +68,7 @@ def trained_pairs(options: Any) -> list[str]:
 
 
 def setup_task(options: Any, languages: Languages) -> Any:
-    """The norm task for a checkpoint.
-
-    Args:
-        options: of the task that the checkpoint was trained with.
-        languages: the direction.
-    """
+    """The norm task for a direction of a checkpoint; ``options`` are of the task that it was trained with."""
     name = task_name(options)
     if name not in (MULTILINGUAL, PRETRAINED):
         return _translation(languages)
@@ -147,13 +142,10 @@ def _check_direction(options: Any, languages: Languages) -> None:
 
 
 def _trained_languages(options: Any) -> list[str]:
-    """The languages in the order of the training, as far as the checkpoint says; not if a file has them.
-
-    Without a list fairseq sorts the languages of the pairs: here always of the training pairs, because stated pairs
-    would give the tags other embeddings.
-    """
+    """The languages in the order of the training, as far as the checkpoint says; not if a file has them."""
     if named := getattr(options, "langs", None):
         return list(named)
+    # without a list fairseq sorts those of the pairs; stated pairs would give the tags other embeddings
     pairs = [] if getattr(options, "lang_dict", None) else trained_pairs(options)
     return sorted({language for pair in pairs for language in pair.split("-")})
 

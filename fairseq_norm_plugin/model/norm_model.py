@@ -2,40 +2,51 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, overload
 
 import torch
 
 from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError
+from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.figures.notebook import DisplayMaps
+from alignment_eval.files import file_hash
 from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS
 from alignment_eval.maps.words import require_known
 from alignment_eval.profiles.chosen import AlignmentOptions, check_whole
 from alignment_eval.signature import Value
 from alignment_eval.transfer.protected import NO_PROTECTION, protected_strings
-from alignment_eval.transfer.tags import MarkedLine
-from alignment_eval.transfer.tags import protect as without_strings
-from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
-from fairseq_norm_plugin.checkpoints.identity import model_hash
-from fairseq_norm_plugin.model.alignments import KEPT, MAX_TOKENS, ProfileAligner, text_lines
-from fairseq_norm_plugin.model.block_maps import BlockMaps, block_maps_of
-from fairseq_norm_plugin.model.jobs import Markup, check_labels, completed, with_labels
-from fairseq_norm_plugin.model.map_reader import MapReader, Sentence
-from fairseq_norm_plugin.model.signed import model_facts
-from fairseq_norm_plugin.model.translator import UNKNOWN, Translation, Translator
-from fairseq_norm_plugin.text.normalise import is_visible
+from fairseq_norm_plugin.checkpoints.identity import architecture_hash, dictionary_hash, model_hash
+from fairseq_norm_plugin.model.align import align_lists, text_lines
+from fairseq_norm_plugin.model.direction import Direction
+from fairseq_norm_plugin.model.maps import (
+    BlockMaps,
+    Sentence,
+    block_maps_of,
+    encode_sentence,
+    encode_sentences,
+    read_maps,
+)
+from fairseq_norm_plugin.model.translate import (
+    Markup,
+    Translation,
+    Translator,
+    check_labels,
+    translate_lines,
+    with_labels,
+)
 from fairseq_norm_plugin.text.offsets import word_spans
-from fairseq_norm_plugin.text.settings import TextSettings
-from fairseq_norm_plugin.text.tags import tagged_hash
-from fairseq_norm_plugin.text.tokenise import Line, SentencePair
-from fairseq_norm_plugin.text.tokens import Vocabulary
+from fairseq_norm_plugin.text.settings import FILES, TextSettings
+from fairseq_norm_plugin.text.tokenise import SentencePair
+from fairseq_norm_plugin.text.tokens import tagged_hash
 
 
 class NormModel:
@@ -53,51 +64,60 @@ class NormModel:
         text: how text becomes words and subwords.
         reverse: the model of the other direction, or None.
         defaults: options of alignment that hold where others are not given.
+        said: how pairs were aligned so far, as it was said on the standard error.
     """
 
     def __init__(
         self,
         task: Any,
-        models: Sequence[Any],
         direction: Direction,
-        vocabularies: tuple[Vocabulary, Vocabulary],
         text: TextSettings,
         parameters: str | None = None,
         dtype: str = "float32",
     ) -> None:
         self.task = task
-        self.models = list(models)
         self.direction = direction
-        self.layers, self.heads = layers_and_heads(models)
-        self.vocabularies = vocabularies
+        self.models, self.vocabularies = direction.models, direction.vocabularies
+        self.layers, self.heads = layers_and_heads(self.models)
         self.text = text
         self.reverse: NormModel | None = None
         self.defaults: dict[str, Any] = {}
+        self.said: set[str] = set()
         self._parameters = parameters
         self._dtype = dtype
 
     @cached_property
     def translator(self) -> Translator:
         """Translates lines."""
-        return Translator(self.models, self.direction, self.vocabularies[1])
-
-    @cached_property
-    def _reader(self) -> MapReader:
-        return MapReader(self.direction, self.vocabularies, self.translator)
+        return Translator(self.direction)
 
     @cached_property
     def identity(self) -> str:
-        """The hash of the parameters, and of the tags if the model is told its languages by tags.
+        """The hash of the parameters, and of the tags if the model is language-tagged.
 
         A model in 16 bits has that of its checkpoint in float32, so its profile serves all types.
         """
-        return tagged_hash(self._parameters or model_hash(self.models), self.direction.frames)
+        return tagged_hash(self._parameters or model_hash(self.models), self.direction.special_tokens)
 
     @cached_property
     def facts(self) -> dict[str, Value]:
         """What the signature of alignments says of the model and of how its text is made."""
-        dictionaries = [vocabulary.dictionary for vocabulary in self.vocabularies]
-        return model_facts(self.identity, self.models, dictionaries, self.text, self._dtype)
+        text = self.text
+        options = {name: str(value) for name, value in sorted(text.options.items()) if name not in FILES}
+        return {
+            "model": self.identity,
+            "architecture": architecture_hash(self.models),
+            "dtype": self._dtype,
+            "dictionary": dictionary_hash(*(vocabulary.dictionary for vocabulary in self.vocabularies)),
+            "tokenizer": text.tokenizer or "default",
+            "normalize": text.normalize,
+            "lowercase": text.lowercase,
+            "bpe": text.bpe or "default",
+            "codes": ",".join(file_hash(Path(name)) for name in text.files) or None,
+            "words": ",".join(text.words),
+            "mark": text.mark,
+            **({"text_options": json.dumps(options).replace("|", r"\u007c")} if options else {}),
+        }
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -137,7 +157,7 @@ class NormModel:
         target: str | Iterable[Sentence] | None = None,
         beam: int = 5,
         kinds: Sequence[str] = DEFAULT_KINDS,
-        max_tokens: int = MAX_TOKENS,
+        max_tokens: int = DEFAULTS.max_tokens,
     ) -> DisplayMaps | list[DisplayMaps]:
         """Compute the maps of the sentence pairs of two lists, teacher-forced.
 
@@ -165,20 +185,11 @@ class NormModel:
         check_whole("max_tokens", max_tokens)
         if isinstance(source, str):
             return self.maps([source], None if target is None else [target], beam, kinds, max_tokens)[0]  # type: ignore[list-item]
-        sources = self._encoded(source, 0, "source")
-        targets = None if target is None else self._encoded(target, 1, "target")
+        sources = encode_sentences(self.direction, source, 0, "source")
+        targets = None if target is None else encode_sentences(self.direction, target, 1, "target")
         if targets is not None and len(sources) != len(targets):
             raise InputError(f"{len(sources)} sources, but {len(targets)} targets: expected as many")
-        return self._reader.read(sources, targets, kinds, beam, max_tokens)
-
-    def _encoded(self, sentences: Iterable[Sentence], which: int, name: str) -> list[Line]:
-        """Encode the sources (``which`` 0) or the targets (1) of a list."""
-        if isinstance(sentences, str) or not isinstance(sentences, Iterable):
-            raise InputError(f"{name}: {sentences!r:.40}: expected a list of sentences, each of them text or token ids")
-        encoded = [self._reader.encode(one, which, f"{name}[{number}]") for number, one in enumerate(sentences)]
-        if not encoded:
-            raise InputError(f"{name}: an empty list: expected at least one sentence")
-        return encoded
+        return read_maps(self.translator, sources, targets, kinds, beam, max_tokens)
 
     def block_maps(self, source: Sentence, target: Sentence, block: str, kind: str) -> BlockMaps:
         """Compute the maps of ``kind`` of every block of a type, teacher-forced; the mean over an ensemble.
@@ -193,7 +204,8 @@ class NormModel:
             InputError: see :meth:`maps`; or the block has no such maps.
             UsageError: an unknown block type or kind.
         """
-        pair = SentencePair(self._reader.encode(source, 0, "source"), self._reader.encode(target, 1, "target"))
+        given = (source, 0, "source"), (target, 1, "target")
+        pair = SentencePair(*(encode_sentence(self.direction, *side) for side in given))
         inputs = self.direction.sample({0: pair})["net_input"]
         tokens, targets = (line.side.tokens for line in pair)
         decoder = (*targets[-1:], *targets[:-1])  # its inputs
@@ -252,16 +264,16 @@ class NormModel:
             UsageError: a profile of one direction for two models, options that do not go together, or a value out of
                 its range.
         """
-        sides = [source], [target]  # of one pair
-        sources, targets = sides if isinstance(source, str) else (source, target)
-        alignments = self._aligner.align(
-            text_lines(sources, "source"),  # type: ignore[arg-type]  # one line of each, or two lists
-            text_lines(targets, "target"),  # type: ignore[arg-type]
+        one = isinstance(source, str)
+        alignments = align_lists(
+            self.with_reverse,
+            text_lines([source] if one else source, "source"),
+            text_lines([target] if one else target, "target"),
             AlignmentOptions(**{**self.defaults, **options}),
             (source_words, target_words),
             protected_strings(protect, default=False),
         )
-        return _only(alignments) if isinstance(source, str) else alignments
+        return _only(alignments) if one else alignments
 
     @overload
     def translate(self, source: str, *, beam: int = ..., protect: str | None = ..., **options: Any) -> Alignment: ...
@@ -303,7 +315,7 @@ class NormModel:
         translations = self.translations(lines, beam, max_tokens, strings)
         targets = [translation.text for translation in translations]
         stated = AlignmentOptions(**{**self.defaults, **options, "force": True})
-        aligned = self._aligner.align(lines, targets, stated, strings=strings)
+        aligned = align_lists(self.with_reverse, lines, targets, stated, strings=strings)
         scored = (replace(pair, score=translation.score) for pair, translation in zip(aligned, translations))
         return Alignments(scored, aligned.signature)
 
@@ -316,23 +328,12 @@ class NormModel:
         progress: Callable[[int], object] = lambda _: None,
     ) -> list[Translation]:
         """Translate raw lines, and put back what a model does not translate: ``strings``, and unknown words."""
-        if strings is None or not self.direction.pipelines[0].reads_raw:
-            marked = [MarkedLine(line, (), escaped=False) for line in lines]
-        else:
-            marked = [without_strings(line, strings) for line in lines]
-        found = self.translator.translate([line.text for line in marked], beam, max_tokens, progress)
-        incomplete = []
-        for number, (line, translation) in enumerate(zip(marked, found)):
-            if line.elements and not is_visible(line.text):
-                found[number] = Translation(lines[number])
-            elif translation.text and (line.elements or UNKNOWN in translation.text):
-                incomplete.append(number)
-        for start in range(0, len(incomplete), KEPT):
-            numbers = incomplete[start : start + KEPT]
-            pairs = [marked[k].text for k in numbers], [found[k].text for k in numbers]
-            for number, pair in zip(numbers, self._aligner.align(*pairs, AlignmentOptions(), quiet=True)):
-                found[number] = replace(found[number], text=completed(found[number].text, marked[number], pair))
-        return found
+        return translate_lines(
+            lines,
+            lambda texts: self.translator.translate(texts, beam, max_tokens, progress),
+            lambda texts, targets: align_lists(self.with_reverse, texts, targets, AlignmentOptions(), quiet=True),
+            strings if self.direction.pipelines[0].reads_raw else None,
+        )
 
     def transfer_markup(
         self,
@@ -377,7 +378,7 @@ class NormModel:
         """Carry BIO labels of source words over to target words (alignment_eval.transfer.labels).
 
         Args:
-            labels: of each source, one label for each word that blanks separate.
+            labels: of each source, one label for each word that whitespace separates.
             sources: the source lines.
             targets: their translations.
             **options: of :meth:`align`.
@@ -395,11 +396,6 @@ class NormModel:
         for number, (own, of_line) in enumerate(zip(of_words, words)):
             check_labels(own, of_line, f"labels[{number}]")
         return with_labels(of_words, self.align(lines, targets, source_words=words, **options))
-
-    @cached_property
-    def _aligner(self) -> ProfileAligner:
-        models = self.with_reverse
-        return ProfileAligner([m.direction for m in models], [m.identity for m in models], [m.facts for m in models])
 
 
 def _only(alignments: Alignments) -> Alignment:

@@ -25,8 +25,7 @@ from alignment_eval.records.store import arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
 from fairseq_norm_plugin.recording.parts import AlignmentParts, ShardParts, aligned_ids, links_table, written_ids
 from fairseq_norm_plugin.recording.plan import Plan
-from fairseq_norm_plugin.text.tokens import SideReader
-from fairseq_norm_plugin.text.unknown import UnknownTokens
+from fairseq_norm_plugin.text.tokens import SideReader, UnknownTokens
 
 logger = logging.getLogger(__name__)
 

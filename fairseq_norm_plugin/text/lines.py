@@ -236,10 +236,7 @@ def _read(pipeline: TextPipeline, line: str, given: _GivenWords | None) -> Line:
 class ParquetText(SentencePairs):
     """Sentence pairs in the columns ``source`` and ``target`` of Parquet files, in the order of the files' names.
 
-    The files are read once at the beginning (columns, nulls, hashes), and again batch by batch in each iteration.
-
-    Args:
-        place: as for :func:`parquet_files`.
+    The files at ``place`` are read once at the beginning (columns, nulls, hashes), and again in each iteration.
     """
 
     def __init__(self, place: str) -> None:
@@ -267,11 +264,9 @@ class ParquetText(SentencePairs):
 
 
 def parquet_files(place: str) -> list[str]:
-    """The Parquet files at a place, in the order of their names.
+    """The Parquet files at a place, a file, a directory or a glob, in the order of their names.
 
-    Args:
-        place: a file, a directory of such files, or a glob such as ``corpus/*.parquet``.  In a directory, names that
-            begin with ``_`` or ``.`` are ignored, as Spark and pandas do.
+    In a directory, names that begin with ``_`` or ``.`` are ignored, as Spark and pandas do.
     """
     path = Path(place)
     if path.is_dir():

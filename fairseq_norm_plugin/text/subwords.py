@@ -72,12 +72,8 @@ class MarkedSubwords(Segmenter):
 class LineSegmenter(Segmenter):
     """Any encoder of fairseq's registry, which cuts a whole line.
 
-    A subword belongs to the word with which it appears first, as the line grows word by word.
-
-    Args:
-        encode: from a line to its subwords, separated by spaces.
-        decode: the other way.
-        name: of the encoder, for messages.
+    It gives the subwords with spaces between.  A subword belongs to the word with which it appears first, as the line
+    grows word by word.
     """
 
     def __init__(self, encode: Callable[[str], str], decode: Callable[[str], str], name: str) -> None:
@@ -107,14 +103,7 @@ class LineSegmenter(Segmenter):
 
 
 class SentencePieceSegmenter(Segmenter):
-    """SentencePiece, which cuts the text itself and knows where its subwords are in it.
-
-    Args:
-        model: the SentencePiece model's file.
-
-    Attributes:
-        entries: all subwords by id.
-    """
+    """SentencePiece, which cuts the text itself and knows where its subwords are in it; ``entries``: all, by id."""
 
     def __init__(self, model: str | Path) -> None:
         self._processor, self.entries = _read_sentencepiece(model)
@@ -225,14 +214,7 @@ def read_bpe(
     """The segmenter of a codes file, with ``segment_tokens``, ``process_line``, and a ``cache`` of all words so far.
 
     fastBPE learns and applies the same merges as subword-nmt and adds their counts to its file; so subword-nmt applies
-    both.
-
-    Args:
-        path: the codes.
-        kind: ``subword_nmt`` or ``fastbpe``; None: detected from the file (:func:`kind_of_codes`).
-        separator: the mark of a subword that another follows.
-        vocabulary: the subwords that are not cut further; None: all.
-        glossaries: regular expressions of words that are not cut.
+    both.  ``kind`` is ``subword_nmt`` or ``fastbpe``; None: detected from the file.
     """
     try:
         from subword_nmt.apply_bpe import BPE

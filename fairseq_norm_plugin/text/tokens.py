@@ -1,7 +1,9 @@
-"""Token ids: the special ones around a sentence, and the tokens and words that ids spell."""
+"""Token ids: special tokens around a sentence, language tags, the words that ids spell, and unknown tokens."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,15 +12,22 @@ from typing import Any
 
 from torch import Tensor
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, UsageError, printable, shown
+from alignment_eval.files import file_hash
 from alignment_eval.links.text import TextFile
 from alignment_eval.maps.sentence import SentenceSide
-from alignment_eval.maps.subwords import detect_mark, with_marks, word_indices
+from alignment_eval.maps.subwords import UNKNOWN, detect_mark, with_marks, word_indices
 
-
-def dictionary_mark(dictionary: Any, option: str) -> str:
-    """The subword marker ``option``, or with ``auto`` the one detected from a fairseq dictionary."""
-    return detect_mark(dictionary.symbols[dictionary.nspecial :]) if option == "auto" else option
+#: A larger share of unknown tokens suggests that the text does not suit the model, such as words instead of subwords.
+SUSPICIOUS = 0.05
+#: A tag of Marian's models of several target languages.
+MARIAN_TAG = re.compile(r">>\S+<<")
+#: ``target_tag`` of sources that begin with no tag.
+NO_TAG = "none"
+#: Forms of tags in the text of other models: <2de>, [de], __de__.
+_FORMS = re.compile(r"<\S+>|\[\S+\]|__\S+__")
+#: How many tags a message lists.
+_LISTED = 40
 
 
 def special_ids(dictionary: Any, tags: Iterable[str] = ()) -> frozenset[int]:
@@ -28,41 +37,78 @@ def special_ids(dictionary: Any, tags: Iterable[str] = ()) -> frozenset[int]:
 
 
 @dataclass(frozen=True)
-class Frame:
-    """The special tokens around the tokens of a sentence, as ids: ``</s>``, ``<s>``, language tags."""
-
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Frames:
-    """What a model reads around a sentence pair.
+class SpecialTokens:
+    """The ids of the special tokens around a sentence pair: ``</s>``, ``<s>``, language tags.
 
     Attributes:
-        source: of the source.
-        target: of the target; a search forces what is before it and ends with the last token of what is after it.
+        source_prefix, source_suffix: before and after the source.
+        target_prefix, target_suffix: likewise; a search forces the prefix and ends with the last token of the suffix.
         first: the decoder's first input.
     """
 
-    source: Frame
-    target: Frame
+    source_prefix: tuple[int, ...]
+    source_suffix: tuple[int, ...]
+    target_prefix: tuple[int, ...]
+    target_suffix: tuple[int, ...]
     first: int
+
+    @classmethod
+    def plain(cls, eos: int) -> SpecialTokens:
+        """Without tags: both sides end in ``</s>``, and the decoder starts with it."""
+        return cls((), (eos,), (), (eos,), eos)
+
+    def around(self, which: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Prefix and suffix of the source (``which`` 0) or of the target (1)."""
+        source, target = (self.source_prefix, self.source_suffix), (self.target_prefix, self.target_suffix)
+        return (source, target)[which]
 
     @property
     def ids(self) -> set[int]:
         """All these tokens."""
-        return {self.first, *(i for of in (self.source, self.target) for i in (*of.before, *of.after))}
+        return {self.first, *self.source_prefix, *self.source_suffix, *self.target_prefix, *self.target_suffix}
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether these are the frames of :meth:`plain`, without tags."""
-        return self == self.plain(self.first)
 
-    @classmethod
-    def plain(cls, eos: int) -> Frames:
-        """Both sides end in ``</s>``, and the decoder starts with it."""
-        return cls(Frame((), (eos,)), Frame((), (eos,)), eos)
+def tagged_hash(parameters: str, tokens: SpecialTokens) -> str:
+    """Hash of models whose parameters have the hash ``parameters``, and of their language tags."""
+    if tokens == SpecialTokens.plain(tokens.first):
+        return parameters
+    sides = (f"Frame(before={before}, after={after})" for before, after in map(tokens.around, (0, 1)))
+    spelled = "Frames(source={}, target={}, first={})".format(*sides, tokens.first)  # as profiles have it
+    return f"{parameters}-{file_hash(spelled.encode())}"
+
+
+def source_tag(dictionary: Any, stated: str | None, language: str) -> str | None:
+    """The tag that every source begins with: as ``stated``, ``>>…<<`` or its name, else that of the target language.
+
+    None: sources begin with no tag, as :data:`NO_TAG` says.
+    """
+    if stated == NO_TAG:
+        return None
+    tags = [symbol for symbol in dictionary.symbols if MARIAN_TAG.fullmatch(symbol)]
+    named = language if stated is None else stated
+    for tag in (named, f">>{named}<<"):
+        if tag in tags or (stated is not None and _FORMS.fullmatch(tag) and tag in dictionary):
+            return tag
+    if stated is not None:
+        raise UsageError(
+            f"target_tag={shown(stated)}: the dictionary of the source has no such tag ({list_tags(tags)}); give one "
+            f"of its tags, or {NO_TAG}"
+        )
+    if len(tags) > 1:
+        raise UsageError(
+            f"the model translates into several languages, and each source begins with the tag of one, but none is of "
+            f"{shown(language)}; give --model-option target_tag=TAG ({list_tags(tags)}), or {NO_TAG} to read sources "
+            f"without one"
+        )
+    return None
+
+
+def list_tags(tags: list[str]) -> str:
+    """Tags in a message."""
+    if not tags:
+        return "it has none"
+    some = " ".join(printable(tag, 40) for tag in tags[:_LISTED]) + (" …" if len(tags) > _LISTED else "")
+    return f"{len(tags)} known: {some}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +143,8 @@ class Vocabulary:
     @cached_property
     def mark(self) -> str:
         """The subword marker, detected from the dictionary if ``stated_mark`` is ``auto``."""
-        return dictionary_mark(self.dictionary, self.stated_mark)
+        symbols = self.dictionary.symbols[self.dictionary.nspecial :]
+        return detect_mark(symbols) if self.stated_mark == "auto" else self.stated_mark
 
     def spell(self, ids: Tensor, text: Sequence[str] | None = None, cut: bool = False) -> Spelling:
         """The tokens and words that ``ids`` spell, with the help of the sentence's ``text`` if it is given.
@@ -149,6 +196,59 @@ def _by_number_of_words(by_ids: Spelling, marked: SentenceSide, words: int, toke
         f"the line has {words} words, but the binarised sentence has {most} words in {tokens} tokens; give its words, "
         f"or the tokens that were binarised"
     )
+
+
+class UnknownTokens:
+    """Counts the unknown tokens of sentence pairs.
+
+    Attributes:
+        tokens: the number of tokens so far, by side.
+        unknown: how many of them are unknown.
+    """
+
+    def __init__(self) -> None:
+        self._sentences = self._left_out = 0
+        self.tokens: Counter[str] = Counter()
+        self.unknown: Counter[str] = Counter()
+        self._uncertain: Counter[str] = Counter()
+
+    def add(self, side: str, tokens: int, unknown: int) -> None:
+        """Count a side of a pair."""
+        self.tokens[side] += tokens
+        self.unknown[side] += unknown
+
+    def add_pair(self, source: Spelling, target: Spelling) -> None:
+        """Count a pair of a binarised text, whose words may be uncertain."""
+        self._sentences += 1
+        self._left_out += not (source.certain and target.certain)
+        for name, side in (("source", source), ("target", target)):
+            self.add(name, len(side.side.tokens), side.unknown)
+            self._uncertain[name] += not side.certain
+
+    def warning(self) -> str | None:
+        """A warning if many tokens so far are unknown, with the shares of all such sides."""
+        shares = [
+            f"{unknown} of {self.tokens[name]} {name} subwords ({100 * unknown / self.tokens[name]:.1f} %)"
+            for name, unknown in self.unknown.items()
+            if unknown > SUSPICIOUS * self.tokens[name]
+        ]
+        if not shares:
+            return None
+        return (
+            f"unknown to the model so far: {', '.join(shares)}; check that language, tokenisation, case and BPE codes "
+            f"are those of its training"
+        )
+
+    def uncertain_warning(self) -> str | None:
+        """A warning if unknown tokens make the words of sentences uncertain."""
+        if not self._left_out:
+            return None
+        options = [f"--norm-{name}-text" for name in ("source", "target") if self._uncertain[name]]
+        return (
+            f"{self._left_out} of {self._sentences} sentences ({100 * self._left_out / self._sentences:.1f} %) get no "
+            f"links, because {UNKNOWN} in them may be a piece of a word, which would shift all later words; give the "
+            f"text that was binarised ({', '.join(options)})"
+        )
 
 
 class TextLines:
@@ -216,15 +316,7 @@ def side_readers(
     texts: tuple[str | Path | None, str | Path | None],
     cut: bool,
 ) -> tuple[SideReader, SideReader]:
-    """Readers of source and target.
-
-    Args:
-        dataset: fairseq's data set of sentence pairs.
-        size: its number of sentences.
-        vocabularies: of source and target.
-        texts: files of source and target text, if given.
-        cut: whether source sentences may be cut (``--truncate-source``).
-    """
+    """Readers of source and target; ``cut``: source sentences may be cut (``--truncate-source``)."""
     source, target = (
         SideReader(vocabulary, dataset, which, None if path is None else TextLines(path, size), cut and which == "src")
         for vocabulary, which, path in zip(vocabularies, ("src", "tgt"), texts)
@@ -233,12 +325,9 @@ def side_readers(
 
 
 def surface(dataset: Any, which: str, id_: int) -> list[str] | None:
-    """The original tokens of a sentence, if the data set keeps them (``--dataset-impl raw``); else None.
+    """The original tokens of the side ``src`` or ``tgt`` of a sentence, if the data set keeps them; else None.
 
-    Args:
-        dataset: a data set of sentence pairs, which may be wrapped in another and have tags added.
-        which: ``src`` or ``tgt``.
-        id_: the sentence.
+    The data set may be wrapped in another and have tags added.
     """
     while dataset is not None and not hasattr(dataset, which):
         parts = getattr(dataset, "datasets", None)

@@ -19,7 +19,7 @@ from alignment_eval.errors import InputError, UsageError, shown, warn_on_stderr
 from alignment_eval.schema import Count, ForeignFile
 from fairseq_norm_plugin.choices import MULTILINGUAL, PRETRAINED
 from fairseq_norm_plugin.text.subwords import SentencePieceSegmenter
-from fairseq_norm_plugin.text.tags import MARIAN_TAG, list_tags
+from fairseq_norm_plugin.text.tokens import MARIAN_TAG, list_tags
 from fairseq_norm_plugin.transformers.weights import own_file, read_json
 
 #: fairseq's own tokens, in the order of its ids.

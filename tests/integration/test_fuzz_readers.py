@@ -31,7 +31,7 @@ from alignment_eval.records.lexical_table_file import read_lexical_table, write_
 from alignment_eval.records.merge import merged
 from alignment_eval.records.store import Records
 from alignment_eval.transfer.conll import parse_conll
-from fairseq_norm_plugin.model import loading
+from fairseq_norm_plugin.model import load as loading
 from tests.eval.conftest import records, sentence
 from tests.eval.profiles.test_profile import FORMED, REVERSE
 from tests.eval.records import shards

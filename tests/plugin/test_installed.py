@@ -52,11 +52,6 @@ def test_what_is_missing_is_named(only, modules, options, said):
     assert "pip install" in str(error.value)
 
 
-def test_a_whole_one_serves(only):
-    only("fairseq", files=COMPILED)
-    installed.check_installed()
-
-
 @pytest.mark.parametrize(
     ("python", "platform", "machine", "said"),
     [

@@ -1,4 +1,4 @@
-"""What commands of the package do before they import torch and fairseq, and how many threads a pass takes."""
+"""What commands do before they import torch and fairseq, and how many threads a pass takes."""
 
 import subprocess
 import sys
@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from alignment_eval.errors import UsageError
+from fairseq_norm_plugin.align.cli import main
 from fairseq_norm_plugin.process import enough_threads, executors, set_up_command
 
 LINES = {
@@ -37,6 +38,18 @@ def test_command_lines_are_parsed_before_torch_is_imported():
         assert shown in done.stdout
     for named in ("--path", "two-way", "--output", "bird"):
         assert named in done.stderr
+
+
+def test_a_command_imports_fairseq_without_what_it_does_not_use():
+    """And a program that imports these libraries afterwards gets them whole."""
+    program = (
+        "import sys; from fairseq_norm_plugin.process import without_unused_libraries\n"
+        "with without_unused_libraries(): from fairseq_norm_plugin.hooks import registration\n"
+        "assert not {name for name in sys.modules if name.startswith(('sklearn', 'scipy'))}\n"
+        "import scipy.stats; print(scipy.stats.norm.cdf(0))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "0.5\n", done.stderr
 
 
 def test_importing_the_plugin_leaves_the_log_alone():
@@ -113,3 +126,26 @@ def test_models_share_the_threads(three_threads, threads, share, pools, of_each)
     assert len({thread for thread, _ in results} - {threading.get_ident()}) == pools
     assert [number for _, number in results] == [of_each] * 2
     assert torch.get_num_threads() == threads
+
+
+@pytest.mark.parametrize("command", [(), ("calibrate",)])
+def test_help_fits_a_terminal(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit, match="0"):
+        main([*command, "--help"])
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "norm-align calibrate" in shown
+
+
+def test_version_without_a_model(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out.startswith("norm-align ")
+
+
+@pytest.mark.parametrize(("words", "meant"), [(["--paht", "x", "-o", "y"], "--path"), (["calibrat"], "calibrate")])
+def test_what_a_mistyped_word_may_mean(words, meant, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+    assert f"do you mean {meant}?" in capsys.readouterr().err

@@ -17,8 +17,7 @@ from alignment_eval.links.read import ReadOptions, read_gold
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, status_of
 from alignment_eval.scoring.gold_corpus import GoldMatrix, check_links
-from fairseq_norm_plugin.text.tokens import SideReader
-from fairseq_norm_plugin.text.unknown import UnknownTokens
+from fairseq_norm_plugin.text.tokens import SideReader, UnknownTokens
 
 #: A child of the logger of fairseq-train, so that ``--log-file`` has the messages too.
 logger = logging.getLogger("fairseq_cli.train.monitoring")

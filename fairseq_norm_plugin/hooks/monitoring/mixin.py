@@ -25,8 +25,7 @@ from fairseq_norm_plugin.hooks.monitoring.counts import Monitor, Tally, monitore
 from fairseq_norm_plugin.hooks.monitoring.gold import GOLD_KEY, GoldDataset, GoldPair, logger, with_gold
 from fairseq_norm_plugin.hooks.monitoring.picture import FOLDER, Pictures
 from fairseq_norm_plugin.hooks.options import extraction_options, other_option, parse_kinds, resolve
-from fairseq_norm_plugin.text.tokens import Vocabulary, side_readers
-from fairseq_norm_plugin.text.unknown import SUSPICIOUS
+from fairseq_norm_plugin.text.tokens import SUSPICIOUS, Vocabulary, side_readers
 
 #: Kinds of mixing ratios that every block has; decoder self-attention is not followed by a feed-forward network.
 MONITORED_MIXING = tuple(kind for kind in mixing_kinds() if not KINDS[kind].feed_forward)

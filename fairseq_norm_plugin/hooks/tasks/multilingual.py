@@ -21,7 +21,7 @@ from alignment_eval.errors import InputError, UsageError, printable, shown
 from fairseq_norm_plugin.hooks.monitoring.mixin import MonitorConfig, MonitorMixin
 from fairseq_norm_plugin.hooks.options import NormConfig
 from fairseq_norm_plugin.hooks.tasks.translation import NormMixin
-from fairseq_norm_plugin.text.tokens import Frame, Frames
+from fairseq_norm_plugin.text.tokens import SpecialTokens
 
 
 class ArgparseMixin:
@@ -83,7 +83,7 @@ class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationM
         return [get_lang_tok(language, style, spec) for spec in specs for language in self.langs]
 
     @property
-    def frames(self) -> Frames:
+    def special_tokens(self) -> SpecialTokens:
         """Tags before the sides, or in the place of ``</s>``."""
         source, target, manager = self.args.source_lang, self.args.target_lang, self.data_manager
         encoder_spec, decoder_spec = self.args.langtoks["main"]
@@ -98,9 +98,10 @@ class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationM
         eos = self.target_dictionary.eos()
         before = [() if tag is None else (tag,) for tag in (of_source, of_target)]
         if self.args.lang_tok_replacing_bos_eos:
-            return Frames(Frame((), before[0] or (eos,)), Frame((), (eos,)), eos if of_target is None else of_target)
-        source = Frame((), (eos, *before[0])) if self.args.encoder_langtok_last else Frame(before[0], (eos,))
-        return Frames(source, Frame(before[1], (eos,)), eos)
+            return SpecialTokens((), before[0] or (eos,), (), (eos,), eos if of_target is None else of_target)
+        if self.args.encoder_langtok_last:
+            return SpecialTokens((), (eos, *before[0]), before[1], (eos,), eos)
+        return SpecialTokens(before[0], (eos,), before[1], (eos,), eos)
 
     @property
     def input_options(self) -> dict[str, Any]:
@@ -153,14 +154,14 @@ class TranslationFromPretrainedBARTNormTask(
         return [f"[{language}]" for language in self.langs]
 
     @property
-    def frames(self) -> Frames:
+    def special_tokens(self) -> SpecialTokens:
         """The tag after ``</s>``; the decoder starts with the target's tag."""
         dictionaries = self.source_dictionary, self.target_dictionary
         languages = self.args.source_lang, self.args.target_lang
         tags = [dictionary.index(f"[{language}]") for dictionary, language in zip(dictionaries, languages)]
         before = (dictionaries[0].bos(),) if getattr(self.args, "prepend_bos", False) else ()
-        source, target = (Frame(before, (dictionary.eos(), tag)) for dictionary, tag in zip(dictionaries, tags))
-        return Frames(source, target, tags[1])
+        source, target = ((dictionary.eos(), tag) for dictionary, tag in zip(dictionaries, tags))
+        return SpecialTokens(before, source, before, target, tags[1])
 
     @property
     def input_options(self) -> dict[str, Any]:

@@ -18,8 +18,6 @@ from torch import nn
 from alignment_eval.errors import UsageError, say, warn_on_stderr
 from alignment_eval.profiles.chosen import AlignmentOptions, choose_method
 from alignment_eval.profiles.profile import NO_PROFILE, read_profile
-from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.aligner.mismatch import check_parallel, sample_lines
 from fairseq_norm_plugin.capture.attention import swap_attention
 from fairseq_norm_plugin.capture.recorder import Hypotheses, RecordedMaps, layers_and_heads
 from fairseq_norm_plugin.checkpoints.files import profile_file
@@ -38,9 +36,8 @@ from fairseq_norm_plugin.hooks.options import (
 from fairseq_norm_plugin.recording.plan import Plan, run_signature
 from fairseq_norm_plugin.recording.session import NormOptions, RecordingSession, ids_in_all
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
-from fairseq_norm_plugin.text.tags import tagged_hash
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
-from fairseq_norm_plugin.text.tokens import Frames, Vocabulary, side_readers
+from fairseq_norm_plugin.text.tokens import SpecialTokens, Vocabulary, side_readers, tagged_hash
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +49,7 @@ class NormMixin:
     ``inference_step`` for each batch.  The iterator plans the run, the generator opens its session, and the last step
     finishes it.
 
-    A task with language tags overrides :attr:`language_tags`, :attr:`frames` and :attr:`input_options`.
+    A task with language tags overrides :attr:`language_tags`, :attr:`special_tokens` and :attr:`input_options`.
     """
 
     cfg: Any
@@ -100,9 +97,9 @@ class NormMixin:
         return {}
 
     @property
-    def frames(self) -> Frames:
+    def special_tokens(self) -> SpecialTokens:
         """What the model reads around a sentence pair of the task's languages."""
-        return Frames.plain(self.target_dictionary.eos())
+        return SpecialTokens.plain(self.target_dictionary.eos())
 
     @property
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
@@ -161,7 +158,7 @@ class NormMixin:
         layers, heads = layers_and_heads(models)
         parameters = self._read.hash(models) if wanted else ""
         path = self._profile_path() if wanted else None
-        profile = None if path is None else read_profile(path, tagged_hash(parameters, self.frames))
+        profile = None if path is None else read_profile(path, tagged_hash(parameters, self.special_tokens))
         chosen = None
         if profile is not None and self.cfg.norm_alignments:
             chosen = choose_method(AlignmentOptions(), 1, [profile], None)
@@ -199,12 +196,14 @@ class NormMixin:
 
     def _warn_of_text(self, models: Sequence[nn.Module], plan: Plan) -> None:
         """Warn if source and target do not look like translations of each other."""
+        from fairseq_norm_plugin.model.direction import Direction  # which imports this module
+        from fairseq_norm_plugin.model.text_check import check_parallel, sample_lines
+
         for model in models:
             model.eval()
         source, target = (TextPipeline(MarkedSubwords(vocabulary.mark)) for vocabulary in self.vocabularies)
-        dictionaries = self.source_dictionary, self.target_dictionary
         path, dataset = other_option(self.cfg, "common_eval", "path"), self.datasets[plan.subset]
-        direction = Direction(models, dictionaries, (source, target), str(path), self.frames)
+        direction = Direction(models, self.vocabularies, (source, target), str(path), self.special_tokens)
 
         def pair(id_: int) -> SentencePair:
             batch = dataset.collater([dataset[id_]])  # alike for all data sets of fairseq, where an item is not
@@ -297,8 +296,7 @@ class TranslationNormTask(MonitorMixin, NormMixin, TranslationTask):  # type: ig
         return None if self.target_tag is None else f"{self.cfg.source_lang}-{self.target_tag.strip('<>[]_')}"
 
     @property
-    def frames(self) -> Frames:
+    def special_tokens(self) -> SpecialTokens:
         """The tag before the source; both sides end in ``</s>``."""
         before = tuple(self.source_dictionary.index(tag) for tag in self.language_tags)
-        plain = super().frames
-        return replace(plain, source=replace(plain.source, before=before))
+        return replace(super().special_tokens, source_prefix=before)

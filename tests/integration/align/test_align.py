@@ -1,4 +1,4 @@
-"""``python -m fairseq_norm_plugin.align``: the links of the long way."""
+"""``norm-align``: the links of the long way."""
 
 import io
 import re
@@ -12,8 +12,9 @@ from alignment_eval import cli
 from alignment_eval.extraction.method import MapName
 from alignment_eval.profiles.profile import Profile, product_of
 from alignment_eval.records.store import Records
-from tests.integration.align.ways import DEFAULT, PAPER
+from tests.integration.align.conftest import DEFAULT, PAPER
 from tests.integration.demo import written
+from tests.plugin.model.test_alignments import TABLE
 
 
 @pytest.mark.parametrize(
@@ -129,3 +130,30 @@ def test_a_reader_that_goes_away_is_no_error(data, checkpoint, files):
     assert process.wait() == 141
     for strange in ("Traceback", "BrokenPipe", "dictionary:", "UserWarning", "key_padding_mask"):
         assert strange not in messages
+
+
+TWO_WAY = ("--kind", "attn_n", "--layer", 0, "--setting", "awo", "--rule", "two-way=0.3", "--table", "text")
+
+
+def test_links_by_a_lexical_table_are_those_of_the_long_way(run, extracted, records, backward):
+    done = run(*TWO_WAY)
+    assert done.lines == extracted(*TWO_WAY)
+    assert "|table:text|table_pairs:20000|" in done.err
+    both = (*TWO_WAY, "--join", "product")
+    found = run(*both, "--reverse-path", backward, "--overwrite").lines
+    assert found == extracted(*both, "--reverse", records / "reverse") != done.lines
+
+
+@pytest.mark.parametrize(
+    "batching", [("--max-tokens", 40), ("--window", 1), ("--window", 5, "--max-tokens", 30)], ids=str
+)
+def test_windows_and_batches_change_nothing(run, batching):
+    assert run(*TWO_WAY, *batching).lines == run(*TWO_WAY, "--overwrite").lines
+
+
+@pytest.mark.parametrize(("table", "text"), [("DAMAGED", "damaged: damaged, or not a lexical table"), ("no", "no: ")])
+def test_a_table_that_cannot_be_used(run, tmp_path, table, text):
+    (tmp_path / "damaged").write_bytes(TABLE.read_bytes()[:-20])
+    done = run("--table", tmp_path / table.lower())
+    assert (done.status, done.err.count("\n")) == (1, 1), done.err
+    assert text in done.err

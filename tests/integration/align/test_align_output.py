@@ -96,7 +96,7 @@ def test_scores_that_cannot_be_written(write, tmp_path, monkeypatch, options):
     assert not Path("out").exists()
 
 
-@pytest.mark.parametrize(("name", "scores"), [("out.jsonl", False), ("out.parquet", False), ("out", True)])
+@pytest.mark.parametrize(("name", "scores"), [("out.parquet", False), ("out", True)])
 def test_a_stopped_run_is_continued(write, stop, tmp_path, name, scores):
     files = [tmp_path / "whole.tsv", tmp_path / "out.tsv"]
     whole_scores, out_scores = [("--scores", file) if scores else () for file in files]

@@ -1,10 +1,10 @@
-"""``python -m fairseq_norm_plugin.align``: text as it comes, and bad input."""
+"""``norm-align``: text as it comes, raw or in subwords, and bad input."""
 
 import pytest
 
-from tests.integration.align.ways import PAPER
+from tests.integration.align.conftest import PAPER
 from tests.integration.conftest import SYLLABLES
-from tests.integration.demo import written
+from tests.integration.demo import DEMO, written
 
 
 def codes_of(syllables, *more):
@@ -73,17 +73,13 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, backward):
     [
         (("--table", "text", "--rule", "kobayashi2020"), 2, "rule 'kobayashi2020' and null 'allow'"),
         (("--bpe-codes", "c"), 2, "expected --bpe-codes CODES of the model, or --bpe none"),
-        (("--bpe", "gpt2", "--model-option", "x"), 2, "--model-option x: expected KEY=VALUE"),
         (("--text", "t"), 2, "no text, or more than one: expected --source-text and --target-text, or --text"),
-        (("--source-text", "-", "--target-text", "-"), 2, "several inputs are -"),
-        (("--source-text", "none.xx"), 1, "none.xx: no such file"),
         (("--join", "mutual"), 2, "--join without --reverse-path: expected a model of both directions"),
         (("--reverse-path", "r", "--rule", "top-k=2"), 2, "give --join"),
         (("--null", "mask"), 2, "null without heads"),
         (("--reverse-path", "r", "--join", "union", "--confidences"), 2, "makes links without confidences"),
         (("--reverse-path", "REVERSE", "--join", "average", "--rule", "shift-att"), 2, "join 'average' does not work"),
         (("--heads", "max-norm"), 2, "--heads max-norm needs all maps"),
-        (("--profile", "c"), 1, "c: no such profile"),
         (("--heads", "0.4"), 2, "has 2 decoder layers of 4 heads, counted from 0"),
         (("--resume", "--overwrite"), 2, "--resume and --overwrite contradict each other"),
         (("--path", "none.pt", "--rule", "two-way=2"), 2, "share from 0 to 1"),  # before the model is loaded
@@ -98,3 +94,32 @@ def test_bad_usage(run, options, status, text, tmp_path, backward):
     assert done.err.startswith("norm-align: ")
     assert text in done.err
     assert not list(tmp_path.glob("*out*"))
+
+
+RAW = (
+    ["wir sind hier, im haus.", "das ist gut; und ihr?", "", "herr präsident, vielen dank!"],
+    ["we are here, in the house.", "that's good; and you?", "x", "mr president, thank you!"],
+)
+TOKENS = (
+    ["wir sind hier , im haus .", "das ist gut ; und ihr ?", "", "herr präsident , vielen dank !"],
+    ["we are here , in the house .", "that 's good ; and you ?", "x", "mr president , thank you !"],
+)
+
+
+def test_raw_text_is_aligned_as_its_tokens(lines_run, tmp_path):
+    codes, files = DEMO / "codes.bpe", (tmp_path / "tokens.de", tmp_path / "tokens.en")
+    lines = codes.read_text(encoding="utf-8").splitlines()[1:]
+    fast_codes = written(tmp_path / "bpecodes", [f"{line} {9999 - k}" for k, line in enumerate(lines)])
+
+    def links(texts, *options):
+        done = lines_run(*PAPER, *options, "--overwrite", sources=texts[0], targets=texts[1])
+        assert done.status == 0, done.err
+        return done.lines
+
+    expected = links(TOKENS, "--bpe-codes", codes)
+    moses = ("--tokenizer", "moses", "--model-option", "moses_no_escape=true", "--tokens-out", *files)
+    assert all(expected[line] for line in (0, 1, 3))
+    assert links(RAW, "--bpe-codes", codes, *moses) == expected
+    assert tuple(file.read_text(encoding="utf-8").splitlines() for file in files) == TOKENS
+    assert links(RAW, "--bpe-codes", fast_codes, *moses) == expected
+    assert links(TOKENS, "--bpe", "subword_nmt", "--tokenizer", "space", "--bpe-codes", codes) == expected

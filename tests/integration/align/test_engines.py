@@ -1,6 +1,7 @@
-"""``norm-align`` of Parquet, to Parquet, and on Ray: the lines of a single process with two texts."""
+"""``norm-align`` of Parquet, to Parquet, and on Ray; and the example of docs/scale.md, as it stands there."""
 
 import logging
+import re
 import sys
 from argparse import Namespace
 from types import SimpleNamespace
@@ -11,9 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import fairseq_norm_plugin
+from fairseq_norm_plugin import AlignBatch
 from fairseq_norm_plugin.align import cli as align
-from fairseq_norm_plugin.align.on_ray import _actors
-from tests.integration.align.ways import PAPER
+from fairseq_norm_plugin.align.ray import _actors
+from tests.integration.align.conftest import PAPER
+from tests.integration.conftest import ROOT
+from tests.integration.demo import lines
 from tests.plugin.model.test_alignments import DEMO, SOURCES, TARGETS
 
 LEXICAL_TABLE = (*PAPER[:-2], "--rule", "two-way=0.3", "--table", "text")
@@ -134,3 +138,30 @@ def test_on_ray(ray, tmp_path, capsys):
     pq.write_table(pa.table({"source": ["a"], "target": ["b"]}), tmp_path / "3.parquet")
     status, err = run("--text", tmp_path / "3.parquet", "--overwrite")
     assert (status, "no column id" in err) == (1, True)
+
+
+PAGE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.filterwarnings("ignore")  # Ray's own: of pandas 3, of sockets that are still open
+@pytest.mark.slow
+def test_example_of_the_page(tmp_path, monkeypatch):
+    pytest.importorskip("ray", reason="Ray is not installed")
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    table = pa.table({"id": range(20), "source": lines("de")[:20], "target": lines("en")[:20]})
+    pq.write_table(table, "pairs.parquet")
+    names = {}
+    for block in (BLOCKS[0], *(block for block in BLOCKS if "import ray" in block)):
+        exec(block, names)
+    found = pq.read_table("links").to_pydict()
+    expected = AlignBatch(**names["MODEL"])(table).to_pydict()
+    assert {name: list(map(str, found[name])) for name in ("id", "status")} == {
+        name: list(map(str, expected[name])) for name in ("id", "status")
+    }
+    for name in ("links", "source_spans", "target_spans"):  # lists, or arrays
+        assert [list(map(tuple, pairs)) for pairs in found[name]] == [list(map(tuple, x)) for x in expected[name]]
+    assert [len(confidences) for confidences in found["confidences"]] == [len(x) for x in expected["confidences"]]
+    names["ray"].shutdown()

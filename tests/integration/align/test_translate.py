@@ -9,8 +9,8 @@ import pytest
 from sacremoses import MosesTokenizer
 
 import fairseq_norm_plugin
-from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.model.translator import Translator
+from fairseq_norm_plugin.model.direction import Direction
+from fairseq_norm_plugin.model.translate import Translator
 from tests.facts import says
 from tests.integration.demo import BOTH, DEMO, binarised, in_pieces, lines, raw_lines, written
 

@@ -125,11 +125,6 @@ def test_pairs_that_fail(bad):
         assert pair.status == (r"failed: bad\x1b word" if failed else "ok")
 
 
-def test_what_is_no_text():
-    found = align_separately(Failing(), {0: ("a", None), 1: (float("nan"), "b"), 2: ("a", "b")})
-    assert [pair.status for pair in found.values()] == ["not text", "not text", "ok"]
-
-
 def test_errors_of_no_single_pair():
     for error in (MemoryError(), torch.OutOfMemoryError()):
         with pytest.raises(type(error)):

@@ -9,8 +9,7 @@ import fairseq_norm_plugin
 from alignment_eval.alignment import Alignment
 from alignment_eval.cli import main as align_eval
 from alignment_eval.errors import InputError, UsageError
-from fairseq_norm_plugin.model import alignments as api_alignments
-from tests.facts import says
+from fairseq_norm_plugin.model import align
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 TABLE = DEMO / "checkpoint.pt.align.parquet"
@@ -120,15 +119,9 @@ def test_it_says_once_which_way_it_takes(models, capfd):
     assert "\r" not in said  # no progress bar where there is no terminal
 
 
-def test_words_the_model_does_not_know_are_told_of(models, capfd):
-    models[0].align(["漢字 漢字"] * 2, ["漢字 漢字"] * 2)
-    (warning,) = (line for line in capfd.readouterr().err.splitlines() if "unknown to the model" in line)  # once
-    assert says(warning, "of 8 source subwords ( … of 8 target subwords ( … %)")
-
-
 def test_exchanged_lists_are_told_of(models, capfd, monkeypatch):
     alone = models[0]
-    monkeypatch.setattr(api_alignments, "KEPT", 5)
+    monkeypatch.setattr(align, "KEPT", 5)
     alignments = alone.align(SOURCES[:20], TARGETS[:20])
     assert [alignment.maps is not None for alignment in alignments] == [True] * 5 + [False] * 15
     assert "exchanged" not in capfd.readouterr().err

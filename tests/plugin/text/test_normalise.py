@@ -102,11 +102,6 @@ def test_a_line_without_a_printed_character_is_empty(line, how):
         assert len(pipeline(how, tokenize).read(line)) == 0
 
 
-def test_a_line_with_a_printed_character_anywhere_is_not_empty():
-    assert is_visible("\u200b x")
-    assert not is_visible("\u200b \u00ad")
-
-
 def test_what_cannot_be_stated():
     with pytest.raises(UsageError, match=facts("--normalize nfkc: choose one of none, nfc, moses")):
         TextSettings(None, "sentencepiece", {"sentencepiece_model": "m"}, normalize="nfkc")

@@ -1,11 +1,23 @@
+"""Token ids: the words that they spell, with the text behind a data set or without it; tags."""
+
 import itertools
 
 import pytest
 import torch
+from fairseq.data import AppendTokenDataset, ConcatDataset, LanguagePairDataset, PrependTokenDataset
+from fairseq.data.indexed_dataset import IndexedRawTextDataset
 
 from alignment_eval.errors import InputError
 from alignment_eval.maps.subwords import word_indices
-from fairseq_norm_plugin.text.tokens import Vocabulary, dictionary_mark, special_ids
+from fairseq_norm_plugin.text.tokens import (
+    SideReader,
+    TextLines,
+    Vocabulary,
+    side_readers,
+    source_tag,
+    special_ids,
+    surface,
+)
 from tests.facts import facts
 from tests.plugin.dictionaries import dictionary_of, vocabulary_of
 
@@ -88,7 +100,7 @@ def test_the_tokens_of_a_cut_sentence_are_the_first_of_its_text(text):
 
 def test_the_mark_is_told_from_the_dictionary():
     for stated, mark in (("auto", "▁"), ("none", "none")):
-        assert dictionary_mark(dictionary_of("▁ab", "c"), stated) == mark
+        assert vocabulary_of("▁ab", "c", mark=stated).mark == mark
 
 
 def test_tags_that_the_dictionary_has_are_special():
@@ -103,3 +115,72 @@ def test_tags_that_the_dictionary_has_are_special():
         found = tagged.spell(ids, text.split())
         assert (found.side.tokens, found.certain) == (("[de]", "ab@@", "x", "</s>", "[fr]"), True)
     assert Vocabulary(dictionary, "@@", special_ids(dictionary)).spell(ids).side.words.tolist() == [0, 1, 1, -1, 2]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "stated", "language", "tag"),
+    [
+        (["fra", ">>fra<<", ">>spa<<"], "fra", "mul", ">>fra<<"),
+        ([">>fra<<", ">>spa<<"], ">>spa<<", "fra", ">>spa<<"),
+        ([">>fra<<", ">>spa<<"], None, "fra", ">>fra<<"),
+        ([">>fra<<", ">>spa<<"], "none", "fra", None),
+        ([">>fra<<"], None, "fr", None),
+        (["<2de>", "de"], "<2de>", "en", "<2de>"),
+        (["de", "<2de>"], None, "de", None),
+        ([], "none", "de", None),
+    ],
+)
+def test_stated_or_of_the_language(tokens, stated, language, tag):
+    assert source_tag(dictionary_of(*tokens), stated, language) == tag
+
+
+@pytest.fixture
+def vocabulary():
+    return vocabulary_of("a", "b")
+
+
+@pytest.fixture
+def ids(vocabulary):
+    dictionary = vocabulary.dictionary
+    return torch.tensor([dictionary.unk(), dictionary.index("a"), dictionary.index("b"), dictionary.eos()])
+
+
+def raw(path, text, dictionary):
+    path.write_text(text, encoding="utf-8")
+    return IndexedRawTextDataset(str(path), dictionary)
+
+
+def test_lines_of_a_text(tmp_path):
+    (tmp_path / "t").write_bytes("\ufeffx@@ a\r\n\na\u00a0b  c".encode())
+    lines = TextLines(tmp_path / "t", 3)
+    assert [lines.tokens(i) for i in range(3)] == [["x@@", "a"], [], ["a\u00a0b", "c"]]
+    assert (lines.name, len(lines.hash)) == (str(tmp_path / "t"), 12)
+
+
+def test_a_text_goes_before_what_the_data_set_knows(tmp_path, vocabulary, ids):
+    """Also of a sentence that --truncate-source has cut."""
+    text = raw(tmp_path / "raw", "x@@ a b a a\n", vocabulary.dictionary)
+    pairs = LanguagePairDataset(text, text.sizes, vocabulary.dictionary, text, text.sizes, vocabulary.dictionary)
+    (tmp_path / "t").write_text("y a b\n")
+    with_text, without = side_readers(pairs, 1, (vocabulary, vocabulary), (tmp_path / "t", None), cut=False)
+    assert with_text.spell(0, ids).side.tokens == ("y", "a", "b", "</s>")
+    assert without.spell(0, ids).side.tokens == ("x@@", "a", "b", "</s>")
+    assert without.spell(0, ids).side.words.tolist() == [0, 0, 1, -1]
+
+
+def test_a_data_set_that_changed_its_sentences_knows_no_words(tmp_path, vocabulary, ids):
+    text = raw(tmp_path / "raw", "b a b b\n", vocabulary.dictionary)
+    pairs = LanguagePairDataset(text, text.sizes, vocabulary.dictionary)
+    found = SideReader(vocabulary, pairs, "src").spell(0, ids[[0, 1, 3]])
+    assert (found.side.tokens, found.certain) == (("<unk>", "a", "</s>"), False)
+
+
+def test_the_surface_is_found_behind_tags_and_in_the_only_part_of_a_data_set(tmp_path):
+    dictionary = dictionary_of("c")
+    (tmp_path / "text").write_text("x@@ c\nc\n", encoding="utf-8")
+    text = IndexedRawTextDataset(str(tmp_path / "text"), dictionary)
+    tagged = AppendTokenDataset(PrependTokenDataset(text, 3), 3)
+    pairs = LanguagePairDataset(tagged, tagged.sizes, dictionary, text, text.sizes, dictionary)
+    for dataset in (pairs, ConcatDataset([pairs])):
+        assert surface(dataset, "src", 0) == surface(dataset, "tgt", 0) == ["x@@", "c"]
+    assert surface(LanguagePairDataset(tagged, tagged.sizes, dictionary), "tgt", 0) is None

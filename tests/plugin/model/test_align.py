@@ -1,7 +1,6 @@
 """Sentence pairs in memory: batched by length, order of ids kept, links of both directions and of none."""
 
 import itertools
-import threading
 from dataclasses import replace
 
 import numpy as np
@@ -13,8 +12,9 @@ from alignment_eval.errors import UsageError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, parse_maps
 from alignment_eval.extraction.pair_scores import PairScores
-from fairseq_norm_plugin.aligner.aligner import Aligner, length_batches
-from tests.plugin.aligner.conftest import pair_of
+from fairseq_norm_plugin.model.align import Aligner
+from fairseq_norm_plugin.model.direction import length_batches
+from tests.plugin.model.conftest import pair_of
 
 FORWARD = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.2")
 REVERSE = replace(FORWARD, heads="0.3")
@@ -123,19 +123,6 @@ def test_unknown_subwords_are_counted(make_direction):
     assert "2 of 3 source subwords (66.7 %); check" in str(aligner.unknown.warning())
 
 
-def test_a_run_that_ends_early_leaves_no_threads(make_direction, pairs, threads, monkeypatch):
-    before = threading.active_count()
-    directions = [make_direction(1), make_direction(2)]
-    aligned = Aligner(METHODS["joined"], directions, 1).align([pairs.items()])
-    assert {next(aligned).status for _ in range(3)} == {"empty", "longer than 64 tokens", "ok"}
-    aligned.close()  # type: ignore[attr-defined]  # it is a generator
-    assert threading.active_count() == before
-    monkeypatch.setattr(directions[1], "maps", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        list(Aligner(METHODS["joined"], directions, 26).align([pairs.items()]))
-    assert threading.active_count() == before
-
-
 @pytest.mark.parametrize(
     ("options", "named"),
     [
@@ -162,7 +149,9 @@ def test_models_of_other_directions_than_the_method(make_direction, how, models)
 @pytest.mark.parametrize("max_tokens", [1, 30, 100, 10**6])
 def test_batches_are_of_similar_length(max_tokens):
     lengths = np.random.default_rng(3).integers(2, 40, (50, 4))
-    batches = list(length_batches(dict(enumerate(lengths.tolist())), max_tokens))
+    found = list(length_batches(dict(enumerate(lengths.tolist())), max_tokens, list))
+    assert all(batch[row] == lengths[row].tolist() for batch in found for row in batch)
+    batches = list(map(list, found))
     assert sorted(row for batch in batches for row in batch) == list(range(50))
     longest = [lengths[row].max() for batch in batches for row in batch]
     assert longest == sorted(longest)

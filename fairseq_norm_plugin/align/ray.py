@@ -17,13 +17,13 @@ import pyarrow.dataset
 from alignment_eval.errors import InputError, printable, say, warn_on_stderr
 from alignment_eval.files import OwnFiles, check_directory, file_hash, new_directory
 from fairseq_norm_plugin.align.arguments import model_options
-from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.aligner.mismatch import SAMPLE, check_parallel
+from fairseq_norm_plugin.model.align import signed
 from fairseq_norm_plugin.model.align_batch import AlignBatch
-from fairseq_norm_plugin.model.signed import signed
+from fairseq_norm_plugin.model.direction import Direction
+from fairseq_norm_plugin.model.text_check import SAMPLE, check_parallel
 from fairseq_norm_plugin.text.lines import first_pairs, parquet_files, type_of_ids
 from fairseq_norm_plugin.text.tokenise import SentencePair
-from fairseq_norm_plugin.text.unknown import UnknownTokens
+from fairseq_norm_plugin.text.tokens import UnknownTokens
 
 #: Rows that an actor aligns together.
 _BATCH = 1000

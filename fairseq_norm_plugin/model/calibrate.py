@@ -11,8 +11,7 @@ from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.profiles.chosen import AlignmentOptions, ChosenMethod, choose_method
 from alignment_eval.profiles.profile import Profile, find_profile, fit_profile
 from alignment_eval.progress import progress_bar
-from fairseq_norm_plugin.aligner.aligner import length_batches
-from fairseq_norm_plugin.aligner.direction import Direction, lengths_of
+from fairseq_norm_plugin.model.direction import Direction, length_batches
 from fairseq_norm_plugin.text.tokenise import SentencePair
 
 #: Tokens of a batch at most: all layers of it are held, which takes gigabytes of larger batches in large models.
@@ -80,8 +79,8 @@ def fit_on_pairs(direction: Direction, pairs: Iterable[SentencePair], model: str
     if len(encoded) < DEFAULTS.fewest_pairs:
         encoded = {}
     layers = range(direction.layers)
-    batches = list(length_batches(lengths_of(encoded), min(max_tokens, _TOKENS)))
+    batches = list(length_batches(encoded, min(max_tokens, _TOKENS)))
     maps: dict[int, SentenceMaps] = {}
-    for ids in progress_bar(batches, len(batches), "batches"):
-        maps |= direction.maps({id_: encoded[id_] for id_ in ids}, [DEFAULTS.kind], list(map(MapName, layers)))
+    for batch in progress_bar(batches, len(batches), "batches"):
+        maps |= direction.maps(batch, [DEFAULTS.kind], list(map(MapName, layers)))
     return fit_profile([maps[id_] for id_ in encoded], layers, model, direction.guided)

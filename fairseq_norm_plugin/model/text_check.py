@@ -24,8 +24,7 @@ import torch
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, warn_on_stderr
-from fairseq_norm_plugin.aligner.aligner import length_batches
-from fairseq_norm_plugin.aligner.direction import Direction, lengths_of
+from fairseq_norm_plugin.model.direction import Direction, length_batches
 from fairseq_norm_plugin.text.tokenise import SentencePair
 
 Floats = NDArray[np.float64]
@@ -61,15 +60,15 @@ _ATTACHED = re.compile(r"(\w)([.,;:!?)\"”»]+)(?=\s|$)")
 READINGS = {
     "exchanged": (
         "source and target look exchanged",
-        "exchange the two texts, or the two models, or -s and -t",
+        "exchange the two texts, or the two models, or their languages",
     ),
     "lowercase": (
         "the model seems to read lower case, but the text has capitals",
-        "give --lowercase, or text in lower case",
+        "state that it reads lower case, or give text in lower case",
     ),
     "tokenised": (
         "the model seems to read tokenised text, but the text has punctuation attached to words",
-        "give the model's --tokenizer, or tokenised text",
+        "state the model's tokenizer, or give tokenised text",
     ),
 }
 
@@ -141,30 +140,19 @@ def sampled(text: Iterable[SentencePair], size: int) -> Iterator[tuple[int, Sent
 def check_parallel(
     sample: Iterable[tuple[int, SentencePair]], directions: Sequence[Direction], force: bool = True
 ) -> None:
-    """Warn of a text that does not look parallel.
-
-    Args:
-        sample: as for :func:`find_mismatch`.
-        directions: as for :func:`find_mismatch`.
-        force: warn of unrelated lines, too, instead of refusing them.
-    """
+    """Warn of a text that does not look parallel (:func:`find_mismatch`); refuse unrelated lines, unless ``force``."""
     sample = list(sample)
     for which, name in enumerate(("source", "target") if sample else ()):
         if found := directions[0].pipelines[which].prepared([pair[which].text for _, pair in sample]):
             warn_on_stderr(f"the {name} text {found}")
     if mismatch := find_mismatch(sample, directions):
         if mismatch.kind == "unrelated" and not force:
-            raise InputError(f"{mismatch.message}; give --force (in Python force=True) to align them all the same")
+            raise InputError(f"{mismatch.message}; with force they are aligned all the same")
         warn_on_stderr(mismatch.message)
 
 
 def find_mismatch(sample: Iterable[tuple[int, SentencePair]], directions: Sequence[Direction]) -> Mismatch | None:
-    """Check whether a text looks parallel before it is aligned; None if it does, or if too little shows that it is not.
-
-    Args:
-        sample: pairs of the text with their lines, counted from 0 (:func:`sampled`).
-        directions: the source-target model, and the target-source model if there is one.
-    """
+    """What shows that a text is not parallel, by a sample of its pairs with their lines, from 0 (:func:`sampled`)."""
     first = directions[0]
     different = _different(sample, first)
     lines, pairs = list(different), list(different.values())
@@ -218,7 +206,7 @@ def judge_pairs(pairs: Sequence[SentencePair], direction: Direction) -> Verdict:
     sources = partners(lengths[:, 0].tolist(), lengths[:, 1].tolist())
     own = _score(encoded, direction)
     other = _score([SentencePair(encoded[k].source, pair.target) for k, pair in zip(sources, encoded)], direction)
-    end = -len(direction.frames.target.after)
+    end = -len(direction.special_tokens.target_suffix)
     scores = Scores(
         np.array([tokens.sum() for tokens in own]),
         np.array([tokens.sum() for tokens in other]),
@@ -231,11 +219,7 @@ def judge_pairs(pairs: Sequence[SentencePair], direction: Direction) -> Verdict:
 
 
 def partners(source_tokens: Sequence[int], target_tokens: Sequence[int]) -> Ints:
-    """For each of two or more pairs, choose another pair whose source has about the same length.
-
-    Pairs are sorted by source length, then by target length, and neighbours are partners of each other; if their number
-    is odd, the last takes the source of the one before.
-    """
+    """For each of two or more pairs, another pair whose source has about the same length, [N]."""
     order = np.lexsort((target_tokens, source_tokens))
     ranks = np.arange(len(order)) ^ 1
     ranks[ranks == len(order)] -= 2
@@ -315,8 +299,8 @@ def _score(pairs: Sequence[SentencePair], direction: Direction) -> list[Floats]:
     """The log probability of each target token of the pairs."""
     numbered = dict(enumerate(pairs))
     scores: dict[int, Floats] = {}
-    for ids in length_batches(lengths_of(numbered), _MAX_TOKENS):
-        scores.update(direction.scores({id_: numbered[id_] for id_ in ids}))
+    for batch in length_batches(numbered, _MAX_TOKENS):
+        scores.update(direction.scores(batch))
     return [scores[id_] for id_ in numbered]
 
 
@@ -350,7 +334,7 @@ def _reread(pair: SentencePair, reading: str) -> SentencePair:
 def _split_subwords(pairs: Iterable[SentencePair], direction: Direction) -> tuple[int, int]:
     """How many neighbouring subwords of a word there are, and how many of them the dictionary has as one."""
     known = [
-        direction.knows(before.removesuffix("@@") + after.removeprefix("##"), which)
+        before.removesuffix("@@") + after.removeprefix("##") in direction.vocabularies[which].dictionary
         for pair in pairs
         for which, side in enumerate(pair)
         for (before, word), (after, next_word) in itertools.pairwise(zip(side.side.tokens, side.side.words.tolist()))

@@ -1,30 +1,41 @@
-"""From sentence pairs to their word alignments: batches of similar length, maps of each, links by one method."""
+"""Aligns sentence pairs: batches of similar length, maps of one direction or both, links, and the signature."""
 
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from fairseq.data.data_utils import batch_by_size
 
-from alignment_eval.alignment import Alignment, align_pairs
-from alignment_eval.errors import UsageError
+from alignment_eval.alignment import Alignment, Alignments, align_pairs
+from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.extraction.extract import WordMap, WordMaps, read_word_map
 from alignment_eval.extraction.lexical_table import LexicalTable, count_lexical_table
 from alignment_eval.extraction.method import AlignmentMethod, MapName
 from alignment_eval.extraction.pair_scores import PairScores
 from alignment_eval.extraction.rules import rule_of
+from alignment_eval.files import ContentHash, json_hash
 from alignment_eval.links.sets import Link
 from alignment_eval.maps.sentence import SentenceMaps, words_of
-from fairseq_norm_plugin.aligner.direction import Direction
+from alignment_eval.profiles.chosen import AlignmentOptions
+from alignment_eval.progress import progress_meter
+from alignment_eval.signature import Value, signature
+from fairseq_norm_plugin.installed import versions
+from fairseq_norm_plugin.model.calibrate import choose
+from fairseq_norm_plugin.model.direction import Direction, length_batches
+from fairseq_norm_plugin.model.text_check import FEWEST, check_parallel, sampled
 from fairseq_norm_plugin.process import executors
-from fairseq_norm_plugin.text.tokenise import SentencePair, linked_copies
-from fairseq_norm_plugin.text.unknown import UnknownTokens
+from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline, linked_copies, with_copies
+from fairseq_norm_plugin.text.tokens import UnknownTokens
 
+#: The words of each line of one side, if they are given.
+GivenWords = Iterable[Sequence[str]] | None
 #: Names of the sides in counts of subwords: of the first direction, and of the other.
 _SIDES = ("source", "target", "reverse source", "reverse target")
 #: The kind whose rows say how much of a prediction comes from the source.
@@ -35,11 +46,13 @@ _CPU_TOKENS = 2000
 _LONG, _FEWEST = 3, 10
 #: Batches that are read, or wait to be, while links are made of another.
 _AHEAD = 2
-#: Pairs that are sorted by length together while a lexical table is counted.
-_WINDOW = 10_000
+#: Pairs that are sorted by length together.
+WINDOW = 10_000
+#: The maps of so many pairs, the first of a list, are kept (``Alignment.word_map``): some 50 KB each.
+KEPT = 1000
 
 
-def _ignore(news: object) -> None:
+def _ignore(news: int) -> None:
     """Take no notice."""
 
 
@@ -112,7 +125,7 @@ class Aligner:
     def count(self, pairs: Iterable[SentencePair], progress: Callable[[int], object] = _ignore) -> LexicalTable:
         """Count the lexical table of sentence pairs, of the maps of one direction; progress as for :meth:`align`."""
         numbered, maps = enumerate(pairs), []
-        while window := list(itertools.islice(numbered, _WINDOW)):
+        while window := list(itertools.islice(numbered, WINDOW)):
             for word_map, _ in self._word_maps(window, progress):
                 if word_map.scores is not None:
                     maps.append((words_of(word_map.sentence), word_map.shares[:, :-1].astype(np.float32)))
@@ -147,9 +160,7 @@ class Aligner:
                 self._copies[id_] = linked_copies(pair)
             for name, line in zip(_SIDES, itertools.chain.from_iterable(both)):
                 self.unknown.add(name, len(line.ids) - 1, line.unknown)
-        lengths = {id_: [length for pair in both for length in pair.lengths] for id_, both in encoded.items()}
-        batches = list(length_batches(lengths, self._max_tokens))
-        for read in self._read_batches({id_: encoded.pop(id_) for id_ in batch} for batch in batches):
+        for read in self._read_batches(length_batches(encoded, self._max_tokens, _lengths)):
             progress(len(read))
             yield from read
 
@@ -209,21 +220,118 @@ def _pairs(read: Sequence[Future[dict[int, WordMap]]]) -> list[WordMaps]:
     return [(word_map, reverse[0][id_] if reverse else None) for id_, word_map in forward.items()]
 
 
-def length_batches(lengths: Mapping[int, Sequence[int]], max_tokens: int) -> Iterator[list[int]]:
-    """Make batches of pairs of similar length, short pairs first, with at least one pair in each; yields their ids.
+def _lengths(directions: Sequence[SentencePair]) -> list[int]:
+    """The tokens of every side of a pair that is encoded for each direction."""
+    return [length for pair in directions for length in pair.lengths]
 
-    Args:
-        lengths: tokens of every side of each pair, by id.
-        max_tokens: tokens of the longer sides of a batch, pads included.
+
+def text_lines(lines: object, name: str) -> list[str]:
+    """The lines of a list, which is called ``name`` in messages."""
+    if isinstance(lines, (str, bytes)) or not isinstance(lines, Iterable):
+        raise InputError(f"{name}: {lines!r:.40} ({type(lines).__name__}): expected a list of lines")
+    given = list(lines)
+    for number, line in enumerate(given):
+        if not isinstance(line, str):
+            raise InputError(f"{name}[{number}]: {line!r:.40}: expected text")
+        try:
+            line.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"{name}[{number}]: character {error.start} is a surrogate, {line[error.start]!r}: expected Unicode "
+                f"text; read the text as UTF-8"
+            ) from error
+    return given
+
+
+def align_lists(
+    models: Sequence[Any],
+    sources: Sequence[str],
+    targets: Sequence[str],
+    options: AlignmentOptions,
+    words: tuple[GivenWords, GivenWords] = (None, None),
+    strings: re.Pattern[str] | None = None,
+    quiet: bool = False,
+) -> Alignments:
+    """Align two lists of lines, in their order, with the :class:`NormModel` of one direction, or of both.
+
+    ``words`` are those of each source and of each target, if they are given.  Copies of ``strings`` are linked.
+    ``quiet``: without progress, and without messages about text and method.
     """
-    if not lengths:
-        return
-    ids, table = list(lengths), np.array(list(lengths.values()), dtype=np.int64)
-    order = np.lexsort((*table.T, table.max(axis=1)))
-    longest = table.max(axis=1)[order]
-    # fairseq's function indexes the lengths by these numbers
-    batches = batch_by_size(
-        np.arange(len(order)), None, num_tokens_vec=longest, max_tokens=max(max_tokens, int(longest[-1]))
+    if not sources:
+        raise InputError("source: an empty list: expected at least one sentence")
+    if len(sources) != len(targets):
+        raise InputError(
+            f"{len(sources)} sources, but {len(targets)} targets: expected as many, with the sentences of a pair at "
+            f"the same place"
+        )
+    directions = [model.direction for model in models]
+    pipelines = directions[0].pipelines
+    given = [None if side is None else [list(line) for line in side] for side in words]
+    read = map(_lines, pipelines, (sources, targets), given, ("source", "target"))
+    pairs = list(map(SentencePair, *read))
+    if strings is not None and all(pipeline.reads_raw for pipeline in pipelines):
+        pairs = [with_copies(pair, strings) for pair in pairs]
+    if not quiet and len(pairs) >= FEWEST:
+        check_parallel(sampled(pairs, len(pairs)), directions, options.force)
+    chosen = choose(options, directions, [model.identity for model in models], pairs, len(pairs))
+    if not quiet and chosen.reason and chosen.reason not in models[0].said:
+        models[0].said.add(chosen.reason)
+        say(f"align: {chosen.reason}")
+    scores = options.scores or options.source_contribution
+    aligner = Aligner(
+        *(chosen.method, directions, options.max_tokens, chosen.table, chosen.given),
+        *(scores, options.source_contribution, KEPT),
     )
-    for batch in batches:
-        yield [ids[row] for row in order[batch]]
+    size = aligner.counted_pairs or WINDOW
+    windows = (enumerate(pairs[start : start + size], start) for start in range(0, len(pairs), size))
+    with nullcontext(_ignore) if quiet or len(pairs) == 1 else progress_meter(len(pairs), "pairs") as progress:
+        aligned = sorted(aligner.align(windows, progress), key=lambda alignment: alignment.id)
+    if not quiet and len(pairs) > 1:
+        for warning in filter(None, (*_left_out(aligned), aligner.unknown.warning(), aligner.links_warning())):
+            warn_on_stderr(warning)
+    texts = [lines_hash(side) for side in (sources, targets)]
+    texts += [lines_hash(map(" ".join, side)) for side in given if side is not None]
+    return Alignments(aligned, signed([model.facts for model in models], texts, len(pairs), chosen.fields))
+
+
+def _lines(pipeline: TextPipeline, side: Sequence[str], given: GivenWords, name: str) -> Iterator[Line]:
+    """The lines of a side, called ``name`` in messages, with their words if they are ``given``."""
+    words: list[Sequence[str] | None] = [None] * len(side) if given is None else list(given)
+    if len(words) != len(side):
+        raise InputError(f"{name}_words: words of {len(words)} sentences, but {len(side)} pairs: expected as many")
+    for number, (line, own) in enumerate(zip(side, words)):
+        try:
+            yield pipeline.read(line, own)
+        except InputError as error:
+            raise InputError(f"{name}[{number}]: {error}") from error
+
+
+def _left_out(alignments: Collection[Alignment]) -> Iterator[str]:
+    """Warnings about pairs that were not aligned."""
+    left_out = [alignment for alignment in alignments if not alignment.ok]
+    for reason, count in Counter(alignment.status for alignment in left_out).items():
+        first = next(alignment.id for alignment in left_out if alignment.status == reason)
+        yield f"sentence pairs that are {reason}: {count}, without links (the first is number {first}, from 0)"
+
+
+def signed(
+    models: Sequence[Mapping[str, Value]], texts: Iterable[str], sentences: int, fields: Mapping[str, Value]
+) -> str:
+    """The signature of alignments, which begins with ``run:HASH``, the hash of all its other fields.
+
+    ``models`` are the facts of both models; of the other direction's, what differs is shown.  ``texts`` are hashes.
+    """
+    found = versions()
+    facts: dict[str, Value] = {"sentences": sentences, **fields, **models[0]}
+    for other in models[1:]:
+        facts |= {f"reverse_{name}": value for name, value in other.items() if value != models[0].get(name)}
+    facts |= {"text": ",".join(texts), "torch": found["torch"], "fairseq": found["fairseq"]}
+    return signature(run=json_hash({**facts, "version": found["version"]}), **facts)
+
+
+def lines_hash(lines: Iterable[str]) -> str:
+    """The hash of a file with these lines."""
+    content = ContentHash()
+    for line in lines:
+        content.update(f"{line}\n".encode())
+    return content.short

@@ -1,8 +1,5 @@
 """One direction: what its models take, and which of their maps are computed."""
 
-import concurrent.futures
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 import torch
@@ -10,12 +7,11 @@ import torch
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import ExtractionOptions, parse_maps
 from alignment_eval.maps.sentence import SentenceMaps
-from fairseq_norm_plugin.aligner.calibration import can_align, usable_pairs
-from fairseq_norm_plugin.aligner.direction import Direction
-from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, one_thread
-from fairseq_norm_plugin.capture.recorder import forced_maps
-from fairseq_norm_plugin.text.tokens import Frame, Frames
-from tests.plugin.aligner.conftest import pair_of
+from fairseq_norm_plugin.capture.recorder import RecordedMaps, forced_maps, recorded_quantities
+from fairseq_norm_plugin.model.calibrate import can_align, usable_pairs
+from fairseq_norm_plugin.model.direction import Direction
+from fairseq_norm_plugin.text.tokens import SpecialTokens
+from tests.plugin.model.conftest import pair_of
 
 
 def words(count):
@@ -40,8 +36,8 @@ def test_a_word_that_looks_like_a_tag_is_unknown(build, make_direction, tgt_dict
     """Here w5 stands for the tag before each source, and so for one in targets, too."""
     plain = make_direction(build(1))
     tag, eos = tgt_dict.index("w5"), tgt_dict.eos()
-    frames = Frames(Frame((tag,), (eos,)), Frame((), (eos,)), eos)
-    direction = Direction([build(1)], (tgt_dict, tgt_dict), plain.pipelines, "name", frames)
+    special_tokens = SpecialTokens((tag,), (eos,), (), (eos,), eos)
+    direction = Direction([build(1)], plain.vocabularies, plain.pipelines, "name", special_tokens)
     source, target = direction.encode(pair_of(["w5", "w4"], ["w4", "w5"]))
     assert source.ids.tolist() == [tag, tgt_dict.unk(), tgt_dict.index("w4"), eos]
     assert target.ids.tolist() == [tgt_dict.index("w4"), tgt_dict.unk(), eos]
@@ -56,10 +52,10 @@ PAIRS = {
 
 def everything(direction, pair, kind):
     """All maps of one pair, by a pass that records all layers."""
-    recorded = direction.recorded({0: pair}, [kind], range(3))
+    recorded = RecordedMaps((0, 1, 2), recorded_quantities([kind], 1))
     sample = direction.sample({0: pair}, targets=False)
-    pad, first = direction._dictionaries[1].pad(), direction.frames.first
-    ((_, batch),) = forced_maps(direction._models, sample, [[{"tokens": pair[1].ids}]], recorded, pad, first)
+    pad, first = direction.vocabularies[1].dictionary.pad(), direction.special_tokens.first
+    ((_, batch),) = forced_maps(direction.models, sample, [[{"tokens": pair[1].ids}]], recorded, pad, first)
     (arrays,) = batch.sentences([slice(None)], [slice(None)])
     return SentenceMaps(0, pair[0].side, pair[1].side, recorded.layers, arrays=arrays)
 
@@ -90,19 +86,3 @@ def test_scores_are_the_log_probabilities_that_come_with_maps(make_direction, so
     with_maps = direction.maps(encoded, ["attn_w"], parse_maps("1"), log_probs=True)
     for id_, found in direction.scores(encoded).items():
         assert found == pytest.approx(with_maps[id_].log_probs, rel=1e-5)
-
-
-def test_scores_wait_for_another_thread_that_takes_maps(make_direction):
-    """A capture takes one pass; a pass of another thread would be a second one, or its maps would be mixed up."""
-    direction = make_direction(1)
-    encoded = {id_: direction.encode(pair) for id_, pair in PAIRS.items()}
-    capture = MapCapture("decoder.cross", [0, 1, 2], lambda block: block.alpha, needs_norms=False)
-    with ThreadPoolExecutor(1) as other:
-        (model,) = direction._models
-        with one_thread([model]), capturing(norm_attentions(model), capture):
-            scores = other.submit(direction.scores, encoded)
-            with pytest.raises(concurrent.futures.TimeoutError):
-                scores.result(timeout=0.2)
-        assert scores.result().keys() == encoded.keys()
-    with pytest.raises(RuntimeError, match="no maps"):
-        capture.take()

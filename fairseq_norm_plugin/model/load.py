@@ -16,7 +16,6 @@ from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.extraction.method import MapName, parse_maps
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.profile import NO_PROFILE, TextRecipe, read_profile
-from fairseq_norm_plugin.aligner.direction import Direction
 from fairseq_norm_plugin.checkpoints.files import DEMO, ModelFiles, demo_checkpoints, find_files, profile_file
 from fairseq_norm_plugin.checkpoints.identity import ParameterHash
 from fairseq_norm_plugin.checkpoints.read import (
@@ -27,11 +26,11 @@ from fairseq_norm_plugin.checkpoints.read import (
     read_checkpoint_parts,
 )
 from fairseq_norm_plugin.choices import DTYPES, LANGUAGE_OPTIONS, NO_REVERSE
-from fairseq_norm_plugin.model.languages import Languages, is_told_languages, setup_task, trained_pairs
+from fairseq_norm_plugin.model.direction import Direction
+from fairseq_norm_plugin.model.languages import Languages, is_language_tagged, setup_task, trained_pairs
 from fairseq_norm_plugin.model.norm_model import NormModel
-from fairseq_norm_plugin.model.text_recipe import recipe_settings, text_settings
-from fairseq_norm_plugin.text.settings import TextSettings, exchanged_options, pipelines
-from fairseq_norm_plugin.text.tokens import Vocabulary, dictionary_mark, special_ids
+from fairseq_norm_plugin.text.settings import TextSettings, exchanged_options, pipelines, recipe_settings, text_settings
+from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 from fairseq_norm_plugin.transformers.families import read_release
 
 _DICTIONARY = "give the dict.LANG.txt that the model was trained with, with lines TOKEN COUNT"
@@ -216,10 +215,10 @@ def _direction(
     with fairseq_errors(f"{files.name}: cannot read its options of tokenizer and subwords", _CHECKPOINT):
         subwords_stated = stated.text["bpe"] is not None or stated.text["bpe_codes"]
         recipe, place = (None, beside.parent) if subwords_stated else stated.recipe(beside)
-        carried = None if recipe is None else recipe_settings(recipe, place)
-        settings, found = text_settings(stated.text, stated.words, stated.mark, files, cfg, carried)
+        profiled = None if recipe is None else recipe_settings(recipe, place)
+        settings, found = text_settings(stated.text, stated.words, stated.mark, files, cfg, profiled)
     settings = settings if otherwise is None or settings.is_stated else otherwise
-    if carried is None and (files.found or found):
+    if profiled is None and (files.found or found):
         say(f"{files.name}: dictionaries in {files.data}, {settings.described}")
     models, options = [], []
     # a profile carries the hash of the parameters in float32, which nothing tells once they have 16 bits
@@ -237,19 +236,17 @@ def _direction(
     def norm_model(
         task: Any, languages: Languages, settings: TextSettings, profile: Path, others: tuple[str, str] | None = None
     ) -> NormModel:
-        dictionaries = task.source_dictionary, task.target_dictionary
         source, target = (
-            Vocabulary(words, dictionary_mark(words, settings.mark), special_ids(words, task.language_tags))
-            for words in dictionaries
+            Vocabulary(words, settings.mark, special_ids(words, task.language_tags))
+            for words in (task.source_dictionary, task.target_dictionary)
         )
         both = pipelines(settings, (languages.source, languages.target), (source, target))
-        direction = Direction(models, dictionaries, both, files.name, task.frames, profile, others, guided)
-        made = NormModel(task, models, direction, (source, target), settings, parameters, stated.dtype)
+        direction = Direction(models, (source, target), both, files.name, task.special_tokens, profile, others, guided)
+        made = NormModel(task, direction, settings, parameters, stated.dtype)
         made.defaults = {} if stated.by_profile else {"profile": NO_PROFILE}
         return made
 
-    told = is_told_languages(trained)
-    others = None if told else other_languages(trained, (languages.source, languages.target))
+    others = None if is_language_tagged(trained) else other_languages(trained, (languages.source, languages.target))
     model = norm_model(task, languages, settings, stated.profile or beside, others)
     if own_reverse and languages.exchanged.pair in trained_pairs(cfg.task):
         task = setup_task(cfg.task, languages.exchanged)
@@ -323,14 +320,9 @@ def _warn_of_languages(model: NormModel) -> None:
 
 
 def guided_maps(options: Iterable[Any]) -> tuple[MapName, ...]:
-    """The maps that a model, or an ensemble, was trained to align with (criterion ``guided_alignment``).
+    """The maps that all members of an ensemble, with these ``options``, were trained to align with, and their settings.
 
-    Args:
-        options: fairseq's options (``cfg``) of the checkpoint of each member.
-
-    Returns:
-        The maps, each with its setting.  None if they have one setting only, since two maps of different settings
-        that agree are better then; or if a member has other ones.
+    None if they have one setting only, since two maps of different settings that agree are better then.
     """
     of_members = {_guided(cfg.model) for cfg in options}
     return of_members.pop() if len(of_members) == 1 else ()

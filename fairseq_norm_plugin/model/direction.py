@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from fairseq.data.data_utils import batch_by_size
 from fairseq.data.language_pair_dataset import collate
 from numpy.typing import NDArray
 from torch import nn
@@ -30,12 +32,10 @@ from fairseq_norm_plugin.capture.recorder import (
 )
 from fairseq_norm_plugin.process import enough_threads
 from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline
-from fairseq_norm_plugin.text.tokens import Frames
+from fairseq_norm_plugin.text.tokens import SpecialTokens, Vocabulary
 
-
-def lengths_of(pairs: Mapping[int, SentencePair]) -> dict[int, list[int]]:
-    """The number of tokens of the sides of each pair."""
-    return {id_: pair.lengths for id_, pair in pairs.items()}
+#: A pair that is encoded for one direction or for two.
+Encoded = TypeVar("Encoded")
 
 
 def count_tokens(pairs: Mapping[int, SentencePair]) -> int:
@@ -43,21 +43,44 @@ def count_tokens(pairs: Mapping[int, SentencePair]) -> int:
     return sum(sum(pair.lengths) for pair in pairs.values())
 
 
+def length_batches(
+    pairs: Mapping[int, Encoded], max_tokens: int, lengths: Callable[[Any], Sequence[int]] = attrgetter("lengths")
+) -> Iterator[dict[int, Encoded]]:
+    """Batches of encoded pairs of similar length, by id, short pairs first, with at least one pair in each.
+
+    Args:
+        pairs: the pairs.
+        max_tokens: tokens of the longer sides of a batch, pads included.
+        lengths: gives the tokens of every side of a pair.
+    """
+    if not pairs:
+        return
+    ids, table = list(pairs), np.array(list(map(lengths, pairs.values())), dtype=np.int64)
+    order = np.lexsort((*table.T, table.max(axis=1)))
+    longest = table.max(axis=1)[order]
+    # fairseq's function indexes the lengths by these numbers
+    batches = batch_by_size(
+        np.arange(len(order)), None, num_tokens_vec=longest, max_tokens=max(max_tokens, int(longest[-1]))
+    )
+    for batch in batches:
+        yield {ids[row]: pairs[ids[row]] for row in order[batch]}
+
+
 class Direction:
     """A model (or an ensemble) of one direction, with the segmentation of its text.
 
     Args:
         models: the models, in evaluation mode.
-        dictionaries: fairseq's dictionaries of source and target.
+        vocabularies: of source and target.
         pipelines: make words and their subwords of a source and of a target.
         name: path of the checkpoint, also for messages.
-        frames: the special tokens around the sides; default: ``</s>`` after them.
+        special_tokens: around the sides; default: ``</s>`` after them.
         profile: where its profile is; default: beside the checkpoint.
         trained: the languages that the checkpoint says it was trained from and to, if it is used for others.
         guided: the maps that it was trained to align with (``--guided-maps``), some in AWI and some in AWO.
 
     Attributes:
-        name, pipelines, frames, profile, trained, guided: as given, or their defaults.
+        models, vocabularies, name, pipelines, special_tokens, profile, trained, guided: as given, or their defaults.
         layers: number of decoder layers.
         limits: maximum length of source and target, in tokens with ``</s>``.
     """
@@ -65,33 +88,33 @@ class Direction:
     def __init__(
         self,
         models: Sequence[nn.Module],
-        dictionaries: tuple[Any, Any],
+        vocabularies: tuple[Vocabulary, Vocabulary],
         pipelines: tuple[TextPipeline, TextPipeline],
         name: str,
-        frames: Frames | None = None,
+        special_tokens: SpecialTokens | None = None,
         profile: Path | None = None,
         trained: tuple[str, str] | None = None,
         guided: Sequence[MapName] = (),
     ) -> None:
-        self._models: list[Any] = list(models)
-        self._dictionaries = dictionaries
+        self.models: list[Any] = list(models)
+        self.vocabularies = vocabularies
         self.pipelines = pipelines
-        self.frames = frames or Frames.plain(dictionaries[1].eos())
-        self._special_ids = self.frames.ids
+        self.special_tokens = special_tokens or SpecialTokens.plain(vocabularies[1].dictionary.eos())
+        self._special_ids = self.special_tokens.ids
         self.name, self.profile = name, profile or profile_path(name)
         self.trained = trained
         self.guided = tuple(guided)
-        self.layers = layers_and_heads(self._models)[0]
-        self.limits = tuple(min(model.max_positions()[which] for model in self._models) for which in (0, 1))
+        self.layers = layers_and_heads(self.models)[0]
+        self.limits = tuple(min(model.max_positions()[which] for model in self.models) for which in (0, 1))
 
     @property
     def device(self) -> torch.device:
         """Where the models are."""
-        return torch.device(next(self._models[0].parameters()).device)
+        return torch.device(next(self.models[0].parameters()).device)
 
     def check(self, options: ExtractionOptions) -> None:
         """Check that the models have the maps that ``options`` name."""
-        layers, heads = layers_and_heads(self._models)
+        layers, heads = layers_and_heads(self.models)
         for map_ in options.heads:
             if map_.head is not None and not KINDS[options.kind].heads:
                 raise UsageError(
@@ -112,14 +135,12 @@ class Direction:
 
         A word of the text that looks like ``</s>``, ``<pad>`` or a tag is unknown.
         """
-        dictionary, frame = self._dictionaries[which], (self.frames.source, self.frames.target)[which]
-        side = self.pipelines[which].segment(
-            line, *([dictionary[i] for i in part] for part in (frame.before, frame.after))
-        )
-        known = map(dictionary.index, side.tokens[len(frame.before) : len(side.tokens) - len(frame.after)])
+        dictionary, (prefix, suffix) = self.vocabularies[which].dictionary, self.special_tokens.around(which)
+        side = self.pipelines[which].segment(line, *([dictionary[i] for i in part] for part in (prefix, suffix)))
+        known = map(dictionary.index, side.tokens[len(prefix) : len(side.tokens) - len(suffix)])
         unknown = dictionary.unk()
         ids = [id_ if id_ >= dictionary.nspecial and id_ not in self._special_ids else unknown for id_ in known]
-        whole = np.array([*frame.before, *ids, *frame.after], dtype=np.int64)
+        whole = np.array([*prefix, *ids, *suffix], dtype=np.int64)
         return replace(line, side=side, ids=torch.from_numpy(whole), unknown=ids.count(unknown))
 
     def sample(self, pairs: Mapping[int, SentencePair], targets: bool = True) -> dict[str, Any]:
@@ -127,15 +148,11 @@ class Direction:
         items = []
         for id_, (source, target) in pairs.items():
             items.append({"id": id_, "source": source.ids, **({"target": target.ids} if targets else {})})
-        sample = dict(collate(items, self._dictionaries[0].pad(), self.frames.first))
+        sample = dict(collate(items, self.vocabularies[0].dictionary.pad(), self.special_tokens.first))
         inputs = {name: value for name, value in sample["net_input"].items() if torch.is_tensor(value)}
         moved = {name: value.to(self.device) for name, value in inputs.items()}
         whole = None if sample["target"] is None else sample["target"].to(self.device)
         return {**sample, "net_input": moved, "target": whole}
-
-    def knows(self, piece: str, which: int) -> bool:
-        """Whether the dictionary of the source (``which`` 0) or of the target (1) has a piece."""
-        return piece in self._dictionaries[which]
 
     def refusal(self, lines: Sequence[Line]) -> str:
         """Why the models cannot read an encoded source, and its target if it is there; empty if they can.
@@ -155,16 +172,17 @@ class Direction:
 
         ``log_probs``: the pass goes on to the log probabilities of the target tokens.
         """
-        recorded = self.recorded(pairs, kinds, [name.layer for name in names])
-        recorded = replace(recorded, whole={name.layer for name in names if name.head is None})
+        layers = tuple(sorted({name.layer for name in names}))
+        whole = {name.layer for name in names if name.head is None}
+        recorded = RecordedMaps(layers, recorded_quantities(list(kinds), len(self.models)), whole=whole)
         sample = self.sample(pairs, targets=False)
         ids = sample["id"].tolist()
         src_tokens = sample["net_input"]["src_tokens"]
         hypotheses: Hypotheses = [[{"tokens": pairs[id_][1].ids.to(src_tokens.device)}] for id_ in ids]
-        pad = self._dictionaries[1].pad()
-        with enough_threads(self._models, count_tokens(pairs)):
+        pad = self.vocabularies[1].dictionary.pad()
+        with enough_threads(self.models, count_tokens(pairs)):
             ((_, batch),) = forced_maps(
-                self._models, sample, hypotheses, recorded, pad, self.frames.first, log_probs=log_probs
+                self.models, sample, hypotheses, recorded, pad, self.special_tokens.first, log_probs=log_probs
             )
         lengths = [len(pairs[id_][1].ids) for id_ in ids]
         arrays = batch.sentences(real_positions(src_tokens, pad), list(map(slice, lengths)))
@@ -176,20 +194,15 @@ class Direction:
             for id_, of_pair, of_tokens in zip(ids, arrays, probs)
         }
 
-    def recorded(self, pairs: Mapping[int, SentencePair], kinds: Sequence[str], layers: Sequence[int]) -> RecordedMaps:
-        """The quantities to record of a batch for maps of ``kinds`` and ``layers``."""
-        quantities = recorded_quantities(list(kinds), len(self._models))
-        return RecordedMaps(tuple(sorted(set(layers))), quantities)
-
     @torch.no_grad()
     def scores(self, pairs: Mapping[int, SentencePair]) -> dict[int, NDArray[np.float64]]:
         """The log probability (base e) of each token of each target given its source, by the first model."""
         sample = self.sample(pairs)
         target = sample["target"]
-        model = self._models[0]
+        model = self.models[0]
         with enough_threads([model], count_tokens(pairs)), teacher_forcing(model):
             lprobs = model.get_normalized_probs(model(**sample["net_input"]), log_probs=True, sample=sample)
-        pads = target == self._dictionaries[1].pad()
+        pads = target == self.vocabularies[1].dictionary.pad()
         of_tokens = lprobs.gather(-1, target[..., None])[..., 0].masked_fill(pads, 0)
         rows = zip(sample["id"].tolist(), of_tokens.double().cpu().numpy(), (~pads).sum(-1).tolist())
         return {id_: row[:length] for id_, row, length in rows}

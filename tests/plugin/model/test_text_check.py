@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.aligner import mismatch
-from fairseq_norm_plugin.aligner.mismatch import (
+from fairseq_norm_plugin.model import text_check
+from fairseq_norm_plugin.model.text_check import (
     FEWEST,
     Scores,
     copied_share,
@@ -17,7 +17,7 @@ from fairseq_norm_plugin.aligner.mismatch import (
     reread_pairs,
     sample_lines,
 )
-from tests.plugin.aligner.conftest import pair_of
+from tests.plugin.model.conftest import pair_of
 
 N = 60
 TOKENS = np.full(N, 20)
@@ -69,24 +69,24 @@ def test_a_stretch_of_shifted_lines(gains):
 
 @pytest.mark.parametrize("kind", ["unrelated", "cut"])
 def test_only_unrelated_lines_are_refused(make_direction, monkeypatch, capsys, kind):
-    monkeypatch.setattr(mismatch, "find_mismatch", lambda *_: mismatch.Mismatch(kind, "they differ"))
+    monkeypatch.setattr(text_check, "find_mismatch", lambda *_: text_check.Mismatch(kind, "they differ"))
     if kind == "unrelated":
         with pytest.raises(InputError, match=r"they differ; give --force"):
-            mismatch.check_parallel([], [make_direction(1)], force=False)
+            text_check.check_parallel([], [make_direction(1)], force=False)
     else:
-        mismatch.check_parallel([], [make_direction(1)], force=False)
+        text_check.check_parallel([], [make_direction(1)], force=False)
         assert "they differ" in capsys.readouterr().err
-    mismatch.check_parallel([], [make_direction(1)])
+    text_check.check_parallel([], [make_direction(1)])
     assert "they differ" in capsys.readouterr().err
 
 
 def test_a_target_ends_where_its_suffix_begins(make_direction, monkeypatch):
     """Such as ``</s> [de]``: the model always expects the tag after the end."""
     direction, judged = make_direction(1), []
-    direction.frames = replace(direction.frames, target=replace(direction.frames.target, after=(2, 5)))
-    monkeypatch.setattr(mismatch, "judge", lambda scores, _: judged.append(scores))
+    direction.special_tokens = replace(direction.special_tokens, target_suffix=(2, 5))
+    monkeypatch.setattr(text_check, "judge", lambda scores, _: judged.append(scores))
     pairs = [pair_of(["w1", "w2"], ["w4", "w5"]), pair_of(["w3@@", "w1"], ["w7"])]
-    mismatch.judge_pairs(pairs, direction)
+    text_check.judge_pairs(pairs, direction)
     encoded = dict(enumerate(map(direction.encode, pairs)))
     expected = [tokens[-2] for tokens in direction.scores(encoded).values()]
     assert sorted(judged[0].ends) == pytest.approx(sorted(expected), abs=1e-5)

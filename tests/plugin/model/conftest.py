@@ -2,9 +2,10 @@
 
 import pytest
 
-from fairseq_norm_plugin.aligner.direction import Direction
+from fairseq_norm_plugin.model.direction import Direction
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
+from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 
 
 def pair_of(source, target):
@@ -20,6 +21,7 @@ def make_direction(build, tgt_dict):
     def make(*models, name="checkpoint.pt", mark="@@", **options):
         members = [build(model, **options) if isinstance(model, int) else model for model in models]
         pipeline = TextPipeline(MarkedSubwords(mark))
-        return Direction(members, (tgt_dict, tgt_dict), (pipeline, pipeline), name)
+        vocabulary = Vocabulary(tgt_dict, mark, special_ids(tgt_dict))
+        return Direction(members, (vocabulary, vocabulary), (pipeline, pipeline), name)
 
     return make

@@ -1,15 +1,15 @@
 """Loading models of one direction and of both."""
 
+from argparse import Namespace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
-from fairseq_norm_plugin.model.loading import _detect_languages, _warn_of_languages
-from tests.facts import says
+from alignment_eval.extraction.method import MapName
+from fairseq_norm_plugin.model.load import _detect_languages, guided_maps
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 CODES = DEMO / "codes.bpe"
@@ -106,22 +106,22 @@ def test_damaged_dictionaries(tmp_path, line):
     assert str(error.value).isprintable()
 
 
+GUIDED = (MapName(0, 0, "awi"), MapName(1, 0, "awi"), MapName(2, None, "awo"))
+
+
+def options(maps):
+    return Namespace(model=Namespace(guided_maps=maps))
+
+
 @pytest.mark.parametrize(
-    ("trained", "said"),
+    ("members", "expected"),
     [
-        ([None, None], []),
-        ([("yy", "xx"), ("xx", "yy")], ["0.pt … from yy to xx, and 1.pt … from xx to yy: … exchange their paths"]),
-        ([("yy", "xx"), None], ["0.pt … from yy to xx, but … from xx to yy: … exchange -s and -t and the two texts"]),
-        ([None, ("zz", "xx")], ["1.pt was trained from zz to xx, but is used from yy to xx"]),
+        ([options("0.0,1.0:awi,2:awo")], GUIDED),  # AWI unless stated, as in training
+        *(([options(maps)], ()) for maps in ("0.0:awi", "2:awo,1:awo", "", "the best", None, 7)),
+        ([Namespace(model=Namespace())], ()),
+        ([options("0.0,1.0,2:awo")] * 2, GUIDED),
+        ([options("0.0,1.0,2:awo"), options("0.0,2:awo")], ()),
     ],
 )
-def test_models_of_other_languages_are_told_with_one_advice(trained, said, capfd):
-    ways = SimpleNamespace(source_lang="xx", target_lang="yy"), SimpleNamespace(source_lang="yy", target_lang="xx")
-    both = [
-        SimpleNamespace(direction=SimpleNamespace(name=f"{n}.pt", trained=of), task=SimpleNamespace(cfg=cfg))
-        for n, (of, cfg) in enumerate(zip(trained, ways))
-    ]
-    _warn_of_languages(SimpleNamespace(with_reverse=both))
-    lines = capfd.readouterr().err.splitlines()
-    assert len(lines) == len(said)
-    assert all(says(line, facts) for line, facts in zip(lines, said))
+def test_maps_of_both_settings_that_all_members_share(members, expected):
+    assert guided_maps(members) == expected

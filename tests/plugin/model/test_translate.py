@@ -1,0 +1,269 @@
+"""``translate``, ``transfer_markup`` and ``project`` on the bundled models."""
+
+import pytest
+import torch
+
+import fairseq_norm_plugin
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.transfer.tags import parse_markup
+from fairseq_norm_plugin.model.translate import Markup, Translation, Translator
+from tests.facts import facts, says
+from tests.plugin.model.test_norm_model import DEMO
+
+SOURCES = ["Wir sind hier.", "Das Haus, das wir sahen, war groß.", "Ja!", "Die Kommission hat den Bericht angenommen."]
+LONG = "das " * 2000
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fairseq_norm_plugin.load(DEMO / "checkpoint.pt", reverse_path=DEMO / "checkpoint.en-de.pt")
+
+
+def test_one_line_is_translated_as_in_a_list(model):
+    found = model.translate(SOURCES)
+    for alone, pair, source in zip(map(model.translate, SOURCES), found, SOURCES):
+        assert pair.source == source
+        assert (alone.target, alone.links, alone.target_spans) == (pair.target, pair.links, pair.target_spans)
+        assert alone.score == pytest.approx(pair.score, abs=1e-5)
+        assert alone.ok
+        assert alone.links
+
+
+def test_the_alignment_is_that_of_source_and_translation(model):
+    options = {"table": "none", "source_contribution": True}
+    found = model.translate(SOURCES, **options)
+    aligned = model.align(SOURCES, [pair.target for pair in found], **options)
+    assert (found.scores["source_contribution"] > 0).all()
+    assert [{**pair.to_row(), "score": None} for pair in found] == [pair.to_row() for pair in aligned]
+    assert found.signature == aligned.signature
+
+
+def test_lines_that_cannot_be_translated(model, capsys):
+    given = ["", SOURCES[0], " \t\u2003", LONG, SOURCES[1]]
+    empty, first, blank, long, second = model.translate(iter(given))
+    assert [first.to_row(), second.to_row()] == [pair.to_row() for pair in model.translate(SOURCES[:2])]
+    for pair, line in ((empty, ""), (blank, " \t\u2003"), (long, LONG)):
+        assert (pair.source, pair.target, pair.links, pair.score, pair.ok) == (line, "", [], None, False)
+    assert "without links" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ([], "source: an empty list"),
+        (["ja", None], "source[1]: None: expected text"),
+        (None, "source: None (NoneType): expected a list of lines"),
+        ([SOURCES[0], "\ud800"], "source[1]: character 0 is a surrogate"),
+    ],
+    ids=repr,
+)
+def test_what_is_not_text(model, source, text):
+    with pytest.raises(InputError, match=facts(text)):
+        model.translate(source)
+
+
+def test_bad_options_raise_before_the_work(model, monkeypatch):
+    monkeypatch.setattr(Translator, "translate", None)
+    for options, text in (
+        *(({"beam": beam}, f"beam {beam}: expected") for beam in (0, -1, 1.5, "5", None, True)),
+        ({"max_tokens": 0}, "max_tokens 0"),
+        ({"beams": 3}, "beams"),
+    ):
+        with pytest.raises((UsageError, TypeError), match=facts(text)):
+            model.translate(SOURCES, **options)
+
+
+@pytest.mark.parametrize("max_tokens", [1, 20, 4000])
+def test_batches_change_no_translation(model, max_tokens):
+    done = []
+    *found, empty, long = model.translator.translate([*SOURCES, "", LONG], 3, max_tokens, done.append)
+    assert [one.text for one in found] == [one.text for one in model.translator.translate(SOURCES, 3, 4000)]
+    assert empty == long == Translation()
+    assert sum(done) == len(SOURCES) + 2
+
+
+STRINGS = {
+    "Wir haben {anzahl} Vorschläge von %1$s gelesen.": ["{anzahl}", "%1$s"],
+    "Schreiben Sie an eva.k@mail.example.org, bitte!": ["eva.k@mail.example.org"],
+    "Das Parlament (https://ep.example/x?a=1&b=2) ist hier.": ["https://ep.example/x?a=1&b=2"],
+    "Vielen Dank \U0001f600, Herr Präsident!": ["\U0001f600"],
+    "Die Seite${x}zahl ist falsch.": ["${x}"],
+}
+
+
+def linked_text(pair, source, target):
+    """Whether the words of a string are linked to those of its copy, and to nothing else."""
+    inside = [
+        {word for word, (start, end) in enumerate(spans) if start < at + len(string) and at < end}
+        for spans, text, string in ((pair.source_spans, pair.source, source), (pair.target_spans, pair.target, target))
+        for at in [text.index(string)]
+    ]
+    touched = {link for link in pair.links if link[0] in inside[0] or link[1] in inside[1]}
+    return {i for i, _ in touched} == inside[0] and {j for _, j in touched} == inside[1]
+
+
+def test_strings_come_out_once_letter_by_letter_and_are_linked_to_themselves(model):
+    for pair, strings in zip(model.translate(list(STRINGS)), STRINGS.values()):
+        assert pair.ok
+        for string in strings:
+            assert pair.target.count(string) == 1
+            assert linked_text(pair, string, string)
+            assert pair.source_words == tuple(pair.source[a:b] for a, b in pair.source_spans)
+    plain = model.translate(["Wir haben Vorschläge von gelesen.", "Wir haben {anzahl} Vorschläge von %1$s gelesen."])
+    assert plain[0].target.split() == plain[1].target.replace("{anzahl}", "").replace("%1$s", "").split()
+
+
+def test_more_strings_and_none(model):
+    line = "Die Firma Ab-X hat {0} Häuser."
+    assert "Ab-X" in model.translate(line, protect=r"Ab-\w").target
+    assert "{0}" in model.translate(line, protect=r"Ab-\w").target
+    assert "report" in model.translate("Der report und der Bericht.", protect="report").target  # the model says it, too
+    assert model.translate(line, protect="none").target != model.translate(line).target
+    with pytest.raises(UsageError, match=facts("protect '(': no regular expression")):
+        model.translate([line], protect="(")
+
+
+def test_a_line_of_strings_alone(model):
+    only, mixed = model.translate(["https://ep.example/x {0}", "ja {0}"])
+    assert (only.target, only.ok, linked_text(only, "{0}", "{0}")) == (only.source, True, True)
+    assert mixed.target.count("{0}") == 1
+
+
+def test_copies_in_given_targets(model):
+    sources = ["Siehe {0} und %s, bitte.", "Das Haus {a} ist alt."]
+    targets = ["See %s and {0}, please.", "The house {b} is old."]
+    crossed, changed = model.align(sources, targets, protect="x{9}")
+    assert linked_text(crossed, "{0}", "{0}")
+    assert linked_text(crossed, "%s", "%s")
+    assert changed.links == model.align([sources[1]], [targets[1]])[0].links
+
+
+def test_unknown_words_are_copied(model, monkeypatch):
+    """The search gives ``<unk>`` for a name, twice in a row, as its subwords are."""
+    dictionary = model.vocabularies[1].dictionary
+    tokens = dictionary.encode_line("we thank <unk> <unk> for the report .", add_if_not_exist=False).long()
+    best = {"tokens": tokens, "score": torch.tensor(-1.0)}
+    monkeypatch.setattr(Translator, "search", lambda self, pairs, beam: dict.fromkeys(pairs, best))
+    pair = model.translate("Wir danken Ξενία für den Bericht.")
+    assert pair.target == "we thank Ξενία for the report."
+    marked = model.transfer_markup(["Wir danken <b>Ξενία</b> für den Bericht."])
+    assert marked == ["we thank <b>Ξενία</b> for the report."]
+
+
+def test_elements_that_are_not_translated(model):
+    line = 'Der <code>f(das)</code> Bericht <i translate="no">Haus</i> und <mrk mtype="protected">wir</mrk> &amp; {0}.'
+    for syntax in ("xml", "html"):
+        (found,) = model.transfer_markup([line], syntax=syntax)
+        for string in ("<code>f(das)</code>", '<i translate="no">Haus</i>', '<mrk mtype="protected">wir</mrk>', "{0}"):
+            assert found.count(string) == 1
+    (found,) = model.transfer_markup(["Das <b>Haus</b> ist <q>alt</q>."], opaque=["q"])
+    assert "<q>alt</q>" in found
+    with pytest.raises(UsageError, match=facts("opaque 'q': expected names")):
+        model.transfer_markup(["ja"], opaque="q")
+
+
+def test_lines_that_are_too_long(model):
+    long = "<b>Das</b> " + "haus " * 2000
+    limit = model.direction.limits[0]
+    assert model.translate(["ja", long])[1].status == f"longer than {limit} tokens"
+    for targets in (None, ["the " + "house " * 1500]):
+        with pytest.raises(InputError, match=facts(f"targets[0]: found a line with tags that is longer than {limit}")):
+            model.transfer_markup([long], targets)
+    with pytest.raises(InputError, match=facts(f"longer than {limit} tokens")):
+        model.translate(long)
+
+
+# Markup
+
+MARKED = ['Das <b>Haus</b> war <ph id="1"/>groß.', "<p>Wir <i>sind <b>hier</b></i>.</p>", "Ja &amp; nein.", ""]
+ENGLISH = ["The house was big.", "We are here.", "Yes & no.", ""]
+
+
+def test_markup_onto_given_translations(model):
+    found = model.transfer_markup(MARKED, ENGLISH)
+    assert found[:2] == ['The <b>house</b> was <ph id="1"/>big.', "<p>We <i>are <b>here</b></i>.</p>"]
+    assert found[2:] == ["Yes &amp; no.", ""]
+
+
+def test_the_model_translates_what_is_without_tags(model):
+    plain = ["Das Haus war groß.", "Wir sind hier.", "Ja & nein.", ""]
+    expected = model.translate(plain, beam=2)
+    for syntax in ("xml", "html"):
+        found = model.transfer_markup(MARKED, syntax=syntax, beam=2)
+        assert [parse_markup(line, syntax).text for line in found] == [pair.target for pair in expected]
+        for line, given in zip(found, MARKED):
+            tags = sorted(element.opening for element in parse_markup(given, syntax).elements)
+            assert sorted(element.opening for element in parse_markup(line, syntax).elements) == tags
+
+
+def test_html_has_tags_without_an_end(model):
+    assert model.transfer_markup(["Ja.<br> Wir sind hier."], ["Yes. We are here."], "html") == ["Yes.<br> We are here."]
+    with pytest.raises(InputError, match=facts("sources[0]: found <br>")):
+        model.transfer_markup(["Ja.<br>Nein."], ["Yes. No."])
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets", "text"),
+    [
+        (["ja", "<b>ja"], ["yes", "yes"], "sources[1]: found <b> without an end tag"),
+        (["<b>ja</b>"], ["<b>yes</b>"], "targets[0]: found the tag '<b>' in the translation already"),
+        (["<b>ja</b>"], ["yes", "no"], "1 sources, but 2 targets"),
+        (["<b>ja</b>", None], ["yes", "no"], "sources[1]: None: expected text"),
+        ("<b>ja</b>", "yes", "sources: '<b>ja</b>' (str): expected a list of lines"),
+    ],
+    ids=repr,
+)
+def test_bad_markup_is_named(model, sources, targets, text):
+    with pytest.raises(InputError, match=facts(text)):
+        model.transfer_markup(sources, targets)
+
+
+def test_damaged_lines_without_what_looks_like_a_tag():
+    assert Markup("xml").plain("a <b>c &amp; d", keep_going=True) == "a c & d"
+    assert Markup("xml").plain("1 < 2 <br> und", keep_going=True) == "1 < 2  und"
+    assert Markup("html").plain("x &#10; y <b>", keep_going=True).count("\n") == 0
+
+
+# Labels
+
+
+def test_labels_of_words_that_whitespace_separates(model):
+    labels = [["O", "B-LOC", "O", "O"], ["B-PER", "I-PER", "O", "O", "O"]]
+    sources = ["Die Kommission ist hier.", "Herr Präsident, vielen Dank!"]
+    targets = ["The Commission is here.", "Mr President, thank you!"]
+    found = model.project([labels[0], labels[1][:4]], sources, targets)
+    assert found[0] == [("The", "O"), ("Commission", "B-LOC"), ("is", "O"), ("here", "O"), (".", "O")]
+    assert [pair for pair in found[1] if pair[1] != "O"] == [("Mr", "B-PER"), ("President", "I-PER")]
+
+
+def test_labels_go_with_the_words_of_the_text_as_it_is(model):
+    """Punctuation is part of its word where blanks alone separate words; it stays so on the source side."""
+    (found,) = model.project([["B-X", "O"]], ["Ja, hier."], ["Yes, here."])
+    assert ("Yes", "B-X") in found
+
+
+@pytest.mark.parametrize(
+    ("labels", "sources", "targets", "text"),
+    [
+        ([["O"]], ["ja ."], ["yes ."], "labels[0]: 1 labels, but the source has 2 words"),
+        ([["O", "O"]], ["ja .", "ja ."], ["yes .", "yes ."], "labels of 1 sentences, but 2 sources"),
+        ([["O", "X"]], ["ja ."], ["yes ."], "labels[0]: label 'X' … expected O, B-TYPE or I-TYPE"),
+        ([["O", 3]], ["ja ."], ["yes ."], "labels[0]: ['O', 3]: expected a list of labels"),
+        (["OO"], ["ja ."], ["yes ."], "labels[0]: 'OO': expected a list of labels"),
+        ([["O", "O"]], ["ja ."], ["yes .", "no ."], "1 sources, but 2 targets"),
+    ],
+    ids=repr,
+)
+def test_bad_labels_are_named(model, labels, sources, targets, text):
+    with pytest.raises(InputError, match=facts(text)):
+        model.project(labels, sources, targets)
+
+
+def test_spans_without_a_counterpart_are_counted(model, capsys):
+    labels, sources = [["B-X"], ["B-X", "B-Y", "O"]], ["ja", "wir sind hier"]
+    assert model.project(labels, sources, ["", "we are here"]) == [[], [("we", "B-X"), ("are", "B-Y"), ("here", "O")]]
+    assert says(capsys.readouterr().err, "warning: 1 of 3 spans have no counterpart")
+
+
+def test_empty_pairs_keep_their_place(model):
+    assert model.project([[], ["B-X"]], ["", "ja"], ["x", "yes"]) == [[("x", "O")], [("yes", "B-X")]]
