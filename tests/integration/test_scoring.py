@@ -1,11 +1,22 @@
 """No sentence is lost, and what becomes of too long sentences."""
 
+import logging
+
 import pytest
 
 from alignment_eval.records.store import Records
+from tests.facts import says
 
 SCORE = "--score-reference"
 SHORTER = ["--gen-subset", "test5", "--max-source-positions", 60]  # sentence 3 has 84 tokens
+
+
+def test_a_run_says_that_its_references_are_forced(norm, caplog):
+    caplog.set_level(logging.INFO)
+    norm("--beam", 2)
+    assert "references are forced" not in caplog.text
+    norm(SCORE)
+    assert says(caplog.text, "the references are forced … BLEU")
 
 
 def by_id(directory):

@@ -109,7 +109,9 @@ def test_a_part_with_an_id_that_its_run_has_not_is_not_continued(tmp_path, id_):
     """Else -1 would count as the last sentence, which would be lost."""
     write(record_writer(tmp_path), 0).commit()
     table = pq.read_table(tmp_path / PART.format(0))
-    pq.write_table(table.set_column(0, table.schema.field("id"), pa.array([[id_]])), tmp_path / PART.format(0))
+    pq.write_table(
+        table.set_column(0, table.schema.field("id"), pa.array([id_], pa.int64())), tmp_path / PART.format(0)
+    )
     for read in (lambda: record_writer(tmp_path, resume=True), lambda: written_ids(tmp_path, "records", 0, 1)):
         with pytest.raises(InputError, match=facts(f"{PART.format(0)}: ids {id_} … 0 to 2")):
             read()
