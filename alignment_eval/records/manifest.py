@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.files import json_hash
+from alignment_eval.maps.kinds import KINDS
 from alignment_eval.schema import Count, ForeignFile, check_columns, check_values
 
 SCHEMA_VERSION = 3
@@ -106,11 +107,16 @@ class Part:
     number: int
 
     def ids(self) -> NDArray[np.int64]:
-        """The ids of the sentences in the part."""
+        """The ids of the sentences in the part, all of which its run has."""
         with open_part(self.path) as (file, opened):
             known = pa.schema([field for field in _IDS if field.name in ("id", *opened.schema_arrow.names)])
             table = read_columns(opened, known, file)
         ids: NDArray[np.int64] = table["id"].to_numpy()
+        if len(strange := ids[(ids < 0) | (ids >= self.info.size)]):
+            raise InputError(
+                f"{self.path}: ids {abbreviate(strange.tolist(), len(strange))} are unknown: expected 0 to "
+                f"{self.info.size - 1}; run its shard again"
+            )
         return ids[table["rank"].to_numpy() == 0] if "rank" in known.names else ids
 
 
@@ -133,11 +139,18 @@ def read_columns(opened: pq.ParquetFile, known: pa.Schema, file: ForeignFile) ->
 
 def read_manifest(file: ForeignFile, text: bytes | str, content: str) -> RunInfo:
     """The manifest that the JSON ``text`` of a file holds; it must be of ``content``."""
-    info = file.convert(file.decode(text, dict[str, Any], schema_version=SCHEMA_VERSION), RunInfo)
+    fields = file.decode(text, dict[str, Any])
+    if (version := fields.get("schema_version")) != SCHEMA_VERSION:
+        raise file.error(f"schema_version is {shown(version)}: expected version {SCHEMA_VERSION}")
+    info = file.convert(fields, RunInfo)
     if info.content != content:
         raise InputError(f"{file.name}: the file is a part of {shown(info.content)}; give a directory of {content}")
     if info.shard >= info.shards:
         raise file.error(f"shard is {info.shard} of {info.shards}")
+    if len(set(info.layers)) < len(info.layers):
+        raise file.error(f"layers are {shown(list(info.layers))}: expected each once")
+    if content == "records" and not (info.kinds and set(info.kinds) <= KINDS.keys()):
+        raise file.error(f"kinds are {shown(list(info.kinds))}: expected some of {', '.join(KINDS)}")
     return info
 
 
@@ -182,11 +195,6 @@ def _check_ids(directory: Path, parts: Sequence[Part]) -> None:
     seen: set[int] = set()
     for part in parts:
         ids = part.ids().tolist()
-        if strange := [id_ for id_ in ids if not 0 <= id_ < info.size]:
-            raise InputError(
-                f"{part.path}: ids {abbreviate(strange, len(strange))} are unknown: expected 0 to {info.size - 1}; run "
-                f"its shard again"
-            )
         before = len(seen)
         seen.update(ids)
         if len(seen) < before + len(ids):

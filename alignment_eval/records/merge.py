@@ -42,7 +42,10 @@ def merged(directory: str | Path) -> MergedAlignments:
             table = read_columns(opened, pa.schema(COLUMNS), file)
             if not pc.all(pc.match_substring_regex(table["links"], _LINE), min_count=0).as_py():
                 raise file.error("column links has a line that is not i-j i-j …")
-            tables.append(table.replace_schema_metadata(None))
+            if pc.any(pc.and_(pc.not_equal(table["status"], "ok"), pc.not_equal(table["links"], ""))).as_py():
+                raise file.error("a sentence has links, but its status says why it has none")
+            schema = pa.schema(COLUMNS)  # a copy by another program may have another order and nulls allowed
+            tables.append(table.select(schema.names).cast(schema))
     table = pa.concat_tables(tables).sort_by("id")
     skipped = pc.sum(pc.not_equal(table["status"], "ok"), min_count=0).as_py()
     return MergedAlignments(parts[0].info, skipped, table["links"])

@@ -114,6 +114,10 @@ def _read_part(part: Path, info: RunInfo) -> Iterator[SentenceMaps]:
         check_columns(opened.schema_arrow, schema, file)
         for batch in opened.iter_batches(batch_size=64):
             check_values(batch, schema, file, signed=("score",))
+            if "head_attn_w" in recorded:
+                largest = batch["head_attn_w"].values.to_numpy(zero_copy_only=False).max(initial=0)
+                if largest > 1.001:  # with what rounding adds
+                    raise file.error(f"column head_attn_w has the value {largest}: expected a weight, from 0 to 1")
             for side in ("source", "target"):
                 _check_words(batch, side, file)
             yield from _sentences(batch, info, recorded, file)

@@ -98,8 +98,9 @@ def _scatter(rows: pd.DataFrame, correlations: pd.Series[float], heading: str, o
     for (layer, colour), marker in zip(layer_colours(layers).items(), MARKERS * len(layers)):
         counted = rows[(rows["layer"] == layer) & (rows[column] > 0)]
         rho = f"{correlations[layer]:.2f}" if np.isfinite(correlations[layer]) else "none"
-        look: dict[str, Any] = {"color": colour, "marker": marker, "linewidths": 0, "s": 3, "alpha": 0.4, "rasterized": True}
-        axes.scatter(counted[column], counted["norm"], label=f"layer {layer}, ρ {rho}", **look)
+        look: dict[str, Any] = {"color": colour, "marker": marker, "linewidths": 0}
+        name = f"layer {layer}, ρ {rho}"
+        axes.scatter(counted[column], counted["norm"], s=3, alpha=0.4, rasterized=True, label=name, **look)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(lambda count, _: f"{count:,.0f}")  # exponents would be too small to read
     axes.xaxis.set_minor_formatter(LogFormatter(labelOnlyBase=False))

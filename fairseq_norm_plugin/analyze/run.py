@@ -41,7 +41,7 @@ def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[dict[str, pd.Dat
         task = setup_task(cfg.task)
     # fairseq-validate would take the task from the checkpoint; here it must be one that can read maps
     state = _released(path, task, cfg.task) if Path(path).is_dir() else read_checkpoint_parts([path])
-    model = build_model(task, state, path)
+    model: Any = build_model(task, state, path)
     if torch.cuda.is_available() and not cfg.common.cpu:
         model.cuda()
     subset = cfg.dataset.gen_subset

@@ -7,8 +7,8 @@ teacher-forced pass over the final hypotheses and have the key ``norm_maps``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -32,15 +32,24 @@ from fairseq_norm_plugin.hooks.printing import PrintedMap
 
 
 class NormEnsembleModel(EnsembleModel):  # type: ignore[misc]  # fairseq is untyped
-    """fairseq's ensemble, whose attention is the printed map, the mean over the models."""
+    """fairseq's ensemble, whose attention is the printed map, if there is one: the mean over the models."""
 
-    def __init__(self, models: Sequence[Any], printed: PrintedMap) -> None:
+    def __init__(self, models: Sequence[Any], printed: PrintedMap | None) -> None:
         super().__init__(models)
-        self.captures = [layer_capture(printed.kind, printed.layer, printed.heads) for _ in models]
+        self.captures = [layer_capture(p.kind, p.layer, p.heads) for p in [printed] if p for _ in models]
         self.attentions = [norm_attentions(model) for model in models]  # once here, not in every step
+        self.encoder_outs: list[Any] = []  #: what the encoders returned last, by model
+
+    def forward_encoder(self, net_input: dict[str, Tensor]) -> Any:
+        """fairseq's pass; keeps what it returns, which fairseq's search throws away."""
+        self.encoder_outs = super().forward_encoder(net_input)
+        return self.encoder_outs
 
     def forward_decoder(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """fairseq's step, with the map of the last target position, [B, S], instead of its attention."""
+        if not self.captures:
+            log_probs, attention = super().forward_decoder(*args, **kwargs)
+            return log_probs, attention
         with ExitStack() as stack:
             for attentions, capture in zip(self.attentions, self.captures):
                 stack.enter_context(capturing(attentions, capture))
@@ -66,14 +75,14 @@ class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
                 "hypotheses; give a smaller --prefix-size, or --score-reference for forced decoding, or omit "
                 "--print-alignment"
             )
-        with one_thread(models), _kept_encoder_outs(self.model) as encoder_outs:
+        with one_thread(models):
             hypotheses: Hypotheses = self._generate(sample, **kwargs)
         if self.printed:
             self._print(self.printed, sample["net_input"]["src_tokens"], hypotheses)
         if self.recorded:
             bos = self.eos if kwargs.get("bos_token") is None else kwargs["bos_token"]
             columns = real_positions(sample["net_input"]["src_tokens"], self.pad)
-            ranks = forced_maps(models, sample, hypotheses, self.recorded, self.pad, bos, encoder_outs)
+            ranks = forced_maps(models, sample, hypotheses, self.recorded, self.pad, bos, self.model.encoder_outs)
             for rank, (present, batch) in enumerate(ranks):
                 rows = [slice(0, len(hypotheses[i][rank]["tokens"])) for i in present]
                 for i, arrays in zip(present, batch.sentences([columns[i] for i in present], rows)):
@@ -85,24 +94,6 @@ class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
             for hypothesis in nbest:
                 map_ = hypothesis["attention"].t()[:, columns]  # fairseq's is [S with pads, T]
                 hypothesis["alignment"] = printed.alignment(map_, tokens[columns], hypothesis["tokens"])
-
-
-@contextmanager
-def _kept_encoder_outs(ensemble: Any) -> Iterator[list[Any]]:
-    """What the encoders of an ensemble return in the block, by model; fairseq's search throws it away."""
-    kept: list[Any] = []
-    forward = ensemble.forward_encoder
-
-    def keep(net_input: dict[str, Tensor]) -> Any:
-        outs = forward(net_input)
-        kept[:] = outs or []
-        return outs
-
-    ensemble.forward_encoder = keep
-    try:
-        yield kept
-    finally:
-        del ensemble.forward_encoder
 
 
 class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
@@ -150,7 +141,7 @@ def carry_maps(generator: Any, printed: PrintedMap | None, recorded: RecordedMap
         if type(generator) is stock:
             generator.__class__ = ours
             generator.printed, generator.recorded = printed, recorded
-            if printed and stock is SequenceGenerator:
+            if stock is SequenceGenerator:
                 generator.model = NormEnsembleModel(list(generator.model.models), printed)
             return generator
     raise UsageError(

@@ -12,10 +12,10 @@ import torch
 
 from alignment_eval.errors import InputError, shown
 from alignment_eval.extraction.method import MapName
+from alignment_eval.figures.notebook import DisplayMaps
 from alignment_eval.maps.kinds import KINDS, block_kinds
 from alignment_eval.maps.sentence import Array, status_of
 from alignment_eval.maps.words import require_known
-from alignment_eval.figures.notebook import DisplayMaps
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import BatchMaps, Quantities

@@ -58,8 +58,9 @@ class Plan:
         shard, shards = batching.get("shard_id", 0), batching.get("num_shards", 1)
         batches = batches[shard::shards]
         done = np.zeros(size, dtype=np.bool_)
-        done[np.asarray(written, dtype=np.int64)] = True
-        if len(written):
+        ids = np.asarray(written, dtype=np.int64)
+        done[ids[ids < size]] = True  # that of a run with more sentences is refused later
+        if done.any():
             batches = [[id_ for id_ in batch if not done[id_]] for batch in batches]
             batches = [batch for batch in batches if batch]
         return cls(

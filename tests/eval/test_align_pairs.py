@@ -221,7 +221,7 @@ def test_a_lexical_table_of_extract(tmp_path, make_sentence, make_records, call)
     pairs = [make_sentence(k, source=f"{t} </s>", target=f"{t.upper()} </s>") for k, t in enumerate(texts)]
     pairs[3] = make_sentence(3, status="too long")
     directory = make_records(tmp_path / "run", [pairs[k] for k in (3, 6, 0, 1, 2, 4, 5)], shards=2)
-    words = ("extract", directory, "--kind", "attn_n", "--layer", 1, "--setting", "awo", "--rule", "two-way=0.3")
+    words = ("extract", directory, "--kind", "attn_n", "--heads", 1, "--setting", "awo", "--rule", "two-way=0.3")
     _, out, err = call(*words, "--table", "text")
     found = align_pairs(one_way(pairs), AlignmentMethod(TWO_WAY, sharpened=True, table_pairs=7))
     assert out.splitlines() == [alignment.to_pharaoh() for alignment in found]

@@ -253,3 +253,11 @@ def test_a_long_sentence_is_truncated_only_on_demand(norm, texts, tmp_path):
     source = texts[-1][3][0].split()
     assert len(source) == 84
     assert list(sentence.source.tokens) == [*source[:59], "</s>"]
+
+
+def test_a_run_says_that_its_references_are_forced(norm, caplog):
+    caplog.set_level(logging.INFO)
+    norm("--beam", 2)
+    assert "references are forced" not in caplog.text
+    norm("--score-reference")
+    assert says(caplog.text, "the references are forced … BLEU")

@@ -141,6 +141,8 @@ class NormMixin:
         **kwargs: Any,
     ) -> Any:
         """fairseq's generator or scorer; it carries maps if an option needs them."""
+        if getattr(args, "score_reference", False) and not self._training:
+            logger.info("the references are forced, not translated: a BLEU of this run compares them with themselves")
         style = getattr(args, "print_alignment", None)
         outputs = self.cfg.norm_records, self.cfg.norm_alignments
         wanted = not self._training and any(output is not None for output in outputs)
@@ -154,7 +156,6 @@ class NormMixin:
         self._warn_of_languages(models)
         if self._plan is not None and getattr(args, "score_reference", False):
             self._warn_of_text(models, self._plan)
-            logger.info("the references are forced, not translated: a BLEU of this run compares them with themselves")
         layers, heads = layers_and_heads(models)
         parameters = self._read.hash(models) if wanted else ""
         path = self._profile_path() if wanted else None

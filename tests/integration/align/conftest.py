@@ -9,7 +9,7 @@ from fairseq_norm_plugin.align import cli as align
 from fairseq_norm_plugin.model.direction import Direction
 from tests.integration.demo import MODEL, written
 
-PAPER = ("--kind", "attn_n", "--layer", 0, "--setting", "awo", "--rule", "kobayashi2020")
+PAPER = ("--kind", "attn_n", "--heads", 0, "--setting", "awo", "--rule", "kobayashi2020")
 #: What is done with --table text, by a model of two layers whose text is too short to choose maps by.
 DEFAULT = ("--kind", "attn_n", "--heads", "0,1", "--setting", "awo", "--table", "text")
 

@@ -132,7 +132,7 @@ def test_a_reader_that_goes_away_is_no_error(data, checkpoint, files):
         assert strange not in messages
 
 
-TWO_WAY = ("--kind", "attn_n", "--layer", 0, "--setting", "awo", "--rule", "two-way=0.3", "--table", "text")
+TWO_WAY = ("--kind", "attn_n", "--heads", 0, "--setting", "awo", "--rule", "two-way=0.3", "--table", "text")
 
 
 def test_links_by_a_lexical_table_are_those_of_the_long_way(run, extracted, records, backward):

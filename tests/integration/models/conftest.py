@@ -45,7 +45,7 @@ def model_of(trained, mbart, corpus):
     """The checkpoint for a kind: one pre-norm Transformer, trained by fairseq's task, and one mBART."""
 
     def make(name):
-        if name in ("mbart", "mbart50"):  # their dictionaries are the same
+        if name.startswith("mbart"):  # their dictionaries are the same
             return mbart("mbart")
         pre_norm = ["--encoder-normalize-before", "--decoder-normalize-before", "--share-all-embeddings"]
         return trained("m2m", *pre_norm, *KINDS["m2m"].options, data=corpus, task=MULTI, updates=30)

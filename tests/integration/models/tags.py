@@ -46,4 +46,11 @@ KINDS = {
         "</s>",
     ),
     "mbart": Kind(BART, ("--langs", "xx,yy"), ("…", "</s>", "[xx]"), ("…", "</s>", "[yy]"), "[yy]"),
+    "mbart-bos": Kind(
+        BART,
+        ("--langs", "xx,yy", "--prepend-bos"),
+        ("<s>", "…", "</s>", "[xx]"),
+        ("<s>", "…", "</s>", "[yy]"),
+        "[yy]",
+    ),
 }

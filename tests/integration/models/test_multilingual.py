@@ -33,7 +33,7 @@ def word_numbers(tokens):
     """By hand: a word begins at ▁ and after tags and </s>, which are in none."""
     numbers, word, after_special = [], -1, True
     for token in tokens:
-        special = token == "</s>" or token.startswith(("[", "__"))
+        special = token in ("<s>", "</s>") or token.startswith(("[", "__"))
         word += not special and (after_special or token.startswith("▁"))
         numbers.append(-1 if special else word)
         after_special = special
@@ -41,7 +41,9 @@ def word_numbers(tokens):
 
 
 @pytest.mark.parametrize(
-    ("name", "mode"), [*((name, GENERATE) for name in KINDS), ("m2m", SCORE), ("mbart", SCORE)], ids=str
+    ("name", "mode"),
+    [*((name, GENERATE) for name in KINDS), ("m2m", SCORE), ("mbart", SCORE), ("mbart-bos", SCORE)],
+    ids=str,
 )
 def test_as_stock_and_tags_in_no_word(run, lines, tmp_path, capsys, name, mode):
     expected = run(name, *mode, ours=False).lines()

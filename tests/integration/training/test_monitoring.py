@@ -18,6 +18,7 @@ from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_at
 from fairseq_norm_plugin.hooks.monitoring.counts import Monitor
 from fairseq_norm_plugin.hooks.monitoring.gold import GOLD_KEY
 from fairseq_norm_plugin.hooks.tasks.translation import TranslationNormTask
+from tests.facts import says
 from tests.integration.conftest import Output, config_of, layer_aers
 from tests.integration.demo import written
 from tests.integration.training.conftest import halves
@@ -137,6 +138,7 @@ def test_the_log_tells_golds_texts_and_methods_apart(monitored, logged, gold, tm
     changed = {
         None: [],
         "aer_gold": ["--aer-gold", f"test={other}"],
+        "aer_texts": ["--norm-subword-mark", "none"],
         "aer_method": ["--norm-rule", "shift-att"],
     }
     names = ("aer_gold", "aer_texts", "aer_method")
@@ -147,6 +149,14 @@ def test_the_log_tells_golds_texts_and_methods_apart(monitored, logged, gold, tm
     assert found[None]["aer_gold"] == str(int(found[None]["aer_gold"]))
     for what in list(changed)[1:]:
         assert [name for name in names if found[what][name] != found[None][name]] == [what]
+
+
+@pytest.mark.parametrize(("unaligned", "said"), [(0, False), (5, False), (6, True), (100, True)])
+def test_links_lost_to_unknown_words_are_told_above_5_percent(set_up, gold, caplog, unaligned, said):
+    task, model, _ = set_up(gold)
+    task.post_validate(model, {"aer_sentences": 100, "aer_sentences_gold": 100, "aer_unaligned": unaligned}, None)
+    message = f"{unaligned} of 100 sentences of the gold … no links … --norm-source-text"
+    assert says(caplog.text, message) == said
 
 
 def test_mixing_ratios_are_those_of_the_analysis(monitored, logged, data, norm):

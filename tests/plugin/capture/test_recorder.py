@@ -86,19 +86,19 @@ def test_dead_heads_are_exactly_zero_in_every_map(build, make_sample, by, double
             assert all((found[f"layer_{kind}"] == 0).all() for kind in ("attn_n", "attnresln_n", "ff_n"))
             own = layer_map(block, "attnres_n")[..., -1]
             torch.testing.assert_close(own, torch.linalg.vector_norm(block.residual, dim=-1))
-    inputs, printed = sample["net_input"], layer_capture("attn_n", 1, dead)
+    inputs = sample["net_input"]
     blocks = [MapCapture(block, [0], lambda block: block) for block in BLOCK_TYPES]
-    with torch.no_grad(), capturing(norm_attentions(model), printed, *blocks):
+    with torch.no_grad(), capturing(norm_attentions(model), *blocks):
         model(**inputs)
-    assert (printed.take()[0] == 0).all()
     for (block,) in (capture.take() for capture in blocks):
         for kind in set(head_kinds()) - {"attn_w"}:
             assert (head_map(block, kind)[:, dead] == 0).all(), kind
-    steps = layer_capture("attn_n", 1, dead)
-    with torch.no_grad(), capturing(norm_attentions(model), steps):
-        encoder_out = model.encoder(inputs["src_tokens"], inputs["src_lengths"])
-        model.decoder(inputs["prev_output_tokens"][:, :1], encoder_out=encoder_out, incremental_state={})
-    assert (steps.take()[0] == 0).all()
+    for state in (None, {}):  # whole, and step by step
+        printed = layer_capture("attn_n", 1, dead)
+        with torch.no_grad(), capturing(norm_attentions(model), printed):
+            encoder_out = model.encoder(inputs["src_tokens"], inputs["src_lengths"])
+            model.decoder(inputs["prev_output_tokens"][:, :1], encoder_out=encoder_out, incremental_state=state)
+        assert (printed.take()[0] == 0).all()
 
 
 def forced(model, sample, nbest):

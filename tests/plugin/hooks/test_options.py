@@ -38,23 +38,16 @@ def test_an_alignments_file_alone_records_only_its_map():
     assert method.forward == ExtractionOptions("attn_w", "2.3", setting="awo", rule="shift-att", null="mask")
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"norm_map": "attn_n"},
-        {"norm_setting": "awo"},
-        {"norm_rule": "kobayashi2020"},
-        {"norm_layer": 1},
-        {"norm_heads": "0"},
-    ],
-    ids=str,
-)
+NAMED = {"norm_map": "attn_n", "norm_setting": "awo", "norm_rule": "kobayashi2020", "norm_layer": 1, "norm_heads": "0"}
+
+
+@pytest.mark.parametrize("given", NAMED)
 def test_a_given_option_wins_over_the_profile_even_if_it_names_the_default(given):
     maps = ExtractionOptions("attn_n", "2", setting="awi", rule="two-way=0.25")
     profile = ChosenMethod(AlignmentMethod(maps, sharpened=True))
     cfg = replace(CFG, norm_alignments="hyp")
     assert resolve(cfg, 3, 4, profile).extraction == profile
-    named = replace(cfg, **given)
+    named = replace(cfg, **{given: NAMED[given]})
     assert resolve(named, 3, 4, profile).extraction == resolve(named, 3, 4).extraction
 
 

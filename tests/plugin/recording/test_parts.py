@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -101,6 +102,19 @@ def test_what_a_killed_process_leaves_is_removed(tmp_path, options):
     assert [sentence.id for sentence in Records(tmp_path)] == [0, 1, 2, 3]
     parts = [PART.format(0), PART.format(1)] if "resume" in options else [PART.format(0)]
     assert names(tmp_path) == [f".{PART.format(0)[:-8]}.tmp", *parts]
+
+
+@pytest.mark.parametrize("id_", [-1, 3, 2**62])
+def test_a_part_with_an_id_that_its_run_has_not_is_not_continued(tmp_path, id_):
+    """Else -1 would count as the last sentence, which would be lost."""
+    write(record_writer(tmp_path), 0).commit()
+    table = pq.read_table(tmp_path / PART.format(0))
+    pq.write_table(
+        table.set_column(0, table.schema.field("id"), pa.array([id_], pa.int64())), tmp_path / PART.format(0)
+    )
+    for read in (lambda: record_writer(tmp_path, resume=True), lambda: written_ids(tmp_path, "records", 0, 1)):
+        with pytest.raises(InputError, match=facts(f"{PART.format(0)}: ids {id_} … 0 to 2")):
+            read()
 
 
 def test_two_processes_of_one_shard_lose_nothing(tmp_path):
