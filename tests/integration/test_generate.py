@@ -9,6 +9,7 @@ from alignment_eval import cli
 from alignment_eval.errors import UsageError
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.records.store import Records
+from tests.facts import says
 
 SCORE = "--score-reference"
 SHORTER = ["--gen-subset", "test5", "--max-source-positions", 60]  # sentence 3 has 84 tokens

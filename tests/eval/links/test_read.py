@@ -107,7 +107,9 @@ def test_link_outside_the_texts(reader):
 def test_swapped_direction_is_seen_by_the_texts(reader, base):
     texts = lengths([2, 2], [5, 5])
     turned = [[(4, 1), (0, 0)], [(3, 0)]]
-    message = f"x:1: link {4 + base}-{1 + base} … 2 words in test.de and 5 in test.en … 2 of 3 links … exchanged … give swap"
+    message = (
+        f"x:1: link {4 + base}-{1 + base} … 2 words in test.de and 5 in test.en … 2 of 3 links … exchanged … give swap"
+    )
     with pytest.raises(InputError, match=facts(message)):
         reader(turned, base, base=str(base), texts=texts)
     result = reader(turned, base, base=str(base), texts=texts, swap=True)
