@@ -71,7 +71,7 @@ def test_a_stretch_of_shifted_lines(gains):
 def test_only_unrelated_lines_are_refused(make_direction, monkeypatch, capsys, kind):
     monkeypatch.setattr(text_check, "find_mismatch", lambda *_: text_check.Mismatch(kind, "they differ"))
     if kind == "unrelated":
-        with pytest.raises(InputError, match=r"they differ; give --force"):
+        with pytest.raises(InputError, match=r"they differ; with force"):
             text_check.check_parallel([], [make_direction(1)], force=False)
     else:
         text_check.check_parallel([], [make_direction(1)], force=False)

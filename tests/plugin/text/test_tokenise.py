@@ -55,10 +55,10 @@ def test_what_the_words_of_a_line_are():
 @pytest.mark.parametrize(
     ("line", "facts_of"),
     [
-        ("we have see@@ n it .", "subwords … 30 of 30 … --bpe none"),
-        ("▁we ▁have se en ▁it", "subwords … --bpe none"),
-        ("it &apos;s a well @-@ known &quot; case", "tokenised … escapes … --tokenizer none"),
-        ("we saw it , and they did .", "tokenised: 60 of 60 commas … --tokenizer none"),
+        ("we have see@@ n it .", "subwords … 30 of 30 … bpe none"),
+        ("▁we ▁have se en ▁it", "subwords … bpe none"),
+        ("it &apos;s a well @-@ known &quot; case", "tokenised … escapes … tokenizer none"),
+        ("we saw it , and they did .", "tokenised: 60 of 60 commas … tokenizer none"),
         ("We saw it, and they did.", None),
         ("Nous l’avons vu ; et vous ? Oui !", None),
         ("Write to a@b.org or R&D @ noon, e.g. 1, 2.", None),
