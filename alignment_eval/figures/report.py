@@ -200,9 +200,8 @@ def build(
     names = [*(map_name(*place) for place in places), *(name for name, _ in systems)]
     counts = _counts(hits, len(places), gold, [aligned for _, aligned in systems])
     scores = (Score.of(Counts(*(values[number] for values in counts))) for number in range(len(names)))
-    intervals = (
-        cast(Interval, sampled["aer"]) for sampled in confidence_each(np.stack(counts), resampling)
-    )  # always defined
+    drawn = confidence_each(np.stack(counts), resampling)
+    intervals = (cast(Interval, sampled["aer"]) for sampled in drawn)  # AER is always defined
     every = list(zip(names, scores, intervals, unaligned.tolist()))
     maps = tuple(MapScore(*own, number, *place) for number, (own, place) in enumerate(zip(every, places)))
     scored = tuple(LinkScore(*own) for own in every[len(places) :])
