@@ -9,6 +9,8 @@ WORDS = ("tokens", "whitespace", "characters")
 NORMALIZATIONS = ("none", "nfc", "moses")
 #: Options of multilingual tasks that may be stated, and override those of the checkpoint; and the tag of other models.
 LANGUAGE_OPTIONS = ("langs", "lang_dict", "lang_pairs", "fixed_dictionary", "target_tag")
+#: The name of the bundled models, German-English and English-German.
+DEMO = "demo"
 #: ``reverse_path`` of a multilingual model that is to be read in one direction only.
 NO_REVERSE = "none"
 #: fairseq's tasks whose models read their languages as tags.

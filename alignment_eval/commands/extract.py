@@ -112,10 +112,8 @@ def _profile(records: Records, named: str | None, reverse: bool) -> Profile:
         profile = find_profile(str(info.signature.get("model")), named, reverse=reverse)
     elif info.profile is not None:
         profile = replace(parse_profile(info.profile, str(records.directory)), name=f"the one in {records.directory}")
-        if (table := profile.table) is not None:  # it lies beside the records, else where the run read it
-            beside = records.directory / Path(table.name).name
-            if beside.is_file() or not Path(table.name).is_file():
-                profile = replace(profile, table=replace(table, name=str(beside)))
+        if (table := profile.table) is not None:
+            profile = replace(profile, table=replace(table, name=str(records.directory / Path(table.name).name)))
     if profile is None:
         raise UsageError(
             f"{records.directory}: no profile says which maps to read: name them by --heads, or make a profile with "

@@ -59,7 +59,7 @@ MOST_OTHER_CASE = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Vocabulary:
+class WordCounts:
     """The words of one side.
 
     Attributes:
@@ -71,7 +71,7 @@ class Vocabulary:
     counts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, sides: Iterable[Sequence[str]]) -> Vocabulary:
+    def of(cls, sides: Iterable[Sequence[str]]) -> WordCounts:
         """The words of a text, numbered in the order of their first occurrence."""
         numbers: dict[str, int] = {}
         found = [numbers.setdefault(word, len(numbers)) for side in sides for word in side]
@@ -96,8 +96,8 @@ class LexicalTable:
         name: its name in messages.
     """
 
-    source: Vocabulary
-    target: Vocabulary
+    source: WordCounts
+    target: WordCounts
     cells: NDArray[np.int64]
     sums: NDArray[np.floating]
     pairs: int
@@ -135,13 +135,13 @@ class LexicalTable:
         return scale
 
 
-def cell_numbers(source: NDArray[np.int64], target: NDArray[np.int64], sources: Vocabulary) -> NDArray[np.int64]:
+def cell_numbers(source: NDArray[np.int64], target: NDArray[np.int64], sources: WordCounts) -> NDArray[np.int64]:
     """One number for each pair of words, [target words, source words], from their numbers; unknown words count too."""
     return target[:, None] * len(sources.counts) + source
 
 
 #: The table of no text.
-EMPTY = LexicalTable(Vocabulary.of(()), Vocabulary.of(()), np.empty(0, np.int64), np.empty(0), 0)
+EMPTY = LexicalTable(WordCounts.of(()), WordCounts.of(()), np.empty(0, np.int64), np.empty(0), 0)
 
 
 def doubt(word_map: Floats) -> float:
@@ -182,7 +182,7 @@ def count_lexical_table(pairs: Sequence[CountedPair], shares: Shares) -> tuple[L
     counted pair n (see :meth:`LexicalTable.reweight`) is of the other pairs.
     """
     words = [sides for sides, word_map in pairs if word_map.size]
-    source, target = (Vocabulary.of(sides[which] for sides in words) for which in (0, 1))
+    source, target = (WordCounts.of(sides[which] for sides in words) for which in (0, 1))
     tables: list[LexicalTable] = []
     for _ in range(PASSES):
         chunks = (pairs[start : start + _CHUNK] for start in range(0, len(pairs), _CHUNK))
@@ -201,7 +201,7 @@ def _counted(tables: Iterable[LexicalTable], pair: CountedPair, shares: Shares) 
 
 def _evidence_of(
     pairs: Iterable[CountedPair],
-    sides: tuple[Vocabulary, Vocabulary],
+    sides: tuple[WordCounts, WordCounts],
     tables: Sequence[LexicalTable],
     shares: Shares,
 ) -> tuple[NDArray[np.int64], Floats]:

@@ -302,8 +302,8 @@ def _check_range(read: AlignmentFile, options: ReadOptions, texts: Texts) -> Non
         i, j = j, i
     raise InputError(
         f"{read.file.where(n)}: link {i + read.base}-{j + read.base} is outside its sentence pair, which has {height} "
-        f"words in {texts.source_name} and {width} in {texts.target_name}; {len(outside)} of {read.file.possible} links "
-        f"are outside, read as {read.base}-based; {advice}"
+        f"words in {texts.source_name} and {width} in {texts.target_name}; {len(outside)} of {read.file.possible} "
+        f"links are outside, read as {read.base}-based; {advice}"
     )
 
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.lexical_table import LexicalTable, Vocabulary
+from alignment_eval.extraction.lexical_table import LexicalTable, WordCounts
 from alignment_eval.files import new_file
 from alignment_eval.schema import Count, ForeignFile, check_columns, check_values
 
@@ -77,8 +77,8 @@ def read_lexical_table(path: str | Path) -> LexicalTable:
     cells = ~(no_source | no_target)
     order = np.argsort(rows[cells])
     return LexicalTable(
-        Vocabulary(sources, _counts(source[no_target], weights[no_target], len(sources), file)),
-        Vocabulary(targets, _counts(target[no_source], weights[no_source], len(targets), file)),
+        WordCounts(sources, _counts(source[no_target], weights[no_target], len(sources), file)),
+        WordCounts(targets, _counts(target[no_source], weights[no_source], len(targets), file)),
         rows[cells][order],
         weights[cells][order].astype(np.float32),
         header.pairs,

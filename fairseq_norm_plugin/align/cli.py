@@ -30,7 +30,7 @@ from fairseq_norm_plugin.align.arguments import (
     other_inputs,
 )
 from fairseq_norm_plugin.align.unfinished import begun_with
-from fairseq_norm_plugin.choices import NO_REVERSE
+from fairseq_norm_plugin.choices import DEMO, NO_REVERSE
 from fairseq_norm_plugin.installed import version_line
 from fairseq_norm_plugin.process import let_waiting_threads_sleep, silence_libraries, without_unused_libraries
 
@@ -223,4 +223,5 @@ def _check_usage(args: argparse.Namespace) -> None:
     if args.heads == MAX_NORM:
         raise UsageError(f"--heads {MAX_NORM} needs all maps before the first link: name the maps")
     if args.heads is not None:
-        options.named_maps(directions=1 if args.reverse_path in (None, NO_REVERSE) else 2)
+        reverse = NO_REVERSE if args.reverse_path is None and args.path != DEMO else args.reverse_path
+        options.named_maps(directions=1 if reverse == NO_REVERSE else 2)

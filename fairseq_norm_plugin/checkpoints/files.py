@@ -20,8 +20,6 @@ _CODES = ("bpecodes", "bpe.codes", "codes.bpe", "code", "codes", "*.fastbpe.code
 _SENTENCEPIECE = ("sentencepiece.bpe.model", "sentence.bpe.model", "spm.model", "spm*.model", "*spm.model", "*.model")
 #: One SentencePiece model a side, as Marian's converted models have.
 _SIDES = ("source.spm", "target.spm")
-#: The name of the bundled models, German-English and English-German.
-DEMO = "demo"
 #: A dictionary of all languages.
 _JOINT = ("dict.txt", "dictionary.txt", "model_dict*.txt")
 _NUMBERED = re.compile(r"(?P<stem>.*?\D)(?P<number>\d+)\.pt")

@@ -16,7 +16,7 @@ from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.extraction.method import MapName, parse_maps
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.profile import NO_PROFILE, TextRecipe, read_profile
-from fairseq_norm_plugin.checkpoints.files import DEMO, ModelFiles, demo_checkpoints, find_files, profile_file
+from fairseq_norm_plugin.checkpoints.files import ModelFiles, demo_checkpoints, find_files, profile_file
 from fairseq_norm_plugin.checkpoints.identity import ParameterHash
 from fairseq_norm_plugin.checkpoints.read import (
     build_model,
@@ -25,7 +25,7 @@ from fairseq_norm_plugin.checkpoints.read import (
     other_languages,
     read_checkpoint_parts,
 )
-from fairseq_norm_plugin.choices import DTYPES, LANGUAGE_OPTIONS, NO_REVERSE
+from fairseq_norm_plugin.choices import DEMO, DTYPES, LANGUAGE_OPTIONS, NO_REVERSE
 from fairseq_norm_plugin.model.direction import Direction
 from fairseq_norm_plugin.model.languages import Languages, is_language_tagged, setup_task, trained_pairs
 from fairseq_norm_plugin.model.norm_model import NormModel

@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
+from alignment_eval.files import write_bytes
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps, status_of
 from alignment_eval.profiles.chosen import ChosenMethod
+from alignment_eval.profiles.profile import Profile
 from alignment_eval.records.manifest import RunInfo
 from alignment_eval.records.store import arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
@@ -52,8 +54,8 @@ class RecordingSession:
     """Writes the maps that the hypotheses of a run carry, as records and word alignments, in parts.
 
     It checks that each expected sentence arrives once, and finishes the output after the last one.  ``cfg`` are the
-    options of the task (options.NormConfig), ``models`` the number of models in the ensemble, ``profile`` the content
-    of the model's profile, which records store.
+    options of the task (options.NormConfig), ``models`` the number of models in the ensemble, ``profile`` the model's
+    profile, which records store with its lexical table.
     """
 
     def __init__(
@@ -64,7 +66,7 @@ class RecordingSession:
         options: NormOptions,
         signature: Mapping[str, Any],
         models: int,
-        profile: str | None = None,
+        profile: Profile | None = None,
     ) -> None:
         self._plan = plan
         self._expected = np.zeros(plan.size, dtype=np.bool_)
@@ -173,7 +175,7 @@ def _open_writers(
     options: NormOptions,
     signature: Mapping[str, Any],
     recorded: RecordedMaps,
-    profile: str | None,
+    profile: Profile | None,
 ) -> list[Writer]:
     if plan.kept and plan.batches and signature["generation"].get("sampling"):
         raise UsageError(
@@ -188,9 +190,15 @@ def _open_writers(
         if "dtype" in signed:  # it comes last
             signed["dtype"] = signed.pop("dtype")
         maps = options.recorded_kinds, options.recorded_layers, options.layer_heads
-        info = RunInfo("records", signed, *shard, *maps, recorded.nbest, profile)
+        directory, table, stored = Path(cfg.norm_records), None if profile is None else profile.table, profile
+        if profile is not None and table is not None:  # it lies beside the records, wherever they are moved to
+            stored = replace(profile, table=replace(table, name=Path(table.name).name))
+        info = RunInfo("records", signed, *shard, *maps, recorded.nbest, None if stored is None else stored.to_json())
         schema = arrow_schema(info, recorded.quantities)
-        parts = ShardParts(Path(cfg.norm_records), info, schema, **existing)
+        parts = ShardParts(directory, info, schema, **existing)
+        if table is not None:
+            directory.mkdir(parents=True, exist_ok=True)
+            write_bytes(directory / Path(table.name).name, Path(table.name).read_bytes())
         writers.append((parts, partial(to_table, schema=schema)))
     if options.extraction is not None:
         run = RunInfo("alignments", {**signature, "extraction": options.extraction.fields}, *shard)

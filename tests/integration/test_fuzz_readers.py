@@ -20,7 +20,7 @@ import torch
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import read_word_map
-from alignment_eval.extraction.lexical_table import LexicalTable, Vocabulary
+from alignment_eval.extraction.lexical_table import LexicalTable, WordCounts
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures.curves import read_training_log
 from alignment_eval.links.formats import HYPOTHESIS_FORMATS
@@ -144,7 +144,7 @@ def files(directory):
     run = records(directory / "run", [sentence(id_) for id_ in range(3)])
     parts = shards.write(directory / "links", [[{0: "0-0", 1: "", 2: "1-1 2-3"}]], 3)
     (directory / "manifest").write_bytes(pq.read_schema(run / PART).metadata[b"alignment_eval"])
-    words = Vocabulary.of([["a", "b"], ["a"]])
+    words = WordCounts.of([["a", "b"], ["a"]])
     lexical_table = LexicalTable(words, words, np.arange(4), np.ones(4, np.float32), 2)
     write_lexical_table(directory / "lexical_table", lexical_table, "signature")
     (directory / "profile").write_text(FORMED.with_reverse(REVERSE).to_json())

@@ -17,7 +17,7 @@ from torch import nn
 
 from alignment_eval.errors import UsageError, say, warn_on_stderr
 from alignment_eval.profiles.chosen import AlignmentOptions, choose_method
-from alignment_eval.profiles.profile import NO_PROFILE, read_profile
+from alignment_eval.profiles.profile import NO_PROFILE, Profile, read_profile
 from fairseq_norm_plugin.capture.attention import swap_attention
 from fairseq_norm_plugin.capture.recorder import Hypotheses, RecordedMaps, layers_and_heads
 from fairseq_norm_plugin.checkpoints.files import profile_file
@@ -168,8 +168,7 @@ class NormMixin:
         printed = printed_map(options, str(style), self.vocabularies) if style else None
         if chosen is not None and options.extraction is chosen:
             say(f"--norm-alignments: {chosen.reason}")
-        content = None if profile is None else profile.to_json()
-        recorded = self._open_session(models, args, parameters, options, content) if wanted else None
+        recorded = self._open_session(models, args, parameters, options, profile) if wanted else None
         stock_args = copy.copy(args)
         stock_args.print_alignment = None
         generator = super().build_generator(  # type: ignore[misc]
@@ -218,7 +217,7 @@ class NormMixin:
         check_parallel(((id_, pair(id_)) for id_ in sample_lines(plan.size) if id_ not in plan.skipped), [direction])
 
     def _open_session(
-        self, models: Sequence[nn.Module], args: Any, parameters: str, options: NormOptions, profile: str | None
+        self, models: Sequence[nn.Module], args: Any, parameters: str, options: NormOptions, profile: Profile | None
     ) -> RecordedMaps:
         plan = self._plan
         if plan is None:
