@@ -6,7 +6,7 @@ import shlex
 import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import alignment_eval as ae
@@ -21,7 +21,7 @@ SETS = {
     TEST: (("de", "en"), ("test.de", "test.en", "alignment.talp"), 1),
     DEV: (("de", "en"), ("dev.de", "dev.en", "dev.talp"), 1),
     "hansards447": (("en", "fr"), ("src.en", "tgt.fr", "gold.pharaoh"), 0),
-    "czenali2500": (("cs", "en"), ("src.cs", "tgt.en", "gold.pharaoh"), 0),
+    "czenali2500": (("cs", "en"), ("src.cs", "tgt.en", "gold.talp"), 0),
 }
 NORM_ALIGN = (sys.executable, "-m", "fairseq_norm_plugin.align")
 #: The bundled models, by the language that they translate from.
@@ -61,13 +61,13 @@ def run_script(main: Callable[[], None]) -> None:
     sys.exit(exit_status(Path(sys.argv[0]).name, Namespace, lambda _: main()))
 
 
-def make(path: Path, *words: object) -> Path:
+def make(path: Path, *words: object, env: Mapping[str, str] | None = None) -> Path:
     """Run the command that writes ``path``, unless it is there already."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         line = [str(word) for word in words]
         print(shlex.join(line), file=sys.stderr, flush=True)
-        subprocess.run(line, check=True, stdout=sys.stderr, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        subprocess.run(line, check=True, stdout=sys.stderr, env={**os.environ, "OMP_NUM_THREADS": "1", **(env or {})})
     return path
 
 

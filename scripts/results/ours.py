@@ -8,6 +8,7 @@ codes.bpe.
 """
 
 import argparse
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pandas as pd
 from gold_sets import DEMO, NORM_ALIGN, SETS, TEST, Gold, make, markdown, run_script, write
 
 import alignment_eval as ae
+from alignment_eval.links.sets import Links
 from alignment_eval.links.write import format_pharaoh_line
 from alignment_eval.profiles.profile import Profile, read_profile
 
@@ -79,6 +81,42 @@ class Aligner:
         links = ae.read_links(made, swap=first != forward)
         return write(self.out / "links" / f"{name}.pharaoh", map(format_pharaoh_line, links))
 
+    def printed(self, way: str) -> Path:
+        """The links of fairseq's own ``--print-alignment``: a target subword's largest weight in the last layer."""
+        source, target = way.split("-")
+        folder = self.out / f"printed-{way}"
+        subwords = {}
+        for language, text in zip(self.gold.languages, self.gold.texts):
+            codes, file = self.models / "codes.bpe", folder / f"test.{language}"
+            make(file, "subword-nmt", "apply-bpe", "--codes", codes, "--input", text, "--output", file)
+            subwords[language] = [line.split() for line in file.read_text(encoding="utf-8").splitlines()]
+        words: list[object] = ["fairseq-preprocess", "-s", source, "-t", target, "--testpref", folder / "test"]
+        for side, language in (("--srcdict", source), ("--tgtdict", target)):
+            words += [side, self.models / f"dict.{language}.txt"]
+        make(folder / "bin/preprocess.log", *words, "--destdir", folder / "bin")
+        words = [
+            "fairseq-generate",
+            folder / "bin",
+            "--path",
+            self.checkpoints[way],
+            "-s",
+            source,
+            "-t",
+            target,
+            "--cpu",
+        ]
+        words += ["--score-reference", "--print-alignment", "hard", "--required-batch-size-multiple", "1"]
+        trusted = {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}  # fairseq cannot read its own files with torch >= 2.6
+        make(folder / "generate-test.txt", *words, "--results-path", folder, env=trusted)
+        links = ae.read_links(folder / "generate-test.txt", swap=source != self.gold.languages[0])
+        made = (self._of_words(*sides) for sides in zip(links, *(subwords[name] for name in self.gold.languages)))
+        return write(self.out / "links" / f"printed-{way}.pharaoh", map(format_pharaoh_line, made))
+
+    def _of_words(self, links: Links, *sides: Sequence[str]) -> Links:
+        """Links of subwords as links of words; those of ``</s>`` go."""
+        first, second = (list(itertools.accumulate([0, *(not t.endswith("@@") for t in side[:-1])])) for side in sides)
+        return frozenset((first[i], second[j]) for i, j in links if i < len(first) and j < len(second))
+
     def profile(self, way: str) -> Profile:
         """The profile of a direction's model."""
         return read_profile(Path(f"{self.checkpoints[way]}.align.json"))
@@ -102,6 +140,7 @@ def main_table(aligner: Aligner, text: str) -> list[dict[str, str]]:
             layers = [aligner.read(way, what, "attn_n") for what in LAYERS]
             best = min(layers, key=lambda links: aligner.gold.score(ae.read_links(links)).aer)
             rows[f"{languages}, norms of the best layer (2020)"] = best
+            rows[f"{languages}, fairseq's own --print-alignment"] = aligner.printed(way)
     return [{"group": "ours", "name": name, "text": text, "links": str(path)} for name, path in rows.items()]
 
 

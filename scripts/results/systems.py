@@ -38,6 +38,7 @@ MAIN = {
     "**ours, both models**": (OWN, r"both models, .*\(default( of before)?\)"),
     "ours, one model": (OWN, r"{} alone, .*\(default( of before)?\)"),
     "norms of the best layer (2020)": (OWN, r"{}, norms of the best layer \(2020\)"),
+    "fairseq's own `--print-alignment`": (OWN, "{}, fairseq's own --print-alignment"),
     "eflomal, both": (OWN, "eflomal, both .*"),
     "eflomal, one direction": (OWN, "eflomal, {short}"),
     "HMM, both": (OWN, "HMM .*, both .*"),
@@ -113,6 +114,7 @@ def readme_table(frame: pd.DataFrame) -> str:
         "**`norm-align`, two models**": "**ours, both models**",
         "`norm-align`, one model": "ours, one model",
         "norms of the best layer, as in 2020": "norms of the best layer (2020)",
+        "fairseq's own `--print-alignment`": "fairseq's own `--print-alignment`",
         "eflomal, on the same text": "eflomal, both",
         "GIZA++, on much more text (published)": "GIZA++, published",
     }
