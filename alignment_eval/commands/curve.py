@@ -23,7 +23,6 @@ EPILOG = """\
 Examples:
   align-eval curve data/demo/training-a.log -o out/curve.png
   align-eval curve data/demo/training-a.log -o out/curve.csv
-  align-eval curve train.log --pictures checkpoints/aer-picture -o out/run.html
   align-eval curve data/demo/training-a.log data/demo/training-b.log --metrics aer,nll_loss -o out/runs.svg
 
 A pattern has *, ? and [...].  It is compared with the name of a metric, with and without its subset (test1_aer, aer).

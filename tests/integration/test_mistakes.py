@@ -82,7 +82,7 @@ MISTAKES = [
     (f"{SCORE} hyp --gold-swap", 0, "hyp: AER"),
     ("align-eval compare --gold gold --gold-base 1 hyp", 2, "required: SYSTEM"),
     (f"{ERRORS} hyp", 2, "--source"),
-    (f"{ERRORS} hyp --source de.bpe --target en", 1, "de.bpe: … subword mark @@"),
+    (f"{ERRORS} hyp --source de.bpe --target en", 1, "de.bpe: … subword mark"),
     (f"{ERRORS} hyp hyp hyp {TEXTS}", 2, "3 hypotheses"),
     (f"{ERRORS} hyp {TEXTS} --train-frequency en de", 0, "lacks"),
     ("align-eval convert hyp --to xml -o new", 2, "--to"),

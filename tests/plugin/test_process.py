@@ -19,7 +19,7 @@ LINES = {
         ["calibrate", "--help"],
     ],
     "analyze.cli": [["--help"], ["data"]],
-    "convert.cli": [["--help"], ["bird"]],
+    "convert": [["--help"], ["bird"]],
 }
 
 

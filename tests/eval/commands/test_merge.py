@@ -4,11 +4,11 @@ from tests.facts import says
 
 
 def test_command(tmp_path, align_eval):
-    directory = write(tmp_path / "run", [[{0: "0-0 1-1", 3: "2-0"}, {2: ""}], [{1: "0-1"}]], 4, skipped=[2, 1])
+    directory = write(tmp_path / "run", [[{0: "0-0 1-1", 3: "2-0"}, {2: ""}], [{1: ""}]], 4, skipped=[2, 1])
     out = tmp_path / "out.pharaoh"
     done = align_eval("merge", directory, "-o", out)
     assert (done.returncode, done.stdout) == (0, "")
-    assert out.read_text() == "0-0 1-1\n0-1\n\n2-0\n"
+    assert out.read_text() == "0-0 1-1\n\n\n2-0\n"
     warning, signed = done.stderr.splitlines()
     assert warning == "warning: 2 of 4 sentences cannot be aligned, their lines are blank"
     assert signed.startswith(

@@ -138,7 +138,7 @@ TWO_WAY = ("--kind", "attn_n", "--heads", 0, "--setting", "awo", "--rule", "two-
 def test_links_by_a_lexical_table_are_those_of_the_long_way(run, extracted, records, backward):
     done = run(*TWO_WAY)
     assert done.lines == extracted(*TWO_WAY)
-    assert "|table:text|table_pairs:20000|" in done.err
+    assert "|table:text|" in done.err
     both = (*TWO_WAY, "--join", "product")
     found = run(*both, "--reverse-path", backward, "--overwrite").lines
     assert found == extracted(*both, "--reverse", records / "reverse") != done.lines

@@ -71,7 +71,7 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, backward):
 @pytest.mark.parametrize(
     ("options", "status", "text"),
     [
-        (("--table", "text", "--rule", "kobayashi2020"), 2, "rule 'kobayashi2020' and null 'allow'"),
+        (("--table", "text", "--rule", "kobayashi2020"), 2, "rule 'kobayashi2020', null 'allow'"),
         (("--bpe-codes", "c"), 2, "expected --bpe-codes CODES of the model, or --bpe none"),
         (("--text", "t"), 2, "no text, or more than one: expected --source-text and --target-text, or --text"),
         (("--join", "mutual"), 2, "--join without --reverse-path: expected a model of both directions"),
