@@ -136,13 +136,14 @@ class Aligner:
                 first alignment is yielded.
         """
         sentences = (maps for window in windows for maps in self._word_maps(self._cut(window)))
-        maps = (self._counted(pair, progress) for pair in sentences)
+        maps = (self._seen(pair, progress) for pair in sentences)
         for sentence in align_pairs(maps, self.method, self._table, check=self._check_table):
             whole, place = self._places.pop(sentence.id)
             whole.aligned[place] = sentence
             if len(whole.aligned) == whole.count:
                 aligned = [whole.aligned[place] for place in range(whole.count)]
-                yield self._noted(join_sentences(aligned, whole.id, [whole.tokens[k] for k in range(whole.count)]))
+                tokens = [whole.tokens[place] for place in range(whole.count)]
+                yield self._noted(join_sentences(aligned, whole.id, tokens))
 
     def count(self, pairs: Iterable[SentencePair], progress: Callable[[int], object] = _ignore) -> LexicalTable:
         """Count the lexical table of sentence pairs, of the maps of one direction; progress as for :meth:`align`."""
@@ -166,8 +167,8 @@ class Aligner:
                 self._places[number] = whole, place
                 yield number, sentence
 
-    def _counted(self, maps: WordMaps, progress: Callable[[int], object]) -> WordMaps:
-        """Count the tokens of the sentence that ``maps`` are of; the first sentence is progress of a pair."""
+    def _seen(self, maps: WordMaps, progress: Callable[[int], object]) -> WordMaps:
+        """Note the tokens of the sentence that ``maps`` are of; the first sentence of a pair is progress."""
         whole, place = self._places[maps[0].sentence.id]
         whole.tokens[place] = [len(way.sentence.target.tokens) for way in maps if way is not None]
         progress(int(place == 0))
@@ -329,11 +330,11 @@ def align_lists(
     windows = (enumerate(pairs[start : start + size], start) for start in range(0, len(pairs), size))
     with nullcontext(_ignore) if quiet or len(pairs) == 1 else progress_meter(len(pairs), "pairs") as progress:
         aligned = sorted(aligner.align(windows, progress), key=lambda alignment: alignment.id)
+    warnings = [] if quiet else [aligner.sentences_warning()]
     if not quiet and len(pairs) > 1:
-        seen = aligner.unknown.warning(), aligner.sentences_warning(), aligner.links_warning()
-        warnings = *_left_out(aligned), *seen
-        for warning in filter(None, warnings):
-            warn_on_stderr(warning)
+        warnings += [*_left_out(aligned), aligner.unknown.warning(), aligner.links_warning()]
+    for warning in filter(None, warnings):
+        warn_on_stderr(warning)
     texts = [lines_hash(map("".join, side)) for side in (sources, targets)]
     fields = {**chosen.fields, **({"split": splitter_name()} if options.split_sentences else {})}
     texts += [lines_hash(map(" ".join, side)) for side in given if side is not None]

@@ -95,6 +95,8 @@ def test_another_number_of_sentences_is_aligned_whole(model, capsys):
     *_, uneven = model.align(SOURCES, TARGETS, split_sentences=True)
     assert "different numbers of sentences: 1, aligned whole" in capsys.readouterr().err
     assert uneven.confidences == union([model.align(SOURCES[2], TARGETS[2])])
+    model.align(SOURCES[2], TARGETS[2], split_sentences=True)
+    assert "different numbers of sentences: 1, aligned whole" in capsys.readouterr().err
 
 
 def test_given_words(model):
