@@ -26,6 +26,8 @@ TENSORBOARD = ["tensorboard"]
 HUGGINGFACE = ["safetensors", "sentencepiece>=0.2.2", "tokenizers"]
 #: norm-align --engine ray, on several machines.
 RAY = ["ray[data]"]
+#: --split-sentences.
+SENTENCES = ["sentencex>=1.0.32"]
 DOCS = ["mkdocs-material", "mkdocstrings-python", "mkdocs-jupyter", "latex2mathml"]
 TEST = [
     "pytest",
@@ -65,9 +67,10 @@ setup(
         "huggingface": HUGGINGFACE,
         "sentencepiece": ["sentencepiece>=0.2.2"],
         "ray": RAY,
+        "sentences": SENTENCES,
         "tensorboard": TENSORBOARD,
         "docs": DOCS,
-        "test": [*TEST, *HUGGINGFACE, *RAY, *DOCS],
+        "test": [*TEST, *HUGGINGFACE, *RAY, *SENTENCES, *DOCS],
     },
     entry_points={
         "console_scripts": [

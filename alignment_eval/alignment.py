@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -23,7 +23,7 @@ from alignment_eval.extraction.lexical_table import (
     supported,
 )
 from alignment_eval.extraction.method import AlignmentMethod
-from alignment_eval.extraction.pair_scores import FIGURES, OF_WORDS, PairScores, score_pair
+from alignment_eval.extraction.pair_scores import FIGURES, OF_WORDS, PairScores, join_scores, score_pair
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import check_new, new_file, write_lines
 from alignment_eval.links.sets import Link
@@ -60,7 +60,8 @@ class Alignment:
         score: the model's mean log probability of a target token (base e), if it translated the source; else None.
         scores: what the pair and its words are worth (docs/scores.md), if it was asked for.
         id: the pair's number in the text, from 0.
-        maps: the word maps that were read, if they are kept: those of the first 1,000 pairs of a list in Python.
+        maps: the word maps that were read, if they are kept: those of the first 1,000 pairs of a list in Python,
+            but not of pairs that were cut into sentences.
     """
 
     source: str
@@ -177,7 +178,8 @@ class Alignment:
     def _kept(self) -> ReadMaps:
         if self.maps is None:
             raise UsageError(
-                "the maps of this pair are not kept, only those of the first 1,000 pairs of a list that is aligned; "
+                "the maps of this pair are not kept, only those of the first 1,000 pairs of a list that is aligned, if "
+                "they are not cut into sentences; "
                 "align the pair again, in a list of its own"
             )
         return self.maps
@@ -364,6 +366,39 @@ def _alignment(
     scores = None if pair[0].sentence.log_probs is None else score_pair(pair, linked, shares)
     maps = None if pair[0].maps is None else ReadMaps(method, pair, combined, weighed, whole)
     return Alignment(*text, links, confidences, scores=scores, id=sentence.id, maps=maps)
+
+
+def join_sentences(sentences: Sequence[Alignment], id: int, tokens: Sequence[Sequence[int]]) -> Alignment:
+    """The alignment of a pair of lines, of the alignments of its sentences, whose texts join to the lines.
+
+    ``tokens`` of each sentence are the numbers of its target tokens and, if a reverse model scored it, source tokens.
+    """
+    if len(sentences) == 1:
+        return replace(sentences[0], id=id)
+    source_at, target_at, first_source, first_target = (
+        list(accumulate((len(getattr(sentence, name)) for sentence in sentences), initial=0))
+        for name in ("source", "target", "source_spans", "target_spans")
+    )
+    links: list[Link] = []
+    confidences: dict[Link, float] = {}
+    for sentence, source, target in zip(sentences, first_source, first_target):
+        shifted = {(i, j): (source + i, target + j) for i, j in sentence.links}
+        links += shifted.values()
+        confidences |= {shifted[link]: share for link, share in sentence.confidences.items()}
+    whole = Alignment(
+        "".join(sentence.source for sentence in sentences),
+        "".join(sentence.target for sentence in sentences),
+        tuple((a + at, b + at) for sentence, at in zip(sentences, source_at) for a, b in sentence.source_spans),
+        tuple((a + at, b + at) for sentence, at in zip(sentences, target_at) for a, b in sentence.target_spans),
+        links,
+        confidences,
+        id=id,
+    )
+    if refused := next((sentence.status for sentence in sentences if not sentence.ok), None):
+        return replace(whole, links=[], confidences={}, status=refused)
+    scores = [sentence.scores for sentence in sentences if sentence.scores is not None]
+    words = whole.source_words, whole.target_words
+    return replace(whole, scores=join_scores(scores, tokens, words, links, confidences)) if scores else whole
 
 
 def _spanned(side: SentenceSide) -> SpannedLine:

@@ -20,6 +20,7 @@ means could not be compared.  docs/reproduction.md has the measurements.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -27,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.extraction.extract import WordMap, WordMaps
+from alignment_eval.links.sets import Link
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.maps.subwords import is_punctuation
 
@@ -112,6 +114,49 @@ def score_pair(pair: WordMaps, linked: NDArray[np.bool_], shares: Floats | None)
         omitted=_answer(-y - MORE),
         unsupported_words=list(map(_rounded, new[1])),
         omitted_words=list(map(_rounded, new[0])),
+    )
+
+
+def join_scores(
+    scores: Sequence[PairScores],
+    tokens: Sequence[Sequence[int]],
+    words: tuple[Sequence[str], Sequence[str]],
+    links: Sequence[Link],
+    confidences: Mapping[Link, float],
+) -> PairScores:
+    """The scores of a pair of lines, of those of its sentences: means over the lines.
+
+    ``unsupported`` and ``omitted`` are those of the sentence where they are highest.
+
+    Args:
+        scores: the scores of each sentence.
+        tokens: the numbers of its target tokens and of its source tokens.
+        words: the words of both lines.
+        links: the links of the lines.
+        confidences: their confidences.
+    """
+
+    def mean(name: str, which: int = 0) -> float | None:
+        values = [getattr(of_sentence, name) for of_sentence in scores]
+        return None if None in values else _rounded(np.average(values, weights=[counts[which] for counts in tokens]))
+
+    def unlinked(which: int) -> float:
+        linked = {link[which] for link in links}
+        free = np.array([word not in linked for word in range(len(words[which]))])
+        return _rounded(_mean(free, _counted(SentenceSide.of_words(words[which]))))
+
+    shares = list(confidences.values())
+    return PairScores(
+        log_prob=mean("log_prob"),
+        reverse_log_prob=mean("reverse_log_prob", which=1),
+        confidence=None if scores[0].confidence is None else _rounded(sum(shares) / max(len(shares), 1)),
+        unlinked_source=unlinked(0),
+        unlinked_target=unlinked(1),
+        source_contribution=mean("source_contribution"),
+        unsupported=max(of_sentence.unsupported or 0.0 for of_sentence in scores),
+        omitted=max(of_sentence.omitted or 0.0 for of_sentence in scores),
+        unsupported_words=[new for of_sentence in scores for new in of_sentence.unsupported_words or ()],
+        omitted_words=[new for of_sentence in scores for new in of_sentence.omitted_words or ()],
     )
 
 

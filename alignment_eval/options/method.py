@@ -21,6 +21,7 @@ _READ: dict[str, dict[str, Any]] = {
     "final_punctuation": {"action": argparse.BooleanOptionalAction},
     "profile": {"type": Input},
     "table": {"type": _file_or_word},
+    "split_sentences": {"action": "store_true"},
     "max_tokens": {"type": positive_integer},
 }
 

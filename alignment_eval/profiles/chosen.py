@@ -64,6 +64,7 @@ class AlignmentOptions:
         scores: score the pairs and their words, too (docs/scores.md).
         source_contribution: with the contribution of the source (ALTI+), which takes longer; implies ``scores``.
         force: align lines that do not look like translations of each other, too.
+        split_sentences: cut lines that are paragraphs into sentences, by sentencex (docs/text.md).
 
     Raises:
         UsageError: options that do not go together, or a value out of its range.
@@ -122,6 +123,11 @@ class AlignmentOptions:
     scores: bool = False
     source_contribution: bool = False
     force: bool = False
+    split_sentences: bool = _option(
+        "cut lines that are paragraphs into sentences by sentencex, align or translate these, and join them again; the "
+        "languages are those of the model",
+        default=False,
+    )
 
     def __post_init__(self) -> None:
         for name in _OF_MAPS if self.heads is None else ():

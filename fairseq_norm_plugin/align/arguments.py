@@ -79,8 +79,8 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_raw_text_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the text."""
+def add_raw_text_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Declare the text; returns its group."""
     group = parser.add_argument_group("text", "raw, or as the tokenizer above leaves it (-: standard input)")
     group.add_argument("--source-text", type=Input, metavar="FILE", help="source text, one sentence a line")
     group.add_argument("--target-text", type=Input, metavar="FILE", help="target text, the translations line by line")
@@ -91,6 +91,7 @@ def add_raw_text_arguments(parser: argparse.ArgumentParser) -> None:
         help="both texts: a file with lines SOURCE ||| TARGET; or Parquet with columns source and target (and perhaps "
         "id): FILE.parquet, a directory or a glob",
     )
+    return group
 
 
 def add_reverse_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:

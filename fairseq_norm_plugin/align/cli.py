@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=version_line(PROG))
     add_model_arguments(parser)
-    add_raw_text_arguments(parser)
+    add_options(add_raw_text_arguments(parser), "split_sentences")
     add_map_arguments(
         parser, "default: the profile next to each checkpoint; without one, maps chosen on the text itself"
     )

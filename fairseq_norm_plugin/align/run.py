@@ -45,6 +45,7 @@ from fairseq_norm_plugin.model.text_check import check_parallel, sampled
 from fairseq_norm_plugin.model.translate import Markup
 from fairseq_norm_plugin.process import keep_few_programs
 from fairseq_norm_plugin.text.lines import SentencePairs, TranslatedText
+from fairseq_norm_plugin.text.sentences import splitter_name
 from fairseq_norm_plugin.text.tokenise import SentencePair, strings_of
 
 #: Endings of outputs that hold the text too.
@@ -86,7 +87,7 @@ def run(args: argparse.Namespace) -> None:
     models = load_models(args)
     check_outputs(args, model_inputs(models), begun_with(args.output))
     check_directions(args, len(models))
-    text = text.through(models[0].direction.pipelines).protected(strings)
+    text = text.through(models[0].pipelines(args.split_sentences)).protected(strings)
     try:
         with ExitStack() as stack:
             if isinstance(text, TranslatedText):
@@ -108,7 +109,7 @@ def _translated(
     """
     with tempfile.TemporaryDirectory() as directory:
         output = str(Path(directory) / "text") if is_stream(args.output) else args.output
-        described = signed([model.facts], text.hashes, text.size, {"beam": args.translate, **_protection(args)})
+        described = signed([model.facts], text.hashes, text.size, {"beam": args.translate, **_of_text(args)})
         ends = sorted({*range(args.window, text.size, args.window), text.size})
         with UnfinishedOutput(translations_of(output), described, ends, args.resume, args.overwrite) as unfinished:
             kept = unfinished.kept
@@ -117,8 +118,10 @@ def _translated(
                 for start, end in zip([0, *ends], ends):
                     if end > kept:
                         window = list(itertools.islice(sources, end - start))
-                        found = model.translations(window, args.translate, args.max_tokens, strings, progress)
-                        unfinished.append((translation.score, translation.text) for translation in found)
+                        found = model.translations(
+                            *(window, args.translate, args.max_tokens, strings, progress, args.split_sentences)
+                        )
+                        unfinished.append((line.score, line.sentences or line.text) for line in found)
             text.translations = unfinished.rows
             yield
 
@@ -133,7 +136,7 @@ def _align(args: argparse.Namespace, text: SentencePairs, models: Sequence[NormM
     fields: dict[str, Value] = {
         **chosen.fields,
         **({"beam": args.translate} if args.translate else {}),
-        **_protection(args),
+        **_of_text(args),
     }
     described = signed([model.facts for model in models], text.hashes, text.size, fields)
     form = {
@@ -173,7 +176,7 @@ def _align(args: argparse.Namespace, text: SentencePairs, models: Sequence[NormM
             f"lines whose target has not each protected string of the source once: {len(uncopied)}; the first is "
             f"{text.name}:{uncopied[0] + 1}"
         )
-    if warning := aligner.links_warning():
+    for warning in filter(None, (aligner.sentences_warning(), aligner.links_warning())):
         warn_on_stderr(warning)
     seconds, done = time.monotonic() - start, text.size - kept
     said = f", {kept} kept from before" if kept else ""
@@ -307,7 +310,11 @@ def _scores_file(path: str | None, resumed: bool) -> Iterator[TextIO | None]:
         yield file
 
 
-def _protection(args: argparse.Namespace) -> dict[str, Value]:
-    """What is stated of text that is not translated."""
-    stated = {"opaque": ",".join(args.opaque), "protect": args.protect and json_hash(args.protect)}
+def _of_text(args: argparse.Namespace) -> dict[str, Value]:
+    """What is stated of sentences, and of text that is not translated."""
+    stated = {
+        "opaque": ",".join(args.opaque),
+        "protect": args.protect and json_hash(args.protect),
+        "split": args.split_sentences and splitter_name(),
+    }
     return {name: value for name, value in stated.items() if value}

@@ -8,12 +8,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from alignment_eval.alignment import Alignment, Alignments, align_pairs
+from alignment_eval.alignment import Alignment, Alignments, align_pairs, join_sentences
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.extraction.extract import WordMap, WordMaps, read_word_map
 from alignment_eval.extraction.lexical_table import LexicalTable, count_lexical_table
@@ -31,6 +31,7 @@ from fairseq_norm_plugin.model.calibrate import choose
 from fairseq_norm_plugin.model.direction import Direction, length_batches
 from fairseq_norm_plugin.model.text_check import FEWEST, check_parallel, sampled
 from fairseq_norm_plugin.process import executors
+from fairseq_norm_plugin.text.sentences import splitter_name
 from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline, linked_copies, with_copies
 from fairseq_norm_plugin.text.tokens import UnknownTokens
 
@@ -50,6 +51,16 @@ _AHEAD = 2
 WINDOW = 10_000
 #: The maps of so many pairs, the first of a list, are kept (``Alignment.word_map``): some 50 KB each.
 KEPT = 1000
+
+
+@dataclass
+class _Sentences:
+    """The sentences of a pair while they are aligned: how many there are, and by place what is known of each."""
+
+    id: int
+    count: int
+    tokens: dict[int, list[int]] = field(default_factory=dict)
+    aligned: dict[int, Alignment] = field(default_factory=dict)
 
 
 def _ignore(news: int) -> None:
@@ -75,6 +86,7 @@ class Aligner:
         unknown: the subwords so far that the models do not know.
         linked: number of aligned pairs so far of :data:`_LONG` or more words on both sides (``pairs``), and how many of
             them have one link at most (``none``) or all (``all``).
+        uneven: pairs so far that are aligned whole since their lines have different numbers of sentences.
     """
 
     def __init__(
@@ -104,36 +116,67 @@ class Aligner:
         self._max_tokens = min(max_tokens, _CPU_TOKENS) if self._on_cpu else max_tokens
         self.unknown = UnknownTokens()
         self.linked: Counter[str] = Counter()
+        self.uneven = 0
         self._copies: dict[int, tuple[set[int], set[int], set[Link]]] = {}
+        self._numbers = itertools.count(-1, -1)
+        self._places: dict[int, tuple[_Sentences, int]] = {}
 
     def align(
         self, windows: Iterable[Iterable[tuple[int, SentencePair]]], progress: Callable[[int], object] = _ignore
     ) -> Iterator[Alignment]:
         """Align the pairs of ``windows``, window by window; within a window in the order of the batches.
 
-        Pairs that cannot be aligned (empty or too long) come first, with the reason as status.
+        Pairs that cannot be aligned (empty or too long) come first, with the reason as status.  Lines that are cut
+        into sentences are aligned sentence by sentence.
 
         Args:
             windows: pairs with their ids; the pairs of a window are sorted by length.  If a lexical table is counted,
                 one window must end with the last of the :attr:`counted_pairs`.
-            progress: called with the number of pairs after each batch; if a table is counted, that is long before the
+            progress: called with the number of pairs that were read; if a table is counted, that is long before the
                 first alignment is yielded.
         """
-        pairs = (pair for window in windows for pair in self._word_maps(window, progress))
-        yield from map(self._noted, align_pairs(pairs, self.method, self._table, check=self._check_table))
+        sentences = (maps for window in windows for maps in self._word_maps(self._cut(window)))
+        maps = (self._seen(pair, progress) for pair in sentences)
+        for sentence in align_pairs(maps, self.method, self._table, check=self._check_table):
+            whole, place = self._places.pop(sentence.id)
+            whole.aligned[place] = sentence
+            if len(whole.aligned) == whole.count:
+                aligned = [whole.aligned[place] for place in range(whole.count)]
+                tokens = [whole.tokens[place] for place in range(whole.count)]
+                yield self._noted(join_sentences(aligned, whole.id, tokens))
 
     def count(self, pairs: Iterable[SentencePair], progress: Callable[[int], object] = _ignore) -> LexicalTable:
         """Count the lexical table of sentence pairs, of the maps of one direction; progress as for :meth:`align`."""
         numbered, maps = enumerate(pairs), []
         while window := list(itertools.islice(numbered, WINDOW)):
-            for word_map, _ in self._word_maps(window, progress):
+            for word_map, _ in self._word_maps(window):
+                progress(1)
                 if word_map.scores is not None:
                     maps.append((words_of(word_map.sentence), word_map.shares[:, :-1].astype(np.float32)))
         return count_lexical_table(maps, rule_of(self.method.forward.rule).shares)[0]
 
+    def _cut(self, pairs: Iterable[tuple[int, SentencePair]]) -> Iterator[tuple[int, SentencePair]]:
+        """The sentences of pairs: the first has the number of its pair, those after it have negative ones."""
+        for id_, pair in pairs:
+            whole = _Sentences(id_, len(pair.sentences))
+            self.uneven += len({len(line.sentences) for line in pair if line}) > 1
+            if pair.source.copies:
+                self._copies[id_] = linked_copies(pair)
+            for place, sentence in enumerate(pair.sentences):
+                number = next(self._numbers) if place else id_
+                self._places[number] = whole, place
+                yield number, sentence
+
+    def _seen(self, maps: WordMaps, progress: Callable[[int], object]) -> WordMaps:
+        """Note the tokens of the sentence that ``maps`` are of; the first sentence of a pair is progress."""
+        whole, place = self._places[maps[0].sentence.id]
+        whole.tokens[place] = [len(way.sentence.target.tokens) for way in maps if way is not None]
+        progress(int(place == 0))
+        return maps
+
     def _noted(self, pair: Alignment) -> Alignment:
         """Count a pair's links; gives it with its copies linked, and with scores, unknown if it was not aligned."""
-        if (copies := self._copies.pop(pair.id, None)) is not None:
+        if (copies := self._copies.pop(pair.id, None)) is not None and pair.ok:
             pair = _with_copies(pair, *copies)
         sizes = len(pair.source_spans), len(pair.target_spans)
         if pair.ok and min(sizes) >= _LONG:
@@ -142,26 +185,20 @@ class Aligner:
             self.linked["all"] += len(pair.links) == sizes[0] * sizes[1]
         return replace(pair, scores=PairScores()) if self._scores and pair.scores is None else pair
 
-    def _word_maps(
-        self, pairs: Iterable[tuple[int, SentencePair]], progress: Callable[[int], object]
-    ) -> Iterator[WordMaps]:
+    def _word_maps(self, pairs: Iterable[tuple[int, SentencePair]]) -> Iterator[WordMaps]:
         """The word maps of each pair of a window, in one direction or in both, batch by batch."""
         encoded: dict[int, list[SentencePair]] = {}
         for id_, pair in pairs:
             both = [direction.encode(way) for direction, way in zip(self.directions, (pair, pair.exchanged))]
             refusals = [direction.refusal(way) for direction, way in zip(self.directions, both)]
             if reason := next(filter(None, refusals), ""):
-                progress(1)
                 source, target = (line.side for line in both[0])
                 yield WordMap(SentenceMaps(id_, source, target, (), status=reason), None), None
                 continue
             encoded[id_] = both
-            if pair.source.copies:
-                self._copies[id_] = linked_copies(pair)
             for name, line in zip(_SIDES, itertools.chain.from_iterable(both)):
                 self.unknown.add(name, len(line.ids) - 1, line.unknown)
         for read in self._read_batches(length_batches(encoded, self._max_tokens, _lengths)):
-            progress(len(read))
             yield from read
 
     def _read_batches(self, batches: Iterable[Mapping[int, list[SentencePair]]]) -> Iterator[list[WordMaps]]:
@@ -183,10 +220,16 @@ class Aligner:
         if contributes:
             kinds, names = [*kinds, _ALTI], [*names, MapName(direction.layers - 1)]
         maps = direction.maps(encoded, kinds, names, self._scores)
-        read = {id_: read_word_map(sentence, options, id_ < self._kept) for id_, sentence in maps.items()}
+        read = {id_: read_word_map(sentence, options, 0 <= id_ < self._kept) for id_, sentence in maps.items()}
         if not contributes:
             return read
         return {id_: replace(pair, contribution=_contribution(maps[id_])) for id_, pair in read.items()}
+
+    def sentences_warning(self) -> str | None:
+        """A warning if pairs so far were not cut into sentences since their lines have different numbers of them."""
+        if not self.uneven:
+            return None
+        return f"pairs of which source and target have different numbers of sentences: {self.uneven}, aligned whole"
 
     def links_warning(self) -> str | None:
         """A warning if most pairs so far have no links, or all their words linked to all."""
@@ -246,7 +289,7 @@ def text_lines(lines: object, name: str) -> list[str]:
 def align_lists(
     models: Sequence[Any],
     sources: Sequence[str],
-    targets: Sequence[str],
+    targets: Sequence[str | Sequence[str]],
     options: AlignmentOptions,
     words: tuple[GivenWords, GivenWords] = (None, None),
     strings: re.Pattern[str] | None = None,
@@ -254,7 +297,8 @@ def align_lists(
 ) -> Alignments:
     """Align two lists of lines, in their order, with the :class:`NormModel` of one direction, or of both.
 
-    ``words`` are those of each source and of each target, if they are given.  Copies of ``strings`` are linked.
+    A target may be given as its sentences.  ``words`` are those of each source and of each target, if they are given.
+    Copies of ``strings`` are linked.
     ``quiet``: without progress, and without messages about text and method.
     """
     if not sources:
@@ -265,7 +309,7 @@ def align_lists(
             f"the same place"
         )
     directions = [model.direction for model in models]
-    pipelines = directions[0].pipelines
+    pipelines = models[0].pipelines(options.split_sentences)
     given = [None if side is None else [list(line) for line in side] for side in words]
     read = map(_lines, pipelines, (sources, targets), given, ("source", "target"))
     pairs = list(map(SentencePair, *read))
@@ -286,15 +330,18 @@ def align_lists(
     windows = (enumerate(pairs[start : start + size], start) for start in range(0, len(pairs), size))
     with nullcontext(_ignore) if quiet or len(pairs) == 1 else progress_meter(len(pairs), "pairs") as progress:
         aligned = sorted(aligner.align(windows, progress), key=lambda alignment: alignment.id)
+    warnings = [] if quiet else [aligner.sentences_warning()]
     if not quiet and len(pairs) > 1:
-        for warning in filter(None, (*_left_out(aligned), aligner.unknown.warning(), aligner.links_warning())):
-            warn_on_stderr(warning)
-    texts = [lines_hash(side) for side in (sources, targets)]
+        warnings += [*_left_out(aligned), aligner.unknown.warning(), aligner.links_warning()]
+    for warning in filter(None, warnings):
+        warn_on_stderr(warning)
+    texts = [lines_hash(map("".join, side)) for side in (sources, targets)]
+    fields = {**chosen.fields, **({"split": splitter_name()} if options.split_sentences else {})}
     texts += [lines_hash(map(" ".join, side)) for side in given if side is not None]
-    return Alignments(aligned, signed([model.facts for model in models], texts, len(pairs), chosen.fields))
+    return Alignments(aligned, signed([model.facts for model in models], texts, len(pairs), fields))
 
 
-def _lines(pipeline: TextPipeline, side: Sequence[str], given: GivenWords, name: str) -> Iterator[Line]:
+def _lines(pipeline: TextPipeline, side: Sequence[str | Sequence[str]], given: GivenWords, name: str) -> Iterator[Line]:
     """The lines of a side, called ``name`` in messages, with their words if they are ``given``."""
     words: list[Sequence[str] | None] = [None] * len(side) if given is None else list(given)
     if len(words) != len(side):

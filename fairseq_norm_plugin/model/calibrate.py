@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -52,7 +53,7 @@ def choose(
 def usable_pairs(pairs: Iterable[SentencePair], directions: Sequence[Direction]) -> list[SentencePair]:
     """The first different source-target pairs that all models can align; they are read as far as needed."""
     different: dict[tuple[tuple[str, ...], ...], SentencePair] = {}
-    for pair in pairs:
+    for pair in itertools.chain.from_iterable(pair.sentences for pair in pairs):
         if can_align(pair, directions):
             different.setdefault(pair.words, pair)
         if len(different) == DEFAULTS.profile_pairs:

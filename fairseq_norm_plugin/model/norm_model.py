@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, overload
 
@@ -40,12 +41,13 @@ from fairseq_norm_plugin.model.translate import (
     Translation,
     Translator,
     check_labels,
+    join_translations,
     translate_lines,
     with_labels,
 )
 from fairseq_norm_plugin.text.offsets import word_spans
 from fairseq_norm_plugin.text.settings import FILES, TextSettings
-from fairseq_norm_plugin.text.tokenise import SentencePair
+from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
 from fairseq_norm_plugin.text.tokens import tagged_hash
 
 
@@ -128,6 +130,13 @@ class NormModel:
     def with_reverse(self) -> list[NormModel]:
         """This model, and the one of the other direction if there is one."""
         return [self] if self.reverse is None else [self, self.reverse]
+
+    def pipelines(self, split_sentences: bool = False) -> tuple[TextPipeline, TextPipeline]:
+        """How lines of source and target are read, whole or in sentences."""
+        source, target = self.direction.pipelines
+        if not split_sentences:
+            return source, target
+        return source.in_sentences(self.languages[0]), target.in_sentences(self.languages[1])
 
     def to(self, device: str | torch.device) -> NormModel:
         """Move all models, also those of the other direction, to ``device``; returns the model itself."""
@@ -307,14 +316,15 @@ class NormModel:
             UsageError: ``beam`` is below 1; or as for :meth:`align`.
         """
         check_whole("beam", beam)
-        max_tokens = AlignmentOptions(**options).max_tokens  # raises now, not after hours of translation
+        stated = AlignmentOptions(**{**self.defaults, **options, "force": True})  # raises now, not after hours
         strings = protected_strings(protect)
         if isinstance(source, str):
             return _only(self.translate([source], beam=beam, protect=protect, **options))
         lines = text_lines(source, "source")
-        translations = self.translations(lines, beam, max_tokens, strings)
-        targets = [translation.text for translation in translations]
-        stated = AlignmentOptions(**{**self.defaults, **options, "force": True})
+        translations = self.translations(
+            lines, beam, stated.max_tokens, strings, split_sentences=stated.split_sentences
+        )
+        targets = [translation.sentences or translation.text for translation in translations]
         aligned = align_lists(self.with_reverse, lines, targets, stated, strings=strings)
         scored = (replace(pair, score=translation.score) for pair, translation in zip(aligned, translations))
         return Alignments(scored, aligned.signature)
@@ -326,14 +336,18 @@ class NormModel:
         max_tokens: int,
         strings: re.Pattern[str] | None = None,
         progress: Callable[[int], object] = lambda _: None,
+        split_sentences: bool = False,
     ) -> list[Translation]:
         """Translate raw lines, and put back what a model does not translate: ``strings``, and unknown words."""
-        return translate_lines(
-            lines,
+        cut = list(map(self.pipelines(split_sentences)[0].split, lines))
+        found = translate_lines(
+            [sentence.strip() if len(sentences) > 1 else sentence for sentences in cut for sentence in sentences],
             lambda texts: self.translator.translate(texts, beam, max_tokens, progress),
             lambda texts, targets: align_lists(self.with_reverse, texts, targets, AlignmentOptions(), quiet=True),
             strings if self.direction.pipelines[0].reads_raw else None,
         )
+        rest = iter(found)
+        return [join_translations(sentences, list(islice(rest, len(sentences)))) for sentences in cut]
 
     def transfer_markup(
         self,

@@ -173,13 +173,14 @@ def find_mismatch(sample: Iterable[tuple[int, SentencePair]], directions: Sequen
 
 
 def _different(sample: Iterable[tuple[int, SentencePair]], direction: Direction) -> dict[int, SentencePair]:
-    """The pairs of a sample, by line, that the model can read in both directions.
+    """The pairs of a sample, by line, that the model can read in both directions; of lines in sentences, the first.
 
     No two of them have the same source or the same target: each is compared with another one.
     """
     kept = {}
     seen: tuple[set[tuple[str, ...]], set[tuple[str, ...]]] = set(), set()
-    for number, pair in sample:
+    for number, whole in sample:
+        pair = whole.sentences[0]
         sides = pair.words
         is_new = not any(side in before for side, before in zip(sides, seen))
         if is_new and not any(direction.refusal(direction.encode(read)) for read in (pair, pair.exchanged)):

@@ -18,6 +18,7 @@ from fairseq_norm_plugin.hooks.generator import NormSequenceGenerator
 from fairseq_norm_plugin.model.direction import Direction, count_tokens, length_batches
 from fairseq_norm_plugin.process import enough_threads
 from fairseq_norm_plugin.text.normalise import is_visible
+from fairseq_norm_plugin.text.offsets import is_unspaced
 from fairseq_norm_plugin.text.tokenise import Line, SentencePair
 
 #: What stands for an unknown subword in a translation until a source word is copied: no text has this character.
@@ -37,10 +38,14 @@ class Translation:
     Attributes:
         text: the line, as fairseq-generate prints it (D-); empty if the source was not translated.
         score: the model's score: mean log probability of a token, base e; None if the source was not translated.
+        tokens: the number of these tokens.
+        sentences: the translations of its sentences, if the source was cut into several; they join to the text.
     """
 
     text: str = ""
     score: float | None = None
+    tokens: int = 0
+    sentences: tuple[str, ...] = ()
 
 
 class Translator:
@@ -66,7 +71,8 @@ class Translator:
         progress(len(sources) - len(pairs))
         for batch in length_batches(pairs, max_tokens):
             for id_, best in self.search(batch, beam).items():
-                translations[id_] = Translation(self._text(best["tokens"].tolist()), float(best["score"]))
+                tokens = best["tokens"].tolist()
+                translations[id_] = Translation(self._text(tokens), float(best["score"]), len(tokens))
             progress(len(batch))
         return translations
 
@@ -121,6 +127,27 @@ def translate_lines(
             text = _completed(translations[number].text, marked[number], alignment)
             translations[number] = replace(translations[number], text=text)
     return translations
+
+
+def join_translations(sources: Sequence[str], translations: Sequence[Translation]) -> Translation:
+    """The translation of a line, of those of its sentences, with the white space that stands between these.
+
+    A space is added or left out as the script of the target has it.  A line is translated if all its sentences are.
+    """
+    if len(translations) == 1:
+        return translations[0]
+    if any(not translation.text and translation.score is None for translation in translations):
+        return Translation()
+    sources = [source for source, translation in zip(sources, translations) if translation.text]
+    sentences = [translation.text for translation in translations if translation.text]
+    for place, (source, following) in enumerate(zip(sources, sentences[1:])):
+        space = source[len(source.rstrip()) :] or " "
+        sentences[place] += "" if is_unspaced(following[0]) and space == " " else space
+    scored = [(translation.score, translation.tokens) for translation in translations if translation.score is not None]
+    tokens = sum(count for _, count in scored)
+    score = sum(mean * count for mean, count in scored) / tokens if tokens else None
+    parted = tuple(sentences) if len(sentences) == len(translations) else ()
+    return Translation("".join(sentences), score, tokens, parted)
 
 
 def _completed(translation: str, marked: MarkedLine, alignment: Alignment) -> str:

@@ -176,7 +176,8 @@ class TranslatedText(ParallelText):
     """The lines of a source file, with the translations that a model gives; ``-`` is standard input.
 
     Attributes:
-        translations: gives each line's score and translation; assigned once the model has translated.
+        translations: gives each line's score and translation, or the sentences of the translation; assigned once the
+            model has translated.
     """
 
     translations: Callable[[], Iterator[Sequence[Any]]]
@@ -223,7 +224,7 @@ def _words_of(name: str | None) -> Iterator[_GivenWords | None]:
         yield from ((name, number, line.decode().split()) for number, line in enumerate(_lines_of(name), 1))
 
 
-def _read(pipeline: TextPipeline, line: str, given: _GivenWords | None) -> Line:
+def _read(pipeline: TextPipeline, line: str | Sequence[str], given: _GivenWords | None) -> Line:
     if given is None:
         return pipeline.read(line)
     name, number, words = given

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import re
 from collections.abc import Callable, Sequence
@@ -14,13 +15,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from alignment_eval.errors import InputError, shown
+from alignment_eval.errors import InputError, UsageError, shown
 from alignment_eval.links.sets import Link
 from alignment_eval.links.text import marks_of_tools
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.transfer.protected import is_inside_word
 from fairseq_norm_plugin.text.normalise import is_visible, normalised
 from fairseq_norm_plugin.text.offsets import Span, TracedText, character_spans, trace_tokens, word_spans
+from fairseq_norm_plugin.text.sentences import sentence_splitter
 
 #: A side without tokens, and its ids.
 NO_SIDE, NO_IDS = SentenceSide.of_words(()), torch.empty(0, dtype=torch.long)
@@ -40,6 +42,7 @@ class Line:
         certain: whether the words are certainly those of the text (tokens.Spelling).
         copies: the characters of strings that stand in the other line, too, and that no model reads
             (:func:`with_copies`); the other line has as many, in the same order.
+        sentences: its sentences, if it was cut into several; their texts join to its own.
     """
 
     text: str
@@ -50,6 +53,18 @@ class Line:
     unknown: int = 0
     certain: bool = True
     copies: tuple[Span, ...] = ()
+    sentences: tuple[Line, ...] = ()
+
+    @classmethod
+    def joined(cls, sentences: Sequence[Line]) -> Line:
+        """The line that sentences join to."""
+        text, given = ("".join(getattr(line, name) for line in sentences) for name in ("text", "given"))
+        starts = list(itertools.accumulate((len(line.text) for line in sentences), initial=0))
+        spans, copies = (
+            tuple((a + start, b + start) for start, line in zip(starts, sentences) for a, b in getattr(line, name))
+            for name in ("spans", "copies")
+        )
+        return cls(text, spans, given, copies=copies, sentences=tuple(sentences))
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -87,6 +102,12 @@ class SentencePair(NamedTuple):
         return self.source.words, self.target.words
 
     @property
+    def sentences(self) -> list[SentencePair]:
+        """The pairs of their sentences if both lines have equally many, else the pair itself."""
+        source, target = self.source.sentences, self.target.sentences
+        return list(map(SentencePair, source, target)) if len(source) == len(target) > 0 else [self]
+
+    @property
     def lengths(self) -> list[int]:
         """The number of tokens of each side that is encoded."""
         return [len(line.ids) for line in self if len(line.ids)]
@@ -99,6 +120,9 @@ def strings_of(text: str, strings: re.Pattern[str]) -> list[Span]:
 
 def with_copies(pair: SentencePair, strings: re.Pattern[str]) -> SentencePair:
     """The pair, with the strings that stand in both lines."""
+    if len(pair.sentences) > 1:
+        sides = zip(*(with_copies(sentence, strings) for sentence in pair.sentences))
+        return SentencePair(*(replace(Line.joined(side), given=line.given) for line, side in zip(pair, sides)))
     copies: list[tuple[Span, Span]] = []
     rest = strings_of(pair.target.text, strings)
     for span in strings_of(pair.source.text, strings):
@@ -206,6 +230,16 @@ class TextPipeline:
         self._lowercase = lowercase
         self._word_spans = self._spans_by(words, word_tokenizer)
         self._tokenizes = words == "tokens" and word_tokenizer is not None
+        #: Gives the sentences of a line.
+        self.split: Callable[[str], list[str]] = lambda line: [line]
+
+    def in_sentences(self, language: str) -> TextPipeline:
+        """The same pipeline, which cuts lines into sentences."""
+        if not self.reads_raw:
+            raise UsageError("text in subwords is not cut into sentences: expected a model that reads raw text")
+        pipeline = copy.copy(self)
+        pipeline.split = sentence_splitter(language)
+        return pipeline
 
     @staticmethod
     def _spans_by(words: str, tokenizer: Tokenizer | None) -> Callable[[str], Sequence[Span]]:
@@ -220,17 +254,22 @@ class TextPipeline:
         """Whether the text is given in words, not in subwords."""
         return self._segmenter.reads_raw
 
-    def read(self, given: str, words: Sequence[str] | None = None) -> Line:
+    def read(self, given: str | Sequence[str], words: Sequence[str] | None = None) -> Line:
         """The words of a line.
 
         Args:
-            given: the line.
+            given: the line, or its sentences.
             words: its words, if they are given too.
         """
-        text = self._segmenter.plain(given)
-        if words is not None:
-            return Line(text, tuple(spans_of_words(words, text)), given)
-        return Line(text, tuple(self._word_spans(text)) if is_visible(text) else (), given)
+        sentences = self.split(given) if isinstance(given, str) else given
+        texts = list(map(self._segmenter.plain, sentences))
+        if words is None:
+            spans = [self._word_spans(text) if is_visible(text) else () for text in texts]
+        else:
+            texts, spans = _with_words(texts, spans_of_words(words, "".join(texts)))
+        if len(texts) == 1:
+            return Line(texts[0], tuple(spans[0]), "".join(sentences))
+        return Line.joined([Line(text, tuple(own), text) for text, own in zip(texts, spans)])
 
     def prepared(self, lines: Sequence[str]) -> str | None:
         """What shows that ``lines`` were cut or tokenised already, and what to do; None: nothing does."""
@@ -286,6 +325,21 @@ def spans_of_words(words: Sequence[str], text: str) -> list[Span]:
     if text[end:].strip():
         raise InputError(f"the segmentation lacks {shown(text[end:].strip())} at the end of the line")
     return spans
+
+
+def _with_words(texts: Sequence[str], words: Sequence[Span]) -> tuple[list[str], list[Sequence[Span]]]:
+    """Sentences with their words, of words of the whole line; a border inside a word is none."""
+    whole, start, end = "".join(texts), 0, 0
+    sentences: list[str] = []
+    spans: list[Sequence[Span]] = []
+    for text in texts:
+        end += len(text)
+        own = [(a - start, b - start) for a, b in words if start <= a < end]
+        if not own or own[-1][1] <= end - start:
+            sentences.append(whole[start:end])
+            spans.append(own)
+            start = end
+    return sentences, spans
 
 
 def runs_of(subwords: Sequence[Span], words: Sequence[Span]) -> tuple[NDArray[np.int32], NDArray[np.int32] | None]:

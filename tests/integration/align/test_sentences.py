@@ -1,0 +1,217 @@
+"""Lines that are paragraphs: cut into sentences, translated or aligned, and joined again."""
+
+import json
+import sys
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import fairseq_norm_plugin
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.signature import fields_of
+from tests.integration.demo import BOTH
+
+SOURCES = [
+    "Das Haus ist alt.  Ich danke Ihnen, Herr Präsident! Wir stimmen heute ab.",
+    "Die Frau liest ein Buch.",
+    "Es regnet am 3. Oktober. Wir bleiben hier.",
+]
+TARGETS = [
+    "The house is old. I thank you, Mr President! We are voting today.",
+    "The woman reads a book.",
+    "It is raining on 3 October, and we are staying here.",
+]
+#: The sentences of the first pair, with the white space after them.
+PARTS = [
+    ["Das Haus ist alt.  ", "Ich danke Ihnen, Herr Präsident! ", "Wir stimmen heute ab."],
+    ["The house is old. ", "I thank you, Mr President! ", "We are voting today."],
+]
+#: A line longer than the models take.
+LONG = "Ich danke Ihnen, <b>Herr</b> Präsident! <i>Das Haus ist alt. Wir</i> stimmen heute ab. " * 100
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fairseq_norm_plugin.load("demo")
+
+
+@pytest.fixture
+def run(lines_run):
+    """norm-align of paragraphs with both demo models."""
+
+    def start(*options, sources=SOURCES, **more):
+        return lines_run("--split-sentences", *options, sources=sources, models=BOTH, **more)
+
+    return start
+
+
+def union(parts):
+    """The links of a line, with their confidences but for the noise of batches, from those of its sentences."""
+    links, source, target = {}, 0, 0
+    for part in parts:
+        links |= {(i + source, j + target): part.confidences[i, j] for i, j in part.links}
+        source, target = source + len(part.source_spans), target + len(part.target_spans)
+    return pytest.approx(links, abs=1e-6)
+
+
+def test_a_line_is_the_union_of_its_sentences(model):
+    whole, other, _ = model.align(SOURCES, TARGETS, split_sentences=True)
+    parts = model.align(*PARTS)
+    assert whole.confidences == union(parts)
+    assert whole.links == sorted(whole.confidences)
+    assert (whole.source, whole.target) == (SOURCES[0], TARGETS[0])
+    for side in ("source_words", "target_words"):
+        assert getattr(whole, side) == sum((getattr(part, side) for part in parts), ())
+    assert whole.source_words[4:6] == (".", "Ich")
+    assert other.confidences == union([model.align(SOURCES[1], TARGETS[1])])
+
+
+def test_scores_are_of_the_whole_line(model):
+    options = {"scores": True, "source_contribution": True}
+    (whole,) = model.align(SOURCES[:1], TARGETS[:1], split_sentences=True, **options)
+    parts = [part.scores for part in model.align(*PARTS, **options)]
+
+    def tokens(which):
+        pipeline = model.direction.pipelines[which]
+        return [len(model.direction.encode_line(pipeline.read(line), which).ids) for line in PARTS[which]]
+
+    for name, which in (("log_prob", 1), ("reverse_log_prob", 0), ("source_contribution", 1)):
+        mean = np.average([getattr(part, name) for part in parts], weights=tokens(which))
+        assert getattr(whole.scores, name) == pytest.approx(mean, abs=2e-6)
+    assert whole.scores.confidence == pytest.approx(np.mean(list(whole.confidences.values())), abs=1e-6)
+    for which, words in enumerate((whole.source_words, whole.target_words)):
+        linked = {link[which] for link in whole.links}
+        free = [number not in linked for number, word in enumerate(words) if word[0].isalpha()]
+        name = ("unlinked_source", "unlinked_target")[which]
+        assert getattr(whole.scores, name) == pytest.approx(np.mean(free), abs=1e-6)
+    assert whole.scores.unsupported == max(part.unsupported for part in parts)
+    assert whole.scores.omitted == max(part.omitted for part in parts)
+    assert whole.scores.omitted_words == [new for part in parts for new in part.omitted_words]
+
+
+def test_another_number_of_sentences_is_aligned_whole(model, capsys):
+    """And the source has two: "3." ends none in German."""
+    *_, uneven = model.align(SOURCES, TARGETS, split_sentences=True)
+    assert "different numbers of sentences: 1, aligned whole" in capsys.readouterr().err
+    assert uneven.confidences == union([model.align(SOURCES[2], TARGETS[2])])
+    model.align(SOURCES[2], TARGETS[2], split_sentences=True)
+    assert "different numbers of sentences: 1, aligned whole" in capsys.readouterr().err
+
+
+def test_given_words(model):
+    words = [[SOURCES[0].split()], [PARTS[0][k].split() for k in range(3)]]
+    (whole,) = model.align(SOURCES[:1], TARGETS[:1], source_words=words[0], split_sentences=True)
+    assert list(whole.source_words) == SOURCES[0].split()
+    assert whole.confidences == union(model.align(*PARTS, source_words=words[1]))
+    across = [["Das", "Haus", "ist", "alt.  Ich", *SOURCES[0].split()[5:]]]
+    targets = ["The house is old and I thank you, Mr President! We are voting today."]
+    (whole,) = model.align(SOURCES[:1], targets, source_words=across, split_sentences=True)
+    assert list(whole.source_words) == across[0]
+    assert whole.ok
+
+
+def test_sentences_are_translated_one_by_one(model):
+    whole = model.translate(SOURCES[:1], split_sentences=True)[0]
+    parts = model.translate([line.strip() for line in PARTS[0]])
+    first, second, third = (part.target for part in parts)
+    assert whole.target == f"{first}  {second} {third}"  # two spaces, as in the source
+    assert whole.confidences == union(parts)
+    lengths = [
+        len(model.direction.encode_line(model.direction.pipelines[1].read(part.target), 1).ids) for part in parts
+    ]
+    assert whole.score == pytest.approx(np.average([part.score for part in parts], weights=lengths), abs=1e-5)
+
+
+def test_markup_across_a_border(model):
+    line = "Ich danke Ihnen, <b>Herr Präsident! Das Haus</b> ist {0} alt."
+    (translated,) = model.transfer_markup([line], split_sentences=True)
+    assert translated.count("{0}") == 1
+    target = "I thank you, Mr President! The house is {0} old."
+    (given,) = model.transfer_markup([line], [target], protect="x+", split_sentences=True)
+    assert given == "I thank you, <b>Mr President! The house</b> is {0} old."
+
+
+def test_a_line_longer_than_the_model_takes(run, lines_run):
+    longest = {"sources": [LONG, SOURCES[1]], "models": BOTH}
+    refused = lines_run("--markup", "xml", "--translate", **longest)
+    assert refused.status == 1
+    assert "longer than" in refused.err
+    done = run("--markup", "xml", "--translate", "--overwrite", sources=longest["sources"])
+    assert done.status == 0, done.err
+    long, _ = done.lines
+    assert [long.count(tag) for tag in ("<b>", "</b>", "<i>", "</i>", "president", "house")] == [100] * 6
+    assert long.count("<b>mr</b> president") == 100
+
+
+def test_protected_strings_are_linked_to_their_copies(run):
+    sources = ["Siehe https://example.org/a.b. Das {0} Haus ist alt."]
+    targets = ["See https://example.org/a.b. The {0} house is old."]
+    done = run("--protect", "x+", sources=sources, targets=targets, out="out.jsonl")
+    row = json.loads(done.lines[0])
+    for string in ("https://example.org/a.b", "{0}"):
+        places = [row[side].index(string) for side in ("source", "target")]
+        words = [
+            [k for k, (start, end) in enumerate(row[f"{side}_spans"]) if start < place + len(string) and place < end]
+            for side, place in zip(("source", "target"), places)
+        ]
+        assert [link for link in row["links"] if link[0] in words[0]] == list(map(list, zip(*words)))
+    assert "protected string" not in done.err
+
+
+def test_outputs_of_the_command(run, model, tmp_path):
+    tokens = [tmp_path / side for side in ("tokens.de", "tokens.en")]
+    done = run("--tokens-out", *tokens, "--scores", targets=TARGETS, out="out.jsonl")
+    assert "different numbers of sentences: 1, aligned whole" in done.err
+    aligned = model.align(SOURCES, TARGETS, split_sentences=True, scores=True)
+    assert list(map(json.loads, done.lines)) == [json.loads(json.dumps(pair.to_row())) for pair in aligned]
+    for file, words in zip(tokens, ("source_words", "target_words")):
+        assert file.read_text(encoding="utf-8").splitlines() == [" ".join(getattr(pair, words)) for pair in aligned]
+    table = run(targets=TARGETS, out="out.parquet")
+    assert table.status == 0, table.err
+    assert pq.read_table(tmp_path / "out.parquet")["links"].to_pylist() == [list(map(list, p.links)) for p in aligned]
+    assert run(targets=TARGETS).lines == [pair.to_pharaoh() for pair in aligned]
+    assert "|split:sentencex-" in done.err
+    assert fields_of(aligned.signature)["split"].startswith("sentencex-")
+    assert "split" not in fields_of(model.align(SOURCES, TARGETS).signature)
+
+
+def test_a_lexical_table_is_counted_on_sentences(model):
+    nouns = {"Haus": "house", "Buch": "book", "Dorf": "village", "Kind": "child", "Meer": "sea"}
+    adjectives = {
+        "alt": "old",
+        "neu": "new",
+        "schön": "beautiful",
+        "groß": "big",
+        "wichtig": "important",
+        "gut": "good",
+    }
+    sources = [f"Das {noun} ist sehr {adjective}." for noun in nouns for adjective in adjectives]
+    targets = [f"The {noun} is very {adjective}." for noun in nouns.values() for adjective in adjectives.values()]
+    alone = model.align(sources, targets, table="text", force=True)
+    lines = [[" ".join(side[:12]), " ".join(side[12:])] for side in (sources, targets)]
+    whole = model.align(*lines, table="text", split_sentences=True, force=True)
+    assert [pair.confidences for pair in whole] == [union(alone[:12]), union(alone[12:])]
+
+
+def test_a_stopped_run_goes_on_only_with_the_option(run, lines_run, stop, tmp_path):
+    options = ("--translate", "--window", 1)
+    whole = run(*options, out="whole.jsonl")
+    stop(1, RuntimeError("the power is off"))
+    with pytest.raises(RuntimeError, match="the power is off"):
+        run(*options, out="out.jsonl")
+    stop(None)
+    refused = lines_run(*options, "--resume", sources=SOURCES, models=BOTH, out="out.jsonl")
+    assert refused.status == 1
+    assert "split" in refused.err
+    done = run(*options, "--resume", out="out.jsonl")
+    assert (done.status, done.lines) == (0, whole.lines), done.err
+
+
+def test_what_cannot_be_cut(model, monkeypatch):
+    pieces = fairseq_norm_plugin.load("demo", tokenizer="none", bpe="none")
+    with pytest.raises(UsageError, match="subwords"):
+        pieces.align(["a . b ."], ["a . b ."], split_sentences=True)
+    monkeypatch.setitem(sys.modules, "sentencex", None)
+    with pytest.raises(InputError, match=r"pip install 'fairseq-norm-plugin\[sentences\]'"):
+        model.align(SOURCES, TARGETS, split_sentences=True)
