@@ -21,7 +21,9 @@ Example, after make demo:
 run is the hash of all other fields.  A file of links has its signature in FILE.signature.json, a Parquet table and a
 lexical table in their metadata, records in each part, a profile in itself.
 """
-_ADVICE = "give an output of norm-align, records, a lexical table or a profile"
+_ADVICE = (
+    "give an output of norm-align, records, a lexical table or a profile; commands of align-eval print theirs on stderr"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

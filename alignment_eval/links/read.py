@@ -296,7 +296,7 @@ def _check_range(read: AlignmentFile, options: ReadOptions, texts: Texts) -> Non
     elif read.base == 0 and all(0 < i <= height and 0 < j <= width for i, j, height, width in links):
         advice = f"read as 1-based all links are inside; {options.advise('give', 'base 1')}"
     else:
-        advice = "give the texts that the alignment was made from, with the same tokenisation"
+        advice = "give the texts that the alignment was made from, with the same tokenisation (norm-align --tokens-out)"
     n, i, j, height, width = outside[0]
     if read.swap:
         i, j = j, i

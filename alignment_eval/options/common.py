@@ -88,7 +88,7 @@ class CommandParser(argparse.ArgumentParser):
         choices = [str(choice) for action in self._actions for choice in action.choices or ()]
         chosen = re.findall("invalid choice: '([^']*)'", message)
         given = [word.partition("=")[0] for word in self._words if word.startswith("--")]
-        mistyped = [(word, choices) for word in chosen]
+        mistyped = [(word, choices) for word in chosen if word not in choices]
         mistyped += [(word, options) for word in given if word not in options]
         mistyped += [(word, list(self._commands)) for word in self._words[:1]]
         for word, known in mistyped:

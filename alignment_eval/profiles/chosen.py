@@ -264,7 +264,7 @@ def _reasons(method: AlignmentMethod, profiles: Sequence[Profile]) -> list[str]:
     remarks = []
     for profile in profiles:
         if not (profile.formed or profile.text):
-            remarks.append(f"the text is too short to choose maps by: it takes {DEFAULTS.fewest_pairs} pairs")
+            remarks.append(f"the text is too short to choose maps by: it takes {DEFAULTS.fewest_pairs} different pairs")
         elif not profile.formed:
             agreement = f"{100 * (profile.figure or 0):.0f} %"
             remarks.append(

@@ -35,6 +35,7 @@ def protected_strings(stated: str | None, default: bool = True) -> re.Pattern[st
     if stated == NO_PROTECTION:
         return None
     try:
+        re.compile(stated)  # so that an error names a place in what was stated
         return re.compile(f"{PROTECTED.pattern}|(?:{stated})")
     except re.error as error:
         raise UsageError(f"protect {shown(stated)}: no regular expression: {error}") from error

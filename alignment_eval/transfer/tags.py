@@ -190,7 +190,8 @@ def _check_xml(line: str) -> bool:
             return False
         rest = document[parser.ErrorByteIndex : -len(f"</{_ROOT}>")].decode(errors="ignore") or line[line.rfind("<") :]
         raise InputError(
-            f"found {found}, {shown(rest)}; expected XML, &amp; for &, &lt; for <; correct it, or read HTML"
+            f"found {found}, {shown(rest)}; expected XML, &amp; for &, &lt; for <; correct it, or read HTML "
+            f'(--markup html, in Python syntax="html")'
         ) from error
     return True
 

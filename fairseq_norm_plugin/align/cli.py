@@ -121,8 +121,9 @@ def _parser() -> argparse.ArgumentParser:
     group.add_argument(
         "--protect",
         metavar="REGEX",
-        help="do not translate what matches, nor URLs, mail addresses, placeholders such as {0} and %%s, and emoji; "
-        "with --target-text, link them to their copy (default: on with --translate, without REGEX; none: off)",
+        help="do not translate what matches (several patterns: 'A|B'), nor URLs, mail addresses, placeholders such as "
+        "{0} and %%s, and emoji; with --target-text, link them to their copy (default: on with --translate, without "
+        "REGEX; none: off)",
     )
     group.add_argument("--confidences", action="store_true", help="write i-j:p, p: share of the link in its row")
     group.add_argument(

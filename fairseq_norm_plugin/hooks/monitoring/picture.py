@@ -37,7 +37,7 @@ class Pictures:
         (place,) = map_.heads
         what = f"{kind_name(map_.kind)}, {map_.setting.upper()}, {place_name(place.layer)}"
         source, target = sides_of(sentence, "word")
-        title = f"Update {update}: AER {100 * aer:.1f} % by {what}"
+        title = f"Update {update}: AER {100 * aer:.1f} % of all sentences"
         panels = [[panel_of(sentence, map_, "word", what)]]
         path = Path(self.save_dir) / FOLDER / f"{update:06d}.png"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -260,7 +260,7 @@ def _no_sentence_lost(dataset: Any) -> Iterator[None]:
         lost = indices[~np.isin(indices, [id_ for batch in batches for id_ in batch])]
         if len(lost):
             logger.info(
-                "%d of %d sentences, which fairseq's --required-batch-size-multiple %d loses, come after the others",
+                "%d of %d sentences come last: fairseq alone would lose them (--required-batch-size-multiple %d)",
                 *(len(lost), len(indices), multiple),
             )
             batches += batch_by_size(lost, **sizes)
