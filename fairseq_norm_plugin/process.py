@@ -129,6 +129,11 @@ def silence_libraries() -> None:
     """Hide what hydra and torch say of fairseq, which calls them as their older versions wanted."""
     logging.getLogger("hydra").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", module=r"hydra\.")
+    ignore_noise()
+
+
+def ignore_noise() -> None:
+    """Hide warnings that no user of a model can do anything about."""
     for text in _NOISE:
         warnings.filterwarnings("ignore", message=text)
 

@@ -182,6 +182,10 @@ def training_page(figure: Figure, extremes: str, pictures: Sequence[Path]) -> st
         f'src="data:image/png;base64,{base64.b64encode(image).decode()}"></figure>'
         for name, image in images
     ]
-    style = "body{font-family:sans-serif;margin:2em auto;max-width:60em}figure{margin:2em 0}img{max-width:100%}"
-    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Training</title><style>{style}</style>'
+    style = (
+        "body{font-family:sans-serif;margin:2em auto;padding:0 1em;max-width:60em}figure{margin:2em 0}"
+        "img{max-width:min(100%,40em)}pre{overflow-x:auto}"
+    )
+    view = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+    head = f'<!doctype html><html lang="en">{view}<title>Training</title><style>{style}</style>'
     return "\n".join([head, "<h1>Training</h1>", shown[0], f"<pre>{escape(extremes)}</pre>", *shown[1:], "</html>"])

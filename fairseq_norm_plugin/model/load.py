@@ -29,6 +29,7 @@ from fairseq_norm_plugin.choices import DEMO, DTYPES, LANGUAGE_OPTIONS, NO_REVER
 from fairseq_norm_plugin.model.direction import Direction
 from fairseq_norm_plugin.model.languages import Languages, is_language_tagged, setup_task, trained_pairs
 from fairseq_norm_plugin.model.norm_model import NormModel
+from fairseq_norm_plugin.process import ignore_noise
 from fairseq_norm_plugin.text.settings import TextSettings, exchanged_options, pipelines, recipe_settings, text_settings
 from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 from fairseq_norm_plugin.transformers.families import read_release
@@ -106,6 +107,7 @@ def load(
     """
     if dtype not in DTYPES:
         raise UsageError(f"dtype {dtype}: choose one of {', '.join(DTYPES)}")
+    ignore_noise()
     if path == DEMO:
         path, demo_reverse = demo_checkpoints()
         reverse_path = reverse_path or demo_reverse

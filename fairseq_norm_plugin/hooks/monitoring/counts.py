@@ -83,9 +83,8 @@ class Monitor:
         #: Block type and layer of each block whose mixing ratios are logged.
         self._mixing_blocks = [(block, layer) for block, count in blocks.items() for layer in range(count)]
         self._recorded = RecordedMaps(self._layers, _QUANTITIES)
-        #: The pair that a picture shows, and its maps in the last validation.
-        self.pictured: GoldPair | None = None
-        self.seen: SentenceMaps | None = None
+        #: The pair that is drawn, and its maps in the last validation.
+        self.pictured: tuple[GoldPair, SentenceMaps] | None = None
 
     def _names(self, setting: str) -> list[list[str]]:
         """Names of the AER metrics of a setting, by the axes [layer, kind] of the counts."""
@@ -147,8 +146,8 @@ class Monitor:
             if pair.gold is None:
                 continue
             sentence = replace(pair.sentence, layers=self._layers, arrays=arrays)
-            if pair is self.pictured:
-                self.seen = sentence
+            if pair.pictured:
+                self.pictured = pair, sentence
             stacked = np.stack([sentence.layer_maps(kind) for kind in KIND_LETTERS], axis=1)  # [L, kinds, T, S]
             if not np.isfinite(stacked).all():
                 raise InputError(f"sentence {sentence.id}: the maps hold NaN or infinite values")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ class GoldPair:
     gold_size: int  #: number of sentences in the whole gold, to check whether a validation saw all of them
     #: The numbers of gold and texts in logs (:data:`NUMBERED`), the same for all pairs.
     numbers: Mapping[str, int] = field(default_factory=dict)
+    pictured: bool = False  #: whether each validation draws it
 
 
 class GoldDataset(BaseWrapperDataset):  # type: ignore[misc]  # fairseq is untyped
@@ -46,7 +47,7 @@ class GoldDataset(BaseWrapperDataset):  # type: ignore[misc]  # fairseq is untyp
     ``identity`` has the hashes of gold and texts, and how the gold was read.
     """
 
-    def __init__(self, dataset: Any, pairs: Sequence[GoldPair], identity: Mapping[str, Any]) -> None:
+    def __init__(self, dataset: Any, pairs: list[GoldPair], identity: Mapping[str, Any]) -> None:
         super().__init__(dataset)
         self.pairs = pairs
         self.identity = identity

@@ -7,7 +7,7 @@ validation is logged, and the AER of that validation is ``inf``, which is never 
 # No `from __future__ import annotations` here: fairseq reads the field types at run time.
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Optional
 
@@ -172,7 +172,8 @@ def _check_best_metric(cfg: Any, logged: Sequence[str]) -> None:
     raise UsageError(f"--best-checkpoint-metric {metric}: no validation subset logs it; {expected}")
 
 
-def _pictured(pairs: Sequence[GoldPair], number: int, gold: str) -> GoldPair:
+def _picture(pairs: list[GoldPair], number: int, gold: str) -> None:
+    """Mark the pair that is drawn."""
     if not 0 <= number < len(pairs):
         raise UsageError(f"--aer-picture {number}: {gold} has no such sentence; choose one of 0 to {len(pairs) - 1}")
     if pairs[number].gold is None:
@@ -180,7 +181,7 @@ def _pictured(pairs: Sequence[GoldPair], number: int, gold: str) -> GoldPair:
             f"--aer-picture {number}: the words of this sentence are not certain; choose another, or give "
             f"--norm-source-text and --norm-target-text"
         )
-    return pairs[number]
+    pairs[number] = replace(pairs[number], pictured=True)
 
 
 class MonitorMixin:
@@ -233,7 +234,7 @@ class MonitorMixin:
             readers = side_readers(dataset, len(dataset), self.vocabularies, texts, cut)
             self.datasets[split] = with_gold(dataset, split, options.gold[split], options.reading, readers)
             if options.picture is not None and split == next(iter(options.gold)):
-                self._monitor.pictured = _pictured(self.datasets[split].pairs, options.picture, options.gold[split])
+                _picture(self.datasets[split].pairs, options.picture, options.gold[split])
         return result
 
     def begin_epoch(self, epoch: int, model: nn.Module) -> None:
@@ -342,10 +343,9 @@ class MonitorMixin:
         """Draw the picture of a validation; a failure does not end the training."""
         monitor = self._monitor
         assert monitor is not None
-        pair, sentence = monitor.pictured, monitor.seen
-        if pair is None or sentence is None:  # another subset, or another process has the sentence
+        if monitor.pictured is None:  # another subset, or another process has the sentence
             return
-        monitor.seen = None
+        (pair, sentence), monitor.pictured = monitor.pictured, None
         save_dir = other_option(self.cfg, "checkpoint", "save_dir")
         tensorboard = other_option(self.cfg, "common", "tensorboard_logdir")
         pictures = Pictures(next(iter(self._monitoring.gold)), save_dir, tensorboard)
