@@ -33,13 +33,14 @@ class Line:
     Attributes:
         text: the raw line; of a line in subwords, the words that they spell, with spaces between.
         spans: the characters of each word in ``text``; they do not overlap.
-        given: the line as it was given.
+        given: the line as it was given, without its markup.
         side: the tokens that the model reads, with their words.
         ids: their ids in the model's dictionary, with the special tokens around them.
         unknown: how many of them the dictionary lacks.
         certain: whether the words are certainly those of the text (tokens.Spelling).
         copies: the characters of strings that stand in the other line, too, and that no model reads
             (:func:`with_copies`); the other line has as many, in the same order.
+        marked: the line with its markup; empty if none was read.
     """
 
     text: str
@@ -50,6 +51,7 @@ class Line:
     unknown: int = 0
     certain: bool = True
     copies: tuple[Span, ...] = ()
+    marked: str = ""
 
     @property
     def words(self) -> tuple[str, ...]:
