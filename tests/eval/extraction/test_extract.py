@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import choose, ends_in_punctuation, extract, max_norm_layer, stacked_maps
+from alignment_eval.extraction.extract import ends_in_punctuation, extract, linked_cells, max_norm_layer, stacked_maps
 from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
@@ -93,7 +93,7 @@ def test_rules_are_those_of_the_slow_loop(source, target, configuration, final, 
     shape = (2, 3, len(target.tokens), len(source.tokens))
     maps = np.random.default_rng(seed).integers(0, levels + 1, shape).astype(np.float32)
     options = ExtractionOptions("attn_w", "0", "mean", setting, rule, null, final)
-    linked = choose(maps, SentenceMaps(0, source, target, (0, 1)), options)
+    linked = linked_cells(maps, SentenceMaps(0, source, target, (0, 1)), options)
     assert linked.shape == (2, 3, words_of(source), words_of(target))
     for layer, head in np.ndindex(2, 3):
         expected = slow_links(maps[layer, head], source, target, setting, rule, null, final)

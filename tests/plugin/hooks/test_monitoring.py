@@ -64,7 +64,7 @@ def test_a_gold_of_possible_links_only(join):
 
 def test_a_sentence_of_uncertain_words_counts_as_one_without_links(join, caplog):
     first, second = join(["? b b", "b"], ["b b", "b"], ["0-0 1-1 7-7", "0-0"])
-    assert (first.gold, first.sure, first.sentence.status) == (None, 3, "unknown source subwords")
+    assert (first.gold, len(first.links.sure), first.sentence.status) == (None, 3, "unknown source subwords")
     assert second.sentence.ok
     assert "1 of 6 source subwords (16.7 %)" in caplog.text
     assert says(caplog.text, "1 of 2 sentences (50.0 %)")
