@@ -87,6 +87,7 @@ def test_a_base_that_the_indices_contradict(reader, sentences, written_base, rea
         reader(sentences, written_base, read, base=stated)
     result = reader(diagonals(5), 1, read, base="0-unused")
     assert (result.base, next(result.each_links())) == (0, frozenset((k, k) for k in range(1, 5)))
+    assert result.file.bases == {1}
 
 
 @pytest.mark.parametrize("link", [(0, 2), (2, 0), (0, 3), (3, 0)])
