@@ -88,9 +88,9 @@ def read_word_map(sentence: SentenceMaps, options: ExtractionOptions, keep: bool
 
     With ``keep`` the shares of each map that is read stay; errors as for :func:`extract`.
     """
-    pair = replace(sentence, arrays={})
+    without_maps = replace(sentence, arrays={})
     if not sentence.ok:
-        return WordMap(pair, None)
+        return WordMap(without_maps, None)
     maps = named_maps(sentence, options)
     settings = [name.setting or options.setting for name in options.heads]
 
@@ -99,7 +99,7 @@ def read_word_map(sentence: SentenceMaps, options: ExtractionOptions, keep: bool
 
     words, units = between("words"), rule_of(options.rule).units
     subwords = None if units == "words" else combine(between(units), options.combine)
-    return WordMap(pair, combine(words, options.combine), subwords, row_shares(words) if keep else None)
+    return WordMap(without_maps, combine(words, options.combine), subwords, row_shares(words) if keep else None)
 
 
 def combined_map(pair: WordMaps, method: AlignmentMethod) -> WordMap:
@@ -224,7 +224,7 @@ def merged(maps: Array, sentence: SentenceMaps, setting: str, units: str) -> NDA
         raise InputError(f"sentence {sentence.id}: {error}") from error
 
 
-def choose(maps: Array, sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.bool_]:
+def linked_cells(maps: Array, sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.bool_]:
     """The links [..., source words, target words] of each of ``maps`` [..., T, S] by the rule of ``options``.
 
     Kind and heads of ``options`` are ignored, because the maps are given.

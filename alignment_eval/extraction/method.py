@@ -73,7 +73,8 @@ class ExtractionOptions:
         rule: a rule of :mod:`alignment_eval.extraction.rules`, with its value if it has one: ``threshold=0.2``.
         null: ``allow``: special source tokens (``</s>``) may win, and the word then stays unaligned;
             ``mask``: they cannot win.  None: the rule's default.
-        final_punctuation: link the final punctuation of both sides to each other only (:func:`ends_in_punctuation`).
+        final_punctuation: link the final punctuation of both sides to each other only
+            (:func:`alignment_eval.extraction.extract.ends_in_punctuation`).
 
     Raises:
         UsageError: a name is unknown, the rule does not have this ``null``, no map is named, or a map is named twice.

@@ -164,18 +164,18 @@ def _answer(z: float) -> float:
     return _rounded(1 / (1 + math.exp(-SLOPE * z)))
 
 
-def _surprise(pair: WordMap) -> Floats:
+def _surprise(word_map: WordMap) -> Floats:
     """The surprise of each target word of a map; words that share a subword share its surprise."""
-    side = pair.sentence.target
+    side = word_map.sentence.target
     words = side.words[~side.special]
-    surprisal = np.bincount(words, -_log_probs(pair)[~side.special]) / np.bincount(words)
+    surprisal = np.bincount(words, -_log_probs(word_map)[~side.special]) / np.bincount(words)
     surprise: Floats = surprisal / (surprisal + HALF)
     return surprise if side.spans is None else np.repeat(surprise, side.spans)
 
 
-def _log_probs(pair: WordMap) -> Floats:
-    assert pair.sentence.log_probs is not None
-    return pair.sentence.log_probs
+def _log_probs(word_map: WordMap) -> Floats:
+    assert word_map.sentence.log_probs is not None
+    return word_map.sentence.log_probs
 
 
 def _counted(side: SentenceSide) -> NDArray[np.bool_]:

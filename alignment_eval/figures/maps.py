@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, warn_on_stderr
-from alignment_eval.extraction.extract import choose, links_of, merged, named_maps
+from alignment_eval.extraction.extract import linked_cells, links_of, merged, named_maps
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures.names import label_of
 from alignment_eval.figures.style import (
@@ -113,7 +113,7 @@ def panel_of(
     require_known("level", level, LEVELS)
     (values,) = named_maps(sentence, options)
     if predicted is None:
-        predicted = links_of(choose(values, sentence, options))
+        predicted = links_of(linked_cells(values, sentence, options))
     return Panel(title, merged(values, sentence, options.setting, LEVELS[level]), predicted)
 
 

@@ -43,7 +43,7 @@ def aer(counts: Counts) -> NDArray[np.float64]:
     """Alignment error rate, a fraction; 0 where there are no links at all.  Shape of the counts."""
     size = counts.hypothesis + counts.sure
     agreed = counts.hypothesis_sure + counts.hypothesis_possible
-    # (size - agreed) / size, not 1 - agreed / size: exactly 0 for a perfect hypothesis, and no rounding below 0
+    # (size - agreed) / size, not 1 - agreed / size, which rounds twice
     return np.where(size == 0, 0.0, (size - agreed) / np.maximum(size, 1))
 
 

@@ -65,8 +65,9 @@ class Interval:
 class Difference:
     """One metric of a system, compared with a baseline.
 
-    None stands for an undefined value: an undefined metric (see :class:`scoring.aer.Score`), what follows from it, or
-    an interval with undefined resamples.  Undefined resamples count as extreme in a p-value, so they can only raise it.
+    None stands for an undefined value: an undefined metric (:class:`~alignment_eval.scoring.aer.Score`), what follows
+    from it, or an interval with undefined resamples.  Undefined resamples count as extreme in a p-value, so they can
+    only raise it.
 
     Attributes:
         baseline: the metric of the baseline, a fraction.
@@ -96,7 +97,7 @@ def confidence(
         progress: goes through the draws.
 
     Returns:
-        Metric (:data:`scoring.aer.METRICS`) -> interval; None where a resample leaves the metric undefined.
+        Metric (:data:`alignment_eval.scoring.aer.METRICS`) -> interval; None where a resample leaves it undefined.
 
     Raises:
         InputError: there are no sentences.

@@ -25,10 +25,9 @@ from itertools import accumulate, takewhile
 from typing import NamedTuple, Union
 
 from alignment_eval.errors import InputError, printable, shown
+from alignment_eval.links.sets import Link
 from alignment_eval.maps.subwords import is_punctuation
 
-#: Pair (source word, target word), counted from 0.
-Link = tuple[int, int]
 #: Links, with the confidence (0 to 1) of each if there are any.
 WeightedLinks = Union[Collection[Link], Mapping[Link, float]]
 Words = Sequence[str]

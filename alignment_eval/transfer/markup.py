@@ -118,7 +118,7 @@ def _spaces(element: Element, source: str, last: str, rest: str) -> tuple[str, s
         last: the last character that is shown before the tag, ``>`` of another such tag.
         rest: the target behind it.
     """
-    start, end = element.span[0], element.span[1]
+    start, end = element.span
     is_spaced = source[:start][-1:].isspace(), source[end:][:1].isspace()
     found = []
     for neighbour, spaced, marks in ((last, is_spaced[0], _OPENING), (rest[:1], is_spaced[1], _CLOSING)):

@@ -172,7 +172,7 @@ def parse_markup(
 def protect(line: str, strings: re.Pattern[str] = PROTECTED) -> MarkedLine:
     """A line of plain text as one without the strings that are not translated, which are its elements.
 
-    A model that translates the rest gets them back by :func:`transfer_markup`, letter by letter.
+    The translation of the rest gets them back by :func:`alignment_eval.transfer.markup.transfer_markup`.
     """
     marked = _marked(_without_strings([_Piece("text", line, source=line)], strings, escaped=False))
     return replace(marked, escaped=False)

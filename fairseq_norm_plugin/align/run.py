@@ -198,7 +198,7 @@ class _Windows:
         self.without_tags = 0
         self.first_without = (text.size, "")  # number of the pair, and why
         self.uncopied: list[int] = []  # pairs with protected strings that have no copy
-        self._noted: dict[int, tuple[str, float | None]] = {}  # source lines as given, and scores of translations
+        self._noted: dict[int, tuple[str, float | None]] = {}  # source lines with markup, and scores of translations
         self._text = text
         self._aligner = aligner
         self._counted = min(aligner.counted_pairs, text.size)
@@ -229,7 +229,7 @@ class _Windows:
         for id_, (pair, score) in enumerate(zip(self._text, self._text.scores())):
             self._count_uncopied(id_, pair)
             if self._args.markup is not None or score is not None:
-                self._noted[id_] = pair.source.given, score
+                self._noted[id_] = pair.source.marked, score
             yield id_, pair
 
     def _count_uncopied(self, id_: int, pair: SentencePair) -> None:
@@ -241,21 +241,21 @@ class _Windows:
 
     def _row(self, alignment: Alignment) -> Row:
         """What the outputs say of a pair."""
-        given, score = self._noted.pop(alignment.id, ("", None))
+        marked, score = self._noted.pop(alignment.id, ("", None))
         scored = alignment.scores is not None and self._args.scores_out
         scores = [getattr(alignment.scores, name) for name in FIGURES] if scored else ()
         content: str | dict[str, Any]
         if self._markup is not None:
-            content = self._with_markup(self._markup, given, alignment)
+            content = self._with_markup(self._markup, marked, alignment)
         elif self._args.output.endswith(WITH_TEXT):
             content = {**alignment.to_row(), "score": score}
         else:
             content = alignment.to_pharaoh(self._args.confidences)
         return Row(alignment.status, content, scores)
 
-    def _with_markup(self, markup: Markup, given: str, alignment: Alignment) -> str:
+    def _with_markup(self, markup: Markup, marked: str, alignment: Alignment) -> str:
         try:
-            return markup.put(given, alignment, f"{self._text.name}:{alignment.id + 1}")
+            return markup.put(marked, alignment, f"{self._text.name}:{alignment.id + 1}")
         except InputError as error:
             if not self._args.force:
                 raise

@@ -174,16 +174,16 @@ class Aligner:
         progress(int(place == 0))
         return maps
 
-    def _noted(self, pair: Alignment) -> Alignment:
-        """Count a pair's links; gives it with its copies linked, and with scores, unknown if it was not aligned."""
-        if (copies := self._copies.pop(pair.id, None)) is not None and pair.ok:
-            pair = _with_copies(pair, *copies)
-        sizes = len(pair.source_spans), len(pair.target_spans)
-        if pair.ok and min(sizes) >= _LONG:
+    def _noted(self, alignment: Alignment) -> Alignment:
+        """Count the links; gives them with copies linked, and with scores, which are unknown without maps."""
+        if (copies := self._copies.pop(alignment.id, None)) is not None and alignment.ok:
+            alignment = _with_linked_copies(alignment, *copies)
+        sizes = len(alignment.source_spans), len(alignment.target_spans)
+        if alignment.ok and min(sizes) >= _LONG:
             self.linked["pairs"] += 1
-            self.linked["none"] += len(pair.links) <= 1  # one may be of the final punctuation
-            self.linked["all"] += len(pair.links) == sizes[0] * sizes[1]
-        return replace(pair, scores=PairScores()) if self._scores and pair.scores is None else pair
+            self.linked["none"] += len(alignment.links) <= 1  # one may be of the final punctuation
+            self.linked["all"] += len(alignment.links) == sizes[0] * sizes[1]
+        return replace(alignment, scores=PairScores()) if self._scores and alignment.scores is None else alignment
 
     def _word_maps(self, pairs: Iterable[tuple[int, SentencePair]]) -> Iterator[WordMaps]:
         """The word maps of each pair of a window, in one direction or in both, batch by batch."""
@@ -223,7 +223,7 @@ class Aligner:
         read = {id_: read_word_map(sentence, options, 0 <= id_ < self._kept) for id_, sentence in maps.items()}
         if not contributes:
             return read
-        return {id_: replace(pair, contribution=_contribution(maps[id_])) for id_, pair in read.items()}
+        return {id_: replace(one, contribution=_contribution(maps[id_])) for id_, one in read.items()}
 
     def sentences_warning(self) -> str | None:
         """A warning if pairs so far were not cut into sentences since their lines have different numbers of them."""
@@ -243,13 +243,13 @@ class Aligner:
         )
 
 
-def _with_copies(pair: Alignment, sources: set[int], targets: set[int], links: set[Link]) -> Alignment:
-    """A pair in which words of copies are linked to each other only."""
-    kept = {link for link in pair.links if link[0] not in sources and link[1] not in targets}
-    confidences = (
-        {**{link: pair.confidences[link] for link in kept}, **dict.fromkeys(links, 1.0)} if pair.confidences else {}
-    )
-    return replace(pair, links=sorted(kept | links), confidences=confidences)
+def _with_linked_copies(alignment: Alignment, sources: set[int], targets: set[int], links: set[Link]) -> Alignment:
+    """An alignment in which words of copies are linked to each other only."""
+    kept = {link for link in alignment.links if link[0] not in sources and link[1] not in targets}
+    confidences = {}
+    if alignment.confidences:
+        confidences = {**{link: alignment.confidences[link] for link in kept}, **dict.fromkeys(links, 1.0)}
+    return replace(alignment, links=sorted(kept | links), confidences=confidences)
 
 
 def _contribution(sentence: SentenceMaps) -> float:

@@ -52,7 +52,9 @@ from fairseq_norm_plugin.text.tokens import tagged_hash
 
 
 class NormModel:
-    """A translation model (or an ensemble) whose maps and alignments can be read; made by :func:`load`.
+    """A translation model (or an ensemble) whose maps and alignments can be read.
+
+    :func:`fairseq_norm_plugin.model.load.load` makes it.
 
     Several threads may use it: one at a time runs the models, the others wait.
 

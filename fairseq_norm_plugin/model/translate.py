@@ -232,6 +232,11 @@ class Markup:
             marked = self.read(source)
             if marked.elements and alignment.status.startswith("longer"):
                 raise InputError(f"found a line with tags that is {alignment.status}; cut it into sentences")
+            if marked.elements and alignment.source != marked.text:  # its words would be at other places
+                raise InputError(
+                    "found a line in subwords with tags; expected whole words with one blank between them: give the "
+                    "text before it was cut"
+                )
             return _with_elements(marked, alignment)
         except InputError as error:
             raise InputError(f"{name}: {error}") from error

@@ -67,7 +67,7 @@ class SentencePairs(ABC):
         return text
 
     def marked_up(self, plain: Callable[[str], str]) -> SentencePairs:
-        """The same pairs, whose source lines have markup; ``plain`` takes it out.  ``Line.given`` still has it."""
+        """The same pairs, whose source lines have markup; ``plain`` takes it out.  ``Line.marked`` still has it."""
         text = copy.copy(self)
         text._plain = plain
         return text
@@ -103,7 +103,7 @@ class SentencePairs(ABC):
         words = [_words_of(name) for name in self._segmentations]
         for number, (lines, *given) in enumerate(zip(self._lines(), *words), 1):
             source, target = map(_read, self._pipelines, self._without_markup(lines, number), given)
-            pair = SentencePair(source if self._plain is None else replace(source, given=lines[0]), target)
+            pair = SentencePair(source if self._plain is None else replace(source, marked=lines[0]), target)
             yield pair if self.strings is None else with_copies(pair, self.strings)
 
     def _without_markup(self, lines: tuple[str, str], number: int) -> tuple[str, str]:

@@ -35,7 +35,7 @@ class Line:
     Attributes:
         text: the raw line; of a line in subwords, the words that they spell, with spaces between.
         spans: the characters of each word in ``text``; they do not overlap.
-        given: the line as it was given.
+        given: the line as it was given, without its markup.
         side: the tokens that the model reads, with their words.
         ids: their ids in the model's dictionary, with the special tokens around them.
         unknown: how many of them the dictionary lacks.
@@ -43,6 +43,7 @@ class Line:
         copies: the characters of strings that stand in the other line, too, and that no model reads
             (:func:`with_copies`); the other line has as many, in the same order.
         sentences: its sentences, if it was cut into several; their texts join to its own.
+        marked: the line with its markup; empty if none was read.
     """
 
     text: str
@@ -54,6 +55,7 @@ class Line:
     certain: bool = True
     copies: tuple[Span, ...] = ()
     sentences: tuple[Line, ...] = ()
+    marked: str = ""
 
     @classmethod
     def joined(cls, sentences: Sequence[Line]) -> Line:

@@ -187,7 +187,7 @@ def test_a_cell_of_nothing_is_explained(make_sentence):
     [
         ("grow=0.5", "at least 0.5, below 0.714"),
         ("grow=0.35", "at least 0.500 (0.35 / 0.7)"),
-        ("two-way=0.5", "at least 0.5"),
+        ("two-way=0.5", "at least 0.5."),
     ],
 )
 def test_a_share_that_is_just_enough(make_sentence, rule, reason):
@@ -195,7 +195,7 @@ def test_a_share_that_is_just_enough(make_sentence, rule, reason):
     uniform = {"layer_attn_n": lambda maps: maps.fill(1)}
     pair, cells = explained(make_sentence, options, texts=("a b </s>", "x y </s>"), **uniform)
     assert len(pair.links) == 4
-    assert all(f"share 0.500 is {reason}" in why.reason for why in cells.values())
+    assert all(f"share 0.500 is {reason}" in f"{why.reason}." for why in cells.values())
 
 
 def test_what_cannot_be_explained(make_sentence):

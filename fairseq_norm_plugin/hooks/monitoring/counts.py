@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.extract import choose
+from alignment_eval.extraction.extract import linked_cells
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import SETTINGS
@@ -152,7 +152,9 @@ class Monitor:
             if not np.isfinite(stacked).all():
                 raise InputError(f"sentence {sentence.id}: the maps hold NaN or infinite values")
             for setting in SETTINGS:
-                hits[setting] += pair.gold.hits(choose(stacked, sentence, replace(self._extraction, setting=setting)))
+                hits[setting] += pair.gold.hits(
+                    linked_cells(stacked, sentence, replace(self._extraction, setting=setting))
+                )
         return self._tally(pairs, hits, scored=True)
 
     def failed(self, sample: dict[str, Any]) -> Tally:

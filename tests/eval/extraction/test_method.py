@@ -40,6 +40,9 @@ def test_fields_say_what_changes_links():
     both = fields(TWO_WAY, other, "product", sharpened=True)
     ways = {"join": "product", "reverse_heads": "2,3", "reverse_combine": "mean", "table": "none"}
     assert both == {**TWO_WAY.fields(), **ways}
+    # how maps are combined does not matter where there is one
+    one = fields(TWO_WAY, replace(other, heads="2"), "product")
+    assert one == {**TWO_WAY.fields(), "join": "product", "reverse_heads": "2"}
     for join, variant in (("grow-diag", "moses"), ("union", None)):  # all variants agree on the latter
         ways = {"symmetrized": join, "variant": variant, "reverse_heads": "1.2"}
         assert fields(KOBAYASHI, KOBAYASHI, join) == {**KOBAYASHI.fields(), **ways}

@@ -58,6 +58,11 @@ def test_rules_are_those_of_the_slow_loop(shape, rule, null, final):
         assert {(int(i), int(j)) for i, j in np.argwhere(found[index])} == expected
 
 
+def test_a_row_of_zeros_takes_the_first_word_not_the_tag_before_it():
+    units = np.array([0]), np.array([-1, 0, 1])
+    assert apply_rule(rule_of("shift-att"), np.zeros((1, 3)), "mask", False, units).tolist() == [[True], [False]]
+
+
 def test_of_many_equal_words_the_first_are_taken():
     scores = np.tile([1.0, 2], (1, 20))
     assert np.argwhere(links(scores, "top-k=3"))[:, 0].tolist() == [1, 3, 5]

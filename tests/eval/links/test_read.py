@@ -87,9 +87,10 @@ def test_a_base_that_the_indices_contradict(reader, sentences, written_base, rea
         reader(sentences, written_base, read, base=stated)
     result = reader(diagonals(5), 1, read, base="0-unused")
     assert (result.base, next(result.each_links())) == (0, frozenset((k, k) for k in range(1, 5)))
+    assert result.file.bases == {1}
 
 
-@pytest.mark.parametrize("link", [(0, 3), (3, 0)])
+@pytest.mark.parametrize("link", [(0, 2), (2, 0), (0, 3), (3, 0)])
 def test_no_other_reading_is_advised_unless_all_links_fit_it(reader, link):
     """A link beyond the side of either word; a link of index 0 or beyond the end does not count from 1."""
     for links in ([link, (2, 2)], [link, (1, 1)]):
@@ -126,6 +127,8 @@ def test_naacl_sentences_without_lines(tmp_path):
     assert list(result) == [gold("0-0"), gold(), gold(), gold("0-0"), gold(), gold()]
     assert len(result) == 6
     assert says("|".join(warnings), f"{path}: 4 of 6 sentences")
+    whole = written(tmp_path, "1 1 1\n2 1 1\n"), None, lengths([9] * 2, [9] * 2)
+    assert len(read_gold(*whole, pytest.fail)) == 2
 
 
 def test_index_0_of_naacl_may_be_null(tmp_path):

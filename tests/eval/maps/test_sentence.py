@@ -23,6 +23,7 @@ def test_kinds_are_derived_as_the_slow_loop(make_sentence):
     mean = s.layer_maps("attn_w")
     assert mean.dtype == np.float64
     np.testing.assert_allclose(mean, weights.astype(np.float64).sum(axis=1) / 3, rtol=1e-15)
+    np.testing.assert_array_equal(s.layer_maps("attnres_w"), mean / 2)
 
 
 def test_recorded_head_norms_win_over_the_product(make_sentence):
@@ -31,6 +32,7 @@ def test_recorded_head_norms_win_over_the_product(make_sentence):
     s = replace(s, arrays={"head_attn_n": own, "layer_attn_n": s.arrays["layer_attn_n"]})
     assert s.kinds == ("attn_n", "attnres_n")
     np.testing.assert_array_equal(s.head_maps("attn_n"), own)
+    assert replace(s, arrays={"head_attn_n": own}).kinds == ()
 
 
 def test_errors(make_sentence):

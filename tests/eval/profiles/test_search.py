@@ -72,7 +72,8 @@ def test_maps_that_link_all_words_do_not_agree(make_sentence):
 
 def following(make_sentence, linked, id_=0):
     """A sentence with these links in its upper map in AWO and in its lower map in AWI; other rows are flat."""
-    words = (" ".join(f"{letter}{id_}-{k}" for k in range(len(linked))) for letter in "ax")
+    sizes = zip("ax", reversed(linked.shape))
+    words = (" ".join(f"{letter}{id_}-{k}" for k in range(size)) for letter, size in sizes)
     sentence = make_sentence(id_, *(f"{side} </s>" for side in words), heads=1)
     arrays = {name: np.zeros_like(array, dtype=np.float64) for name, array in sentence.arrays.items()}
     flat = np.pad(linked + 0.02 * (linked.sum(axis=1, keepdims=True) == 0), ((0, 1), (0, 1)))
@@ -95,6 +96,21 @@ def test_a_tenth_of_the_links_must_leave_the_diagonal(make_sentence, size, count
     expected = Agreement((MapName(0, None, "awi"), MapName(1, None, "awo")), 1.0) if counts else None
     # sentences without maps do not count
     assert choose_by_agreement([make_sentence(9, status="empty"), sentence]) == expected
+
+
+@pytest.mark.parametrize(("first", "counts"), [(0, True), (1, False)])
+def test_the_diagonal_goes_through_the_middle_of_the_words(make_sentence, first, counts):
+    """Of ten target words and twice as many source words, each target word faces the second of its two."""
+    linked = np.repeat(np.eye(10), 2, axis=1) * (np.arange(20) % 2 == first)
+    assert (choose_by_agreement([following(make_sentence, linked)]) is not None) == counts
+
+
+def test_of_equal_maps_a_head_is_read_in_awi_and_a_layer_in_awo(make_sentence):
+    sentence = following(make_sentence, np.eye(7)[:, [1, 0, *range(2, 7)]])
+    whole = sentence.arrays["layer_attn_n"]
+    heads = {"head_attn_w": whole[:, None], "transformed_norm": np.ones_like(sentence.arrays["transformed_norm"])}
+    choice = choose_by_agreement([replace(sentence, arrays={**sentence.arrays, **heads})])
+    assert choice == Agreement((MapName(0, 0, "awi"), MapName(1, None, "awo")), choice.dice)
 
 
 def test_an_alignment_has_formed_from_an_agreement_of_0_5_on():

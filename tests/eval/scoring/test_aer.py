@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.links.sets import GoldSentence
-from alignment_eval.scoring.aer import aer, count, precision, recall, score
+from alignment_eval.scoring.aer import Counts, aer, count, precision, recall, score
 from tests.facts import facts
 
 LINKS = st.frozensets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8)
@@ -45,6 +45,10 @@ def test_sentence_scores_equal_the_oracle(pairs):
     for k, column in enumerate(columns):
         wanted = [math.nan if row[k] is None else row[k] for row in expected]
         np.testing.assert_allclose(column, np.array(wanted, dtype=float), atol=1e-15)
+
+
+def test_aer_is_rounded_once():
+    assert aer(Counts(*map(np.int64, (1, 2, 1, 1)))) == 1 / 3
 
 
 @given(st.lists(LINKS, min_size=1, max_size=4))

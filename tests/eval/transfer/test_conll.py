@@ -1,9 +1,11 @@
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.transfer.conll import format_conll, parse_conll, scheme_of
+from alignment_eval.transfer.conll import format_conll, format_json, parse_conll, parse_json, scheme_of
 from alignment_eval.transfer.labels import SCHEMES, Span, labels_of, spans_of
 from tests.facts import facts
 
@@ -86,3 +88,13 @@ def test_what_is_written_is_read(sentences):
 def test_bad_lines(text, message):
     with pytest.raises(InputError, match=facts(message)):
         parsed(text)
+
+
+def test_a_span_of_characters_ends_before_a_word_that_it_does_not_touch():
+    (text,) = parse_json([(1, b'{"text": "ab cd", "spans": [[0, 3, "X"]]}')], "x")
+    assert text.groups == [[Span(0, 1, "X")]]
+
+
+def test_a_counterpart_of_marks_only_keeps_one():
+    line = format_json("... !", [Span(0, 1, "X")], {"spans": []}, ["ab"])
+    assert json.loads(line)["spans"] == [[2, 3, "X"]]

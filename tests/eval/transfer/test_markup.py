@@ -179,6 +179,10 @@ def test_without_tags_the_output_is_the_escaped_target(target):
         pytest.param("ask <b>Ann-7</b> or me", "mich oder <b>Ann-7</b> fragen", "", None, id="equal names and numbers"),
         pytest.param("<u>red <b>roof</b></u> door", "<u>rotes <b>Dach</b></u> Tür", "0-0 1-1", None, id="nested"),
         pytest.param("Hi! <b>Bulk is it</b>", "Ja! <b>Der Bulk geht</b>", "0-0 1-1 2-3", None, id="the last sentence"),
+        pytest.param("a <b>bb</b> c", "x y", "0-0:.5 2-1:.5", "x <b></b>y", id="links of 0.5 are sure"),
+        pytest.param("<b>Ab</b> cd", "<b>xy</b> ab", "0-0", None, id="short words are equal with both capitals only"),
+        pytest.param("ab <x/> cd", "uv (wz", "1-2", "uv (<x/> wz", id="no space behind a bracket"),
+        pytest.param("<b>ab</b> <x/>", "uv", "0-0", "<b>uv</b> <x/>", id="a space behind the end tag"),
     ],
 )
 def test_where_tags_go(line, target, links, expected):
@@ -207,6 +211,7 @@ def test_elements_that_a_caller_names_are_opaque():
         ("gut \u2764\ufe0f so \U0001f600", "gut  so ", ["\u2764\ufe0f", "\U0001f600"]),
         ("Datei{n}liste, %5.2f %% und {{ a.b }}", "Datei liste,  %% und ", ["{n}", "%5.2f", "{{ a.b }}"]),
         ("www.a.org/x. Taste 1\ufe0f\u20e3 #{y}", ". Taste  ", ["www.a.org/x", "1\ufe0f\u20e3", "#{y}"]),
+        ("{0}) und (", ") und (", ["{0}"]),
         ("10%ige L\u00f6sung, a < b & c", "10%ige L\u00f6sung, a < b & c", []),
     ],
 )

@@ -45,6 +45,15 @@ def test_tags_of_the_source_stand_once_in_the_target(run, tmp_path, models):
     assert list(map(tags, done.lines)) == list(map(tags, sources))
 
 
+def test_text_in_subwords(run):
+    """Words that are cut stand at other places in the text that the model reads."""
+    options = ("--markup", "xml", "--tokenizer", "none", "--bpe", "none")
+    done = run(*options, sources=["das <b>haus</b> war groß ."], targets=["the house was big ."])
+    assert done.lines == ["the <b>house</b> was big ."]
+    cut = run(*options, sources=["das <b>ha@@ us</b> war groß ."], targets=["the house was big ."], out="cut")
+    refused(cut, "in subwords with tags")
+
+
 def test_the_model_never_sees_a_tag(run):
     sources = [marked(line, number) for number, line in enumerate(GERMAN)]
     with_tags = run("--markup", "xml", "--translate", 2, sources=sources, targets=None)
