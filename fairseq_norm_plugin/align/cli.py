@@ -120,8 +120,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     group.add_argument(
         "--protect",
+        action="append",
         metavar="REGEX",
-        help="do not translate what matches (several patterns: 'A|B'), nor URLs, mail addresses, placeholders such as "
+        help="do not translate what matches (may be given again), nor URLs, mail addresses, placeholders such as "
         "{0} and %%s, and emoji; with --target-text, link them to their copy (default: on with --translate, without "
         "REGEX; none: off)",
     )
@@ -206,6 +207,9 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise UsageError("--markup writes the target text, one line a pair: expected text files, and -o FILE")
     if args.opaque and args.markup is None:
         raise UsageError("--opaque without --markup: give that too")
+    if args.protect is not None and len(args.protect) > 1:
+        args.protect = ["|".join(f"(?:{regex})" for regex in args.protect)]
+    args.protect = args.protect and args.protect[0]
     protected_strings(args.protect)
     if args.markup is not None and args.confidences:
         raise UsageError("--confidences with --markup, which writes text: leave it out")

@@ -108,9 +108,9 @@ def test_strings_that_are_not_translated(run, tmp_path):
     assert [row["target"].count(string) for row, string in zip(found, ("{0}", "https://a.example/b"))] == [1, 1]
     assert [row["source"] for row in found] == lines
     targets = written(tmp_path / "target", [found[0]["target"], "See it.", "Yes."])
-    done = run("--target-text", targets, "--protect", "X+", lines=lines, out="aligned.jsonl")
+    done = run("--target-text", targets, "--protect", "Ja", "--protect", "X+", lines=lines, out="aligned.jsonl")
     assert rows(done)[0]["links"] == found[0]["links"]
-    assert says(done.err, "each protected string of the source once: 1; the first is … source:2")
+    assert says(done.err, "each protected string of the source once: 2; the first is … source:2")
 
 
 # Stops
