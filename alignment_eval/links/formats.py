@@ -253,6 +253,8 @@ def _beside(lines: Lines, name: str, before: bool) -> Lines:
 def _wanted(token: bytes, scored: bool) -> str:
     """What is wrong with a token of a line that should hold links, or links with scores."""
     found = _text(token)
+    if token.startswith(b"{"):
+        return f"{found} begins a line of JSON; expected lines of links, as norm-align writes them to FILE.pharaoh"
     if scored and _LINK.fullmatch(token):
         return f"{found} has no score, but other links have; give every link a score, i-j:p, or none"
     if not scored and _SCORED.fullmatch(token):

@@ -98,6 +98,7 @@ BAD = [
     ("opennmt", "ein ||| Rohr ||| 0-0\n1-1\n", "x.talp:2: expected ||| between a translation and the links"),
     ("opennmt", "ein Rohr ||| 0-0 x\n", "x.talp:1: 'x' is not a link"),
     ("scored", "0-0:1:2:3\n", "x.talp:1: '0-0:1:2:3' … i-j:p"),
+    ("pharaoh", '{"source": "a", "links": [[0, 0]]}\n', "x.talp:1: … a line of JSON … FILE.pharaoh"),
     ("pharaoh", "1-1:0.25\n", "x.talp:1: '1-1:0.25' has a score"),
     ("scored", "\n1-1\n", "x.talp:2: '1-1' … no score … i-j:p"),
     ("scored", "0-0:1e-05 1-1:nan\n", "x.talp:1: '1-1:nan' … i-j:p"),
