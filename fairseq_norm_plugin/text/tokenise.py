@@ -123,8 +123,9 @@ def strings_of(text: str, strings: re.Pattern[str]) -> list[Span]:
 def with_copies(pair: SentencePair, strings: re.Pattern[str]) -> SentencePair:
     """The pair, with the strings that stand in both lines."""
     if len(pair.sentences) > 1:
-        sides = zip(*(with_copies(sentence, strings) for sentence in pair.sentences))
-        return SentencePair(*(replace(Line.joined(side), given=line.given) for line, side in zip(pair, sides)))
+        sides = map(Line.joined, zip(*(with_copies(sentence, strings) for sentence in pair.sentences)))
+        both = zip(sides, pair)
+        return SentencePair(*(replace(side, given=line.given, marked=line.marked) for side, line in both))
     copies: list[tuple[Span, Span]] = []
     rest = strings_of(pair.target.text, strings)
     for span in strings_of(pair.source.text, strings):

@@ -154,16 +154,16 @@ def test_a_command_line_takes_every_option():
     """And gives what Python gives; without options, what the fields say."""
     parser = argparse.ArgumentParser()
     add_map_arguments(parser, "")
-    add_options(parser, "join", "reverse_heads", "max_tokens")
+    add_options(parser, "join", "reverse_heads", "split_sentences", "max_tokens")
     assert given_options(parser.parse_args([])) == AlignmentOptions()
     words = "--heads 1.2 --kind attn_w --combine mean --setting awi --rule grow=.4 --null mask --no-final-punctuation"
-    words += " --profile none --join mutual --reverse-heads 0 --max-tokens 9 --table text"
+    words += " --profile none --join mutual --reverse-heads 0 --max-tokens 9 --table text --split-sentences"
     options = given_options(parser.parse_args(words.split()))
     assert None not in vars(options).values()
     assert options == AlignmentOptions(
         **{"heads": "1.2", "kind": "attn_w", "combine": "mean", "setting": "awi", "rule": "grow=.4", "null": "mask"},
         **{"final_punctuation": False, "profile": "none", "join": "mutual", "reverse_heads": "0", "max_tokens": 9},
-        **{"table": "text"},
+        **{"table": "text", "split_sentences": True},
     )
     help_ = " ".join(parser.format_help().split())
     assert all(" ".join(own.metadata["help"].split()[:3]) in help_ for own in fields(options) if own.metadata)
