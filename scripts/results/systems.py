@@ -136,7 +136,7 @@ def figure(args: argparse.Namespace) -> None:
         {**row._asdict(), "name": name.strip("*").removesuffix(", published")}
         for name, wanted in MAIN.items()
         for row in named(every, TEST, *wanted)[:1]
-        if name != "eflomal, one direction"
+        if name not in ("eflomal, one direction", "fairseq's own `--print-alignment`")
     )
     frame = frame.sort_values("aer", ascending=False, ignore_index=True)
     drawn = new_figure(PAGE, LINE * len(frame) + AROUND)
