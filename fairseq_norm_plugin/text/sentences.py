@@ -9,8 +9,6 @@ from importlib.metadata import version
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.text.normalise import is_visible
 
-_INSTALL = "pip install 'fairseq-norm-plugin[sentences]'"
-
 
 def sentence_splitter(language: str) -> Callable[[str], list[str]]:
     """What cuts a text of a language into sentences, which join to the text.
@@ -20,7 +18,7 @@ def sentence_splitter(language: str) -> Callable[[str], list[str]]:
     try:
         from sentencex import segment
     except ImportError as error:
-        raise InputError(f"cutting lines into sentences needs sentencex, which is not installed; {_INSTALL}") from error
+        raise InputError("cutting lines into sentences needs sentencex: pip install sentencex") from error
     if not language:
         raise InputError("the languages of the model are not known: state source and target language (-s, -t)")
     code = re.split("[-_]", language)[0].lower()
