@@ -11,14 +11,12 @@ GOLD=(--gold data/demo/demo.talp --gold-base 1)
 
 align-eval plot "$DEMO/forced" --sentence 24 --heads 1 --kinds attn_w,attn_n --setting awo "${GOLD[@]}" --width 12cm \
     --title 'Where each English word comes from' --overwrite -o $TO/plot.png
-align-eval curve data/demo/training-a.log data/demo/training-b.log --metrics aer,nll_loss \
-    --overwrite -o $TO/curve.png
 align-eval sweep "$DEMO/forced" "${GOLD[@]}" --figure-formats png -o "$MADE/sweep"
 norm-analyze "$DEMO/bin" --path data/demo/checkpoint.pt --cpu --figure-formats png -o "$MADE/analysis"
 python scripts/results/systems.py figure $TO/systems.csv $TO/systems.png
 cp "$MADE/sweep/summary.png" $TO/sweep.png
 cp "$MADE/analysis/mixing-encoder-self.png" $TO/analysis.png
-python - $TO/{plot,curve,sweep,analysis,systems}.png <<'EOF'
+python - $TO/{plot,sweep,analysis,systems}.png <<'EOF'
 """150 dots per inch, and at most 256 colours: fewer would change the colour of the dots."""
 import sys
 
