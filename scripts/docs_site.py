@@ -25,6 +25,8 @@ BEYOND = (
 _REMOTE = re.compile(r'<(?:script|img|iframe)\b[^>]*\bsrc="(?:https?:)?//|<link\b[^>]*\bhref="(?:https?:)?//|@import')
 #: Cross-references of docstrings, :func:`name`, whose name is code already.
 _ROLE = re.compile(r":(?:attr|class|data|func|meth|mod):(?=<code>)")
+#: Short inline code, such as an option with its value: a line must not break at its hyphens.
+_SHORT = re.compile(r"<code>(?=[^<]{1,36}</code>)")
 #: What the extension arithmatex makes of ``$…$`` and ``$$…$$``.
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 
@@ -40,8 +42,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """Write formulas as MathML, which needs no script, and references of docstrings as plain code."""
-    return _ROLE.sub("", _FORMULA.sub(_mathml, content))
+    """Write formulas as MathML, which needs no script, references of docstrings as plain code, and options unbroken."""
+    return _SHORT.sub('<code class="short">', _ROLE.sub("", _FORMULA.sub(_mathml, content)))
 
 
 def _mathml(match: re.Match[str]) -> str:

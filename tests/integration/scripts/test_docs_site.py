@@ -22,6 +22,12 @@ def test_a_formula_is_mathml():
     assert "arithmatex" not in block
 
 
+def test_an_option_is_not_broken_at_its_hyphens():
+    long = "<code>align-eval convert --to pharaoh --from-base 1 FILE</code>"
+    assert docs_site.on_page_content("<code>--gold-base 1</code>") == '<code class="short">--gold-base 1</code>'
+    assert docs_site.on_page_content(long) == long
+
+
 @pytest.mark.parametrize(
     "markup",
     [
