@@ -12,8 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.explain import Explanation, ReadMaps, explain
-from alignment_eval.extraction.extract import WordMap, WordMaps, combined_map, linked_pair
+from alignment_eval.extraction.extract import (
+    Explanation,
+    ReadMaps,
+    WordMap,
+    WordMaps,
+    combined_map,
+    explain,
+    linked_pair,
+)
 from alignment_eval.extraction.lexical_table import (
     EMPTY,
     SAMPLE,
@@ -26,9 +33,8 @@ from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.pair_scores import FIGURES, OF_WORDS, PairScores, join_scores, score_pair
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import check_new, new_file, write_lines
-from alignment_eval.links.sets import Link
+from alignment_eval.links.formats import Link, format_pharaoh_line, format_scored_line
 from alignment_eval.links.table import TYPES, json_line, row_numbers, write_table
-from alignment_eval.links.write import format_pharaoh_line, format_scored_line
 from alignment_eval.maps.sentence import SentenceSide, Span, SpannedLine, words_of
 from alignment_eval.signature import fields_of, signature_file
 

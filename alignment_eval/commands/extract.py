@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from alignment_eval.alignment import align_pairs
+from alignment_eval.cli import Input, add_output
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.extraction.extract import WordMap, WordMaps, check_same_text, max_norm_layer, read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
@@ -15,11 +16,8 @@ from alignment_eval.files import check_new, write_lines
 from alignment_eval.links.read import Texts
 from alignment_eval.maps.sentence import PairWords, SentenceMaps, words_of
 from alignment_eval.maps.words import LEVELS
-from alignment_eval.options.alignments import add_text_arguments, texts_of
-from alignment_eval.options.common import Input, add_output
-from alignment_eval.options.method import add_map_arguments, add_options, given_options
-from alignment_eval.options.records import add_records, check_size, warn_skipped
-from alignment_eval.profiles.chosen import MAX_NORM, choose_method
+from alignment_eval.options import add_records, add_text_arguments, check_size, texts_of, warn_skipped
+from alignment_eval.profiles.chosen import MAX_NORM, add_map_arguments, add_options, choose_method, given_options
 from alignment_eval.profiles.profile import Profile, find_profile, parse_profile
 from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.extraction.extract import WordMap, WordMaps
-from alignment_eval.links.sets import Link
+from alignment_eval.links.formats import Link
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.maps.subwords import is_punctuation
 

@@ -17,8 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, warn_on_stderr
-from alignment_eval.links.formats import GOLD_FORMATS, HYPOTHESIS_FORMATS, TOOL_FORMATS, Tokens, detect_format, parse
-from alignment_eval.links.sets import GoldSentence, Links
+from alignment_eval.links.formats import (
+    GOLD_FORMATS,
+    HYPOTHESIS_FORMATS,
+    TOOL_FORMATS,
+    GoldSentence,
+    Links,
+    Tokens,
+    detect_format,
+    parse,
+)
 from alignment_eval.links.text import TextFile, token_counts
 
 IntArray = NDArray[np.int64]

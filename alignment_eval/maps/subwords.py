@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
-from alignment_eval.links.sets import GoldSentence, Link, Links
+from alignment_eval.links.formats import GoldSentence, Link, Links
 
 #: The subword markers.  ``@@`` joins a subword to the next one, ``##`` to the previous one, ``▁`` begins a word.
 MARKS = ("@@", "▁", "##", "none")

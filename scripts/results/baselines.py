@@ -14,9 +14,8 @@ import pandas as pd
 from gold_sets import DEV, SETS, TEST, Gold, lowercased, make, run_script, write
 
 import alignment_eval as ae
-from alignment_eval.links.sets import Links
+from alignment_eval.links.formats import Links, format_pharaoh_line
 from alignment_eval.links.symmetrize import METHODS, VARIANTS
-from alignment_eval.links.write import format_pharaoh_line
 
 THOT = Path(__file__).with_name("thot_align.py")
 TOOLS = {

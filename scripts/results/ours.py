@@ -16,8 +16,7 @@ import pandas as pd
 from gold_sets import DEMO, NORM_ALIGN, SETS, TEST, Gold, make, markdown, run_script, write
 
 import alignment_eval as ae
-from alignment_eval.links.sets import Links
-from alignment_eval.links.write import format_pharaoh_line
+from alignment_eval.links.formats import Links, format_pharaoh_line
 from alignment_eval.profiles.profile import Profile, read_profile
 
 BOTH = "both"

@@ -22,7 +22,7 @@ from gold_sets import SETS, TEST, Gold, markdown, run_script, write
 
 import alignment_eval as ae
 from alignment_eval.figures.style import MARKERS, PAGE, new_figure, save_figure, styled
-from alignment_eval.links.write import format_pharaoh_line
+from alignment_eval.links.formats import format_pharaoh_line
 from alignment_eval.scoring.significance import Resampling, confidence
 
 ALL, EUROPARL = "295,000 pairs", "full Europarl"

@@ -28,7 +28,7 @@ from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.text import TextFile
 from alignment_eval.profiles.profile import read_profile
 from alignment_eval.records.lexical_table_file import read_lexical_table, write_lexical_table
-from alignment_eval.records.merge import merged
+from alignment_eval.records.manifest import merged
 from alignment_eval.records.store import Records
 from alignment_eval.transfer.conll import parse_conll
 from fairseq_norm_plugin.model import load as loading

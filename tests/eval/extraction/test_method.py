@@ -3,8 +3,7 @@ from dataclasses import replace
 import pytest
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.defaults import DEFAULTS
-from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName, parse_maps
+from alignment_eval.extraction.method import DEFAULTS, AlignmentMethod, ExtractionOptions, MapName, parse_maps
 from alignment_eval.extraction.rules import rule_of
 from tests.facts import facts
 

@@ -11,11 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.links.formats import HYPOTHESIS_FORMATS, Tokens, detect_format, parse
+from alignment_eval.links.formats import (
+    HYPOTHESIS_FORMATS,
+    GoldSentence,
+    Tokens,
+    detect_format,
+    format_lines,
+    format_scored_line,
+    parse,
+)
 from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
-from alignment_eval.links.sets import GoldSentence
 from alignment_eval.links.text import TextFile
-from alignment_eval.links.write import format_lines, format_scored_line
 from tests.eval.links.samples import gold, written
 from tests.facts import facts
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.defaults import DEFAULTS
-from alignment_eval.extraction.method import MapName
+from alignment_eval.extraction.method import DEFAULTS, MapName
 from alignment_eval.profiles.profile import (
     Profile,
     TableFile,

@@ -9,7 +9,7 @@ import pytest
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.maps.sentence import words_of
-from alignment_eval.profiles.search import Agreement, choose_by_agreement
+from alignment_eval.profiles.profile import Agreement, choose_by_agreement
 from tests.eval.extraction.test_lexical_table import slow_balanced, slow_count
 
 TEXTS = [("a@@ b c . </s>", "x y@@ z . </s>"), ("a b c d </s>", "x y z v </s>"), ("a b@@ c </s>", "x y </s>")]

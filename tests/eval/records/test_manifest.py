@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.records.manifest import RunInfo, finished_run, parts_in
-from alignment_eval.records.merge import merged
+from alignment_eval.records.manifest import RunInfo, finished_run, merged, parts_in
 from tests.eval.records.shards import SIGNATURE, write
 from tests.facts import facts
 

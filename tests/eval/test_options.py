@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from alignment_eval.cli import CommandParser, add_list, exit_status, system
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.options.alignments import distinct_names
-from alignment_eval.options.common import CommandParser, add_list, exit_status, system
+from alignment_eval.options import distinct_names
 
 
 @pytest.fixture
