@@ -32,11 +32,10 @@ from alignment_eval.extraction.lexical_table import (
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.pair_scores import FIGURES, OF_WORDS, PairScores, join_scores, score_pair
 from alignment_eval.extraction.rules import rule_of
-from alignment_eval.files import check_new, new_file, write_lines
+from alignment_eval.files import check_new, new_file
 from alignment_eval.links.formats import Link, format_pharaoh_line, format_scored_line
-from alignment_eval.links.table import TYPES, json_line, row_numbers, write_table
+from alignment_eval.links.write import TYPES, check_signed, json_line, row_numbers, write_signed, write_table
 from alignment_eval.maps.sentence import SentenceSide, Span, SpannedLine, words_of
-from alignment_eval.signature import fields_of, signature_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -265,12 +264,8 @@ class Alignments(Sequence[Alignment]):
         self._write(path, (json_line(alignment.to_row()) for alignment in self), overwrite)
 
     def _write(self, path: str | Path, lines: Iterable[str], overwrite: bool) -> None:
-        check_new(path, overwrite)
-        if self.signature:
-            check_new(signature_file(path), overwrite)
-        write_lines(path, lines)
-        if self.signature:
-            write_lines(signature_file(path), [json_line(fields_of(self.signature))])
+        check_signed(path, overwrite)
+        write_signed(path, lines, self.signature)
 
     def to_parquet(self, path: str | Path, overwrite: bool = False) -> None:
         """Write a table with the same columns, and ``id``, the pair's number; errors as for :meth:`to_pharaoh`."""

@@ -15,6 +15,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
@@ -38,25 +39,9 @@ class _HelpFormatter(argparse.HelpFormatter):
             if is_text:
                 lines += textwrap.wrap(" ".join(block), width, initial_indent=indent, subsequent_indent=indent)
             else:
-                lines += [part for line in block for part in self._command(line, width)]
+                fold = partial(textwrap.wrap, width=width - 2, break_long_words=False, break_on_hyphens=False)
+                lines += [" \\\n".join(fold(line, subsequent_indent=" " * 6)) for line in block]
         return "\n".join(lines)
-
-    @staticmethod
-    def _command(line: str, width: int) -> list[str]:
-        """The lines of a command that is longer than the width."""
-        if len(line) <= width:
-            return [line]
-        command = line.removesuffix("\\").rstrip()
-        own = command[: len(command) - len(command.lstrip())]
-        parts = textwrap.wrap(
-            command.strip(),
-            width - 2,
-            initial_indent=own,
-            subsequent_indent=" " * 6,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        return [f"{part} \\" for part in parts[:-1]] + [parts[-1] + line[len(command) :]]
 
 
 class CommandParser(argparse.ArgumentParser):

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from alignment_eval.alignment import align_pairs
 from alignment_eval.cli import Input, add_output
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
-from alignment_eval.extraction.extract import WordMap, WordMaps, check_same_text, max_norm_layer, read_word_map
+from alignment_eval.extraction.extract import WordMap, WordMaps, check_same_text, read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
-from alignment_eval.files import check_new, write_lines
 from alignment_eval.links.read import Texts
+from alignment_eval.links.write import check_signed, write_signed
 from alignment_eval.maps.sentence import PairWords, SentenceMaps, words_of
 from alignment_eval.maps.words import LEVELS
 from alignment_eval.options import add_records, add_text_arguments, check_size, texts_of, warn_skipped
@@ -54,14 +58,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write one line a sentence in corpus order; the signature goes to stderr."""
+    """Write one line a sentence in corpus order; the signature goes to a file beside it, and to stderr."""
     for name in ("join", "reverse_heads"):
         if args.reverse is None and getattr(args, name) is not None:
             raise UsageError(
                 f"--{name.replace('_', '-')} without --reverse: expected the records of the other direction too"
             )
     options = given_options(args)
-    check_new(args.output, args.overwrite)
+    check_signed(args.output, args.overwrite)
     records = Records(args.records)
     runs = [records] if args.reverse is None else [records, Records(args.reverse)]
     check_size(f"{runs[-1].directory}: {runs[-1].info.size} sentences", runs[-1].info.size, records)
@@ -92,7 +96,7 @@ def run(args: argparse.Namespace) -> None:
         if not alignment.ok:
             skipped[alignment.id] = alignment.status
     check_same_text(words)
-    write_lines(args.output, (lines[id_] for id_ in range(records.info.size)))
+    write_signed(args.output, (lines[id_] for id_ in range(records.info.size)), described)
 
     warn_skipped(skipped, records.info.size, "their lines are blank")
     if not records.info.forced:
@@ -125,6 +129,35 @@ def _profile(records: Records, named: str | None, reverse: bool) -> Profile:
                 f"records with those layers"
             )
     return profile
+
+
+def max_norm_layer(sentences: Iterable[SentenceMaps], setting: str) -> int:
+    """Choose the layer (fairseq's number) whose heads have the largest mean norms; no gold is needed.
+
+    The rule of Kobayashi et al. (2020), as in their ``calculate_aer.py``: the mean of ‖α^h f^h(x_j)‖ of each head
+    (``attn_n``), summed over the heads of a layer; the first of equal layers.  The mean is over all cells of all
+    sentences that have maps, ``</s>`` included.
+    """
+    if setting != "awi":
+        raise UsageError(
+            f"layer max-norm does not work with setting {setting!r}: the layer with the highest mean norm aligns well "
+            f"in AWI only; choose setting 'awi' or name a layer"
+        )
+    sums: list[NDArray[np.float64]] = []
+    layers: tuple[int, ...] = ()
+    cells = 0
+    for sentence in sentences:
+        if sentence.ok:
+            maps = sentence.head_maps("attn_n")  # [L, H, T, S]
+            sums.append(maps.sum(axis=(1, 2, 3), dtype=np.float64))
+            cells, layers = cells + maps[0, 0].size, sentence.layers
+    if not cells:
+        raise InputError("layer max-norm: no sentence has maps to take the mean of; name a layer")
+    # fsum: the order in which the shards give the sentences does not change the layer
+    means = [math.fsum(column) / cells for column in zip(*sums)]
+    if not all(map(math.isfinite, means)):
+        raise InputError("layer max-norm: the maps hold NaN or infinite values; record them again")
+    return layers[means.index(max(means))]
 
 
 def directed_pairs(

@@ -22,7 +22,8 @@ run is the hash of all other fields.  A file of links has its signature in FILE.
 lexical table in their metadata, records in each part, a profile in itself.
 """
 _ADVICE = (
-    "give an output of norm-align, records, a lexical table or a profile; commands of align-eval print theirs on stderr"
+    "give an output of norm-align or of align-eval extract, records, a lexical table or a profile; other commands of "
+    "align-eval print theirs on stderr"
 )
 
 

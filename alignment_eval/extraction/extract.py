@@ -6,7 +6,6 @@ sweep over all heads give the same links.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -258,35 +257,6 @@ def ends_in_punctuation(source: SentenceSide, target: SentenceSide) -> bool:
     the source has one word and null is masked, the others stay unaligned.)  The published Shift-Att figures use it.
     """
     return all(side.word_count and is_punctuation(side.word_strings()[-1]) for side in (source, target))
-
-
-def max_norm_layer(sentences: Iterable[SentenceMaps], setting: str) -> int:
-    """Choose the layer (fairseq's number) whose heads have the largest mean norms; no gold is needed.
-
-    The rule of Kobayashi et al. (2020), as in their ``calculate_aer.py``: the mean of ‖α^h f^h(x_j)‖ of each head
-    (``attn_n``), summed over the heads of a layer; the first of equal layers.  The mean is over all cells of all
-    sentences that have maps, ``</s>`` included.
-    """
-    if setting != "awi":
-        raise UsageError(
-            f"layer max-norm does not work with setting {setting!r}: the layer with the highest mean norm aligns well "
-            f"in AWI only; choose setting 'awi' or name a layer"
-        )
-    sums: list[NDArray[np.float64]] = []
-    layers: tuple[int, ...] = ()
-    cells = 0
-    for sentence in sentences:
-        if sentence.ok:
-            maps = sentence.head_maps("attn_n")  # [L, H, T, S]
-            sums.append(maps.sum(axis=(1, 2, 3), dtype=np.float64))
-            cells, layers = cells + maps[0, 0].size, sentence.layers
-    if not cells:
-        raise InputError("layer max-norm: no sentence has maps to take the mean of; name a layer")
-    # fsum: the order in which the shards give the sentences does not change the layer
-    means = [math.fsum(column) / cells for column in zip(*sums)]
-    if not all(map(math.isfinite, means)):
-        raise InputError("layer max-norm: the maps hold NaN or infinite values; record them again")
-    return layers[means.index(max(means))]
 
 
 @dataclass(frozen=True, eq=False)

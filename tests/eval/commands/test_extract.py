@@ -51,7 +51,7 @@ def test_lines_in_corpus_order(directory, tmp_path, make_sentence, align_eval):
     assert again.stdout == ""
     assert again.stderr == done.stderr
     assert (tmp_path / "out.pharaoh").read_text(encoding="utf-8") == done.stdout
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.pharaoh", "run"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.pharaoh", "out.pharaoh.signature.json", "run"]
 
 
 def test_max_norm_layer(tmp_path, make_sentence, make_records, call):

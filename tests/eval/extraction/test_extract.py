@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alignment_eval.commands.extract import max_norm_layer
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import (
     ends_in_punctuation,
     extract,
     linked_cells,
-    max_norm_layer,
     read_word_map,
     stacked_maps,
 )

@@ -1,4 +1,4 @@
-"""Writes alignments with their text as rows: JSON lines and Parquet tables (docs/formats.md)."""
+"""Writes alignments: lines with their signature beside them, and Parquet tables (docs/formats.md)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from alignment_eval.files import check_new, is_stream, write_lines
+from alignment_eval.signature import fields_of, signature_file
 
 _PAIRS = pa.list_(pa.list_(pa.int32()))
 #: The types in Arrow of the columns of a table.
@@ -30,6 +33,19 @@ GROUP_ROWS = 100_000
 def json_line(row: Mapping[str, Any]) -> str:
     """A row as one line of JSON."""
     return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+
+
+def check_signed(path: str | Path, overwrite: bool, parents: bool = False) -> None:
+    """Check, before the work, that :func:`write_signed` can write; arguments as for check_new."""
+    for file in (path,) if is_stream(path) else (path, signature_file(path)):
+        check_new(file, overwrite, parents=parents)
+
+
+def write_signed(path: str | Path, lines: Iterable[str], signature: str, resumed: bool = False) -> None:
+    """Write lines, and beside their file its ``signature``, if it is not empty, as a line of JSON."""
+    write_lines(path, lines, resumed)
+    if signature and not is_stream(path):
+        write_lines(signature_file(path), [json_line(fields_of(signature))], resumed)
 
 
 def row_numbers(size: int) -> Iterator[pa.Array]:

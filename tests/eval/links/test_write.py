@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from alignment_eval.links import table
-from alignment_eval.links.table import row_numbers, write_table
+from alignment_eval.links import write
+from alignment_eval.links.write import row_numbers, write_table
 
 
 def rows(size):
@@ -26,7 +26,7 @@ def rows(size):
 
 @pytest.mark.parametrize("group", [1, 4, 1000])
 def test_a_table_has_the_rows(tmp_path, monkeypatch, group):
-    monkeypatch.setattr(table, "GROUP_ROWS", group)
+    monkeypatch.setattr(write, "GROUP_ROWS", group)
     write_table(tmp_path / "t", iter(rows(11)), row_numbers(11))
     found = pq.read_table(tmp_path / "t").to_pylist()
     assert found == [{"id": number, **row} for number, row in enumerate(rows(11))]
@@ -41,4 +41,4 @@ def test_ids_and_types(tmp_path):
     assert written.num_row_groups == 2
     found = written.read()
     assert found["id"].to_pylist() == ["x", "y", "z"]
-    assert {name: found.schema.field(name).type for name in table.TYPES} == table.TYPES
+    assert {name: found.schema.field(name).type for name in write.TYPES} == write.TYPES
