@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from alignment_eval.cli import Input, add_list, file_name, system
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.figures.names import visible
-from alignment_eval.files import STANDARD
+from alignment_eval.files import STANDARD, TextFile, token_lines
 from alignment_eval.links.read import (
     BASES,
     AlignmentFile,
@@ -28,9 +28,9 @@ from alignment_eval.links.read import (
     read_texts,
     warn_of_gaps,
 )
-from alignment_eval.links.text import TextFile, marks_of_tools, token_lines
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import PairWords
+from alignment_eval.maps.subwords import marks_of_tools
 from alignment_eval.scoring.aer import Score, score
 from alignment_eval.scoring.diagnosis import diagnose, doubts
 from alignment_eval.scoring.significance import LEVEL, Resampling

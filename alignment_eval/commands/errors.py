@@ -13,8 +13,7 @@ import pandas as pd
 
 from alignment_eval.cli import add_format, file_name
 from alignment_eval.errors import InputError, UsageError, printable, warn_on_stderr
-from alignment_eval.files import file_hash
-from alignment_eval.links.text import token_lines
+from alignment_eval.files import file_hash, token_lines
 from alignment_eval.options import (
     add_gold_arguments,
     add_hypothesis_arguments,

@@ -10,9 +10,8 @@ import numpy as np
 
 from alignment_eval.cli import Input, add_output, file_name, positive_integer
 from alignment_eval.errors import InputError, say, warn_on_stderr
-from alignment_eval.files import check_new, file_hash, write_lines
-from alignment_eval.links.read import AlignmentFile, Texts, read_hypothesis
-from alignment_eval.links.text import TextFile, token_counts
+from alignment_eval.files import TextFile, check_new, file_hash, write_lines
+from alignment_eval.links.read import AlignmentFile, Texts, read_hypothesis, token_counts
 from alignment_eval.options import add_base, add_swap, read_options, reading_fields
 from alignment_eval.progress import progress_bar
 from alignment_eval.signature import signature

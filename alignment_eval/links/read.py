@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, warn_on_stderr
+from alignment_eval.files import TextFile, token_lines
 from alignment_eval.links.formats import (
     GOLD_FORMATS,
     HYPOTHESIS_FORMATS,
@@ -27,7 +28,6 @@ from alignment_eval.links.formats import (
     detect_format,
     parse,
 )
-from alignment_eval.links.text import TextFile, token_counts
 
 IntArray = NDArray[np.int64]
 Warn = Callable[[str], None]
@@ -83,6 +83,11 @@ class Texts:
     def exchanged(self) -> Texts:
         """The same texts with source and target exchanged."""
         return Texts(self.target_name, self.target, self.source_name, self.source)
+
+
+def token_counts(path: str | Path) -> IntArray:
+    """The number of tokens on each line of a tokenised text, [lines]."""
+    return np.fromiter(map(len, token_lines(path)), dtype=np.int64)
 
 
 def read_texts(source: str | Path, target: str | Path) -> Texts:

@@ -5,6 +5,7 @@ A *word index* array has one entry per token: the word that the token belongs to
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import product
@@ -23,6 +24,10 @@ UNKNOWN = "<unk>"
 UNSPELLED = "▁"
 #: For each word of a sentence, the positions of its subwords.
 Pieces = Sequence[Sequence[int]]
+#: Marks of subwords; what Moses escapes or marks.
+_SUBWORD, _ESCAPE = re.compile(r"\S@@(?: |$)|(?:^| )▁\S"), re.compile(r"(?:^| )(?:&(?:apos|quot|#91|#93|#124);|@\W@ )")
+#: Lines look prepared if more than this share of them have such marks.
+_PREPARED = 0.1
 _MARKED = {"@@": f"{UNKNOWN}@@", "▁": f"▁{UNKNOWN}", "##": f"##{UNKNOWN}"}
 
 
@@ -76,6 +81,16 @@ def detect_mark(vocabulary: Iterable[str]) -> str:
             f"({', '.join(f'{m} on {counts[m]}' for m in used)}); specify one"
         )
     return used[0] if used else "none"
+
+
+def marks_of_tools(lines: Sequence[str]) -> tuple[str, str]:
+    """What shows that lines were cut into subwords, and that Moses escaped them; each empty if nothing does."""
+    cut, escaped = (sum(mark.search(line) is not None for line in lines) for mark in (_SUBWORD, _ESCAPE))
+    fewest, size = _PREPARED * len(lines), len(lines)
+    return (
+        f"in {cut} of {size} sampled lines words end in @@ or begin with ▁" if cut > fewest else "",
+        f"{escaped} of {size} sampled lines have Moses' escapes, such as &apos; or @-@" if escaped > fewest else "",
+    )
 
 
 def word_strings(tokens: Sequence[str], words: Sequence[int] | NDArray[np.int32]) -> list[str]:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
+from alignment_eval.files import TextFile
 from alignment_eval.links.formats import (
     HYPOTHESIS_FORMATS,
     GoldSentence,
@@ -21,7 +22,6 @@ from alignment_eval.links.formats import (
     parse,
 )
 from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
-from alignment_eval.links.text import TextFile
 from tests.eval.links.samples import gold, written
 from tests.facts import facts
 
