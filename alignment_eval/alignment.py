@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate, chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -126,7 +126,7 @@ class Alignment:
             "confidences": [self.confidences[link] for link in self.links] if has_confidences else None,
             "status": self.status,
             "score": self.score,
-            **({} if self.scores is None else self.scores.to_row()),
+            **({} if self.scores is None else asdict(self.scores)),
         }
 
     def to_frame(self) -> pd.DataFrame:
@@ -323,11 +323,8 @@ def align_pairs(
     If ``method`` counts a lexical table, it is counted on the first ``table_pairs`` pairs that arrive.  These must be
     the first of the text, in any order, and are held back until then.  The pairs after them are reweighted by it.
 
-    Args:
-        pairs: the word maps of each pair.
-        method: how links are made.
-        table: the lexical table of all pairs; None: ``method`` counts one, or uses none.
-        check: check that ``table`` matches the text of the first pairs, which are held back for that.
+    ``table`` is the lexical table of all pairs; None: ``method`` counts one, or uses none.  ``check``: check that it
+    matches the text of the first pairs, which are held back for that.
     """
     pairs, shares = iter(pairs), rule_of(method.forward.rule).shares
     if table is not None and check:

@@ -225,13 +225,9 @@ class ChosenMethod:
 def choose_method(
     options: AlignmentOptions, directions: int, profiles: Sequence[Profile], pairs: int | None
 ) -> ChosenMethod:
-    """The method by the named maps, else by the profiles.
+    """The method by the maps that ``options`` name, else by the ``profiles`` of the models of each direction.
 
-    Args:
-        options: what the user states.
-        directions: 1, or 2 with a target-source model.
-        profiles: the profile of each direction's model; not read where ``options`` name maps.
-        pairs: how many sentence pairs are aligned together; None: unknown, or one by one.
+    ``pairs``: how many sentence pairs are aligned together; None: unknown, or one by one.
     """
     is_named, wanted = options.heads is not None, options.table
     method = options.named_maps(directions) if is_named else options.profiled_maps(profiles)

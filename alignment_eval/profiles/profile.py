@@ -48,31 +48,8 @@ CLOSE = 0.03
 FORMED = 0.5
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """The two maps that agree most.
-
-    Attributes:
-        maps: the map to read in AWI and that of a higher layer to read in AWO, each with its setting.
-        dice: Dice coefficient of their links above chance, a fraction.
-    """
-
-    maps: tuple[MapName, MapName]
-    dice: float
-
-    @property
-    def formed(self) -> bool:
-        """Whether they agree well enough to read the product of the two."""
-        return self.dice >= FORMED
-
-
-def map_names(sentence: SentenceMaps) -> list[MapName]:
-    """The names of all maps, layer by layer, each layer's heads before the whole layer."""
-    return [MapName(layer, head) for layer in sentence.layers for head in (*range(sentence.heads), None)]
-
-
-def choose_by_agreement(sentences: Iterable[SentenceMaps]) -> Agreement | None:
-    """The AWI map and the AWO map of a higher layer whose links agree most above chance.
+def choose_by_agreement(sentences: Iterable[SentenceMaps]) -> tuple[MapNames, float] | None:
+    """The AWI map and the AWO map of a higher layer whose links agree most above chance, and by how much.
 
     Each map is sharpened by a lexical table of its own, of all pairs.  With c links in common, a and b in each map, and
     a b / n of them in common by chance in a sentence pair of n cells, the agreement is
@@ -84,13 +61,11 @@ def choose_by_agreement(sentences: Iterable[SentenceMaps]) -> Agreement | None:
     lowest layer, a head before its whole layer, then the AWO map of the highest layer, the whole layer before its
     heads; of pairs alike in all that, the one that agrees most, and of equal ones the one of lower heads.
 
-    ``sentences`` have the maps of all layers of one model; those without maps do not count.
-
-    Returns:
-        None if the model has one layer only, or if no two maps agree by more than chance and position.
+    ``sentences`` have the maps of all layers of one model; those without maps do not count.  None: the model has one
+    layer only, or no two maps agree by more than chance and position.
     """
     found = [sentence for sentence in sentences if sentence.ok]
-    names = map_names(found[0])
+    names = [MapName(layer, head) for layer in found[0].layers for head in (*range(found[0].heads), None)]
     layers = np.array([name.layer for name in names])
     # by the AWO map; of one layer, neighbouring rows share links, right or wrong
     awo, awi = np.nonzero(layers[:, None] > layers)
@@ -108,7 +83,7 @@ def choose_by_agreement(sentences: Iterable[SentenceMaps]) -> Agreement | None:
 
     best = min(np.flatnonzero(dice >= dice.max() - CLOSE).tolist(), key=order)
     maps = replace(names[awi[best]], setting="awi"), replace(names[awo[best]], setting="awo")
-    return Agreement(maps, float(dice[best]))
+    return MapNames(maps), float(dice[best])
 
 
 def _linked(sentences: Sequence[SentenceMaps]) -> list[NDArray[np.bool_]]:
@@ -311,25 +286,21 @@ def fit_profile(
 
     If the sentence pairs are too few to compare maps on, or no two maps agree well, it reads the upper layers.
 
-    Args:
-        sentences: different sentence pairs with the maps of all layers.
-        layers: the numbers of all decoder layers.
-        model: hash of the model.
-        guided: the maps that the model was trained to align with, in AWI and in AWO; empty if it was not.
+    ``sentences`` are different pairs with the maps of all ``layers``, ``model`` is the hash of the model; ``guided``
+    are the maps that it was trained to align with, in AWI and in AWO.
     """
     enough = len(sentences) >= DEFAULTS.fewest_pairs
-    agreement = choose_by_agreement(sentences) if enough and not guided else None
+    agreeing, dice = (choose_by_agreement(sentences) if enough and not guided else None) or ((), None)
     chosen_by: ChosenBy = "upper-layers"
     maps = upper_layers(layers)
     if guided:
         chosen_by, maps = "training", product_of(guided)
-    elif agreement is not None and agreement.formed:
-        chosen_by, maps = "agreement", product_of(agreement.maps)
+    elif dice is not None and dice >= FORMED:
+        chosen_by, maps = "agreement", product_of(agreeing)
     text = ContentHash()
     for id_, words in sorted((sentence.id, words_of(sentence)) for sentence in sentences):
         text.update(json.dumps([id_, *words]).encode())
-    figure = None if agreement is None else agreement.dice
-    return Profile(model, maps, chosen_by, figure, len(sentences), text.short if enough else "")
+    return Profile(model, maps, chosen_by, dice, len(sentences), text.short if enough else "")
 
 
 def profile_path(checkpoint: str | Path) -> Path:
@@ -339,13 +310,10 @@ def profile_path(checkpoint: str | Path) -> Path:
 
 
 def find_profile(model: str, named: str | None, beside: Path | None = None, reverse: bool = False) -> Profile | None:
-    """The profile of a model; None: there is none.
+    """The profile of the model with this hash; None: there is none.
 
-    Args:
-        model: hash of the model.
-        named: a profile's file; ``none``: no profile; None: the one ``beside`` the checkpoint, if that exists.
-        beside: that file.
-        reverse: the model is the target-source model of two, which a named profile of both knows.
+    ``named`` is a profile's file; ``none``: no profile; None: the one ``beside`` the checkpoint, if that exists.
+    ``reverse``: the model is the target-source model of two, which a named profile of both knows.
     """
     if named == NO_PROFILE:
         return None

@@ -26,12 +26,11 @@ _FIELDS = [
     pa.field("rank", pa.int32(), nullable=False),
     pa.field("status", pa.string(), nullable=False),
     pa.field("score", pa.float64()),
-    pa.field("source_tokens", pa.list_(pa.string()), nullable=False),
-    pa.field("source_words", pa.list_(pa.int32()), nullable=False),
-    pa.field("source_special", pa.list_(pa.bool_()), nullable=False),
-    pa.field("target_tokens", pa.list_(pa.string()), nullable=False),
-    pa.field("target_words", pa.list_(pa.int32()), nullable=False),
-    pa.field("target_special", pa.list_(pa.bool_()), nullable=False),
+    *(
+        pa.field(f"{side}_{name}", pa.list_(type_), nullable=False)
+        for side in ("source", "target")
+        for name, type_ in (("tokens", pa.string()), ("words", pa.int32()), ("special", pa.bool_()))
+    ),
     pa.field("shape", pa.list_(pa.int32()), nullable=False),
 ]
 

@@ -1,6 +1,5 @@
 """What ``extract`` reads of records: the maps of a profile, in one direction or in two."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -71,32 +70,7 @@ def test_no_profile_that_fits(directory, call, options, status, message):
     assert message in messages
 
 
-def test_the_best_row_of_a_sweep_is_read_by_its_names(directory, call, make_records, make_sentence):
-    """The AER of the links is the one in the row."""
-    sentences = [make_sentence(k) for k in range(3)]
-    make_records(directory / "forced", sentences, signature={"generation": {"score_reference": True}})
-    (directory / "gold").write_text("0-0 1-1\n1-0 2-2\n0-2\n")
-    gold = ("--gold", "gold", "--gold-base", 0)
-    status, _, messages = call("sweep", "forced", *gold, "--rules", "kobayashi2020,balanced=0.25", "-o", "sweep")
-    assert status == 0, messages
-    rows = json.loads((directory / "sweep/sweep.json").read_text())["rows"]
-    best = min(rows, key=lambda row: row["aer"])
-    heads = str(best["layer"]) if best["head"] is None else f"{best['layer']}.{best['head']}"
-    words = [word for name in ("kind", "setting", "rule", "null") for word in (f"--{name}", best[name])]
-    assert call("extract", "forced", "--heads", heads, *words, "-o", "links")[0] == 0
-    assert json.loads(call("score", *gold, "links", "--format", "json")[1])["aer"] == best["aer"]
-
-
 OPTIONS = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.3")
-
-
-def test_pairs_of_the_lexical_table_come_first(tmp_path, make_sentence, make_records):
-    """Sentences 3, 1, 0, 2 in that order, with a worse hypothesis of 1."""
-    sentences = [make_sentence(k) for k in (3, 1, 0, 2)]
-    sentences.insert(2, replace(make_sentence(9), id=1, rank=1))
-    method = AlignmentMethod(OPTIONS, sharpened=True, table_pairs=2)
-    pairs = directed_pairs([Records(make_records(tmp_path, sentences, nbest=2))], method, "word", None, [])
-    assert [forward.sentence.id for forward, _ in pairs] == [1, 0, 3, 2]
 
 
 def test_errors_of_the_reverse_name_it(tmp_path, make_sentence, make_records):

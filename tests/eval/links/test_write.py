@@ -24,21 +24,17 @@ def rows(size):
     return found
 
 
-@pytest.mark.parametrize("group", [1, 4, 1000])
-def test_a_table_has_the_rows(tmp_path, monkeypatch, group):
-    monkeypatch.setattr(write, "GROUP_ROWS", group)
-    write_table(tmp_path / "t", iter(rows(11)), row_numbers(11))
-    found = pq.read_table(tmp_path / "t").to_pylist()
-    assert found == [{"id": number, **row} for number, row in enumerate(rows(11))]
+BARE = {**rows(1)[0], "links": [], "confidences": None, "score": None}
 
 
-def test_ids_and_types(tmp_path):
+@pytest.mark.parametrize("given", [rows(11), [BARE] * 11], ids=["random", "bare"])
+def test_a_table_has_the_rows_in_groups(tmp_path, monkeypatch, given):
     """Batches of ids decide the row groups; the types do not depend on the rows."""
-    ids = [pa.array(["x"]), pa.array(["y", "z"])]
-    bare = {**rows(1)[0], "links": [], "confidences": None, "score": None}
-    write_table(tmp_path / "t", iter([bare] * 3), iter(ids))
-    written = pq.ParquetFile(tmp_path / "t")
-    assert written.num_row_groups == 2
-    found = written.read()
-    assert found["id"].to_pylist() == ["x", "y", "z"]
-    assert {name: found.schema.field(name).type for name in write.TYPES} == write.TYPES
+    monkeypatch.setattr(write, "GROUP_ROWS", 4)
+    for ids, groups in ((list(row_numbers(11)), 3), ([pa.array(["x"]), pa.array(list("yzabcdefgh"))], 2)):
+        write_table(tmp_path / "t", iter(given), iter(ids))
+        written = pq.ParquetFile(tmp_path / "t")
+        assert written.num_row_groups == groups
+        found, numbers = written.read(), [number for batch in ids for number in batch.to_pylist()]
+        assert found.to_pylist() == [{"id": number, **row} for number, row in zip(numbers, given)]
+        assert {name: found.schema.field(name).type for name in write.TYPES} == write.TYPES

@@ -9,7 +9,8 @@ import pytest
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.maps.sentence import words_of
-from alignment_eval.profiles.profile import Agreement, choose_by_agreement
+from alignment_eval.profiles import profile
+from alignment_eval.profiles.profile import choose_by_agreement, fit_profile, product_of
 from tests.eval.extraction.test_lexical_table import slow_balanced, slow_count
 
 TEXTS = [("a@@ b c . </s>", "x y@@ z . </s>"), ("a b c d </s>", "x y z v </s>"), ("a b@@ c </s>", "x y </s>")]
@@ -59,8 +60,8 @@ def test_the_choice_by_agreement_is_that_of_the_slow_loop(make_sentence, seed):
     figures = {pair: slow_dice(sentences, pair) for pair in pairs_of(sentences[0])}
     close = [pair for pair, dice in figures.items() if dice >= max(figures.values()) - 0.03]
     best = sorted(close, key=lambda pair: (*slow_order(pair), -figures[pair]))[0]
-    choice = choose_by_agreement(sentences)
-    assert (choice.maps, choice.dice) == (best, pytest.approx(figures[best]))
+    maps, dice = choose_by_agreement(sentences)
+    assert (maps, dice) == (best, pytest.approx(figures[best]))
 
 
 def test_maps_that_link_all_words_do_not_agree(make_sentence):
@@ -93,7 +94,7 @@ def test_agreement_on_few_links_does_not_count(make_sentence):
 def test_a_tenth_of_the_links_must_leave_the_diagonal(make_sentence, size, counts):
     """All maps link the words in their order, but for the first two, which are exchanged: 2 of 20 are enough."""
     sentence = following(make_sentence, np.eye(size)[:, [1, 0, *range(2, size)]])
-    expected = Agreement((MapName(0, None, "awi"), MapName(1, None, "awo")), 1.0) if counts else None
+    expected = ((MapName(0, None, "awi"), MapName(1, None, "awo")), 1.0) if counts else None
     # sentences without maps do not count
     assert choose_by_agreement([make_sentence(9, status="empty"), sentence]) == expected
 
@@ -109,12 +110,16 @@ def test_of_equal_maps_a_head_is_read_in_awi_and_a_layer_in_awo(make_sentence):
     sentence = following(make_sentence, np.eye(7)[:, [1, 0, *range(2, 7)]])
     whole = sentence.arrays["layer_attn_n"]
     heads = {"head_attn_w": whole[:, None], "transformed_norm": np.ones_like(sentence.arrays["transformed_norm"])}
-    choice = choose_by_agreement([replace(sentence, arrays={**sentence.arrays, **heads})])
-    assert choice == Agreement((MapName(0, 0, "awi"), MapName(1, None, "awo")), choice.dice)
+    maps, _ = choose_by_agreement([replace(sentence, arrays={**sentence.arrays, **heads})])
+    assert maps == (MapName(0, 0, "awi"), MapName(1, None, "awo"))
 
 
-def test_an_alignment_has_formed_from_an_agreement_of_0_5_on():
-    assert [Agreement((MapName(0), MapName(1)), dice).formed for dice in (0.49, 0.5)] == [False, True]
+@pytest.mark.parametrize(("dice", "formed"), [(0.49, False), (0.5, True)])
+def test_an_alignment_has_formed_from_an_agreement_of_0_5_on(make_sentence, monkeypatch, dice, formed):
+    maps = MapName(0, 0, "awi"), MapName(1, None, "awo")
+    monkeypatch.setattr(profile, "choose_by_agreement", lambda sentences: (maps, dice))
+    made = fit_profile([make_sentence(k) for k in range(30)], range(2), "m")
+    assert (made.formed, made.figure, made.maps == product_of(maps)) == (formed, dice, formed)
 
 
 def test_nothing_to_choose_among(make_sentence):

@@ -31,12 +31,6 @@ def test_round_trip(run):
     assert parts_in(run / "none", "alignments") == []
 
 
-def test_unfinished_temporary_and_stray_files_do_not_count(run):
-    for name in (f".{FIRST}.tmp", f"{FIRST}.tmp", "notes.txt", "part-x.parquet"):
-        (run / name).write_bytes(b"half a fi")
-    assert len(finished_run(run, "alignments")) == 2
-
-
 @pytest.mark.parametrize(
     ("shards", "size", "text"),
     [
@@ -83,14 +77,6 @@ def test_manifests_of_another_form(run, change):
     metadata = {} if change is None else {b"alignment_eval": change}
     pq.write_table(table.replace_schema_metadata(metadata), run / FIRST)
     with pytest.raises(InputError, match=f"{FIRST}: "):
-        parts_in(run, "alignments")
-
-
-@pytest.mark.parametrize("content", [b"text", b""])
-def test_a_damaged_part(run, content):
-    """tests/integration/test_fuzz_readers.py damages more."""
-    (run / FIRST).write_bytes(content)
-    with pytest.raises(InputError, match=facts(f"{FIRST}: … run its shard again")):
         parts_in(run, "alignments")
 
 
