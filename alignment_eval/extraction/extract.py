@@ -32,8 +32,6 @@ from alignment_eval.maps.words import (
 )
 
 Floats = NDArray[np.float64]
-
-
 #: Two runs with a smaller share of equal words are runs on different texts.
 SAME_TEXT = 0.5
 
@@ -51,19 +49,19 @@ class WordMap:
     """
 
     sentence: SentenceMaps
-    scores: NDArray[np.float64] | None
-    subwords: NDArray[np.float64] | None = None
-    maps: NDArray[np.float64] | None = None
+    scores: Floats | None
+    subwords: Floats | None = None
+    maps: Floats | None = None
     contribution: float | None = None
 
     @cached_property
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self) -> Floats:
         """The word map, each row divided by its sum."""
         assert self.scores is not None
         return row_shares(self.scores)
 
     @property
-    def counted(self) -> tuple[PairWords, NDArray[np.float64]]:
+    def counted(self) -> tuple[PairWords, Floats]:
         """The words and the shares without null, as a lexical table takes them."""
         return words_of(self.sentence), self.shares[:, :-1]
 
@@ -104,7 +102,7 @@ def read_word_map(sentence: SentenceMaps, options: ExtractionOptions, keep: bool
     maps = named_maps(sentence, options)
     settings = [name.setting or options.setting for name in options.heads]
 
-    def between(units: str) -> NDArray[np.float64]:
+    def between(units: str) -> Floats:
         return np.stack([merged(one, sentence, setting, units) for setting, one in zip(settings, maps)])
 
     words, units = between("words"), rule_of(options.rule).units
@@ -143,9 +141,7 @@ def combined_map(pair: WordMaps, method: AlignmentMethod) -> WordMap:
     return WordMap(forward.sentence, np.sqrt(product) if method.sharpened else product)
 
 
-def linked_pair(
-    whole: WordMap, pair: WordMaps, method: AlignmentMethod
-) -> tuple[NDArray[np.bool_], NDArray[np.float64] | None]:
+def linked_pair(whole: WordMap, pair: WordMaps, method: AlignmentMethod) -> tuple[NDArray[np.bool_], Floats | None]:
     """The links [source words, target words] of a pair by its combined map, or of each direction, combined.
 
     With the shares [target words, source words + 1] that are their confidences: of the word map under every rule, the
@@ -182,7 +178,7 @@ def check_same_text(pairs: Iterable[tuple[PairWords, PairWords]]) -> None:
         )
 
 
-def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.float64]:
+def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> Floats:
     """The maps that ``options`` name, in that order: float64 [M, T, S]; no other layer is computed."""
     kind, maps = options.kind, []
     for name in options.heads:
@@ -201,10 +197,10 @@ def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np
     return np.stack(maps)
 
 
-def stacked_maps(sentence: SentenceMaps, kind: str) -> NDArray[np.float64]:
+def stacked_maps(sentence: SentenceMaps, kind: str) -> Floats:
     """The maps of all heads and, at the last head index, the layer maps: float64 [L, H + 1, T, S]."""
     wide = _in_float64(sentence)
-    maps: NDArray[np.float64] = np.concatenate([wide.head_maps(kind), wide.layer_maps(kind)[:, None]], axis=1)
+    maps: Floats = np.concatenate([wide.head_maps(kind), wide.layer_maps(kind)[:, None]], axis=1)
     _check_finite([maps], sentence, kind)
     return maps
 
@@ -225,7 +221,7 @@ def _check_status(sentence: SentenceMaps) -> None:
         raise InputError(f"sentence {sentence.id} cannot be aligned, its status is {sentence.status!r}")
 
 
-def merged(maps: Array, sentence: SentenceMaps, setting: str, units: str) -> NDArray[np.float64]:
+def merged(maps: Array, sentence: SentenceMaps, setting: str, units: str) -> Floats:
     """``maps`` [..., T, S] between ``units``, ``words`` or ``subwords``; errors name the sentence."""
     _check_status(sentence)
     try:
@@ -242,7 +238,7 @@ def linked_cells(maps: Array, sentence: SentenceMaps, options: ExtractionOptions
     return links_by_rule(merged(maps, sentence, options.setting, rule_of(options.rule).units), sentence, options)
 
 
-def links_by_rule(scores: NDArray[np.float64], sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.bool_]:
+def links_by_rule(scores: Floats, sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.bool_]:
     """The links of each of the maps ``scores``, which must be between the units of the rule of ``options``."""
     rule = rule_of(options.rule)
     final = options.final_punctuation and ends_in_punctuation(sentence.source, sentence.target)
