@@ -32,9 +32,9 @@ from alignment_eval.extraction.lexical_table import (
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.pair_scores import FIGURES, OF_WORDS, PairScores, join_scores, score_pair
 from alignment_eval.extraction.rules import rule_of
-from alignment_eval.files import check_new, new_file
-from alignment_eval.links.formats import Link, format_pharaoh_line, format_scored_line
-from alignment_eval.links.write import TYPES, check_signed, json_line, row_numbers, write_signed, write_table
+from alignment_eval.files import check_new, json_line, new_file
+from alignment_eval.links.formats import Link, format_links
+from alignment_eval.links.write import TYPES, check_signed, row_numbers, write_signed, write_table
 from alignment_eval.maps.sentence import SentenceSide, Span, SpannedLine, words_of
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Alignment:
             raise UsageError(
                 "these links have no confidences (only links read from maps have); write them without confidences"
             )
-        return format_scored_line(self.confidences) if confidences else format_pharaoh_line(self.links)
+        return format_links(self.links, scores=self.confidences if confidences else None)
 
     def to_row(self) -> dict[str, Any]:
         """The alignment as JSON and tables hold it (docs/formats.md).

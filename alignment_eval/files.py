@@ -298,6 +298,11 @@ def file_hash(content: str | Path | bytes) -> str:
     return result.short
 
 
+def json_line(value: Any) -> str:
+    """A value as one line of JSON."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 def json_hash(value: Any) -> str:
     """Hash of a value's JSON form; the order of keys does not matter."""
     return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=8).hexdigest()

@@ -87,15 +87,13 @@ def run(args: argparse.Namespace) -> None:
         **({"layer_by": MAX_NORM} if by_norm else {}),
         **({} if args.level == "word" else {"level": args.level}),
     )
-    words: list[tuple[PairWords, PairWords]] = []
-    pairs = directed_pairs(runs, chosen.method, args.level, texts, words)
     lines, skipped = {}, {}
+    pairs = directed_pairs(runs, chosen.method, args.level, texts)
     shown = progress_bar(pairs, records.info.size, "sentences")
     for alignment in align_pairs(shown, chosen.method, chosen.table, check=chosen.given):
         lines[alignment.id] = alignment.to_pharaoh(args.confidences)
         if not alignment.ok:
             skipped[alignment.id] = alignment.status
-    check_same_text(words)
     write_signed(args.output, (lines[id_] for id_ in range(records.info.size)), described)
 
     warn_skipped(skipped, records.info.size, "their lines are blank")
@@ -161,16 +159,12 @@ def max_norm_layer(sentences: Iterable[SentenceMaps], setting: str) -> int:
 
 
 def directed_pairs(
-    runs: Sequence[Records],
-    method: AlignmentMethod,
-    level: str,
-    texts: Texts | None,
-    words: list[tuple[PairWords, PairWords]],
+    runs: Sequence[Records], method: AlignmentMethod, level: str, texts: Texts | None
 ) -> Iterator[WordMaps]:
-    """What the maps of one run or of two say of each sentence pair.
+    """What the maps of one run or of two say of each sentence pair; at the end, both must have the same text.
 
     The pairs that a lexical table is counted on come first; if there are others, the records are read twice.  Otherwise
-    the order is that of the first run.  The words of both directions, of pairs that can be aligned, go to ``words``.
+    the order is that of the first run.
     """
     records, *others = runs
     back: dict[int, WordMap] = {}
@@ -182,6 +176,7 @@ def directed_pairs(
             back = {sentence.id: read_word_map(sentence, method.reverse) for sentence in sentences}
         except InputError as error:
             raise InputError(f"{reverse.directory}: {error}") from error
+    words: list[tuple[PairWords, PairWords]] = []
     first = method.table_pairs or records.info.size
     for ids in (range(first), range(first, records.info.size)):
         for sentence in _best_of_each(records, method.forward, level, texts) if ids else ():
@@ -190,6 +185,7 @@ def directed_pairs(
                 if forward.scores is not None and other is not None and other.scores is not None:
                     words.append((words_of(sentence), words_of(other.sentence)))
                 yield forward, other
+    check_same_text(words)
 
 
 def _best_of_each(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from alignment_eval.files import check_new, is_stream, write_lines
+from alignment_eval.files import check_new, is_stream, json_line, write_lines
 from alignment_eval.signature import fields_of, signature_file
 
 _PAIRS = pa.list_(pa.list_(pa.int32()))
@@ -28,11 +27,6 @@ TYPES = {
 }
 #: Rows that are written together, as a row group.
 GROUP_ROWS = 100_000
-
-
-def json_line(row: Mapping[str, Any]) -> str:
-    """A row as one line of JSON."""
-    return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
 
 
 def check_signed(path: str | Path, overwrite: bool, parents: bool = False) -> None:

@@ -23,9 +23,9 @@ from alignment_eval.alignment import TYPES_WITH_SCORES, Alignment
 from alignment_eval.cli import check_outputs
 from alignment_eval.errors import InputError, say, warn_on_stderr
 from alignment_eval.extraction.pair_scores import FIGURES
-from alignment_eval.files import check_new, is_stream, json_hash, new_file, write_lines
+from alignment_eval.files import check_new, is_stream, json_hash, json_line, new_file, write_lines
 from alignment_eval.links.symmetrize import METHODS
-from alignment_eval.links.write import TYPES, check_signed, json_line, write_signed, write_table
+from alignment_eval.links.write import TYPES, check_signed, write_signed, write_table
 from alignment_eval.profiles.chosen import given_options
 from alignment_eval.progress import progress_meter
 from alignment_eval.signature import Value

@@ -38,7 +38,7 @@ def directory(tmp_path, make_sentence, make_records, monkeypatch):
 
 def test_the_profile_is_that_of_the_records_or_the_one_named(directory, call):
     method = AlignmentMethod(PROFILE.extraction(), sharpened=True)
-    pairs = directed_pairs([Records(directory / "run")], method, "word", None, [])
+    pairs = directed_pairs([Records(directory / "run")], method, "word", None)
     named = "".join(f"{pair.to_pharaoh()}\n" for pair in align_pairs(pairs, method))
     assert named.count("\n") == 2
     assert named != call("extract", "run", *NAMED)[1]
@@ -77,4 +77,4 @@ def test_errors_of_the_reverse_name_it(tmp_path, make_sentence, make_records):
     runs = [Records(make_records(tmp_path / name, [make_sentence(0)])) for name in ("run", "back")]
     method = AlignmentMethod(OPTIONS, replace(OPTIONS, heads="7"), "product")
     with pytest.raises(InputError, match=r"back: .*layer 7"):
-        list(directed_pairs(runs, method, "word", None, []))
+        list(directed_pairs(runs, method, "word", None))

@@ -18,7 +18,7 @@ from alignment_eval.links.formats import (
     Tokens,
     detect_format,
     format_lines,
-    format_scored_line,
+    format_links,
     parse,
 )
 from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
@@ -217,6 +217,7 @@ def test_what_is_written_is_read_as_it_was(format_, rows):
 def test_written_lines():
     lines = format_lines([gold("0-1", "2-0"), gold()], "talp", 1), format_lines([gold("0-1"), gold()], "fairseq", 0)
     assert [*lines[0], *lines[1]] == ["1-2 3p1", "", "A-0\t0-1", "A-1\t"]
-    assert format_scored_line({(2, 0): 0.1, (0, 1): 1e-05, (0, 0): 1}, base=1) == "1-1:1.0 1-2:1e-05 3-1:0.1"
+    scores = {(2, 0): 0.1, (0, 1): 1e-05, (0, 0): 1}
+    assert format_links(scores, base=1, scores=scores) == "1-1:1.0 1-2:1e-05 3-1:0.1"
     with pytest.raises(InputError, match=facts("link 2-0 … nan … finite")):
-        format_scored_line({(2, 0): float("nan")})
+        format_links([(2, 0)], scores={(2, 0): float("nan")})
