@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import accumulate, chain, islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -373,30 +373,26 @@ def join_sentences(sentences: Sequence[Alignment], id: int, tokens: Sequence[Seq
     """
     if len(sentences) == 1:
         return replace(sentences[0], id=id)
-    source_at, target_at, first_source, first_target = (
-        list(accumulate((len(getattr(sentence, name)) for sentence in sentences), initial=0))
-        for name in ("source", "target", "source_spans", "target_spans")
-    )
-    links: list[Link] = []
-    confidences: dict[Link, float] = {}
-    for sentence, source, target in zip(sentences, first_source, first_target):
-        shifted = {(i, j): (source + i, target + j) for i, j in sentence.links}
-        links += shifted.values()
-        confidences |= {shifted[link]: share for link, share in sentence.confidences.items()}
-    whole = Alignment(
-        "".join(sentence.source for sentence in sentences),
-        "".join(sentence.target for sentence in sentences),
-        tuple((a + at, b + at) for sentence, at in zip(sentences, source_at) for a, b in sentence.source_spans),
-        tuple((a + at, b + at) for sentence, at in zip(sentences, target_at) for a, b in sentence.target_spans),
-        links,
-        confidences,
-        id=id,
-    )
+    whole = Alignment("", "", (), (), [], id=id)
+    for one in sentences:
+        at, to = len(whole.source), len(whole.target)
+        first, first_target = len(whole.source_spans), len(whole.target_spans)
+        shifted = {(i, j): (first + i, first_target + j) for i, j in one.links}
+        whole = replace(
+            whole,
+            source=whole.source + one.source,
+            target=whole.target + one.target,
+            source_spans=(*whole.source_spans, *((start + at, end + at) for start, end in one.source_spans)),
+            target_spans=(*whole.target_spans, *((start + to, end + to) for start, end in one.target_spans)),
+            links=[*whole.links, *shifted.values()],
+            confidences={**whole.confidences, **{shifted[link]: share for link, share in one.confidences.items()}},
+        )
     if refused := next((sentence.status for sentence in sentences if not sentence.ok), None):
         return replace(whole, links=[], confidences={}, status=refused)
     scores = [sentence.scores for sentence in sentences if sentence.scores is not None]
     words = whole.source_words, whole.target_words
-    return replace(whole, scores=join_scores(scores, tokens, words, links, confidences)) if scores else whole
+    joined = join_scores(scores, tokens, words, whole.links, whole.confidences) if scores else None
+    return replace(whole, scores=joined)
 
 
 def _spanned(side: SentenceSide) -> SpannedLine:

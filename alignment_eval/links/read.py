@@ -99,17 +99,9 @@ def read_texts(source: str | Path, target: str | Path) -> Texts:
 class Contents:
     """What a file holds, counted with the indices of the file.
 
-    Attributes:
-        name: the file, for messages.
-        format: one of those of :mod:`alignment_eval.links.formats`.
-        hash: short hash of the content.
-        sentences: the number of sentences.
-        sure, possible: the number of links; possible ones include sure ones.
-        linked: the number of sentences with links.
-        zero: the first sentence that uses index 0, from 0; None if no sentence does.
-        ones: the number of sentences that use index 1; counted only up to ``zero``.
-        scored: whether links have confidences.
-        blank_end: whether the last line is blank.
+    ``possible`` links include the ``sure`` ones; ``linked`` is the number of sentences with links, ``zero`` the first
+    sentence that uses index 0 (None: no sentence does), ``ones`` the number of those that use index 1, up to ``zero``;
+    ``scored``: links have confidences; ``blank_end``: the last line is blank.
     """
 
     name: str

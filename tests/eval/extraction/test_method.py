@@ -67,7 +67,6 @@ def test_the_default_rule(options, rule):
     ("options", "text"),
     [
         ({"kind": "attn_x"}, "unknown map kind 'attn_x' … one of attn_w, attn_n"),
-        ({"setting": "awx"}, "unknown setting 'awx' … one of awo, awi"),
         ({"null": "maybe"}, "unknown null 'maybe' … one of allow, mask"),
         ({"heads": ()}, "no maps are named"),
         ({"heads": "1,1"}, "duplicate head in heads 1,1"),
