@@ -17,7 +17,11 @@ from alignment_eval.signature import Value
 
 @dataclass(frozen=True)
 class Defaults:
-    """What is read of a model, and how links are made of it.
+    """What is read of a model, and how links are made of it, where no option says otherwise (docs/reproduction.md).
+
+    If the alignment of a model has formed, two of its maps are multiplied; if it is still forming, the mean of its last
+    two layers in AWO is read.  A lexical table and neighbours sharpen the word map.  Constants of a rule, a search, a
+    check or a lexical table stand in its own module.
 
     Attributes:
         kind: the kind of the maps: norms; in the products of a profile weights do as well.
@@ -32,8 +36,8 @@ class Defaults:
             side are the target words of one direction, so all of them weigh the same already.
         share_sharp: the same for a word map that is sharp: sharpened, or the product of two directions.
         join: how the word maps of two directions become one.
-        final_punctuation: whether the final punctuation of both sides is linked to each other only, by a profile; where
-            maps are named it is not.
+        final_punctuation: whether the final punctuation of both sides is linked to each other only, by a profile: the
+            last row of an AWI map, which predicts ``</s>``, often looks elsewhere.  Where maps are named it is not.
         table_pairs: a lexical table is counted on this number of sentence pairs, the first of the text.
         fewest_pairs: the fewest sentence pairs for a choice of maps, and for a lexical table that nobody asked for: on
             fewer, the choice changes from text to text.

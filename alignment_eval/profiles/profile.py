@@ -47,83 +47,6 @@ CLOSE = 0.03
 #: The alignment of a model has formed from this agreement on: formed models have 0.66 or more, others 0.32 or less.
 FORMED = 0.5
 
-
-def choose_by_agreement(sentences: Iterable[SentenceMaps]) -> tuple[MapNames, float] | None:
-    """The AWI map and the AWO map of a higher layer whose links agree most above chance, and by how much.
-
-    Each map is sharpened by a lexical table of its own, of all pairs.  With c links in common, a and b in each map, and
-    a b / n of them in common by chance in a sentence pair of n cells, the agreement is
-    (2 Σ c − 2 Σ a b / n) / (Σ (a + b) − 2 Σ a b / n): the Dice coefficient, less what is chance in numerator and
-    denominator, as Cohen's kappa has it for cells.  It counts only if the maps share enough links, not all of them in
-    the order of the words: :data:`FEWEST_SHARED`, :data:`OFF_DIAGONAL`.
-
-    Pairs of maps within :data:`CLOSE` of the best are compared by their place in the model: first the AWI map of the
-    lowest layer, a head before its whole layer, then the AWO map of the highest layer, the whole layer before its
-    heads; of pairs alike in all that, the one that agrees most, and of equal ones the one of lower heads.
-
-    ``sentences`` have the maps of all layers of one model; those without maps do not count.  None: the model has one
-    layer only, or no two maps agree by more than chance and position.
-    """
-    found = [sentence for sentence in sentences if sentence.ok]
-    names = [MapName(layer, head) for layer in found[0].layers for head in (*range(found[0].heads), None)]
-    layers = np.array([name.layer for name in names])
-    # by the AWO map; of one layer, neighbouring rows share links, right or wrong
-    awo, awi = np.nonzero(layers[:, None] > layers)
-    linked = _linked(found)
-    sums: NDArray[np.float64] = sum((_in_common(of_pair, awo, awi) for of_pair in linked), np.zeros((5, len(awo))))
-    common, sizes, shared, straight, words = sums
-    counts = (common >= FEWEST_SHARED * words) & (shared - straight >= OFF_DIAGONAL * shared)
-    dice = np.divide(2 * common, sizes, out=np.zeros_like(common), where=counts)
-    if not dice.any():
-        return None
-
-    def order(pair: int) -> tuple[int, bool, int, bool, float]:
-        one, other = names[awi[pair]], names[awo[pair]]
-        return one.layer, one.head is None, -other.layer, other.head is not None, -dice[pair]
-
-    best = min(np.flatnonzero(dice >= dice.max() - CLOSE).tolist(), key=order)
-    maps = replace(names[awi[best]], setting="awi"), replace(names[awo[best]], setting="awo")
-    return MapNames(maps), float(dice[best])
-
-
-def _linked(sentences: Sequence[SentenceMaps]) -> list[NDArray[np.bool_]]:
-    """The links of each map of each sentence in AWO and in AWI, [2, maps, target words, source words].
-
-    They are those of the map as a lexical table of all these sentences has sharpened it.
-    """
-    maps = []
-    for sentence in sentences:
-        stacked = stacked_maps(sentence, DEFAULTS.kind)
-        both = [merged(stacked, sentence, setting, "words") for setting in ("awo", "awi")]
-        shares = row_shares(np.stack(both))[..., :-1].astype(np.float32)
-        maps.append(shares.reshape(2, -1, *shares.shape[-2:]))
-    words = [words_of(sentence) for sentence in sentences]
-    linked = [np.zeros(of_sentence.shape, dtype=np.bool_) for of_sentence in maps]
-    for place in np.ndindex(maps[0].shape[:2]):
-        _, sharp = count_lexical_table([(own, each[place]) for own, each in zip(words, maps)], balanced_shares)
-        for of_sentence, word_map in zip(linked, sharp):
-            of_sentence[place] = balanced_shares(word_map) >= LINKED
-    return linked
-
-
-def _in_common(linked: NDArray[np.bool_], awo: NDArray[np.intp], awi: NDArray[np.intp]) -> NDArray[np.float64]:
-    """What the links of the two maps of each pair have in common in a sentence, [5, pairs of maps].
-
-    They are: how many links they share and how many they have in all, both above chance; how many they share, and how
-    many of these are on the diagonal; and the mean number of words of both sides.
-    """
-    height, width = linked.shape[-2:]
-    outputs, inputs = linked.reshape(*linked.shape[:2], -1).astype(np.float64)
-    targets = np.arange(height)
-    diagonal = targets * width + (2 * targets + 1) * width // (2 * height)
-    first, second = outputs.sum(axis=1)[awo], inputs.sum(axis=1)[awi]
-    chance = first * second / (height * width)
-    shared = (outputs @ inputs.T)[awo, awi]
-    straight = (outputs[:, diagonal] @ inputs[:, diagonal].T)[awo, awi]
-    words = np.full(len(shared), (height + width) / 2)
-    return np.stack([shared - chance, first + second - 2 * chance, shared, straight, words])
-
-
 VERSION = 2
 #: What is appended to a checkpoint's name.
 SUFFIX = ".align.json"
@@ -301,6 +224,82 @@ def fit_profile(
     for id_, words in sorted((sentence.id, words_of(sentence)) for sentence in sentences):
         text.update(json.dumps([id_, *words]).encode())
     return Profile(model, maps, chosen_by, dice, len(sentences), text.short if enough else "")
+
+
+def choose_by_agreement(sentences: Iterable[SentenceMaps]) -> tuple[MapNames, float] | None:
+    """The AWI map and the AWO map of a higher layer whose links agree most above chance, and by how much.
+
+    Each map is sharpened by a lexical table of its own, of all pairs.  With c links in common, a and b in each map, and
+    a b / n of them in common by chance in a sentence pair of n cells, the agreement is
+    (2 Σ c − 2 Σ a b / n) / (Σ (a + b) − 2 Σ a b / n): the Dice coefficient, less what is chance in numerator and
+    denominator, as Cohen's kappa has it for cells.  It counts only if the maps share enough links, not all of them in
+    the order of the words: :data:`FEWEST_SHARED`, :data:`OFF_DIAGONAL`.
+
+    Pairs of maps within :data:`CLOSE` of the best are compared by their place in the model: first the AWI map of the
+    lowest layer, a head before its whole layer, then the AWO map of the highest layer, the whole layer before its
+    heads; of pairs alike in all that, the one that agrees most, and of equal ones the one of lower heads.
+
+    ``sentences`` have the maps of all layers of one model; those without maps do not count.  None: the model has one
+    layer only, or no two maps agree by more than chance and position.
+    """
+    found = [sentence for sentence in sentences if sentence.ok]
+    names = [MapName(layer, head) for layer in found[0].layers for head in (*range(found[0].heads), None)]
+    layers = np.array([name.layer for name in names])
+    # by the AWO map; of one layer, neighbouring rows share links, right or wrong
+    awo, awi = np.nonzero(layers[:, None] > layers)
+    linked = _linked(found)
+    sums: NDArray[np.float64] = sum((_in_common(of_pair, awo, awi) for of_pair in linked), np.zeros((5, len(awo))))
+    common, sizes, shared, straight, words = sums
+    counts = (common >= FEWEST_SHARED * words) & (shared - straight >= OFF_DIAGONAL * shared)
+    dice = np.divide(2 * common, sizes, out=np.zeros_like(common), where=counts)
+    if not dice.any():
+        return None
+
+    def order(pair: int) -> tuple[int, bool, int, bool, float]:
+        one, other = names[awi[pair]], names[awo[pair]]
+        return one.layer, one.head is None, -other.layer, other.head is not None, -dice[pair]
+
+    best = min(np.flatnonzero(dice >= dice.max() - CLOSE).tolist(), key=order)
+    maps = replace(names[awi[best]], setting="awi"), replace(names[awo[best]], setting="awo")
+    return MapNames(maps), float(dice[best])
+
+
+def _linked(sentences: Sequence[SentenceMaps]) -> list[NDArray[np.bool_]]:
+    """The links of each map of each sentence in AWO and in AWI, [2, maps, target words, source words].
+
+    They are those of the map as a lexical table of all these sentences has sharpened it.
+    """
+    maps = []
+    for sentence in sentences:
+        stacked = stacked_maps(sentence, DEFAULTS.kind)
+        both = [merged(stacked, sentence, setting, "words") for setting in ("awo", "awi")]
+        shares = row_shares(np.stack(both))[..., :-1].astype(np.float32)
+        maps.append(shares.reshape(2, -1, *shares.shape[-2:]))
+    words = [words_of(sentence) for sentence in sentences]
+    linked = [np.zeros(of_sentence.shape, dtype=np.bool_) for of_sentence in maps]
+    for place in np.ndindex(maps[0].shape[:2]):
+        _, sharp = count_lexical_table([(own, each[place]) for own, each in zip(words, maps)], balanced_shares)
+        for of_sentence, word_map in zip(linked, sharp):
+            of_sentence[place] = balanced_shares(word_map) >= LINKED
+    return linked
+
+
+def _in_common(linked: NDArray[np.bool_], awo: NDArray[np.intp], awi: NDArray[np.intp]) -> NDArray[np.float64]:
+    """What the links of the two maps of each pair have in common in a sentence, [5, pairs of maps].
+
+    They are: how many links they share and how many they have in all, both above chance; how many they share, and how
+    many of these are on the diagonal; and the mean number of words of both sides.
+    """
+    height, width = linked.shape[-2:]
+    outputs, inputs = linked.reshape(*linked.shape[:2], -1).astype(np.float64)
+    targets = np.arange(height)
+    diagonal = targets * width + (2 * targets + 1) * width // (2 * height)
+    first, second = outputs.sum(axis=1)[awo], inputs.sum(axis=1)[awi]
+    chance = first * second / (height * width)
+    shared = (outputs @ inputs.T)[awo, awi]
+    straight = (outputs[:, diagonal] @ inputs[:, diagonal].T)[awo, awi]
+    words = np.full(len(shared), (height + width) / 2)
+    return np.stack([shared - chance, first + second - 2 * chance, shared, straight, words])
 
 
 def profile_path(checkpoint: str | Path) -> Path:
