@@ -139,15 +139,9 @@ class Alignment:
         import pandas as pd
 
         source, target = self.source_words, self.target_words
-        return pd.DataFrame(
-            {
-                "source": [source[i] for i, _ in self.links],
-                "target": [target[j] for _, j in self.links],
-                "source_index": np.array([i for i, _ in self.links], dtype=np.int64),
-                "target_index": np.array([j for _, j in self.links], dtype=np.int64),
-                "confidence": np.array([self.confidences.get(link, np.nan) for link in self.links], dtype=np.float64),
-            }
-        )
+        rows = [(source[i], target[j], i, j, self.confidences.get((i, j))) for i, j in self.links]
+        types = {"source_index": "int64", "target_index": "int64", "confidence": "float64"}
+        return pd.DataFrame(rows, columns=["source", "target", *types]).astype(types)
 
     @property
     def word_map(self) -> pd.DataFrame:

@@ -66,18 +66,17 @@ def with_marks(tokens: Sequence[str], unknown: Sequence[bool], mark: str) -> lis
 
 def detect_mark(vocabulary: Iterable[str]) -> str:
     """Detect the subword marker of a vocabulary from its entries."""
-    counts = dict.fromkeys(MARKS, 0)
-    total = 0
-    for entry in vocabulary:
-        total += 1
-        counts["@@"] += len(entry) > 2 and entry.endswith("@@")
-        counts["▁"] += len(entry) > 1 and entry.startswith("▁")
-        counts["##"] += len(entry) > 2 and entry.startswith("##")
+    entries = list(vocabulary)
+    counts = {
+        "@@": sum(len(entry) > 2 and entry.endswith("@@") for entry in entries),
+        "▁": sum(len(entry) > 1 and entry.startswith("▁") for entry in entries),
+        "##": sum(len(entry) > 2 and entry.startswith("##") for entry in entries),
+    }
     # A corpus may hold a stray "##abc", but a scheme in use marks a large part of its vocabulary.
-    used = [mark for mark, count in counts.items() if count > 0.02 * total]
+    used = [mark for mark, count in counts.items() if count > 0.02 * len(entries)]
     if len(used) > 1:
         raise InputError(
-            f"the vocabulary of {total} entries mixes subword markers "
+            f"the vocabulary of {len(entries)} entries mixes subword markers "
             f"({', '.join(f'{m} on {counts[m]}' for m in used)}); specify one"
         )
     return used[0] if used else "none"
