@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import repeat
 from typing import Optional
 
 from alignment_eval.errors import InputError, UsageError, shown
@@ -336,10 +337,7 @@ def format_links(
     for (i, j), p in (scores or {}).items():
         if not math.isfinite(p):
             raise InputError(f"link {i}-{j} has the confidence {p}, which is not a finite number")
-
-    def written(link: Link) -> str:
-        mark = "-" if sure is None or link in sure else "p"
-        score = "" if scores is None else f":{float(scores[link])!r}"
-        return f"{link[0] + base}{mark}{link[1] + base}{score}"
-
-    return " ".join(map(written, sorted(links)))
+    ordered = sorted(links)
+    marks = repeat("-") if sure is None else ["-" if link in sure else "p" for link in ordered]
+    ends = repeat("") if scores is None else [f":{float(scores[link])!r}" for link in ordered]
+    return " ".join(f"{i + base}{mark}{j + base}{end}" for (i, j), mark, end in zip(ordered, marks, ends))
