@@ -181,12 +181,11 @@ class AlignmentOptions:
         return AlignmentMethod(maps[0], maps[1] if len(maps) > 1 else None, join)
 
 
-def add_options(group: argparse._ActionsContainer, *names: str, **changes: Any) -> None:
-    """Declare options by the names of their fields; ``changes`` are for ``add_argument``."""
+def add_options(group: argparse._ActionsContainer, *names: str) -> None:
+    """Declare options by the names of their fields."""
     declared = {option.name: option for option in fields(AlignmentOptions)}
     for name in names:
-        said = {**declared[name].metadata, "default": declared[name].default, **changes}
-        group.add_argument(f"--{name.replace('_', '-')}", **said)
+        group.add_argument(f"--{name.replace('_', '-')}", default=declared[name].default, **declared[name].metadata)
 
 
 def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argparse._ArgumentGroup:
