@@ -3,8 +3,7 @@ from dataclasses import replace
 import pytest
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.method import DEFAULTS, AlignmentMethod, ExtractionOptions, MapName, parse_maps
-from alignment_eval.extraction.rules import rule_of
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName, parse_maps
 from tests.facts import facts
 
 TWO_WAY = ExtractionOptions("attn_n", "1.2,0:awi", "product", setting="awo", rule="two-way=.3")
@@ -45,22 +44,6 @@ def test_fields_say_what_changes_links():
     for join, variant in (("grow-diag", "moses"), ("union", None)):  # all variants agree on the latter
         ways = {"symmetrized": join, "variant": variant, "reverse_heads": "1.2"}
         assert fields(KOBAYASHI, KOBAYASHI, join) == {**KOBAYASHI.fields(), **ways}
-
-
-@pytest.mark.parametrize(
-    ("options", "rule"),
-    [
-        ({}, "balanced=0.25"),
-        ({"sharpened": True}, "balanced=0.4"),
-        ({"join": "mutual"}, "balanced=0.25"),
-        ({"join": "average"}, "grow=0.25"),
-        ({"join": "average", "sharpened": True}, "grow=0.4"),
-        ({"join": "product"}, "grow=0.4"),
-    ],
-    ids=str,
-)
-def test_the_default_rule(options, rule):
-    assert DEFAULTS.rule(**options) == rule == rule_of(rule).name
 
 
 @pytest.mark.parametrize(
