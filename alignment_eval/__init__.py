@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Union
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from alignment_eval.links.sets import GoldSentence, Link, Links
+    from alignment_eval.links.formats import GoldSentence, Link, Links
     from alignment_eval.scoring.aer import Score
     from alignment_eval.scoring.significance import Difference
 

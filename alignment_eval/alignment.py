@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import accumulate, chain, islice
+from dataclasses import asdict, dataclass, field, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -12,8 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.explain import Explanation, ReadMaps, explain
-from alignment_eval.extraction.extract import WordMap, WordMaps, combined_map, linked_pair
+from alignment_eval.extraction.extract import (
+    Explanation,
+    ReadMaps,
+    WordMap,
+    WordMaps,
+    combined_map,
+    explain,
+    linked_pair,
+)
 from alignment_eval.extraction.lexical_table import (
     EMPTY,
     SAMPLE,
@@ -25,12 +32,10 @@ from alignment_eval.extraction.lexical_table import (
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.pair_scores import FIGURES, OF_WORDS, PairScores, join_scores, score_pair
 from alignment_eval.extraction.rules import rule_of
-from alignment_eval.files import check_new, new_file, write_lines
-from alignment_eval.links.sets import Link
-from alignment_eval.links.table import TYPES, json_line, row_numbers, write_table
-from alignment_eval.links.write import format_pharaoh_line, format_scored_line
+from alignment_eval.files import check_new, json_line, new_file
+from alignment_eval.links.formats import Link, format_links
+from alignment_eval.links.write import TYPES, check_signed, row_numbers, write_signed, write_table
 from alignment_eval.maps.sentence import SentenceSide, Span, SpannedLine, words_of
-from alignment_eval.signature import fields_of, signature_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +106,7 @@ class Alignment:
             raise UsageError(
                 "these links have no confidences (only links read from maps have); write them without confidences"
             )
-        return format_scored_line(self.confidences) if confidences else format_pharaoh_line(self.links)
+        return format_links(self.links, scores=self.confidences if confidences else None)
 
     def to_row(self) -> dict[str, Any]:
         """The alignment as JSON and tables hold it (docs/formats.md).
@@ -121,7 +126,7 @@ class Alignment:
             "confidences": [self.confidences[link] for link in self.links] if has_confidences else None,
             "status": self.status,
             "score": self.score,
-            **({} if self.scores is None else self.scores.to_row()),
+            **({} if self.scores is None else asdict(self.scores)),
         }
 
     def to_frame(self) -> pd.DataFrame:
@@ -134,15 +139,9 @@ class Alignment:
         import pandas as pd
 
         source, target = self.source_words, self.target_words
-        return pd.DataFrame(
-            {
-                "source": [source[i] for i, _ in self.links],
-                "target": [target[j] for _, j in self.links],
-                "source_index": np.array([i for i, _ in self.links], dtype=np.int64),
-                "target_index": np.array([j for _, j in self.links], dtype=np.int64),
-                "confidence": np.array([self.confidences.get(link, np.nan) for link in self.links], dtype=np.float64),
-            }
-        )
+        rows = [(source[i], target[j], i, j, self.confidences.get((i, j))) for i, j in self.links]
+        types = {"source_index": "int64", "target_index": "int64", "confidence": "float64"}
+        return pd.DataFrame(rows, columns=["source", "target", *types]).astype(types)
 
     @property
     def word_map(self) -> pd.DataFrame:
@@ -259,12 +258,8 @@ class Alignments(Sequence[Alignment]):
         self._write(path, (json_line(alignment.to_row()) for alignment in self), overwrite)
 
     def _write(self, path: str | Path, lines: Iterable[str], overwrite: bool) -> None:
-        check_new(path, overwrite)
-        if self.signature:
-            check_new(signature_file(path), overwrite)
-        write_lines(path, lines)
-        if self.signature:
-            write_lines(signature_file(path), [json_line(fields_of(self.signature))])
+        check_signed(path, overwrite)
+        write_signed(path, lines, self.signature)
 
     def to_parquet(self, path: str | Path, overwrite: bool = False) -> None:
         """Write a table with the same columns, and ``id``, the pair's number; errors as for :meth:`to_pharaoh`."""
@@ -322,11 +317,8 @@ def align_pairs(
     If ``method`` counts a lexical table, it is counted on the first ``table_pairs`` pairs that arrive.  These must be
     the first of the text, in any order, and are held back until then.  The pairs after them are reweighted by it.
 
-    Args:
-        pairs: the word maps of each pair.
-        method: how links are made.
-        table: the lexical table of all pairs; None: ``method`` counts one, or uses none.
-        check: check that ``table`` matches the text of the first pairs, which are held back for that.
+    ``table`` is the lexical table of all pairs; None: ``method`` counts one, or uses none.  ``check``: check that it
+    matches the text of the first pairs, which are held back for that.
     """
     pairs, shares = iter(pairs), rule_of(method.forward.rule).shares
     if table is not None and check:
@@ -375,30 +367,26 @@ def join_sentences(sentences: Sequence[Alignment], id: int, tokens: Sequence[Seq
     """
     if len(sentences) == 1:
         return replace(sentences[0], id=id)
-    source_at, target_at, first_source, first_target = (
-        list(accumulate((len(getattr(sentence, name)) for sentence in sentences), initial=0))
-        for name in ("source", "target", "source_spans", "target_spans")
-    )
-    links: list[Link] = []
-    confidences: dict[Link, float] = {}
-    for sentence, source, target in zip(sentences, first_source, first_target):
-        shifted = {(i, j): (source + i, target + j) for i, j in sentence.links}
-        links += shifted.values()
-        confidences |= {shifted[link]: share for link, share in sentence.confidences.items()}
-    whole = Alignment(
-        "".join(sentence.source for sentence in sentences),
-        "".join(sentence.target for sentence in sentences),
-        tuple((a + at, b + at) for sentence, at in zip(sentences, source_at) for a, b in sentence.source_spans),
-        tuple((a + at, b + at) for sentence, at in zip(sentences, target_at) for a, b in sentence.target_spans),
-        links,
-        confidences,
-        id=id,
-    )
+    whole = Alignment("", "", (), (), [], id=id)
+    for one in sentences:
+        at, to = len(whole.source), len(whole.target)
+        first, first_target = len(whole.source_spans), len(whole.target_spans)
+        shifted = {(i, j): (first + i, first_target + j) for i, j in one.links}
+        whole = replace(
+            whole,
+            source=whole.source + one.source,
+            target=whole.target + one.target,
+            source_spans=(*whole.source_spans, *((start + at, end + at) for start, end in one.source_spans)),
+            target_spans=(*whole.target_spans, *((start + to, end + to) for start, end in one.target_spans)),
+            links=[*whole.links, *shifted.values()],
+            confidences={**whole.confidences, **{shifted[link]: share for link, share in one.confidences.items()}},
+        )
     if refused := next((sentence.status for sentence in sentences if not sentence.ok), None):
         return replace(whole, links=[], confidences={}, status=refused)
     scores = [sentence.scores for sentence in sentences if sentence.scores is not None]
     words = whole.source_words, whole.target_words
-    return replace(whole, scores=join_scores(scores, tokens, words, links, confidences)) if scores else whole
+    joined = join_scores(scores, tokens, words, whole.links, whole.confidences) if scores else None
+    return replace(whole, scores=joined)
 
 
 def _spanned(side: SentenceSide) -> SpannedLine:

@@ -48,6 +48,15 @@ class ForeignFile:
         except PARQUET_ERRORS as error:
             raise self.error(printable(str(error), 200)) from error
 
+    def table(self, known: pa.Schema) -> pa.Table:
+        """The columns of the Parquet file that ``known`` has, checked."""
+        with self.parquet() as opened:
+            table = opened.read(columns=known.names)
+        check_columns(table.schema, known, self)
+        for batch in table.to_batches():
+            check_values(batch, known, self)
+        return table
+
     def decode(self, content: bytes | str, type_: type[T], **version: int) -> T:
         """The value of type ``type_`` that the JSON ``content`` holds.
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from alignment_eval.cli import CommandParser, Input, Output, exit_status
 from alignment_eval.errors import InputError
 from alignment_eval.files import OwnFiles, new_directory
-from alignment_eval.options.common import CommandParser, Input, Output, exit_status
 from fairseq_norm_plugin.process import let_waiting_threads_sleep
 
 PROG = "python -m fairseq_norm_plugin.convert"

@@ -36,8 +36,8 @@ from fairseq.trainer import Trainer
 from fairseq_cli import generate
 
 import fairseq_norm_plugin.hooks.registration  # noqa: F401  # registers the task
+from alignment_eval.cli import CommandParser
 from alignment_eval.maps.kinds import KINDS, block_kinds
-from alignment_eval.options.common import CommandParser
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, swap_attention
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF
 from fairseq_norm_plugin.capture.recorder import layer_capture

@@ -22,9 +22,9 @@ from typing import Any
 
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
+from alignment_eval.cli import exit_status
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.files import check_distinct, check_new, new_file
-from alignment_eval.options.common import exit_status
 
 #: Reasons for dropping a pair, in the order in which they are checked.
 REASONS = ("a blank side", "in an excluded text", "too long", "too uneven")

@@ -20,9 +20,9 @@ from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEn
 from fairseq.tasks.translation import TranslationConfig
 from torch import Tensor
 
+from alignment_eval.cli import exit_status
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.files import check_distinct, check_new, new_file
-from alignment_eval.options.common import exit_status
 
 #: The largest distance of a model and its continuation, in units of their length.  Measured (d 256): 0.05 for 400
 #: updates, 0.13 for 2,750; 1.1 to 1.4 for models of another direction or seed, whose mean is no model.

@@ -13,10 +13,9 @@ from pathlib import Path
 
 from tokenizers import BertWordPieceTokenizer
 
+from alignment_eval.cli import exit_status
 from alignment_eval.errors import InputError
-from alignment_eval.files import check_distinct, check_new, write_lines
-from alignment_eval.links.text import TextFile
-from alignment_eval.options.common import exit_status
+from alignment_eval.files import TextFile, check_distinct, check_new, write_lines
 
 _SPECIALS = {"[MASK]": "<mask>", "[UNK]": "<unk>"}
 _REFUSED = {"[CLS]", "[SEP]", "[PAD]"}

@@ -1,4 +1,4 @@
-"""What a test asks of a message: its facts in order (place, value, option), not the sentence around them."""
+"""What a test asks of a message (its facts in order: place, value, option), and of a directory."""
 
 import re
 
@@ -11,3 +11,8 @@ def facts(text):
 def says(message, text):
     """Whether a message, or one line of several, has the facts of ``text`` in this order."""
     return re.search(facts(text), message or "") is not None
+
+
+def content(directory):
+    """All files in a directory: name -> bytes."""
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}

@@ -8,12 +8,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from alignment_eval.cli import Input, add_list, add_output
 from alignment_eval.errors import InputError, UsageError, printable, say, warn_on_stderr
 from alignment_eval.figures.curves import draw_curves, is_share, read_training_log, training_page
+from alignment_eval.figures.options import add_figure_options, figure_options
 from alignment_eval.figures.style import ENDINGS, figure_ending, save_figure
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.options.common import Input, add_list, add_output
-from alignment_eval.options.figures import add_figure_options, figure_options
 from alignment_eval.signature import signature
 
 if TYPE_CHECKING:

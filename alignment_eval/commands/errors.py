@@ -11,10 +11,10 @@ from typing import Any
 
 import pandas as pd
 
+from alignment_eval.cli import add_format, file_name
 from alignment_eval.errors import InputError, UsageError, printable, warn_on_stderr
-from alignment_eval.files import file_hash
-from alignment_eval.links.text import token_lines
-from alignment_eval.options.alignments import (
+from alignment_eval.files import file_hash, token_lines
+from alignment_eval.options import (
     add_gold_arguments,
     add_hypothesis_arguments,
     add_text_arguments,
@@ -24,7 +24,6 @@ from alignment_eval.options.alignments import (
     system_name,
     words_of,
 )
-from alignment_eval.options.common import add_format, file_name
 from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.error_classes import SIDES, TITLES, Text, confusion_table, error_table
 from alignment_eval.scoring.tables import counted

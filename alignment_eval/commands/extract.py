@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from alignment_eval.alignment import align_pairs
+from alignment_eval.cli import Input, add_output
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
-from alignment_eval.extraction.extract import WordMap, WordMaps, check_same_text, max_norm_layer, read_word_map
+from alignment_eval.extraction.extract import WordMap, WordMaps, check_same_text, read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
-from alignment_eval.files import check_new, write_lines
 from alignment_eval.links.read import Texts
+from alignment_eval.links.write import check_signed, write_signed
 from alignment_eval.maps.sentence import PairWords, SentenceMaps, words_of
 from alignment_eval.maps.words import LEVELS
-from alignment_eval.options.alignments import add_text_arguments, texts_of
-from alignment_eval.options.common import Input, add_output
-from alignment_eval.options.method import add_map_arguments, add_options, given_options
-from alignment_eval.options.records import add_records, check_size, warn_skipped
-from alignment_eval.profiles.chosen import MAX_NORM, choose_method
+from alignment_eval.options import add_records, add_text_arguments, check_size, texts_of, warn_skipped
+from alignment_eval.profiles.chosen import MAX_NORM, add_map_arguments, add_options, choose_method, given_options
 from alignment_eval.profiles.profile import Profile, find_profile, parse_profile
 from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
@@ -56,14 +58,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write one line a sentence in corpus order; the signature goes to stderr."""
+    """Write one line a sentence in corpus order; the signature goes to a file beside it, and to stderr."""
     for name in ("join", "reverse_heads"):
         if args.reverse is None and getattr(args, name) is not None:
             raise UsageError(
                 f"--{name.replace('_', '-')} without --reverse: expected the records of the other direction too"
             )
     options = given_options(args)
-    check_new(args.output, args.overwrite)
+    check_signed(args.output, args.overwrite)
     records = Records(args.records)
     runs = [records] if args.reverse is None else [records, Records(args.reverse)]
     check_size(f"{runs[-1].directory}: {runs[-1].info.size} sentences", runs[-1].info.size, records)
@@ -85,16 +87,14 @@ def run(args: argparse.Namespace) -> None:
         **({"layer_by": MAX_NORM} if by_norm else {}),
         **({} if args.level == "word" else {"level": args.level}),
     )
-    words: list[tuple[PairWords, PairWords]] = []
-    pairs = directed_pairs(runs, chosen.method, args.level, texts, words)
     lines, skipped = {}, {}
+    pairs = directed_pairs(runs, chosen.method, args.level, texts)
     shown = progress_bar(pairs, records.info.size, "sentences")
     for alignment in align_pairs(shown, chosen.method, chosen.table, check=chosen.given):
         lines[alignment.id] = alignment.to_pharaoh(args.confidences)
         if not alignment.ok:
             skipped[alignment.id] = alignment.status
-    check_same_text(words)
-    write_lines(args.output, (lines[id_] for id_ in range(records.info.size)))
+    write_signed(args.output, (lines[id_] for id_ in range(records.info.size)), described)
 
     warn_skipped(skipped, records.info.size, "their lines are blank")
     if not records.info.forced:
@@ -129,17 +129,42 @@ def _profile(records: Records, named: str | None, reverse: bool) -> Profile:
     return profile
 
 
+def max_norm_layer(sentences: Iterable[SentenceMaps], setting: str) -> int:
+    """Choose the layer (fairseq's number) whose heads have the largest mean norms; no gold is needed.
+
+    The rule of Kobayashi et al. (2020), as in their ``calculate_aer.py``: the mean of ‖α^h f^h(x_j)‖ of each head
+    (``attn_n``), summed over the heads of a layer; the first of equal layers.  The mean is over all cells of all
+    sentences that have maps, ``</s>`` included.
+    """
+    if setting != "awi":
+        raise UsageError(
+            f"layer max-norm does not work with setting {setting!r}: the layer with the highest mean norm aligns well "
+            f"in AWI only; choose setting 'awi' or name a layer"
+        )
+    sums: list[NDArray[np.float64]] = []
+    layers: tuple[int, ...] = ()
+    cells = 0
+    for sentence in sentences:
+        if sentence.ok:
+            maps = sentence.head_maps("attn_n")  # [L, H, T, S]
+            sums.append(maps.sum(axis=(1, 2, 3), dtype=np.float64))
+            cells, layers = cells + maps[0, 0].size, sentence.layers
+    if not cells:
+        raise InputError("layer max-norm: no sentence has maps to take the mean of; name a layer")
+    # fsum: the order in which the shards give the sentences does not change the layer
+    means = [math.fsum(column) / cells for column in zip(*sums)]
+    if not all(map(math.isfinite, means)):
+        raise InputError("layer max-norm: the maps hold NaN or infinite values; record them again")
+    return layers[means.index(max(means))]
+
+
 def directed_pairs(
-    runs: Sequence[Records],
-    method: AlignmentMethod,
-    level: str,
-    texts: Texts | None,
-    words: list[tuple[PairWords, PairWords]],
+    runs: Sequence[Records], method: AlignmentMethod, level: str, texts: Texts | None
 ) -> Iterator[WordMaps]:
-    """What the maps of one run or of two say of each sentence pair.
+    """What the maps of one run or of two say of each sentence pair; at the end, both must have the same text.
 
     The pairs that a lexical table is counted on come first; if there are others, the records are read twice.  Otherwise
-    the order is that of the first run.  The words of both directions, of pairs that can be aligned, go to ``words``.
+    the order is that of the first run.
     """
     records, *others = runs
     back: dict[int, WordMap] = {}
@@ -151,6 +176,7 @@ def directed_pairs(
             back = {sentence.id: read_word_map(sentence, method.reverse) for sentence in sentences}
         except InputError as error:
             raise InputError(f"{reverse.directory}: {error}") from error
+    words: list[tuple[PairWords, PairWords]] = []
     first = method.table_pairs or records.info.size
     for ids in (range(first), range(first, records.info.size)):
         for sentence in _best_of_each(records, method.forward, level, texts) if ids else ():
@@ -159,6 +185,7 @@ def directed_pairs(
                 if forward.scores is not None and other is not None and other.scores is not None:
                     words.append((words_of(sentence), words_of(other.sentence)))
                 yield forward, other
+    check_same_text(words)
 
 
 def _best_of_each(

@@ -13,10 +13,9 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
+from alignment_eval.cli import Output, file_name, finite_number
 from alignment_eval.errors import InputError, UsageError, say, shown
-from alignment_eval.files import check_new, file_hash, write_lines
-from alignment_eval.links.text import TextFile
-from alignment_eval.options.common import Output, file_name, finite_number
+from alignment_eval.files import TextFile, check_new, file_hash, write_lines
 from alignment_eval.signature import Value, signature
 
 EPILOG = """\

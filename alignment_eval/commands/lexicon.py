@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator
 
+from alignment_eval.cli import Input, add_output, positive_integer
 from alignment_eval.errors import say
-from alignment_eval.files import check_new, file_hash, write_lines
+from alignment_eval.files import check_new, file_hash, token_lines, write_lines
 from alignment_eval.links.read import read_hypothesis, read_texts
-from alignment_eval.links.text import token_lines
-from alignment_eval.options.alignments import add_base, add_swap, add_text_arguments, read_options, reading_fields
-from alignment_eval.options.common import Input, add_output, positive_integer
+from alignment_eval.options import add_base, add_swap, add_text_arguments, read_options, reading_fields
 from alignment_eval.progress import progress_bar
 from alignment_eval.signature import signature
 from alignment_eval.transfer.lexicon import Entry, bilingual_lexicon

@@ -7,35 +7,37 @@ from dataclasses import replace
 
 import numpy as np
 
+from alignment_eval.cli import Input, add_list, add_output, system
 from alignment_eval.errors import InputError, UsageError, say
-from alignment_eval.extraction.defaults import DEFAULTS
-from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
+from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.figures.maps import Panel, Picture, draw, panel_of, sides_of
 from alignment_eval.figures.names import kind_name, place_name, rule_name, visible
+from alignment_eval.figures.options import add_figure_options, figure_options
 from alignment_eval.figures.style import ENDINGS, FigureOptions, figure_ending, save_figure
 from alignment_eval.files import check_new
+from alignment_eval.links.formats import GoldSentence
 from alignment_eval.links.read import AlignmentFile, read_hypothesis
-from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import LEVELS, SETTINGS
-from alignment_eval.options.alignments import (
+from alignment_eval.options import (
     HYPOTHESES,
     add_base,
     add_gold_reading,
+    add_records,
     add_text_arguments,
+    check_forced,
     distinct_names,
     gold_of,
+    gold_of_records,
     read_options,
     reading_fields,
+    refuse_without_records,
     system_name,
     texts_of,
     words_of,
 )
-from alignment_eval.options.common import Input, add_list, add_output, system
-from alignment_eval.options.figures import add_figure_options, figure_options
-from alignment_eval.options.records import add_records, check_forced, gold_of_records, refuse_without_records
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.gold_corpus import check_links
 from alignment_eval.signature import Value, signature

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from alignment_eval.cli import Input, add_output, file_name, positive_integer
 from alignment_eval.errors import InputError, say, warn_on_stderr
-from alignment_eval.files import check_new, file_hash, write_lines
-from alignment_eval.links.read import AlignmentFile, Texts, read_hypothesis
-from alignment_eval.links.text import TextFile, token_counts
-from alignment_eval.options.alignments import add_base, add_swap, read_options, reading_fields
-from alignment_eval.options.common import Input, add_output, file_name, positive_integer
+from alignment_eval.files import TextFile, check_new, file_hash, write_lines
+from alignment_eval.links.read import AlignmentFile, Texts, read_hypothesis, token_counts
+from alignment_eval.options import add_base, add_swap, read_options, reading_fields
 from alignment_eval.progress import progress_bar
 from alignment_eval.signature import signature
 from alignment_eval.transfer.conll import LabelledText, format_conll, format_json, parse_conll, parse_json, scheme_of

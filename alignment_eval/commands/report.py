@@ -7,35 +7,33 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from alignment_eval.cli import add_output, system
 from alignment_eval.errors import UsageError, say, warn_on_stderr
-from alignment_eval.extraction.defaults import DEFAULTS
+from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.figures.names import visible
 from alignment_eval.figures.report import build, render
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS
-from alignment_eval.options.alignments import (
+from alignment_eval.options import (
     HYPOTHESES,
     add_base,
     add_gold_arguments,
+    add_kinds,
+    add_records,
     add_text_arguments,
     distinct_names,
+    forced_records,
+    gold_of_records,
     gold_of_size,
     read_systems,
     reading_fields,
+    refuse_without_records,
     resampling_fields,
     warn_of_few,
-    words_of,
-)
-from alignment_eval.options.common import add_output, system
-from alignment_eval.options.records import (
-    add_kinds,
-    add_records,
-    forced_records,
-    gold_of_records,
-    refuse_without_records,
     warn_skipped,
+    words_of,
 )
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.diagnosis import doubts

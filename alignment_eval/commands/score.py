@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from alignment_eval.cli import add_format
 from alignment_eval.errors import InputError, UsageError, printable, say, warn_on_stderr
 from alignment_eval.links.read import AlignmentFile
-from alignment_eval.options.alignments import (
+from alignment_eval.options import (
     add_gold_arguments,
     add_hypothesis_arguments,
     add_resamples,
@@ -24,7 +25,6 @@ from alignment_eval.options.alignments import (
     system_name,
     warn_of_few,
 )
-from alignment_eval.options.common import add_format
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts, Score, defined, score
 from alignment_eval.scoring.diagnosis import diagnose, doubts

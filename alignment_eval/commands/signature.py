@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from alignment_eval.cli import Input
 from alignment_eval.errors import InputError, printable, shown
-from alignment_eval.options.common import Input
 from alignment_eval.records.manifest import parts_in
 from alignment_eval.schema import ForeignFile
 from alignment_eval.signature import fields_of, signature_file
@@ -22,7 +22,8 @@ run is the hash of all other fields.  A file of links has its signature in FILE.
 lexical table in their metadata, records in each part, a profile in itself.
 """
 _ADVICE = (
-    "give an output of norm-align, records, a lexical table or a profile; commands of align-eval print theirs on stderr"
+    "give an output of norm-align or of align-eval extract, records, a lexical table or a profile; other commands of "
+    "align-eval print theirs on stderr"
 )
 
 

@@ -9,16 +9,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from alignment_eval.cli import add_format, add_list, add_output
 from alignment_eval.errors import say
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of
 from alignment_eval.figures.heatmap import CONFIGURATION, save_heatmaps
 from alignment_eval.figures.names import layer_label
+from alignment_eval.figures.options import add_figure_formats, add_figure_options, figure_options
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
 from alignment_eval.maps.words import SETTINGS
-from alignment_eval.options.alignments import add_gold_arguments, add_text_arguments, reading_fields
-from alignment_eval.options.common import add_format, add_list, add_output
-from alignment_eval.options.figures import add_figure_formats, add_figure_options, figure_options
-from alignment_eval.options.records import add_kinds, add_records, forced_records, gold_and_texts, warn_skipped
+from alignment_eval.options import (
+    add_gold_arguments,
+    add_kinds,
+    add_records,
+    add_text_arguments,
+    forced_records,
+    gold_and_texts,
+    reading_fields,
+    warn_skipped,
+)
 from alignment_eval.profiles.chosen import FINAL_PUNCTUATION
 from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records

@@ -6,14 +6,13 @@ import argparse
 from dataclasses import replace
 from itertools import islice
 
+from alignment_eval.cli import Input, add_output
 from alignment_eval.errors import say, warn_on_stderr
 from alignment_eval.files import check_new, write_lines
+from alignment_eval.links.formats import format_links, transpose
 from alignment_eval.links.read import AlignmentFile, read_hypothesis
-from alignment_eval.links.sets import transpose
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS, VARIANTS, check_method, symmetrize
-from alignment_eval.links.write import format_pharaoh_line
-from alignment_eval.options.alignments import add_base, add_swap, check_as_many, read_options, reading_fields
-from alignment_eval.options.common import Input, add_output
+from alignment_eval.options import add_base, add_swap, check_as_many, read_options, reading_fields
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.diagnosis import LOOKED_AT
 from alignment_eval.signature import signature
@@ -57,7 +56,7 @@ def run(args: argparse.Namespace) -> None:
     if warning := _direction_warning(forward, reverse):
         warn_on_stderr(warning)
     pairs = progress_bar(zip(forward.each_links(), reverse.each_links()), len(forward), "sentences")
-    lines = (format_pharaoh_line(symmetrize(*pair, args.method, args.variant)) for pair in pairs)
+    lines = (format_links(symmetrize(*pair, args.method, args.variant)) for pair in pairs)
     write_lines(args.output, lines)
     grown = args.method not in ("intersection", "union")
     say(

@@ -6,7 +6,6 @@ sweep over all heads give the same links.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,13 +16,22 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
-from alignment_eval.extraction.rules import apply_rule, rule_of
-from alignment_eval.links.sets import Links
+from alignment_eval.extraction.rules import SUPPORTED, Rule, apply_rule, barred_cells, rule_of, word_numbers
+from alignment_eval.links.formats import Link, Links
 from alignment_eval.links.symmetrize import symmetrize
 from alignment_eval.maps.sentence import Array, PairWords, SentenceMaps, SentenceSide, words_of
 from alignment_eval.maps.subwords import is_punctuation
-from alignment_eval.maps.words import combine, row_shares, subword_map, word_map, words_of_subwords
+from alignment_eval.maps.words import (
+    balanced_shares,
+    column_shares,
+    combine,
+    row_shares,
+    subword_map,
+    word_map,
+    words_of_subwords,
+)
 
+Floats = NDArray[np.float64]
 #: Two runs with a smaller share of equal words are runs on different texts.
 SAME_TEXT = 0.5
 
@@ -41,19 +49,19 @@ class WordMap:
     """
 
     sentence: SentenceMaps
-    scores: NDArray[np.float64] | None
-    subwords: NDArray[np.float64] | None = None
-    maps: NDArray[np.float64] | None = None
+    scores: Floats | None
+    subwords: Floats | None = None
+    maps: Floats | None = None
     contribution: float | None = None
 
     @cached_property
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self) -> Floats:
         """The word map, each row divided by its sum."""
         assert self.scores is not None
         return row_shares(self.scores)
 
     @property
-    def counted(self) -> tuple[PairWords, NDArray[np.float64]]:
+    def counted(self) -> tuple[PairWords, Floats]:
         """The words and the shares without null, as a lexical table takes them."""
         return words_of(self.sentence), self.shares[:, :-1]
 
@@ -94,7 +102,7 @@ def read_word_map(sentence: SentenceMaps, options: ExtractionOptions, keep: bool
     maps = named_maps(sentence, options)
     settings = [name.setting or options.setting for name in options.heads]
 
-    def between(units: str) -> NDArray[np.float64]:
+    def between(units: str) -> Floats:
         return np.stack([merged(one, sentence, setting, units) for setting, one in zip(settings, maps)])
 
     words, units = between("words"), rule_of(options.rule).units
@@ -133,9 +141,7 @@ def combined_map(pair: WordMaps, method: AlignmentMethod) -> WordMap:
     return WordMap(forward.sentence, np.sqrt(product) if method.sharpened else product)
 
 
-def linked_pair(
-    whole: WordMap, pair: WordMaps, method: AlignmentMethod
-) -> tuple[NDArray[np.bool_], NDArray[np.float64] | None]:
+def linked_pair(whole: WordMap, pair: WordMaps, method: AlignmentMethod) -> tuple[NDArray[np.bool_], Floats | None]:
     """The links [source words, target words] of a pair by its combined map, or of each direction, combined.
 
     With the shares [target words, source words + 1] that are their confidences: of the word map under every rule, the
@@ -172,7 +178,7 @@ def check_same_text(pairs: Iterable[tuple[PairWords, PairWords]]) -> None:
         )
 
 
-def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.float64]:
+def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> Floats:
     """The maps that ``options`` name, in that order: float64 [M, T, S]; no other layer is computed."""
     kind, maps = options.kind, []
     for name in options.heads:
@@ -191,10 +197,10 @@ def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np
     return np.stack(maps)
 
 
-def stacked_maps(sentence: SentenceMaps, kind: str) -> NDArray[np.float64]:
+def stacked_maps(sentence: SentenceMaps, kind: str) -> Floats:
     """The maps of all heads and, at the last head index, the layer maps: float64 [L, H + 1, T, S]."""
     wide = _in_float64(sentence)
-    maps: NDArray[np.float64] = np.concatenate([wide.head_maps(kind), wide.layer_maps(kind)[:, None]], axis=1)
+    maps: Floats = np.concatenate([wide.head_maps(kind), wide.layer_maps(kind)[:, None]], axis=1)
     _check_finite([maps], sentence, kind)
     return maps
 
@@ -215,7 +221,7 @@ def _check_status(sentence: SentenceMaps) -> None:
         raise InputError(f"sentence {sentence.id} cannot be aligned, its status is {sentence.status!r}")
 
 
-def merged(maps: Array, sentence: SentenceMaps, setting: str, units: str) -> NDArray[np.float64]:
+def merged(maps: Array, sentence: SentenceMaps, setting: str, units: str) -> Floats:
     """``maps`` [..., T, S] between ``units``, ``words`` or ``subwords``; errors name the sentence."""
     _check_status(sentence)
     try:
@@ -232,7 +238,7 @@ def linked_cells(maps: Array, sentence: SentenceMaps, options: ExtractionOptions
     return links_by_rule(merged(maps, sentence, options.setting, rule_of(options.rule).units), sentence, options)
 
 
-def links_by_rule(scores: NDArray[np.float64], sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.bool_]:
+def links_by_rule(scores: Floats, sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.bool_]:
     """The links of each of the maps ``scores``, which must be between the units of the rule of ``options``."""
     rule = rule_of(options.rule)
     final = options.final_punctuation and ends_in_punctuation(sentence.source, sentence.target)
@@ -249,30 +255,121 @@ def ends_in_punctuation(source: SentenceSide, target: SentenceSide) -> bool:
     return all(side.word_count and is_punctuation(side.word_strings()[-1]) for side in (source, target))
 
 
-def max_norm_layer(sentences: Iterable[SentenceMaps], setting: str) -> int:
-    """Choose the layer (fairseq's number) whose heads have the largest mean norms; no gold is needed.
+@dataclass(frozen=True, eq=False)
+class ReadMaps:
+    """The maps that an alignment was made of.
 
-    The rule of Kobayashi et al. (2020), as in their ``calculate_aer.py``: the mean of ‖α^h f^h(x_j)‖ of each head
-    (``attn_n``), summed over the heads of a layer; the first of equal layers.  The mean is over all cells of all
-    sentences that have maps, ``</s>`` included.
+    Attributes:
+        method: how it was made.
+        pair: the word maps of both directions, with each map that was read.
+        combined: the word map of the pair, before it is sharpened.
+        weighed: its cells as a lexical table has reweighted them; None: the map is not sharpened.
+        whole: the map that the rule reads.
     """
-    if setting != "awi":
-        raise UsageError(
-            f"layer max-norm does not work with setting {setting!r}: the layer with the highest mean norm aligns well "
-            f"in AWI only; choose setting 'awi' or name a layer"
-        )
-    sums: list[NDArray[np.float64]] = []
-    layers: tuple[int, ...] = ()
-    cells = 0
-    for sentence in sentences:
-        if sentence.ok:
-            maps = sentence.head_maps("attn_n")  # [L, H, T, S]
-            sums.append(maps.sum(axis=(1, 2, 3), dtype=np.float64))
-            cells, layers = cells + maps[0, 0].size, sentence.layers
-    if not cells:
-        raise InputError("layer max-norm: no sentence has maps to take the mean of; name a layer")
-    # fsum: the order in which the shards give the sentences does not change the layer
-    means = [math.fsum(column) / cells for column in zip(*sums)]
-    if not all(map(math.isfinite, means)):
-        raise InputError("layer max-norm: the maps hold NaN or infinite values; record them again")
-    return layers[means.index(max(means))]
+
+    method: AlignmentMethod
+    pair: WordMaps
+    combined: WordMap
+    weighed: Floats | None
+    whole: WordMap
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why two words are linked or not; printed, it says all of this in a few lines.
+
+    Attributes:
+        source: the source word.
+        target: the target word.
+        linked: whether they are linked.
+        maps: each map that was read, and what it gives the source word of the target word's row, from 0 to 1; maps of
+            the reverse model give the target word a share of the source word's row.
+        share: the share of the combined map, before it is sharpened.
+        table: what the lexical table multiplies the cell by, in proportion to the mean of the row; None: the map is
+            not sharpened.
+        neighbours: what the cells around it multiply the cell by.
+        row: the share of its row as the rule sees it, null left out if it is masked.
+        column: the share of its column, of the rows' shares.
+        rule: the rule with its value.
+        reason: why the rule, or what follows it, makes the link or refuses it.
+    """
+
+    source: str
+    target: str
+    linked: bool
+    maps: dict[str, float]
+    share: float
+    table: float | None
+    neighbours: float | None
+    row: float
+    column: float
+    rule: str
+    reason: str
+
+    def __str__(self) -> str:
+        made = "linked" if self.linked else "not linked"
+        lines = [f"{self.source!r} and {self.target!r} are {made}: {self.reason}"]
+        lines += [f"  {share:.3f}  {name}" for name, share in self.maps.items()]
+        lines.append(f"  {self.share:.3f}  combined: share of the row")
+        if self.table is not None:
+            lines.append(f"  × {self.table:.3g}  lexical table, relative to the mean of the row")
+            lines.append(f"  × {self.neighbours:.3g}  neighbours")
+        return "\n".join([*lines, f"  {self.row:.3f}  of the row, {self.column:.3f} of the column: rule {self.rule}"])
+
+    __repr__ = __str__
+
+
+def explain(maps: ReadMaps, words: PairWords, link: Link, linked: bool) -> Explanation:
+    """Explain a link (source word, target word) that is ``linked`` or not, in a pair of these ``words``."""
+    (i, j), (forward, reverse), method, whole = link, maps.pair, maps.method, maps.whole
+    assert whole.scores is not None
+    read = _shares_of(forward, method.forward, (j, i), "")
+    if reverse is not None and method.reverse is not None:
+        read |= _shares_of(reverse, method.reverse, (i, j), "reverse ")
+    table = neighbours = None
+    if maps.weighed is not None:
+        factors = _quotient(maps.weighed[j], maps.combined.shares[j, :-1])
+        table = float(factors[i] / factors.mean())
+        neighbours = float(_quotient(whole.scores[j, :-1], maps.weighed[j])[i])
+    rule, final = rule_of(method.forward.rule), ends_in_punctuation(whole.sentence.source, whole.sentence.target)
+    final = final and method.forward.final_punctuation
+    scores = np.where(barred_cells(*word_numbers(whole.scores), method.forward.null, final), 0, whole.scores)
+    rows = row_shares(column_shares(row_shares(scores)) if rule.shares is balanced_shares else scores)
+    if reverse is not None and method.reverse is not None and not method.joins_maps:
+        ways = forward.linked(method.forward)[i, j], reverse.linked(method.reverse)[j, i]
+        said = (f"{name} {'yes' if way else 'no'}" for name, way in zip(("forward", "reverse"), ways))
+        reason = f"{method.join} of the links of each direction ({', '.join(said)})"
+    elif final and (i == len(words[0]) - 1 or j == len(words[1]) - 1):
+        reason = "the final punctuation of both sides is linked to each other only"
+    else:
+        reason = _reason(rule, scores, (j, i), linked)
+    share, row, column = (float(array[j, i]) for array in (maps.combined.shares, rows, column_shares(rows)))
+    return Explanation(words[0][i], words[1][j], linked, read, share, table, neighbours, row, column, rule.name, reason)
+
+
+def _quotient(after: Floats, before: Floats) -> Floats:
+    return np.divide(after, before, out=np.ones_like(before), where=before > 0)
+
+
+def _shares_of(word_map: WordMap, options: ExtractionOptions, cell: Link, prefix: str) -> dict[str, float]:
+    """The share of a cell in each map that was read, by the map's title."""
+    assert word_map.maps is not None
+    titles = (f"{prefix}{options.kind} {title}" for title in options.titles)
+    return dict(zip(titles, word_map.maps[:, cell[0], cell[1]].tolist()))
+
+
+def _reason(rule: Rule, scores: Floats, cell: Link, linked: bool) -> str:
+    """Why a rule that reads these ``scores`` links a cell or refuses it."""
+    if rule.units != "words":
+        return f"{'a' if linked else 'no'} subword of the target word has its largest value on this source word"
+    if rule.count:
+        place = int((scores[cell[0]] > scores[cell]).sum()) + 1
+        return f"the source word is number {place} of its row, and the rule takes {rule.count}"
+    share, least = rule.compared(scores)[cell], rule.least
+    said = f"their {'two-way share' if rule.two_way else 'share of the row'} {share:.3f} is"
+    if share < least or not rule.grows:
+        return f"{said} {'at least' if share >= least else 'below'} {least}"
+    large = f"{least / SUPPORTED:.3f} ({least} / {SUPPORTED})"
+    if share >= least / SUPPORTED:
+        return f"{said} at least {large}"
+    return f"{said} at least {least}, below {large}, and has {'support' if linked else 'no support'}"

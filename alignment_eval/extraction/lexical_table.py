@@ -29,6 +29,8 @@ Shares = Callable[[Floats], Floats]
 
 #: The words of a sentence pair and its word map [target words, source words].
 CountedPair = tuple[PairWords, NDArray[np.floating]]
+#: Numbers of cells, and what is added to the sum of each.
+Evidence = tuple[NDArray[np.int64], Floats]
 
 #: Shares are raised to this power before they are summed, so that a few sure cells outweigh many unsure ones.
 POWER = 1.5
@@ -184,9 +186,13 @@ def count_lexical_table(pairs: Sequence[CountedPair], shares: Shares) -> tuple[L
     words = [sides for sides, word_map in pairs if word_map.size]
     source, target = (WordCounts.of(sides[which] for sides in words) for which in (0, 1))
     tables: list[LexicalTable] = []
+
+    def added(pair: CountedPair) -> Evidence:
+        cells = cell_numbers(source.lookup(pair[0][0]), target.lookup(pair[0][1]), source)
+        return cells.ravel(), evidence(_counted(tables, pair, shares), shares).ravel()
+
     for _ in range(PASSES):
-        chunks = (pairs[start : start + _CHUNK] for start in range(0, len(pairs), _CHUNK))
-        cells, sums = _summed(_evidence_of(chunk, (source, target), tables, shares) for chunk in chunks)
+        cells, sums = _summed(map(added, pairs))
         tables.append(LexicalTable(source, target, cells, sums, len(words)))
     kept = sums >= LEAST_SUM
     table = replace(tables[-1], cells=cells[kept], sums=sums[kept].astype(np.float32))
@@ -199,32 +205,17 @@ def _counted(tables: Iterable[LexicalTable], pair: CountedPair, shares: Shares) 
     return _reweighted(tables, words, word_map, shares, OWN - 1) if word_map.size else word_map
 
 
-def _evidence_of(
-    pairs: Iterable[CountedPair],
-    sides: tuple[WordCounts, WordCounts],
-    tables: Sequence[LexicalTable],
-    shares: Shares,
-) -> tuple[NDArray[np.int64], Floats]:
-    """The cells of sentence pairs and the evidence of each, after the ``tables`` of the passes before."""
-    cells, added = [np.empty(0, np.int64)], [np.empty(0)]
-    for pair in pairs:
-        (source, target), _ = pair
-        cells.append(cell_numbers(sides[0].lookup(source), sides[1].lookup(target), sides[0]).ravel())
-        added.append(evidence(_counted(tables, pair, shares), shares).ravel())
-    return np.concatenate(cells), np.concatenate(added)
-
-
-def _summed(chunks: Iterable[tuple[NDArray[np.int64], Floats]]) -> tuple[NDArray[np.int64], Floats]:
-    """The different cells of all chunks, ascending, and the sum of each."""
-    runs: list[tuple[NDArray[np.int64], Floats]] = [(np.empty(0, np.int64), np.empty(0))]
-    for chunk in chunks:
-        runs.append(_merged([chunk]))
+def _summed(pairs: Iterator[Evidence]) -> Evidence:
+    """The different cells of all pairs, ascending, and the sum of each."""
+    runs: list[Evidence] = [(np.empty(0, np.int64), np.empty(0))]
+    while chunk := list(itertools.islice(pairs, _CHUNK)):
+        runs.append(_merged(chunk))
         while len(runs) > 1 and len(runs[-2][0]) < 2 * len(runs[-1][0]):  # each number moves a few times only
             runs[-2:] = [_merged(runs[-2:])]
     return _merged(runs)
 
 
-def _merged(runs: Sequence[tuple[NDArray[np.int64], Floats]]) -> tuple[NDArray[np.int64], Floats]:
+def _merged(runs: Sequence[Evidence]) -> Evidence:
     every, added = (np.concatenate(column) for column in zip(*runs))
     cells, places = np.unique(every, return_inverse=True)
     sums: Floats = np.bincount(places, added, len(cells))  # type: ignore[assignment]  # with weights, it is of float64

@@ -21,14 +21,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.extraction.extract import WordMap, WordMaps
-from alignment_eval.links.sets import Link
+from alignment_eval.links.formats import Link
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.maps.subwords import is_punctuation
 
@@ -69,10 +69,6 @@ class PairScores:
     unsupported_words: list[float] | None = None
     omitted_words: list[float] | None = None
 
-    def to_row(self) -> dict[str, Any]:
-        """The scores by name, as JSON and tables hold them."""
-        return asdict(self)
-
 
 #: The names of scores: those of a pair, one number each, and those of its words.
 FIGURES = tuple(PairScores.__annotations__)[:-2]
@@ -82,10 +78,7 @@ OF_WORDS = tuple(PairScores.__annotations__)[-2:]
 def score_pair(pair: WordMaps, linked: NDArray[np.bool_], shares: Floats | None) -> PairScores:
     """The scores of a pair whose maps were read with the log probabilities of their targets.
 
-    Args:
-        pair: the word maps of both directions.
-        linked: the links of the pair [source words, target words].
-        shares: their confidences [target words, source words + 1]; None: they have none.
+    ``linked`` [source words, target words]: its links; ``shares`` [target words, source words + 1]: their confidences.
     """
     forward, reverse = pair
     source, target = forward.sentence.source, forward.sentence.target
@@ -126,14 +119,8 @@ def join_scores(
 ) -> PairScores:
     """The scores of a pair of lines, of those of its sentences: means over the lines.
 
-    ``unsupported`` and ``omitted`` are those of the sentence where they are highest.
-
-    Args:
-        scores: the scores of each sentence.
-        tokens: the numbers of its target tokens and of its source tokens.
-        words: the words of both lines.
-        links: the links of the lines.
-        confidences: their confidences.
+    ``unsupported`` and ``omitted`` are those of the sentence where they are highest.  ``tokens`` are the numbers of
+    target tokens and of source tokens of each sentence; ``words``, ``links`` and ``confidences`` are of the lines.
     """
 
     def mean(name: str, which: int = 0) -> float | None:

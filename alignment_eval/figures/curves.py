@@ -31,7 +31,7 @@ from alignment_eval.figures.style import (
     new_figure,
     styled,
 )
-from alignment_eval.links.text import TextFile
+from alignment_eval.files import TextFile
 
 if TYPE_CHECKING:
     import pandas as pd

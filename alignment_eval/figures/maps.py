@@ -30,7 +30,7 @@ from alignment_eval.figures.style import (
     text_width,
     use_fonts_for,
 )
-from alignment_eval.links.sets import GoldSentence, Link, Links
+from alignment_eval.links.formats import GoldSentence, Link, Links
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import LEVELS, require_known
 

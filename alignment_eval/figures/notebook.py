@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.defaults import DEFAULTS
-from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
+from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.pair_scores import FIGURES
 from alignment_eval.figures.maps import Panel, Picture, draw_map, draw_maps, panel_of, sides_of
 from alignment_eval.figures.names import kind_name, label_of, layer_label, shortened, visible
-from alignment_eval.links.sets import Link
+from alignment_eval.links.formats import Link
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import row_shares
 

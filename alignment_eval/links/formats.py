@@ -1,7 +1,7 @@
-"""The formats of alignment files, parsed sentence by sentence (docs/formats.md).
+"""Word links, and the formats of alignment files, parsed and written sentence by sentence (docs/formats.md).
 
-Links are source-target and count from 0, as ``base`` and ``swap`` of the :class:`Tokens` say.  An InputError names
-``file:line`` of the first line that is not in the format.
+Links are source-target and count from 0; those of a file as ``base`` and ``swap`` of the :class:`Tokens` say.  An
+InputError names ``file:line`` of the first line that is not in the format.
 """
 
 from __future__ import annotations
@@ -9,11 +9,42 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import repeat
+from typing import Optional
 
-from alignment_eval.errors import InputError, shown
-from alignment_eval.links.sets import GoldSentence, Link
+from alignment_eval.errors import InputError, UsageError, shown
+
+#: Pair (source word, target word), counted from 0.
+Link = tuple[int, int]
+#: The links of one sentence.
+Links = frozenset[Link]
+
+
+@dataclass(frozen=True)
+class GoldSentence:
+    """The links of one sentence of an alignment file, sure and possible.
+
+    ``possible`` includes ``sure``; missing links are added on construction.  ``confidence`` has a finite number for
+    each possible link, larger means surer; None: the links have none.
+    """
+
+    sure: Links
+    possible: Links = frozenset()
+    confidence: Optional[Mapping[Link, float]] = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        sure, possible = frozenset(self.sure), frozenset(self.possible)
+        object.__setattr__(self, "sure", sure)
+        object.__setattr__(self, "possible", possible if sure <= possible else possible | sure)
+
+
+def transpose(links: Iterable[Link]) -> Links:
+    """The same links with source and target exchanged."""
+    return frozenset((j, i) for i, j in links)
+
 
 #: Number of the line in the file, from 1, and the line without its end.
 Lines = Iterable[tuple[int, bytes]]
@@ -274,3 +305,39 @@ def _possible_error(place: str, mark: str) -> InputError:
 
 def _text(content: bytes) -> str:
     return shown(content.decode(errors="replace"))
+
+
+def format_lines(sentences: Iterable[GoldSentence], format: str, base: int) -> Iterator[str]:
+    """The lines of a whole file in a format of :data:`HYPOTHESIS_FORMATS`.
+
+    Formats without possible links get plain links, formats without confidences drop them; the caller must report what
+    is lost.  NAACL lines end with the last sentence that has links.  ``base`` is the number of the first word.
+    """
+    if format not in HYPOTHESIS_FORMATS:
+        raise UsageError(f"unknown format {shown(format)}; choose one of {', '.join(HYPOTHESIS_FORMATS)}")
+    for n, sentence in enumerate(sentences):
+        if format == "naacl":  # sentence i j S|P [confidence], a line a link; a sentence without links has none
+            for i, j in sorted(sentence.possible):
+                confidence = "" if sentence.confidence is None else f" {float(sentence.confidence[i, j])!r}"
+                yield f"{n + 1} {i + base} {j + base} {'S' if (i, j) in sentence.sure else 'P'}{confidence}"
+            continue
+        marked = sentence.sure if format in ("talp", "scored") else None
+        line = format_links(sentence.possible, base, marked, sentence.confidence if format == "scored" else None)
+        yield f"A-{n}\t{line}" if format == "fairseq" else line
+
+
+def format_links(
+    links: Iterable[Link], base: int = 0, sure: Links | None = None, scores: Mapping[Link, float] | None = None
+) -> str:
+    """``i-j i-j …``, sorted by source, then target word, and ``i-j:p`` if there are ``scores``.
+
+    Links that are not ``sure`` are written as possible, ``ipj``; None: all are sure.  p has the fewest digits that give
+    the same float64.
+    """
+    for (i, j), p in (scores or {}).items():
+        if not math.isfinite(p):
+            raise InputError(f"link {i}-{j} has the confidence {p}, which is not a finite number")
+    ordered = sorted(links)
+    marks = repeat("-") if sure is None else ["-" if link in sure else "p" for link in ordered]
+    ends = repeat("") if scores is None else [f":{float(scores[link])!r}" for link in ordered]
+    return " ".join(f"{i + base}{mark}{j + base}{end}" for (i, j), mark, end in zip(ordered, marks, ends))

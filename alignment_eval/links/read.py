@@ -17,9 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, warn_on_stderr
-from alignment_eval.links.formats import GOLD_FORMATS, HYPOTHESIS_FORMATS, TOOL_FORMATS, Tokens, detect_format, parse
-from alignment_eval.links.sets import GoldSentence, Links
-from alignment_eval.links.text import TextFile, token_counts
+from alignment_eval.files import TextFile, token_lines
+from alignment_eval.links.formats import (
+    GOLD_FORMATS,
+    HYPOTHESIS_FORMATS,
+    TOOL_FORMATS,
+    GoldSentence,
+    Links,
+    Tokens,
+    detect_format,
+    parse,
+)
 
 IntArray = NDArray[np.int64]
 Warn = Callable[[str], None]
@@ -77,6 +85,11 @@ class Texts:
         return Texts(self.target_name, self.target, self.source_name, self.source)
 
 
+def token_counts(path: str | Path) -> IntArray:
+    """The number of tokens on each line of a tokenised text, [lines]."""
+    return np.fromiter(map(len, token_lines(path)), dtype=np.int64)
+
+
 def read_texts(source: str | Path, target: str | Path) -> Texts:
     """Count the tokens of the two texts."""
     return Texts(str(source), token_counts(source), str(target), token_counts(target))
@@ -86,17 +99,9 @@ def read_texts(source: str | Path, target: str | Path) -> Texts:
 class Contents:
     """What a file holds, counted with the indices of the file.
 
-    Attributes:
-        name: the file, for messages.
-        format: one of those of :mod:`alignment_eval.links.formats`.
-        hash: short hash of the content.
-        sentences: the number of sentences.
-        sure, possible: the number of links; possible ones include sure ones.
-        linked: the number of sentences with links.
-        zero: the first sentence that uses index 0, from 0; None if no sentence does.
-        ones: the number of sentences that use index 1; counted only up to ``zero``.
-        scored: whether links have confidences.
-        blank_end: whether the last line is blank.
+    ``possible`` links include the ``sure`` ones; ``linked`` is the number of sentences with links, ``zero`` the first
+    sentence that uses index 0 (None: no sentence does), ``ones`` the number of those that use index 1, up to ``zero``;
+    ``scored``: links have confidences; ``blank_end``: the last line is blank.
     """
 
     name: str

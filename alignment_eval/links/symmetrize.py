@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from alignment_eval.errors import UsageError, shown
-from alignment_eval.links.sets import Link, Links
+from alignment_eval.links.formats import Link, Links
 
 #: The methods, roughly from few to many links.
 METHODS = ("intersection", "grow-diag", "grow-diag-final-and", "grow-diag-final", "union")

@@ -1,56 +1,72 @@
-"""Writes links as lines in each format: Pharaoh, scored Pharaoh, talp, NAACL/WPT, fairseq (docs/formats.md)."""
+"""Writes alignments: lines with their signature beside them, and Parquet tables (docs/formats.md)."""
 
 from __future__ import annotations
 
-import math
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
-from alignment_eval.errors import InputError, UsageError, shown
-from alignment_eval.links.formats import HYPOTHESIS_FORMATS
-from alignment_eval.links.sets import GoldSentence, Link, Links
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from alignment_eval.files import check_new, is_stream, json_line, write_lines
+from alignment_eval.signature import fields_of, signature_file
+
+_PAIRS = pa.list_(pa.list_(pa.int32()))
+#: The types in Arrow of the columns of a table.
+TYPES = {
+    "source": pa.string(),
+    "target": pa.string(),
+    "source_spans": _PAIRS,
+    "target_spans": _PAIRS,
+    "links": _PAIRS,
+    "confidences": pa.list_(pa.float64()),
+    "status": pa.string(),
+    "score": pa.float64(),
+}
+#: Rows that are written together, as a row group.
+GROUP_ROWS = 100_000
 
 
-def format_lines(sentences: Iterable[GoldSentence], format: str, base: int) -> Iterator[str]:
-    """The lines of a whole file in a format of :data:`~alignment_eval.links.formats.HYPOTHESIS_FORMATS`.
+def check_signed(path: str | Path, overwrite: bool, parents: bool = False) -> None:
+    """Check, before the work, that :func:`write_signed` can write; arguments as for check_new."""
+    for file in (path,) if is_stream(path) else (path, signature_file(path)):
+        check_new(file, overwrite, parents=parents)
 
-    Formats without possible links get plain links, formats without confidences drop them; the caller must report what
-    is lost.  NAACL lines end with the last sentence that has links.  ``base`` is the number of the first word; fairseq
-    always counts from 0.
+
+def write_signed(path: str | Path, lines: Iterable[str], signature: str, resumed: bool = False) -> None:
+    """Write lines, and beside their file its ``signature``, if it is not empty, as a line of JSON."""
+    write_lines(path, lines, resumed)
+    if signature and not is_stream(path):
+        write_lines(signature_file(path), [json_line(fields_of(signature))], resumed)
+
+
+def row_numbers(size: int) -> Iterator[pa.Array]:
+    """The numbers from 0 to ``size``, batch by batch: ids of pairs that have none."""
+    for start in range(0, size, GROUP_ROWS):
+        yield pa.array(range(start, min(start + GROUP_ROWS, size)), pa.int64())
+
+
+def write_table(
+    path: Path,
+    rows: Iterable[Mapping[str, Any]],
+    ids: Iterable[pa.Array],
+    types: Mapping[str, pa.DataType] = TYPES,
+    signature: str = "",
+) -> None:
+    """Write the columns of ``types`` of each pair as a Parquet table; memory does not grow with it.
+
+    ``ids`` has the id of each pair, batch by batch, int64 or string.  The file's metadata keep the ``signature``.
     """
-    if format not in HYPOTHESIS_FORMATS:
-        raise UsageError(f"unknown format {shown(format)}; choose one of {', '.join(HYPOTHESIS_FORMATS)}")
-    for n, sentence in enumerate(sentences):
-        if format == "naacl":  # sentence i j S|P [confidence], a line a link; a sentence without links has none
-            for i, j in sorted(sentence.possible):
-                confidence = "" if sentence.confidence is None else f" {float(sentence.confidence[i, j])!r}"
-                yield f"{n + 1} {i + base} {j + base} {'S' if (i, j) in sentence.sure else 'P'}{confidence}"
-        elif format == "talp":
-            yield format_talp_line(sentence, base)
-        elif format == "scored":
-            yield format_scored_line(sentence.confidence or {}, base, sentence.sure)
-        elif format == "fairseq":
-            yield f"A-{n}\t{format_pharaoh_line(sentence.possible)}"
-        else:
-            yield format_pharaoh_line(sentence.possible, base)
-
-
-def format_pharaoh_line(links: Iterable[Link], base: int = 0) -> str:
-    """``i-j i-j …``, sorted by source, then target word."""
-    return " ".join(f"{i + base}-{j + base}" for i, j in sorted(links))
-
-
-def format_talp_line(gold: GoldSentence, base: int = 0) -> str:
-    """``i-j`` for sure links, ``ipj`` for links that are only possible, sorted."""
-    return " ".join(f"{i + base}{'-' if (i, j) in gold.sure else 'p'}{j + base}" for i, j in sorted(gold.possible))
-
-
-def format_scored_line(links: Mapping[Link, float], base: int = 0, sure: Links | None = None) -> str:
-    """``i-j:p i-j:p …``, sorted by source, then target word; p has the fewest digits that give the same float64.
-
-    Links that are not ``sure`` are written as possible, ``ipj:p``; None: all are sure.
-    """
-    for (i, j), p in links.items():
-        if not math.isfinite(p):
-            raise InputError(f"link {i}-{j} has the confidence {p}, which is not a finite number")
-    marked = (((i, j), "-" if sure is None or (i, j) in sure else "p", p) for (i, j), p in sorted(links.items()))
-    return " ".join(f"{i + base}{mark}{j + base}:{float(p)!r}" for (i, j), mark, p in marked)
+    of_pairs = iter(rows)
+    writer = None
+    for batch in ids:
+        group = list(itertools.islice(of_pairs, len(batch)))
+        columns = {name: pa.array([row[name] for row in group], type_) for name, type_ in types.items()}
+        table = pa.table({"id": batch, **columns}).replace_schema_metadata({"signature": signature})
+        if writer is None:
+            writer = pq.ParquetWriter(path, table.schema, compression="zstd", write_page_checksum=True)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()

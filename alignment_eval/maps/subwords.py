@@ -5,6 +5,7 @@ A *word index* array has one entry per token: the word that the token belongs to
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import product
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
-from alignment_eval.links.sets import GoldSentence, Link, Links
+from alignment_eval.links.formats import GoldSentence, Link, Links
 
 #: The subword markers.  ``@@`` joins a subword to the next one, ``##`` to the previous one, ``▁`` begins a word.
 MARKS = ("@@", "▁", "##", "none")
@@ -23,6 +24,10 @@ UNKNOWN = "<unk>"
 UNSPELLED = "▁"
 #: For each word of a sentence, the positions of its subwords.
 Pieces = Sequence[Sequence[int]]
+#: Marks of subwords; what Moses escapes or marks.
+_SUBWORD, _ESCAPE = re.compile(r"\S@@(?: |$)|(?:^| )▁\S"), re.compile(r"(?:^| )(?:&(?:apos|quot|#91|#93|#124);|@\W@ )")
+#: Lines look prepared if more than this share of them have such marks.
+_PREPARED = 0.1
 _MARKED = {"@@": f"{UNKNOWN}@@", "▁": f"▁{UNKNOWN}", "##": f"##{UNKNOWN}"}
 
 
@@ -61,21 +66,30 @@ def with_marks(tokens: Sequence[str], unknown: Sequence[bool], mark: str) -> lis
 
 def detect_mark(vocabulary: Iterable[str]) -> str:
     """Detect the subword marker of a vocabulary from its entries."""
-    counts = dict.fromkeys(MARKS, 0)
-    total = 0
-    for entry in vocabulary:
-        total += 1
-        counts["@@"] += len(entry) > 2 and entry.endswith("@@")
-        counts["▁"] += len(entry) > 1 and entry.startswith("▁")
-        counts["##"] += len(entry) > 2 and entry.startswith("##")
+    entries = list(vocabulary)
+    counts = {
+        "@@": sum(len(entry) > 2 and entry.endswith("@@") for entry in entries),
+        "▁": sum(len(entry) > 1 and entry.startswith("▁") for entry in entries),
+        "##": sum(len(entry) > 2 and entry.startswith("##") for entry in entries),
+    }
     # A corpus may hold a stray "##abc", but a scheme in use marks a large part of its vocabulary.
-    used = [mark for mark, count in counts.items() if count > 0.02 * total]
+    used = [mark for mark, count in counts.items() if count > 0.02 * len(entries)]
     if len(used) > 1:
         raise InputError(
-            f"the vocabulary of {total} entries mixes subword markers "
+            f"the vocabulary of {len(entries)} entries mixes subword markers "
             f"({', '.join(f'{m} on {counts[m]}' for m in used)}); specify one"
         )
     return used[0] if used else "none"
+
+
+def marks_of_tools(lines: Sequence[str]) -> tuple[str, str]:
+    """What shows that lines were cut into subwords, and that Moses escaped them; each empty if nothing does."""
+    cut, escaped = (sum(mark.search(line) is not None for line in lines) for mark in (_SUBWORD, _ESCAPE))
+    fewest, size = _PREPARED * len(lines), len(lines)
+    return (
+        f"in {cut} of {size} sampled lines words end in @@ or begin with ▁" if cut > fewest else "",
+        f"{escaped} of {size} sampled lines have Moses' escapes, such as &apos; or @-@" if escaped > fewest else "",
+    )
 
 
 def word_strings(tokens: Sequence[str], words: Sequence[int] | NDArray[np.int32]) -> list[str]:

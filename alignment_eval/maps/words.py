@@ -42,14 +42,8 @@ def word_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: s
     several words (:class:`~alignment_eval.maps.sentence.SentenceSide`), each target word has the row of its run, and
     each source word an equal part of the column, so that a row keeps its sum.
 
-    Args:
-        maps: [..., T, S]; row r predicts target token r.
-        source: the S source tokens.
-        target: the T target tokens.
-        setting: ``awo``: token t has row t; ``awi``: row t + 1.
-
-    Returns:
-        float64 [..., target words, source words + 1].
+    ``maps`` [..., T, S]: row r predicts target token r; token t has row t in ``awo``, row t + 1 in ``awi``.  Returns
+    float64 [..., target words, source words + 1].
     """
     rows = token_rows(maps, source, target, setting)
     # Sums over contiguous subwords in a fixed order: equal ones stay exact ties, which BLAS does not guarantee.

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
+from alignment_eval.cli import Input, positive_integer
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.extraction.lexical_table import LexicalTable
-from alignment_eval.extraction.method import JOINS, AlignmentMethod, ExtractionOptions, MapNames
+from alignment_eval.extraction.method import DEFAULTS, JOINS, AlignmentMethod, ExtractionOptions, MapNames
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES, rule_of
 from alignment_eval.files import file_hash
 from alignment_eval.links.symmetrize import METHODS
@@ -36,6 +37,10 @@ NO_TABLE = "none"
 def _option(help: str, default: Any = None, **declared: Any) -> Any:
     """A field with its help; ``declared``: how a command line takes it (``add_argument`` of argparse)."""
     return field(default=default, metadata={"help": help, **declared})
+
+
+def _file_or_word(text: str) -> str:
+    return text if text in (OF_TEXT, NO_TABLE) else Input(text)
 
 
 def check_whole(option: str, value: object) -> None:
@@ -97,10 +102,13 @@ class AlignmentOptions:
         metavar="NULL",
     )
     final_punctuation: bool | None = _option(
-        f"{FINAL_PUNCTUATION} (default: yes by a profile, no where maps are named)"
+        f"{FINAL_PUNCTUATION} (default: yes by a profile, no where maps are named)",
+        action=argparse.BooleanOptionalAction,
     )
     profile: str | Path | None = _option(  # noqa: RUF009
-        f"read the maps that a profile names (of norm-align calibrate); {NO_PROFILE}: use no profile", metavar="FILE"
+        f"read the maps that a profile names (of norm-align calibrate); {NO_PROFILE}: use no profile",
+        type=Input,
+        metavar="FILE",
     )
     reverse_heads: str | None = _option(
         "maps of the other model (default: the same layers and heads); separated by commas", metavar="MAP,…"
@@ -115,10 +123,11 @@ class AlignmentOptions:
         f"a lexical table's file (of norm-align calibrate); {OF_TEXT}: count one on the first {DEFAULTS.table_pairs} "
         f"pairs of this text; {NO_TABLE} (default: the table of the model's profile; without a profile, {OF_TEXT} from "
         f"{DEFAULTS.fewest_pairs} pairs on; where maps are named, {NO_TABLE})",
+        type=_file_or_word,
         metavar=f"FILE|{OF_TEXT}|{NO_TABLE}",
     )
     max_tokens: int = _option(
-        f"tokens in a batch (default: {DEFAULTS.max_tokens})", default=DEFAULTS.max_tokens, metavar="N"
+        f"tokens in a batch (default: {DEFAULTS.max_tokens})", DEFAULTS.max_tokens, type=positive_integer, metavar="N"
     )
     scores: bool = False
     source_contribution: bool = False
@@ -127,6 +136,7 @@ class AlignmentOptions:
         "cut lines that are paragraphs into sentences by sentencex, align or translate these, and join them again; the "
         "languages are those of the model",
         default=False,
+        action="store_true",
     )
 
     def __post_init__(self) -> None:
@@ -171,6 +181,27 @@ class AlignmentOptions:
         return AlignmentMethod(maps[0], maps[1] if len(maps) > 1 else None, join)
 
 
+def add_options(group: argparse._ActionsContainer, *names: str) -> None:
+    """Declare options by the names of their fields."""
+    declared = {option.name: option for option in fields(AlignmentOptions)}
+    for name in names:
+        group.add_argument(f"--{name.replace('_', '-')}", default=declared[name].default, **declared[name].metadata)
+
+
+def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argparse._ArgumentGroup:
+    """Declare the options that name maps, rule and lexical table, or the profile that does; returns their group."""
+    group = parser.add_argument_group("maps", description)
+    add_options(group, "heads", "kind", "combine", "setting", "rule", "null", "final_punctuation", "profile", "table")
+    return group
+
+
+def given_options(args: argparse.Namespace) -> AlignmentOptions:
+    """The options that a command line states."""
+    names = [option.name for option in fields(AlignmentOptions)]
+    given = {name: getattr(args, name) for name in names if hasattr(args, name)}
+    return AlignmentOptions(**{**given, "scores": getattr(args, "scores_out", None) is not None})
+
+
 @dataclass(frozen=True)
 class ChosenMethod:
     """A method and where it comes from.
@@ -193,13 +224,9 @@ class ChosenMethod:
 def choose_method(
     options: AlignmentOptions, directions: int, profiles: Sequence[Profile], pairs: int | None
 ) -> ChosenMethod:
-    """The method by the named maps, else by the profiles.
+    """The method by the maps that ``options`` name, else by the ``profiles`` of the models of each direction.
 
-    Args:
-        options: what the user states.
-        directions: 1, or 2 with a target-source model.
-        profiles: the profile of each direction's model; not read where ``options`` name maps.
-        pairs: how many sentence pairs are aligned together; None: unknown, or one by one.
+    ``pairs``: how many sentence pairs are aligned together; None: unknown, or one by one.
     """
     is_named, wanted = options.heads is not None, options.table
     method = options.named_maps(directions) if is_named else options.profiled_maps(profiles)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.lexical_table import LexicalTable, WordCounts
 from alignment_eval.files import new_file
-from alignment_eval.schema import Count, ForeignFile, check_columns, check_values
+from alignment_eval.schema import Count, ForeignFile
 
 VERSION = 1
 SCHEMA = pa.schema(
@@ -59,11 +59,7 @@ def write_lexical_table(path: str | Path, lexical_table: LexicalTable, signature
 def read_lexical_table(path: str | Path) -> LexicalTable:
     """Read a lexical table file."""
     file = ForeignFile(str(path), "a lexical table file", _ADVICE)
-    with file.parquet() as content:
-        check_columns(content.schema_arrow, SCHEMA, file)
-        table = content.read()
-    for batch in table.to_batches():
-        check_values(batch, SCHEMA, file)
+    table = file.table(SCHEMA)
     header = file.decode((table.schema.metadata or {}).get(_METADATA, b""), _Header, version=VERSION)
     if not len(table):
         raise file.error("no rows")

@@ -11,26 +11,28 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Optional
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.files import json_hash
 from alignment_eval.maps.kinds import KINDS
-from alignment_eval.schema import Count, ForeignFile, check_columns, check_values
+from alignment_eval.schema import Count, ForeignFile
 
 SCHEMA_VERSION = 3
 _KEY = b"alignment_eval"
 _PART_NAME = re.compile(r"part-(\d{5,})-of-(\d{5,})-(\d{5,})\.parquet")
 #: The columns that identify a row; alignments have no rank.
 _IDS = [pa.field("id", pa.int64(), nullable=False), pa.field("rank", pa.int32(), nullable=False)]
+#: Columns of a part of alignments: the links are a Pharaoh line; it is empty if ``status`` says why there are none.
+COLUMNS = [_IDS[0], *(pa.field(name, pa.string(), nullable=False) for name in ("status", "links"))]
+_LINE = r"^(\d+-\d+(:[\d.e-]+)?( \d+-\d+(:[\d.e-]+)?)*)?$"
 
 
 @dataclass(frozen=True)
@@ -108,41 +110,25 @@ class Part:
 
     def ids(self) -> NDArray[np.int64]:
         """The ids of the sentences in the part, all of which its run has."""
-        with open_part(self.path) as (file, opened):
-            known = pa.schema([field for field in _IDS if field.name in ("id", *opened.schema_arrow.names)])
-            table = read_columns(opened, known, file)
+        has_ranks = self.info.content == "records"
+        table = part_file(self.path).table(pa.schema(_IDS if has_ranks else _IDS[:1]))
         ids: NDArray[np.int64] = table["id"].to_numpy()
         if len(strange := ids[(ids < 0) | (ids >= self.info.size)]):
             raise InputError(
                 f"{self.path}: ids {abbreviate(strange.tolist(), len(strange))} are unknown: expected 0 to "
                 f"{self.info.size - 1}; run its shard again"
             )
-        return ids[table["rank"].to_numpy() == 0] if "rank" in known.names else ids
+        return ids[table["rank"].to_numpy() == 0] if has_ranks else ids
 
 
-@contextmanager
-def open_part(path: Path) -> Iterator[tuple[ForeignFile, pq.ParquetFile]]:
-    """Open a part."""
-    file = ForeignFile(str(path), "a part of records or alignments", "run its shard again")
-    with file.parquet() as opened:
-        yield file, opened
-
-
-def read_columns(opened: pq.ParquetFile, known: pa.Schema, file: ForeignFile) -> pa.Table:
-    """The checked columns of an open part."""
-    table = opened.read(columns=known.names)
-    check_columns(table.schema, known, file)
-    for batch in table.to_batches():
-        check_values(batch, known, file)
-    return table
+def part_file(path: Path) -> ForeignFile:
+    """The file of a part."""
+    return ForeignFile(str(path), "a part of records or alignments", "run its shard again")
 
 
 def read_manifest(file: ForeignFile, text: bytes | str, content: str) -> RunInfo:
     """The manifest that the JSON ``text`` of a file holds; it must be of ``content``."""
-    fields = file.decode(text, dict[str, Any])
-    if (version := fields.get("schema_version")) != SCHEMA_VERSION:
-        raise file.error(f"schema_version is {shown(version)}: expected version {SCHEMA_VERSION}")
-    info = file.convert(fields, RunInfo)
+    info = file.decode(text, RunInfo, schema_version=SCHEMA_VERSION)
     if info.content != content:
         raise InputError(f"{file.name}: the file is a part of {shown(info.content)}; give a directory of {content}")
     if info.shard >= info.shards:
@@ -162,11 +148,12 @@ def parts_in(directory: str | Path, content: str) -> list[Part]:
     parts = []
     for path in sorted(directory.iterdir()) if directory.exists() else ():
         if name := _PART_NAME.fullmatch(path.name):
-            with open_part(path) as (file, opened):
+            file = part_file(path)
+            with file.parquet() as opened:
                 text = (opened.schema_arrow.metadata or {}).get(_KEY)
-                if text is None:
-                    raise file.error("it holds no manifest of a run")
-                parts.append(Part(path, read_manifest(file, text, content), int(name[3])))
+            if text is None:
+                raise file.error("it holds no manifest of a run")
+            parts.append(Part(path, read_manifest(file, text, content), int(name[3])))
     return parts
 
 
@@ -231,3 +218,36 @@ def abbreviate(ids: Iterable[int], count: int) -> str:
     """The first five of ``count`` ids, for a message; only these are read from ``ids``."""
     first = ", ".join(map(str, itertools.islice(ids, 5)))
     return first if count <= 5 else f"{first}, … ({count} in total)"
+
+
+@dataclass(frozen=True)
+class MergedAlignments:
+    """The word alignments of a finished run: its manifest, the number of sentences that cannot be aligned, and lines.
+
+    ``lines`` has the Pharaoh line of each sentence, in corpus order.
+    """
+
+    info: RunInfo
+    skipped: int
+    lines: pa.ChunkedArray
+
+    def __iter__(self) -> Iterator[str]:
+        for chunk in self.lines.chunks:
+            yield from (line.as_py() for line in chunk)
+
+
+def merged(directory: str | Path) -> MergedAlignments:
+    """The alignments of a finished run; they are all in memory."""
+    parts, schema = finished_run(directory, "alignments"), pa.schema(COLUMNS)
+    tables = []
+    for part in parts:
+        file = part_file(part.path)
+        table = file.table(schema)
+        if not pc.all(pc.match_substring_regex(table["links"], _LINE), min_count=0).as_py():
+            raise file.error("column links has a line that is not i-j i-j …")
+        if pc.any(pc.and_(pc.not_equal(table["status"], "ok"), pc.not_equal(table["links"], ""))).as_py():
+            raise file.error("a sentence has links, but its status says why it has none")
+        tables.append(table.cast(schema))  # of a copy by another program, which may allow nulls
+    table = pa.concat_tables(tables).sort_by("id")
+    skipped = pc.sum(pc.not_equal(table["status"], "ok"), min_count=0).as_py()
+    return MergedAlignments(parts[0].info, skipped, table["links"])

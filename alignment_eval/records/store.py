@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from alignment_eval.errors import shown
 from alignment_eval.maps.kinds import axes_of, quantities
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from alignment_eval.records.manifest import RunInfo, finished_run, open_part
+from alignment_eval.records.manifest import RunInfo, finished_run, part_file
 from alignment_eval.schema import ForeignFile, check_columns, check_values
 
 #: The columns of every part.
@@ -26,12 +26,11 @@ _FIELDS = [
     pa.field("rank", pa.int32(), nullable=False),
     pa.field("status", pa.string(), nullable=False),
     pa.field("score", pa.float64()),
-    pa.field("source_tokens", pa.list_(pa.string()), nullable=False),
-    pa.field("source_words", pa.list_(pa.int32()), nullable=False),
-    pa.field("source_special", pa.list_(pa.bool_()), nullable=False),
-    pa.field("target_tokens", pa.list_(pa.string()), nullable=False),
-    pa.field("target_words", pa.list_(pa.int32()), nullable=False),
-    pa.field("target_special", pa.list_(pa.bool_()), nullable=False),
+    *(
+        pa.field(f"{side}_{name}", pa.list_(type_), nullable=False)
+        for side in ("source", "target")
+        for name, type_ in (("tokens", pa.string()), ("words", pa.int32()), ("special", pa.bool_()))
+    ),
     pa.field("shape", pa.list_(pa.int32()), nullable=False),
 ]
 
@@ -108,7 +107,8 @@ class Records:
 
 
 def _read_part(part: Path, info: RunInfo) -> Iterator[SentenceMaps]:
-    with open_part(part) as (file, opened):
+    file = part_file(part)
+    with file.parquet() as opened:
         recorded = [name for name in opened.schema_arrow.names if name in quantities()]
         schema = arrow_schema(info, recorded)
         check_columns(opened.schema_arrow, schema, file)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
-from alignment_eval.links.sets import GoldSentence, Link
+from alignment_eval.links.formats import GoldSentence, Link
 
 IntArray = NDArray[np.int64]
 

@@ -12,8 +12,8 @@ from itertools import chain, islice, product, repeat
 
 import numpy as np
 
+from alignment_eval.links.formats import GoldSentence, Links, transpose
 from alignment_eval.links.read import AlignmentFile
-from alignment_eval.links.sets import GoldSentence, Links, transpose
 from alignment_eval.scoring.aer import Counts, aer, count
 
 LOOKED_AT = 10_000

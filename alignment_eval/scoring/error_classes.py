@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from alignment_eval.links.sets import GoldSentence, Links
+from alignment_eval.links.formats import GoldSentence, Links
 from alignment_eval.maps.subwords import is_punctuation
 from alignment_eval.scoring.aer import METRICS, Counts
 

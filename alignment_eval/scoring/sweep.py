@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from alignment_eval.extraction.method import ExtractionOptions, MapNames
 from alignment_eval.extraction.rules import rule_of
+from alignment_eval.links.formats import GoldSentence
 from alignment_eval.links.read import Texts
-from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.scoring.aer import Counts, aer, precision, recall
 from alignment_eval.scoring.gold_corpus import GoldCorpus, linked_maps

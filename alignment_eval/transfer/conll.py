@@ -17,7 +17,7 @@ from alignment_eval.transfer.labels import SCHEMES, Span, labels_of, mismatch
 
 _LABEL = re.compile(rb"O|[BIESLU]-\S+")
 _DOCUMENT = b"-DOCSTART-"
-#: Words, as :func:`alignment_eval.links.text.token_lines` cuts them.
+#: Words, as :func:`alignment_eval.files.token_lines` cuts them.
 _WORD = re.compile(r"[^ \t\n\r\v\f]+")
 
 

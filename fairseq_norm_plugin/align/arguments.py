@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from alignment_eval.cli import Input
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.rules import rule_of
-from alignment_eval.options.common import Input
-from alignment_eval.options.method import add_options
+from alignment_eval.profiles.chosen import add_options
 from fairseq_norm_plugin.choices import DTYPES, NORMALIZATIONS, WORDS
 
 if TYPE_CHECKING:

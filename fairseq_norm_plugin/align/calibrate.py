@@ -9,15 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from alignment_eval.cli import CommandParser, add_output, check_outputs, exit_status
 from alignment_eval.errors import InputError, UsageError, printable, say
-from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.extraction.lexical_table import LexicalTable
-from alignment_eval.extraction.method import AlignmentMethod
+from alignment_eval.extraction.method import DEFAULTS, AlignmentMethod
 from alignment_eval.files import check_new, file_hash, write_lines
-from alignment_eval.options.common import CommandParser, add_output, check_outputs, exit_status
 from alignment_eval.profiles.chosen import described
-from alignment_eval.profiles.profile import Profile, TableFile
-from alignment_eval.profiles.search import FORMED
+from alignment_eval.profiles.profile import FORMED, Profile, TableFile
 from alignment_eval.progress import progress_meter
 from alignment_eval.records.lexical_table_file import write_lexical_table
 from fairseq_norm_plugin.align.arguments import (

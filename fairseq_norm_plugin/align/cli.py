@@ -12,12 +12,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from alignment_eval.cli import CommandParser, Output, check_outputs, exit_status, positive_integer
 from alignment_eval.errors import UsageError
 from alignment_eval.files import STANDARD
 from alignment_eval.links.symmetrize import METHODS
-from alignment_eval.options.common import CommandParser, Output, check_outputs, exit_status, positive_integer
-from alignment_eval.options.method import add_map_arguments, add_options, given_options
-from alignment_eval.profiles.chosen import MAX_NORM
+from alignment_eval.profiles.chosen import MAX_NORM, add_map_arguments, add_options, given_options
 from alignment_eval.transfer.protected import protected_strings
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,

@@ -20,15 +20,15 @@ from fairseq_norm_plugin.hooks import registration as registration  # fairseq is
 import torch
 
 from alignment_eval.alignment import TYPES_WITH_SCORES, Alignment
+from alignment_eval.cli import check_outputs
 from alignment_eval.errors import InputError, say, warn_on_stderr
 from alignment_eval.extraction.pair_scores import FIGURES
-from alignment_eval.files import check_new, is_stream, json_hash, new_file, write_lines
+from alignment_eval.files import check_new, is_stream, json_hash, json_line, new_file, write_lines
 from alignment_eval.links.symmetrize import METHODS
-from alignment_eval.links.table import TYPES, json_line, write_table
-from alignment_eval.options.common import check_outputs
-from alignment_eval.options.method import given_options
+from alignment_eval.links.write import TYPES, check_signed, write_signed, write_table
+from alignment_eval.profiles.chosen import given_options
 from alignment_eval.progress import progress_meter
-from alignment_eval.signature import Value, fields_of, signature_file
+from alignment_eval.signature import Value
 from alignment_eval.transfer.protected import protected_strings
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, model_inputs, read_text
 from fairseq_norm_plugin.align.unfinished import (
@@ -70,10 +70,10 @@ def run(args: argparse.Namespace) -> None:
     """Align the text that ``args`` name."""
     keep_few_programs()
     own = args.resume and partial_path(args.output).exists()  # what is there may be of the stopped run: see _write
-    for file in (args.output, *(args.tokens_out or ()), *([args.scores_out] if args.scores_out else ())):
+    check_output = check_new if args.output.endswith(".parquet") else check_signed
+    check_output(args.output, args.overwrite or own, parents=True)
+    for file in (*(args.tokens_out or ()), *([args.scores_out] if args.scores_out else ())):
         check_new(file, args.overwrite or own, parents=True)
-    if not (is_stream(args.output) or args.output.endswith(".parquet")):
-        check_new(signature_file(args.output), args.overwrite or own)
     if not is_stream(args.output):
         for file in (args.output, translations_of(args.output)):
             check_not_begun(file, args.resume, args.overwrite)
@@ -285,9 +285,7 @@ def _write(args: argparse.Namespace, text: SentencePairs, rows: Iterator[Row], d
                 write_table(temporary, contents(), text.ids(), types, described)
         else:
             as_line = json_line if args.output.endswith(".jsonl") else str
-            write_lines(args.output, map(as_line, contents()), args.resume)
-            if not is_stream(args.output):
-                write_lines(signature_file(args.output), [json_line(fields_of(described))], args.resume)
+            write_signed(args.output, map(as_line, contents()), described, args.resume)
     for status, (count, first) in left_out.items():
         warn_on_stderr(f"sentence pairs that are {status}: {count}, without links (the first is line {first})")
 

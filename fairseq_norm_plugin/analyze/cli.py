@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from alignment_eval.cli import CommandParser, add_output, check_outputs, exit_status
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.figures.options import add_figure_formats, add_figure_options, figure_options
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
 from alignment_eval.maps.kinds import mixing_kinds
 from alignment_eval.maps.words import require_known
-from alignment_eval.options.common import CommandParser, add_output, check_outputs, exit_status
-from alignment_eval.options.figures import add_figure_formats, add_figure_options, figure_options
 from fairseq_norm_plugin.process import let_waiting_threads_sleep, silence_libraries
 
 logger = logging.getLogger(__name__)

@@ -10,8 +10,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import OmegaConf
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.defaults import DEFAULTS
-from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName, MapNames
+from alignment_eval.extraction.method import DEFAULTS, AlignmentMethod, ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.files import check_distinct
 from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS, head_kinds

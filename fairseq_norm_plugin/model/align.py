@@ -21,7 +21,7 @@ from alignment_eval.extraction.method import AlignmentMethod, MapName
 from alignment_eval.extraction.pair_scores import PairScores
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import ContentHash, json_hash
-from alignment_eval.links.sets import Link
+from alignment_eval.links.formats import Link
 from alignment_eval.maps.sentence import SentenceMaps, words_of
 from alignment_eval.profiles.chosen import AlignmentOptions
 from alignment_eval.progress import progress_meter

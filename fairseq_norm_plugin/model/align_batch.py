@@ -13,7 +13,7 @@ import torch
 
 from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError, UsageError, printable, shown
-from alignment_eval.links.table import TYPES
+from alignment_eval.links.write import TYPES
 from alignment_eval.profiles.chosen import OF_TEXT, AlignmentOptions
 from alignment_eval.profiles.profile import NO_PROFILE
 from fairseq_norm_plugin.model.align import Aligner

@@ -6,8 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from alignment_eval.extraction.defaults import DEFAULTS
-from alignment_eval.extraction.method import MapName
+from alignment_eval.extraction.method import DEFAULTS, MapName
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.profiles.chosen import AlignmentOptions, ChosenMethod, choose_method
 from alignment_eval.profiles.profile import Profile, find_profile, fit_profile

@@ -15,7 +15,7 @@ import torch
 
 from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.defaults import DEFAULTS
+from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.figures.notebook import DisplayMaps
 from alignment_eval.files import file_hash
 from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS

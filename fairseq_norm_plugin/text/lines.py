@@ -17,9 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from alignment_eval.errors import InputError, printable, shown
-from alignment_eval.files import STANDARD, file_hash, writing_errors
-from alignment_eval.links.table import GROUP_ROWS, row_numbers
-from alignment_eval.links.text import TextFile, split_joined
+from alignment_eval.files import STANDARD, TextFile, file_hash, split_joined, writing_errors
+from alignment_eval.links.write import GROUP_ROWS, row_numbers
 from alignment_eval.schema import PARQUET_ERRORS, ForeignFile
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline, with_copies

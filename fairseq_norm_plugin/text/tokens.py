@@ -13,8 +13,7 @@ from typing import Any
 from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError, printable, shown
-from alignment_eval.files import file_hash
-from alignment_eval.links.text import TextFile
+from alignment_eval.files import TextFile, file_hash
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.maps.subwords import UNKNOWN, detect_mark, with_marks, word_indices
 

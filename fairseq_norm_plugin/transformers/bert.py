@@ -25,7 +25,7 @@ from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from torch import Tensor
 
 from alignment_eval.errors import InputError
-from alignment_eval.links.text import TextFile
+from alignment_eval.files import TextFile
 from fairseq_norm_plugin.transformers.text import plain, write_dictionary
 from fairseq_norm_plugin.transformers.weights import Weights, check_heads, read_config, read_weights
 

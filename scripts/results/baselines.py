@@ -14,9 +14,8 @@ import pandas as pd
 from gold_sets import DEV, SETS, TEST, Gold, lowercased, make, run_script, write
 
 import alignment_eval as ae
-from alignment_eval.links.sets import Links
+from alignment_eval.links.formats import Links, format_links
 from alignment_eval.links.symmetrize import METHODS, VARIANTS
-from alignment_eval.links.write import format_pharaoh_line
 
 THOT = Path(__file__).with_name("thot_align.py")
 TOOLS = {
@@ -70,7 +69,7 @@ def main() -> None:
         text = f"{len(lowercased(Path(f'{pairs}.{golds[0].languages[0]}'))):,} pairs"
         for tool in args.tools:
             for what, links in links_of(tool, args.python, pairs, golds, args.out):
-                lines = map(format_pharaoh_line, links[: len(golds[0].links)])
+                lines = map(format_links, links[: len(golds[0].links)])
                 path = write(args.out / "links" / f"{tool}-{pairs.name}-{what}.pharaoh", lines)
                 rows.append({"group": "measured", "name": f"{TOOLS[tool]}, {what}", "text": text, "links": str(path)})
     pd.DataFrame(rows).to_csv(args.out / "rows.csv", index=False)

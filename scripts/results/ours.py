@@ -16,8 +16,7 @@ import pandas as pd
 from gold_sets import DEMO, NORM_ALIGN, SETS, TEST, Gold, make, markdown, run_script, write
 
 import alignment_eval as ae
-from alignment_eval.links.sets import Links
-from alignment_eval.links.write import format_pharaoh_line
+from alignment_eval.links.formats import Links, format_links
 from alignment_eval.profiles.profile import Profile, read_profile
 
 BOTH = "both"
@@ -79,7 +78,7 @@ class Aligner:
         made = self.out / "made" / f"{name}.pharaoh"
         make(made, *NORM_ALIGN, *words, "-o", made)
         links = ae.read_links(made, swap=first != forward)
-        return write(self.out / "links" / f"{name}.pharaoh", map(format_pharaoh_line, links))
+        return write(self.out / "links" / f"{name}.pharaoh", map(format_links, links))
 
     def printed(self, way: str) -> Path:
         """The links of fairseq's own ``--print-alignment``: a target subword's largest weight in the last layer."""
@@ -110,7 +109,7 @@ class Aligner:
         make(folder / "generate-test.txt", *words, "--results-path", folder, env=trusted)
         links = ae.read_links(folder / "generate-test.txt", swap=source != self.gold.languages[0])
         made = (self._of_words(*sides) for sides in zip(links, *(subwords[name] for name in self.gold.languages)))
-        return write(self.out / "links" / f"printed-{way}.pharaoh", map(format_pharaoh_line, made))
+        return write(self.out / "links" / f"printed-{way}.pharaoh", map(format_links, made))
 
     def _of_words(self, links: Links, *sides: Sequence[str]) -> Links:
         """Links of subwords as links of words; those of ``</s>`` go."""

@@ -22,7 +22,7 @@ from gold_sets import SETS, TEST, Gold, markdown, run_script, write
 
 import alignment_eval as ae
 from alignment_eval.figures.style import MARKERS, PAGE, new_figure, save_figure, styled
-from alignment_eval.links.write import format_pharaoh_line
+from alignment_eval.links.formats import format_links
 from alignment_eval.scoring.significance import Resampling, confidence
 
 ALL, EUROPARL = "295,000 pairs", "full Europarl"
@@ -62,7 +62,7 @@ def stored_links(folder: Path, baseline: Path, out: Path) -> Iterator[tuple[str,
     yield "measured", "eflomal, both (best symmetrised)", ALL, baseline
     for name, stem in (("fast_align", "fastalign"), ("GIZA++", "giza")):
         yield "published", f"{name}, De-En", EUROPARL, folder / stem / "test.deen.talp"
-        turned = map(format_pharaoh_line, ae.read_links(folder / stem / "test.deen.reverse.talp", swap=True))
+        turned = map(format_links, ae.read_links(folder / stem / "test.deen.reverse.talp", swap=True))
         yield "published", f"{name}, En-De", EUROPARL, write(out / f"{stem}.reverse.talp", turned)
         yield "published", f"{name}, grow diag final", EUROPARL, folder / stem / "test.deen.grow-diagonal-final.talp"
 

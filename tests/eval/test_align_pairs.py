@@ -13,7 +13,7 @@ from alignment_eval.extraction.extract import WordMap, check_same_text, extract,
 from alignment_eval.extraction.lexical_table import count_lexical_table, supported
 from alignment_eval.extraction.method import JOINS, AlignmentMethod, ExtractionOptions
 from alignment_eval.extraction.rules import apply_rule, rule_of
-from alignment_eval.links.sets import transpose
+from alignment_eval.links.formats import transpose
 from alignment_eval.links.symmetrize import symmetrize
 from alignment_eval.maps.sentence import words_of
 from alignment_eval.maps.words import two_way_shares

@@ -4,7 +4,7 @@ import pytest
 
 import alignment_eval as ae
 from alignment_eval.errors import InputError
-from alignment_eval.links.sets import GoldSentence
+from alignment_eval.links.formats import GoldSentence
 from tests.facts import facts
 
 FORWARD, REVERSE = [frozenset({(0, 0), (1, 1)})], [frozenset({(0, 0), (2, 1)})]

@@ -1,7 +1,9 @@
 """Files and directories appear whole or not at all, where they were asked for, and nothing else is touched."""
 
+import gzip
 import hashlib
 import io
+import lzma
 import os
 import re
 import subprocess
@@ -11,19 +13,23 @@ from pathlib import Path
 
 import pytest
 
+from alignment_eval import files
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.files import (
     ContentHash,
     NewFile,
     OwnFiles,
+    TextFile,
     check_distinct,
     check_new,
     file_hash,
     new_directory,
     new_file,
+    token_lines,
     write_bytes,
     write_lines,
 )
+from tests.facts import facts
 
 LINES = ["α β", "", "c"]
 CONTENT = "α β\n\nc\n".encode()
@@ -194,3 +200,66 @@ def test_outputs_that_are_lost(tmp_path, monkeypatch, outputs, inputs):
     with pytest.raises(UsageError, match="of this command, or holds it"):
         check_distinct(outputs, inputs)
     check_distinct(["d/other", "b", "c", "/dev/null", "/dev/null", "-"], ["a", "d", "-"])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+def test_pieces_are_whole_lines(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(files, "_CHUNK_BYTES", size)
+    (tmp_path / "x").write_bytes("\ufeffä b\r\n\nc ü ß\r\nd".encode())
+    file = TextFile(tmp_path / "x")
+    chunks = list(file)
+    assert file.hash.short == file_hash(tmp_path / "x")
+    assert all(chunk.endswith(b"\n") for chunk in chunks)
+    assert b"".join(chunks).decode() == "ä b\n\nc ü ß\nd\n"
+    assert list(map(len, token_lines(tmp_path / "x"))) == [2, 0, 3, 1]
+
+
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_not_utf8(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(files, "_CHUNK_BYTES", size)
+    (tmp_path / "x").write_bytes("\ufeffä\nb".encode() + b"\xe4\n")
+    with pytest.raises(InputError, match=facts("x: … not UTF-8 (byte 7) … iconv")):
+        list(TextFile(tmp_path / "x"))
+
+
+@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf"])
+def test_empty_file(tmp_path, content):
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(InputError, match=facts("x: … empty … one line per sentence")):
+        list(TextFile(tmp_path / "x"))
+
+
+def test_missing_file_and_directory(tmp_path):
+    with pytest.raises(InputError, match="nothing: no such file"):
+        list(TextFile(tmp_path / "nothing"))
+    with pytest.raises(InputError, match=facts(f"{tmp_path}: … (Is a directory)")):
+        list(TextFile(tmp_path))
+
+
+def test_tokens_end_at_ascii_blanks_only(tmp_path):
+    (tmp_path / "x").write_text("a\u00a0b  c\td \n\u2028 e\n", encoding="utf-8")
+    assert list(map(len, token_lines(tmp_path / "x"))) == [3, 2]
+
+
+@pytest.mark.parametrize("compressed", [gzip.compress, lzma.compress])
+def test_compressed_files(tmp_path, compressed):
+    text = "ein Dach\n\nüber dem Kopf\n".encode()
+    (tmp_path / "x").write_bytes(compressed(text))
+    file = TextFile(tmp_path / "x")
+    assert b"".join(file) == text
+    assert file.hash.short == file_hash(text)
+    (tmp_path / "x").write_bytes(compressed(text)[:-9])
+    with pytest.raises(InputError, match="x: cannot read the file"):
+        list(file)
+
+
+def test_a_pipe_that_was_read_before():
+    """What a shell gives for <(command) is empty the second time."""
+    reading, writing = os.pipe()
+    os.write(writing, b"a\n")
+    os.close(writing)
+    path = f"/dev/fd/{reading}"
+    assert list(TextFile(path)) == [b"a\n"]
+    with pytest.raises(InputError, match=facts(f"{path}: the pipe is empty … second time, give a file")):
+        list(TextFile(path))
+    os.close(reading)

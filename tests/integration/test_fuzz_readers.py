@@ -23,12 +23,12 @@ from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.lexical_table import LexicalTable, WordCounts
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures.curves import read_training_log
+from alignment_eval.files import TextFile
 from alignment_eval.links.formats import HYPOTHESIS_FORMATS
 from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
-from alignment_eval.links.text import TextFile
 from alignment_eval.profiles.profile import read_profile
 from alignment_eval.records.lexical_table_file import read_lexical_table, write_lexical_table
-from alignment_eval.records.merge import merged
+from alignment_eval.records.manifest import merged
 from alignment_eval.records.store import Records
 from alignment_eval.transfer.conll import parse_conll
 from fairseq_norm_plugin.model import load as loading

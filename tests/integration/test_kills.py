@@ -19,6 +19,7 @@ from fairseq_cli import train
 import fairseq_norm_plugin.align.run  # noqa: F401  # once here, not in each fork
 from fairseq_norm_plugin import convert
 from fairseq_norm_plugin.align import cli as norm_align
+from tests.facts import content
 from tests.families import save
 from tests.integration.conftest import ROOT, run_generate, training_config, without_fairseqs_warnings
 from tests.integration.demo import DEMO, lines, written
@@ -52,12 +53,6 @@ def started(run, again=False):
     process = multiprocessing.get_context("fork").Process(target=child, args=(run, again))
     process.start()
     return process
-
-
-def content(directory):
-    return {
-        str(path.relative_to(directory)): path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()
-    }
 
 
 def names(directory):

@@ -108,10 +108,8 @@ def test_a_second_run_is_refused_kept_or_replaces(norm, tmp_path):
 @pytest.mark.parametrize(
     ("other", "named"),
     [
-        (["--beam", 3, "--norm-records-resume"], "generation.beam"),
         (["--beam", 3, "--norm-records-overwrite"], "generation.beam"),
         (["--score-reference"], "generation.score_reference"),
-        (["--gen-subset", "test4"], "data, size, subset"),
         (["--gen-subset", "test1", "--norm-records-resume"], "data, size, subset"),  # with fewer sentences
         (["--norm-record-layers", 1, "--left-pad-source"], "layers, .*left_pad"),
     ],

@@ -13,8 +13,8 @@ from fairseq.data import BaseWrapperDataset
 
 from alignment_eval.errors import InputError
 from alignment_eval.files import ContentHash, json_hash
+from alignment_eval.links.formats import GoldSentence
 from alignment_eval.links.read import ReadOptions, read_gold
-from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, status_of
 from alignment_eval.scoring.gold_corpus import GoldMatrix, check_links
 from fairseq_norm_plugin.text.tokens import SideReader, UnknownTokens

@@ -11,7 +11,7 @@ from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures.maps import Picture, draw, panel_of, sides_of
 from alignment_eval.figures.names import kind_name, place_name
 from alignment_eval.figures.style import save_figure
-from alignment_eval.links.sets import GoldSentence
+from alignment_eval.links.formats import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
 
 #: The folder of the pictures in fairseq's ``--save-dir``, and their name in TensorBoard and W&B.

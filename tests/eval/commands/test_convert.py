@@ -25,12 +25,6 @@ SUBWORDS = ("words", "--to", "talp", "--subwords")
 pytestmark = pytest.mark.usefixtures("files")
 
 
-def test_end_to_end(align_eval):
-    done = align_eval("convert", "talp", "--from-base", "1", "--to", "naacl", "-o", "out")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert Path("out").read_text() == "1 1 1 S\n1 2 2 P\n3 2 1 S\n3 3 4 S\n"
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.eval.records.shards import write
+from tests.facts import content
 
 LOG = '{"epoch": 1, "valid_loss": "2.0", "valid_aer": "0.5", "valid_num_updates": "100"}'
 GOLD = ("--gold", "gold", "--gold-base", 0)
@@ -39,18 +40,14 @@ def directory(tmp_path, make_sentence, make_records, monkeypatch):
     return tmp_path
 
 
-def everything(directory):
-    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
-
-
 def refuse(call, directory, name, place, *options):
-    before = everything(directory)
+    before = content(directory)
     status, out, messages = call(*COMMANDS[name], place, *options)
     assert status in (1, 2), messages
     assert out == ""
     lines = [line for line in messages.splitlines() if not line.startswith("warning: ")]
     assert len(lines) == 1, messages
-    assert everything(directory) == before
+    assert content(directory) == before
     return lines[0]
 
 
@@ -71,7 +68,7 @@ def test_what_exists_is_not_replaced_unasked(call, directory, name):
         place.write_text("mine")
     assert refuse(call, directory, name, place).endswith(": already exists; choose another path or pass --overwrite")
     assert call(*COMMANDS[name], place, "--overwrite")[0] == 0
-    assert everything(directory)[f"{place.name}/sweep.json" if name == "sweep" else place.name] != b"mine"
+    assert content(directory)[f"{place.name}/sweep.json" if name == "sweep" else place.name] != b"mine"
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "sweep"])

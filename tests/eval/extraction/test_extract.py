@@ -6,19 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alignment_eval.commands.extract import max_norm_layer
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import (
     ends_in_punctuation,
     extract,
     linked_cells,
-    max_norm_layer,
-    read_word_map,
     stacked_maps,
 )
 from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from alignment_eval.maps.words import SETTINGS, row_shares, word_map
+from alignment_eval.maps.words import SETTINGS, word_map
 from tests.facts import facts
 
 #: (setting, rule, null) of every extraction there is.
@@ -242,10 +241,3 @@ def test_map_of_another_shape_than_the_tokens(make_side):
     s = one_map([[1, 0, 0]], make_side("a </s>"), make_side("x </s>"))
     with pytest.raises(InputError, match=facts("shape 1×3 … target × source tokens … the records are")):
         links(s, "awo")
-
-
-def test_each_map_has_its_own_setting(make_sentence):
-    sentence = make_sentence()
-    one, other = (read_word_map(sentence, ExtractionOptions("attn_n", name)).scores for name in ("0:awi", "1:awo"))
-    both = read_word_map(sentence, ExtractionOptions("attn_n", "0:awi,1:awo", "mean"))
-    np.testing.assert_allclose(both.scores, (row_shares(one) + row_shares(other)) / 2)

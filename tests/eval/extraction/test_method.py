@@ -3,9 +3,7 @@ from dataclasses import replace
 import pytest
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName, parse_maps
-from alignment_eval.extraction.rules import rule_of
 from tests.facts import facts
 
 TWO_WAY = ExtractionOptions("attn_n", "1.2,0:awi", "product", setting="awo", rule="two-way=.3")
@@ -49,26 +47,9 @@ def test_fields_say_what_changes_links():
 
 
 @pytest.mark.parametrize(
-    ("options", "rule"),
-    [
-        ({}, "balanced=0.25"),
-        ({"sharpened": True}, "balanced=0.4"),
-        ({"join": "mutual"}, "balanced=0.25"),
-        ({"join": "average"}, "grow=0.25"),
-        ({"join": "average", "sharpened": True}, "grow=0.4"),
-        ({"join": "product"}, "grow=0.4"),
-    ],
-    ids=str,
-)
-def test_the_default_rule(options, rule):
-    assert DEFAULTS.rule(**options) == rule == rule_of(rule).name
-
-
-@pytest.mark.parametrize(
     ("options", "text"),
     [
         ({"kind": "attn_x"}, "unknown map kind 'attn_x' … one of attn_w, attn_n"),
-        ({"setting": "awx"}, "unknown setting 'awx' … one of awo, awi"),
         ({"null": "maybe"}, "unknown null 'maybe' … one of allow, mask"),
         ({"heads": ()}, "no maps are named"),
         ({"heads": "1,1"}, "duplicate head in heads 1,1"),

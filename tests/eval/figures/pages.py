@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 
-from alignment_eval.links.sets import GoldSentence
+from alignment_eval.links.formats import GoldSentence
 from alignment_eval.scoring.significance import Resampling
 
 HOSTILE = "</script><img/src=x/onerror=alert(1)>"

@@ -21,7 +21,7 @@ from alignment_eval.figures.maps import (
     sides_of,
 )
 from alignment_eval.figures.style import COLUMN, HEIGHT, PAGE, FigureOptions, save_figure
-from alignment_eval.links.sets import GoldSentence
+from alignment_eval.links.formats import GoldSentence
 from alignment_eval.maps.sentence import SentenceSide
 from tests.drawn import marks_of, meshes
 from tests.eval.figures.printed import check_print, picture, plain

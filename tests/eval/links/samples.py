@@ -1,6 +1,6 @@
 """Files and gold of tests of formats."""
 
-from alignment_eval.links.sets import GoldSentence
+from alignment_eval.links.formats import GoldSentence
 
 
 def gold(sure="", possible=""):

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alignment_eval.links.read import ReadOptions, read_hypothesis
 from alignment_eval.links.symmetrize import METHODS, VARIANTS, symmetrize
 
 EVERY = [(m, v) for v in VARIANTS for m in METHODS if (m, v) != ("grow-diag-final-and", "lilt")]
@@ -87,26 +86,3 @@ def slow(forward, reverse, method, variant):
 def test_equals_the_slow_one(method, variant, pair):
     forward, reverse = pair
     assert symmetrize(forward, reverse, method, variant) == slow(forward, reverse, method, variant)
-
-
-#: Lines of 508 in which moses and atools differ: grow-diag, grow-diag-final, grow-diag-final-and.
-DIFFERENT = {"giza": (36, 107, 60), "fastalign": (113, 184, 122), "eflomal": (39, 86, 93)}
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize("aligner", DIFFERENT)
-def test_moses_on_stored_alignments(shared, aligner):
-    names = ("fwd", "rev") if aligner == "eflomal" else ("", "reverse")
-    paths = [
-        shared / "data/baselines" / aligner / ".".join(filter(None, ("test.deen", name, "talp"))) for name in names
-    ]
-    swaps = (False, aligner != "eflomal")
-    forward, reverse = (read_hypothesis(p, ReadOptions(swap=s)).each_links() for p, s in zip(paths, swaps))
-    pairs = list(zip(forward, reverse))
-    assert len(pairs) == 508
-    different = []
-    for method in ("grow-diag", "grow-diag-final", "grow-diag-final-and"):
-        moses, atools = ([symmetrize(*pair, method, v) for pair in pairs] for v in ("moses", "atools"))
-        assert moses[::10] == [symal(*pair, method) for pair in pairs[::10]]
-        different.append(sum(one != other for one, other in zip(moses, atools)))
-    assert tuple(different) == DIFFERENT[aligner]

@@ -7,13 +7,17 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.extraction.lexical_table import count_lexical_table
-from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions
 from alignment_eval.files import file_hash
 from alignment_eval.maps.words import two_way_shares
-from alignment_eval.options.method import add_map_arguments, add_options, given_options
-from alignment_eval.profiles.chosen import AlignmentOptions, choose_method
+from alignment_eval.profiles.chosen import (
+    AlignmentOptions,
+    add_map_arguments,
+    add_options,
+    choose_method,
+    given_options,
+)
 from alignment_eval.profiles.profile import TableFile
 from alignment_eval.records.lexical_table_file import write_lexical_table
 from tests.eval.profiles.test_profile import FORMED, GUIDED, REVERSE, YOUNG

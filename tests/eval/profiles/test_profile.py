@@ -1,22 +1,28 @@
 """Profiles: written, read, and refused."""
 
+import itertools
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.defaults import DEFAULTS
-from alignment_eval.extraction.method import MapName
+from alignment_eval.extraction.extract import read_word_map
+from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName
+from alignment_eval.maps.sentence import words_of
+from alignment_eval.profiles import profile
 from alignment_eval.profiles.profile import (
     Profile,
     TableFile,
+    choose_by_agreement,
     find_profile,
     fit_profile,
     product_of,
     read_profile,
     upper_layers,
 )
+from tests.eval.extraction.test_lexical_table import slow_balanced, slow_count
 
 FORMED = Profile("m1", product_of([MapName(0, 0, "awi"), MapName(2)]), "agreement", 0.6, 100, "t")
 REVERSE = replace(FORMED, model="m2")
@@ -114,3 +120,117 @@ def test_a_damaged_file_is_named(write, content, problem):
         read_profile(write(content))
     assert len(str(error.value)) < 450
     assert str(error.value).isprintable()
+
+
+TEXTS = [("a@@ b c . </s>", "x y@@ z . </s>"), ("a b c d </s>", "x y z v </s>"), ("a b@@ c </s>", "x y </s>")]
+
+
+def pairs_of(sentence):
+    """Each AWI map with each AWO map of a higher layer, by the AWO map, then by the AWI map."""
+    names = [(layer, head) for layer in sentence.layers for head in (*range(sentence.heads), None)]
+    return [
+        (MapName(*awi, "awi"), MapName(*awo, "awo")) for awo, awi in itertools.product(names, names) if awi[0] < awo[0]
+    ]
+
+
+def slow_links(sentences, name):
+    """The links of a map in each sentence, by balanced shares after a lexical table of all sentences."""
+    maps = [read_word_map(sentence, ExtractionOptions("attn_n", [name])).shares[:, :-1] for sentence in sentences]
+    _, sharp = slow_count(list(zip(map(words_of, sentences), maps)), slow_balanced)
+    return [set(zip(*np.nonzero(slow_balanced(word_map) >= 0.3))) for word_map in sharp]
+
+
+def slow_dice(sentences, pair):
+    """2 |A ∩ B| / (|A| + |B|) of the links of two maps, less what is chance in both.
+
+    It is 0 if they share few links, or those on the diagonal only.
+    """
+    common = size = words = 0.0
+    shared = straight = 0
+    both = (slow_links(sentences, name) for name in pair)
+    for sentence, a, b in zip(sentences, *both):
+        height, width = sentence.target.word_count, sentence.source.word_count
+        chance = len(a) * len(b) / (height * width)
+        common, size = common + len(a & b) - chance, size + len(a) + len(b) - 2 * chance
+        shared, words = shared + len(a & b), words + (height + width) / 2
+        straight += sum(i == int((j + 0.5) / height * width) for j, i in a & b)
+    return 2 * common / size if size and common >= 0.15 * words and straight <= 0.9 * shared else 0
+
+
+def slow_order(pair):
+    """Which of two pairs of maps that agree equally well is read."""
+    awi, awo = pair
+    return awi.layer, awi.head is None, -awo.layer, awo.head is not None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_choice_by_agreement_is_that_of_the_slow_loop(make_sentence, seed):
+    sentences = [make_sentence(10 * seed + k, *text, layers=3) for k, text in enumerate(TEXTS)]
+    figures = {pair: slow_dice(sentences, pair) for pair in pairs_of(sentences[0])}
+    close = [pair for pair, dice in figures.items() if dice >= max(figures.values()) - 0.03]
+    best = sorted(close, key=lambda pair: (*slow_order(pair), -figures[pair]))[0]
+    maps, dice = choose_by_agreement(sentences)
+    assert (maps, dice) == (best, pytest.approx(figures[best]))
+
+
+def test_maps_that_link_all_words_do_not_agree(make_sentence):
+    """Of two words on each side a uniform map has shares of 0.5."""
+    sentences = [make_sentence(id_, "a b </s>", "x y </s>") for id_ in range(5)]
+    uniform = {name: np.ones_like(array) for name, array in sentences[0].arrays.items()}
+    assert choose_by_agreement([replace(sentence, arrays=uniform) for sentence in sentences]) is None
+
+
+def following(make_sentence, linked, id_=0):
+    """A sentence with these links in its upper map in AWO and in its lower map in AWI; other rows are flat."""
+    sizes = zip("ax", reversed(linked.shape))
+    words = (" ".join(f"{letter}{id_}-{k}" for k in range(size)) for letter, size in sizes)
+    sentence = make_sentence(id_, *(f"{side} </s>" for side in words), heads=1)
+    arrays = {name: np.zeros_like(array, dtype=np.float64) for name, array in sentence.arrays.items()}
+    flat = np.pad(linked + 0.02 * (linked.sum(axis=1, keepdims=True) == 0), ((0, 1), (0, 1)))
+    arrays["layer_attn_n"][1], arrays["layer_attn_n"][0] = flat, np.roll(flat, 1, axis=0)
+    return replace(sentence, arrays=arrays)
+
+
+def test_agreement_on_few_links_does_not_count(make_sentence):
+    """The maps share two links of seven words each, and no more in two other sentences."""
+    two = np.eye(7)[:, [1, 0, *range(2, 7)]] * (np.arange(7)[:, None] < 2)
+    assert choose_by_agreement([following(make_sentence, two)]) is not None
+    others = [following(make_sentence, np.zeros((7, 7)), id_) for id_ in (1, 2)]
+    assert choose_by_agreement([following(make_sentence, two), *others]) is None
+
+
+@pytest.mark.parametrize(("size", "counts"), [(20, True), (21, False)])
+def test_a_tenth_of_the_links_must_leave_the_diagonal(make_sentence, size, counts):
+    """All maps link the words in their order, but for the first two, which are exchanged: 2 of 20 are enough."""
+    sentence = following(make_sentence, np.eye(size)[:, [1, 0, *range(2, size)]])
+    expected = ((MapName(0, None, "awi"), MapName(1, None, "awo")), 1.0) if counts else None
+    # sentences without maps do not count
+    assert choose_by_agreement([make_sentence(9, status="empty"), sentence]) == expected
+
+
+@pytest.mark.parametrize(("first", "counts"), [(0, True), (1, False)])
+def test_the_diagonal_goes_through_the_middle_of_the_words(make_sentence, first, counts):
+    """Of ten target words and twice as many source words, each target word faces the second of its two."""
+    linked = np.repeat(np.eye(10), 2, axis=1) * (np.arange(20) % 2 == first)
+    assert (choose_by_agreement([following(make_sentence, linked)]) is not None) == counts
+
+
+def test_of_equal_maps_a_head_is_read_in_awi_and_a_layer_in_awo(make_sentence):
+    sentence = following(make_sentence, np.eye(7)[:, [1, 0, *range(2, 7)]])
+    whole = sentence.arrays["layer_attn_n"]
+    heads = {"head_attn_w": whole[:, None], "transformed_norm": np.ones_like(sentence.arrays["transformed_norm"])}
+    maps, _ = choose_by_agreement([replace(sentence, arrays={**sentence.arrays, **heads})])
+    assert maps == (MapName(0, 0, "awi"), MapName(1, None, "awo"))
+
+
+@pytest.mark.parametrize(("dice", "formed"), [(0.49, False), (0.5, True)])
+def test_an_alignment_has_formed_from_an_agreement_of_0_5_on(make_sentence, monkeypatch, dice, formed):
+    maps = MapName(0, 0, "awi"), MapName(1, None, "awo")
+    monkeypatch.setattr(profile, "choose_by_agreement", lambda sentences: (maps, dice))
+    made = fit_profile([make_sentence(k) for k in range(30)], range(2), "m")
+    assert (made.formed, made.figure, made.maps == product_of(maps)) == (formed, dice, formed)
+
+
+def test_nothing_to_choose_among(make_sentence):
+    assert choose_by_agreement([make_sentence(0, layers=1)]) is None
+    assert choose_by_agreement([following(make_sentence, np.zeros((7, 7)))]) is None

@@ -3,8 +3,7 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from alignment_eval.records.manifest import RunInfo
-from alignment_eval.records.merge import COLUMNS
+from alignment_eval.records.manifest import COLUMNS, RunInfo
 
 SIGNATURE = {"extraction": {"kind": "attn_n", "layer": 1, "rule": "kobayashi2020"}}
 

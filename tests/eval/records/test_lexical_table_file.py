@@ -88,17 +88,6 @@ def test_files_of_another_form(tmp_path, columns, message):
     assert str(error.value).isprintable()
 
 
-def test_a_damaged_file(tmp_path):
-    """test_fuzz_readers.py changes single bytes."""
-    path = tmp_path / "lexical_table"
-    write_lexical_table(path, counted(), "")
-    whole = path.read_bytes()
-    for cut in (10, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:cut])
-        with pytest.raises(InputError, match=r"lexical_table: .*not a lexical table file"):
-            read_lexical_table(path)
-
-
 def test_records_are_moved_with_their_lexical_table(tmp_path, monkeypatch, call, make_records, make_sentence):
     """The table is beside the records, wherever the run read it; another table in its place is refused."""
     monkeypatch.chdir(tmp_path)

@@ -60,7 +60,12 @@ def column(name, value):
     ("change", "text"),
     [
         (lambda table: table.drop_columns("score"), "column 'score' is missing: expected type double"),
+        (
+            lambda table: table.append_column("more", pa.array([1])),
+            "column 'more' has type int64: expected no such column",
+        ),
         (column("id", None), "column id has null values"),
+        (column("layer_attn_n", [None] * 50), "column layer_attn_n has null values"),
         (column("source_words", [0, 0, 1, 2]), "sentence 0 has 5 source tokens, but source_words"),
         (column("source_words", [0, 0, 1, -2, -1]), "source_words has a number"),
         (column("source_special", [False] * 5), "source_special contradicts source_words"),

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.links.sets import GoldSentence
+from alignment_eval.links.formats import GoldSentence
 from alignment_eval.scoring.aer import Counts, aer, count, precision, recall, score
 from tests.facts import facts
 

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
+from alignment_eval.links.formats import GoldSentence, format_links, transpose
 from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
-from alignment_eval.links.sets import GoldSentence, transpose
-from alignment_eval.links.write import format_pharaoh_line, format_talp_line
 from alignment_eval.scoring.aer import Counts, score
 from alignment_eval.scoring.diagnosis import diagnose, diagonal, doubts, explains
 from tests.eval.links.samples import gold as gold_sentence
@@ -14,13 +13,13 @@ EXCHANGE = "exchange the hypothesis with align-eval convert --from-swap --to pha
 
 def hypothesis(folder, sentences, base=0, **options):
     path = folder / "hyp"
-    path.write_text("".join(f"{format_pharaoh_line(links, base)}\n" for links in sentences))
+    path.write_text("".join(f"{format_links(links, base)}\n" for links in sentences))
     return read_hypothesis(path, ReadOptions(base="0-unused", **options))
 
 
 def gold(folder, sentences, base=0, **options):
     path = folder / "gold"
-    path.write_text("".join(f"{format_talp_line(sentence, base)}\n" for sentence in sentences))
+    path.write_text("".join(f"{format_links(sentence.possible, base, sentence.sure)}\n" for sentence in sentences))
     return read_gold(path, ReadOptions(base="0-unused", **options))
 
 

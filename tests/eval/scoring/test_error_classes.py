@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alignment_eval.links.sets import GoldSentence
+from alignment_eval.links.formats import GoldSentence
 from alignment_eval.maps.subwords import is_punctuation
 from alignment_eval.scoring.error_classes import COLUMNS, CONFUSION_COLUMNS, SIDES, confusion_table, error_table
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
+from alignment_eval.links.formats import GoldSentence
 from alignment_eval.links.read import Texts
-from alignment_eval.links.sets import GoldSentence
 from alignment_eval.scoring.aer import score
 from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, confirmed
 from tests.facts import facts

@@ -8,7 +8,7 @@ import pytest
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions, MapName
-from alignment_eval.links.sets import GoldSentence
+from alignment_eval.links.formats import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.scoring.aer import score
 from alignment_eval.scoring.sweep import COLUMNS, configurations, sweep

@@ -10,8 +10,8 @@ import torch
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.figures.curves import COLUMNS, draw_curves, is_share
+from alignment_eval.links.formats import GoldSentence
 from alignment_eval.links.read import ReadOptions
-from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.scoring.gold_corpus import GoldMatrix
 from fairseq_norm_plugin.hooks.monitoring.counts import KIND_LETTERS, Monitor, metric_name, mixing_name

@@ -2,9 +2,9 @@ import argparse
 
 import pytest
 
+from alignment_eval.cli import CommandParser
+from alignment_eval.figures.options import add_figure_formats, add_figure_options, figure_options
 from alignment_eval.figures.style import FigureOptions
-from alignment_eval.options.common import CommandParser
-from alignment_eval.options.figures import add_figure_formats, add_figure_options, figure_options
 
 
 @pytest.fixture

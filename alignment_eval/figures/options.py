@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import re
 
+from alignment_eval.cli import add_list, names
 from alignment_eval.figures.style import ENDINGS, UNITS, FigureOptions
-from alignment_eval.options.common import add_list, names
 
 _WIDTH = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*(cm|in)")
 #: The narrowest figure, in inches.
