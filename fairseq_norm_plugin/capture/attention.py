@@ -24,9 +24,8 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, Site, at_least_float32, sites
-from fairseq_norm_plugin.maps.block import Block
+from fairseq_norm_plugin.maps.block import Block, BlockWeights
 from fairseq_norm_plugin.maps.norms import gram_factor
-from fairseq_norm_plugin.maps.weights import BlockWeights
 
 Value = TypeVar("Value")
 

@@ -19,7 +19,7 @@ from fairseq.modules.transformer_layer import (
 from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.maps.weights import BlockWeights, FeedForward, Norm
+from fairseq_norm_plugin.maps.block import BlockWeights, FeedForward, Norm
 from fairseq_norm_plugin.process import enough_threads
 
 ENCODER_SELF, DECODER_SELF, DECODER_CROSS = "encoder.self", "decoder.self", "decoder.cross"

@@ -200,7 +200,7 @@ def load_masked_lm(path: str | Path, data: str | Path) -> MaskedLM:
     Raises:
         InputError: a file is missing, the checkpoint is unsafe, or the model has no Transformer encoder.
     """
-    from fairseq_norm_plugin.hooks.tasks.masked_lm import MaskedLMNormConfig, MaskedLMNormTask
+    from fairseq_norm_plugin.hooks.tasks import MaskedLMNormConfig, MaskedLMNormTask
 
     for name in (str(path), str(Path(data) / "dict.txt")):
         if not Path(name).is_file():

@@ -15,9 +15,8 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.figures.maps import draw
 from fairseq_norm_plugin.analyze.statistics import BlockStatistics, TokenTypes
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
-from fairseq_norm_plugin.hooks.monitoring.counts import Monitor
-from fairseq_norm_plugin.hooks.monitoring.gold import GOLD_KEY
-from fairseq_norm_plugin.hooks.tasks.translation import TranslationNormTask
+from fairseq_norm_plugin.hooks.tasks import TranslationNormTask
+from fairseq_norm_plugin.hooks.validation import GOLD_KEY, Monitor
 from tests.facts import says
 from tests.integration.conftest import Output, config_of, layer_aers
 from tests.integration.demo import written
@@ -355,7 +354,7 @@ def test_a_picture_of_a_sentence_at_each_validation(monitored, logged, monkeypat
     monkeypatch.setattr(
         progress_bar, "wandb", Namespace(run=1, Image=str, log=lambda values, step: runs.append(values))
     )
-    monkeypatch.setattr("fairseq_norm_plugin.hooks.monitoring.picture.draw", drawn)
+    monkeypatch.setattr("fairseq_norm_plugin.hooks.monitoring.draw", drawn)
     often = ("--validate-interval-updates", 4, "--num-workers", 1)  # whose batches are copies
     path = monitored("picture", "--aer-picture", 3, "--tensorboard-logdir", tmp_path, *often)
     files = sorted((path.parent / "aer-picture").iterdir())

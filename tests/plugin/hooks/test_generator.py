@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.attention import one_thread
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
-from fairseq_norm_plugin.hooks.generator import carry_maps
-from fairseq_norm_plugin.hooks.printing import PrintedMap, hard_alignment, soft_alignment
+from fairseq_norm_plugin.hooks.generator import PrintedMap, carry_maps, hard_alignment, soft_alignment
 from tests.facts import facts
 
 SPECIALS = ({1, 2}, {1, 2})

@@ -14,8 +14,15 @@ from alignment_eval.links.read import ReadOptions
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.scoring.gold_corpus import GoldMatrix
-from fairseq_norm_plugin.hooks.monitoring.counts import KIND_LETTERS, Monitor, metric_name, mixing_name
-from fairseq_norm_plugin.hooks.monitoring.gold import GOLD_KEY, GoldPair, with_gold
+from fairseq_norm_plugin.hooks.validation import (
+    GOLD_KEY,
+    KIND_LETTERS,
+    GoldPair,
+    Monitor,
+    metric_name,
+    mixing_name,
+    with_gold,
+)
 from fairseq_norm_plugin.text.tokens import side_readers
 from tests.facts import says
 from tests.plugin.dictionaries import vocabulary_of

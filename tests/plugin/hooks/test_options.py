@@ -6,8 +6,8 @@ import pytest
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.profiles.chosen import ChosenMethod
+from fairseq_norm_plugin.hooks.mixin import NormMixin
 from fairseq_norm_plugin.hooks.options import NormConfig, check_command, resolve
-from fairseq_norm_plugin.hooks.tasks.translation import NormMixin
 from tests.facts import facts
 
 CFG = NormConfig()

@@ -11,7 +11,7 @@ from torch.nn import functional
 from alignment_eval.errors import InputError
 from alignment_eval.maps.kinds import block_kinds, mixing_kinds
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF
-from fairseq_norm_plugin.maps.block import Block
+from fairseq_norm_plugin.maps.block import STAGES, Block, check_activation
 from fairseq_norm_plugin.maps.kinds import (
     decoder_rollout,
     encoder_rollout,
@@ -20,7 +20,6 @@ from fairseq_norm_plugin.maps.kinds import (
     layer_map,
     mixing_ratio,
 )
-from fairseq_norm_plugin.maps.weights import STAGES, check_activation
 from tests.plugin.maps.blocks import (
     EXTREMES,
     LENGTHS,

@@ -13,19 +13,71 @@ from typing import Any, Optional
 
 from fairseq import checkpoint_utils
 from fairseq.dataclass import FairseqDataclass
+from fairseq.logging import progress_bar
 from torch import nn
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.figures.maps import Picture, draw, panel_of, sides_of
+from alignment_eval.figures.names import kind_name, place_name
+from alignment_eval.figures.style import save_figure
 from alignment_eval.links.read import ReadOptions
+from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS, mixing_kinds
+from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records.manifest import differing
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
-from fairseq_norm_plugin.hooks.monitoring.counts import Monitor, Tally, monitored_layers
-from fairseq_norm_plugin.hooks.monitoring.gold import GOLD_KEY, GoldDataset, GoldPair, logger, with_gold
-from fairseq_norm_plugin.hooks.monitoring.picture import FOLDER, Pictures
 from fairseq_norm_plugin.hooks.options import extraction_options, other_option, parse_kinds, resolve
+from fairseq_norm_plugin.hooks.validation import (
+    GOLD_KEY,
+    GoldDataset,
+    GoldPair,
+    Monitor,
+    Tally,
+    logger,
+    monitored_layers,
+    with_gold,
+)
 from fairseq_norm_plugin.text.tokens import SUSPICIOUS, Vocabulary, side_readers
+
+#: The folder of the pictures in fairseq's ``--save-dir``, and their name in TensorBoard and W&B.
+FOLDER, TAG = "aer-picture", "aer_picture"
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Where the pictures of a training run go.
+
+    Attributes:
+        subset: the validation subset of the sentence.
+        save_dir: the directory of the checkpoints.
+        tensorboard: the directory of TensorBoard's logs; None: there are none.
+    """
+
+    subset: str
+    save_dir: str
+    tensorboard: str | None
+
+    def add(self, sentence: SentenceMaps, gold: GoldSentence, map_: ExtractionOptions, aer: float, update: int) -> None:
+        """Draw a map of the sentence with the links of the gold and those of the map's rule."""
+        (place,) = map_.heads
+        what = f"{kind_name(map_.kind)}, {map_.setting.upper()}, {place_name(place.layer)}"
+        source, target = sides_of(sentence, "word")
+        title = f"Update {update}: AER {100 * aer:.1f} % of all sentences"
+        panels = [[panel_of(sentence, map_, "word", what)]]
+        path = Path(self.save_dir) / FOLDER / f"{update:06d}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_figure(draw(Picture(title, source, target, panels, gold)), path)
+        if self.tensorboard is not None and progress_bar.SummaryWriter is not None:
+            from matplotlib.image import imread
+
+            # a file of its own beside fairseq's, in the directory of the same subset
+            with progress_bar.SummaryWriter(str(Path(self.tensorboard) / self.subset)) as writer:
+                writer.add_image(TAG, imread(path)[..., :3], update, dataformats="HWC")
+        wandb = progress_bar.wandb
+        if wandb is not None and wandb.run is not None:
+            wandb.log({f"{self.subset}/{TAG}": wandb.Image(str(path))}, step=update)
+
 
 #: Kinds of mixing ratios that every block has; decoder self-attention is not followed by a feed-forward network.
 MONITORED_MIXING = tuple(kind for kind in mixing_kinds() if not KINDS[kind].feed_forward)

@@ -1,4 +1,4 @@
-"""The fairseq hooks through which the plugin adds maps to any translation task, and the task ``translation_norm``."""
+"""The fairseq hooks through which the plugin adds maps to any translation task."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import copy
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fairseq.tasks import register_task
-from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import nn
 
 from alignment_eval.errors import UsageError, say, warn_on_stderr
@@ -24,17 +21,14 @@ from fairseq_norm_plugin.checkpoints.files import profile_file
 from fairseq_norm_plugin.checkpoints.identity import ReadParameters
 from fairseq_norm_plugin.checkpoints.read import check_vocabulary, languages_warning, other_languages
 from fairseq_norm_plugin.hooks.generator import carry_maps
-from fairseq_norm_plugin.hooks.monitoring.mixin import MonitorConfig, MonitorMixin
 from fairseq_norm_plugin.hooks.options import (
-    NormConfig,
     check_command,
     other_option,
     printed_map,
     resolve,
     vocabularies,
 )
-from fairseq_norm_plugin.recording.plan import Plan, run_signature
-from fairseq_norm_plugin.recording.session import NormOptions, RecordingSession, ids_in_all
+from fairseq_norm_plugin.recording.session import NormOptions, Plan, RecordingSession, ids_in_all, run_signature
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
 from fairseq_norm_plugin.text.tokens import SpecialTokens, Vocabulary, side_readers, tagged_hash
@@ -271,32 +265,3 @@ def _no_sentence_lost(dataset: Any) -> Iterator[None]:
         yield
     finally:
         del dataset.batch_by_size
-
-
-@dataclass
-class TranslationNormConfig(TranslationConfig, NormConfig, MonitorConfig):  # type: ignore[misc]  # fairseq is untyped
-    """fairseq's translation options and the plugin's."""
-
-
-@register_task("translation_norm", dataclass=TranslationNormConfig)
-class TranslationNormTask(MonitorMixin, NormMixin, TranslationTask):  # type: ignore[misc]
-    """fairseq's ``translation`` task with maps, also during training."""
-
-    #: The tag of the target language that every source begins with, for reading raw text; data sets hold it themselves.
-    target_tag: str | None = None
-
-    @property
-    def language_tags(self) -> Sequence[str]:
-        """The tag of the target language, if the model has tags."""
-        return () if self.target_tag is None else (self.target_tag,)
-
-    @property
-    def tagged_direction(self) -> str | None:
-        """``en-fra``, of the tag ``>>fra<<``."""
-        return None if self.target_tag is None else f"{self.cfg.source_lang}-{self.target_tag.strip('<>[]_')}"
-
-    @property
-    def special_tokens(self) -> SpecialTokens:
-        """The tag before the source; both sides end in ``</s>``."""
-        before = tuple(self.source_dictionary.index(tag) for tag in self.language_tags)
-        return replace(super().special_tokens, source_prefix=before)
