@@ -1,17 +1,18 @@
-"""AER and mixing ratios of a validation: counts from the criterion's own forward passes, and metrics from their sums.
+"""A validation with gold alignments: they are part of its batches; counts of its maps give AER and mixing ratios.
 
-A batch adds plain counts to fairseq's logging output, so that sums over batches and processes are exact.  fairseq does
-not print keys that begin with ``_``.
+Maps come from the criterion's own forward passes.  A batch adds plain counts to fairseq's logging output, so that sums
+over batches and processes are exact.  fairseq does not print keys that begin with ``_``.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from alignment_eval.maps.words import SETTINGS
 from alignment_eval.scoring.aer import METRICS, Counts
 from alignment_eval.scoring.gold_corpus import GoldMatrix, check_links
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
-from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, ENCODER_SELF, mixing_positions
+from fairseq_norm_plugin.capture.layers import ENCODER_SELF, mixing_positions
 from fairseq_norm_plugin.capture.recorder import BatchMaps, RecordedMaps, Recorder, real_positions
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import mixing_ratio
@@ -42,10 +43,23 @@ from fairseq_norm_plugin.text.tokens import SideReader, UnknownTokens
 #: A child of the logger of fairseq-train, so that ``--log-file`` has the messages too.
 logger = logging.getLogger("fairseq_cli.train.monitoring")
 
-#: The key of a batch for its list of :class:`GoldPair`, in the order of ``batch["id"]``.
-GOLD_KEY = "gold"
-#: The metrics that tell gold and texts apart, so that no curve joins AERs of two.
-NUMBERED = ("aer_gold", "aer_texts")
+Tally = dict[str, float]
+
+#: The keys of a batch for its list of :class:`GoldPair`, in the order of ``batch["id"]``, and for
+#: :attr:`GoldDataset.numbers`.
+GOLD_KEY, NUMBERS_KEY = "gold", "gold_numbers"
+#: Metrics that are the same in all batches: the size of the gold, to check whether a validation saw all of it; and the
+#: numbers that tell golds and texts apart, so that no curve joins AERs of two.
+SAME = ("aer_sentences_gold", "aer_gold", "aer_texts")
+#: Metrics that are sums over batches: sentences that were scored, and those of them that count as having no links,
+#: because their words are not certain.
+SUMS = ("aer_sentences", "aer_unaligned")
+#: Keys of the other counts of a batch: sure links, failed sentences, batches.
+SURE, FAILED, BATCHES = "_aer_sure", "_aer_failed", "_aer_batches"
+#: The three counts of a map's links that AER needs; |S| is the same for all maps.
+LINKS = ("links", "links_sure", "links_possible")
+#: Kind of map -> its letter in the names of metrics.
+KIND_LETTERS = {"attn_w": "w", "attn_n": "n"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,72 +69,56 @@ class GoldPair:
     sentence: SentenceMaps  #: its status is ``ok`` if its words are certain
     gold: GoldMatrix | None  #: None if they are not; the sentence then counts as a hypothesis without links
     links: GoldSentence  #: the same as links, whether the words are certain or not
-    gold_size: int  #: number of sentences in the whole gold, to check whether a validation saw all of them
-    #: The numbers of gold and texts in logs (:data:`NUMBERED`), the same for all pairs.
-    numbers: Mapping[str, int] = field(default_factory=dict)
     pictured: bool = False  #: whether each validation draws it
 
 
 class GoldDataset(BaseWrapperDataset):  # type: ignore[misc]  # fairseq is untyped
-    """fairseq's data set of sentence pairs, whose batches hold the gold of their sentences, ``pairs`` by id.
+    """fairseq's data set of sentence pairs, whose batches hold the gold of their sentences.
 
-    ``identity`` has the hashes of gold and texts, and how the gold was read.
+    ``pairs`` are by id; ``identity`` has the hashes of gold and texts, and how the gold was read.
     """
 
     def __init__(self, dataset: Any, pairs: list[GoldPair], identity: Mapping[str, Any]) -> None:
         super().__init__(dataset)
-        self.pairs = pairs
-        self.identity = identity
+        self.pairs, self.identity = pairs, identity
+        file = {name: value for name, value in identity.items() if name != "texts"}
+        #: The values of the metrics :data:`SAME`.
+        self.numbers = dict(zip(SAME, (len(pairs), log_number(file), log_number(identity["texts"]))))
 
     def collater(self, samples: Any, **kwargs: Any) -> Any:
-        """fairseq's batch, with :data:`GOLD_KEY`."""
+        """fairseq's batch, with its gold."""
         batch = self.dataset.collater(samples, **kwargs)
         if batch:
             batch[GOLD_KEY] = [self.pairs[id_] for id_ in batch["id"].tolist()]
+            batch[NUMBERS_KEY] = self.numbers
         return batch
-
-    @property
-    def src(self) -> Any:
-        """The source side."""
-        return self.dataset.src
-
-    @property
-    def tgt(self) -> Any:
-        """The target side."""
-        return self.dataset.tgt
 
 
 def with_gold(
-    dataset: Any,
-    subset: str,
-    path: str | Path,
-    options: ReadOptions,
-    readers: tuple[SideReader, SideReader],
+    dataset: Any, subset: str, path: str | Path, base: str, readers: tuple[SideReader, SideReader]
 ) -> GoldDataset:
     """Add the gold of the file ``path``, whose line k belongs to sentence k, to fairseq's data set of a subset."""
     if not Path(path).is_file():
         raise InputError(f"{path}: no such file, but --aer-gold names it for subset {subset}; check the path")
-    alignments = read_gold(path, replace(options, advise="{} --aer-gold-{}".format), warn=logger.warning)
-    gold = list(alignments)
+    alignments = read_gold(path, ReadOptions(base=base, advise="{} --aer-gold-{}".format), warn=logger.warning)
+    gold, file = list(alignments), alignments.file
     if len(gold) != len(dataset):
         raise InputError(
             f"{path}: the gold has {len(gold)} sentences, but subset {subset} has {len(dataset)}; binarise the subset "
             f"from the text of the gold (fairseq-preprocess --testpref)"
         )
-    if not alignments.file.possible:
+    if not file.possible:
         raise InputError(f"{path}: the gold of subset {subset} has no links, so every AER would be 1; check the file")
-    unknown = UnknownTokens()
-    pairs = []
-    numbers: dict[str, int] = {}  # not known before all pairs are read
+    unknown, texts, pairs = UnknownTokens(), ContentHash(), []
     for id_, links in enumerate(gold):
         source, target = (reader.spell(id_, ids[id_]) for reader, ids in zip(readers, (dataset.src, dataset.tgt)))
         unknown.add_pair(source, target)
-        certain = status_of(source.certain, target.certain)
-        sentence = SentenceMaps(id_, source.side, target.side, layers=(), status=certain)
+        texts.update(json.dumps([(s.side.tokens, s.side.words.tolist()) for s in (source, target)]).encode())
+        status = status_of(source.certain, target.certain)
+        sentence = SentenceMaps(id_, source.side, target.side, layers=(), status=status)
         if sentence.ok:
             check_links(links.possible, sentence, f"{path}, subset {subset}")
-        matrix = GoldMatrix.of(links, sentence) if sentence.ok else None
-        pairs.append(GoldPair(sentence, matrix, links, len(gold), numbers))
+        pairs.append(GoldPair(sentence, GoldMatrix.of(links, sentence) if sentence.ok else None, links))
     sure, possible = (sum(len(getattr(s, name)) for s in gold) for name in ("sure", "possible"))
     logger.info(
         "gold of subset %s: %s, base %d, %d sentences, %d sure links, %d possible only",
@@ -128,13 +126,7 @@ def with_gold(
     )
     for warning in filter(None, (unknown.warning(), unknown.uncertain_warning())):
         logger.warning(warning)
-    texts = ContentHash()
-    for pair in pairs:
-        sides = [(side.tokens, side.words.tolist()) for side in (pair.sentence.source, pair.sentence.target)]
-        texts.update(json.dumps(sides).encode())
-    of_file = alignments.file
-    identity = {"gold": of_file.hash, "format": of_file.format, "base": alignments.base, "swap": alignments.swap}
-    numbers.update(zip(NUMBERED, map(log_number, (identity, texts.short))))
+    identity = {"gold": file.hash, "format": file.format, "base": alignments.base, "swap": alignments.swap}
     return GoldDataset(dataset, pairs, {**identity, "texts": texts.short})
 
 
@@ -143,32 +135,14 @@ def log_number(value: Any) -> int:
     return int(json_hash(value), 16) % 1_000_000
 
 
-Tally = dict[str, float]
-
-_QUANTITIES = ("head_attn_w", "layer_attn_n")
-#: Kind of map -> its letter in the names of metrics.
-KIND_LETTERS = {"attn_w": "w", "attn_n": "n"}
-#: The three counts of a map's links that AER needs; |S| is the same for all maps.
-LINKS = ("links", "links_sure", "links_possible")
-#: Keys of the other counts of a batch: sure links, scored sentences, failed sentences, sentences of the gold, batches,
-#: and sentences that count as having no links, because their words are not certain.
-SURE, SENTENCES, FAILED = "_aer_sure", "_aer_scored", "_aer_not_scored"
-GOLD, BATCHES, UNALIGNED = "_aer_gold_size", "_aer_batches", "_aer_without_words"
-
-
 def metric_name(layer: int, kind: str, setting: str) -> str:
     """The name of the AER of a layer's map, such as ``aer_l1_n_awo``."""
     return f"aer_l{layer}_{KIND_LETTERS[kind]}_{setting}"
 
 
 def mixing_name(block: str, layer: int, kind: str) -> str:
-    """The name of a block's mean mixing ratio, ``mixing_decoder_cross_l1_attnres_n``; its sum has a ``_`` before it."""
+    """The name of a block's mean mixing ratio, such as ``mixing_decoder_cross_l1_attnres_n``."""
     return f"mixing_{block.replace('.', '_')}_l{layer}_{kind}"
-
-
-def _positions_key(block: str, layer: int) -> str:
-    """The key of the number of positions that a block's mixing ratios are averaged over."""
-    return f"_mixing_{block}_{layer}_positions"
 
 
 class Monitor:
@@ -190,136 +164,118 @@ class Monitor:
         blocks: Mapping[str, int],
         pads: tuple[int, int],
     ) -> None:
-        self._extraction, self._mixing, self._pads = extraction, mixing, pads
-        self._layers = tuple(range(layers))
-        #: Block type and layer of each block whose mixing ratios are logged.
-        self._mixing_blocks = [(block, layer) for block, count in blocks.items() for layer in range(count)]
-        self._recorded = RecordedMaps(self._layers, _QUANTITIES)
+        self.extraction, self._mixing, self._blocks, self._pads = extraction, mixing, blocks, pads
+        self._recorded = RecordedMaps(tuple(range(layers)), ("head_attn_w", "layer_attn_n"))
+        #: Metric of a layer -> the map that it scores, by the axes [setting, layer, kind] of the counts.
+        self.maps = {
+            metric_name(layer, kind, setting): replace(
+                extraction, kind=kind, setting=setting, heads=MapNames((MapName(layer),))
+            )
+            for setting, layer, kind in itertools.product(SETTINGS, range(layers), KIND_LETTERS)
+        }
+        places = [(block, layer) for block, number in blocks.items() for layer in range(number)]
+        #: Mixing ratio -> the key of the number of positions that it is averaged over.
+        self._positions = {
+            mixing_name(*place, kind): f"_{mixing_name(*place, 'positions')}" for place in places for kind in mixing
+        }
+        #: What is summed, by the axes [block, layer, kind].
+        self._mixing_keys = [f"_{mixing_name(*place, kind)}" for place in places for kind in (*mixing, "positions")]
         #: The pair that is drawn, and its maps in the last validation.
         self.pictured: tuple[GoldPair, SentenceMaps] | None = None
 
-    def _names(self, setting: str) -> list[list[str]]:
-        """Names of the AER metrics of a setting, by the axes [layer, kind] of the counts."""
-        return [[metric_name(layer, kind, setting) for kind in KIND_LETTERS] for layer in self._layers]
-
-    def _layer_metrics(self) -> dict[str, ExtractionOptions]:
-        """Metric -> the map that it scores."""
-        return {
-            name: replace(self._extraction, kind=kind, setting=setting, heads=MapNames((MapName(layer),)))
-            for setting in SETTINGS
-            for layer, row in zip(self._layers, self._names(setting))
-            for kind, name in zip(KIND_LETTERS, row)
-        }
-
     def best_map(self, stats: Mapping[str, Any]) -> tuple[float, ExtractionOptions]:
         """The lowest AER of a layer in the metrics of a validation, and its map."""
-        aer, name = min((float(stats[name]), name) for name in self._layer_metrics())
-        return aer, self._layer_metrics()[name]
+        aer, name = min((float(stats[name]), name) for name in self.maps)
+        return aer, self.maps[name]
 
     def choosable(self) -> list[str]:
         """The names of the metrics that can choose the best checkpoint."""
-        return ["aer", "aer_precision", "aer_recall", *sorted(self._layer_metrics())]
+        return ["aer", "aer_precision", "aer_recall", *sorted(self.maps)]
 
     @contextmanager
-    def listening(self, criterion: Any) -> Iterator[list[Callable[[], Tally]]]:
-        """Record the passes that ``criterion`` makes in the block; gives a function for each that counts its maps."""
-        tallies: list[Callable[[], Tally]] = []
+    def listening(self, criterion: Any) -> Iterator[list[Tally]]:
+        """Count the maps of the passes that ``criterion`` makes in the block; gives the counts of each."""
+        tallies: list[Tally] = []
         forward = criterion.forward
 
-        def recorded(model: nn.Module, sample: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        def counted(model: nn.Module, sample: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
             first_pass = any(getattr(module, "full_context_alignment", False) for module in model.modules())
             recorder = Recorder(model, self._recorded, sample, first_pass)
             mixing = self._mixing_captures(sample, first_pass)
             with capturing(norm_attentions(model), *recorder.captures, *mixing):
                 result = forward(model, sample, *args, **kwargs)
-
-            def tally() -> Tally:
-                sums = {key: value for capture in mixing for taken in capture.take() for key, value in taken.items()}
-                return {**self.count(sample, recorder.take()), **sums}
-
-            tallies.append(tally)
+            sums = [value for capture in mixing for of_layer in capture.take() for value in of_layer]
+            tallies.append(self.tally(sample, self.hits(sample, recorder.take()), sums))
             return result
 
-        criterion.forward = recorded
+        criterion.forward = counted
         try:
             yield tallies
         finally:
             del criterion.forward
 
-    def count(self, sample: dict[str, Any], quantities: Sequence[dict[str, Tensor]]) -> Tally:
-        """The counts of a batch with gold, from its recorded quantities, one dictionary per layer."""
-        pairs: list[GoldPair] = sample[GOLD_KEY]
+    def hits(self, sample: dict[str, Any], quantities: Sequence[dict[str, Tensor]]) -> NDArray[np.int64]:
+        """The counts :data:`LINKS` of each map, from the recorded quantities of each layer."""
         maps = BatchMaps()
         maps.add(quantities)
         tokens = (sample["net_input"]["src_tokens"], sample["target"])
         slices = [real_positions(ids, pad) for ids, pad in zip(tokens, self._pads)]
         hits = self._no_hits()
-        for pair, arrays in zip(pairs, maps.sentences(*slices)):
+        for pair, arrays in zip(sample[GOLD_KEY], maps.sentences(*slices)):
             if pair.gold is None:
                 continue
-            sentence = replace(pair.sentence, layers=self._layers, arrays=arrays)
+            sentence = replace(pair.sentence, layers=self._recorded.layers, arrays=arrays)
             if pair.pictured:
                 self.pictured = pair, sentence
             stacked = np.stack([sentence.layer_maps(kind) for kind in KIND_LETTERS], axis=1)  # [L, kinds, T, S]
             if not np.isfinite(stacked).all():
                 raise InputError(f"sentence {sentence.id}: the maps hold NaN or infinite values")
-            for setting in SETTINGS:
-                hits[setting] += pair.gold.hits(
-                    linked_cells(stacked, sentence, replace(self._extraction, setting=setting))
-                )
-        return self._tally(pairs, hits, scored=True)
+            for of_setting, setting in zip(hits, SETTINGS):
+                options = replace(self.extraction, setting=setting)
+                of_setting += pair.gold.hits(linked_cells(stacked, sentence, options))
+        return hits
 
-    def failed(self, sample: dict[str, Any]) -> Tally:
-        """The counts of a batch whose maps could not be computed."""
-        mixing: Tally = {}
-        for block, layer in self._mixing_blocks:
-            mixing.update({f"_{mixing_name(block, layer, kind)}": 0 for kind in self._mixing})
-            mixing[_positions_key(block, layer)] = 0
-        return {**self._tally(sample[GOLD_KEY], self._no_hits(), scored=False), **mixing}
+    def _no_hits(self) -> NDArray[np.int64]:
+        layers = len(self._recorded.layers)
+        return np.zeros((len(SETTINGS), layers, len(KIND_LETTERS), len(LINKS)), dtype=np.int64)
 
-    def _no_hits(self) -> dict[str, NDArray[np.int64]]:
-        shape = len(self._layers), len(KIND_LETTERS), len(LINKS)
-        return {setting: np.zeros(shape, dtype=np.int64) for setting in SETTINGS}
-
-    def _tally(self, pairs: Sequence[GoldPair], hits: Mapping[str, NDArray[np.int64]], scored: bool) -> Tally:
-        return {
+    def tally(
+        self, sample: dict[str, Any], hits: NDArray[np.int64] | None = None, mixing: Sequence[float] = ()
+    ) -> Tally:
+        """The counts of a batch with gold; without ``hits``, of one that failed.  Processes sum them by position."""
+        pairs, failed = sample[GOLD_KEY], hits is None
+        tally: Tally = {
             SURE: sum(len(pair.links.sure) for pair in pairs),
-            SENTENCES: len(pairs) if scored else 0,
-            FAILED: 0 if scored else len(pairs),
-            GOLD: pairs[0].gold_size,
+            FAILED: len(pairs) if failed else 0,
             BATCHES: 1,
-            UNALIGNED: sum(pair.gold is None for pair in pairs),
-            **{f"_{name}": pairs[0].numbers.get(name, 0) for name in NUMBERED},
-            **{
-                f"_{name}_{count}": int(value)
-                for setting in SETTINGS
-                for row, values in zip(self._names(setting), hits[setting])
-                for name, counts in zip(row, values)
-                for count, value in zip(LINKS, counts)
-            },
+            "_aer_sentences": 0 if failed else len(pairs),
+            "_aer_unaligned": sum(pair.gold is None for pair in pairs),
+            **{f"_{name}": number for name, number in sample[NUMBERS_KEY].items()},
+            **dict(zip(self._mixing_keys, mixing or itertools.repeat(0))),
         }
+        links = (self._no_hits() if hits is None else hits).reshape(-1, len(LINKS))
+        for name, counts in zip(self.maps, links.tolist()):
+            tally.update((f"_{name}_{count}", value) for count, value in zip(LINKS, counts))
+        return tally
 
-    def _mixing_captures(self, sample: dict[str, Any], first_pass: bool) -> list[MapCapture[Tally]]:
-        source = sample["net_input"]["src_tokens"].ne(self._pads[0])
-        target = sample["target"].ne(self._pads[1])
+    def _mixing_captures(self, sample: dict[str, Any], first_pass: bool) -> list[MapCapture[list[float]]]:
+        """Captures of :attr:`_mixing_keys`, in their order."""
+        source, target = sample["net_input"]["src_tokens"].ne(self._pads[0]), sample["target"].ne(self._pads[1])
         captures = []
-        for type_, layer in self._mixing_blocks:
+        for type_, layers in self._blocks.items():
             positions = mixing_positions(type_, source if type_ == ENCODER_SELF else target)
-            sums = partial(self._mixing_of, layer=layer, type_=type_, positions=positions)
-            captures.append(MapCapture(type_, [layer], sums, first_pass=first_pass))
+            sums = partial(self._mixing_sums, positions=positions)
+            captures.append(MapCapture(type_, range(layers), sums, first_pass=first_pass))
         return captures
 
-    def _mixing_of(self, block: Block, layer: int, type_: str, positions: Tensor) -> Tally:
-        sums = {}
-        for kind in self._mixing:
-            ratios = mixing_ratio(block, kind).double()[positions]
-            sums[f"_{mixing_name(type_, layer, kind)}"] = float(ratios.sum())
-        return {**sums, _positions_key(type_, layer): int(positions.sum())}
+    def _mixing_sums(self, block: Block, positions: Tensor) -> list[float]:
+        ratios = (mixing_ratio(block, kind).double()[positions] for kind in self._mixing)
+        return [*(float(of_kind.sum()) for of_kind in ratios), int(positions.sum())]
 
     def log(self, logging_outputs: Sequence[dict[str, Any]]) -> None:
         """Add the counts of ``logging_outputs`` to fairseq's metrics, and the metrics derived from them.
 
-        If monitoring has failed, AER is ``inf``, and other metrics are NaN.
+        If monitoring has failed, AER is ``inf``, and precision, recall and mixing ratios are NaN.
         """
         outputs = [output for output in logging_outputs if BATCHES in output]
         if not outputs:  # a training batch, or a batch of a subset without gold
@@ -327,31 +283,21 @@ class Monitor:
         for key in outputs[0]:
             if key.startswith(("_aer_", "_mixing_")):
                 metrics.log_scalar_sum(key, sum(float(output[key]) for output in outputs))
-        (map_,) = self._extraction.heads
-        main = metric_name(map_.layer, self._extraction.kind, self._extraction.setting)
-        for name, metric in (("aer", "aer"), ("aer_precision", "precision"), ("aer_recall", "recall")):
-            metrics.log_derived(name, partial(_score, name=main, metric=metric))
-        for name in self._layer_metrics():
-            metrics.log_derived(name, partial(_score, name=name, metric="aer"))
-        for block, layer in self._mixing_blocks:
-            for name in (mixing_name(block, layer, kind) for kind in self._mixing):
-                metrics.log_derived(name, partial(_mean, total=f"_{name}", count=_positions_key(block, layer)))
-        metrics.log_derived("aer_sentences", partial(_sum, key=SENTENCES))
-        metrics.log_derived("aer_sentences_gold", partial(_same, key=GOLD))
-        metrics.log_derived("aer_unaligned", partial(_sum, key=UNALIGNED))
-        for name in NUMBERED:
-            metrics.log_derived(name, partial(_same, key=f"_{name}"))
-        method = log_number(self._extraction.fields())
-        metrics.log_derived("aer_method", lambda meters: method)
-
-
-def monitored_layers(model: nn.Module) -> dict[str, int]:
-    """Block type -> number of layers, for the blocks of ``model`` that have maps."""
-    counts = dict.fromkeys(BLOCK_TYPES, 0)
-    for attention in norm_attentions(model):
-        attention.site.weights()
-        counts[attention.site.block] += 1
-    return {type_: count for type_, count in counts.items() if count}
+        (map_,) = self.extraction.heads
+        main = metric_name(map_.layer, self.extraction.kind, self.extraction.setting)
+        method = log_number(self.extraction.fields())
+        derived: dict[str, Callable[[Any], float]] = {
+            "aer": partial(_score, name=main, metric="aer"),
+            "aer_precision": partial(_score, name=main, metric="precision"),
+            "aer_recall": partial(_score, name=main, metric="recall"),
+            **{name: partial(_score, name=name, metric="aer") for name in self.maps},
+            **{name: partial(_sum, key=f"_{name}") for name in SUMS},
+            **{name: partial(_same, key=f"_{name}") for name in SAME},
+            **{name: partial(_mean, total=f"_{name}", count=key) for name, key in self._positions.items()},
+            "aer_method": lambda meters: method,
+        }
+        for name, function in derived.items():
+            metrics.log_derived(name, function)
 
 
 def _sum(meters: Any, key: str) -> int:

@@ -13,8 +13,6 @@ from fairseq_cli import validate
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.figures.maps import draw
-from fairseq_norm_plugin.analyze.statistics import BlockStatistics, TokenTypes
-from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.hooks.tasks import TranslationNormTask
 from fairseq_norm_plugin.hooks.validation import GOLD_KEY, Monitor
 from tests.facts import says
@@ -158,30 +156,6 @@ def test_links_lost_to_unknown_words_are_told_above_5_percent(set_up, gold, capl
     assert says(caplog.text, message) == said
 
 
-def test_mixing_ratios_are_those_of_the_analysis(monitored, logged, data, norm):
-    path = monitored("mixing", "--aer-mixing", "attn_w,attnres_n,attnresln_n")
-    found = logged("test")[-1]
-    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], {"data": str(data)})
-    task.load_dataset("test")
-    dataset, token_types = task.dataset("test"), TokenTypes.of(task.source_dictionary)
-    kinds = ("attn_w", "attnres_n", "attnresln_n")
-    for type_ in ("encoder.self", "decoder.self", "decoder.cross"):
-        for layer in range(2):
-            statistics = BlockStatistics(type_, kinds, token_types, token_types)
-            for i in range(len(dataset)):  # a sentence at a time: no pads
-                sample = dataset.collater([dataset[i]])
-                capture = MapCapture(type_, [layer], lambda block: block)
-                with torch.no_grad(), capturing(norm_attentions(model.eval()), capture):
-                    model(**sample["net_input"])
-                rows = sample["net_input"]["src_tokens"] if type_ == "encoder.self" else sample["target"]
-                columns = sample["target"] if type_ == "decoder.self" else sample["net_input"]["src_tokens"]
-                statistics.add(capture.take()[0], rows, columns)
-            for row in statistics.mixing():
-                if row["head"] is None and row["token_class"] == "all":
-                    name = f"mixing_{type_.replace('.', '_')}_l{layer}_{row['kind']}"
-                    assert float(found[name]) == pytest.approx(row["mean"], abs=2e-6), name
-
-
 def test_translating_beside_it_changes_nothing(monitored, logged):
     monitored("no bleu")
     bleu = ["--eval-bleu", "--eval-bleu-remove-bpe", "--eval-bleu-args", '{"beam": 2, "max_len_b": 9}']
@@ -287,16 +261,16 @@ def test_wrong_gold_is_told_before_training(set_up, gold, tmp_path, spoil, messa
 
 
 def test_a_failing_monitor_does_not_end_training(monitored, logged, caplog, monkeypatch):
-    count = Monitor.count
+    hits = Monitor.hits
     calls = []
 
     def failing(self, sample, quantities):
         calls.append(sample)
         if len(calls) == 2:
             raise InputError("no more")
-        return count(self, sample, quantities)
+        return hits(self, sample, quantities)
 
-    monkeypatch.setattr(Monitor, "count", failing)
+    monkeypatch.setattr(Monitor, "hits", failing)
     monitored("failing", "--max-tokens", 40, "--validate-interval-updates", 4, updates=8)
     first, *_, last = logged("test")
     assert first["aer"] == first["aer_l1_n_awo"] == "inf"
@@ -320,8 +294,8 @@ def test_broken_weights_give_inf(set_up, gold, value):
         model.decoder.layers[1].encoder_attn.v_proj.weight[0, 0] = value
     broken = task.valid_step(sample, model, criterion)[2]
     assert list(broken) == list(whole)  # processes sum their counts by position
-    assert (whole["_aer_scored"], whole["_aer_not_scored"]) == (12, 0)
-    assert (broken["_aer_scored"], broken["_aer_not_scored"]) == (0, 12)
+    assert (whole["_aer_sentences"], whole["_aer_failed"]) == (12, 0)
+    assert (broken["_aer_sentences"], broken["_aer_failed"]) == (0, 12)
     assert not any(attention.captures for attention in model.modules() if hasattr(attention, "captures"))
 
 
