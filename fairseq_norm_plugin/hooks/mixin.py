@@ -126,14 +126,7 @@ class NormMixin:
         self._plan = Plan.of(subset, iterator, self._skipped, kwargs, written)
         return self._plan.iterator(iterator)
 
-    def build_generator(
-        self,
-        models: Sequence[nn.Module],
-        args: Any,
-        seq_gen_cls: Any = None,
-        extra_gen_cls_kwargs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> Any:
+    def build_generator(self, models: Sequence[nn.Module], args: Any, **kwargs: Any) -> Any:
         """fairseq's generator or scorer; it carries maps if an option needs them."""
         if getattr(args, "score_reference", False) and not self._training:
             logger.info("the references are forced, not translated: a BLEU of this run compares them with themselves")
@@ -141,11 +134,7 @@ class NormMixin:
         outputs = self.cfg.norm_records, self.cfg.norm_alignments
         wanted = not self._training and any(output is not None for output in outputs)
         if not (style or wanted):
-            return super().build_generator(  # type: ignore[misc]
-                models, args, seq_gen_cls=seq_gen_cls, extra_gen_cls_kwargs=extra_gen_cls_kwargs, **kwargs
-            )
-        if seq_gen_cls is not None:
-            raise UsageError(f"maps need the norm task's own generator; {seq_gen_cls.__name__} cannot be used")
+            return super().build_generator(models, args, **kwargs)  # type: ignore[misc]
         check_command(self.cfg, args, wanted, interactive=self._plan is None and not self._training)
         self._warn_of_languages(models)
         if self._plan is not None and getattr(args, "score_reference", False):
@@ -165,9 +154,7 @@ class NormMixin:
         recorded = self._open_session(models, args, parameters, options, profile) if wanted else None
         stock_args = copy.copy(args)
         stock_args.print_alignment = None
-        generator = super().build_generator(  # type: ignore[misc]
-            models, stock_args, extra_gen_cls_kwargs=extra_gen_cls_kwargs, **kwargs
-        )
+        generator = super().build_generator(models, stock_args, **kwargs)  # type: ignore[misc]
         return carry_maps(generator, printed, recorded)
 
     def _profile_path(self) -> Path | None:

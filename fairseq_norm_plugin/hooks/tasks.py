@@ -37,14 +37,12 @@ from fairseq_norm_plugin.hooks.options import NormConfig
 from fairseq_norm_plugin.text.tokens import SpecialTokens
 
 
-@dataclass
-class MaskedLMNormConfig(MaskedLMConfig):  # type: ignore[misc]  # fairseq is untyped
-    """fairseq's options of masked language models; options of masking and of blocks are ignored."""
+@register_task("masked_lm_norm", dataclass=MaskedLMConfig)
+class MaskedLMNormTask(MaskedLMTask):  # type: ignore[misc]  # fairseq is untyped
+    """fairseq's ``masked_lm`` for reading maps: every line of text is a sample ``<s> … </s>`` without masks.
 
-
-@register_task("masked_lm_norm", dataclass=MaskedLMNormConfig)
-class MaskedLMNormTask(MaskedLMTask):  # type: ignore[misc]
-    """fairseq's ``masked_lm`` for reading maps: every line of text is a sample ``<s> … </s>`` without masks."""
+    Options of masking and of blocks are ignored.
+    """
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         """fairseq's model with its self-attention swapped (capture/attention.py)."""

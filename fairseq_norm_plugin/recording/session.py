@@ -6,14 +6,13 @@ import dataclasses
 import functools
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from fairseq.data.iterators import EpochBatchIterator
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -29,8 +28,10 @@ from alignment_eval.records.store import arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
 from fairseq_norm_plugin.checkpoints.identity import architecture_hash, data_hash, dictionary_hash
 from fairseq_norm_plugin.installed import versions
-from fairseq_norm_plugin.recording.parts import AlignmentParts, ShardParts, aligned_ids, links_table, written_ids
+from fairseq_norm_plugin.recording.parts import AlignmentParts, ShardParts, aligned_ids, written_ids
 from fairseq_norm_plugin.text.tokens import SideReader, UnknownTokens
+
+logger = logging.getLogger(__name__)
 
 #: Options of generation that change no map.
 _SILENT_OPTIONS = {"_name", "print_alignment", "print_step", "no_beamable_mm"}
@@ -62,8 +63,7 @@ class Plan:
 
         Sentences stay in their batches: in other batches the last digits of values would change.
         """
-        size = len(iterator.dataset)
-        batches = iterator.frozen_batches
+        size, batches = len(iterator.dataset), iterator.frozen_batches
         if not batches:
             raise InputError(
                 f"subset {subset} has no sentence to process ({size} sentences, {len(skipped)} skipped as too "
@@ -77,41 +77,16 @@ class Plan:
         if done.any():
             batches = [[id_ for id_ in batch if not done[id_]] for batch in batches]
             batches = [batch for batch in batches if batch]
-        return cls(
-            subset=subset,
-            size=size,
-            batches=batches,
-            kept=int(done.sum()),
-            skipped=skipped,
-            shard=shard,
-            shards=shards,
-            batching={
-                name: batching.get(name)
-                for name in ("max_tokens", "max_sentences", "required_batch_size_multiple", "seed")
-            },
-        )
+        names = ("max_tokens", "max_sentences", "required_batch_size_multiple", "seed")
+        deciding = {name: batching.get(name) for name in names}
+        return cls(subset, size, batches, int(done.sum()), skipped, shard, shards, deciding)
 
     def iterator(self, whole: Any) -> Any:
         """fairseq's iterator ``whole``, or one over the remaining sentences."""
         if not self.kept:
             return whole
-        return EpochBatchIterator(
-            whole.dataset,
-            whole.collate_fn,
-            self.batches,
-            num_workers=whole.num_workers,
-            buffer_size=whole.buffer_size,
-        )
-
-    def stubs(self, layers: tuple[int, ...]) -> list[SentenceMaps]:
-        """Stubs for the skipped sentences; the first shard records those of all shards."""
-        if self.shard != 0:
-            return []
-        empty = SentenceSide((), np.empty(0, dtype=np.int32))
-        return [
-            SentenceMaps(id=id_, source=empty, target=empty, layers=layers, status=reason)
-            for id_, reason in sorted(self.skipped.items())
-        ]
+        workers = {"num_workers": whole.num_workers, "buffer_size": whole.buffer_size}
+        return EpochBatchIterator(whole.dataset, whole.collate_fn, self.batches, **workers)
 
 
 def run_signature(
@@ -170,12 +145,6 @@ def generation_options(args: Any) -> dict[str, Any]:
     }
 
 
-logger = logging.getLogger(__name__)
-
-#: The parts of an output, and what makes their rows of sentences.
-Writer = tuple[ShardParts, Callable[[Sequence[SentenceMaps]], pa.Table]]
-
-
 @dataclass(frozen=True)
 class NormOptions:
     """The options of a norm task, checked against a model (hooks.options.resolve)."""
@@ -224,7 +193,7 @@ class RecordingSession:
             recorded_quantities(options.recorded_kinds, models),
             nbest=int(generation["nbest"]) if cfg.norm_records and not self._forced else 1,
         )
-        self._writers = _open_writers(cfg, plan, options, signature, self.recorded, profile)
+        self._outputs = _open_outputs(cfg, plan, options, signature, self.recorded, profile)
         self._part_sentences, self._in_part = int(cfg.norm_part_sentences), 0
         self._start = time.monotonic()
         every = {*options.recorded_kinds, *([options.extraction.method.forward.kind] if options.extraction else [])}
@@ -233,10 +202,11 @@ class RecordingSession:
                 f"recording {', '.join(costly)} takes long: for each kind about 17 more forward passes of a sentence "
                 f"of 50 source tokens, 34 of one of 100; --norm-record-layers records fewer layers"
             )
-        stubs = plan.stubs(options.recorded_layers)
-        if stubs:
-            logger.warning("%d of %d sentences were skipped and get no maps", len(stubs), plan.size)
-        self._add(stubs)
+        if plan.skipped and plan.shard == 0:  # the first shard records those of all shards
+            logger.warning("%d of %d sentences were skipped and get no maps", len(plan.skipped), plan.size)
+            empty = SentenceSide.of_words(())
+            skipped = sorted(plan.skipped.items())
+            self._add([SentenceMaps(id_, empty, empty, self.recorded.layers, status=why) for id_, why in skipped])
         self._finish_if_complete()
 
     @property
@@ -260,20 +230,20 @@ class RecordingSession:
         self._expected[ids] = False
         self._in_part += len(ids)
         if self._in_part >= self._part_sentences:
-            for parts, _ in self._writers:
+            for parts in self._outputs:
                 parts.commit()
             self._in_part = 0
         self._finish_if_complete()
 
     def _add(self, sentences: Sequence[SentenceMaps]) -> None:
-        for parts, table in self._writers:
-            parts.write(table(sentences))
+        for parts in self._outputs:
+            parts.write(sentences)
 
     def _finish_if_complete(self) -> None:
         """Finish the output after the last sentence; print what was done to stderr (fairseq's log goes to stdout)."""
         if not self.finished:
             return
-        for parts, _ in self._writers:
+        for parts in self._outputs:
             parts.finish()
             logger.info("wrote %s", parts.directory)
         plan, seconds = self._plan, time.monotonic() - self._start
@@ -310,14 +280,14 @@ class RecordingSession:
         return sentence
 
 
-def _open_writers(
+def _open_outputs(
     cfg: Any,
     plan: Plan,
     options: NormOptions,
     signature: Mapping[str, Any],
     recorded: RecordedMaps,
     profile: Profile | None,
-) -> list[Writer]:
+) -> list[ShardParts]:
     if plan.kept and plan.batches and signature["generation"].get("sampling"):
         raise UsageError(
             "--norm-records-resume does not work with --sampling, because each draw depends on all earlier ones; "
@@ -325,7 +295,7 @@ def _open_writers(
         )
     existing = {"resume": bool(cfg.norm_records_resume), "overwrite": bool(cfg.norm_records_overwrite)}
     shard = (plan.size, plan.shard, plan.shards)
-    writers: list[Writer] = []
+    outputs: list[ShardParts] = []
     if cfg.norm_records:
         signed = {**signature, "kinds": list(options.recorded_kinds), "layers": list(options.recorded_layers)}
         if "dtype" in signed:  # it comes last
@@ -336,16 +306,14 @@ def _open_writers(
             stored = replace(profile, table=replace(table, name=Path(table.name).name))
         info = RunInfo("records", signed, *shard, *maps, recorded.nbest, None if stored is None else stored.to_json())
         schema = arrow_schema(info, recorded.quantities)
-        parts = ShardParts(directory, info, schema, **existing)
+        outputs.append(ShardParts(directory, info, schema, partial(to_table, schema=schema), **existing))
         if table is not None:
             directory.mkdir(parents=True, exist_ok=True)
             write_bytes(directory / Path(table.name).name, Path(table.name).read_bytes())
-        writers.append((parts, partial(to_table, schema=schema)))
     if options.extraction is not None:
         run = RunInfo("alignments", {**signature, "extraction": options.extraction.fields}, *shard)
-        file = AlignmentParts(Path(cfg.norm_alignments), run, **existing)
-        writers.append((file, partial(links_table, chosen=options.extraction)))
-    return writers
+        outputs.append(AlignmentParts(Path(cfg.norm_alignments), run, options.extraction, **existing))
+    return outputs
 
 
 def ids_in_all(

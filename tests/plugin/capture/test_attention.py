@@ -1,7 +1,6 @@
 """The swapped attention: same outputs, maps as defined, refusals by name."""
 
 import threading
-import time
 
 import pytest
 import torch
@@ -9,11 +8,11 @@ from fairseq.modules import MultiheadAttention
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.attention import (
+    ONE_THREAD,
     MapCapture,
     PassEnd,
     capturing,
     norm_attentions,
-    one_thread,
     swap_attention,
     teacher_forcing,
 )
@@ -249,39 +248,18 @@ def test_teacher_forcing_is_undone(build):
     assert attention.beam_size == 5
 
 
-def test_a_model_runs_in_one_thread_at_a_time(build):
+def test_one_thread_at_a_time_runs_a_model(build):
     """What is captured lies on the modules, where another thread's pass would be taken for this one's."""
-    first, second = build(), build(seed=1)
-    order = []
+    model, order = build(), []
 
-    def wait(model, name):
+    def wait():
         with teacher_forcing(model):
-            order.append(name)
+            order.append("second")
 
-    with one_thread([first]), teacher_forcing(first):  # the same thread enters twice
-        waiting = threading.Thread(target=wait, args=(first, "same model"))
-        free = threading.Thread(target=wait, args=(second, "other model"))
-        waiting.start()
-        free.start()
-        free.join(10)
-        time.sleep(0.05)
+    with ONE_THREAD, teacher_forcing(model):  # the same thread enters twice
+        second = threading.Thread(target=wait)
+        second.start()
+        second.join(0.05)
         order.append("first leaves")
-    waiting.join(10)
-    assert order == ["other model", "first leaves", "same model"]
-
-
-def test_two_threads_with_two_models_each_do_not_wait_for_each_other_for_ever(build):
-    models, done = [build(), build(seed=1)], []
-
-    def enter(order):
-        for _ in range(500):
-            with one_thread(order):
-                time.sleep(0)  # the other thread may run
-        done.append(order)
-
-    threads = [threading.Thread(target=enter, args=(order,), daemon=True) for order in (models, models[::-1])]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
-    assert len(done) == 2
+    second.join(10)
+    assert order == ["first leaves", "second"]
