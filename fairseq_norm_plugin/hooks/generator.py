@@ -115,10 +115,11 @@ class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
             hypotheses: Hypotheses = self._generate(sample, **kwargs)
         src_tokens = sample["net_input"]["src_tokens"]
         columns = real_positions(src_tokens, self.pad)
-        for tokens, places, nbest in zip(src_tokens, columns, hypotheses if self.printed else ()):
-            for hypothesis in nbest:
-                map_ = hypothesis["attention"].t()[:, places]  # fairseq's is [S with pads, T]
-                hypothesis["alignment"] = self.printed.alignment(map_, tokens[places], hypothesis["tokens"])
+        if self.printed:
+            for tokens, places, nbest in zip(src_tokens, columns, hypotheses):
+                for hypothesis in nbest:
+                    map_ = hypothesis["attention"].t()[:, places]  # fairseq's is [S with pads, T]
+                    hypothesis["alignment"] = self.printed.alignment(map_, tokens[places], hypothesis["tokens"])
         if self.recorded:
             bos = self.eos if kwargs.get("bos_token") is None else kwargs["bos_token"]
             ranks = forced_maps(models, sample, hypotheses, self.recorded, self.pad, bos, self.model.encoder_outs)
