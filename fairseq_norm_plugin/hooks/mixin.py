@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from alignment_eval.profiles.profile import NO_PROFILE, Profile, read_profile
 from fairseq_norm_plugin.capture.attention import swap_attention
 from fairseq_norm_plugin.capture.recorder import Hypotheses, RecordedMaps, layers_and_heads
 from fairseq_norm_plugin.checkpoints.files import profile_file
-from fairseq_norm_plugin.checkpoints.identity import ReadParameters
+from fairseq_norm_plugin.checkpoints.identity import ReadParameters, architecture_hash, data_hash, dictionary_hash
 from fairseq_norm_plugin.checkpoints.read import check_vocabulary, languages_warning, other_languages
 from fairseq_norm_plugin.hooks.generator import carry_maps
 from fairseq_norm_plugin.hooks.options import (
@@ -28,12 +29,16 @@ from fairseq_norm_plugin.hooks.options import (
     resolve,
     vocabularies,
 )
-from fairseq_norm_plugin.recording.session import NormOptions, Plan, RecordingSession, ids_in_all, run_signature
+from fairseq_norm_plugin.installed import versions
+from fairseq_norm_plugin.recording.session import NormOptions, Plan, RecordingSession, ids_in_all
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
-from fairseq_norm_plugin.text.tokens import SpecialTokens, Vocabulary, side_readers, tagged_hash
+from fairseq_norm_plugin.text.tokens import SideReader, SpecialTokens, Vocabulary, side_readers, tagged_hash
 
 logger = logging.getLogger(__name__)
+
+#: Options of generation that change no map.
+_SILENT_OPTIONS = {"_name", "print_alignment", "print_step", "no_beamable_mm"}
 
 
 class NormMixin:
@@ -209,13 +214,45 @@ class NormMixin:
         dataset, cut = self.datasets[plan.subset], bool(self.cfg.truncate_source)
         texts = self.cfg.norm_source_text, self.cfg.norm_target_text
         readers = side_readers(dataset, plan.size, self.vocabularies, texts, cut)
-        name = type(self).__name__
-        signature = run_signature(name, self.cfg, plan, models, parameters, readers, self.input_options, args)
+        signature = self._signature(plan, models, parameters, readers, generation_options(args))
         self._session = RecordingSession(self.cfg, plan, readers, options, signature, len(models), profile)
         if self._session.finished:
             # Nothing is left to do, and fairseq-generate has no other way to end successfully at this point.
             raise SystemExit(0)
         return self._session.recorded
+
+    def _signature(
+        self,
+        plan: Plan,
+        models: Sequence[nn.Module],
+        parameters: str,
+        readers: Sequence[SideReader],
+        generation: dict[str, Any],
+    ) -> dict[str, Any]:
+        """The signature of a run: everything that every output depends on."""
+        cfg, languages = self.cfg, (self.cfg.source_lang, self.cfg.target_lang)
+        texts = [reader.text and reader.text.hash for reader in readers]
+        return {
+            **versions(),
+            "task": type(self).__name__,
+            "model": parameters,
+            "dtype": str(next(models[0].parameters()).dtype).removeprefix("torch."),
+            "architecture": architecture_hash(models),
+            "data": data_hash(cfg.data.split(":")[0], plan.subset, languages),
+            "dictionaries": dictionary_hash(self.source_dictionary, self.target_dictionary),
+            "subset": plan.subset,
+            "languages": list(languages),
+            "marks": [reader.vocabulary.mark for reader in readers],
+            "special_tokens": [sorted(reader.vocabulary.specials) for reader in readers],
+            **self.input_options,
+            "left_pad": [cfg.left_pad_source, cfg.left_pad_target],
+            "max_positions": [cfg.max_source_positions, cfg.max_target_positions],
+            "truncate_source": cfg.truncate_source,
+            "shards": plan.shards,
+            "generation": generation,
+            **({"texts": texts} if any(texts) else {}),
+            **(plan.batching if plan.shards > 1 or generation.get("sampling") else {}),
+        }
 
     def inference_step(
         self, generator: Any, models: Sequence[nn.Module], sample: dict[str, Any], **kwargs: Any
@@ -225,6 +262,19 @@ class NormMixin:
         if self._session is not None and not self._training:
             self._session.write(sample, hypotheses)
         return hypotheses
+
+
+def generation_options(args: Any) -> dict[str, Any]:
+    """The generation options of a run (fairseq's GenerationConfig in any of its forms), for JSON."""
+    if dataclasses.is_dataclass(args) and not isinstance(args, type):
+        options = dataclasses.asdict(args)
+    else:
+        options = dict(args.items() if hasattr(args, "items") else vars(args))
+    return {
+        name: value if isinstance(value, (int, float, type(None))) else str(value)
+        for name, value in sorted(options.items())
+        if name not in _SILENT_OPTIONS
+    }
 
 
 @contextmanager

@@ -19,7 +19,7 @@ So the carried vectors of all source positions, of the residual connection and o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -234,24 +234,33 @@ class Block:
 
     # ---- the steps after the attention
 
-    @cached_property
-    def _sum(self) -> Tensor:
-        return self.residual + self.output
+    def whole(self, stage: str) -> Tensor:
+        """The model's own vector at ``stage``, biases included, [B, T, D]."""
+        if stage == "attn":
+            return self.output
+        stream = self.residual + self.output
+        if stage == "attnres":
+            return stream
+        stream = stream if self.weights.norm is None else self.weights.norm(stream)
+        if stage == "attnresln":
+            return stream
+        network = self.weights.network
+        output = linear(network.activation(self._pre), network.w_2, network.b_2)
+        if stage == "ff":
+            return output
+        stream = output + stream
+        return stream if stage == "ffres" or network.final_norm is None else network.final_norm(stream)
 
     @cached_property
-    def _scale(self) -> Tensor | None:
+    def scale(self) -> Tensor | None:
         """s_i of the layer norm before the network, [B, T, 1]; None without that norm."""
         norm = self.weights.input_norm
-        return None if norm is None else norm.scale(self._sum)
-
-    @cached_property
-    def _stream(self) -> Tensor:
-        return self._sum if self.weights.norm is None else self.weights.norm(self._sum)
+        return None if norm is None else norm.scale(self.whole("attnres"))
 
     @cached_property
     def _pre(self) -> Tensor:
-        norm, network = self.weights.input_norm, self.weights.network
-        return linear(self._sum if norm is None else norm(self._sum), network.w_1, network.b_1)
+        norm, network, inputs = self.weights.input_norm, self.weights.network, self.whole("attnres")
+        return linear(inputs if norm is None else norm(inputs), network.w_1, network.b_1)
 
     @cached_property
     def ratio(self) -> Tensor:
@@ -264,50 +273,33 @@ class Block:
 
     @cached_property
     def _ratio_by_scale(self) -> Tensor:
-        return self.ratio if self._scale is None else self.ratio / self._scale
+        return self.ratio if self.scale is None else self.ratio / self.scale
 
     @cached_property
-    def _network_output(self) -> Tensor:
-        network = self.weights.network
-        return linear(network.activation(self._pre), network.w_2, network.b_2)
-
-    @cached_property
-    def _final_scale(self) -> Tensor:
+    def _final_scale(self) -> Tensor | None:
         norm = self.weights.network.final_norm
-        assert norm is not None
-        return norm.scale(self.whole("ffres"))
-
-    def whole(self, stage: str) -> Tensor:
-        """The model's own vector at ``stage``, biases included, [B, T, D]."""
-        if stage in ("attn", "attnres", "attnresln"):
-            return {"attn": self.output, "attnres": self._sum, "attnresln": self._stream}[stage]
-        if stage == "ff":
-            return self._network_output
-        whole = self._network_output + self._stream
-        final = self.weights.network.final_norm
-        return whole if stage == "ffres" or final is None else final(whole)
+        return None if norm is None else norm.scale(self.whole("ffres"))
 
     def carry(self, vectors: Tensor, stage: str) -> Tensor:
         """Carry ``vectors`` [(B), ..., T, D] from the attention's output space to ``stage``."""
-        return self._finish(*self.weights.parts(vectors, stage), stage)
+        return self._finish(self.weights.parts(vectors, stage), stage)
 
-    def _finish(self, stream: Tensor | None, pre: Tensor | None, stage: str) -> Tensor:
+    def _finish(self, parts: Sequence[Tensor | None], stage: str) -> Tensor:
         """Divide :meth:`BlockWeights.parts` by the scales of this pass, which overwrites them, and sum: [..., T, D]."""
-        if stream is not None and stage not in ("attn", "attnres") and self.weights.norm is not None:
-            assert self._scale is not None
-            stream = stream.div_(self._scale)
+        stream, pre = parts
+        if stream is not None and stage not in ("attn", "attnres"):
+            stream = stream if self.weights.norm is None or self.scale is None else stream.div_(self.scale)
         if pre is None:
             assert stream is not None
             return stream
         result = torch.matmul(pre.mul_(self._ratio_by_scale), self.weights.network.w_2.t())
-        if stream is not None:
-            result = result.add_(stream)
+        result = result if stream is None else result.add_(stream)
         return self.final(result) if stage == "ffresln" else result
 
     def final(self, vectors: Tensor) -> Tensor:
         """The linear part of the layer norm after the network, if the block has this norm."""
-        norm = self.weights.network.final_norm
-        return vectors if norm is None else norm.centred(vectors).div_(self._final_scale)
+        norm, scale = self.weights.network.final_norm, self._final_scale
+        return vectors if norm is None or scale is None else norm.centred(vectors).div_(scale)
 
     def vectors(self, stage: str, chunk_bytes: int = VECTOR_CHUNK_BYTES) -> Iterator[Tensor]:
         """The vectors z_ij of one :meth:`sentence`, carried to ``stage``, in chunks of source positions: [s, T, D].
@@ -325,15 +317,13 @@ class Block:
             columns = slice(start, min(start + step, source))
             alpha = self.alpha[:, :, columns].permute(2, 1, 0)  # [s, T, H]
             values = self.values[columns].transpose(0, 1)  # [H, s, d]
-            parts: list[Tensor | None] = []
-            for weight, own in zip(weights, residual):
-                part = None
+            parts: list[Tensor | None] = [None, None]
+            for number, (weight, own) in enumerate(zip(weights, residual)):
                 if weight is not None:
                     part = torch.matmul(alpha, torch.bmm(values, weight).transpose(0, 1))  # [s, T, D or F]
                     if own is not None and not cross:
                         part.diagonal(offset=columns.start, dim1=0, dim2=1).add_(own[columns].t())
-                parts.append(part)
-            yield self._finish(parts[0], parts[1], stage)
+                    parts[number] = part
+            yield self._finish(parts, stage)
         if cross and stage != "attn":
-            column = [None if own is None else own[None] for own in residual]
-            yield self._finish(column[0], column[1], stage)
+            yield self._finish([None if own is None else own[None] for own in residual], stage)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import logging
 import time
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 from fairseq.data.iterators import EpochBatchIterator
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.files import write_bytes
@@ -26,15 +25,10 @@ from alignment_eval.profiles.profile import Profile
 from alignment_eval.records.manifest import RunInfo
 from alignment_eval.records.store import arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
-from fairseq_norm_plugin.checkpoints.identity import architecture_hash, data_hash, dictionary_hash
-from fairseq_norm_plugin.installed import versions
 from fairseq_norm_plugin.recording.parts import AlignmentParts, ShardParts, aligned_ids, written_ids
 from fairseq_norm_plugin.text.tokens import SideReader, UnknownTokens
 
 logger = logging.getLogger(__name__)
-
-#: Options of generation that change no map.
-_SILENT_OPTIONS = {"_name", "print_alignment", "print_step", "no_beamable_mm"}
 
 
 @dataclass(frozen=True)
@@ -87,62 +81,6 @@ class Plan:
             return whole
         workers = {"num_workers": whole.num_workers, "buffer_size": whole.buffer_size}
         return EpochBatchIterator(whole.dataset, whole.collate_fn, self.batches, **workers)
-
-
-def run_signature(
-    task: str,
-    cfg: Any,
-    plan: Plan,
-    models: Sequence[nn.Module],
-    parameters: str,
-    readers: Sequence[SideReader],
-    input_options: Mapping[str, Any],
-    generation: Any,
-) -> dict[str, Any]:
-    """The signature of a run: everything that every output depends on.
-
-    ``task`` is the name of the task's class, ``cfg`` its options, ``input_options`` more of them that change the input
-    of the model, ``parameters`` the hash of the models' parameters in float32.
-    """
-    languages = (cfg.source_lang, cfg.target_lang)
-    vocabularies = [reader.vocabulary for reader in readers]
-    texts = [reader.text and reader.text.hash for reader in readers]
-    generation_fields = generation_options(generation)
-    batching = plan.batching if plan.shards > 1 or generation_fields.get("sampling") else {}
-    return {
-        **versions(),
-        "task": task,
-        "model": parameters,
-        "dtype": str(next(models[0].parameters()).dtype).removeprefix("torch."),
-        "architecture": architecture_hash(models),
-        "data": data_hash(cfg.data.split(":")[0], plan.subset, languages),
-        "dictionaries": dictionary_hash(*(vocabulary.dictionary for vocabulary in vocabularies)),
-        "subset": plan.subset,
-        "languages": list(languages),
-        "marks": [vocabulary.mark for vocabulary in vocabularies],
-        "special_tokens": [sorted(vocabulary.specials) for vocabulary in vocabularies],
-        **input_options,
-        "left_pad": [cfg.left_pad_source, cfg.left_pad_target],
-        "max_positions": [cfg.max_source_positions, cfg.max_target_positions],
-        "truncate_source": cfg.truncate_source,
-        "shards": plan.shards,
-        "generation": generation_fields,
-        **({"texts": texts} if any(texts) else {}),
-        **batching,
-    }
-
-
-def generation_options(args: Any) -> dict[str, Any]:
-    """The generation options of a run (fairseq's GenerationConfig in any of its forms), for JSON."""
-    if dataclasses.is_dataclass(args) and not isinstance(args, type):
-        options = dataclasses.asdict(args)
-    else:
-        options = dict(args.items() if hasattr(args, "items") else vars(args))
-    return {
-        name: value if isinstance(value, (int, float, type(None))) else str(value)
-        for name, value in sorted(options.items())
-        if name not in _SILENT_OPTIONS
-    }
 
 
 @dataclass(frozen=True)
