@@ -140,12 +140,11 @@ class RecordingSession:
                 f"recording {', '.join(costly)} takes long: for each kind about 17 more forward passes of a sentence "
                 f"of 50 source tokens, 34 of one of 100; --norm-record-layers records fewer layers"
             )
-        if plan.skipped and plan.shard == 0:  # the first shard records those of all shards
-            logger.warning("%d of %d sentences were skipped and get no maps", len(plan.skipped), plan.size)
-            empty = SentenceSide.of_words(())
-            skipped = sorted(plan.skipped.items())
-            self._add([SentenceMaps(id_, empty, empty, self.recorded.layers, status=why) for id_, why in skipped])
-        self._finish_if_complete()
+        skipped = sorted(plan.skipped.items()) if plan.shard == 0 else []  # the first shard records those of all shards
+        if skipped:
+            logger.warning("%d of %d sentences were skipped and get no maps", len(skipped), plan.size)
+        empty = SentenceSide.of_words(())
+        self._write([SentenceMaps(id_, empty, empty, self.recorded.layers, status=why) for id_, why in skipped])
 
     @property
     def finished(self) -> bool:
@@ -164,21 +163,18 @@ class RecordingSession:
             for rank, hypothesis in enumerate(nbest)
             if MAPS_KEY in hypothesis
         ]
-        self._add(sentences)
         self._expected[ids] = False
         self._in_part += len(ids)
+        self._write(sentences)
+
+    def _write(self, sentences: Sequence[SentenceMaps]) -> None:
+        """Write sentences; after the last one of the run, print what was done to stderr (fairseq logs to stdout)."""
+        for parts in self._outputs:
+            parts.write(sentences)
         if self._in_part >= self._part_sentences:
             for parts in self._outputs:
                 parts.commit()
             self._in_part = 0
-        self._finish_if_complete()
-
-    def _add(self, sentences: Sequence[SentenceMaps]) -> None:
-        for parts in self._outputs:
-            parts.write(sentences)
-
-    def _finish_if_complete(self) -> None:
-        """Finish the output after the last sentence; print what was done to stderr (fairseq's log goes to stdout)."""
         if not self.finished:
             return
         for parts in self._outputs:

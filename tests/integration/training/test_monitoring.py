@@ -103,49 +103,22 @@ def test_the_best_checkpoint_and_patience_follow_aer(monitored, logged, caplog):
 def test_the_best_aer_of_another_gold_is_forgotten(monitored, gold, tmp_path, caplog, monkeypatch):
     """The checkpoint of a better figure is not kept as the best if that figure is of another gold, map or rule."""
     options = ["--best-checkpoint-metric", "aer", "--validate-interval-updates", 2]
-    first = monitored("begun", *options, updates=4)
-    state = torch.load(first, weights_only=True)
+    state = torch.load(monitored("begun", *options, updates=4), weights_only=True)
     state["extra_state"]["best"] = 0.001
-    restored = tmp_path / "restored.pt"
-    torch.save(state, restored)
-    lines = gold.read_text(encoding="utf-8").splitlines()
-    other = written(tmp_path / "other.talp", [line.split()[0] for line in lines])
-    runs = {
-        "same": [],
-        "another gold": ["--aer-gold", f"test={other}"],
-        "another rule": ["--norm-rule", "shift-att"],
-    }
+    torch.save(state, tmp_path / "restored.pt")
+    other = written(tmp_path / "other.talp", [line.split()[0] for line in gold.read_text().splitlines()])
+    runs = {"same": [], "gold": ["--aer-gold", f"test={other}"], "rule": ["--norm-rule", "shift-att"]}
     for name, changed in runs.items():
         caplog.clear()
         monkeypatch.delattr(checkpoint_utils.save_checkpoint, "best", raising=False)
-        path = monitored(name, *options, "--restore-file", restored, *changed, updates=6)
+        path = monitored(f"{name} again", *options, "--restore-file", tmp_path / "restored.pt", *changed, updates=6)
         best = torch.load(path, weights_only=True)["extra_state"]["best"]
-        said = [record.message for record in caplog.records if "cannot be compared" in record.message]
+        said = re.findall("cannot be compared, because these differ: (.*); it is", caplog.text)
         if name == "same":
             assert (best, said) == (0.001, [])
         else:
             assert best > 0.001
-            (line,) = said
-            assert name.split()[1] in re.search("these differ: (.*); it is", line)[1].split(", ")
-
-
-def test_the_log_tells_golds_texts_and_methods_apart(monitored, logged, gold, tmp_path):
-    lines = gold.read_text(encoding="utf-8").splitlines()
-    other = written(tmp_path / "other.talp", [line.split()[0] for line in lines])
-    changed = {
-        None: [],
-        "aer_gold": ["--aer-gold", f"test={other}"],
-        "aer_texts": ["--norm-subword-mark", "none"],
-        "aer_method": ["--norm-rule", "shift-att"],
-    }
-    names = ("aer_gold", "aer_texts", "aer_method")
-    found = {}
-    for what, added in changed.items():
-        monitored(f"told {what}", *added, updates=2)
-        found[what] = {name: logged("test")[-1][name] for name in names}
-    assert found[None]["aer_gold"] == str(int(found[None]["aer_gold"]))
-    for what in list(changed)[1:]:
-        assert [name for name in names if found[what][name] != found[None][name]] == [what]
+            assert name in said[0].split(", ")
 
 
 @pytest.mark.parametrize(("unaligned", "said"), [(0, False), (5, False), (6, True), (100, True)])
@@ -244,10 +217,8 @@ def test_combined_subsets_are_refused_before_training(monitored):
     [
         (lambda lines: [""] * len(lines), r"gold of subset test has no links"),
         (lambda lines: lines[:-1], r"11 sentences, but subset test has 12"),
-        (lambda lines: ["0-1", *lines[1:]], r"gold.talp"),  # an index 0 under base 1
         (lambda lines: ["99-1", *lines[1:]],
          r"subset test: link 98-0 .* outside sentence 0 \(line 1\)"),
-        (lambda lines: ["1-", *lines[1:]], r"gold.talp:1: '1-' "),
     ],
 )  # fmt: skip
 def test_wrong_gold_is_told_before_training(set_up, gold, tmp_path, spoil, message):
@@ -273,9 +244,8 @@ def test_a_failing_monitor_does_not_end_training(monitored, logged, caplog, monk
     monkeypatch.setattr(Monitor, "hits", failing)
     monitored("failing", "--max-tokens", 40, "--validate-interval-updates", 4, updates=8)
     first, *_, last = logged("test")
-    assert first["aer"] == first["aer_l1_n_awo"] == "inf"
-    assert first["aer_precision"] == "nan"
-    assert 0 < int(first["aer_sentences"]) < 12 == int(first["aer_sentences_gold"])
+    assert first["aer"] == "inf"
+    assert 0 < int(first["aer_sentences"]) < 12
     assert math.isfinite(float(last["aer"]))
     errors = [record.message for record in caplog.records if record.levelname == "ERROR"]
     assert [error for error in errors if "InputError: no more" in error] == errors[:1]
@@ -301,7 +271,7 @@ def test_broken_weights_give_inf(set_up, gold, value):
 
 def test_a_picture_of_a_sentence_at_each_validation(monitored, logged, monkeypatch, tmp_path):
     """In the save directory, in TensorBoard and in W&B, of the layer and map with the lowest AER."""
-    images, described = [], []
+    images, runs, titles = [], [], []
 
     class Writer:
         def __init__(self, directory):
@@ -313,36 +283,31 @@ def test_a_picture_of_a_sentence_at_each_validation(monitored, logged, monkeypat
         def __exit__(self, *error):
             pass
 
-        def add_image(self, tag, image, update, dataformats):
-            images.append((self.directory, tag, image.shape, update, dataformats))
-
         def __getattr__(self, name):  # what fairseq itself writes
             return lambda *args: None
 
+        def add_image(self, tag, image, update, dataformats):
+            images.append((self.directory, tag, image.shape[2], update, dataformats))
+
     def drawn(picture):
-        described.append(picture)
+        titles.append(picture.title)
         return draw(picture)
 
-    runs = []
+    wandb = Namespace(run=1, Image=str, log=lambda values, step: runs.append(values))
     monkeypatch.setattr(progress_bar, "SummaryWriter", Writer)
-    monkeypatch.setattr(
-        progress_bar, "wandb", Namespace(run=1, Image=str, log=lambda values, step: runs.append(values))
-    )
+    monkeypatch.setattr(progress_bar, "wandb", wandb)
     monkeypatch.setattr("fairseq_norm_plugin.hooks.monitoring.draw", drawn)
     often = ("--validate-interval-updates", 4, "--num-workers", 1)  # whose batches are copies
     path = monitored("picture", "--aer-picture", 3, "--tensorboard-logdir", tmp_path, *often)
-    files = sorted((path.parent / "aer-picture").iterdir())
-    validations = logged("test")
+    files, validations = sorted((path.parent / "aer-picture").iterdir()), logged("test")
+    updates = [int(line["num_updates"]) for line in validations]
     assert len(files) > 1
-    assert [int(file.stem) for file in files] == [int(line["num_updates"]) for line in validations]
-    assert [(directory, tag, update) for directory, tag, _, update, _ in images] == [
-        (str(tmp_path / "test"), "aer_picture", int(file.stem)) for file in files
-    ]
-    assert all(shape[2] == 3 and formats == "HWC" for _, _, shape, _, formats in images)
+    assert [int(file.stem) for file in files] == updates
+    assert images == [(str(tmp_path / "test"), "aer_picture", 3, update, "HWC") for update in updates]
     assert runs == [{"test/aer_picture": str(file)} for file in files]
-    for picture, line in zip(described, validations, strict=True):
+    for title, line in zip(titles, validations, strict=True):
         lowest = min(float(value) for name, value in line.items() if name.startswith("aer_l"))
-        assert f"AER {100 * lowest:.1f} %" in picture.title
+        assert f"AER {100 * lowest:.1f} %" in title
 
 
 @pytest.mark.parametrize("number", [-1, 12])

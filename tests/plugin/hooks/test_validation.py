@@ -55,13 +55,13 @@ def join(tmp_path):
             if text is not None:
                 paths[-1].write_text("".join(f"{line}\n" for line in text))
         readers = side_readers(pairs, len(pairs), (known, known), tuple(paths), cut=False)
-        return with_gold(pairs, "test", tmp_path / "gold", "0", readers).pairs
+        return with_gold(pairs, "test", tmp_path / "gold", "0", readers)
 
     return run
 
 
 def test_gold_of_known_words(join, caplog):
-    first, second = join(["a@@ b b", "b"], ["b b", "a@@ a@@ b"], ["0-0 1p1", "0-0"])
+    first, second = join(["a@@ b b", "b"], ["b b", "a@@ a@@ b"], ["0-0 1p1", "0-0"]).pairs
     assert first.gold.sure.tolist() == [[True, False], [False, False]]
     assert first.gold.possible.tolist() == [[True, False], [False, True]]
     assert (len(first.links.sure), len(second.links.sure)) == (1, 1)
@@ -70,11 +70,11 @@ def test_gold_of_known_words(join, caplog):
 
 
 def test_a_gold_of_possible_links_only(join):
-    assert join(["b b"], ["b b"], ["0p1"])[0].gold.possible.tolist() == [[False, True], [False, False]]
+    assert join(["b b"], ["b b"], ["0p1"]).pairs[0].gold.possible.tolist() == [[False, True], [False, False]]
 
 
 def test_a_sentence_of_uncertain_words_counts_as_one_without_links(join, caplog):
-    first, second = join(["? b b", "b"], ["b b", "b"], ["0-0 1-1 7-7", "0-0"])
+    first, second = join(["? b b", "b"], ["b b", "b"], ["0-0 1-1 7-7", "0-0"]).pairs
     assert (first.gold, len(first.links.sure), first.sentence.status) == (None, 3, "unknown source subwords")
     assert second.sentence.ok
     assert "1 of 6 source subwords (16.7 %)" in caplog.text
@@ -83,7 +83,7 @@ def test_a_sentence_of_uncertain_words_counts_as_one_without_links(join, caplog)
 
 
 def test_the_texts_say_what_the_words_are(join, caplog):
-    (only,) = join(["? b b"], ["b ? b"], ["0-0 1-1"], (["xb b"], ["b x@@ b"]))
+    (only,) = join(["? b b"], ["b ? b"], ["0-0 1-1"], (["xb b"], ["b x@@ b"])).pairs
     assert (only.sentence.source.words.tolist(), only.sentence.target.words.tolist()) == ([0, 0, 1, -1], [0, 1, 1, -1])
     assert only.gold.sure.shape == (2, 2)
     assert "have no links" not in caplog.text
@@ -96,14 +96,27 @@ def test_messages_name_the_options_of_training(join):
     assert "unused-zero" not in str(error.value)
 
 
+def test_numbers_tell_golds_and_texts_apart(join):
+    """The curves of two runs are of one only where they are equal."""
+    first = join(["b b"], ["b b"], ["0-0"]).numbers
+    assert first == join(["b b"], ["b b"], ["0-0"]).numbers
+    for other, name in ((join(["b b"], ["b b"], ["1-1"]), "aer_gold"), (join(["b"], ["b b"], ["0-0"]), "aer_texts")):
+        assert [key for key, value in other.numbers.items() if value != first[key]] == [name]
+    assert all(0 <= value < 10**6 for value in first.values())  # fairseq logs six digits
+
+
 WORDS, LAYERS = 3, 2
 MIXING = ("attn_w", "attnres_n")
 
 
+def monitor_of(rule):
+    extraction = ExtractionOptions("attn_n", MapNames([MapName(0)]), setting="awo", rule=rule)
+    return Monitor(extraction, LAYERS, MIXING, {ENCODER_SELF: 2, DECODER_SELF: 2, DECODER_CROSS: 2}, (1, 1))
+
+
 @pytest.fixture
 def monitor():
-    extraction = ExtractionOptions("attn_n", MapNames([MapName(0)]), setting="awo", rule="kobayashi2020")
-    return Monitor(extraction, LAYERS, MIXING, {ENCODER_SELF: 2, DECODER_SELF: 2, DECODER_CROSS: 2}, (1, 1))
+    return monitor_of("kobayashi2020")
 
 
 def gold_batch(sample, certain):
@@ -151,6 +164,8 @@ def test_metrics_are_those_of_all_sentences(monitor):
     names = ("aer_sentences", "aer_sentences_gold", "aer_unaligned", "aer_gold", "aer_texts")
     assert [found[name] for name in names] == [6, 6, 2, 123456, 7]
     assert logged(monitor, {"loss": 1.0}).keys() == {"of another batch"}
+    other = logged(monitor_of("shift-att"), tally, tally)
+    assert [name for name, value in other.items() if value != pytest.approx(found[name], nan_ok=True)] == ["aer_method"]
 
 
 def test_a_failed_batch_makes_aer_inf_and_other_metrics_nan(monitor):
@@ -159,8 +174,8 @@ def test_a_failed_batch_makes_aer_inf_and_other_metrics_nan(monitor):
     assert list(failed) == list(tally)  # processes sum their counts by position
     found = logged(monitor, tally, failed)
     assert found["aer"] == found["aer_l1_n_awi"] == math.inf
-    for name in ("aer_precision", "aer_recall", mixing_name(DECODER_CROSS, 1, "attn_w")):
-        assert math.isnan(found[name])
+    assert math.isnan(found["aer_precision"])
+    assert math.isnan(found["aer_recall"])
     assert (found["aer_sentences"], found["aer_sentences_gold"], found["aer_gold"]) == (3, 6, 123456)
 
 
@@ -197,6 +212,8 @@ def test_mixing_ratios_are_means_over_positions_that_mix(monitor, build, make_sa
             ratios = mixing_ratio(block, kind)
             mean = np.mean([float(ratios[place]) for of_sentence in places for place in of_sentence])
             assert found[mixing_name(type_, layer, kind)] == pytest.approx(mean, abs=1e-6), (type_, kind)
+    failed = logged(monitor, *tallies, monitor.tally(sample))
+    assert all(math.isnan(value) for name, value in failed.items() if name.startswith("mixing"))
 
 
 def test_metrics_that_the_monitor_logs_are_drawn_by_layer():
