@@ -1,7 +1,7 @@
 """Monitoring in training and validation: its options, their checks, and the mixin that adds it to a norm task.
 
-A monitor that fails does not end a long training run.  The batch is validated again without it, the first error of each
-validation is logged, and the AER of that validation is ``inf``, which is never the best.
+A monitor that fails does not end a long training run.  A pass that failed is made again without it, the first error of
+each validation is logged, and the AER of that validation is ``inf``, which is never the best.
 """
 
 # No `from __future__ import annotations` here: fairseq reads the field types at run time.
@@ -229,10 +229,11 @@ class MonitorMixin:
         monitor, step = self._monitor, super().valid_step  # type: ignore[misc]
         if monitor is None or GOLD_KEY not in sample:
             return step(sample, model, criterion, **kwargs)
+        result = None
         try:
             with monitor.listening(criterion) as tallies:
-                loss, sample_size, logging_output = step(sample, model, criterion, **kwargs)
-            tally = tallies[-1]
+                result = step(sample, model, criterion, **kwargs)
+            tally = tallies[-1]()
         except Exception as error:
             if not self._errors:
                 logger.error(
@@ -241,9 +242,10 @@ class MonitorMixin:
                     exc_info=error,
                 )
             self._errors += 1
-            # If the model itself caused the error, this raises it again.
-            loss, sample_size, logging_output = step(sample, model, criterion, **kwargs)
+            # A pass that was made is kept: other processes make one, too.  An error of the model itself is raised here.
+            result = result or step(sample, model, criterion, **kwargs)
             tally = monitor.tally(sample)
+        loss, sample_size, logging_output = result
         return loss, sample_size, {**logging_output, **tally}
 
     def reduce_metrics(self, logging_outputs: Any, criterion: Any) -> None:

@@ -193,22 +193,26 @@ class Monitor:
         return ["aer", "aer_precision", "aer_recall", *sorted(self.maps)]
 
     @contextmanager
-    def listening(self, criterion: Any) -> Iterator[list[Tally]]:
-        """Count the maps of the passes that ``criterion`` makes in the block; gives the counts of each."""
-        tallies: list[Tally] = []
+    def listening(self, criterion: Any) -> Iterator[list[Callable[[], Tally]]]:
+        """Record the passes that ``criterion`` makes in the block; gives a function for each that counts its maps."""
+        tallies: list[Callable[[], Tally]] = []
         forward = criterion.forward
 
-        def counted(model: nn.Module, sample: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        def recorded(model: nn.Module, sample: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
             first_pass = any(getattr(module, "full_context_alignment", False) for module in model.modules())
             recorder = Recorder(model, self._recorded, sample, first_pass)
             mixing = self._mixing_captures(sample, first_pass)
             with capturing(norm_attentions(model), *recorder.captures, *mixing):
                 result = forward(model, sample, *args, **kwargs)
-            sums = [value for capture in mixing for of_layer in capture.take() for value in of_layer]
-            tallies.append(self.tally(sample, self.hits(sample, recorder.take()), sums))
+
+            def tally() -> Tally:
+                sums = [value for capture in mixing for of_layer in capture.take() for value in of_layer]
+                return self.tally(sample, self.hits(sample, recorder.take()), sums)
+
+            tallies.append(tally)
             return result
 
-        criterion.forward = counted
+        criterion.forward = recorded
         try:
             yield tallies
         finally:

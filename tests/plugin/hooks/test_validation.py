@@ -200,7 +200,8 @@ def test_mixing_ratios_are_means_over_positions_that_mix(monitor, build, make_sa
     sample = gold_batch(make_sample([(7, 3), (3, 6), (0, 0)]), [False] * 3)
     with torch.no_grad(), monitor.listening(criterion) as tallies:
         criterion.forward(model, sample)
-    found = logged(monitor, *tallies)
+    (tally,) = (count() for count in tallies)
+    found = logged(monitor, tally)
     for (type_, layer), block in capture_blocks(model, sample).items():
         tokens = sample["net_input"]["src_tokens"] if type_ == ENCODER_SELF else sample["target"]
         places = [[(b, t) for t, token in enumerate(row) if token != 1] for b, row in enumerate(tokens.tolist())]
@@ -212,7 +213,7 @@ def test_mixing_ratios_are_means_over_positions_that_mix(monitor, build, make_sa
             ratios = mixing_ratio(block, kind)
             mean = np.mean([float(ratios[place]) for of_sentence in places for place in of_sentence])
             assert found[mixing_name(type_, layer, kind)] == pytest.approx(mean, abs=1e-6), (type_, kind)
-    failed = logged(monitor, *tallies, monitor.tally(sample))
+    failed = logged(monitor, tally, monitor.tally(sample))
     assert all(math.isnan(value) for name, value in failed.items() if name.startswith("mixing"))
 
 
