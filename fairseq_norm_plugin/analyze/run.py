@@ -24,8 +24,7 @@ from fairseq_norm_plugin.checkpoints.files import dictionary_files
 from fairseq_norm_plugin.checkpoints.identity import data_hash, model_hash
 from fairseq_norm_plugin.checkpoints.read import build_model, fairseq_errors, read_checkpoint_parts
 from fairseq_norm_plugin.installed import versions
-from fairseq_norm_plugin.maps.block import Block
-from fairseq_norm_plugin.maps.weights import BlockWeights
+from fairseq_norm_plugin.maps.block import Block, BlockWeights
 from fairseq_norm_plugin.transformers.families import read_release
 
 #: The tokens of the rows and of the columns of each block type's maps.

@@ -6,16 +6,15 @@ weights of single heads; captures get these from the logits, which are computed 
 
 A capture takes its maps once from each wanted attention, and either from all of them or from none.  During a pass the
 captures are attached to the modules, where fairseq also keeps the state of its search.  So only one thread at a time
-may run a model (:func:`one_thread`).
+may run a model (:data:`ONE_THREAD`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from threading import Lock, RLock
+from threading import RLock
 from typing import Any, Generic, TypeVar
-from weakref import WeakKeyDictionary
 
 import torch
 from fairseq.models.nat import FairseqNATModel
@@ -24,16 +23,14 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, Site, at_least_float32, sites
-from fairseq_norm_plugin.maps.block import Block
+from fairseq_norm_plugin.maps.block import Block, BlockWeights
 from fairseq_norm_plugin.maps.norms import gram_factor
-from fairseq_norm_plugin.maps.weights import BlockWeights
 
 Value = TypeVar("Value")
 
 _FACTOR_KEY = "norm_factor"  # in the attention's incremental buffer, whose every entry fairseq reorders on dim 0
-# not stored on the modules, because a lock can neither be copied nor pickled
-_locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-_locks_lock = Lock()
+#: The thread that runs a model holds it; the same thread may enter again.
+ONE_THREAD = RLock()
 
 
 class PassEnd(Exception):  # noqa: N818  # no error
@@ -266,23 +263,12 @@ def norm_attentions(model: nn.Module, *blocks: str) -> list[NormAttention]:
 
 
 @contextmanager
-def one_thread(models: Iterable[Any]) -> Iterator[None]:
-    """Reserve ``models`` for this thread; other threads wait.  The same thread may enter again."""
-    with _locks_lock:
-        locks = {id(model): _locks.setdefault(model, RLock()) for model in models}
-    with ExitStack() as stack:
-        for _, lock in sorted(locks.items()):  # a fixed order avoids deadlocks
-            stack.enter_context(lock)
-        yield
-
-
-@contextmanager
 def capturing(
     attentions: Sequence[NormAttention], *captures: MapCapture[Any], end_pass: bool = False
 ) -> Iterator[None]:
     """Attach ``captures`` to the attentions of a model (in the order of a pass), and always detach them at the end.
 
-    Every pass of the model feeds them, also in other threads; so enter :func:`one_thread` or :func:`teacher_forcing`
+    Every pass of the model feeds them, also in other threads; so enter :data:`ONE_THREAD` or :func:`teacher_forcing`
     first.  With ``end_pass`` each pass ends after its last capture by :class:`PassEnd`, which the caller must catch;
     neither the network after it nor any higher layer is computed.
     """
@@ -306,7 +292,7 @@ def teacher_forcing(model: Any) -> Iterator[None]:
     beams of a search, which a teacher-forced batch does not have.
     """
     plain = [(model, "full_context_alignment", False), *((module, "beam_size", 1) for module in model.modules())]
-    with one_thread([model]), ExitStack() as stack:
+    with ONE_THREAD, ExitStack() as stack:
         for owner, name, value in plain:
             if (former := getattr(owner, name, value)) != value:
                 stack.callback(setattr, owner, name, former)

@@ -19,7 +19,7 @@ from fairseq.modules.transformer_layer import (
 from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.maps.weights import BlockWeights, FeedForward, Norm
+from fairseq_norm_plugin.maps.block import BlockWeights, FeedForward, Norm
 from fairseq_norm_plugin.process import enough_threads
 
 ENCODER_SELF, DECODER_SELF, DECODER_CROSS = "encoder.self", "decoder.self", "decoder.cross"
@@ -75,7 +75,7 @@ class Site:
 
     def check(self) -> None:
         """Check that the maps' equations hold for this block."""
-        if problem := self._problem() or self._other_parts():
+        if problem := self._problem():
             raise InputError(f"{self}: {problem}")
 
     def _problem(self) -> str | None:
@@ -106,18 +106,15 @@ class Site:
                 f"the output projection is a {type(attention.out_proj).__name__} without a weight matrix; give the "
                 f"checkpoint from before quantisation"
             )
-        return None
-
-    def _other_parts(self) -> str | None:
-        """What a fork of fairseq has changed in the layer."""
-        if other := [name for name, _ in self.layer.named_parameters() if not _PARTS.fullmatch(name)]:
+        # what a fork of fairseq has changed
+        if other := [name for name, _ in layer.named_parameters() if not _PARTS.fullmatch(name)]:
             return f"the layer has parameters that fairseq's has not ({', '.join(other[:3])}), so maps would be wrong"
-        weights = (getattr(getattr(self.layer, name, None), "weight", None) for name in ("fc1", "fc2"))
+        weights = (getattr(getattr(layer, name, None), "weight", None) for name in ("fc1", "fc2"))
         sizes = [tuple(weight.shape) if isinstance(weight, Tensor) else () for weight in weights]
         if [len(size) for size in sizes] != [2, 2] or sizes[0][0] != sizes[1][1]:
             return "the feed-forward network is not fairseq's, two matrices fc1 and fc2, of which one reads the other"
         for name in ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"):
-            norm = getattr(self.layer, name, None)
+            norm = getattr(layer, name, None)
             if norm is not None and type(norm).__name__ not in _NORMS:
                 return f"{name} is a {type(norm).__name__}, but maps need a LayerNorm"
         return None

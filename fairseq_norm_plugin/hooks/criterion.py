@@ -7,7 +7,7 @@ Induction from Neural Machine Translation", shift the row for the same reason).
 """
 
 # No `from __future__ import annotations` here: fairseq reads the field types at run time.
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -20,9 +20,10 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import MapName, parse_maps
-from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, one_thread
+from fairseq_norm_plugin.capture.attention import ONE_THREAD, MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
+from fairseq_norm_plugin.hooks.options import option
 
 _SMALLEST = 1e-9  # a weight that underflows to 0 would make the loss infinite
 
@@ -31,13 +32,11 @@ _SMALLEST = 1e-9  # a weight that underflows to 0 would make the loss infinite
 class GuidedAlignmentConfig(LabelSmoothedCrossEntropyCriterionWithAlignmentConfig):  # type: ignore[misc]
     """fairseq's options of training with alignments, and the maps that learn them."""
 
-    guided_maps: str = field(
-        default="0.0:awi",
-        metadata={
-            "help": "maps of weights that learn the links: LAYER.HEAD:SETTING, or LAYER:SETTING for the mean of a "
-            "layer's heads, counted from 0, several separated by commas; awi (the row that reads the target token) "
-            "unless the setting is awo (the row that predicts it)"
-        },
+    guided_maps: str = option(
+        "maps of weights that learn the links: LAYER.HEAD:SETTING, or LAYER:SETTING for the mean of a layer's heads, "
+        "counted from 0, several separated by commas; awi (the row that reads the target token) unless the setting is "
+        "awo (the row that predicts it)",
+        "0.0:awi",
     )
 
 
@@ -65,7 +64,7 @@ class GuidedAlignmentCriterion(LabelSmoothedCrossEntropyCriterionWithAlignment):
             self._check_links()
             return super().forward(model, sample, reduce)
         self._check_maps(model)
-        with one_thread([model]), capturing(norm_attentions(model, DECODER_CROSS), self._guided):
+        with ONE_THREAD, capturing(norm_attentions(model, DECODER_CROSS), self._guided):
             return super().forward(model, sample, reduce)
 
     def compute_alignment_loss(self, sample: dict[str, Any], net_output: Any) -> Tensor:

@@ -7,17 +7,19 @@ teacher-forced pass over the final hypotheses and have the key ``norm_maps``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+from fairseq import utils
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError
-from fairseq_norm_plugin.capture.attention import capturing, norm_attentions, one_thread, teacher_forcing
+from fairseq_norm_plugin.capture.attention import ONE_THREAD, MapCapture, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.recorder import (
     MAPS_KEY,
     BatchMaps,
@@ -28,7 +30,41 @@ from fairseq_norm_plugin.capture.recorder import (
     layer_capture,
     real_positions,
 )
-from fairseq_norm_plugin.hooks.printing import PrintedMap
+
+_SPECIAL, _PAD = -1, -2  # what stands for all special tokens, and for padding, of which there is none
+
+
+@dataclass(frozen=True)
+class PrintedMap:
+    """The map that ``--print-alignment`` shows; ``heads`` None means all.
+
+    ``specials`` are the ids, of source and target, that a hard alignment omits (tokens.special_ids).
+    """
+
+    kind: str
+    layer: int
+    heads: tuple[int, ...] | None
+    setting: str
+    style: str  # hard or soft
+    specials: tuple[Collection[int], Collection[int]]
+
+    def captures(self, models: Sequence[Any]) -> list[MapCapture[Tensor]]:
+        """A capture of the map for each model."""
+        return [layer_capture(self.kind, self.layer, self.heads) for _ in models]
+
+    def alignment(self, map_: Tensor, source: Tensor, target: Tensor) -> Any:
+        """The alignment in the form that fairseq-generate prints, from a map [T, S] without padding.
+
+        AWO takes the row that predicts a token, AWI the row that it is input to; ``</s>``, the last, is no input.
+        """
+        if self.setting == "awi":
+            map_, target = map_[1:], target[:-1]
+        extract = utils.extract_soft_alignment if self.style == "soft" else utils.extract_hard_alignment
+        tokens = (
+            ids.masked_fill(torch.isin(ids, torch.tensor(sorted(special), device=ids.device)), _SPECIAL)
+            for ids, special in zip((source, target), self.specials)
+        )
+        return extract(map_, *tokens, _PAD, _SPECIAL)
 
 
 class NormEnsembleModel(EnsembleModel):  # type: ignore[misc]  # fairseq is untyped
@@ -36,7 +72,7 @@ class NormEnsembleModel(EnsembleModel):  # type: ignore[misc]  # fairseq is unty
 
     def __init__(self, models: Sequence[Any], printed: PrintedMap | None) -> None:
         super().__init__(models)
-        self.captures = [layer_capture(p.kind, p.layer, p.heads) for p in [printed] if p for _ in models]
+        self.captures = printed.captures(models) if printed else []
         self.attentions = [norm_attentions(model) for model in models]  # once here, not in every step
         self.encoder_outs: list[Any] = []  #: what the encoders returned last, by model
 
@@ -75,25 +111,23 @@ class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
                 "hypotheses; give a smaller --prefix-size, or --score-reference for forced decoding, or omit "
                 "--print-alignment"
             )
-        with one_thread(models):
+        with ONE_THREAD:
             hypotheses: Hypotheses = self._generate(sample, **kwargs)
+        src_tokens = sample["net_input"]["src_tokens"]
+        columns = real_positions(src_tokens, self.pad)
         if self.printed:
-            self._print(self.printed, sample["net_input"]["src_tokens"], hypotheses)
+            for tokens, places, nbest in zip(src_tokens, columns, hypotheses):
+                for hypothesis in nbest:
+                    map_ = hypothesis["attention"].t()[:, places]  # fairseq's is [S with pads, T]
+                    hypothesis["alignment"] = self.printed.alignment(map_, tokens[places], hypothesis["tokens"])
         if self.recorded:
             bos = self.eos if kwargs.get("bos_token") is None else kwargs["bos_token"]
-            columns = real_positions(sample["net_input"]["src_tokens"], self.pad)
             ranks = forced_maps(models, sample, hypotheses, self.recorded, self.pad, bos, self.model.encoder_outs)
             for rank, (present, batch) in enumerate(ranks):
                 rows = [slice(0, len(hypotheses[i][rank]["tokens"])) for i in present]
                 for i, arrays in zip(present, batch.sentences([columns[i] for i in present], rows)):
                     hypotheses[i][rank][MAPS_KEY] = arrays
         return hypotheses
-
-    def _print(self, printed: PrintedMap, src_tokens: Tensor, hypotheses: Hypotheses) -> None:
-        for tokens, columns, nbest in zip(src_tokens, real_positions(src_tokens, self.pad), hypotheses):
-            for hypothesis in nbest:
-                map_ = hypothesis["attention"].t()[:, columns]  # fairseq's is [S with pads, T]
-                hypothesis["alignment"] = printed.alignment(map_, tokens[columns], hypothesis["tokens"])
 
 
 class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
@@ -107,10 +141,9 @@ class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
         """fairseq's generate."""
         if sample.get("target") is None:
             raise InputError("--score-reference needs references, but the data set has no target side; binarise one")
-        printed = [layer_capture(p.kind, p.layer, p.heads) for p in [self.printed] if p for _ in models]
-        recorders = [Recorder(model, r, sample) for r in [self.recorded] if r for model in models]
+        printed = self.printed.captures(models) if self.printed else []
+        recorders = [Recorder(model, self.recorded, sample) for model in models] if self.recorded else []
         with ExitStack() as stack:
-            stack.enter_context(one_thread(models))
             for i, model in enumerate(models):
                 stack.enter_context(teacher_forcing(model))
                 captures = [capture for recorder in recorders[i : i + 1] for capture in recorder.captures]

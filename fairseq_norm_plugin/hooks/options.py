@@ -18,100 +18,68 @@ from alignment_eval.maps.subwords import MARKS
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.chosen import ChosenMethod
 from fairseq_norm_plugin.checkpoints.options import PATHS
-from fairseq_norm_plugin.hooks.printing import PrintedMap
+from fairseq_norm_plugin.hooks.generator import PrintedMap
 from fairseq_norm_plugin.recording.parts import manifest_file, parts_directory
 from fairseq_norm_plugin.recording.session import NormOptions
 from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 
 
+def option(help: str, default: Any = None) -> Any:
+    """A field of fairseq's options, with its help; the default None means: not given."""
+    return field(default=default, metadata={"help": help})
+
+
 @dataclass
 class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
-    """Options of a norm task; with the defaults the task behaves like fairseq's own."""
+    """Options of a norm task; with the defaults the task behaves like fairseq's own.
 
-    # None: not given.  A given option wins over the profile, even if it names the default.
-    norm_map: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": f"map that --print-alignment and --norm-alignments use: {', '.join(KINDS)} (docs/maps.md; default: "
-            f"{DEFAULTS.kind})"
-        },
+    A given option wins over the profile, even if it names the default.
+    """
+
+    norm_map: Optional[str] = option(
+        f"map that --print-alignment and --norm-alignments use: {', '.join(KINDS)} (docs/maps.md; default: "
+        f"{DEFAULTS.kind})"
     )
-    norm_layer: Optional[int] = field(
-        default=None,
-        metadata={
-            "help": "decoder layer of that map, counted from 0 (papers count from 1); default: the second last, "
-            "which aligns best in AWO (docs/maps.md)"
-        },
+    norm_layer: Optional[int] = option(
+        "decoder layer of that map, counted from 0 (papers count from 1); default: the second last, which aligns best "
+        "in AWO (docs/maps.md)"
     )
-    norm_heads: Optional[str] = field(
-        default=None,
-        metadata={"help": "heads of that layer to sum (norms) or average (weights), e.g. 0,3; default: all"},
+    norm_heads: Optional[str] = option(
+        "heads of that layer to sum (norms) or average (weights), e.g. 0,3; default: all"
     )
-    norm_setting: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "awo: read a target token from the step that outputs it; awi: from the step that takes it as input "
-            f"(default: {DEFAULTS.setting})"
-        },
+    norm_setting: Optional[str] = option(
+        f"awo: read a target token from the step that outputs it; awi: from the step that takes it as input (default: "
+        f"{DEFAULTS.setting})"
     )
-    norm_alignments: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "file for word alignments of the best hypotheses, as Pharaoh lines in corpus order; several shards "
-            "write parts to FILE.parts, for align-eval merge (docs/scale.md)"
-        },
+    norm_alignments: Optional[str] = option(
+        "file for word alignments of the best hypotheses, as Pharaoh lines in corpus order; several shards write parts "
+        "to FILE.parts, for align-eval merge (docs/scale.md)"
     )
-    norm_rule: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": f"extraction rule of --norm-alignments and --aer-gold: {', '.join(RULES)} (default: "
-            f"{DEFAULTS.map_rule})"
-        },
+    norm_rule: Optional[str] = option(
+        f"extraction rule of --norm-alignments and --aer-gold: {', '.join(RULES)} (default: {DEFAULTS.map_rule})"
     )
-    norm_records: Optional[str] = field(
-        default=None, metadata={"help": "directory for records of the maps (docs/records.md); one run per directory"}
+    norm_records: Optional[str] = option("directory for records of the maps (docs/records.md); one run per directory")
+    norm_record_kinds: str = option(f"kinds of maps to record, some of {', '.join(KINDS)}", ",".join(DEFAULT_KINDS))
+    norm_record_layers: Optional[str] = option("decoder layers to record, counted from 0, e.g. 0,2; default: all")
+    norm_records_resume: bool = option("keep the earlier output of this shard and continue it", False)
+    norm_records_overwrite: bool = option("replace the earlier output of this shard", False)
+    norm_part_sentences: int = option("sentences in a part of the output; a killed run loses at most one part", 10000)
+    norm_subword_mark: ChoiceEnum(["auto", *MARKS]) = option(  # type: ignore[valid-type]  # noqa: RUF009
+        "subword marker; auto: detected from each dictionary", "auto"
     )
-    norm_record_kinds: str = field(
-        default=",".join(DEFAULT_KINDS), metadata={"help": f"kinds of maps to record, some of {', '.join(KINDS)}"}
+    norm_source_text: Optional[str] = option(
+        "text of the binarised source, one sentence per line, in subwords or words; it shows which words unknown "
+        "subwords belong to; without it, sentences where that matters get no links (docs/records.md); with --aer-gold: "
+        "SUBSET=FILE, several separated by commas"
     )
-    norm_record_layers: Optional[str] = field(
-        default=None, metadata={"help": "decoder layers to record, counted from 0, e.g. 0,2; default: all"}
+    norm_target_text: Optional[str] = option("the same for the target; needs --score-reference")
+    norm_special_tokens: Optional[str] = option(
+        "more tokens that, like </s>, belong to no word, separated by commas: tags in the text such as <2de>,<2fr>; "
+        "multilingual tasks know their own tags (docs/models.md)"
     )
-    norm_records_resume: bool = field(
-        default=False, metadata={"help": "keep the earlier output of this shard and continue it"}
-    )
-    norm_records_overwrite: bool = field(default=False, metadata={"help": "replace the earlier output of this shard"})
-    norm_part_sentences: int = field(
-        default=10000, metadata={"help": "sentences in a part of the output; a killed run loses at most one part"}
-    )
-    norm_subword_mark: ChoiceEnum(["auto", *MARKS]) = field(  # type: ignore[valid-type]
-        default="auto",
-        metadata={"help": "subword marker; auto: detected from each dictionary"},
-    )
-    norm_source_text: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "text of the binarised source, one sentence per line, in subwords or words; it shows which words "
-            "unknown subwords belong to; without it, sentences where that matters get no links (docs/records.md); "
-            "with --aer-gold: SUBSET=FILE, several separated by commas"
-        },
-    )
-    norm_target_text: Optional[str] = field(
-        default=None, metadata={"help": "the same for the target; needs --score-reference"}
-    )
-    norm_special_tokens: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "more tokens that, like </s>, belong to no word, separated by commas: tags in the text such as "
-            "<2de>,<2fr>; multilingual tasks know their own tags (docs/models.md)"
-        },
-    )
-    norm_profile: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "profile that names the maps for --norm-alignments, unless an option names maps or a rule "
-            "(default: CHECKPOINT.align.json next to the checkpoint; none: no profile)"
-        },
+    norm_profile: Optional[str] = option(
+        "profile that names the maps for --norm-alignments, unless an option names maps or a rule (default: "
+        "CHECKPOINT.align.json next to the checkpoint; none: no profile)"
     )
 
 

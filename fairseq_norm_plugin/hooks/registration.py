@@ -30,9 +30,7 @@ try:
         check_layers()
 
         from fairseq_norm_plugin.hooks import criterion as criterion
-        from fairseq_norm_plugin.hooks.tasks import masked_lm as masked_lm
-        from fairseq_norm_plugin.hooks.tasks import multilingual as multilingual
-        from fairseq_norm_plugin.hooks.tasks import translation as translation
+        from fairseq_norm_plugin.hooks import tasks as tasks
         from fairseq_norm_plugin.transformers import bert as bert
         from fairseq_norm_plugin.transformers import marian as marian
 except (InputError, OSError, MemoryError):

@@ -6,7 +6,7 @@ feed-forward dimension.  Source position j reaches target position i as the vect
 
     z_ij = Σ_h α^h_ij f^h(x_j)  [+ x_i if j is i's own position],
 
-which the steps after the attention carry to one of the stages :data:`~fairseq_norm_plugin.maps.weights.STAGES`.  If
+which the steps after the attention carry to one of the stages :data:`~fairseq_norm_plugin.maps.block.STAGES`.  If
 the whole vector is known, each step is linear in its parts (docs/maps.md):
 
 - The layer norm of y_i = Σ_j z_ij + b_O maps a part v to g_i(v) = γ ⊙ (v − mean(v)) / s_i with
@@ -19,7 +19,7 @@ So the carried vectors of all source positions, of the residual connection and o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -27,8 +27,137 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from fairseq_norm_plugin.maps.norms import gram_factor, layer_norms
-from fairseq_norm_plugin.maps.weights import BlockWeights
+from alignment_eval.errors import InputError
+from fairseq_norm_plugin.maps.norms import gram_factor, head_gram_basis, layer_norms
+
+#: The stages that a vector can be carried to: the attention's sum, with the residual, with the layer norm after it,
+#: through the feed-forward network, with its residual, with the layer norm after that.
+STAGES = ("attn", "attnres", "attnresln", "ff", "ffres", "ffresln")
+
+
+@dataclass(frozen=True)
+class Norm:
+    """A layer normalisation, γ ⊙ (y − mean(y)) / sqrt(var(y) + eps) + β: ``weight`` γ and ``bias`` β, [D]."""
+
+    weight: Tensor
+    bias: Tensor
+    eps: float
+
+    def centred(self, vectors: Tensor) -> Tensor:
+        """γ ⊙ (v − mean(v)) for ``vectors`` v, [..., D]: the linear part, before the division by :meth:`scale`."""
+        return (vectors - vectors.mean(dim=-1, keepdim=True)) * self.weight
+
+    def scale(self, whole: Tensor) -> Tensor:
+        """s = sqrt(var(y) + eps) for ``whole`` vectors y [..., D], with the biased variance: [..., 1]."""
+        return (whole.var(dim=-1, unbiased=False, keepdim=True) + self.eps).sqrt()
+
+    def __call__(self, whole: Tensor) -> Tensor:
+        """Normalise ``whole`` vectors y, [..., D]."""
+        return self.centred(whole) / self.scale(whole) + self.bias
+
+
+@dataclass(frozen=True)
+class FeedForward:
+    """The network W_2 g(W_1 u + b_1) + b_2 and the layer norm that belongs to it."""
+
+    w_1: Tensor  #: [F, D]
+    b_1: Tensor  #: [F]
+    w_2: Tensor  #: [D, F]
+    b_2: Tensor  #: [D]
+    activation: Callable[[Tensor], Tensor]  #: g, elementwise, with g(0) = 0 (:func:`check_activation`)
+    norm: Norm | None = None  #: before the network; None in post-norm layers
+    final_norm: Norm | None = None  #: after the network's residual connection; None in pre-norm layers
+
+
+@dataclass(frozen=True, eq=False)
+class BlockWeights:
+    """The parameters of a block, and what depends only on them."""
+
+    w_o: Tensor  #: output projection, [D, H·d]
+    b_o: Tensor | None  #: its bias, [D]
+    heads: int
+    #: Encoder-decoder attention, where the residual is no source position, so that maps have an extra last column for
+    #: it.  In self-attention it belongs to position j = i (T = S).
+    cross: bool
+    norm: Norm | None = None  #: after the attention's residual connection; None in pre-norm layers
+    feed_forward: FeedForward | None = None  #: None: no network follows (decoder self-attention)
+
+    @cached_property
+    def network(self) -> FeedForward:
+        """The feed-forward network, checked, in the type of the other parameters."""
+        if self.feed_forward is None:
+            raise InputError(
+                "this block has no feed-forward network, which kinds ff_n, ffres_n and ffresln_n need; they exist for "
+                "encoder self-attention and encoder-decoder attention"
+            )
+        check_activation(self.feed_forward.activation)
+        parts = {name: getattr(self.feed_forward, name).to(self.w_o.dtype) for name in ("w_1", "b_1", "w_2", "b_2")}
+        return replace(self.feed_forward, **parts)
+
+    @property
+    def input_norm(self) -> Norm | None:
+        """The norm whose output the network reads: :attr:`norm`, or in pre-norm layers the network's own; or None."""
+        return self.norm if self.norm is not None or self.feed_forward is None else self.feed_forward.norm
+
+    @cached_property
+    def gram_basis(self) -> Tensor:
+        """:func:`~fairseq_norm_plugin.maps.norms.head_gram_basis` of W_O, float64 [H, d, H·d]."""
+        return head_gram_basis(self.w_o, self.heads)
+
+    @cached_property
+    def norm_gram_basis(self) -> Tensor:
+        """The same for W_O followed by :meth:`Norm.centred`; in a pre-norm layer :attr:`gram_basis` itself."""
+        if self.norm is None:
+            return self.gram_basis
+        return head_gram_basis(self.norm.centred(self.w_o.t()).t(), self.heads)
+
+    @cached_property
+    def head_triangles(self) -> Tensor:
+        """R_h with ‖R_h u‖ = ‖W_h u‖, [H, d, d]: gives the norm of a head's vector from d numbers instead of D."""
+        w_h = self.w_o.view(len(self.w_o), self.heads, -1).transpose(0, 1)
+        triangles: Tensor = torch.linalg.qr(w_h, mode="r").R
+        return triangles
+
+    def parts(self, vectors: Tensor, stage: str) -> tuple[Tensor | None, Tensor | None]:
+        """What ``vectors`` of the attention's output space add to the residual stream and to the pre-activation.
+
+        [..., D] and [..., F], not yet divided by s_i; None where they add nothing at ``stage``.
+        """
+        stream = pre = None
+        if stage != "ff":
+            stream = vectors if self.norm is None or stage in ("attn", "attnres") else self.norm.centred(vectors)
+        if stage in ("ff", "ffres", "ffresln"):
+            inner = vectors if self.input_norm is None else self.input_norm.centred(vectors)
+            pre = torch.matmul(inner, self.network.w_1.t())
+        return stream, pre
+
+    @cached_property
+    def _folded(self) -> dict[str, list[Tensor | None]]:
+        return {}
+
+    def folded(self, stage: str) -> list[Tensor | None]:
+        """W_O of each head followed by :meth:`parts`, for vectors u W as rows: [H, d, D] and [H, d, F], or None."""
+        if stage not in self._folded:
+            images = self.parts(self.w_o.t(), stage)
+            self._folded[stage] = [None if i is None else i.reshape(self.heads, -1, i.size(-1)) for i in images]
+        return self._folded[stage]
+
+
+def check_activation(activation: Callable[[Tensor], Tensor]) -> None:
+    """Check that ``activation`` g is elementwise with g(0) = 0; its closed form needs this (docs/maps.md)."""
+    probe = torch.tensor([0.0, -1.5, 0.75])
+    together, alone = activation(probe.clone()), torch.cat([activation(x[None]) for x in probe])
+    problem = None
+    if together.shape != probe.shape or not torch.allclose(together, alone):
+        problem = "is not elementwise"
+    elif alone[0] != 0:
+        problem = f"has g(0) = {float(alone[0]):g}"
+    if problem:
+        raise InputError(
+            f"activation {getattr(activation, '__name__', repr(activation))} {problem}, but kinds ff_n, ffres_n and "
+            f"ffresln_n need an elementwise one with g(0) = 0 (relu, gelu, swish, tanh, linear)"
+        )
+
 
 #: Size of the temporary tensors of one chunk of vectors, in bytes: large enough for the network's matrix products.
 VECTOR_CHUNK_BYTES = 8 * 2**20
@@ -105,24 +234,33 @@ class Block:
 
     # ---- the steps after the attention
 
-    @cached_property
-    def _sum(self) -> Tensor:
-        return self.residual + self.output
+    def whole(self, stage: str) -> Tensor:
+        """The model's own vector at ``stage``, biases included, [B, T, D]."""
+        if stage == "attn":
+            return self.output
+        stream = self.residual + self.output
+        if stage == "attnres":
+            return stream
+        stream = stream if self.weights.norm is None else self.weights.norm(stream)
+        if stage == "attnresln":
+            return stream
+        network = self.weights.network
+        output = linear(network.activation(self._pre), network.w_2, network.b_2)
+        if stage == "ff":
+            return output
+        stream = output + stream
+        return stream if stage == "ffres" or network.final_norm is None else network.final_norm(stream)
 
     @cached_property
-    def _scale(self) -> Tensor | None:
+    def scale(self) -> Tensor | None:
         """s_i of the layer norm before the network, [B, T, 1]; None without that norm."""
         norm = self.weights.input_norm
-        return None if norm is None else norm.scale(self._sum)
-
-    @cached_property
-    def _stream(self) -> Tensor:
-        return self._sum if self.weights.norm is None else self.weights.norm(self._sum)
+        return None if norm is None else norm.scale(self.whole("attnres"))
 
     @cached_property
     def _pre(self) -> Tensor:
-        norm, network = self.weights.input_norm, self.weights.network
-        return linear(self._sum if norm is None else norm(self._sum), network.w_1, network.b_1)
+        norm, network, inputs = self.weights.input_norm, self.weights.network, self.whole("attnres")
+        return linear(inputs if norm is None else norm(inputs), network.w_1, network.b_1)
 
     @cached_property
     def ratio(self) -> Tensor:
@@ -135,50 +273,33 @@ class Block:
 
     @cached_property
     def _ratio_by_scale(self) -> Tensor:
-        return self.ratio if self._scale is None else self.ratio / self._scale
+        return self.ratio if self.scale is None else self.ratio / self.scale
 
     @cached_property
-    def _network_output(self) -> Tensor:
-        network = self.weights.network
-        return linear(network.activation(self._pre), network.w_2, network.b_2)
-
-    @cached_property
-    def _final_scale(self) -> Tensor:
+    def _final_scale(self) -> Tensor | None:
         norm = self.weights.network.final_norm
-        assert norm is not None
-        return norm.scale(self.whole("ffres"))
-
-    def whole(self, stage: str) -> Tensor:
-        """The model's own vector at ``stage``, biases included, [B, T, D]."""
-        if stage in ("attn", "attnres", "attnresln"):
-            return {"attn": self.output, "attnres": self._sum, "attnresln": self._stream}[stage]
-        if stage == "ff":
-            return self._network_output
-        whole = self._network_output + self._stream
-        final = self.weights.network.final_norm
-        return whole if stage == "ffres" or final is None else final(whole)
+        return None if norm is None else norm.scale(self.whole("ffres"))
 
     def carry(self, vectors: Tensor, stage: str) -> Tensor:
         """Carry ``vectors`` [(B), ..., T, D] from the attention's output space to ``stage``."""
-        return self._finish(*self.weights.parts(vectors, stage), stage)
+        return self._finish(self.weights.parts(vectors, stage), stage)
 
-    def _finish(self, stream: Tensor | None, pre: Tensor | None, stage: str) -> Tensor:
+    def _finish(self, parts: Sequence[Tensor | None], stage: str) -> Tensor:
         """Divide :meth:`BlockWeights.parts` by the scales of this pass, which overwrites them, and sum: [..., T, D]."""
-        if stream is not None and stage not in ("attn", "attnres") and self.weights.norm is not None:
-            assert self._scale is not None
-            stream = stream.div_(self._scale)
+        stream, pre = parts
+        if stream is not None and stage not in ("attn", "attnres"):
+            stream = stream if self.weights.norm is None or self.scale is None else stream.div_(self.scale)
         if pre is None:
             assert stream is not None
             return stream
         result = torch.matmul(pre.mul_(self._ratio_by_scale), self.weights.network.w_2.t())
-        if stream is not None:
-            result = result.add_(stream)
+        result = result if stream is None else result.add_(stream)
         return self.final(result) if stage == "ffresln" else result
 
     def final(self, vectors: Tensor) -> Tensor:
         """The linear part of the layer norm after the network, if the block has this norm."""
-        norm = self.weights.network.final_norm
-        return vectors if norm is None else norm.centred(vectors).div_(self._final_scale)
+        norm, scale = self.weights.network.final_norm, self._final_scale
+        return vectors if norm is None or scale is None else norm.centred(vectors).div_(scale)
 
     def vectors(self, stage: str, chunk_bytes: int = VECTOR_CHUNK_BYTES) -> Iterator[Tensor]:
         """The vectors z_ij of one :meth:`sentence`, carried to ``stage``, in chunks of source positions: [s, T, D].
@@ -196,15 +317,13 @@ class Block:
             columns = slice(start, min(start + step, source))
             alpha = self.alpha[:, :, columns].permute(2, 1, 0)  # [s, T, H]
             values = self.values[columns].transpose(0, 1)  # [H, s, d]
-            parts: list[Tensor | None] = []
-            for weight, own in zip(weights, residual):
-                part = None
+            parts: list[Tensor | None] = [None, None]
+            for number, (weight, own) in enumerate(zip(weights, residual)):
                 if weight is not None:
                     part = torch.matmul(alpha, torch.bmm(values, weight).transpose(0, 1))  # [s, T, D or F]
                     if own is not None and not cross:
                         part.diagonal(offset=columns.start, dim1=0, dim2=1).add_(own[columns].t())
-                parts.append(part)
-            yield self._finish(parts[0], parts[1], stage)
+                    parts[number] = part
+            yield self._finish(parts, stage)
         if cross and stage != "attn":
-            column = [None if own is None else own[None] for own in residual]
-            yield self._finish(column[0], column[1], stage)
+            yield self._finish([None if own is None else own[None] for own in residual], stage)

@@ -95,10 +95,9 @@ def _with_own(map_: Tensor, own: Tensor, block: Block, add: bool = False) -> Ten
 
 def _scaled(norms: Tensor, block: Block, heads: bool = False) -> Tensor:
     """``norms`` [B, (H,) T, S] divided by the layer norm's s_i."""
-    if block.weights.norm is None:
+    if block.weights.norm is None or block.scale is None:
         return norms
-    scale = block.weights.norm.scale(block.residual + block.output)
-    return norms / (scale[:, None] if heads else scale)
+    return norms / (block.scale[:, None] if heads else block.scale)
 
 
 def _ff_norms(stage: str, block: Block) -> Tensor:

@@ -96,7 +96,7 @@ def setup_task(options: Any, languages: Languages) -> Any:
 
 
 def _translation(languages: Languages) -> Any:
-    from fairseq_norm_plugin.hooks.tasks.translation import TranslationNormConfig, TranslationNormTask
+    from fairseq_norm_plugin.hooks.tasks import TranslationNormConfig, TranslationNormTask
 
     cfg = TranslationNormConfig(data=str(languages.data), source_lang=languages.source, target_lang=languages.target)
     task = TranslationNormTask

@@ -200,11 +200,13 @@ def load_masked_lm(path: str | Path, data: str | Path) -> MaskedLM:
     Raises:
         InputError: a file is missing, the checkpoint is unsafe, or the model has no Transformer encoder.
     """
-    from fairseq_norm_plugin.hooks.tasks.masked_lm import MaskedLMNormConfig, MaskedLMNormTask
+    from fairseq.tasks.masked_lm import MaskedLMConfig
+
+    from fairseq_norm_plugin.hooks.tasks import MaskedLMNormTask
 
     for name in (str(path), str(Path(data) / "dict.txt")):
         if not Path(name).is_file():
             raise InputError(f"{name}: no such file: expected the checkpoint, and dict.txt in {data}")
     with fairseq_errors(f"{data}/dict.txt: not a dictionary of fairseq", "give the dict.txt of the model"):
-        task = MaskedLMNormTask.setup_task(MaskedLMNormConfig(data=str(data)))
+        task = MaskedLMNormTask.setup_task(MaskedLMConfig(data=str(data)))
     return MaskedLM(task, build_model(task, read_checkpoint_parts([str(path)]), str(path)))

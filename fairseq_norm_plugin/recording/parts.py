@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,28 +30,34 @@ OVERWRITE = "--norm-records-overwrite"
 _OPTIONS = {"records": "--norm-records", "alignments": "--norm-alignments"}
 
 
+def ids_in(parts: Iterable[Part]) -> NDArray[np.int64]:
+    """The ids of the sentences in parts."""
+    return np.concatenate([np.empty(0, dtype=np.int64), *(part.ids() for part in parts)])
+
+
 def written_ids(directory: Path, content: str, shard: int, shards: int) -> NDArray[np.int64]:
     """The ids of the sentences in a shard's parts, of any run."""
-    return _ids([p for p in parts_in(directory, content) if (p.info.shard, p.info.shards) == (shard, shards)])
-
-
-def _ids(parts: Sequence[Part]) -> NDArray[np.int64]:
-    return np.concatenate([np.empty(0, dtype=np.int64), *(part.ids() for part in parts)])
+    return ids_in(p for p in parts_in(directory, content) if (p.info.shard, p.info.shards) == (shard, shards))
 
 
 class ShardParts:
     """The output of one shard in a directory of parts (alignment_eval/records/manifest.py).
 
-    :meth:`write` adds rows, :meth:`commit` makes a part of them.  Rows of sentences that are already in a part are
-    ignored.  The shard's earlier parts are continued (``resume``), replaced (``overwrite``) or refused.
+    :meth:`write` adds sentences, of which ``table`` makes rows; :meth:`commit` makes a part of them.  Sentences that
+    are already in a part are ignored.  The shard's earlier parts are continued (``resume``), replaced (``overwrite``)
+    or refused.
     """
 
     def __init__(
-        self, directory: Path, info: RunInfo, schema: pa.Schema, resume: bool = False, overwrite: bool = False
+        self,
+        directory: Path,
+        info: RunInfo,
+        schema: pa.Schema,
+        table: Callable[[Sequence[SentenceMaps]], pa.Table],
+        resume: bool = False,
+        overwrite: bool = False,
     ) -> None:
-        self.directory = directory
-        self.info = info
-        self.schema = schema
+        self.directory, self.info, self.schema, self.table = directory, info, schema, table
         parts = parts_in(directory, info.content)
         for part in parts:
             _check_same_run(part.path, part.info, info)
@@ -64,7 +70,7 @@ class ShardParts:
             )
         self._stale, kept = (own, []) if overwrite else ([], own)
         self.written = np.zeros(info.size, dtype=np.bool_)  #: which sentences were written before, [size]
-        self.written[_ids(kept)] = True
+        self.written[ids_in(kept)] = True
         self._number = max((part.number + 1 for part in kept), default=0)
         self._transient = not directory.exists()
         with writing_errors(directory):
@@ -75,11 +81,9 @@ class ShardParts:
         self._bytes = 0
         atexit.register(self.abandon)  # fairseq-generate has no hook for the end of a run
 
-    def write(self, rows: pa.Table) -> None:
-        """Add rows, all of each sentence."""
-        written = self.written[rows["id"].to_numpy()]
-        if written.any():
-            rows = rows.filter(pa.array(~written))
+    def write(self, sentences: Sequence[SentenceMaps]) -> None:
+        """Add sentences, all hypotheses of each."""
+        rows = self.table([sentence for sentence in sentences if not self.written[sentence.id]])
         if rows.num_rows:
             self._rows.append(rows)
             self._bytes += rows.nbytes
@@ -181,19 +185,20 @@ def _finished_run(file: Path) -> RunInfo | None:
 class AlignmentParts(ShardParts):
     """The links of a shard, in parts in FILE.parts, which a run with one shard merges into its file at the end."""
 
-    def __init__(self, file: Path, info: RunInfo, resume: bool = False, overwrite: bool = False) -> None:
-        self.file = file
+    def __init__(
+        self, file: Path, info: RunInfo, chosen: ChosenMethod, resume: bool = False, overwrite: bool = False
+    ) -> None:
+        self.file, self.chosen = file, chosen
         finished = None  # the same run, which has finished the file before
         if info.shards == 1:
             if is_stream(file):
                 raise InputError(f"{file}: this is not a regular file; give the name of a file")
-            finished = _finished_run(file) if resume else None
-            if finished is None:
-                check_new(file, overwrite, OVERWRITE, parents=True)
-            else:
+            if finished := _finished_run(file) if resume else None:
                 _check_same_run(manifest_file(file), finished, info)
+            else:
+                check_new(file, overwrite, OVERWRITE, parents=True)
         self._finished = finished is not None
-        super().__init__(parts_directory(file), info, info.schema(COLUMNS), resume, overwrite)
+        super().__init__(parts_directory(file), info, info.schema(COLUMNS), self.links, resume, overwrite)
         self.written |= self._finished
 
     def finish(self) -> None:
@@ -213,10 +218,10 @@ class AlignmentParts(ShardParts):
         with suppress(OSError):  # it does not exist, or holds something else
             self.directory.rmdir()
 
-
-def links_table(sentences: Sequence[SentenceMaps], chosen: ChosenMethod) -> pa.Table:
-    """The rows of the best hypotheses: their links, or why there are none."""
-    best = ((read_word_map(sentence, chosen.method.forward), None) for sentence in sentences if sentence.rank == 0)
-    aligned = align_pairs(best, chosen.method, chosen.table, check=False)
-    columns = zip(*rows) if (rows := [(pair.id, pair.status, pair.to_pharaoh()) for pair in aligned]) else ((), (), ())
-    return pa.table(list(map(list, columns)), schema=pa.schema(COLUMNS))
+    def links(self, sentences: Sequence[SentenceMaps]) -> pa.Table:
+        """The rows of the best hypotheses: their links, or why there are none."""
+        method = self.chosen.method
+        best = ((read_word_map(sentence, method.forward), None) for sentence in sentences if sentence.rank == 0)
+        aligned = align_pairs(best, method, self.chosen.table, check=False)
+        rows = [(pair.id, pair.status, pair.to_pharaoh()) for pair in aligned]
+        return pa.table([list(column) for column in zip(*rows)] or [[], [], []], schema=pa.schema(COLUMNS))

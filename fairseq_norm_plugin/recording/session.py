@@ -5,34 +5,82 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+from fairseq.data.iterators import EpochBatchIterator
 from numpy.typing import NDArray
 from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.files import write_bytes
 from alignment_eval.maps.kinds import KINDS
-from alignment_eval.maps.sentence import SentenceMaps, status_of
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide, status_of
 from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.profiles.profile import Profile
 from alignment_eval.records.manifest import RunInfo
 from alignment_eval.records.store import arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
-from fairseq_norm_plugin.recording.parts import AlignmentParts, ShardParts, aligned_ids, links_table, written_ids
-from fairseq_norm_plugin.recording.plan import Plan
+from fairseq_norm_plugin.recording.parts import AlignmentParts, ShardParts, aligned_ids, written_ids
 from fairseq_norm_plugin.text.tokens import SideReader, UnknownTokens
 
 logger = logging.getLogger(__name__)
 
-#: The parts of an output, and what makes their rows of sentences.
-Writer = tuple[ShardParts, Callable[[Sequence[SentenceMaps]], pa.Table]]
+
+@dataclass(frozen=True)
+class Plan:
+    """The sentences that a run over a data set will yield, known before its first batch."""
+
+    subset: str
+    size: int  #: of the data set
+    batches: Sequence[Sequence[int]]  #: the expected ids of this shard, without those that were written before
+    kept: int  #: the number of the latter
+    skipped: Mapping[int, str]  #: the ids (of all shards) that fairseq skipped, with the reason
+    shard: int
+    shards: int
+    batching: Mapping[str, int | None]  #: it decides the distribution over shards and what ``--sampling`` draws
+
+    @classmethod
+    def of(
+        cls,
+        subset: str,
+        iterator: Any,
+        skipped: Mapping[int, str],
+        batching: Mapping[str, Any],
+        written: Sequence[int] | NDArray[np.int64] = (),
+    ) -> Plan:
+        """The plan for fairseq's ``iterator`` with the arguments ``batching``, when ``written`` ids are done.
+
+        Sentences stay in their batches: in other batches the last digits of values would change.
+        """
+        size, batches = len(iterator.dataset), iterator.frozen_batches
+        if not batches:
+            raise InputError(
+                f"subset {subset} has no sentence to process ({size} sentences, {len(skipped)} skipped as too "
+                f"long); raise --max-source-positions or --max-target-positions"
+            )
+        shard, shards = batching.get("shard_id", 0), batching.get("num_shards", 1)
+        batches = batches[shard::shards]
+        done = np.zeros(size, dtype=np.bool_)
+        ids = np.asarray(written, dtype=np.int64)
+        done[ids[ids < size]] = True  # that of a run with more sentences is refused later
+        if done.any():
+            batches = [[id_ for id_ in batch if not done[id_]] for batch in batches]
+            batches = [batch for batch in batches if batch]
+        names = ("max_tokens", "max_sentences", "required_batch_size_multiple", "seed")
+        deciding = {name: batching.get(name) for name in names}
+        return cls(subset, size, batches, int(done.sum()), skipped, shard, shards, deciding)
+
+    def iterator(self, whole: Any) -> Any:
+        """fairseq's iterator ``whole``, or one over the remaining sentences."""
+        if not self.kept:
+            return whole
+        workers = {"num_workers": whole.num_workers, "buffer_size": whole.buffer_size}
+        return EpochBatchIterator(whole.dataset, whole.collate_fn, self.batches, **workers)
 
 
 @dataclass(frozen=True)
@@ -83,7 +131,7 @@ class RecordingSession:
             recorded_quantities(options.recorded_kinds, models),
             nbest=int(generation["nbest"]) if cfg.norm_records and not self._forced else 1,
         )
-        self._writers = _open_writers(cfg, plan, options, signature, self.recorded, profile)
+        self._outputs = _open_outputs(cfg, plan, options, signature, self.recorded, profile)
         self._part_sentences, self._in_part = int(cfg.norm_part_sentences), 0
         self._start = time.monotonic()
         every = {*options.recorded_kinds, *([options.extraction.method.forward.kind] if options.extraction else [])}
@@ -92,11 +140,11 @@ class RecordingSession:
                 f"recording {', '.join(costly)} takes long: for each kind about 17 more forward passes of a sentence "
                 f"of 50 source tokens, 34 of one of 100; --norm-record-layers records fewer layers"
             )
-        stubs = plan.stubs(options.recorded_layers)
-        if stubs:
-            logger.warning("%d of %d sentences were skipped and get no maps", len(stubs), plan.size)
-        self._add(stubs)
-        self._finish_if_complete()
+        skipped = sorted(plan.skipped.items()) if plan.shard == 0 else []  # the first shard records those of all shards
+        if skipped:
+            logger.warning("%d of %d sentences were skipped and get no maps", len(skipped), plan.size)
+        empty = SentenceSide.of_words(())
+        self._write([SentenceMaps(id_, empty, empty, self.recorded.layers, status=why) for id_, why in skipped])
 
     @property
     def finished(self) -> bool:
@@ -115,24 +163,21 @@ class RecordingSession:
             for rank, hypothesis in enumerate(nbest)
             if MAPS_KEY in hypothesis
         ]
-        self._add(sentences)
         self._expected[ids] = False
         self._in_part += len(ids)
+        self._write(sentences)
+
+    def _write(self, sentences: Sequence[SentenceMaps]) -> None:
+        """Write sentences; after the last one of the run, print what was done to stderr (fairseq logs to stdout)."""
+        for parts in self._outputs:
+            parts.write(sentences)
         if self._in_part >= self._part_sentences:
-            for parts, _ in self._writers:
+            for parts in self._outputs:
                 parts.commit()
             self._in_part = 0
-        self._finish_if_complete()
-
-    def _add(self, sentences: Sequence[SentenceMaps]) -> None:
-        for parts, table in self._writers:
-            parts.write(table(sentences))
-
-    def _finish_if_complete(self) -> None:
-        """Finish the output after the last sentence; print what was done to stderr (fairseq's log goes to stdout)."""
         if not self.finished:
             return
-        for parts, _ in self._writers:
+        for parts in self._outputs:
             parts.finish()
             logger.info("wrote %s", parts.directory)
         plan, seconds = self._plan, time.monotonic() - self._start
@@ -169,14 +214,14 @@ class RecordingSession:
         return sentence
 
 
-def _open_writers(
+def _open_outputs(
     cfg: Any,
     plan: Plan,
     options: NormOptions,
     signature: Mapping[str, Any],
     recorded: RecordedMaps,
     profile: Profile | None,
-) -> list[Writer]:
+) -> list[ShardParts]:
     if plan.kept and plan.batches and signature["generation"].get("sampling"):
         raise UsageError(
             "--norm-records-resume does not work with --sampling, because each draw depends on all earlier ones; "
@@ -184,7 +229,7 @@ def _open_writers(
         )
     existing = {"resume": bool(cfg.norm_records_resume), "overwrite": bool(cfg.norm_records_overwrite)}
     shard = (plan.size, plan.shard, plan.shards)
-    writers: list[Writer] = []
+    outputs: list[ShardParts] = []
     if cfg.norm_records:
         signed = {**signature, "kinds": list(options.recorded_kinds), "layers": list(options.recorded_layers)}
         if "dtype" in signed:  # it comes last
@@ -195,16 +240,14 @@ def _open_writers(
             stored = replace(profile, table=replace(table, name=Path(table.name).name))
         info = RunInfo("records", signed, *shard, *maps, recorded.nbest, None if stored is None else stored.to_json())
         schema = arrow_schema(info, recorded.quantities)
-        parts = ShardParts(directory, info, schema, **existing)
+        outputs.append(ShardParts(directory, info, schema, partial(to_table, schema=schema), **existing))
         if table is not None:
             directory.mkdir(parents=True, exist_ok=True)
             write_bytes(directory / Path(table.name).name, Path(table.name).read_bytes())
-        writers.append((parts, partial(to_table, schema=schema)))
     if options.extraction is not None:
         run = RunInfo("alignments", {**signature, "extraction": options.extraction.fields}, *shard)
-        file = AlignmentParts(Path(cfg.norm_alignments), run, **existing)
-        writers.append((file, partial(links_table, chosen=options.extraction)))
-    return writers
+        outputs.append(AlignmentParts(Path(cfg.norm_alignments), run, options.extraction, **existing))
+    return outputs
 
 
 def ids_in_all(

@@ -138,9 +138,11 @@ def test_maps_of_a_masked_language_model(masked_lm):
 
 
 def test_the_task_of_masked_models_does_not_train(masked_lm):
-    from fairseq_norm_plugin.hooks.tasks.masked_lm import MaskedLMNormConfig, MaskedLMNormTask
+    from fairseq.tasks.masked_lm import MaskedLMConfig
 
-    task = MaskedLMNormTask.setup_task(MaskedLMNormConfig(data=str(masked_lm / "bin")))
+    from fairseq_norm_plugin.hooks.tasks import MaskedLMNormTask
+
+    task = MaskedLMNormTask.setup_task(MaskedLMConfig(data=str(masked_lm / "bin")))
     with pytest.raises(UsageError, match="train with --task masked_lm"):
         task.build_criterion(None)
     with pytest.raises(InputError, match=r"no subset nosuch; make nosuch\.bin"):

@@ -1,7 +1,6 @@
 """The swapped attention: same outputs, maps as defined, refusals by name."""
 
 import threading
-import time
 
 import pytest
 import torch
@@ -9,11 +8,11 @@ from fairseq.modules import MultiheadAttention
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.attention import (
+    ONE_THREAD,
     MapCapture,
     PassEnd,
     capturing,
     norm_attentions,
-    one_thread,
     swap_attention,
     teacher_forcing,
 )
@@ -56,15 +55,10 @@ def test_outputs_are_bit_identical_swapped_and_listening(build, make_sample, bef
 
 def test_a_block_that_cannot_be_captured_is_left_and_named_when_it_is_wanted(build):
     model = build(swap=False)
-    attention = model.encoder.layers[0].self_attn
-    attention.add_zero_attn = True
-    swap_attention(model)
-    assert type(attention) is MultiheadAttention
-    assert len(norm_attentions(model, ENCODER_SELF)) == 1
-    model = build(swap=False)
     for layer in model.encoder.layers:
         layer.self_attn.add_zero_attn = True
     swap_attention(model)
+    assert {type(layer.self_attn) for layer in model.encoder.layers} == {MultiheadAttention}
     with pytest.raises(InputError, match=rf"no {ENCODER_SELF} blocks .*{DECODER_CROSS}, {DECODER_SELF}"):
         norm_attentions(model, ENCODER_SELF)
 
@@ -207,15 +201,9 @@ def test_every_layer_runs_once_and_is_taken_once():
 
 
 def test_nothing_stays_attached_after_an_error(build):
-    attentions = norm_attentions(build(), "decoder.cross")
-
-    def raise_inside():
-        with capturing(attentions, MapCapture("decoder.cross", [0], identity, False)):
-            assert [bool(a.captures) for a in attentions] == [a.site.number == 0 for a in attentions]
-            raise ValueError("inside")
-
-    with pytest.raises(ValueError, match="inside"):
-        raise_inside()
+    attentions, capture = norm_attentions(build(), "decoder.cross"), MapCapture("decoder.cross", [0], identity)
+    with pytest.raises(RuntimeError, match="no maps of layers"), capturing(attentions, capture):
+        capture.take()
     assert not any(attention.captures for attention in attentions)
 
 
@@ -249,39 +237,18 @@ def test_teacher_forcing_is_undone(build):
     assert attention.beam_size == 5
 
 
-def test_a_model_runs_in_one_thread_at_a_time(build):
+def test_one_thread_at_a_time_runs_a_model(build):
     """What is captured lies on the modules, where another thread's pass would be taken for this one's."""
-    first, second = build(), build(seed=1)
-    order = []
+    model, order = build(), []
 
-    def wait(model, name):
+    def wait():
         with teacher_forcing(model):
-            order.append(name)
+            order.append("second")
 
-    with one_thread([first]), teacher_forcing(first):  # the same thread enters twice
-        waiting = threading.Thread(target=wait, args=(first, "same model"))
-        free = threading.Thread(target=wait, args=(second, "other model"))
-        waiting.start()
-        free.start()
-        free.join(10)
-        time.sleep(0.05)
+    with ONE_THREAD, teacher_forcing(model):  # the same thread enters twice
+        second = threading.Thread(target=wait)
+        second.start()
+        second.join(0.05)
         order.append("first leaves")
-    waiting.join(10)
-    assert order == ["other model", "first leaves", "same model"]
-
-
-def test_two_threads_with_two_models_each_do_not_wait_for_each_other_for_ever(build):
-    models, done = [build(), build(seed=1)], []
-
-    def enter(order):
-        for _ in range(500):
-            with one_thread(order):
-                time.sleep(0)  # the other thread may run
-        done.append(order)
-
-    threads = [threading.Thread(target=enter, args=(order,), daemon=True) for order in (models, models[::-1])]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
-    assert len(done) == 2
+    second.join(10)
+    assert order == ["first leaves", "second"]

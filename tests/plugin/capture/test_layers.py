@@ -11,9 +11,7 @@ from fairseq_norm_plugin.capture.layers import (
     BLOCK_TYPES,
     DECODER_CROSS,
     DECODER_SELF,
-    ENCODER_SELF,
     check_layers,
-    mixing_positions,
     sites,
 )
 from tests.facts import facts
@@ -47,15 +45,6 @@ def test_parameters_are_all_that_the_weights_are_made_of(build, block):
         tensors += [network.final_norm.weight, network.final_norm.bias]
     known = {parameter.data_ptr() for parameter in site.parameters()}
     assert {tensor.data_ptr() for tensor in tensors} <= known
-
-
-def test_positions_that_have_something_to_mix():
-    real = torch.tensor([[0, 1, 1, 1], [1, 0, 0, 0], [1, 1, 0, 0]], dtype=torch.bool)
-    assert torch.equal(mixing_positions(DECODER_CROSS, real), real)
-    alone = real & torch.tensor([[True], [False], [True]])  # the second sentence has one position
-    assert torch.equal(mixing_positions(ENCODER_SELF, real), alone)
-    first = torch.tensor([[0, 1, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0]], dtype=torch.bool)
-    assert torch.equal(mixing_positions(DECODER_SELF, real), real & ~first)
 
 
 # -- what the maps' equations do not say is refused by what differs

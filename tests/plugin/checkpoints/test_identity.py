@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fairseq_norm_plugin.checkpoints.identity import ReadParameters, architecture_hash, data_hash, model_hash
-from fairseq_norm_plugin.recording.plan import generation_options
+from fairseq_norm_plugin.hooks.mixin import generation_options
 
 
 def test_hashes_see_what_changes(tmp_path, build):

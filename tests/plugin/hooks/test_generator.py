@@ -5,17 +5,13 @@ import threading
 import numpy as np
 import pytest
 import torch
-from fairseq import utils
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
-from hypothesis import given
-from hypothesis import strategies as st
 
-from alignment_eval.errors import InputError
-from fairseq_norm_plugin.capture.attention import one_thread
-from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
-from fairseq_norm_plugin.hooks.generator import carry_maps
-from fairseq_norm_plugin.hooks.printing import PrintedMap, hard_alignment, soft_alignment
+from alignment_eval.errors import InputError, UsageError
+from fairseq_norm_plugin.capture.attention import ONE_THREAD
+from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, forced_maps, recorded_quantities
+from fairseq_norm_plugin.hooks.generator import PrintedMap, carry_maps
 from tests.facts import facts
 
 SPECIALS = ({1, 2}, {1, 2})
@@ -72,44 +68,55 @@ def test_scoring_without_references_is_refused(build, make_sample, tgt_dict):
         carry_maps(SequenceScorer(tgt_dict), None, None).generate([build()], sample)
 
 
+def test_another_generator_cannot_carry_maps():
+    with pytest.raises(UsageError, match=facts("builds a list")):
+        carry_maps([], None, None)
+
+
+def test_search_records_maps_of_the_encoder_too(build, make_sample, tgt_dict):
+    model, sample = build(), make_sample(LENGTHS)
+    recorded = RecordedMaps((0, 2), recorded_quantities(["rollout_w", "alti_rollout"], 1), nbest=2)
+    hypotheses = search([model], tgt_dict, recorded=recorded, beam_size=2, max_len_b=6).generate([model], sample)
+    with torch.no_grad():
+        ranks = forced_maps([model], sample, hypotheses, recorded, pad=1, bos=2)
+    for rank, (_, maps) in enumerate(ranks):
+        for i, nbest in enumerate(hypotheses):
+            for name, array in maps.means().items():
+                rows, columns = nbest[rank][MAPS_KEY][name].shape[1:]
+                np.testing.assert_allclose(nbest[rank][MAPS_KEY][name], array[i][:, :rows, -columns:], atol=1e-6)
+
+
 @pytest.mark.parametrize("forced", [False, True])
 def test_a_thread_waits_for_the_model(build, make_sample, tgt_dict, forced):
     model, sample, done = build(), make_sample(LENGTHS[:1]), threading.Event()
     generator = carry_maps(SequenceScorer(tgt_dict), None, None) if forced else search([model], tgt_dict, max_len_b=3)
     thread = threading.Thread(target=lambda: generator.generate([model], sample) and done.set(), daemon=True)
-    with one_thread([model]):
+    with ONE_THREAD:
         thread.start()
         assert not done.wait(0.3)
     assert done.wait(20)
 
 
-EOS, PAD = 2, 1
+EOS, PAD, TAG = 2, 1, 9
 
 
-@given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 10**6))
-def test_awo_is_what_fairseq_prints(source_length, target_length, seed):
-    generator = torch.Generator().manual_seed(seed)
-    source = torch.cat([torch.arange(4, 4 + source_length), torch.tensor([EOS])])
-    target = torch.cat([torch.arange(4, 4 + target_length), torch.tensor([EOS])])
-    map_ = torch.rand(target_length + 1, source_length + 1, generator=generator)
-    expected = utils.extract_hard_alignment(map_.clone(), source, target, PAD, EOS)
-    assert hard_alignment(map_, source.ne(EOS), target.ne(EOS), "awo") == expected
+def printed(map_, source, target, setting, style="hard"):
+    """The printed alignment, where :data:`TAG` and ``</s>`` are special."""
+    map_, source, target = map(torch.tensor, (map_, source, target))
+    return PrintedMap("attn_n", 0, None, setting, style, ({EOS, PAD, TAG},) * 2).alignment(map_, source, target)
 
 
-def test_awi_takes_the_row_below_and_has_none_for_the_end():
-    source, target = torch.tensor([4, 5, EOS]), torch.tensor([6, 7, EOS])
-    map_ = torch.tensor([[0.0, 1.0, 9.0], [1.0, 0.0, 9.0], [0.0, 1.0, 9.0]])
-    assert hard_alignment(map_, source.ne(EOS), target.ne(EOS), "awo") == [(1, 0), (0, 1)]
-    assert hard_alignment(map_, source.ne(EOS), target.ne(EOS), "awi") == [(0, 0), (1, 1)]
-    assert soft_alignment(map_[:, :2], "awo") == [
-        ["0.000000", "1.000000"],
-        ["1.000000", "0.000000"],
-        ["0.000000", "1.000000"],
-    ]
-    assert soft_alignment(map_[:, :2], "awi") == [["1.000000", "0.000000"], ["0.000000", "1.000000"]]
+def test_each_ordinary_token_is_linked_to_the_ordinary_token_of_the_largest_value():
+    """Indices count ordinary tokens only, as fairseq's do; the first of equal values wins."""
+    source, target = [TAG, 4, 5, EOS], [6, 7, EOS]
+    map_ = [[5.0, 0.0, 1.0, 9.0], [5.0, 1.0, 0.0, 9.0], [5.0, 1.0, 1.0, 9.0]]
+    assert printed(map_, source, target, "awo") == [(1, 0), (0, 1)]
+    assert printed(map_, source, target, "awi") == [(0, 0), (0, 1)]  # the row below; </s> has none
+    assert printed(map_[:2], [TAG, EOS, EOS, EOS], [6, EOS], "awo") == []
 
 
-def test_ties_go_to_the_first_and_an_empty_source_has_no_links():
-    source, target = torch.tensor([4, 5, EOS]), torch.tensor([6, EOS])
-    assert hard_alignment(torch.ones(2, 3), source.ne(EOS), target.ne(EOS), "awo") == [(0, 0)]
-    assert hard_alignment(torch.ones(2, 1), torch.tensor([False]), target.ne(EOS), "awo") == []
+def test_soft_alignments_are_the_rows():
+    rows = [["0.000000", "1.000000"], ["1.000000", "0.000000"], ["0.500000", "0.250000"]]
+    map_ = [[float(value) for value in row] for row in rows]
+    assert printed(map_, [TAG, EOS], [6, 7, EOS], "awo", "soft") == rows
+    assert printed(map_, [TAG, EOS], [6, 7, EOS], "awi", "soft") == rows[1:]

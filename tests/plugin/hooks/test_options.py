@@ -1,5 +1,4 @@
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -7,7 +6,6 @@ from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.profiles.chosen import ChosenMethod
 from fairseq_norm_plugin.hooks.options import NormConfig, check_command, resolve
-from fairseq_norm_plugin.hooks.tasks.translation import NormMixin
 from tests.facts import facts
 
 CFG = NormConfig()
@@ -82,10 +80,3 @@ def test_bad_options_are_named(change, text):
 def test_an_empty_path_is_refused(name):
     with pytest.raises(UsageError, match=facts(f"--{name.replace('_', '-')} '': … empty")):
         check_command(replace(CFG, **{name: ""}), None, wanted=True, interactive=False)
-
-
-def test_another_generator_cannot_carry_maps():
-    task = NormMixin()
-    task.cfg = CFG
-    with pytest.raises(UsageError, match=facts("own generator; list cannot be used")):
-        task.build_generator([], SimpleNamespace(print_alignment="hard"), seq_gen_cls=list)

@@ -4,8 +4,7 @@ import torch
 
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES
-from fairseq_norm_plugin.maps.block import Block
-from fairseq_norm_plugin.maps.weights import BlockWeights, FeedForward, Norm
+from fairseq_norm_plugin.maps.block import Block, BlockWeights, FeedForward, Norm
 
 #: (source, target) lengths of a batch, without </s>.
 LENGTHS = [(6, 4), (3, 5), (1, 1)]

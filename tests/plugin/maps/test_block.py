@@ -7,9 +7,8 @@ import torch
 from torch.nn import functional
 
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
-from fairseq_norm_plugin.maps.block import Block
+from fairseq_norm_plugin.maps.block import STAGES, Block, BlockWeights, FeedForward
 from fairseq_norm_plugin.maps.kinds import layer_map, mixing_ratio
-from fairseq_norm_plugin.maps.weights import STAGES, BlockWeights, FeedForward
 from tests.plugin.maps.blocks import bias_contribution, capture_blocks, random_block, slow_mixing, slow_vectors
 
 

@@ -11,7 +11,7 @@ from torch.nn import functional
 from alignment_eval.errors import InputError
 from alignment_eval.maps.kinds import block_kinds, mixing_kinds
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF
-from fairseq_norm_plugin.maps.block import Block
+from fairseq_norm_plugin.maps.block import STAGES, Block, check_activation
 from fairseq_norm_plugin.maps.kinds import (
     decoder_rollout,
     encoder_rollout,
@@ -20,7 +20,6 @@ from fairseq_norm_plugin.maps.kinds import (
     layer_map,
     mixing_ratio,
 )
-from fairseq_norm_plugin.maps.weights import STAGES, check_activation
 from tests.plugin.maps.blocks import (
     EXTREMES,
     LENGTHS,
@@ -134,35 +133,29 @@ def test_no_number_depends_on_those_made_before(cross, before):
 
 
 def test_kinds_that_a_block_has_not_say_so(build, make_sample):
-    blocks = capture_blocks(build(), make_sample(LENGTHS))
-    decoder_self = blocks[DECODER_SELF, 0]
-    with pytest.raises(InputError, match=r"this block has no feed-forward network, which kinds ff_n, ffres_n"):
-        layer_map(decoder_self, "ff_n")
-    with pytest.raises(InputError, match=r"no feed-forward network"):
-        mixing_ratio(decoder_self, "ffresln_n")
-    with pytest.raises(InputError, match=r"'norm' .*attn_w, attn_n, .*alti"):
-        layer_map(decoder_self, "norm")
-    with pytest.raises(InputError, match=r"'ff_n' .*heads.*attn_w, attn_n"):
-        head_map(decoder_self, "ff_n")
-    with pytest.raises(InputError, match=r"'alti' has no mixing ratio; choose one of attn_w"):
-        mixing_ratio(decoder_self, "alti")
-    with pytest.raises(InputError, match=r"no mixing ratio of single heads"):
-        head_mixing_ratio(decoder_self, "attnres_n")
+    block = capture_blocks(build(), make_sample(LENGTHS))[DECODER_SELF, 0]
+    for compute, kind, text in (
+        (layer_map, "ff_n", "no feed-forward network"),
+        (mixing_ratio, "ffresln_n", "no feed-forward network"),
+        (layer_map, "norm", "'norm' .*attn_w, attn_n, .*alti"),
+        (head_map, "ff_n", "'ff_n' .*heads.*attn_w, attn_n"),
+        (mixing_ratio, "alti", "'alti' has no mixing ratio; choose one of attn_w"),
+        (head_mixing_ratio, "attnres_n", "no mixing ratio of single heads"),
+    ):
+        with pytest.raises(InputError, match=text):
+            compute(block, kind)
 
 
 def test_activations_without_a_closed_form_are_refused_by_name():
-    def sigmoid(x):
-        return torch.sigmoid(x)
-
     def softmax(x):
         return torch.softmax(x, -1)
 
-    with pytest.raises(InputError, match=r"activation sigmoid .*0\.5.*relu, gelu"):
-        check_activation(sigmoid)
-    with pytest.raises(InputError, match=r"activation softmax .*elementwise"):
-        check_activation(softmax)
-    with pytest.raises(InputError, match=r"activation sigmoid"):
-        layer_map(random_block(activation=sigmoid), "ff_n")
+    for activation, text in (
+        (torch.sigmoid, r"activation sigmoid .*0\.5"),
+        (softmax, "activation softmax .*elementwise"),
+    ):
+        with pytest.raises(InputError, match=text):
+            layer_map(random_block(activation=activation), "ff_n")
     for activation in (torch.relu, functional.gelu, functional.silu, torch.tanh, lambda x: x, lambda x: x.relu() ** 2):
         check_activation(activation)
 

@@ -64,27 +64,27 @@ def test_cancelling_heads_keep_the_accuracy_of_the_direct_form(kappa):
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize("dead", [(0,), (1,), (2,), (0, 2), (0, 1, 2)])
-@pytest.mark.parametrize("by", ["values", "projection"])
-def test_a_dead_head_has_norm_zero_and_others_are_untouched(dtype, dead, by):
+@pytest.mark.parametrize("dead", [(0,), (2,), (0, 2), (0, 1, 2)])
+def test_a_dead_head_has_norm_zero_and_others_are_untouched(dtype, dead):
     alpha, values, w_o = random_case(1, dtype=dtype)
-    for head in dead:
-        if by == "values":
-            values[:, :, head] = 0
-        else:
-            w_o[:, 2 * head : 2 * head + 2] = 0
+    values[:, :, dead] = 0
     head_map, layer_map, _ = slow_maps(alpha, values, w_o)
     factor = norms.gram_factor(values, norms.head_gram_basis(w_o, 3))
-    for head in range(3):
-        norm = norms.head_norms(alpha, factor)[:, head]
-        alone = norms.layer_norms(alpha, factor, (head,))
-        if head in dead:
-            assert (norm == 0).all()
-            assert (alone == 0).all()
-            assert (norms.transformed_norms(factor)[:, head] == 0).all()
-        else:
-            torch.testing.assert_close(norm.double(), head_map[:, head], atol=0, rtol=1e-6)
+    found = norms.head_norms(alpha, factor)
+    assert not found[:, dead].any()
+    torch.testing.assert_close(found.double(), head_map, atol=0, rtol=1e-6)
+    assert not any(norms.layer_norms(alpha, factor, (head,)).any() for head in dead)
     torch.testing.assert_close(norms.layer_norms(alpha, factor).double(), layer_map, atol=1e-12, rtol=1e-5)
+
+
+def test_a_vector_that_its_head_projects_to_zero_has_a_finite_norm():
+    """Rounding takes the squares of some of these norms below 0."""
+    generator = torch.Generator().manual_seed(0)
+    w_o = torch.randn(1, 2, generator=generator, dtype=torch.float64)
+    values = torch.randn(1, 1000, 1, 1, generator=generator, dtype=torch.float64) * torch.stack([w_o[0, 1], -w_o[0, 0]])
+    basis = norms.head_gram_basis(w_o, 1)
+    for found in (norms.vector_norms(values, basis), norms.transformed_norms(norms.gram_factor(values, basis))):
+        assert ((found >= 0) & (found < 1e-6)).all()
 
 
 @pytest.mark.parametrize("size", [1e-3, 1e-6, 1e-9])

@@ -9,7 +9,7 @@ from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.records.manifest import RunInfo
 from alignment_eval.records.store import arrow_schema, to_table
-from fairseq_norm_plugin.recording.parts import AlignmentParts, ShardParts, links_table
+from fairseq_norm_plugin.recording.parts import AlignmentParts, ShardParts
 
 QUANTITIES = ("head_attn_w", "transformed_norm", "layer_attn_n")
 OPTIONS = ExtractionOptions("attn_n", "0", setting="awo")
@@ -29,25 +29,19 @@ def sentence(id_, rank=0, status="ok"):
     return SentenceMaps(id_, side, side, (0,), rank=rank, status=status, arrays=arrays)
 
 
-def record_writer(directory, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
-    """Parts of records, and what makes their rows."""
+def record_parts(directory, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
     info = RunInfo("records", signature, size, shard, shards, ("attn_w", "attn_n"), (0,), 2, 1)
     schema = arrow_schema(info, QUANTITIES)
-    parts = ShardParts(directory, info, schema, resume, overwrite)
-    return parts, partial(to_table, schema=schema)
+    return ShardParts(directory, info, schema, partial(to_table, schema=schema), resume, overwrite)
 
 
-def alignment_writer(file, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
-    """Parts of alignments, and what makes their rows."""
+def alignment_parts(file, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
     run = RunInfo("alignments", signature, size, shard, shards)
-    return AlignmentParts(file, run, resume, overwrite), partial(
-        links_table, chosen=ChosenMethod(AlignmentMethod(OPTIONS))
-    )
+    return AlignmentParts(file, run, ChosenMethod(AlignmentMethod(OPTIONS)), resume, overwrite)
 
 
-def write(writer, *ids, status="ok"):
-    parts, table = writer
-    parts.write(table([sentence(id_, status=status) for id_ in ids]))
+def write(parts, *ids, status="ok"):
+    parts.write([sentence(id_, status=status) for id_ in ids])
     return parts
 
 

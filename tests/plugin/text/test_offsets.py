@@ -176,6 +176,8 @@ def test_the_words_of_ordinary_text_are_the_tokens_of_moses(raw, escape, dashes)
         ("a\x07b \x07 c", "ab c", "a\x07b c"),
         ('er "sagt" es', "er `` sagt '' es", 'er " sagt " es'),
         ("x  y", "x rewritten y", "x y"),
+        ("a & ½ b", "a &amp; 1/2 b", "a & ½ b"),
+        ("& & &amp;", "&amp; &amp; &amp;", "& & &"),  # a place for each token
         ("we  came,today", "we  came ,today", "we came ,today"),
         ("", "", ""),
     ],
@@ -183,6 +185,7 @@ def test_the_words_of_ordinary_text_are_the_tokens_of_moses(raw, escape, dashes)
 def test_traced_tokens(raw, tokenized, words):
     traced = trace_tokens(raw, tokenized)
     assert traced.text == tokenized
+    assert (traced.starts <= traced.ends).all()
     assert [raw[start:end] for start, end in traced.tokens()] == words.split(" ") * bool(words)
 
 

@@ -1,27 +1,108 @@
-"""Tasks for multilingual and pretrained models: M2M-100, NLLB-200 and mBART (docs/models.md)."""
+"""The fairseq tasks: of translation, of multilingual and pretrained models (docs/models.md), and of masked ones."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from fairseq.data import (
+    IdDataset,
+    NestedDictionaryDataset,
+    NumelDataset,
+    PrependTokenDataset,
+    RightPadDataset,
+    data_utils,
+)
 from fairseq.data.multilingual.multilingual_data_manager import MultilingualDatasetManager
 from fairseq.data.multilingual.multilingual_utils import get_lang_tok
 from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.tasks import register_task
+from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from fairseq.tasks.translation_from_pretrained_bart import TranslationFromPretrainedBARTTask
 from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
+from torch import nn
 
 from alignment_eval.errors import InputError, UsageError, printable, shown
-from fairseq_norm_plugin.hooks.monitoring.mixin import MonitorConfig, MonitorMixin
+from fairseq_norm_plugin.capture.attention import swap_attention
+from fairseq_norm_plugin.capture.layers import ENCODER_SELF
+from fairseq_norm_plugin.hooks.mixin import NormMixin
+from fairseq_norm_plugin.hooks.monitoring import MonitorConfig, MonitorMixin
 from fairseq_norm_plugin.hooks.options import NormConfig
-from fairseq_norm_plugin.hooks.tasks.translation import NormMixin
 from fairseq_norm_plugin.text.tokens import SpecialTokens
+
+
+@register_task("masked_lm_norm", dataclass=MaskedLMConfig)
+class MaskedLMNormTask(MaskedLMTask):  # type: ignore[misc]  # fairseq is untyped
+    """fairseq's ``masked_lm`` for reading maps: every line of text is a sample ``<s> … </s>`` without masks.
+
+    Options of masking and of blocks are ignored.
+    """
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
+        """fairseq's model with its self-attention swapped (capture/attention.py)."""
+        model: nn.Module = super().build_model(cfg, from_checkpoint=from_checkpoint)
+        swap_attention(model, required=ENCODER_SELF)
+        return model
+
+    def build_criterion(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse training, because this task masks no tokens."""
+        raise UsageError("--task masked_lm_norm is for analysis and masks no tokens; train with --task masked_lm")
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
+        """Load the lines of subset ``split``."""
+        directory = self.cfg.data.split(":")[0]
+        text = data_utils.load_indexed_dataset(f"{directory}/{split}", self.source_dictionary, combine=combine)
+        if text is None:
+            raise InputError(
+                f"{directory}: the directory has no subset {split}; make {split}.bin and {split}.idx with "
+                f"fairseq-preprocess --only-source"
+            )
+        tokens = PrependTokenDataset(text, self.source_dictionary.bos())
+        self.datasets[split] = NestedDictionaryDataset(
+            {
+                "id": IdDataset(),
+                "net_input": {
+                    "src_tokens": RightPadDataset(tokens, pad_idx=self.source_dictionary.pad()),
+                    "src_lengths": NumelDataset(tokens, reduce=False),
+                },
+            },
+            sizes=[text.sizes + 1],
+        )
+
+
+@dataclass
+class TranslationNormConfig(TranslationConfig, NormConfig, MonitorConfig):  # type: ignore[misc]  # fairseq is untyped
+    """fairseq's translation options and the plugin's."""
+
+
+@register_task("translation_norm", dataclass=TranslationNormConfig)
+class TranslationNormTask(MonitorMixin, NormMixin, TranslationTask):  # type: ignore[misc]
+    """fairseq's ``translation`` task with maps, also during training."""
+
+    #: The tag of the target language that every source begins with, for reading raw text; data sets hold it themselves.
+    target_tag: str | None = None
+
+    @property
+    def language_tags(self) -> Sequence[str]:
+        """The tag of the target language, if the model has tags."""
+        return () if self.target_tag is None else (self.target_tag,)
+
+    @property
+    def tagged_direction(self) -> str | None:
+        """``en-fra``, of the tag ``>>fra<<``."""
+        return None if self.target_tag is None else f"{self.cfg.source_lang}-{self.target_tag.strip('<>[]_')}"
+
+    @property
+    def special_tokens(self) -> SpecialTokens:
+        """The tag before the source; both sides end in ``</s>``."""
+        before = tuple(self.source_dictionary.index(tag) for tag in self.language_tags)
+        return replace(super().special_tokens, source_prefix=before)
 
 
 class ArgparseMixin:

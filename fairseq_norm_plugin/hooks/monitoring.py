@@ -1,129 +1,110 @@
 """Monitoring in training and validation: its options, their checks, and the mixin that adds it to a norm task.
 
-A monitor that fails does not end a long training run.  The batch is validated again without it, the first error of each
-validation is logged, and the AER of that validation is ``inf``, which is never the best.
+A monitor that fails does not end a long training run.  A pass that failed is made again without it, the first error of
+each validation is logged, and the AER of that validation is ``inf``, which is never the best.
 """
 
 # No `from __future__ import annotations` here: fairseq reads the field types at run time.
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Optional
 
 from fairseq import checkpoint_utils
 from fairseq.dataclass import FairseqDataclass
+from fairseq.logging import progress_bar
 from torch import nn
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.links.read import ReadOptions
+from alignment_eval.figures.maps import Picture, draw, panel_of, sides_of
+from alignment_eval.figures.names import kind_name, place_name
+from alignment_eval.figures.style import save_figure
 from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS, mixing_kinds
 from alignment_eval.records.manifest import differing
+from fairseq_norm_plugin.capture.attention import norm_attentions
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
-from fairseq_norm_plugin.hooks.monitoring.counts import Monitor, Tally, monitored_layers
-from fairseq_norm_plugin.hooks.monitoring.gold import GOLD_KEY, GoldDataset, GoldPair, logger, with_gold
-from fairseq_norm_plugin.hooks.monitoring.picture import FOLDER, Pictures
-from fairseq_norm_plugin.hooks.options import extraction_options, other_option, parse_kinds, resolve
+from fairseq_norm_plugin.hooks.options import extraction_options, option, other_option, parse_kinds, resolve
+from fairseq_norm_plugin.hooks.validation import GOLD_KEY, GoldDataset, GoldPair, Monitor, logger, with_gold
 from fairseq_norm_plugin.text.tokens import SUSPICIOUS, Vocabulary, side_readers
 
+#: The folder of the pictures in fairseq's ``--save-dir``, and their name in TensorBoard and W&B.
+FOLDER, TAG = "aer-picture", "aer_picture"
 #: Kinds of mixing ratios that every block has; decoder self-attention is not followed by a feed-forward network.
 MONITORED_MIXING = tuple(kind for kind in mixing_kinds() if not KINDS[kind].feed_forward)
 #: What fairseq takes for pieces of the subset valid.
 _PIECE = re.compile(r"valid\d+")
+#: Options that name files of subsets: the gold, and the texts of source and target.
+GOLD, *TEXTS = "--aer-gold", "--norm-source-text", "--norm-target-text"
 
 
 @dataclass
 class MonitorConfig(FairseqDataclass):  # type: ignore[misc]
     """Options of monitoring in training; without ``--aer-gold`` nothing is monitored."""
 
-    aer_gold: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "gold alignments of validation subsets: SUBSET=FILE, several separated by commas; each validation "
-            "of SUBSET logs aer (for --norm-map, --norm-layer, --norm-setting) and aer_l<layer>_{w,n}_{awo,awi}; "
-            "--norm-source-text and --norm-target-text then take SUBSET=FILE, too"
-        },
+    aer_gold: Optional[str] = option(
+        "gold alignments of validation subsets: SUBSET=FILE, several separated by commas; each validation of SUBSET "
+        "logs aer (for --norm-map, --norm-layer, --norm-setting) and aer_l<layer>_{w,n}_{awo,awi}; "
+        "--norm-source-text and --norm-target-text then take SUBSET=FILE, too"
     )
-    aer_gold_base: Optional[str] = field(
-        default=None, metadata={"help": "index base of the gold, 0 or 1; required with --aer-gold"}
+    aer_gold_base: Optional[str] = option("index base of the gold, 0 or 1; required with --aer-gold")
+    aer_mixing: Optional[str] = option(
+        f"also log mixing ratios of every block in these subsets, of kinds {', '.join(MONITORED_MIXING)}, as "
+        f"mixing_<block>_l<layer>_<kind>"
     )
-    aer_mixing: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": f"also log mixing ratios of every block in these subsets, of kinds {', '.join(MONITORED_MIXING)}, "
-            f"as mixing_<block>_l<layer>_<kind>"
-        },
-    )
-    aer_picture: Optional[int] = field(
-        default=None,
-        metadata={
-            "help": f"a sentence of the first of these subsets, from 0: each validation draws its map in the layer of "
-            f"the lowest AER, with gold and predicted links, in SAVE_DIR/{FOLDER}, TensorBoard and W&B",
-        },
+    aer_picture: Optional[int] = option(
+        f"a sentence of the first of these subsets, from 0: each validation draws its map in the layer of the lowest "
+        f"AER, with gold and predicted links, in SAVE_DIR/{FOLDER}, TensorBoard and W&B"
     )
 
 
-@dataclass(frozen=True)
-class MonitorOptions:
-    """:class:`MonitorConfig`, checked."""
-
-    gold: Mapping[str, str]  #: subset -> file of its gold alignments
-    texts: Mapping[str, tuple[Optional[str], Optional[str]]]  #: subset -> files of its source and target text
-    reading: ReadOptions  #: how to read the gold
-    extraction: ExtractionOptions  #: kind, layer and setting of ``aer``; its rule is used for all metrics
-    mixing: tuple[str, ...]  #: kinds of mixing ratios
-    picture: Optional[int]  #: the sentence of the first subset that is drawn
-
-
-def _resolve_monitor(cfg: Any, layers: int, heads: int) -> MonitorOptions:
-    """Check ``cfg``, which names gold, against a model with ``layers`` decoder layers of ``heads`` heads."""
-    gold = _files_of_subsets(cfg.aer_gold, "--aer-gold")
-    texts = []
-    for option, value in (("--norm-source-text", cfg.norm_source_text), ("--norm-target-text", cfg.norm_target_text)):
-        texts.append({} if value is None else _files_of_subsets(value, option))
-        for subset in texts[-1]:
-            if subset not in gold:
-                raise UsageError(f"{option} {value}: subset {subset!r} has no gold; choose one of {', '.join(gold)}")
-    _check_validation(cfg, gold)
-    if cfg.aer_gold_base not in ("0", "1"):
-        found = "is missing" if cfg.aer_gold_base is None else f"is {cfg.aer_gold_base!r}"
-        raise UsageError(
-            f"--aer-gold-base {found}; give 0 or 1, the index base of the gold (a wrong base gives a wrong AER)"
-        )
+def _monitor_of(cfg: Any, model: nn.Module, pads: tuple[int, int]) -> Monitor:
+    """The monitor of a model, by the checked options ``cfg``, which name gold."""
+    layers, heads = layers_and_heads([model])
     options = resolve(cfg, layers, heads)
     if options.kind not in DEFAULT_KINDS or options.heads is not None:
         raise UsageError(
             f"--aer-gold does not work with --norm-map {options.kind} and --norm-heads {cfg.norm_heads}; monitoring "
             f"reads whole layers with map {' or '.join(DEFAULT_KINDS)}; choose one of these and omit --norm-heads"
         )
-    return MonitorOptions(
-        gold=gold,
-        texts={subset: (texts[0].get(subset), texts[1].get(subset)) for subset in gold},
-        reading=ReadOptions(base=str(cfg.aer_gold_base)),
-        extraction=extraction_options(cfg, options.kind, options.layer, None),
-        mixing=() if cfg.aer_mixing is None else parse_kinds(cfg.aer_mixing, "--aer-mixing", MONITORED_MIXING),
-        picture=cfg.aer_picture,
-    )
+    extraction = extraction_options(cfg, options.kind, options.layer, None)
+    mixing = () if cfg.aer_mixing is None else parse_kinds(cfg.aer_mixing, "--aer-mixing", MONITORED_MIXING)
+    blocks = Counter(attention.site.block for attention in norm_attentions(model))
+    return Monitor(extraction, layers, mixing, blocks if mixing else {}, pads)
 
 
-def _files_of_subsets(text: str, option: str) -> dict[str, str]:
+def _files_of_subsets(cfg: Any, name: str) -> dict[str, str]:
+    """Subset -> the file that the option ``name`` gives for it."""
     files: dict[str, str] = {}
-    for part in str(text).split(","):
-        subset, equals, path = part.partition("=")
-        if not (subset and equals and path) or subset in files:
-            raise UsageError(f"{option} {text!r}: give SUBSET=FILE, several separated by commas, each subset once")
+    text = getattr(cfg, name[2:].replace("-", "_"))
+    for part in [] if text is None else str(text).split(","):
+        subset, _, path = part.partition("=")
+        if not (subset and path) or subset in files:
+            raise UsageError(f"{name} {text!r}: give SUBSET=FILE, several separated by commas, each subset once")
         files[subset] = path
     return files
 
 
-def _check_validation(cfg: Any, gold: Mapping[str, str]) -> None:
-    """Check that validation covers the gold's subsets completely, and that the first subset can choose checkpoints."""
+def _check_files(cfg: Any, files: Mapping[str, Mapping[str, str]]) -> None:
+    """Check the options of gold: validation covers its subsets, and the first subset can choose checkpoints."""
+    gold = files[GOLD]
+    for name, of_subsets in files.items():
+        for subset, file in of_subsets.items():
+            if subset not in gold:
+                raise UsageError(
+                    f"{name} {subset}={file}: subset {subset!r} has no gold; choose one of {', '.join(gold)}"
+                )
+    if cfg.aer_gold_base not in ("0", "1"):
+        found = "is missing" if cfg.aer_gold_base is None else f"is {cfg.aer_gold_base!r}"
+        raise UsageError(
+            f"--aer-gold-base {found}; give 0 or 1, the index base of the gold (a wrong base gives a wrong AER)"
+        )
     stated = str(other_option(cfg, "dataset", "valid_subset"))
     subsets = stated.split(",")
     # of binarised data, by the files of its directories (``test.de-en.de.idx``)
-    files = (file for directory in str(cfg.data).split(":") for file in Path(directory).glob("*.*-*.*.idx"))
-    present = sorted({file.name.split(".")[0] for file in files})
+    indices = (index for directory in str(cfg.data).split(":") for index in Path(directory).glob("*.*-*.*.idx"))
+    present = sorted({index.name.split(".")[0] for index in indices})
     for subset in gold:
         if present and subset not in present and not _PIECE.fullmatch(subset):
             raise UsageError(
@@ -172,18 +153,6 @@ def _check_best_metric(cfg: Any, logged: Sequence[str]) -> None:
     raise UsageError(f"--best-checkpoint-metric {metric}: no validation subset logs it; {expected}")
 
 
-def _picture(pairs: list[GoldPair], number: int, gold: str) -> None:
-    """Mark the pair that is drawn."""
-    if not 0 <= number < len(pairs):
-        raise UsageError(f"--aer-picture {number}: {gold} has no such sentence; choose one of 0 to {len(pairs) - 1}")
-    if pairs[number].gold is None:
-        raise UsageError(
-            f"--aer-picture {number}: the words of this sentence are not certain; choose another, or give "
-            f"--norm-source-text and --norm-target-text"
-        )
-    pairs[number] = replace(pairs[number], pictured=True)
-
-
 class MonitorMixin:
     """Adds AER to the validation of subsets that have gold; list it before the norm task's mixin.
 
@@ -198,7 +167,7 @@ class MonitorMixin:
     target_dictionary: Any
     vocabularies: tuple[Vocabulary, Vocabulary]  #: of source and target
     built: Optional[nn.Module]  #: the model, until the criterion is built
-    _monitoring: MonitorOptions
+    _files: Mapping[str, Mapping[str, str]]  #: of :data:`GOLD` and :data:`TEXTS`, by subset
     _monitor: Optional[Monitor] = None
     _errors = 0
 
@@ -206,16 +175,15 @@ class MonitorMixin:
         """fairseq's criterion; this checks the options of monitoring before training starts."""
         criterion = super().build_criterion(*args, **kwargs)  # type: ignore[misc]
         if self.cfg.aer_gold is not None and self.built is not None:
-            layers, heads = layers_and_heads([self.built])
-            self._monitoring = options = _resolve_monitor(self.cfg, layers, heads)
+            self._files = {name: _files_of_subsets(self.cfg, name) for name in (GOLD, *TEXTS)}
+            _check_files(self.cfg, self._files)
             pads = self.source_dictionary.pad(), self.target_dictionary.pad()
-            blocks = monitored_layers(self.built) if options.mixing else {}
-            extraction = options.extraction
-            self._monitor = Monitor(extraction, layers, options.mixing, blocks, pads)
+            self._monitor = _monitor_of(self.cfg, self.built, pads)
             _check_best_metric(self.cfg, self._monitor.choosable())
+            maps = self._monitor.extraction
             logger.info(
                 "aer: %s of decoder layer %s (counted from 0), %s, rule %s, null %s",
-                *(extraction.kind, extraction.heads, extraction.setting, extraction.rule, extraction.null),
+                *(maps.kind, maps.heads, maps.setting, maps.rule, maps.null),
             )
         self.built = None
         return criterion
@@ -228,14 +196,27 @@ class MonitorMixin:
                 "--combine-valid-subsets"
             )
         result = super().load_dataset(split, *args, **kwargs)  # type: ignore[misc]
-        if self._monitor is not None and split in self._monitoring.gold:
-            options, dataset = self._monitoring, self.datasets[split]
-            texts, cut = options.texts[split], bool(self.cfg.truncate_source)
-            readers = side_readers(dataset, len(dataset), self.vocabularies, texts, cut)
-            self.datasets[split] = with_gold(dataset, split, options.gold[split], options.reading, readers)
-            if options.picture is not None and split == next(iter(options.gold)):
-                _picture(self.datasets[split].pairs, options.picture, options.gold[split])
+        if self._monitor is not None and split in self._files[GOLD]:
+            dataset, gold = self.datasets[split], self._files[GOLD]
+            source, target = (self._files[name].get(split) for name in TEXTS)
+            cut = bool(self.cfg.truncate_source)
+            readers = side_readers(dataset, len(dataset), self.vocabularies, (source, target), cut)
+            self.datasets[split] = dataset = with_gold(dataset, split, gold[split], self.cfg.aer_gold_base, readers)
+            if self.cfg.aer_picture is not None and split == next(iter(gold)):
+                self._choose_picture(dataset.pairs, self.cfg.aer_picture, gold[split])
         return result
+
+    def _choose_picture(self, pairs: list[GoldPair], number: int, gold: str) -> None:
+        if not 0 <= number < len(pairs):
+            raise UsageError(
+                f"--aer-picture {number}: {gold} has no such sentence; choose one of 0 to {len(pairs) - 1}"
+            )
+        if pairs[number].gold is None:
+            raise UsageError(
+                f"--aer-picture {number}: the words of this sentence are not certain; choose another, or give "
+                f"--norm-source-text and --norm-target-text"
+            )
+        pairs[number] = replace(pairs[number], pictured=True)
 
     def begin_epoch(self, epoch: int, model: nn.Module) -> None:
         """Begin an epoch of fairseq-train; without gold no AER can choose its checkpoints."""
@@ -243,43 +224,29 @@ class MonitorMixin:
             _check_best_metric(self.cfg, ())
         super().begin_epoch(epoch, model)  # type: ignore[misc]
 
-    def begin_valid_epoch(self, epoch: int, model: nn.Module) -> None:
-        """Begin fairseq's validation, and reset the number of errors."""
-        super().begin_valid_epoch(epoch, model)  # type: ignore[misc]
-        self._errors = 0
-
     def valid_step(self, sample: dict[str, Any], model: nn.Module, criterion: Any, **kwargs: Any) -> Any:
         """fairseq's step; adds the counts of the batch to its logging output."""
-        monitor = self._monitor
+        monitor, step = self._monitor, super().valid_step  # type: ignore[misc]
         if monitor is None or GOLD_KEY not in sample:
-            return super().valid_step(sample, model, criterion, **kwargs)  # type: ignore[misc]
+            return step(sample, model, criterion, **kwargs)
+        result = None
         try:
             with monitor.listening(criterion) as tallies:
-                loss, sample_size, logging_output = super().valid_step(sample, model, criterion, **kwargs)  # type: ignore[misc]
+                result = step(sample, model, criterion, **kwargs)
+            tally = tallies[-1]()
         except Exception as error:
-            self._note(error, sample)
-            # If the model itself caused the error, this raises it again.
-            loss, sample_size, logging_output = super().valid_step(sample, model, criterion, **kwargs)  # type: ignore[misc]
-            return loss, sample_size, {**logging_output, **monitor.failed(sample)}
-        return loss, sample_size, {**logging_output, **self._counted(tallies, monitor, sample)}
-
-    def _counted(self, tallies: list[Callable[[], Tally]], monitor: Monitor, sample: dict[str, Any]) -> Tally:
-        try:
-            if not tallies:
-                raise RuntimeError(f"the task {type(self).__name__} did not call its criterion in a validation step")
-            return tallies[-1]()
-        except Exception as error:
-            self._note(error, sample)
-            return monitor.failed(sample)
-
-    def _note(self, error: Exception, sample: dict[str, Any]) -> None:
-        if not self._errors:
-            logger.error(
-                "monitoring failed in this validation, so its AER is inf; first error, in sentences %s: %s: %s",
-                *(sample["id"].tolist(), type(error).__name__, error),
-                exc_info=error,
-            )
-        self._errors += 1
+            if not self._errors:
+                logger.error(
+                    "monitoring failed in this validation, so its AER is inf; first error, in sentences %s: %s: %s",
+                    *(sample["id"].tolist(), type(error).__name__, error),
+                    exc_info=error,
+                )
+            self._errors += 1
+            # A pass that was made is kept: other processes make one, too.  An error of the model itself is raised here.
+            result = result or step(sample, model, criterion, **kwargs)
+            tally = monitor.tally(sample)
+        loss, sample_size, logging_output = result
+        return loss, sample_size, {**logging_output, **tally}
 
     def reduce_metrics(self, logging_outputs: Any, criterion: Any) -> None:
         """Reduce fairseq's metrics, and log the monitor's metrics."""
@@ -296,7 +263,7 @@ class MonitorMixin:
         if self._errors:
             logger.error("monitoring failed in %d batches of this process", self._errors)
             self._errors = 0
-        self._draw(stats)
+        self._draw(self._monitor, stats)
         scored, size = stats.get("aer_sentences"), stats.get("aer_sentences_gold")
         if scored != size:
             logger.warning("AER covers %s of the gold's %s sentences; the others were skipped or failed", scored, size)
@@ -310,6 +277,34 @@ class MonitorMixin:
         if metric.startswith("aer"):
             # fairseq-train reads the metric in every subset; the first subset counts, the others may not have it.
             stats.setdefault(metric, None)
+
+    def _draw(self, monitor: Monitor, stats: dict[str, Any]) -> None:
+        """Draw the sentence of ``--aer-picture`` in the map of the lowest AER; a failure does not end training."""
+        if monitor.pictured is None:  # another subset, or another process has the sentence
+            return
+        (pair, sentence), monitor.pictured = monitor.pictured, None
+        update, subset = int(stats["num_updates"]), next(iter(self._files[GOLD]))
+        path = Path(other_option(self.cfg, "checkpoint", "save_dir"), FOLDER, f"{update:06d}.png")
+        tensorboard = other_option(self.cfg, "common", "tensorboard_logdir")
+        try:
+            aer, map_ = monitor.best_map(stats)
+            (place,) = map_.heads
+            what = f"{kind_name(map_.kind)}, {map_.setting.upper()}, {place_name(place.layer)}"
+            title = f"Update {update}: AER {100 * aer:.1f} % of all sentences"
+            panels = [[panel_of(sentence, map_, "word", what)]]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            save_figure(draw(Picture(title, *sides_of(sentence, "word"), panels, pair.links)), path)
+            if tensorboard is not None and progress_bar.SummaryWriter is not None:
+                from matplotlib.image import imread
+
+                # a file of its own beside fairseq's, in the directory of the same subset
+                with progress_bar.SummaryWriter(str(Path(tensorboard, subset))) as writer:
+                    writer.add_image(TAG, imread(path)[..., :3], update, dataformats="HWC")
+            if progress_bar.wandb is not None and progress_bar.wandb.run is not None:
+                image = progress_bar.wandb.Image(str(path))
+                progress_bar.wandb.log({f"{subset}/{TAG}": image}, step=update)
+        except Exception as error:
+            logger.error("no picture of this validation: %s: %s", type(error).__name__, error)
 
     def get_checkpoint_dict(self) -> dict[str, Any]:
         """Saved with the best score of a training: the metric, gold, texts and maps of this score."""
@@ -337,20 +332,4 @@ class MonitorMixin:
         metric = _best_metric(self.cfg)
         if self._monitor is None or not metric.startswith("aer") or not isinstance(dataset, GoldDataset):
             return None
-        return {"metric": metric, **dataset.identity, **self._monitoring.extraction.fields()}
-
-    def _draw(self, stats: dict[str, Any]) -> None:
-        """Draw the picture of a validation; a failure does not end the training."""
-        monitor = self._monitor
-        assert monitor is not None
-        if monitor.pictured is None:  # another subset, or another process has the sentence
-            return
-        (pair, sentence), monitor.pictured = monitor.pictured, None
-        save_dir = other_option(self.cfg, "checkpoint", "save_dir")
-        tensorboard = other_option(self.cfg, "common", "tensorboard_logdir")
-        pictures = Pictures(next(iter(self._monitoring.gold)), save_dir, tensorboard)
-        try:
-            aer, map_ = monitor.best_map(stats)
-            pictures.add(sentence, pair.links, map_, aer, int(stats["num_updates"]))
-        except Exception as error:
-            logger.error("no picture of this validation: %s: %s", type(error).__name__, error)
+        return {"metric": metric, **dataset.identity, **self._monitor.extraction.fields()}

@@ -1,18 +1,16 @@
-"""The fairseq hooks through which the plugin adds maps to any translation task, and the task ``translation_norm``."""
+"""The fairseq hooks through which the plugin adds maps to any translation task."""
 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fairseq.tasks import register_task
-from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import nn
 
 from alignment_eval.errors import UsageError, say, warn_on_stderr
@@ -21,25 +19,26 @@ from alignment_eval.profiles.profile import NO_PROFILE, Profile, read_profile
 from fairseq_norm_plugin.capture.attention import swap_attention
 from fairseq_norm_plugin.capture.recorder import Hypotheses, RecordedMaps, layers_and_heads
 from fairseq_norm_plugin.checkpoints.files import profile_file
-from fairseq_norm_plugin.checkpoints.identity import ReadParameters
+from fairseq_norm_plugin.checkpoints.identity import ReadParameters, architecture_hash, data_hash, dictionary_hash
 from fairseq_norm_plugin.checkpoints.read import check_vocabulary, languages_warning, other_languages
 from fairseq_norm_plugin.hooks.generator import carry_maps
-from fairseq_norm_plugin.hooks.monitoring.mixin import MonitorConfig, MonitorMixin
 from fairseq_norm_plugin.hooks.options import (
-    NormConfig,
     check_command,
     other_option,
     printed_map,
     resolve,
     vocabularies,
 )
-from fairseq_norm_plugin.recording.plan import Plan, run_signature
-from fairseq_norm_plugin.recording.session import NormOptions, RecordingSession, ids_in_all
+from fairseq_norm_plugin.installed import versions
+from fairseq_norm_plugin.recording.session import NormOptions, Plan, RecordingSession, ids_in_all
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
-from fairseq_norm_plugin.text.tokens import SpecialTokens, Vocabulary, side_readers, tagged_hash
+from fairseq_norm_plugin.text.tokens import SideReader, SpecialTokens, Vocabulary, side_readers, tagged_hash
 
 logger = logging.getLogger(__name__)
+
+#: Options of generation that change no map.
+_SILENT_OPTIONS = {"_name", "print_alignment", "print_step", "no_beamable_mm"}
 
 
 class NormMixin:
@@ -132,14 +131,7 @@ class NormMixin:
         self._plan = Plan.of(subset, iterator, self._skipped, kwargs, written)
         return self._plan.iterator(iterator)
 
-    def build_generator(
-        self,
-        models: Sequence[nn.Module],
-        args: Any,
-        seq_gen_cls: Any = None,
-        extra_gen_cls_kwargs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> Any:
+    def build_generator(self, models: Sequence[nn.Module], args: Any, **kwargs: Any) -> Any:
         """fairseq's generator or scorer; it carries maps if an option needs them."""
         if getattr(args, "score_reference", False) and not self._training:
             logger.info("the references are forced, not translated: a BLEU of this run compares them with themselves")
@@ -147,11 +139,7 @@ class NormMixin:
         outputs = self.cfg.norm_records, self.cfg.norm_alignments
         wanted = not self._training and any(output is not None for output in outputs)
         if not (style or wanted):
-            return super().build_generator(  # type: ignore[misc]
-                models, args, seq_gen_cls=seq_gen_cls, extra_gen_cls_kwargs=extra_gen_cls_kwargs, **kwargs
-            )
-        if seq_gen_cls is not None:
-            raise UsageError(f"maps need the norm task's own generator; {seq_gen_cls.__name__} cannot be used")
+            return super().build_generator(models, args, **kwargs)  # type: ignore[misc]
         check_command(self.cfg, args, wanted, interactive=self._plan is None and not self._training)
         self._warn_of_languages(models)
         if self._plan is not None and getattr(args, "score_reference", False):
@@ -171,9 +159,7 @@ class NormMixin:
         recorded = self._open_session(models, args, parameters, options, profile) if wanted else None
         stock_args = copy.copy(args)
         stock_args.print_alignment = None
-        generator = super().build_generator(  # type: ignore[misc]
-            models, stock_args, extra_gen_cls_kwargs=extra_gen_cls_kwargs, **kwargs
-        )
+        generator = super().build_generator(models, stock_args, **kwargs)  # type: ignore[misc]
         return carry_maps(generator, printed, recorded)
 
     def _profile_path(self) -> Path | None:
@@ -228,13 +214,45 @@ class NormMixin:
         dataset, cut = self.datasets[plan.subset], bool(self.cfg.truncate_source)
         texts = self.cfg.norm_source_text, self.cfg.norm_target_text
         readers = side_readers(dataset, plan.size, self.vocabularies, texts, cut)
-        name = type(self).__name__
-        signature = run_signature(name, self.cfg, plan, models, parameters, readers, self.input_options, args)
+        signature = self._signature(plan, models, parameters, readers, generation_options(args))
         self._session = RecordingSession(self.cfg, plan, readers, options, signature, len(models), profile)
         if self._session.finished:
             # Nothing is left to do, and fairseq-generate has no other way to end successfully at this point.
             raise SystemExit(0)
         return self._session.recorded
+
+    def _signature(
+        self,
+        plan: Plan,
+        models: Sequence[nn.Module],
+        parameters: str,
+        readers: Sequence[SideReader],
+        generation: dict[str, Any],
+    ) -> dict[str, Any]:
+        """The signature of a run: everything that every output depends on."""
+        cfg, languages = self.cfg, (self.cfg.source_lang, self.cfg.target_lang)
+        texts = [reader.text and reader.text.hash for reader in readers]
+        return {
+            **versions(),
+            "task": type(self).__name__,
+            "model": parameters,
+            "dtype": str(next(models[0].parameters()).dtype).removeprefix("torch."),
+            "architecture": architecture_hash(models),
+            "data": data_hash(cfg.data.split(":")[0], plan.subset, languages),
+            "dictionaries": dictionary_hash(self.source_dictionary, self.target_dictionary),
+            "subset": plan.subset,
+            "languages": list(languages),
+            "marks": [reader.vocabulary.mark for reader in readers],
+            "special_tokens": [sorted(reader.vocabulary.specials) for reader in readers],
+            **self.input_options,
+            "left_pad": [cfg.left_pad_source, cfg.left_pad_target],
+            "max_positions": [cfg.max_source_positions, cfg.max_target_positions],
+            "truncate_source": cfg.truncate_source,
+            "shards": plan.shards,
+            "generation": generation,
+            **({"texts": texts} if any(texts) else {}),
+            **(plan.batching if plan.shards > 1 or generation.get("sampling") else {}),
+        }
 
     def inference_step(
         self, generator: Any, models: Sequence[nn.Module], sample: dict[str, Any], **kwargs: Any
@@ -244,6 +262,19 @@ class NormMixin:
         if self._session is not None and not self._training:
             self._session.write(sample, hypotheses)
         return hypotheses
+
+
+def generation_options(args: Any) -> dict[str, Any]:
+    """The generation options of a run (fairseq's GenerationConfig in any of its forms), for JSON."""
+    if dataclasses.is_dataclass(args) and not isinstance(args, type):
+        options = dataclasses.asdict(args)
+    else:
+        options = dict(args.items() if hasattr(args, "items") else vars(args))
+    return {
+        name: value if isinstance(value, (int, float, type(None))) else str(value)
+        for name, value in sorted(options.items())
+        if name not in _SILENT_OPTIONS
+    }
 
 
 @contextmanager
@@ -271,32 +302,3 @@ def _no_sentence_lost(dataset: Any) -> Iterator[None]:
         yield
     finally:
         del dataset.batch_by_size
-
-
-@dataclass
-class TranslationNormConfig(TranslationConfig, NormConfig, MonitorConfig):  # type: ignore[misc]  # fairseq is untyped
-    """fairseq's translation options and the plugin's."""
-
-
-@register_task("translation_norm", dataclass=TranslationNormConfig)
-class TranslationNormTask(MonitorMixin, NormMixin, TranslationTask):  # type: ignore[misc]
-    """fairseq's ``translation`` task with maps, also during training."""
-
-    #: The tag of the target language that every source begins with, for reading raw text; data sets hold it themselves.
-    target_tag: str | None = None
-
-    @property
-    def language_tags(self) -> Sequence[str]:
-        """The tag of the target language, if the model has tags."""
-        return () if self.target_tag is None else (self.target_tag,)
-
-    @property
-    def tagged_direction(self) -> str | None:
-        """``en-fra``, of the tag ``>>fra<<``."""
-        return None if self.target_tag is None else f"{self.cfg.source_lang}-{self.target_tag.strip('<>[]_')}"
-
-    @property
-    def special_tokens(self) -> SpecialTokens:
-        """The tag before the source; both sides end in ``</s>``."""
-        before = tuple(self.source_dictionary.index(tag) for tag in self.language_tags)
-        return replace(super().special_tokens, source_prefix=before)

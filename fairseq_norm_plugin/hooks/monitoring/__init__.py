@@ -1,1 +1,0 @@
-"""AER and mixing ratios in every validation."""

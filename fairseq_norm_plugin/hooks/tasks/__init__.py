@@ -1,1 +1,0 @@
-"""The fairseq tasks; ``hooks/registration.py`` imports them."""

@@ -1,0 +1,225 @@
+"""A validation with gold: the gold is joined with its sentences, whose words must be certain; metrics from counts."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from fairseq.logging import metrics
+
+from alignment_eval.errors import InputError
+from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
+from alignment_eval.figures.curves import COLUMNS, draw_curves, is_share
+from alignment_eval.links.formats import GoldSentence
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from alignment_eval.scoring.gold_corpus import GoldMatrix
+from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
+from fairseq_norm_plugin.hooks.validation import (
+    GOLD_KEY,
+    KIND_LETTERS,
+    NUMBERS_KEY,
+    GoldPair,
+    Monitor,
+    metric_name,
+    mixing_name,
+    with_gold,
+)
+from fairseq_norm_plugin.maps.kinds import mixing_ratio
+from fairseq_norm_plugin.text.tokens import side_readers
+from tests.facts import says
+from tests.plugin.dictionaries import vocabulary_of
+from tests.plugin.maps.blocks import capture_blocks
+
+
+class Pairs(list):
+    def __init__(self, dictionary, *texts):
+        sides = [
+            [torch.tensor([dictionary.index(t) for t in f"{line} </s>".split()]) for line in text] for text in texts
+        ]
+        super().__init__(zip(*sides))
+        self.src, self.tgt = sides
+
+
+@pytest.fixture
+def join(tmp_path):
+    """Join texts, as lines, and gold; ``texts`` are what was binarised."""
+    known = vocabulary_of("a@@", "b")
+
+    def run(source, target, gold, texts=(None, None)):
+        (tmp_path / "gold").write_text("".join(f"{line}\n" for line in gold))
+        pairs = Pairs(known.dictionary, source, target)
+        paths = []
+        for number, text in enumerate(texts):
+            paths.append(None if text is None else tmp_path / f"text{number}")
+            if text is not None:
+                paths[-1].write_text("".join(f"{line}\n" for line in text))
+        readers = side_readers(pairs, len(pairs), (known, known), tuple(paths), cut=False)
+        return with_gold(pairs, "test", tmp_path / "gold", "0", readers)
+
+    return run
+
+
+def test_gold_of_known_words(join, caplog):
+    first, second = join(["a@@ b b", "b"], ["b b", "a@@ a@@ b"], ["0-0 1p1", "0-0"]).pairs
+    assert first.gold.sure.tolist() == [[True, False], [False, False]]
+    assert first.gold.possible.tolist() == [[True, False], [False, True]]
+    assert (len(first.links.sure), len(second.links.sure)) == (1, 1)
+    assert (first.sentence.ok, second.sentence.source.word_count) == (True, 1)
+    assert "<unk>" not in caplog.text
+
+
+def test_a_gold_of_possible_links_only(join):
+    assert join(["b b"], ["b b"], ["0p1"]).pairs[0].gold.possible.tolist() == [[False, True], [False, False]]
+
+
+def test_a_sentence_of_uncertain_words_counts_as_one_without_links(join, caplog):
+    first, second = join(["? b b", "b"], ["b b", "b"], ["0-0 1-1 7-7", "0-0"]).pairs
+    assert (first.gold, len(first.links.sure), first.sentence.status) == (None, 3, "unknown source subwords")
+    assert second.sentence.ok
+    assert "1 of 6 source subwords (16.7 %)" in caplog.text
+    assert says(caplog.text, "1 of 2 sentences (50.0 %)")
+    assert "(--norm-source-text)" in caplog.text
+
+
+def test_the_texts_say_what_the_words_are(join, caplog):
+    (only,) = join(["? b b"], ["b ? b"], ["0-0 1-1"], (["xb b"], ["b x@@ b"])).pairs
+    assert (only.sentence.source.words.tolist(), only.sentence.target.words.tolist()) == ([0, 0, 1, -1], [0, 1, 1, -1])
+    assert only.gold.sure.shape == (2, 2)
+    assert "have no links" not in caplog.text
+
+
+def test_messages_name_the_options_of_training(join):
+    with pytest.raises(InputError) as error:
+        join(["b b"] * 40, ["b b"] * 40, ["1-1"] * 40)
+    assert says(str(error.value), "give --aer-gold-base 1")
+    assert "unused-zero" not in str(error.value)
+
+
+def test_numbers_tell_golds_and_texts_apart(join):
+    """The curves of two runs are of one only where they are equal."""
+    first = join(["b b"], ["b b"], ["0-0"]).numbers
+    assert first == join(["b b"], ["b b"], ["0-0"]).numbers
+    for other, name in ((join(["b b"], ["b b"], ["1-1"]), "aer_gold"), (join(["b"], ["b b"], ["0-0"]), "aer_texts")):
+        assert [key for key, value in other.numbers.items() if value != first[key]] == [name]
+    assert all(0 <= value < 10**6 for value in first.values())  # fairseq logs six digits
+
+
+WORDS, LAYERS = 3, 2
+MIXING = ("attn_w", "attnres_n")
+
+
+def monitor_of(rule):
+    extraction = ExtractionOptions("attn_n", MapNames([MapName(0)]), setting="awo", rule=rule)
+    return Monitor(extraction, LAYERS, MIXING, {ENCODER_SELF: 2, DECODER_SELF: 2, DECODER_CROSS: 2}, (1, 1))
+
+
+@pytest.fixture
+def monitor():
+    return monitor_of("kobayashi2020")
+
+
+def gold_batch(sample, certain):
+    """A batch with gold: three words of each side, each with its own."""
+    side = SentenceSide(("a", "b", "c", "</s>"), np.array([0, 1, 2, -1], dtype=np.int32))
+    pairs = []
+    for id_, is_certain in enumerate(certain):
+        sentence = SentenceMaps(id_, side, side, layers=(), status="ok")
+        gold = GoldSentence(frozenset((k, k) for k in range(WORDS)))
+        pairs.append(GoldPair(sentence, GoldMatrix.of(gold, sentence) if is_certain else None, gold))
+    return {**sample, GOLD_KEY: pairs, NUMBERS_KEY: {"aer_sentences_gold": 6, "aer_gold": 123456, "aer_texts": 7}}
+
+
+class Criterion:
+    def forward(self, model, sample):
+        return model(**sample["net_input"])
+
+
+def diagonal(monitor, certain=(True, False, True)):
+    """A batch whose maps are the gold, and its counts."""
+    tokens = torch.tensor([[4, 5, 6, 2]] * len(certain))
+    sample = gold_batch({"net_input": {"src_tokens": tokens}, "target": tokens}, certain)
+    maps = torch.eye(4).expand(len(certain), 4, 4)
+    hits = monitor.hits(sample, [{"head_attn_w": maps[:, None], "layer_attn_n": maps}] * LAYERS)
+    return sample, monitor.tally(sample, hits)
+
+
+def logged(monitor, *tallies):
+    """The metrics of a validation with batches of these counts."""
+    with metrics.aggregate(new_root=True) as found:
+        for tally in tallies:
+            metrics.log_scalar_sum("of another batch", 0)
+            monitor.log([tally, {"loss": 1.0}])
+    return found.get_smoothed_values()
+
+
+def test_metrics_are_those_of_all_sentences(monitor):
+    """A sentence whose words are not certain counts as one without links."""
+    _, tally = diagonal(monitor)
+    found = logged(monitor, tally, tally)
+    for name in ("aer_l0_w_awo", "aer_l1_n_awo", "aer"):  # |A| and |A and S| are 12, |S| is 18
+        assert found[name] == pytest.approx(1 - 24 / 30, abs=1e-6)
+    assert (found["aer_precision"], found["aer_recall"]) == (1, pytest.approx(12 / 18, abs=1e-6))
+    assert found["aer_l0_n_awi"] == pytest.approx(1 - 2 * 0 / 30)
+    names = ("aer_sentences", "aer_sentences_gold", "aer_unaligned", "aer_gold", "aer_texts")
+    assert [found[name] for name in names] == [6, 6, 2, 123456, 7]
+    assert logged(monitor, {"loss": 1.0}).keys() == {"of another batch"}
+    other = logged(monitor_of("shift-att"), tally, tally)
+    assert [name for name, value in other.items() if value != pytest.approx(found[name], nan_ok=True)] == ["aer_method"]
+
+
+def test_a_failed_batch_makes_aer_inf_and_other_metrics_nan(monitor):
+    sample, tally = diagonal(monitor)
+    failed = monitor.tally(sample)
+    assert list(failed) == list(tally)  # processes sum their counts by position
+    found = logged(monitor, tally, failed)
+    assert found["aer"] == found["aer_l1_n_awi"] == math.inf
+    assert math.isnan(found["aer_precision"])
+    assert math.isnan(found["aer_recall"])
+    assert (found["aer_sentences"], found["aer_sentences_gold"], found["aer_gold"]) == (3, 6, 123456)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_maps_that_are_not_finite_have_no_counts(monitor, value):
+    sample, _ = diagonal(monitor)
+    maps = torch.eye(4).repeat(3, 1, 1)
+    maps[2, 0, 0] = value
+    with pytest.raises(InputError, match="sentence 2: "):
+        monitor.hits(sample, [{"head_attn_w": maps[:, None], "layer_attn_n": maps}] * LAYERS)
+
+
+def test_the_best_map_is_the_one_of_the_lowest_aer(monitor):
+    stats = {name: 0.5 + number / 100 for number, name in enumerate(monitor.maps)}
+    aer, map_ = monitor.best_map({**stats, "aer_l1_w_awi": 0.25, "aer": 0.1})
+    assert (aer, map_.kind, map_.setting, map_.heads) == (0.25, "attn_w", "awi", MapNames([MapName(1)]))
+    assert set(monitor.choosable()) == {"aer", "aer_precision", "aer_recall", *stats}
+
+
+def test_mixing_ratios_are_means_over_positions_that_mix(monitor, build, make_sample):
+    model, criterion = build(decoder_layers=LAYERS), Criterion()
+    sample = gold_batch(make_sample([(7, 3), (3, 6), (0, 0)]), [False] * 3)
+    with torch.no_grad(), monitor.listening(criterion) as tallies:
+        criterion.forward(model, sample)
+    (tally,) = (count() for count in tallies)
+    found = logged(monitor, tally)
+    for (type_, layer), block in capture_blocks(model, sample).items():
+        tokens = sample["net_input"]["src_tokens"] if type_ == ENCODER_SELF else sample["target"]
+        places = [[(b, t) for t, token in enumerate(row) if token != 1] for b, row in enumerate(tokens.tolist())]
+        if type_ == ENCODER_SELF:  # the last sentence is </s> only
+            places = places[:2]
+        if type_ == DECODER_SELF:
+            places = [of_sentence[1:] for of_sentence in places]
+        for kind in MIXING:
+            ratios = mixing_ratio(block, kind)
+            mean = np.mean([float(ratios[place]) for of_sentence in places for place in of_sentence])
+            assert found[mixing_name(type_, layer, kind)] == pytest.approx(mean, abs=1e-6), (type_, kind)
+    failed = logged(monitor, tally, monitor.tally(sample))
+    assert all(math.isnan(value) for name, value in failed.items() if name.startswith("mixing"))
+
+
+def test_metrics_that_the_monitor_logs_are_drawn_by_layer():
+    names = [metric_name(3, kind, "awi") for kind in KIND_LETTERS] + [mixing_name("decoder.cross", 3, "attnres_n")]
+    assert all(map(is_share, names))
+    figure = draw_curves(pd.DataFrame([("run", "test", 1, name, 0, 0.5) for name in names], columns=list(COLUMNS)))
+    assert figure.legends[0].get_texts()[0].get_text() == "layer 3"
+    assert [axes.get_ylabel() for axes in figure.axes] == ["AER %", "mixing_decoder_cross %"]
