@@ -10,25 +10,28 @@ from typing import Any
 from alignment_eval.errors import UsageError, say, warn_on_stderr
 from alignment_eval.extraction.defaults import DEFAULTS
 from alignment_eval.extraction.rules import RULE_NAMES
-from alignment_eval.figures.names import visible
 from alignment_eval.figures.report import build, render
+from alignment_eval.figures.style import visible
 from alignment_eval.files import check_new, write_lines
+from alignment_eval.links.read import AlignmentFile, read_hypothesis
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.options.alignments import (
     HYPOTHESES,
     add_base,
-    add_gold_arguments,
+    add_gold_reading,
     add_text_arguments,
     distinct_names,
     gold_of_size,
+    read_options,
     read_systems,
     reading_fields,
     resampling_fields,
+    texts_of,
     warn_of_few,
     words_of,
 )
-from alignment_eval.options.common import add_output, system
+from alignment_eval.options.common import Input, add_output, system
 from alignment_eval.options.records import (
     add_kinds,
     add_records,
@@ -38,6 +41,7 @@ from alignment_eval.options.records import (
     warn_skipped,
 )
 from alignment_eval.progress import progress_bar
+from alignment_eval.records.store import Records
 from alignment_eval.scoring.diagnosis import doubts
 from alignment_eval.signature import Value, signature
 
@@ -56,7 +60,10 @@ LARGE = 20e6
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``report``."""
     add_records(parser, optional=True)
-    add_gold_arguments(parser)
+    group = parser.add_argument_group("gold")
+    help_ = "gold alignments (-: standard input); without gold the page has no scores"
+    group.add_argument("--gold", type=Input, metavar="FILE", help=help_)
+    add_gold_reading(group)
     add_text_arguments(parser)
     group = parser.add_argument_group("hypotheses", "the alignments to compare")
     help_ = f"{HYPOTHESES}, all read in the same way; NAME=FILE names it"
@@ -78,20 +85,30 @@ def run(args: argparse.Namespace) -> None:
     check_usage(args)
     check_new(args.output, args.overwrite)
     paths = args.hyp or []
-    records = None if args.records is None else forced_records(args.records)
+    records = None if args.records is None else forced_records(args.records) if args.gold else Records(args.records)
     words = words_of(args)
-    texts, gold, hypotheses = read_systems(args, paths)
-    size = f"{gold.file.name} has {len(gold)}"
-    if records is not None:
-        gold = gold_of_records(gold, records)
-    hypotheses = [gold_of_size(read, len(gold), size) for read in hypotheses]
-    for warning in (doubts(read, gold) for read in hypotheses):
-        if warning is not None:
-            warn_on_stderr(warning)
-    warn_of_few(len(gold))
+    gold: AlignmentFile | None = None
+    if args.gold is None:
+        texts = texts_of(args)
+        hypotheses = [read_hypothesis(path, read_options(args, "hyp"), texts) for path in paths]
+        length = records.info.size if records is not None else len(words or ())
+        size = f"{args.records or args.source} has {length}"
+    else:
+        texts, gold, hypotheses = read_systems(args, paths)
+        size = f"{gold.file.name} has {len(gold)}"
+        if records is not None:
+            gold = gold_of_records(gold, records)
+        length = len(gold)
+    hypotheses = [gold_of_size(read, length, size) for read in hypotheses]
+    if gold is not None:
+        for warning in (doubts(read, gold) for read in hypotheses):
+            if warning is not None:
+                warn_on_stderr(warning)
+        warn_of_few(length)
     names = distinct_names(paths)
     sentences: Iterable[SentenceMaps] = ()
     kinds: tuple[str, ...] = ()
+    fields: dict[str, Value] = {}
     provenance: dict[str, Any] = {}
     title = f"Word alignments compared: {', '.join(names)}"
     if records is None:
@@ -101,9 +118,10 @@ def run(args: argparse.Namespace) -> None:
         kinds, sentences = tuple(args.kinds or records.info.kinds), records.best()
         title = f"Attention maps and word alignments: {visible(Path(args.records).resolve().name)}"
         provenance = dict(records.info.signature)
+        fields["records"] = records.info.signature_hash
     report = build(
-        progress_bar(sentences, len(gold), "sentences"),
-        list(gold),
+        progress_bar(sentences, length, "sentences"),
+        length if gold is None else list(gold),
         kinds=kinds,
         rule=args.rule or DEFAULTS.map_rule,
         systems=[(name, list(read.each_links())) for name, read in zip(names, hypotheses)],
@@ -111,18 +129,17 @@ def run(args: argparse.Namespace) -> None:
         words=words,
         max_sentences=args.max_sentences,
     )
-    warn_skipped(report.skipped, len(gold), "each counts as an empty hypothesis")
-    fields: dict[str, Value] = {}
+    warn_skipped(report.skipped, length, "they have no maps" if gold is None else "each counts as an empty hypothesis")
+    if gold is not None:
+        fields |= reading_fields("gold", gold)
     if report.method is not None:
-        fields = {"kinds": ",".join(kinds), "settings": ",".join(SETTINGS)}
+        fields |= {"kinds": ",".join(kinds), "settings": ",".join(SETTINGS)}
         fields |= {"rule": report.method.rule, "null": report.method.null}
-    signed = signature(
-        **({} if records is None else {"records": records.info.signature_hash}),
-        **reading_fields("gold", gold),
-        **fields,
-        **resampling_fields(report.resampling, interval="bootstrap-percentile"),
-        **{f"{name}_{n}": v for n, read in enumerate(hypotheses, 1) for name, v in reading_fields("hyp", read).items()},
-    )
+    if gold is not None:
+        fields |= resampling_fields(report.resampling, interval="bootstrap-percentile")
+    for number, read in enumerate(hypotheses, 1):
+        fields |= {f"{name}_{number}": value for name, value in reading_fields("hyp", read).items()}
+    signed = signature(**fields)
     html = render(report, title if args.title is None else args.title, signed, provenance)
     write_lines(args.output, [html])
     if (bytes_ := len(html.encode())) > LARGE:

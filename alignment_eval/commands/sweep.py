@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 from alignment_eval.errors import say
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of
 from alignment_eval.figures.heatmap import CONFIGURATION, save_heatmaps
-from alignment_eval.figures.names import layer_label
+from alignment_eval.figures.style import add_figure_options, figure_options, layer_label
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.options.alignments import add_gold_arguments, add_text_arguments, reading_fields
 from alignment_eval.options.common import add_format, add_list, add_output
-from alignment_eval.options.figures import add_figure_formats, add_figure_options, figure_options
 from alignment_eval.options.records import add_kinds, add_records, forced_records, gold_and_texts, warn_skipped
 from alignment_eval.profiles.chosen import FINAL_PUNCTUATION
 from alignment_eval.progress import progress_bar
@@ -55,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "directory for table, JSON and heatmaps; only one that sweep wrote is replaced"
     add_output(parser, what, metavar="DIR", required=True, also=("--out",))
     add_format(parser, FORMATS)
-    add_figure_formats(add_figure_options(parser))
+    add_figure_options(parser, several=True)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -11,7 +11,7 @@ from itertools import islice, takewhile
 from pathlib import Path
 
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
-from alignment_eval.figures.names import visible
+from alignment_eval.figures.style import visible
 from alignment_eval.files import STANDARD
 from alignment_eval.links.read import (
     BASES,

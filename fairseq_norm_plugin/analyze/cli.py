@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.figures.style import add_figure_options, figure_options, save_figures
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
 from alignment_eval.maps.kinds import mixing_kinds
 from alignment_eval.maps.words import require_known
 from alignment_eval.options.common import CommandParser, add_output, check_outputs, exit_status
-from alignment_eval.options.figures import add_figure_formats, add_figure_options, figure_options
 from fairseq_norm_plugin.process import let_waiting_threads_sleep, silence_libraries
 
 logger = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ def _parsed(words: Sequence[str]) -> Any:
         default=",".join(DEFAULT_MIXING),
         help="kinds of mixing ratios (default: those of Kobayashi et al. 2021; docs/maps.md has all)",
     )
-    add_figure_formats(add_figure_options(ours))
+    add_figure_options(ours, several=True)
     ours.parse_known_args(words)
 
     from fairseq_norm_plugin.hooks import registration as registration  # fairseq is imported there first
@@ -97,8 +97,8 @@ def run(args: Any) -> None:
     """Check ``args`` (fairseq's namespace), analyse the model and subset that they name, and write the results."""
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-    from fairseq_norm_plugin.analyze.figures import save_figures
-    from fairseq_norm_plugin.analyze.run import analyse
+    from fairseq_norm_plugin.analyze.figures import draw_figures
+    from fairseq_norm_plugin.analyze.statistics import analyse
 
     kinds = [kind.strip() for kind in args.mixing_kinds.split(",") if kind.strip()]
     for kind in kinds:
@@ -116,7 +116,7 @@ def run(args: Any) -> None:
         for name, table in tables.items():
             write_bytes(directory / f"{name}.csv", table.to_csv(index=False).encode())
         write_lines(directory / "summary.json", [json.dumps(summary, indent=1, ensure_ascii=False)])
-        save_figures(tables, directory, figure_options(args), args.figure_formats)
+        save_figures(draw_figures(tables, figure_options(args)), directory, args.figure_formats)
     means = layers.set_index(["block", "layer", "kind"])["mean"]
     print(means.mul(100).round(1).unstack(sort=False).to_string(na_rep="-"))
     logger.info("wrote %s", args.output)

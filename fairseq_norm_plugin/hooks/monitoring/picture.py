@@ -9,8 +9,7 @@ from fairseq.logging import progress_bar
 
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures.maps import Picture, draw, panel_of, sides_of
-from alignment_eval.figures.names import kind_name, place_name
-from alignment_eval.figures.style import save_figure
+from alignment_eval.figures.style import kind_name, place_name, save_figure
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
 

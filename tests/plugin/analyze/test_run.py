@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.analyze.run import Analysis
+from fairseq_norm_plugin.analyze.statistics import Analysis
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 
 BATCHES = [[(7, 5), (3, 6)], [(4, 2)]]

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 import torch
 
+from alignment_eval.commands.curve import COLUMNS, draw_curves, is_share
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
-from alignment_eval.figures.curves import COLUMNS, draw_curves, is_share
 from alignment_eval.links.read import ReadOptions
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
