@@ -93,7 +93,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Draw the picture; the signature goes to stderr and into the file's metadata."""
     figure_ending(args.output)
-    check_usage(args)
+    refuse_without_records(args, ("kinds", "heads", "setting", "level", "rule"))
+    if args.records is None and not (args.hyp and args.source and args.target):
+        raise UsageError("without RECORDS: expected alignments (--hyp) and their texts (--source and --target)")
+    if args.records is not None and len(args.hyp or []) > 1:
+        raise UsageError(f"{len(args.hyp)} files of --hyp with RECORDS: expected one, whose links all maps show")
+    if args.records is not None and not args.source is args.target is None:
+        raise UsageError("texts with RECORDS: leave --source and --target out; records have the words")
+    if args.hyp is not None and args.rule is not None:
+        raise UsageError("--rule together with --hyp, which brings the links: leave one of the two out")
     check_new(args.output, args.overwrite)
     records = None if args.records is None else Records(args.records)
     if records is not None and args.gold is not None:
@@ -121,19 +129,6 @@ def run(args: argparse.Namespace) -> None:
     look = figure_options(args)
     save_figure(draw(replace(picture, title=look.heading_of(picture.title)), look), args.output, signed)
     say(signed)
-
-
-def check_usage(args: argparse.Namespace) -> None:
-    """Check the options."""
-    refuse_without_records(args, ("kinds", "heads", "setting", "level", "rule"))
-    if args.records is None and not (args.hyp and args.source and args.target):
-        raise UsageError("without RECORDS: expected alignments (--hyp) and their texts (--source and --target)")
-    if args.records is not None and len(args.hyp or []) > 1:
-        raise UsageError(f"{len(args.hyp)} files of --hyp with RECORDS: expected one, whose links all maps show")
-    if args.records is not None and not args.source is args.target is None:
-        raise UsageError("texts with RECORDS: leave --source and --target out; records have the words")
-    if args.hyp is not None and args.rule is not None:
-        raise UsageError("--rule together with --hyp, which brings the links: leave one of the two out")
 
 
 def _maps(

@@ -82,7 +82,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Write the page; the signature of its figures goes to stderr."""
-    check_usage(args)
+    refuse_without_records(args, ("kinds", "rule"))
+    if args.records is None and not args.hyp:
+        raise UsageError("neither RECORDS nor --hyp: expected alignments to compare, or records of maps, or both")
+    if args.records is None and None in (args.source, args.target):
+        raise UsageError("--hyp without RECORDS: expected the texts too, by --source and --target")
     check_new(args.output, args.overwrite)
     paths = args.hyp or []
     records = None if args.records is None else forced_records(args.records) if args.gold else Records(args.records)
@@ -146,12 +150,3 @@ def run(args: argparse.Namespace) -> None:
         fitting = max(1, int(len(report.shown) * LARGE / bytes_))
         warn_on_stderr(f"{args.output}: {bytes_ / 1e6:.0f} MB; --max-sentences {fitting} makes a page of about 20 MB")
     say(signed)
-
-
-def check_usage(args: argparse.Namespace) -> None:
-    """Check the options."""
-    refuse_without_records(args, ("kinds", "rule"))
-    if args.records is None and not args.hyp:
-        raise UsageError("neither RECORDS nor --hyp: expected alignments to compare, or records of maps, or both")
-    if args.records is None and None in (args.source, args.target):
-        raise UsageError("--hyp without RECORDS: expected the texts too, by --source and --target")

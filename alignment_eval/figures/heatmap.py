@@ -80,13 +80,8 @@ def draw_heatmap(
 ) -> Figure:
     """A figure of a table of values in % with the number in each cell; NaN is left empty.
 
-    Args:
-        table: its index names the rows, its columns and their name what stands below.
-        heading: what stands above.
-        limits: the values of the first and of the last colour; None: the lowest and the highest.
-        scale: what the colours are.
-        options: width and title.
-        mark_lowest: draw a frame around the lowest value.
+    The index names the rows, the columns and their name what stands below.  ``limits`` are the values of the first and
+    the last colour of the ``scale``; None: the lowest and the highest.  ``mark_lowest``: the lowest value has a frame.
     """
     from matplotlib.patches import Rectangle
     from matplotlib.patheffects import withStroke

@@ -65,23 +65,14 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """Maps of one sentence pair as a grid of panels.
+    """Maps of one sentence pair as rows of panels, which have a row and a column for each token."""
 
-    Attributes:
-        title: the heading; empty: none.
-        source: the columns; a column of no word (-1) gets no marks.
-        target: the rows.
-        panels: rows of panels; each panel has a row and a column for each token.
-        gold: word links of the gold, or None.
-        bar: what the values of one panel are; several share a colour bar, from 0 to the largest value of each.
-    """
-
-    title: str
-    source: SentenceSide
+    title: str  #: the heading; empty: none
+    source: SentenceSide  #: the columns; a column of no word (-1) gets no marks
     target: SentenceSide
     panels: Sequence[Sequence[Panel]]
     gold: GoldSentence | None = None
-    bar: str | None = None
+    bar: str | None = None  #: what the values of one panel are; several share a bar, from 0 to the largest of each
 
     def __post_init__(self) -> None:
         shape = len(self.target.tokens), len(self.source.tokens)

@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.defaults import DEFAULTS
+from alignment_eval.extraction.extract import merged, stacked_maps
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.pair_scores import FIGURES
 from alignment_eval.figures.maps import Panel, Picture, draw_maps, panel_of, sides_of
 from alignment_eval.figures.style import kind_name, label_of, layer_label, visible
 from alignment_eval.links.sets import Link
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from alignment_eval.maps.words import row_shares
+from alignment_eval.maps.words import LEVELS, row_shares
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,20 +89,20 @@ class DisplayMaps(SentenceMaps):
             return pd.DataFrame(values, index, pd.Index(_numbered(source.tokens), name="source"))
         if head is not None:
             raise UsageError(f"head {head} without a layer: expected the layer, too, or neither for all maps")
-        rows, columns = (of_axis.ravel() for of_axis in np.indices((len(target.tokens), len(source.tokens))))
-        words = {
-            "target_index": rows,
-            "target": np.array(target.tokens, dtype=object)[rows],
-            "source_index": columns,
-            "source": np.array(source.tokens, dtype=object)[columns],
-        }
-        frames = []
-        for number in self.layers:
-            for part in (*range(self.head_maps(kind).shape[1]), None):
-                heads = pd.array([part] * len(rows), dtype="Int64")
-                values = self._panel(kind, number, part, level, setting).values.ravel()
-                frames.append(pd.DataFrame({"kind": kind, "layer": number, "head": heads, **words, "value": values}))
-        return pd.concat(frames, ignore_index=True)
+        values = merged(stacked_maps(self, kind), self, setting, LEVELS[level])
+        layers, heads, rows, columns = np.indices(values.shape).reshape(4, -1)
+        return pd.DataFrame(
+            {
+                "kind": kind,
+                "layer": np.array(self.layers)[layers],
+                "head": pd.Series(heads, dtype="Int64").mask(heads == values.shape[1] - 1),
+                "target_index": rows,
+                "target": np.array(target.tokens, dtype=object)[rows],
+                "source_index": columns,
+                "source": np.array(source.tokens, dtype=object)[columns],
+                "value": values.ravel(),
+            }
+        )
 
     def plot(
         self,

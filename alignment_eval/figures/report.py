@@ -173,7 +173,11 @@ def build(
         for layer in layers
         for head in (*range(heads[option.kind]), None)
     ]
-    names = [*(map_name(*place) for place in places), *(name for name, _ in systems)]
+    names = [
+        f"{kind}, {setting.upper()}, {layer_label(layer)}, {'whole layer' if head is None else f'head {head}'}"
+        for kind, setting, layer, head in places
+    ]
+    names += [name for name, _ in systems]
     nothing = np.zeros((len(places), 3), dtype=np.int64)
     found = np.stack([hits.get(id_, nothing) for id_ in range(len(truth))], axis=-1)  # [maps, 3, sentences]
     sure = np.array([len(sentence.sure) for sentence in truth])
@@ -217,11 +221,6 @@ def build(
         tables=dict(tables),
         resampling=resampling,
     )
-
-
-def map_name(kind: str, setting: str, layer: int, head: int | None) -> str:
-    """``attn_n, AWO, layer 1 (2nd), head 0``."""
-    return f"{kind}, {setting.upper()}, {layer_label(layer)}, {'whole layer' if head is None else f'head {head}'}"
 
 
 def _entry(sentence: SentenceMaps, gold: GoldSentence, aligned: Sequence[Links]) -> dict[str, Any]:

@@ -154,20 +154,6 @@ def test_every_map_shows_its_links_and_values(browser, report):
             assert browser.text("#summary").startswith(aer)
 
 
-def test_hostile_words_stay_text(browser):
-    browser.choose_sentence(1)
-    browser.until_title("Sentence 1")
-    assert browser.texts("#map thead th") == [HOSTILE, "b", "null"]
-    assert browser.texts("#map tbody th") == ["x", HOSTILE]
-    assert [text.strip() for text in browser.texts(".pair")] == [f"{HOSTILE} b", f"x {HOSTILE}"]
-    assert HOSTILE in browser.texts("#sentences option")[1]
-    assert any(HOSTILE in text for text in browser.texts("#links td"))
-    browser.run("document.querySelector('#map tbody td').dispatchEvent(new Event('pointerover', {bubbles: true}))")
-    assert browser.text("#readout").startswith(f"{HOSTILE} – x: ")
-    assert browser.run("return document.images.length") == 0
-    assert browser.run("return document.scripts.length") == len(browser.texts("script"))
-
-
 def requested(driven):
     """The addresses that were asked for since the last call."""
     events = [json.loads(entry["message"])["message"] for entry in driven.get_log("performance")]
