@@ -105,8 +105,8 @@ def run(args: argparse.Namespace) -> None:
         length = len(gold)
     hypotheses = [gold_of_size(read, length, size) for read in hypotheses]
     if gold is not None:
-        for warning in (doubts(read, gold) for read in hypotheses):
-            if warning is not None:
+        for read in hypotheses:
+            if warning := doubts(read, gold):
                 warn_on_stderr(warning)
         warn_of_few(length)
     names = distinct_names(paths)

@@ -189,24 +189,27 @@ def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: 
         mesh = _draw_panel(axes, picture, places[r, c], below, [] if c else rows, f"{r}-{c}", len(places) > 1)
         drawn[r].append(axes)
     if picture.bar is not None:
-        bar = figure.colorbar(mesh, ax=drawn[0][-1], fraction=0.1 / inner)
+        thick = 0.1 / inner  # of the map beside it, whose height the bar has
+        bar = figure.colorbar(mesh, ax=drawn[0][-1], fraction=thick, aspect=1.1 * len(rows) / len(columns) / thick)
         bar.outline.set_visible(False)
-        bar.ax.set_box_aspect(None)
         bar.set_label("relative value" if len(places) > 1 else picture.bar)
 
     size = _type(grid[0, 0])
+    laid_out: tuple[float, dict[tuple[int, int], str]] | None = None
     for _ in range(3):  # smaller type leaves more for the cells; smaller cells make narrower titles
-        for place, panel in places.items():
-            title = "\n".join(textwrap.wrap(panel.title, max(8, int(130 * inner / size))))
+        letters = max(8, int(130 * inner / size))
+        titles = {place: "\n".join(textwrap.wrap(panel.title, letters)) for place, panel in places.items()}
+        if laid_out == (size, titles):
+            break
+        laid_out = size, titles
+        for place, title in titles.items():
             grid[place].set_title(title, fontsize=size, loc="left", parse_math=False)
         for axes in figure.axes:
             axes.tick_params(labelsize=size)
         figure.draw_without_rendering()
         across, high = _cell(grid[0, 0], picture)
         cell = min(across, high, _LARGEST * size / 72)
-        before, size, inner = (size, inner), _type_of(cell, size), cell * len(columns)
-        if before == (size, inner):
-            break
+        size, inner = _type_of(cell, size), cell * len(columns)
     if 72 * cell < size:
         side = f"width of {2.54 * width:.1f}" if cell == across else f"height of {2.54 * HEIGHT:.0f}"
         warn_on_stderr(f"words overlap at a {side} cm: draw fewer maps or a wider figure")

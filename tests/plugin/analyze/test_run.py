@@ -61,7 +61,6 @@ def test_columns_of_encoder_decoder_attention_are_source_tokens(build, analyse, 
     ("stack", "attention", "projection", "place"),
     [
         ("decoder", "encoder_attn", "v_proj", f"{DECODER_CROSS} 1"),
-        ("decoder", "encoder_attn", "q_proj", f"{DECODER_CROSS} 1"),
         ("decoder", "self_attn", "out_proj", f"{DECODER_SELF} 1"),
         ("encoder", "self_attn", "v_proj", f"{ENCODER_SELF} 1"),
     ],
