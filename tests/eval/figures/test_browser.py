@@ -237,20 +237,20 @@ def test_keys_in_the_map(browser):
         if words == "haus – house":
             assert browser.texts("#map .at") == browser.texts(".pair .at") == ["haus", "house"]
     assert len(browser.texts("#map [tabindex='0']")) == 1
-    for keys, title in (
-        ("h", "Sentence 2: attn_w, AWO, layer 0 (1st), head 1"),
-        ("HH", "Sentence 2: attn_w, AWO, layer 0 (1st), whole layer"),
-        ("ll", "Sentence 2: attn_w, AWO, layer 1 (2nd), whole layer"),
-        ("L", "Sentence 2: attn_w, AWO, layer 0 (1st), whole layer"),
-        ("k", "Sentence 2: attn_n, AWO, layer 0 (1st), whole layer"),
-        ("s", "Sentence 2: attn_n, AWI, layer 0 (1st), whole layer"),
-        ("p", "Sentence 1: attn_n, AWI, layer 0 (1st), whole layer"),
-        ("n", "Sentence 2: attn_n, AWI, layer 0 (1st), whole layer"),
+    for keys, *parts in (
+        ("h", "attn_w, AWO, layer 0 (1st), head 1"),
+        ("HH", "layer 0 (1st), whole layer"),
+        ("ll", "layer 1 (2nd)"),
+        ("L", "layer 0 (1st)"),
+        ("k", "attn_n"),
+        ("s", "AWI"),
+        ("p", "Sentence 1"),
+        ("n", "Sentence 2", "attn_n, AWI, layer 0 (1st), whole layer"),
     ):
         for key in keys:
             browser.press(key)
             browser.until(lambda: browser.run("return document.activeElement.matches('#map td.cell')"))
-        browser.until(lambda title=title: browser.text("#sentence-title") == title)
+        browser.until_title(*parts)
         browser.until(lambda: browser.run("return document.activeElement.matches('#map td.cell')"))
 
 
@@ -279,6 +279,16 @@ def test_alignments_side_by_side(browser, report):
     assert browser.texts(".pair .at") == browser.texts("#beside .at") == [".", "is"]
     browser.run("[...document.querySelectorAll('#shown input')].at(-1).click()")
     browser.until(lambda: browser.texts("#beside caption") == ["ours", "theirs", "the map above"])
+
+
+def test_a_narrow_screen_shows_whole_captions_and_the_column_of_layers(browser):
+    browser.driven.set_window_size(400, 900)
+    for part in (".grids", "#overview-caption"):
+        wide, inner = browser.run(
+            "const e = document.querySelector(arguments[0]); return [e.scrollWidth, e.clientWidth]", part
+        )
+        assert wide <= inner
+    browser.driven.set_window_size(1400, 1000)
 
 
 def test_without_gold_there_are_links_and_no_verdicts(chromium, report, align_eval):
