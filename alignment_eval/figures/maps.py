@@ -50,8 +50,8 @@ MARKS: dict[str, tuple[str, str, int, float, str]] = {
 SMALLEST_TYPE = 5.5
 #: In sizes of type: the smallest cell whose words do not overlap, and the largest cell.
 _PITCH, _LARGEST = 1.18, 3.1
-#: Inches round the parts of a figure.
-_EDGE = 0.03
+#: Inches round the parts of a figure, and the least height of a map with its title.
+_EDGE, _LOWEST = 0.03, 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,6 +242,8 @@ def _arranged(picture: Picture, widths: Sequence[float]) -> tuple[float, float, 
     stacks = -(-len(lines) // max(1, int((HEIGHT - below) / (cell * len(rows) + 0.2))))
     width = max(first(most), first(count * stacks))
     down = -(-len(lines) // max(1, min(stacks, across(width) // count)))
+    if (HEIGHT - below) / down < _LOWEST:
+        raise InputError(f"{down} lines of maps do not fit in 24 cm: draw fewer maps or a wider figure")
     places = {
         (number % down, number // down * count + k): panel
         for number, line in enumerate(lines)

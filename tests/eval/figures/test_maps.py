@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import pyplot
 
+from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures.maps import (
@@ -105,6 +106,8 @@ def test_words_that_overlap_are_told(capsys):
     assert "overlap at a width of 5.1 cm" in capsys.readouterr().err
     draw(several(25, rows=6))
     assert "overlap at a height of 24 cm" in capsys.readouterr().err
+    with pytest.raises(InputError, match="24 lines of maps do not fit in 24 cm"):
+        draw(several(12, rows=6, columns=17))
 
 
 def test_type_is_that_of_rc_params_and_two_maps_fit_one_figure():
