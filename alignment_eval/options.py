@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from alignment_eval.cli import Input, add_list, file_name, system
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
-from alignment_eval.figures.names import visible
+from alignment_eval.figures.style import visible
 from alignment_eval.files import STANDARD, TextFile, token_lines
 from alignment_eval.links.read import (
     BASES,

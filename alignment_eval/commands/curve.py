@@ -1,23 +1,52 @@
-"""``align-eval curve``: AER and mixing ratios by update, from the logs of fairseq-train."""
+"""``align-eval curve``: AER and mixing ratios by update, from the logs of fairseq-train.
+
+A line of statistics is one of these, after its date and tag; the last value says at which update it was logged::
+
+    {"epoch": 1, "test1_loss": "7.6", "test1_aer": "0.4", "test1_num_updates": "200"}
+    epoch 001 | valid on 'test1' subset | loss 7.6 | aer 0.4 | num_updates 200
+"""
 
 from __future__ import annotations
 
 import argparse
+import base64
+import io
+import json
+import math
+import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from html import escape
+from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from alignment_eval.cli import Input, add_list, add_output
 from alignment_eval.errors import InputError, UsageError, printable, say, warn_on_stderr
-from alignment_eval.figures.curves import draw_curves, is_share, read_training_log, training_page
-from alignment_eval.figures.options import add_figure_options, figure_options
-from alignment_eval.figures.style import ENDINGS, figure_ending, save_figure
-from alignment_eval.files import check_new, write_lines
+from alignment_eval.figures.style import (
+    COLUMN,
+    DEFAULT,
+    ENDINGS,
+    PAGE,
+    FigureOptions,
+    add_figure_options,
+    add_legend,
+    figure_ending,
+    figure_options,
+    kind_name,
+    label_of,
+    layer_colours,
+    new_figure,
+    place_name,
+    save_figure,
+    styled,
+)
+from alignment_eval.files import TextFile, check_new, write_lines
 from alignment_eval.signature import signature
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 EPILOG = """\
 Examples:
@@ -28,6 +57,22 @@ Examples:
 A pattern has *, ? and [...].  It is compared with the name of a metric, with and without its subset (test1_aer, aer).
 """
 _METRICS = ("aer", "aer_l*", "mixing_*")
+#: Columns of the table; ``value`` is as logged (AER is a fraction), NaN if it was not finite.  ``part`` counts from 0:
+#: AERs of different parts of a run are of another gold, other texts or another map, so they are no one curve.
+COLUMNS = ("run", "subset", "update", "metric", "part", "value")
+#: Metrics that say what an AER is of -> what that is.
+_OF = {"aer_gold": "the gold", "aer_texts": "the texts", "aer_method": "the map or the rule"}
+_OF_GOLD = re.compile(r"aer(_l[0-9]+_.*|_precision|_recall)?")
+_JSON = re.compile(r'(?:^| \| )(\{".*)')
+_PLAIN = re.compile(r"(?:^| \| )epoch [0-9]+ \| (?:valid on '([^']+)' subset \| )?(.*)")
+#: A metric: the family that has a row of panels, and of which layer and map it is.
+_PARTS = re.compile(r"(?P<family>.+?)(?:_l(?P<layer>[0-9]+)_(?P<map>.+))?$")
+#: Lines of subsets and maps, in the order in which they appear.
+_LINES = ("-", (0, (1, 2)), (0, (5, 1.5)), (0, (9, 2, 1, 2, 1, 2)), (0, (3, 1, 1, 1)), (0, (1, 4)))
+_STYLE = (
+    "body{font-family:sans-serif;margin:2em auto;padding:0 1em;max-width:60em}figure{margin:2em 0}"
+    "img{max-width:min(100%,40em)}pre{overflow-x:auto}"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,33 +98,103 @@ def run(args: argparse.Namespace) -> None:
     if args.pictures is not None and ending != ".html":
         raise UsageError(f"--pictures goes into a page: expected -o FILE.html, not {args.output}")
     check_new(args.output, args.overwrite)
+    files = [] if args.pictures is None else Path(args.pictures).glob("*.png")
+    pictures = sorted(path for path in files if path.stem.isdecimal())
+    if args.pictures is not None and not pictures:
+        raise InputError(
+            f"{args.pictures}: no pictures, such as 000200.png, as fairseq-train --aer-picture writes them"
+        )
     stems = [Path(path).stem for path in args.logs]
     names = stems if len({*stems}) == len(stems) else args.logs
-    read = [read_training_log(path, name) for path, name in zip(args.logs, names)]
-    metrics = _chosen(pd.concat([table for table, _ in read], ignore_index=True), args.metrics)
+    tables, hashes = zip(*(read_training_log(path, name) for path, name in zip(args.logs, names)))
+    metrics = _chosen(pd.concat(tables, ignore_index=True), args.metrics)
     if missing := int(metrics["value"].isna().sum()):
         warn_on_stderr(f"{missing} of {len(metrics)} values are not finite: left out")
-    patterns = args.metrics or _METRICS
-    signed = signature(logs=",".join(content_hash for _, content_hash in read), metrics=",".join(patterns))
-    table = extremes(metrics)
+    signed, table = signature(logs=",".join(hashes), metrics=",".join(args.metrics or _METRICS)), _extremes(metrics)
     if ending == ".csv":
         write_lines(args.output, metrics.to_csv(index=False, lineterminator="\n").splitlines())
     else:
         figure = draw_curves(metrics, figure_options(args))
         if ending == ".html":
-            write_lines(args.output, [training_page(figure, f"{table}\n\n{signed}", _pictures(args.pictures))])
+            write_lines(args.output, _page(figure, f"{table}\n\n{signed}", pictures))
         else:
             save_figure(figure, args.output, signed)
     print(table)
     say(signed)
 
 
-def _pictures(folder: str | None) -> list[Path]:
-    """The pictures of a folder by update; raises InputError if it has none."""
-    found = [] if folder is None else sorted(path for path in Path(folder).glob("*.png") if path.stem.isdecimal())
-    if folder is not None and not found:
-        raise InputError(f"{folder}: no pictures, such as 000200.png, as fairseq-train --aer-picture writes them")
-    return found
+# ---- the log
+
+
+def read_training_log(path: str | Path, run: str) -> tuple[pd.DataFrame, str]:
+    """Read a log of fairseq-train: a table with :data:`COLUMNS`, in the order of the log; the hash of the content.
+
+    If the number of updates goes back, as after resuming from an earlier checkpoint, the values from that update on are
+    dropped and the following lines count.  Lines without statistics are ignored.  Warnings name what is dropped.
+    """
+    import pandas as pd
+
+    file = TextFile(path, "the log of fairseq-train")
+    values: dict[tuple[str, int, str, int], float] = {}
+    parts: dict[str, tuple[dict[str, float], int]] = {}  # what the AER of a subset is of, and the number of the part
+    last = 0
+    for number, line in file.lines():
+        where = f"{file.name}:{number}"
+        try:
+            subset, update, metrics = _statistics(line.decode())
+        except (ValueError, RecursionError) as error:  # cut off, as the last line of a job that runs
+            warn_on_stderr(f"{where}: no whole line of statistics ({error}): left out")
+            continue
+        if not metrics:
+            continue
+        if update < last:
+            warn_on_stderr(
+                f"{where}: the run goes back from update {last} to {update} (it was resumed); the earlier values from "
+                f"update {update} on are dropped"
+            )
+            values = {key: value for key, value in values.items() if key[1] < update}
+        last = update
+        of = {name: metrics.pop(name) for name in _OF if name in metrics}
+        before, part = parts.get(subset, (of, 0))
+        if changed := [what for name, what in _OF.items() if of and before.get(name) != of.get(name)]:
+            warn_on_stderr(
+                f"{where}: from update {update} on the AER of {subset} is of another kind: "
+                f"{' and '.join(changed)} changed; the curve is broken there"
+            )
+            part += 1
+        if of:
+            parts[subset] = of, part
+        for metric, value in metrics.items():
+            values[subset, update, metric, part if _OF_GOLD.fullmatch(metric) else 0] = value
+    if not values:
+        raise InputError(
+            f"{file.name}: the file has no lines of statistics; give a log of fairseq-train, with lines like "
+            f'… {{"epoch": 1, "valid_loss": "7.6", "valid_num_updates": "200", …}}'
+        )
+    table = pd.DataFrame([(run, *key, value) for key, value in values.items()], columns=list(COLUMNS))
+    return table.astype({"value": "float64"}).replace([math.inf, -math.inf], math.nan), file.hash.short
+
+
+def _statistics(text: str) -> tuple[str, int, dict[str, float]]:
+    """Subset, update and metrics of a line; no metrics if it is another kind of line."""
+    subset, fields = "train", dict[str, Any]()
+    if match := _JSON.search(text):
+        logged = json.loads(match[1])
+        subset = next((key.removesuffix("_num_updates") for key in logged if key.endswith("_num_updates")), "")
+        fields = {key[len(subset) + 1 :]: logged[key] for key in logged if subset and key.startswith(f"{subset}_")}
+    elif match := _PLAIN.search(text):
+        subset = match[1] or subset
+        fields = dict(field.split(" ", 1) for field in match[2].split(" | ") if " " in field)
+    if "num_updates" not in fields:
+        return subset, 0, {}
+    values = {key: float(str(value)) for key, value in fields.items() if value not in (None, "None")}
+    update = values.pop("num_updates", math.nan)
+    if not (update.is_integer() and update >= 0):
+        raise ValueError(f"num_updates is {fields['num_updates']}: expected a number of updates")
+    return subset, int(update), values
+
+
+# ---- what is shown
 
 
 def _chosen(table: pd.DataFrame, stated: Sequence[str] | None) -> pd.DataFrame:
@@ -100,11 +215,13 @@ def _chosen(table: pd.DataFrame, stated: Sequence[str] | None) -> pd.DataFrame:
     return chosen
 
 
-def extremes(table: pd.DataFrame) -> str:
-    """The lowest, the highest and the last value of each run, subset and metric, and at which update; shares in %.
+def is_share(metric: str) -> bool:
+    """Whether a metric is a fraction that is shown in %: AER, its precision and recall, mixing ratios."""
+    return metric.startswith("mixing_") or _OF_GOLD.fullmatch(metric) is not None
 
-    Each part of a run has its own.
-    """
+
+def _extremes(table: pd.DataFrame) -> str:
+    """The lowest, the highest and the last value of each run, subset, metric and part, and at which update."""
     import pandas as pd
 
     keys = ["run", "subset", "metric", *(["part"] if table["part"].any() else [])]
@@ -116,3 +233,70 @@ def extremes(table: pd.DataFrame) -> str:
         rows.append([*(printable(str(name)) for name in key), *cells])
     columns = [*keys, "lowest", "update", "highest", "update", "last", "update"]
     return str(pd.DataFrame(rows, columns=columns).to_string(index=False))
+
+
+def _line_name(subset: str, letters: str) -> str:
+    """What a line shows: ``test, weights, AWO`` of the map ``w_awo``, ``test, norms, residual`` of ``attnres_n``."""
+    short = re.fullmatch("([wn])_(awo|awi)", letters)
+    return (
+        f"{subset}, {kind_name(f'attn_{short[1]}')}, {short[2].upper()}" if short else f"{subset}, {kind_name(letters)}"
+    )
+
+
+@styled()
+def draw_curves(table: pd.DataFrame, options: FigureOptions = DEFAULT) -> Figure:
+    """A figure of metrics by update; values that are not finite leave a gap, and a new part begins a new line.
+
+    ``aer`` and ``aer_l1_n_awo`` share a row of panels, as all metrics do that differ in layer and map only.  If there
+    are metrics of layers, each run has a column and each layer a colour; else each run has a colour.  Lines show subset
+    and map.  ``table`` has :data:`COLUMNS`.
+    """
+    from matplotlib.lines import Line2D
+    from matplotlib.ticker import MaxNLocator
+
+    names = table["metric"].str.extract(_PARTS)
+    lines = [_line_name(subset, m) if m == m else subset for subset, m in zip(table["subset"], names["map"])]
+    table = table.assign(**names, line=lines)
+    table["value"] *= [100 if is_share(metric) else 1 for metric in table["metric"]]
+    layers = sorted(table["layer"].dropna().astype(int).unique())
+    runs, families, lines = (list(table[name].unique()) for name in ("run", "family", "line"))
+    colours: dict[Any, Any] = {**layer_colours(layers)} if layers else {run: f"C{n}" for n, run in enumerate(runs)}
+    styles = dict(zip(lines, cycle(_LINES)))
+
+    columns = runs if layers else [None]
+    width = options.width or (COLUMN if len(columns) == 1 else PAGE)
+    figure = new_figure(width, 1.0 + 1.5 * len(families), options.heading_of(""))
+    panels = figure.subplots(len(families), len(columns), sharex=True, sharey="row", squeeze=False)
+    for family, row in zip(families, panels):
+        row[0].set_ylabel(family.replace("aer", "AER") + (" %" if is_share(family) else ""))
+        for run, axes in zip(columns, row):
+            drawn = table[(table["family"] == family) & (True if run is None else table["run"] == run)]
+            keys = ["run", "line", "layer", "part"]
+            for (name, line, layer, _), rows in drawn.groupby(keys, sort=False, dropna=False):
+                colour = colours.get(int(layer), "") if layer == layer else "grey" if layers else colours[name]
+                marker = "." if len(rows) <= 40 else None
+                axes.plot(rows["update"], rows["value"], color=colour, linestyle=styles[line], marker=marker)
+            axes.grid()
+            axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=[1, 2, 5, 10]))
+    for run, above, below in zip(columns, panels[0], panels[-1]):
+        above.set_title("" if run is None else label_of(run), parse_math=False)
+        below.set_xlabel("update")
+    entries = {place_name(key) if layers else label_of(key): Line2D([], [], color=c) for key, c in colours.items()}
+    entries.update({label_of(line): Line2D([], [], color="grey", linestyle=styles[line]) for line in lines})
+    add_legend(figure, list(entries.values()), list(entries))
+    return figure
+
+
+def _page(figure: Figure, table: str, pictures: Sequence[Path]) -> list[str]:
+    """An HTML page of a training run: its curves, a table, and the pictures of ``--aer-picture``, by update."""
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=200)
+    images = [("curves", content.getvalue()), *((f"update {int(path.stem)}", path.read_bytes()) for path in pictures)]
+    curves, *others = (
+        f'<figure><figcaption>{name}</figcaption><img alt="{name}" '
+        f'src="data:image/png;base64,{base64.b64encode(image).decode()}"></figure>'
+        for name, image in images
+    )
+    view = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+    head = f'<!doctype html><html lang="en">{view}<title>Training</title><style>{_STYLE}</style>'
+    return [head, "<h1>Training</h1>", curves, f"<pre>{escape(table)}</pre>", *others, "</html>"]

@@ -12,11 +12,19 @@ from alignment_eval.errors import InputError, UsageError, say
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.figures.maps import Panel, Picture, draw, panel_of, sides_of
-from alignment_eval.figures.names import kind_name, place_name, rule_name, visible
-from alignment_eval.figures.options import add_figure_options, figure_options
-from alignment_eval.figures.style import ENDINGS, FigureOptions, figure_ending, save_figure
+from alignment_eval.figures.style import (
+    ENDINGS,
+    add_figure_options,
+    figure_ending,
+    figure_options,
+    kind_name,
+    place_name,
+    rule_name,
+    save_figure,
+    visible,
+)
 from alignment_eval.files import check_new
-from alignment_eval.links.formats import GoldSentence
+from alignment_eval.links.formats import GoldSentence, Links
 from alignment_eval.links.read import AlignmentFile, read_hypothesis
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
@@ -87,17 +95,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Draw the picture; the signature goes to stderr and into the file's metadata."""
     figure_ending(args.output)
-    check_usage(args)
-    check_new(args.output, args.overwrite)
-    look = figure_options(args)
-    picture, fields = _of_aligners(args, look) if args.records is None else _of_records(args, look)
-    signed = signature(**fields)
-    save_figure(draw(picture, look), args.output, signed)
-    say(signed)
-
-
-def check_usage(args: argparse.Namespace) -> None:
-    """Check the options."""
     refuse_without_records(args, ("kinds", "heads", "setting", "level", "rule"))
     if args.records is None and not (args.hyp and args.source and args.target):
         raise UsageError("without RECORDS: expected alignments (--hyp) and their texts (--source and --target)")
@@ -107,47 +104,44 @@ def check_usage(args: argparse.Namespace) -> None:
         raise UsageError("texts with RECORDS: leave --source and --target out; records have the words")
     if args.hyp is not None and args.rule is not None:
         raise UsageError("--rule together with --hyp, which brings the links: leave one of the two out")
+    check_new(args.output, args.overwrite)
+    records = None if args.records is None else Records(args.records)
+    if records is not None and args.gold is not None:
+        check_forced(records)
+    texts, paths = texts_of(args), args.hyp or []
+    gold = [] if args.gold is None else [gold_of(args, texts)]
+    files = [*gold, *(read_hypothesis(path, read_options(args, "hyp"), texts) for path in paths)]
+    if records is not None:
+        files = [gold_of_records(file, records) for file in files]
+    sentence = _of_texts(args) if records is None else _of_records(records, args.sentence)
+    found = [_links_in(file, sentence) for file in files]
+    truth, links = found[0] if gold else None, [alignment.possible for alignment in found[len(gold) :]]
+    if records is None:
+        fields: dict[str, Value] = {"sentence": args.sentence}
+        empty = np.zeros((sentence.target.word_count, sentence.source.word_count))
+        panels = [Panel(name, empty, drawn) for name, drawn in zip(distinct_names(paths), links)]
+        picture = Picture(f"Sentence {args.sentence}", sentence.source, sentence.target, [panels], truth)
+    else:
+        picture, fields = _maps(args, sentence, truth, *links)
+        fields = {"records": records.info.signature_hash, **fields}
+    for number, file in enumerate(files[len(gold) :], 1):
+        read = reading_fields("hyp", file)
+        fields |= read if records is not None else {f"{name}_{number}": value for name, value in read.items()}
+    signed = signature(**fields, **(reading_fields("gold", files[0]) if gold else {}))
+    look = figure_options(args)
+    save_figure(draw(replace(picture, title=look.heading_of(picture.title)), look), args.output, signed)
+    say(signed)
 
 
-def _of_aligners(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture, dict[str, Value]]:
-    """The picture of the links of aligners, one panel each, and the fields of its signature."""
-    words, texts = words_of(args) or [], texts_of(args)
-    gold = None if args.gold is None else gold_of(args, texts)
-    files = [read_hypothesis(path, read_options(args, "hyp"), texts) for path in args.hyp]
-    if not 0 <= args.sentence < len(words):
-        raise InputError(f"no sentence {args.sentence}: expected one of 0 to {len(words) - 1}, counted from 0")
-    source, target = map(SentenceSide.of_words, words[args.sentence])
-    empty = np.zeros((target.word_count, source.word_count))
-    links = [list(file)[args.sentence].possible for file in files]
-    panels = [Panel(name, empty, found) for name, found in zip(distinct_names(args.hyp), links)]
-    truth = None if gold is None else list(gold)[args.sentence]
-    picture = Picture(look.heading_of(f"Sentence {args.sentence}"), source, target, [panels], truth)
-    fields = {f"{name}_{n}": v for n, file in enumerate(files, 1) for name, v in reading_fields("hyp", file).items()}
-    return picture, {"sentence": args.sentence, **fields, **({} if gold is None else reading_fields("gold", gold))}
-
-
-def _of_records(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture, dict[str, Value]]:
-    """The picture of recorded maps, and the fields of its signature."""
+def _maps(
+    args: argparse.Namespace, sentence: SentenceMaps, truth: GoldSentence | None, predicted: Links | None = None
+) -> tuple[Picture, dict[str, Value]]:
+    """The picture of the maps of a sentence, with links of a rule or those ``predicted``; fields of its signature."""
     kinds, setting, level = args.kinds or (DEFAULTS.kind,), args.setting or DEFAULTS.setting, args.level or "word"
-    maps = MapNames(() if args.heads is None else args.heads)
+    maps, rule = MapNames(args.heads or ()), args.rule or DEFAULTS.map_rule
     if any(name.setting for name in maps):
         raise UsageError(f"--heads {maps}: all maps of a picture have one setting: expected it by --setting")
-    rule = args.rule or DEFAULTS.map_rule
     options = [ExtractionOptions(kind, MapNames("0"), setting=setting, rule=rule) for kind in kinds]
-    records = Records(args.records)
-    gold = truth = predicted = None
-    if args.gold is not None:
-        check_forced(records)
-        gold = gold_of_records(gold_of(args, None), records)
-    sentence = _find(records, args.sentence)
-    if gold is not None:
-        truth = _links_in(gold, sentence)
-    null = str(options[0].null)
-    shown, fields = rule_name(rule, null), dict[str, Value](rule=options[0].rule, null=null)
-    if args.hyp is not None:
-        hypothesis = gold_of_records(read_hypothesis(args.hyp[0], read_options(args, "hyp")), records)
-        predicted = _links_in(hypothesis, sentence).possible
-        shown, fields = visible(system_name(args.hyp[0])), reading_fields("hyp", hypothesis)
     if maps:  # a row for each map, a column for each kind
         rows = [[(option, name) for option in options] for name in maps]
     else:  # a row for each kind and layer
@@ -161,21 +155,29 @@ def _of_records(args: argparse.Namespace, look: FigureOptions) -> tuple[Picture,
         title = f"{place_name(name.layer, name.head)}, {kind_name(option.kind)}"
         return panel_of(sentence, replace(option, heads=MapNames([name])), level, title, predicted)
 
+    fields: dict[str, Value] = {"sentence": args.sentence, "kinds": ",".join(kinds), "heads": str(maps) or "all"}
+    fields |= {"setting": setting, "level": level}
+    null = str(options[0].null)
+    if predicted is None:
+        shown = rule_name(rule, null)
+        fields |= {"rule": options[0].rule, "null": null}
+    else:
+        shown = visible(system_name(args.hyp[0]))
     panels = [[panel(*of_map) for of_map in row] for row in rows]
-    heading = look.heading_of(f"Sentence {args.sentence}, {setting.upper()}; predicted: {shown}")
-    return Picture(heading, *sides_of(sentence, level), panels, truth, kind_name(kinds[0])), {
-        "records": records.info.signature_hash,
-        "sentence": args.sentence,
-        "kinds": ",".join(kinds),
-        "heads": str(maps) or "all",
-        "setting": setting,
-        "level": level,
-        **fields,
-        **({} if gold is None else reading_fields("gold", gold)),
-    }
+    heading = f"Sentence {args.sentence}, {setting.upper()}; predicted: {shown}"
+    return Picture(heading, *sides_of(sentence, level), panels, truth, kind_name(kinds[0])), fields
 
 
-def _find(records: Records, id_: int) -> SentenceMaps:
+def _of_texts(args: argparse.Namespace) -> SentenceMaps:
+    """The sentence of the texts, without maps."""
+    words = words_of(args) or []
+    if not 0 <= args.sentence < len(words):
+        raise InputError(f"no sentence {args.sentence}: expected one of 0 to {len(words) - 1}, counted from 0")
+    source, target = map(SentenceSide.of_words, words[args.sentence])
+    return SentenceMaps(args.sentence, source, target, layers=())
+
+
+def _of_records(records: Records, id_: int) -> SentenceMaps:
     """The best hypothesis of sentence ``id_``."""
     found = next((sentence for sentence in records.best() if sentence.id == id_), None)
     if found is None:

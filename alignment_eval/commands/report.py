@@ -7,19 +7,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from alignment_eval.cli import add_output, system
+from alignment_eval.cli import Input, add_output, system
 from alignment_eval.errors import UsageError, say, warn_on_stderr
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.extraction.rules import RULE_NAMES
-from alignment_eval.figures.names import visible
 from alignment_eval.figures.report import build, render
+from alignment_eval.figures.style import visible
 from alignment_eval.files import check_new, write_lines
+from alignment_eval.links.read import AlignmentFile, read_hypothesis
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.options import (
     HYPOTHESES,
     add_base,
-    add_gold_arguments,
+    add_gold_reading,
     add_kinds,
     add_records,
     add_text_arguments,
@@ -27,15 +28,18 @@ from alignment_eval.options import (
     forced_records,
     gold_of_records,
     gold_of_size,
+    read_options,
     read_systems,
     reading_fields,
     refuse_without_records,
     resampling_fields,
+    texts_of,
     warn_of_few,
     warn_skipped,
     words_of,
 )
 from alignment_eval.progress import progress_bar
+from alignment_eval.records.store import Records
 from alignment_eval.scoring.diagnosis import doubts
 from alignment_eval.signature import Value, signature
 
@@ -54,7 +58,10 @@ LARGE = 20e6
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``report``."""
     add_records(parser, optional=True)
-    add_gold_arguments(parser)
+    group = parser.add_argument_group("gold")
+    help_ = "gold alignments (-: standard input); without gold the page has no scores"
+    group.add_argument("--gold", type=Input, metavar="FILE", help=help_)
+    add_gold_reading(group)
     add_text_arguments(parser)
     group = parser.add_argument_group("hypotheses", "the alignments to compare")
     help_ = f"{HYPOTHESES}, all read in the same way; NAME=FILE names it"
@@ -73,23 +80,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Write the page; the signature of its figures goes to stderr."""
-    check_usage(args)
+    refuse_without_records(args, ("kinds", "rule"))
+    if args.records is None and not args.hyp:
+        raise UsageError("neither RECORDS nor --hyp: expected alignments to compare, or records of maps, or both")
+    if args.records is None and None in (args.source, args.target):
+        raise UsageError("--hyp without RECORDS: expected the texts too, by --source and --target")
     check_new(args.output, args.overwrite)
     paths = args.hyp or []
-    records = None if args.records is None else forced_records(args.records)
+    records = None if args.records is None else forced_records(args.records) if args.gold else Records(args.records)
     words = words_of(args)
-    texts, gold, hypotheses = read_systems(args, paths)
-    size = f"{gold.file.name} has {len(gold)}"
-    if records is not None:
-        gold = gold_of_records(gold, records)
-    hypotheses = [gold_of_size(read, len(gold), size) for read in hypotheses]
-    for warning in (doubts(read, gold) for read in hypotheses):
-        if warning is not None:
-            warn_on_stderr(warning)
-    warn_of_few(len(gold))
+    gold: AlignmentFile | None = None
+    if args.gold is None:
+        texts = texts_of(args)
+        hypotheses = [read_hypothesis(path, read_options(args, "hyp"), texts) for path in paths]
+        length = records.info.size if records is not None else len(words or ())
+        size = f"{args.records or args.source} has {length}"
+    else:
+        texts, gold, hypotheses = read_systems(args, paths)
+        size = f"{gold.file.name} has {len(gold)}"
+        if records is not None:
+            gold = gold_of_records(gold, records)
+        length = len(gold)
+    hypotheses = [gold_of_size(read, length, size) for read in hypotheses]
+    if gold is not None:
+        for read in hypotheses:
+            if warning := doubts(read, gold):
+                warn_on_stderr(warning)
+        warn_of_few(length)
     names = distinct_names(paths)
     sentences: Iterable[SentenceMaps] = ()
     kinds: tuple[str, ...] = ()
+    fields: dict[str, Value] = {}
     provenance: dict[str, Any] = {}
     title = f"Word alignments compared: {', '.join(names)}"
     if records is None:
@@ -99,9 +120,10 @@ def run(args: argparse.Namespace) -> None:
         kinds, sentences = tuple(args.kinds or records.info.kinds), records.best()
         title = f"Attention maps and word alignments: {visible(Path(args.records).resolve().name)}"
         provenance = dict(records.info.signature)
+        fields["records"] = records.info.signature_hash
     report = build(
-        progress_bar(sentences, len(gold), "sentences"),
-        list(gold),
+        progress_bar(sentences, length, "sentences"),
+        length if gold is None else list(gold),
         kinds=kinds,
         rule=args.rule or DEFAULTS.map_rule,
         systems=[(name, list(read.each_links())) for name, read in zip(names, hypotheses)],
@@ -109,30 +131,20 @@ def run(args: argparse.Namespace) -> None:
         words=words,
         max_sentences=args.max_sentences,
     )
-    warn_skipped(report.skipped, len(gold), "each counts as an empty hypothesis")
-    fields: dict[str, Value] = {}
+    warn_skipped(report.skipped, length, "they have no maps" if gold is None else "each counts as an empty hypothesis")
+    if gold is not None:
+        fields |= reading_fields("gold", gold)
     if report.method is not None:
-        fields = {"kinds": ",".join(kinds), "settings": ",".join(SETTINGS)}
+        fields |= {"kinds": ",".join(kinds), "settings": ",".join(SETTINGS)}
         fields |= {"rule": report.method.rule, "null": report.method.null}
-    signed = signature(
-        **({} if records is None else {"records": records.info.signature_hash}),
-        **reading_fields("gold", gold),
-        **fields,
-        **resampling_fields(report.resampling, interval="bootstrap-percentile"),
-        **{f"{name}_{n}": v for n, read in enumerate(hypotheses, 1) for name, v in reading_fields("hyp", read).items()},
-    )
+    if gold is not None:
+        fields |= resampling_fields(report.resampling, interval="bootstrap-percentile")
+    for number, read in enumerate(hypotheses, 1):
+        fields |= {f"{name}_{number}": value for name, value in reading_fields("hyp", read).items()}
+    signed = signature(**fields)
     html = render(report, title if args.title is None else args.title, signed, provenance)
     write_lines(args.output, [html])
     if (bytes_ := len(html.encode())) > LARGE:
         fitting = max(1, int(len(report.shown) * LARGE / bytes_))
         warn_on_stderr(f"{args.output}: {bytes_ / 1e6:.0f} MB; --max-sentences {fitting} makes a page of about 20 MB")
     say(signed)
-
-
-def check_usage(args: argparse.Namespace) -> None:
-    """Check the options."""
-    refuse_without_records(args, ("kinds", "rule"))
-    if args.records is None and not args.hyp:
-        raise UsageError("neither RECORDS nor --hyp: expected alignments to compare, or records of maps, or both")
-    if args.records is None and None in (args.source, args.target):
-        raise UsageError("--hyp without RECORDS: expected the texts too, by --source and --target")

@@ -13,8 +13,7 @@ from alignment_eval.cli import add_format, add_list, add_output
 from alignment_eval.errors import say
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of
 from alignment_eval.figures.heatmap import CONFIGURATION, save_heatmaps
-from alignment_eval.figures.names import layer_label
-from alignment_eval.figures.options import add_figure_formats, add_figure_options, figure_options
+from alignment_eval.figures.style import add_figure_options, figure_options, layer_label
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.options import (
@@ -63,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "directory for table, JSON and heatmaps; only one that sweep wrote is replaced"
     add_output(parser, what, metavar="DIR", required=True, also=("--out",))
     add_format(parser, FORMATS)
-    add_figure_formats(add_figure_options(parser))
+    add_figure_options(parser, several=True)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alignment_eval.figures.names import kind_name, place_name, rule_name
 from alignment_eval.figures.style import (
     ACCENT,
     COLUMN,
@@ -16,8 +15,11 @@ from alignment_eval.figures.style import (
     PAGE,
     SCORE_COLOURS,
     FigureOptions,
+    kind_name,
     new_figure,
-    save_figure,
+    place_name,
+    rule_name,
+    save_figures,
     styled,
     text_width,
 )
@@ -30,13 +32,8 @@ if TYPE_CHECKING:
 CONFIGURATION = ["kind", "setting", "rule", "null"]
 
 
-def save_heatmaps(
-    table: pd.DataFrame,
-    directory: Path,
-    options: FigureOptions = DEFAULT,
-    formats: Sequence[str] = ("png", "svg"),
-) -> list[Path]:
-    """Draw the figures of a sweep's table; the paths written.
+def save_heatmaps(table: pd.DataFrame, directory: Path, options: FigureOptions, formats: Sequence[str]) -> None:
+    """Draw the figures of a sweep's table into a directory.
 
     ``heads-<kind>-<setting>-<rule>-<null>`` has every head of a configuration; these share one colour scale, from the
     lowest to the highest AER of any head.  ``summary`` has every whole layer, under the rule with the lowest AER.
@@ -50,10 +47,7 @@ def save_heatmaps(
         values.index = values.index.map(place_name)
         heading = f"Heads: {kind_name(kind)}, {setting.upper()}; {rule_name(rule, null)}. {_lowest(rows)}"
         figures["-".join(("heads", kind, setting, rule, null))] = draw_heatmap(values, heading, limits, options=options)
-    paths = [directory / f"{name}.{ending}" for name in figures for ending in formats]
-    for path in paths:
-        save_figure(figures[path.stem], path)
-    return paths
+    save_figures(figures, directory, formats)
 
 
 def summary(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -86,15 +80,11 @@ def draw_heatmap(
 ) -> Figure:
     """A figure of a table of values in % with the number in each cell; NaN is left empty.
 
-    Args:
-        table: its index names the rows, its columns and their name what stands below.
-        heading: what stands above.
-        limits: the values of the first and of the last colour; None: the lowest and the highest.
-        scale: what the colours are.
-        options: width and title.
-        mark_lowest: draw a frame around the lowest value.
+    The index names the rows, the columns and their name what stands below.  ``limits`` are the values of the first and
+    the last colour of the ``scale``; None: the lowest and the highest.  ``mark_lowest``: the lowest value has a frame.
     """
     from matplotlib.patches import Rectangle
+    from matplotlib.patheffects import withStroke
 
     values, rows = table.to_numpy(dtype=np.float64), [str(name) for name in table.index]
     low, high = limits or (float(np.nanmin(values)), float(np.nanmax(values)))
@@ -116,8 +106,8 @@ def draw_heatmap(
         axes.text(column, row, f"{value:.1f}", ha="center", va="center", color=colour, in_layout=False)
     if mark_lowest:
         row, column = np.unravel_index(np.nanargmin(values), values.shape)
-        for colour, thickness in (("white", 3.0), (ACCENT, 1.6)):
-            look: dict[str, Any] = {"edgecolor": colour, "linewidth": thickness, "fill": False, "clip_on": False}
-            axes.add_patch(Rectangle((float(column) - 0.5, float(row) - 0.5), 1, 1, **look))
+        edge: dict[str, Any] = {"path_effects": [withStroke(linewidth=3, foreground="white")], "clip_on": False}
+        corner = float(column) - 0.5, float(row) - 0.5
+        axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=ACCENT, linewidth=1.6, **edge))
     figure.colorbar(cells, label=scale, aspect=25, pad=0.02).outline.set_visible(False)
     return figure

@@ -8,7 +8,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.extraction.extract import linked_cells, links_of, merged, named_maps
 from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.figures.names import label_of
 from alignment_eval.figures.style import (
     ACCENT,
     COLUMN,
@@ -26,6 +25,7 @@ from alignment_eval.figures.style import (
     PAGE,
     FigureOptions,
     add_legend,
+    label_of,
     styled,
     text_width,
     use_fonts_for,
@@ -48,10 +48,10 @@ MARKS: dict[str, tuple[str, str, int, float, str]] = {
 }
 #: The smallest type of words, in points.
 SMALLEST_TYPE = 5.5
-#: In sizes of type: the height of a line, the smallest cell whose words do not overlap, and the largest cell.
-_LINE, _PITCH, _LARGEST = 1.35, 1.18, 3.1
-#: Inches between the parts of a figure, and at its edge.
-_GAP, _EDGE = 0.06, 0.03
+#: In sizes of type: the smallest cell whose words do not overlap, and the largest cell.
+_PITCH, _LARGEST = 1.18, 3.1
+#: Inches round the parts of a figure, and the least height of a map with its title.
+_EDGE, _LOWEST = 0.03, 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,23 +65,14 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """Maps of one sentence pair as a grid of panels.
+    """Maps of one sentence pair as rows of panels, which have a row and a column for each token."""
 
-    Attributes:
-        title: the heading; empty: none.
-        source: the columns; a column of no word (-1) gets no marks.
-        target: the rows.
-        panels: rows of panels; each panel has a row and a column for each token.
-        gold: word links of the gold, or None.
-        bar: what the values of one panel are; several share a colour bar, from 0 to the largest value of each.
-    """
-
-    title: str
-    source: SentenceSide
+    title: str  #: the heading; empty: none
+    source: SentenceSide  #: the columns; a column of no word (-1) gets no marks
     target: SentenceSide
     panels: Sequence[Sequence[Panel]]
     gold: GoldSentence | None = None
-    bar: str | None = None
+    bar: str | None = None  #: what the values of one panel are; several share a bar, from 0 to the largest of each
 
     def __post_init__(self) -> None:
         shape = len(self.target.tokens), len(self.source.tokens)
@@ -128,51 +119,49 @@ def draw(picture: Picture, options: FigureOptions = DEFAULT) -> Figure:
     return figure
 
 
-def draw_maps(picture: Picture) -> list[list[Axes]]:
-    """Draw ``picture`` on a new figure of ``pyplot``, as wide and in the type that ``rcParams`` say; its Axes."""
+def draw_maps(picture: Picture, ax: Axes | None = None) -> list[list[Axes]]:
+    """Draw ``picture`` in the type that ``rcParams`` say; the Axes of each line.
+
+    It is drawn on a new figure of ``pyplot``, as wide as ``rcParams`` say; or its one map on Axes of the caller.  Their
+    figure gets Matplotlib's constrained layout if it has no layout, so that ``savefig`` does not crop it.
+    """
     import matplotlib
     from matplotlib import pyplot
 
     with matplotlib.rc_context():
-        return _compose(pyplot.figure(layout="none"), picture, matplotlib.rcParams["figure.figsize"][:1])
-
-
-def draw_map(picture: Picture, ax: Axes | None) -> Axes:
-    """Draw the one map of ``picture`` on Axes of the caller or on a new figure (:func:`draw_maps`).
-
-    A figure without a layout gets Matplotlib's constrained layout, so that ``savefig`` does not crop it.
-    """
-    import matplotlib
-
-    if ax is None:
-        return draw_maps(picture)[0][0]
-    figure = ax.figure.figure  # the whole one, also for Axes on a subfigure
-    if figure.get_layout_engine() is None:
-        figure.set_layout_engine("constrained")
-    columns, rows = picture.labels
-    panel = picture.panels[0][0]
-    with matplotlib.rc_context():
+        if ax is None:
+            return _compose(pyplot.figure(), picture, matplotlib.rcParams["figure.figsize"][:1])
+        figure = ax.figure.figure  # the whole one, also for Axes on a subfigure
+        if figure.get_layout_engine() is None:
+            figure.set_layout_engine("constrained")
+        (panel,), (columns, rows) = picture.panels[0], picture.labels
         use_fonts_for([*columns, *rows])
-        mesh = _draw_panel(ax, picture, panel)
-        _label(ax, columns, rows)
+        mesh = _draw_panel(ax, picture, panel, columns, rows)
         ax.set_title(panel.title, parse_math=False, wrap=True)
         if picture.bar is not None:
             ax.figure.colorbar(mesh, ax=ax, label=picture.bar).outline.set_visible(False)
         figure.draw_without_rendering()
-        extent = ax.get_window_extent()
-        pitch = 72 / figure.dpi * min(extent.width / len(columns), extent.height / len(rows))
-        size = max(min(_usual_type(), pitch / _PITCH), SMALLEST_TYPE)
-        ax.tick_params(labelsize=size)
-        if pitch < size:
+        cell = min(_cell(ax, picture))
+        ax.tick_params(labelsize=_type_of(cell, _type(ax)))
+        if 72 * cell < SMALLEST_TYPE:
             warn_on_stderr("words overlap on these Axes: give them a larger figure")
-    return ax
+    return [[ax]]
 
 
-def _usual_type() -> float:
-    from matplotlib import rcParams
-    from matplotlib.font_manager import FontProperties
+def _type(axes: Axes) -> float:
+    """The type of the words on ``axes``."""
+    return float(axes.get_yticklabels()[0].get_fontsize())
 
-    return FontProperties(size=rcParams["ytick.labelsize"]).get_size_in_points()
+
+def _type_of(cell: float, largest: float) -> float:
+    """The type, ``largest`` or smaller, whose words do not overlap in rows of ``cell`` inches."""
+    return min(largest, max(72 * cell / _PITCH, SMALLEST_TYPE))
+
+
+def _cell(axes: Axes, picture: Picture) -> tuple[float, float]:
+    """Width and height in inches that a cell of the map on ``axes`` can have."""
+    extent, dpi = axes.get_window_extent(), axes.figure.figure.dpi
+    return extent.width / dpi / len(picture.source.tokens), extent.height / dpi / len(picture.target.tokens)
 
 
 def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: Sequence[str] = ()) -> list[list[Axes]]:
@@ -182,68 +171,67 @@ def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: 
     """
     columns, rows = picture.labels
     use_fonts_for([picture.title, *columns, *rows])
-    width, places = _arranged(picture, widths)
+    width, inner, places = _arranged(picture, widths)
     down, wide = (1 + max(of_axis) for of_axis in zip(*places))
     figure.set_size_inches(width, HEIGHT)
-    heading = figure.suptitle(picture.title, x=_EDGE / width, ha="left", va="top", wrap=True, parse_math=False)
-    parts: list[Any] = [*([heading] if picture.title else []), *([_legend(figure, legend)] if legend else [])]
-    figure.draw_without_rendering()
-    taken = [part.get_window_extent().height / figure.dpi + _EDGE for part in parts]
-
-    usual, deep = _usual_type(), text_width(columns, 10) / 10
-    for size in (*np.arange(usual, SMALLEST_TYPE, -0.5), min(usual, SMALLEST_TYPE)):
-        left, right, line = *_margins(picture, size), _LINE * size / 72
-        around = sum(taken) + deep * size + line + 2 * _GAP
-        cell = fitting = min(_LARGEST * size / 72, ((width - left - right + _GAP) / wide - _GAP) / len(columns))
-        for _ in range(2):  # a smaller cell makes narrower titles
-            letters = max(8, int(130 * cell * len(columns) / size))
-            titles = {place: textwrap.wrap(panel.title, letters) for place, panel in places.items()}
-            above = line * max(map(len, titles.values())) + _GAP
-            cell = min(cell, ((HEIGHT - around) / down - above) / len(rows))
-        if 72 * cell >= _PITCH * size - 1e-6:
-            break
-    if 72 * cell < size:
-        side = f"width of {2.54 * width:.1f}" if cell == fitting else f"height of {2.54 * HEIGHT:.0f}"
-        warn_on_stderr(f"words overlap at a {side} cm: draw fewer maps or a wider figure")
-    inner, tall = cell * len(columns), cell * len(rows)
-    height = min(HEIGHT, around + down * (above + tall))
-    figure.set_size_inches(width, height)
-    heading.set_y(1 - _EDGE / height)
-    top = taken[0] if picture.title else 0
-
-    def add_axes(r: int, x: float, across: float) -> Axes:
-        """Axes in line ``r``, ``x`` inches from the left."""
-        y = height - top - (r + 1) * (above + tall)
-        return figure.add_axes((x / width, y / height, across / width, tall / height))
-
+    figure.set_layout_engine("constrained", w_pad=_EDGE, h_pad=_EDGE, wspace=0, hspace=0)
+    if picture.title:
+        figure.suptitle(picture.title, x=_EDGE / width, ha="left", wrap=True, parse_math=False)
+    if legend:
+        _legend(figure, legend)
+    grid = figure.subplots(down, wide, squeeze=False)
     drawn: list[list[Axes]] = [[] for _ in range(down)]
-    for (r, c), panel in sorted(places.items()):
-        axes = add_axes(r, left + c * (inner + _GAP), inner)
-        mesh = _draw_panel(axes, picture, panel, f"{r}-{c}", len(places) > 1)
-        _label(axes, [] if (r + 1, c) in places else columns, [] if c else rows)
-        axes.tick_params(labelsize=size)
-        axes.set_title("\n".join(titles[r, c]), fontsize=size, loc="left", parse_math=False)
+    for (r, c), axes in np.ndenumerate(grid):
+        if (r, c) not in places:
+            axes.remove()
+            continue
+        below = [] if any((under, c) in places for under in range(r + 1, down)) else columns
+        mesh = _draw_panel(axes, picture, places[r, c], below, [] if c else rows, f"{r}-{c}", len(places) > 1)
         drawn[r].append(axes)
     if picture.bar is not None:
-        axes = add_axes(0, left + wide * (inner + _GAP), 0.1)
-        figure.colorbar(mesh, cax=axes).outline.set_visible(False)
-        axes.set_ylabel("relative value" if len(places) > 1 else picture.bar, fontsize=size)
-        axes.tick_params(labelsize=size)
+        thick = 0.1 / inner  # of the map beside it, whose height the bar has
+        bar = figure.colorbar(mesh, ax=drawn[0][-1], fraction=thick, aspect=1.1 * len(rows) / len(columns) / thick)
+        bar.outline.set_visible(False)
+        bar.set_label("relative value" if len(places) > 1 else picture.bar)
+
+    size = _type(grid[0, 0])
+    laid_out: tuple[float, dict[tuple[int, int], str]] | None = None
+    for _ in range(3):  # smaller type leaves more for the cells; smaller cells make narrower titles
+        letters = max(8, int(130 * inner / size))
+        titles = {place: "\n".join(textwrap.wrap(panel.title, letters)) for place, panel in places.items()}
+        if laid_out == (size, titles):
+            break
+        laid_out = size, titles
+        for place, title in titles.items():
+            grid[place].set_title(title, fontsize=size, loc="left", parse_math=False)
+        for axes in figure.axes:
+            axes.tick_params(labelsize=size)
+        figure.draw_without_rendering()
+        across, high = _cell(grid[0, 0], picture)
+        cell = min(across, high, _LARGEST * size / 72)
+        size, inner = _type_of(cell, size), cell * len(columns)
+    if 72 * cell < size:
+        side = f"width of {2.54 * width:.1f}" if cell == across else f"height of {2.54 * HEIGHT:.0f}"
+        warn_on_stderr(f"words overlap at a {side} cm: draw fewer maps or a wider figure")
+    spare = wide * (across - cell) * len(columns), down * (high - cell) * len(rows)
+    figure.get_layout_engine().set(rect=(0, 0, 1 - spare[0] / width, 1))  # type: ignore[union-attr, call-arg]
+    figure.set_size_inches(width, HEIGHT - spare[1])
     return drawn
 
 
-def _arranged(picture: Picture, widths: Sequence[float]) -> tuple[float, dict[tuple[int, int], Panel]]:
-    """The width of a figure, and the map at each line and place of it.
+def _arranged(picture: Picture, widths: Sequence[float]) -> tuple[float, float, dict[tuple[int, int], Panel]]:
+    """The width of a figure, about the width of each map, and the map at each line and place of it.
 
     Rows of maps that are too wide continue below; if these are too many for the height, they go on in another column.
     """
     columns, rows = picture.labels
     cell = _PITCH * SMALLEST_TYPE / 72
+    beside = text_width(rows, SMALLEST_TYPE) + 0.3 + (0.0 if picture.bar is None else 0.5)
+    below = text_width(columns, SMALLEST_TYPE) + 0.8
 
     def across(width: float) -> int:
         """How many maps fit beside each other in the smallest type."""
-        margins = sum(_margins(picture, SMALLEST_TYPE))
-        return max(1, int((width - margins + _GAP) / (cell * len(columns) + _GAP) + 1e-6))
+        return max(1, int((width - beside) / (cell * len(columns) + 2 * _EDGE)))
 
     def first(needed: int) -> float:
         return next((width for width in widths if across(width) >= needed), widths[-1])
@@ -251,22 +239,17 @@ def _arranged(picture: Picture, widths: Sequence[float]) -> tuple[float, dict[tu
     most = max(map(len, picture.panels))
     count = -(-most // -(-most // across(first(most))))  # lines of similar length
     lines = [row[start : start + count] for row in picture.panels for start in range(0, len(row), count)]
-    below = text_width(columns, SMALLEST_TYPE) + 0.8
     stacks = -(-len(lines) // max(1, int((HEIGHT - below) / (cell * len(rows) + 0.2))))
     width = max(first(most), first(count * stacks))
     down = -(-len(lines) // max(1, min(stacks, across(width) // count)))
-    return width, {
+    if (HEIGHT - below) / down < _LOWEST:
+        raise InputError(f"{down} lines of maps do not fit in 24 cm: draw fewer maps or a wider figure")
+    places = {
         (number % down, number // down * count + k): panel
         for number, line in enumerate(lines)
         for k, panel in enumerate(line)
     }
-
-
-def _margins(picture: Picture, size: float) -> tuple[float, float]:
-    """Inches to the left and to the right of the maps, with words in type of ``size``."""
-    line = _LINE * size / 72
-    bar = 0.0 if picture.bar is None else text_width(["0.88"], size) + line + 4 * _GAP
-    return text_width(picture.labels[1], size) + line + 2 * _GAP, bar + _GAP
+    return width, (width - beside) / (1 + max(place for _, place in places)), places
 
 
 def _legend(figure: Figure, names: Sequence[str]) -> Legend:
@@ -282,9 +265,15 @@ def _legend(figure: Figure, names: Sequence[str]) -> Legend:
 
 
 def _draw_panel(
-    axes: Axes, picture: Picture, panel: Panel, number: str | None = None, relative: bool = False
+    axes: Axes,
+    picture: Picture,
+    panel: Panel,
+    columns: Sequence[str],
+    rows: Sequence[str],
+    number: str = "0-0",
+    relative: bool = False,
 ) -> QuadMesh:
-    """Draw a panel of ``picture`` without labels; the cells, for a colour bar.
+    """Draw a panel of ``picture`` with the labels of its ``columns`` and ``rows``; its cells, for a colour bar.
 
     ``number`` is the end of the ids of the marks in SVG.  ``relative``: values are shares of the largest.
     """
@@ -307,11 +296,14 @@ def _draw_panel(
         series.update(sure=picture.gold.sure, possible=picture.gold.possible - picture.gold.sure)
     for name in (name for name in MARKS if name in series):
         marks = _marks(name, cells(series[name], picture.source, picture.target))
-        if number is not None:
-            marks.set_gid(f"{name}-{number}")  # the id of the group in SVG
+        marks.set_gid(f"{name}-{number}")
         axes.add_collection(marks)
     axes.set_xlim(-0.5, width - 0.5)
     axes.set_ylim(height - 0.5, -0.5)
+    axes.set_xticks(range(len(columns)), columns, rotation=90, parse_math=False)
+    axes.set_yticks(range(len(rows)), rows, parse_math=False)
+    axes.set_xlabel("source" if columns else "")
+    axes.set_ylabel("target" if rows else "")
     return mesh
 
 
@@ -344,12 +336,3 @@ def _marks(name: str, places: Sequence[tuple[int, int]]) -> PolyCollection:
         path_effects=[] if filled else [withStroke(linewidth=1.9, foreground="white")],
         zorder=2,
     )
-
-
-def _label(axes: Axes, columns: Sequence[str], rows: Sequence[str]) -> None:
-    """Label the columns and rows of a map; a side without labels stays empty."""
-    text: dict[str, Any] = {"parse_math": False}
-    axes.set_xticks(range(len(columns)), columns, rotation=90, **text)
-    axes.set_yticks(range(len(rows)), rows, **text)
-    axes.set_xlabel("source" if columns else "")
-    axes.set_ylabel("target" if rows else "")

@@ -6,7 +6,6 @@ the colour of the page, so that a table is readable on light and dark pages.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from html import escape
@@ -17,13 +16,14 @@ from numpy.typing import NDArray
 
 from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.errors import UsageError
+from alignment_eval.extraction.extract import merged, stacked_maps
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.pair_scores import FIGURES
-from alignment_eval.figures.maps import Panel, Picture, draw_map, draw_maps, panel_of, sides_of
-from alignment_eval.figures.names import kind_name, label_of, layer_label, shortened, visible
+from alignment_eval.figures.maps import Panel, Picture, draw_maps, panel_of, sides_of
+from alignment_eval.figures.style import kind_name, label_of, layer_label, visible
 from alignment_eval.links.formats import Link
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from alignment_eval.maps.words import row_shares
+from alignment_eval.maps.words import LEVELS, row_shares
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,20 +88,20 @@ class DisplayMaps(SentenceMaps):
             return pd.DataFrame(values, index, pd.Index(_numbered(source.tokens), name="source"))
         if head is not None:
             raise UsageError(f"head {head} without a layer: expected the layer, too, or neither for all maps")
-        rows, columns = (of_axis.ravel() for of_axis in np.indices((len(target.tokens), len(source.tokens))))
-        words = {
-            "target_index": rows,
-            "target": np.array(target.tokens, dtype=object)[rows],
-            "source_index": columns,
-            "source": np.array(source.tokens, dtype=object)[columns],
-        }
-        frames = []
-        for number in self.layers:
-            for part in (*range(self.head_maps(kind).shape[1]), None):
-                heads = pd.array([part] * len(rows), dtype="Int64")
-                values = self._panel(kind, number, part, level, setting).values.ravel()
-                frames.append(pd.DataFrame({"kind": kind, "layer": number, "head": heads, **words, "value": values}))
-        return pd.concat(frames, ignore_index=True)
+        values = merged(stacked_maps(self, kind), self, setting, LEVELS[level])
+        layers, heads, rows, columns = np.indices(values.shape).reshape(4, -1)
+        return pd.DataFrame(
+            {
+                "kind": kind,
+                "layer": np.array(self.layers)[layers],
+                "head": pd.Series(heads, dtype="Int64").mask(heads == values.shape[1] - 1),
+                "target_index": rows,
+                "target": np.array(target.tokens, dtype=object)[rows],
+                "source_index": columns,
+                "source": np.array(source.tokens, dtype=object)[columns],
+                "value": values.ravel(),
+            }
+        )
 
     def plot(
         self,
@@ -142,11 +142,11 @@ class DisplayMaps(SentenceMaps):
         layers = self.layers if layer is None else (layer,)
         panels = [[self._panel(name, number, head, level, setting, marked) for name in kinds] for number in layers]
         picture = Picture("", *sides_of(self, level), panels, bar=kind_name(kinds[0]))
-        if len(layers) == len(kinds) == 1:
-            return draw_map(picture, ax)
-        if ax is not None:
+        single = len(layers) == len(kinds) == 1
+        if ax is not None and not single:
             raise UsageError(f"ax with {len(layers) * len(kinds)} maps: expected one map: name one kind and a layer")
-        return draw_maps(picture)
+        lines = draw_maps(picture, ax)
+        return lines[0][0] if single else lines
 
     def _panel(
         self, kind: str, layer: int, head: int | None, level: str, setting: str, links: Iterable[Link] = ()
@@ -158,7 +158,7 @@ class DisplayMaps(SentenceMaps):
     def __repr__(self) -> str:
         if not self.ok:
             return f"{type(self).__name__}({self.id}, status={self.status!r})"
-        source, target = (shortened(side.word_strings()) for side in (self.source, self.target))
+        source, target = (_shortened(side.word_strings()) for side in (self.source, self.target))
         numbers = ",".join(map(str, self.layers))
         return f"{type(self).__name__}({source!r}, {target!r}, kinds={','.join(self.kinds)}, layers={numbers})"
 
@@ -175,14 +175,15 @@ class DisplayMaps(SentenceMaps):
         return _paragraph(f"{what}{', '.join(self.kinds)})") + _heat_table(source.tokens, target.tokens, shares, texts)
 
 
-def _numbered(words: Iterable[str]) -> list[str]:
+def _numbered(words: Sequence[str]) -> list[str]:
     """Words of which repeated ones are numbered: ``the``, ``cat``, ``the#2``."""
-    counts: Counter[str] = Counter()
-    names = []
-    for word in words:
-        counts[word] += 1
-        names.append(word if counts[word] == 1 else f"{word}#{counts[word]}")
-    return names
+    counts = [words[: place + 1].count(word) for place, word in enumerate(words)]
+    return [word if count == 1 else f"{word}#{count}" for word, count in zip(words, counts)]
+
+
+def _shortened(words: Sequence[str]) -> str:
+    """A sentence on one line, shortened if it is long."""
+    return label_of(" ".join(words), 40)
 
 
 # ---- alignments
@@ -190,15 +191,16 @@ def _numbered(words: Iterable[str]) -> list[str]:
 
 def line(alignment: Alignment) -> str:
     """An alignment on one line."""
-    links = repr(shortened(alignment.to_pharaoh().split())) if alignment.ok else f"status={alignment.status!r}"
-    return f"Alignment({shortened(alignment.source_words)!r}, {shortened(alignment.target_words)!r}, {links})"
+    links = repr(_shortened(alignment.to_pharaoh().split())) if alignment.ok else f"status={alignment.status!r}"
+    return f"Alignment({_shortened(alignment.source_words)!r}, {_shortened(alignment.target_words)!r}, {links})"
 
 
 def plot(alignment: Alignment, ax: Axes | None) -> Axes:
     """The links as marked cells; ``ax``: where to plot, None: on a new figure."""
     source, target = map(SentenceSide.of_words, (alignment.source_words, alignment.target_words))
     panel = Panel("", _strengths(alignment), frozenset(alignment.links))
-    return draw_map(Picture("", source, target, [[panel]], bar="confidence" if alignment.confidences else None), ax)
+    picture = Picture("", source, target, [[panel]], bar="confidence" if alignment.confidences else None)
+    return draw_maps(picture, ax)[0][0]
 
 
 def table(alignment: Alignment) -> str:
@@ -208,32 +210,33 @@ def table(alignment: Alignment) -> str:
     """
     if not alignment.ok:
         return _paragraph(line(alignment))
-    confidences, scores = alignment.confidences, alignment.scores
+    confidences, scores, strengths = alignment.confidences, alignment.scores, _strengths(alignment)
     texts = [["" for _ in alignment.source_spans] for _ in alignment.target_spans]
     for link in alignment.links:
         texts[link[1]][link[0]] = f"{100 * confidences[link]:.0f}" if link in confidences else "●"
-    words, strengths = (alignment.source_words, alignment.target_words), _strengths(alignment)
     if scores is None or scores.unsupported is None:
-        return _heat_table(*words, strengths, texts)
+        return _heat_table(alignment.source_words, alignment.target_words, strengths, texts)
     marks = scores.omitted_words or [], scores.unsupported_words or []
     answers = _paragraph(f"unsupported {scores.unsupported:.2f}, omitted {scores.omitted:.2f}")
-    return answers + _heat_table(*words, strengths, texts, marks)
+    return answers + _heat_table(alignment.source_words, alignment.target_words, strengths, texts, *marks)
 
 
 def list_of(alignments: Alignments) -> str:
     """A table of the first pairs with their links and scores, for a notebook."""
     shown = alignments[:_LISTED]
     scored = [name for name in FIGURES if any(getattr(a.scores, name, None) is not None for a in shown)]
-    heads = ("", "source", "target", "links", *scored)
-    lines = [_row("".join(_tag("th", head, "text-align:left", "col") for head in heads))]
+    rows = [[_cell(head, scope="col") for head in ("", "source", "target", "links", *scored)]]
     for number, a in enumerate(shown):
-        links = a.to_pharaoh() if a.ok else a.status
-        cells = [str(number), shortened(a.source_words), shortened(a.target_words), links]
+        texts = [
+            str(number),
+            _shortened(a.source_words),
+            _shortened(a.target_words),
+            a.to_pharaoh() if a.ok else a.status,
+        ]
         values = [getattr(a.scores, name, None) for name in scored]
-        cells += ["" if value is None else f"{value:.2f}" for value in values]
-        lines.append(_row("".join(_tag("td", cell, "text-align:left") for cell in cells)))
+        rows.append([*map(_cell, texts), *(_cell("" if value is None else f"{value:.2f}") for value in values)])
     more = _paragraph(f"and {len(alignments) - _LISTED} more") if len(alignments) > _LISTED else ""
-    return _paragraph(repr(alignments)) + _table(lines) + more
+    return _paragraph(repr(alignments)) + _table(rows) + more
 
 
 def _strengths(alignment: Alignment) -> NDArray[np.float64]:
@@ -252,24 +255,23 @@ def _heat_table(
     rows: Sequence[str],
     strengths: NDArray[np.float64],
     texts: Sequence[Sequence[str]],
-    marks: tuple[Sequence[float], Sequence[float]] | None = None,
+    column_marks: Sequence[float] = (),
+    row_marks: Sequence[float] = (),
 ) -> str:
     """A table with source words as columns and target words as rows, or a note that it would be too large.
 
-    ``strengths`` are the opacities of the cells' colour, from 0 to 1; they and ``texts`` are [rows, columns].
-    ``marks`` are those of the words of columns and of rows, which have another colour.
+    ``strengths`` are the opacities of the cells' colour, from 0 to 1; they and ``texts`` are [rows, columns].  Marks
+    are opacities of the words of columns and rows, which have another colour.
     """
     if strengths.size > _MOST_CELLS:
         size = f"{len(rows)} × {len(columns)}"
         return _paragraph(f"A table of {size} words is too large for a notebook cell; use plot() or to_frame().")
-    of_columns, of_rows = marks or ([0.0] * len(columns), [0.0] * len(rows))
     upwards = "writing-mode:vertical-rl;transform:rotate(180deg);text-align:left"
-    heads = [_tag("th", label_of(x), upwards + _shade(mark, _MARK), "col") for x, mark in zip(columns, of_columns)]
-    lines = [_row(_tag("td", "", "") + "".join(heads))]
-    for name, mark, values, cells in zip(rows, of_rows, strengths.tolist(), texts):
-        first = _tag("th", label_of(name), f"text-align:right{_shade(mark, _MARK)}", "row")
-        made = (_tag("td", text, f"text-align:center{_shade(value, _COLOUR)}") for value, text in zip(values, cells))
-        lines.append(_row(first + "".join(made)))
+    heads = zip(columns, column_marks or [0.0] * len(columns))
+    lines = [[_cell(""), *(_cell(label_of(word), upwards + _shade(mark, _MARK), "col") for word, mark in heads)]]
+    for name, mark, values, cells in zip(rows, row_marks or [0.0] * len(rows), strengths.tolist(), texts):
+        shown = (_cell(text, f"text-align:center{_shade(value, _COLOUR)}") for value, text in zip(values, cells))
+        lines.append([_cell(label_of(name), f"text-align:right{_shade(mark, _MARK)}", "row"), *shown])
     return _table(lines)
 
 
@@ -277,16 +279,14 @@ def _paragraph(text: str) -> str:
     return f"<p>{escape(visible(text))}</p>"
 
 
-def _table(rows: Iterable[str]) -> str:
-    return f'<div style="overflow-x:auto"><table style="{_TABLE}">{"".join(rows)}</table></div>'
+def _table(rows: Iterable[Iterable[str]]) -> str:
+    lines = "".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
+    return f'<div style="overflow-x:auto"><table style="{_TABLE}">{lines}</table></div>'
 
 
-def _row(cells: str) -> str:
-    return f"<tr>{cells}</tr>"
-
-
-def _tag(name: str, text: str, style: str, scope: str = "") -> str:
-    scoped = f' scope="{scope}"' if scope else ""
+def _cell(text: str, style: str = "text-align:left", scope: str = "") -> str:
+    """A cell; with a ``scope`` it is the head of a row or a column."""
+    name, scoped = ("th", f' scope="{scope}"') if scope else ("td", "")
     return f'<{name}{scoped} dir="auto" style="{_CELL};{style}">{escape(visible(text))}</{name}>'
 
 

@@ -82,10 +82,12 @@ async function decode(place) {
 
 // ---- the chosen sentence
 
-const VERDICTS = { right: "right", wrong: "wrong link", missed: "missed sure link", null: "unaligned", "null missed": "unaligned against a sure link" };
+const VERDICTS = { linked: "linked", right: "right", wrong: "wrong link", missed: "missed sure link", null: "unaligned", "null missed": "unaligned against a sure link" };
 
 // What a link is, "" if neither gold nor prediction have it.
-const verdict = (linked, gold) => (linked ? (gold ? "right" : "wrong") : gold === "sure" ? "missed" : "");
+const verdict = (linked, gold) => (linked ? (!page.gold ? "linked" : gold ? "right" : "wrong") : gold === "sure" ? "missed" : "");
+// What only a page with a gold shows.
+const ifGold = (text) => (page.gold ? [text] : []);
 
 // What it is that a target word of the shown map has no link; "" if it has one.
 function nullVerdict(decoded, j, columns) {
@@ -145,7 +147,7 @@ function drawMap(entry, decoded) {
   const source = [...entry.source.words, "null"];
   const columns = source.length - 1;
   const linkedBy = entry.aligned.map((links) => new Set(links.map(String))); // of each system
-  const counts = { right: 0, wrong: 0, missed: 0, null: 0, "null missed": 0 };
+  const counts = { linked: 0, right: 0, wrong: 0, missed: 0, null: 0, "null missed": 0 };
   const values = decoded.values(map);
   const heads = fill($("map"), source, entry.target.words, (i, j) => {
     const value = values[j][i];
@@ -155,18 +157,20 @@ function drawMap(entry, decoded) {
     const bySystem = linkedBy.map((links) => links.has(`${i},${j}`));
     const by = page.systems.filter((_, k) => bySystem[k]).join(", ");
     if (gold || found || by) {
-      const predicted = ["right", "wrong"].includes(found);
+      const predicted = ["linked", "right", "wrong"].includes(found);
       const said = VERDICTS[found] ?? (gold ? "possible, not needed" : "–");
-      const texts = [value.toPrecision(3), gold || "–", ...[predicted, ...bySystem].map((yes) => (yes ? "yes" : "–")), said];
+      const texts = [value.toPrecision(3), ...ifGold(gold || "–"), ...[predicted, ...bySystem].map((yes) => (yes ? "yes" : "–")), ...ifGold(said)];
       $("links").tBodies[0].append(tableRow([source[i], entry.target.words[j], ...texts]));
     }
     const texts = [value.toPrecision(3), gold && `gold ${gold}`, VERDICTS[found], by && `linked by ${by}`];
     return { classes: [gold, found, by && "aligned"], texts, value: value / (Math.max(...values[j]) || 1) };
   });
   heads[columns].className = "special";
-  $("summary").textContent =
-    `AER ${percent(aers[map * page.sentences.length + sentence])} %: ${counts.right} right, ${counts.wrong} wrong links, ${counts.missed} missed sure links, ` +
-    `${counts.null + counts["null missed"]} target words unaligned, ${counts["null missed"]} of them against a sure link. ${bySystems(entry)}`;
+  const links = page.gold
+    ? `AER ${percent(aers[map * page.sentences.length + sentence])} %: ${counts.right} right, ${counts.wrong} wrong links, ${counts.missed} missed sure links, `
+    : `${counts.linked} links, `;
+  const against = ifGold(`, ${counts["null missed"]} of them against a sure link`).join("");
+  $("summary").textContent = `${links}${counts.null + counts["null missed"]} target words unaligned${against}. ${bySystems(entry)}`;
 }
 
 // What each system makes of a sentence.
@@ -174,7 +178,7 @@ function bySystems({ aligned, sure, possible }) {
   const gold = new Set([...sure, ...possible].map(String));
   return aligned.map((links, k) => {
     const right = links.filter((link) => gold.has(String(link))).length;
-    return `${page.systems[k]}: ${right} right, ${links.length - right} wrong links. `;
+    return page.gold ? `${page.systems[k]}: ${right} right, ${links.length - right} wrong links. ` : `${page.systems[k]}: ${links.length} links. `;
   }).join("");
 }
 
@@ -219,7 +223,7 @@ function showBeside(entry, decoded) {
   for (const [link, has] of different) {
     const [i, j] = link.split(",").map(Number);
     const names = has.map((k) => systemName(shown[k])).join(", ");
-    $("differences").tBodies[0].append(tableRow([entry.source.words[i], entry.target.words[j], decoded.gold[j][i] || "–", names]));
+    $("differences").tBodies[0].append(tableRow([entry.source.words[i], entry.target.words[j], ...ifGold(decoded.gold[j][i] || "–"), names]));
   }
 }
 
@@ -291,11 +295,11 @@ function showList() {
   if ($("order").value === "differ") {
     const counts = page.sentences.map((_, place) => differing(place));
     places.sort((a, b) => counts[b] - counts[a]);
-  } else places.sort((a, b) => sign * (aerOf(a) - aerOf(b)));
+  } else if (sign) places.sort((a, b) => sign * (aerOf(a) - aerOf(b)));
   const wide = String(page.sentences.at(-1).id).length;
   const option = (place) => {
     const { id, source, status } = page.sentences[place];
-    const texts = [String(id).padStart(wide, "\u00a0"), percent(aerOf(place)).padStart(6, "\u00a0"), status === "ok" ? source.words.join(" ") : `(${status})`];
+    const texts = [String(id).padStart(wide, "\u00a0"), ...(page.gold ? [percent(aerOf(place)).padStart(6, "\u00a0")] : []), status === "ok" ? source.words.join(" ") : `(${status})`];
     return element("option", texts.join("\u00a0 "), { value: place });
   };
   const nothing = element("option", "No sentence has this text or number.", { value: "", disabled: true });
@@ -409,7 +413,7 @@ function listen() {
   for (const name of ["pointerover", "click", "focusin"]) document.addEventListener(name, (event) => readOut(event.target.closest("table.map td.cell")));
   document.addEventListener("keydown", mapKey);
   $("filter").addEventListener("input", renewList);
-  for (const id of ["order", "scored"]) $(id).addEventListener("change", renewList);
+  for (const id of ["order", "scored"]) $(id)?.addEventListener("change", renewList);
   $("sentences").addEventListener("change", () => chooseSentence(Number($("sentences").value)));
   $("shown")?.addEventListener("change", chooseShown);
   if (!page.maps.length) return;

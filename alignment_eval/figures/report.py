@@ -3,7 +3,9 @@
 :func:`build` computes the content in one pass over the records, :func:`render` writes the page.  Its
 Content-Security-Policy admits only its script and its style sheet, by their hashes.  Its data are blocks of deflate in
 base64, which has no character that ends an HTML element; jinja2 escapes all other text.  ``report.js`` unpacks the
-block of a sentence when it shows it.  A block has these parts in this order, all little-endian:
+block of a sentence when it shows it.  The block ``index`` is JSON; ``aers`` has the AER of each map, then of each
+system, uint16 [maps + systems, shown] in 1 / 10,000; ``s0``, ``s1``, … are the maps of the shown sentences.  These have
+the following parts in this order, all little-endian:
 
 ======= =================== ==================================================================================
 dtype   shape               meaning
@@ -42,7 +44,7 @@ from alignment_eval import __version__
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.extract import stacked_maps
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapNames
-from alignment_eval.figures.names import kind_name, layer_label
+from alignment_eval.figures.style import kind_name, layer_label
 from alignment_eval.links.formats import GoldSentence, Links
 from alignment_eval.links.read import Texts
 from alignment_eval.maps.kinds import DEFAULT_KINDS
@@ -65,19 +67,21 @@ _RESAMPLING = Resampling()
 
 @dataclass(frozen=True, eq=False)
 class LinkScore:
-    """The score of the links of a map or of a file.
+    """The score of the links of a map or of a file, over the whole corpus; sentences without maps have no links.
 
-    Attributes:
-        name: what the page calls the map or the file.
-        score: over the whole corpus; sentences without maps count as empty hypotheses.
-        interval: of AER (95 %, bootstrap over sentences).
-        unaligned: target words without a link, of the sentences that have maps.
+    ``number`` counts all maps and then all files.  ``interval`` is of AER (95 %, bootstrap over sentences).
+    ``unaligned`` are target words without a link, of sentences that have maps.  ``kind`` and the following are a map's.
     """
 
+    number: int
     name: str
     score: Score
     interval: Interval
     unaligned: int
+    kind: str = ""
+    setting: str = ""
+    layer: int = 0
+    head: int | None = None
 
     @property
     def missed(self) -> int:
@@ -90,54 +94,30 @@ class LinkScore:
         return int(self.score.counts.hypothesis - self.score.counts.hypothesis_possible)
 
 
-@dataclass(frozen=True, eq=False)
-class MapScore(LinkScore):
-    """The score of a map: its ``number`` among all, and its place; ``head`` None: the map of the whole layer."""
-
-    number: int
-    kind: str
-    setting: str
-    layer: int
-    head: int | None
-
-
 @dataclass(frozen=True)
 class Report:
-    """The content of a page.
+    """The content of a page."""
 
-    Attributes:
-        maps: every map, by kind, setting, layer and head, the whole layer last: in the order of
-            :func:`alignment_eval.scoring.sweep.sweep`.
-        systems: the alignments of files.
-        method: how links were made of maps (its kind, setting and layer are those of the first map); None: no maps.
-        sentences: number of sentences of the corpus.
-        skipped: why sentences cannot be aligned (id -> status).
-        shown: the ids of the sentences in the page.
-        blocks: name -> packed data: ``index`` is JSON; ``aers`` the AER of each map, then of each system, uint16
-            [maps + systems, shown] in 1 / 10,000; ``s0``, ``s1``, … the maps of the shown sentences.
-        tables: for people: ``scores`` of the systems, paired ``tests``, AER by ``classes`` of words; those there are.
-        resampling: how intervals are computed.
-    """
-
-    maps: tuple[MapScore, ...]
-    systems: tuple[LinkScore, ...]
-    method: ExtractionOptions | None
-    sentences: int
-    skipped: Mapping[int, str]
-    shown: Sequence[int]
-    blocks: Mapping[str, str]
-    tables: Mapping[str, Table]
+    maps: tuple[LinkScore, ...]  #: by kind, setting, layer and head, the whole layer last, as in a sweep
+    systems: tuple[LinkScore, ...]  #: the alignments of files
+    scored: bool  #: whether there is a gold; without it scores say nothing
+    method: ExtractionOptions | None  #: how links were made of maps; its map is the first one
+    sentences: int  #: of the corpus
+    skipped: Mapping[int, str]  #: why sentences cannot be aligned (id -> status)
+    shown: Sequence[int]  #: the ids of the sentences in the page
+    blocks: Mapping[str, str]  #: packed data by name (see above)
+    tables: Mapping[str, Table]  #: ``scores``, paired ``tests``, AER by ``classes`` of words; those there are
     resampling: Resampling
 
     @property
-    def best(self) -> MapScore:
+    def best(self) -> LinkScore:
         """The map with the lowest AER, the first of equals; raises ValueError if there are no maps."""
         return min(self.maps, key=_AER)
 
 
 def build(
     sentences: Iterable[SentenceMaps],
-    gold: Sequence[GoldSentence],
+    gold: Sequence[GoldSentence] | int,
     *,
     kinds: Sequence[str] = DEFAULT_KINDS,
     rule: str = DEFAULTS.map_rule,
@@ -149,23 +129,17 @@ def build(
 ) -> Report:
     """Score all maps of ``sentences`` and all ``systems``, and keep what the page shows.
 
-    Args:
-        sentences: the best hypotheses, in any order; id k belongs to ``gold[k]``.
-        gold: the gold, one entry per sentence.
-        kinds: map kinds; none: the page has no maps.
-        rule: see :class:`alignment_eval.extraction.method.ExtractionOptions`.
-        systems: alignments of the corpus: a name, and the links of each sentence in the order of the gold.
-        texts: the lengths of the texts; if given, every sentence must have the same number of words as its text.
-        words: those of all sentences; without them there are no classes of words.
-        max_sentences: the page shows at most this number of sentences, evenly spaced over the corpus, with the first
-            and the last; None: all.  Scores always cover all sentences.
-        resampling: how intervals are computed.
+    ``sentences`` come in any order; id k belongs to ``gold[k]``.  Without a gold ``gold`` is their number.  If there
+    are ``texts``, their lengths are checked.  Without ``words`` there are no classes of words.  Scores cover all
+    sentences, also where the page shows at most ``max_sentences``, evenly spaced, with the first and the last.
     """
     if max_sentences is not None and max_sentences < 1:
         raise UsageError(f"max sentences {max_sentences}: the page must have 1 or more")
+    scored = not isinstance(gold, int)
+    truth = [GoldSentence(frozenset())] * gold if isinstance(gold, int) else gold
     options = [ExtractionOptions(kind, MapNames("0"), "mean", s, rule) for kind in kinds for s in SETTINGS]
-    shown = np.rint(np.linspace(0, len(gold) - 1, min(len(gold), max_sentences or len(gold)))).astype(int).tolist()
-    corpus = GoldCorpus(sentences, gold, texts)
+    shown = np.rint(np.linspace(0, len(truth) - 1, min(len(truth), max_sentences or len(truth)))).astype(int).tolist()
+    corpus = GoldCorpus(sentences, truth, texts)
     layers: tuple[int, ...] = ()
     heads: dict[str, int] = {}
     hits: dict[int, NDArray[np.int64]] = {}  # by sentence: |A|, |A∩S| and |A∩P| of each map
@@ -176,36 +150,46 @@ def build(
         if not layers:  # they are the same for all sentences of a run
             layers = sentence.layers
             heads = {kind: sentence.head_maps(kind).shape[1] for kind in kinds}
-        links = _linked(sentence, options)
-        if kinds:
-            hits[sentence.id] = matrix.hits(links)
+        size = sentence.source.word_count, sentence.target.word_count
+        linked = [of_kind.reshape(math.prod(of_kind.shape[:2]), *size) for of_kind in linked_maps(sentence, options)]
+        links = np.concatenate([np.zeros((0, *size), dtype=np.bool_), *linked])  # [maps, source words, target words]
         beside = [aligned[sentence.id] for _, aligned in systems]
         for (name, _), chosen in zip(systems, beside):
             check_links(chosen, sentence, f"{name}:{sentence.id + 1}")
-        linked = [len({j for _, j in chosen}) for chosen in beside]
-        unaligned = unaligned + sentence.target.word_count - np.append(links.any(axis=1).sum(axis=-1), linked)
+        targets = [len({j for _, j in chosen}) for chosen in beside]
+        unaligned = unaligned + sentence.target.word_count - np.append(links.any(axis=1).sum(axis=-1), targets)
+        if kinds:
+            hits[sentence.id] = matrix.hits(links)
         if sentence.id in shown:
-            entries[sentence.id] = _entry(sentence, gold[sentence.id], beside)
+            entries[sentence.id] = _entry(sentence, truth[sentence.id], beside)
             if kinds:
                 blocks[sentence.id] = pack(encode_sentence(sentence, kinds, links))
     for id_, stub in corpus.stubs.items():
-        entries[id_] = _entry(stub, gold[id_], [frozenset()] * len(systems))
+        entries[id_] = _entry(stub, truth[id_], [frozenset()] * len(systems))
     places = [
         (option.kind, option.setting, layer, head)
         for option in options
         for layer in layers
         for head in (*range(heads[option.kind]), None)
     ]
-    names = [*(map_name(*place) for place in places), *(name for name, _ in systems)]
-    counts = _counts(hits, len(places), gold, [aligned for _, aligned in systems])
-    scores = (Score.of(Counts(*(values[number] for values in counts))) for number in range(len(names)))
+    names = [
+        f"{kind}, {setting.upper()}, {layer_label(layer)}, {'whole layer' if head is None else f'head {head}'}"
+        for kind, setting, layer, head in places
+    ]
+    names += [name for name, _ in systems]
+    nothing = np.zeros((len(places), 3), dtype=np.int64)
+    found = np.stack([hits.get(id_, nothing) for id_ in range(len(truth))], axis=-1)  # [maps, 3, sentences]
+    sure = np.array([len(sentence.sure) for sentence in truth])
+    counted = [Counts(own[0], sure, own[1], own[2]) for own in found] + [count(own, truth) for _, own in systems]
+    counts = Counts(*np.stack(counted, axis=1))  # [maps + systems, sentences]
     drawn = confidence_each(np.stack(counts), resampling)
     intervals = (cast(Interval, sampled["aer"]) for sampled in drawn)  # AER is always defined
-    every = list(zip(names, scores, intervals, unaligned.tolist()))
-    maps = tuple(MapScore(*own, number, *place) for number, (own, place) in enumerate(zip(every, places)))
-    scored = tuple(LinkScore(*own) for own in every[len(places) :])
-    planes = np.cumsum([0, *(len(layers) * (count_ + 1) for count_ in heads.values())]).tolist()
+    scores = zip(range(len(names)), names, map(Score.of, counted), intervals, unaligned.tolist())
+    maps = tuple(LinkScore(*score, *place) for place, score in zip(places, scores))
+    files = tuple(LinkScore(*score) for score in scores)
+    planes = np.cumsum([0, *(len(layers) * (number + 1) for number in heads.values())]).tolist()
     index = {
+        "gold": scored,
         "layers": [layer_label(layer) for layer in layers],
         "kinds": {kind: {"heads": heads[kind], "plane": plane} for kind, plane in zip(heads, planes)},
         "settings": SETTINGS,
@@ -214,7 +198,7 @@ def build(
             {"name": m.name, "kind": m.kind, "setting": m.setting, "layer": layers.index(m.layer), "head": m.head}
             for m in maps
         ],
-        "best": min(maps, key=_AER).number if maps else None,
+        "best": (min(maps, key=_AER) if scored else maps[-1]).number if maps else None,
         "systems": [name for name, _ in systems],
         "sentences": [entries[id_] for id_ in shown],
     }
@@ -223,44 +207,19 @@ def build(
         "aers": pack(np.rint(aer(counts)[:, shown] * 10_000).astype("<u2").tobytes()),
         **{f"s{place}": blocks[id_] for place, id_ in enumerate(shown) if id_ in blocks},
     }
+    tables = _tables(files, truth, words, [aligned for _, aligned in systems], resampling) if scored else ()
     return Report(
         maps=maps,
-        systems=scored,
+        systems=files,
+        scored=scored,
         method=options[0] if options else None,
-        sentences=len(gold),
+        sentences=len(truth),
         skipped=corpus.skipped,
         shown=shown,
         blocks=packed,
-        tables=dict(_tables(scored, gold, words, [aligned for _, aligned in systems], resampling)),
+        tables=dict(tables),
         resampling=resampling,
     )
-
-
-def map_name(kind: str, setting: str, layer: int, head: int | None) -> str:
-    """``attn_n, AWO, layer 1 (2nd), head 0``."""
-    return f"{kind}, {setting.upper()}, {layer_label(layer)}, {'whole layer' if head is None else f'head {head}'}"
-
-
-def _linked(sentence: SentenceMaps, options: Sequence[ExtractionOptions]) -> NDArray[np.bool_]:
-    """The links of every map: [maps, source words, target words]."""
-    size = sentence.source.word_count, sentence.target.word_count
-    linked = [kind.reshape(math.prod(kind.shape[:2]), *size) for kind in linked_maps(sentence, options)]
-    return np.concatenate([np.zeros((0, *size), dtype=np.bool_), *linked])
-
-
-def _counts(
-    hits: Mapping[int, NDArray[np.int64]],
-    maps: int,
-    gold: Sequence[GoldSentence],
-    systems: Sequence[Sequence[Links]],
-) -> Counts:
-    """The counts of every map and then of every system, [maps + systems, sentences]."""
-    table = np.zeros((3, maps, len(gold)), dtype=np.int64)
-    for id_, counted in hits.items():
-        table[:, :, id_] = counted.T
-    sure = np.broadcast_to([len(sentence.sure) for sentence in gold], table.shape[1:])
-    of_maps = Counts(table[0], sure, table[1], table[2])
-    return Counts(*map(np.vstack, zip(of_maps, *(count(links, gold) for links in systems))))
 
 
 def _entry(sentence: SentenceMaps, gold: GoldSentence, aligned: Sequence[Links]) -> dict[str, Any]:

@@ -1,20 +1,21 @@
-"""The look of all figures and their files.  ``style.mplstyle`` has type, lines and palette.
+"""The look of all figures, its options, and their files; what figures and pages call maps, layers and words.
 
-Matplotlib is imported when needed.
+``style.mplstyle`` has type, lines and palette.  Matplotlib is imported when needed.
 """
 
 from __future__ import annotations
 
+import argparse
 import io
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from alignment_eval.errors import UsageError, warn_on_stderr
+from alignment_eval.errors import UsageError, printable, warn_on_stderr
 from alignment_eval.files import write_bytes
 from alignment_eval.maps.kinds import KINDS, mixing_kinds
 
@@ -22,17 +23,57 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
 
-SHEET = "alignment_eval.figures.style"
 #: Units of a width -> inches.
-UNITS = {"cm": 1 / 2.54, "in": 1.0}
+_UNITS = {"cm": 1 / 2.54, "in": 1.0}
 #: Widths of one and two columns of a paper, and the height of a page, in inches.
-COLUMN, PAGE, HEIGHT = 8.5 * UNITS["cm"], 17.5 * UNITS["cm"], 24 * UNITS["cm"]
+COLUMN, PAGE, HEIGHT = 8.5 / 2.54, 17.5 / 2.54, 24 / 2.54
+#: The narrowest figure, in inches.
+_NARROWEST = 1.5
 ENDINGS = ("png", "svg", "pdf")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 #: Colour of what is marked: visible on light and on dark cells.
 ACCENT = "#D55E00"
 #: Colour maps whose lightness rises or falls steadily: of maps, and of shares and scores.
 MAP_COLOURS, SCORE_COLOURS = "Blues", "cividis"
+
+
+# ---- names
+
+
+def kind_name(kind: str) -> str:
+    """A kind of map in words: ``norms`` for ``attn_n``."""
+    return KINDS[kind].label if kind in KINDS else kind
+
+
+def rule_name(rule: str, null: str) -> str:
+    """A rule with its treatment of null."""
+    return f"rule {rule}, null {'allowed' if null == 'allow' else 'masked'}"
+
+
+def place_name(layer: int, head: int | None = None) -> str:
+    """``layer 2, head 3`` or ``layer 2``, both counted from 0."""
+    return f"layer {layer}" if head is None else f"layer {layer}, head {head}"
+
+
+def layer_label(layer: int) -> str:
+    """``layer 1 (2nd)``: the number that fairseq counts from 0, and the place that papers count from 1."""
+    place = layer + 1
+    ending = "th" if place % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
+    return f"layer {layer} ({place}{ending})"
+
+
+def label_of(text: str, longest: int = 30) -> str:
+    """``text`` as it is shown (:func:`visible`), shortened if it is long."""
+    text = visible(text)
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def visible(text: str) -> str:
+    r"""``text`` with characters that are invisible or reorder text written like ``\u200b``, but for joiners."""
+    return "".join(c if c in "\u200c\u200d" else printable(c) for c in text)
+
+
+# ---- what a user sets
 
 
 @dataclass(frozen=True)
@@ -51,12 +92,55 @@ class FigureOptions:
 DEFAULT = FigureOptions()
 
 
+def add_figure_options(parser: argparse.ArgumentParser, several: bool = False) -> None:
+    """Declare ``--width`` and ``--title``, which :func:`figure_options` reads.
+
+    ``several``: also ``--figure-formats``, for a command that writes a directory of figures.
+    """
+    group = parser.add_argument_group(
+        "look of the figures", "type has 7 points at the printed width; words have 5.5 where more would overlap"
+    )
+    help_ = "printed width, such as 8.5cm or 3.3in (default: 8.5cm, one column; where that is too narrow, 17.5cm)"
+    group.add_argument("--width", type=_width, metavar="WIDTH", help=help_)
+    group.add_argument("--title", metavar="TEXT", help="heading (default: what is drawn; '': none)")
+    if several:
+        help_ = f"files of each figure, some of {', '.join(ENDINGS)} (default: png,svg); separated by commas"
+        default = ("png", "svg")
+        group.add_argument("--figure-formats", type=_formats, default=default, metavar="FORMAT,…", help=help_)
+
+
+def figure_options(args: argparse.Namespace) -> FigureOptions:
+    """The options of :func:`add_figure_options`."""
+    return FigureOptions(args.width, args.title)
+
+
+def _width(text: str) -> float:
+    """The value of ``--width``, in inches."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*(cm|in)", text.strip().lower())
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number with cm or in, such as 8.5cm or 3.3in")
+    inches = float(match[1]) * _UNITS[match[2]]
+    if inches < _NARROWEST:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected {_NARROWEST:g}in or more")
+    return inches
+
+
+def _formats(text: str) -> tuple[str, ...]:
+    endings = [ending.strip() for ending in text.split(",")]
+    if unknown := [ending for ending in endings if ending not in ENDINGS]:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r}: expected some of {', '.join(ENDINGS)}")
+    return tuple(dict.fromkeys(endings))
+
+
+# ---- drawing
+
+
 @contextmanager
 def styled() -> Iterator[None]:
     """Draw in this style; Matplotlib's settings are as before afterwards.  ``@styled()`` decorates a function."""
     import matplotlib.style
 
-    with matplotlib.style.context(SHEET):
+    with matplotlib.style.context("alignment_eval.figures.style"):
         yield
 
 
@@ -133,6 +217,13 @@ def save_figure(figure: Figure, path: str | Path, description: str | None = None
     missing = sorted({chr(int(match[1])) for match in matches if match})
     if missing and ending != "svg":  # its text is drawn by the viewer and with the viewer's fonts
         warn_on_stderr(f"{path}: no installed font has {' '.join(missing)}: drawn as boxes; install one, or write .svg")
+
+
+def save_figures(figures: Mapping[str, Figure], directory: Path, formats: Iterable[str]) -> None:
+    """Write figures by name into a directory, each in all ``formats``."""
+    for ending in formats:
+        for name, figure in figures.items():
+            save_figure(figure, directory / f"{name}.{ending}")
 
 
 def layer_colours(layers: Sequence[int]) -> dict[int, tuple[float, ...]]:

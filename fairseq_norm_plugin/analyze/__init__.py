@@ -1,1 +1,1 @@
-"""Analyses every attention block of a model: ``python -m fairseq_norm_plugin.analyze``."""
+"""Analyses every attention block of a model: ``norm-analyze``."""

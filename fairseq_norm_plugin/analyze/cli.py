@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from alignment_eval.cli import CommandParser, add_output, check_outputs, exit_status
+from alignment_eval.cli import CommandParser, add_list, add_output, check_outputs, exit_status
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.figures.options import add_figure_formats, add_figure_options, figure_options
+from alignment_eval.figures.style import add_figure_options, figure_options, save_figures
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
 from alignment_eval.maps.kinds import mixing_kinds
 from alignment_eval.maps.words import require_known
@@ -47,12 +47,8 @@ _OWN_FILES = OwnFiles(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line ``argv`` (default: the process's) and return its exit status."""
-    logging.basicConfig(
-        level=logging.INFO,
-        format="%(asctime)s | %(levelname)s | %(message)s",
-        stream=sys.stderr,
-        force=True,
-    )
+    style = "%(asctime)s | %(levelname)s | %(message)s"
+    logging.basicConfig(level=logging.INFO, format=style, stream=sys.stderr, force=True)
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     logging.getLogger("fontTools").setLevel(logging.WARNING)  # it logs every step of a PDF's fonts
     let_waiting_threads_sleep()
@@ -72,12 +68,9 @@ def _parsed(words: Sequence[str]) -> Any:
     )
     group = ours.add_argument_group("analysis")
     add_output(group, "directory for tables and figures", metavar="DIR", required=True, also=("--out",))
-    group.add_argument(
-        "--mixing-kinds",
-        default=",".join(DEFAULT_MIXING),
-        help="kinds of mixing ratios (default: those of Kobayashi et al. 2021; docs/maps.md has all)",
-    )
-    add_figure_formats(add_figure_options(ours))
+    help_ = "kinds of mixing ratios (default: those of Kobayashi et al. 2021; docs/maps.md has all)"
+    add_list(group, "--mixing-kinds", help_, metavar="KIND", default=DEFAULT_MIXING)
+    add_figure_options(ours, several=True)
     ours.parse_known_args(words)
 
     from fairseq_norm_plugin.hooks import registration as registration  # fairseq is imported there first
@@ -97,11 +90,10 @@ def run(args: Any) -> None:
     """Check ``args`` (fairseq's namespace), analyse the model and subset that they name, and write the results."""
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-    from fairseq_norm_plugin.analyze.figures import save_figures
-    from fairseq_norm_plugin.analyze.run import analyse
+    from fairseq_norm_plugin.analyze.figures import draw_figures
+    from fairseq_norm_plugin.analyze.statistics import analyse
 
-    kinds = [kind.strip() for kind in args.mixing_kinds.split(",") if kind.strip()]
-    for kind in kinds:
+    for kind in args.mixing_kinds:
         require_known("kind of mixing ratio", kind, mixing_kinds())
     check_outputs(args, [args.data, *filter(None, [args.path])])
     check_directory(args.output, args.overwrite, _OWN_FILES)
@@ -109,14 +101,14 @@ def run(args: Any) -> None:
         raise UsageError(f"--path {args.path}: give one checkpoint; analyse the models of an ensemble one by one")
     if not Path(args.path).exists():
         raise InputError(f"{args.path}: no such file; give a fairseq checkpoint")
-    tables, summary = analyse(convert_namespace_to_omegaconf(args), args.path, kinds)
+    tables, summary = analyse(convert_namespace_to_omegaconf(args), args.path, args.mixing_kinds)
     layers = tables["mixing"].query("head.isna() and token_class == 'all'")
     summary["mixing_ratio"] = json.loads(layers[["block", "layer", "kind", "mean"]].to_json(orient="records"))
     with new_directory(args.output, args.overwrite, _OWN_FILES) as directory:
         for name, table in tables.items():
             write_bytes(directory / f"{name}.csv", table.to_csv(index=False).encode())
         write_lines(directory / "summary.json", [json.dumps(summary, indent=1, ensure_ascii=False)])
-        save_figures(tables, directory, figure_options(args), args.figure_formats)
+        save_figures(draw_figures(tables, figure_options(args)), directory, args.figure_formats)
     means = layers.set_index(["block", "layer", "kind"])["mean"]
     print(means.mul(100).round(1).unstack(sort=False).to_string(na_rep="-"))
     logger.info("wrote %s", args.output)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from alignment_eval.figures.heatmap import draw_heatmap
-from alignment_eval.figures.names import block_name, kind_name, place_name
 from alignment_eval.figures.style import (
     COLUMN,
     DEFAULT,
@@ -18,58 +14,51 @@ from alignment_eval.figures.style import (
     FigureOptions,
     add_legend,
     kind_look,
+    kind_name,
     layer_colours,
     new_figure,
-    save_figure,
+    place_name,
     styled,
 )
 from alignment_eval.maps.kinds import mixing_kinds
+from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+_BLOCKS = {
+    ENCODER_SELF: "encoder self-attention",
+    DECODER_SELF: "decoder self-attention",
+    DECODER_CROSS: "encoder-decoder attention",
+}
 
 
-def save_figures(
-    tables: dict[str, pd.DataFrame],
-    directory: Path,
-    options: FigureOptions = DEFAULT,
-    formats: Sequence[str] = ("png", "svg"),
-) -> list[Path]:
-    """Draw, for each block type, mixing ratios by layer and by head, and norms against frequency, from the ``tables``.
-
-    Each figure becomes a file in an existing directory for each of the endings ``formats``.  Returns the paths written.
-    """
-    figures = {}
-    mixing, correlated = tables["mixing"], tables["mixing_by_frequency"]
+def draw_figures(tables: dict[str, pd.DataFrame], options: FigureOptions = DEFAULT) -> dict[str, Figure]:
+    """Draw, for each block type, mixing ratios by layer and by head, and norms against frequency; figures by name."""
+    figures: dict[str, Figure] = {}
+    mixing, correlated = tables["mixing"], tables["mixing_by_frequency"].set_index("block")
+    correlations = tables["norm_by_frequency"].set_index(["block", "layer"])["spearman"]
     for block, rows in mixing[mixing["token_class"] == "all"].groupby("block", sort=False):
-        name = str(block).replace(".", "-")
-        layers = rows[rows["head"].isna() & ~rows["kind"].isin(_constant_kinds(correlated, str(block)))]
-        figures[f"mixing-{name}"] = _lines(layers, f"Mixing ratio, {block_name(str(block))}", options)
+        name, title = str(block).replace(".", "-"), _BLOCKS[str(block)]
+        # a kind that has no correlation in any layer, though others have one, is constant
+        varying = correlated.loc[[block]].dropna(subset="spearman")["kind"]
+        layers = rows[rows["head"].isna() & (rows["kind"].isin(varying) | varying.empty)]
+        figures[f"mixing-{name}"] = _lines(layers, f"Mixing ratio, {title}", options)
         heads = rows[rows["head"].notna() & (rows["kind"] == "attn_n")]
         if len(heads):
-            heading = f"Mixing ratio of norms, {block_name(str(block))}"
             table = 100 * heads.pivot(index="layer", columns="head", values="mean")
             table.index = table.index.map(place_name)
-            drawn = draw_heatmap(table, heading, (0, 100), "mixing ratio %", options, mark_lowest=False)
-            figures[f"mixing-heads-{name}"] = drawn
-    correlations = tables["norm_by_frequency"].set_index(["block", "layer"])["spearman"]
+            heading, scale = f"Mixing ratio of norms, {title}", "mixing ratio %"
+            figures[f"mixing-heads-{name}"] = draw_heatmap(table, heading, (0, 100), scale, options, mark_lowest=False)
     for block, rows in tables["token_norms"].groupby("block", sort=False):
-        drawn = _scatter(rows, correlations[block], f"Norm and frequency, {block_name(str(block))}", options)
-        figures[f"norm-frequency-{str(block).replace('.', '-')}"] = drawn
-    paths = []
-    for name, figure in figures.items():
-        for ending in formats:
-            paths.append(directory / f"{name}.{ending}")
-            save_figure(figure, paths[-1])
-    return paths
-
-
-def _constant_kinds(correlated: pd.DataFrame, block: str) -> set[str]:
-    """Kinds without a correlation in any layer of ``block``, if other kinds have one."""
-    of_block = correlated[correlated["block"] == block]
-    varying = set(of_block["kind"][of_block["spearman"].notna()])
-    return set(of_block["kind"]) - varying if varying else set()
+        name, heading = str(block).replace(".", "-"), f"Norm and frequency, {_BLOCKS[str(block)]}"
+        figures[f"norm-frequency-{name}"] = _scatter(rows, correlations[block], heading, options)
+    return figures
 
 
 @styled()
-def _lines(rows: pd.DataFrame, heading: str, options: FigureOptions) -> Any:
+def _lines(rows: pd.DataFrame, heading: str, options: FigureOptions) -> Figure:
     figure = new_figure(options.width or COLUMN, 2.3, options.heading_of(heading))
     axes = figure.add_subplot()
     for kind in mixing_kinds():
@@ -85,7 +74,7 @@ def _lines(rows: pd.DataFrame, heading: str, options: FigureOptions) -> Any:
 
 
 @styled()
-def _scatter(rows: pd.DataFrame, correlations: pd.Series[float], heading: str, options: FigureOptions) -> Any:
+def _scatter(rows: pd.DataFrame, correlations: pd.Series[float], heading: str, options: FigureOptions) -> Figure:
     """Mean norms of token types by frequency, without special tokens, which no dictionary counts."""
     from matplotlib.ticker import LogFormatter
 

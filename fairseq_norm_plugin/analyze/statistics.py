@@ -1,4 +1,4 @@
-"""Statistics of Kobayashi et al. (2020, 2021) over a data set, as streaming sums in bounded memory.
+"""Runs a model over a data set and collects the statistics of Kobayashi et al. (2020, 2021) in bounded memory.
 
 - Mixing ratios (2021, section 4): mean over positions for each layer and head, by the position's token class, and their
   rank correlation with token frequency.  Positions with nothing to mix, which see only themselves, are left out.
@@ -9,29 +9,170 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from fairseq import utils
+from fairseq.tasks import setup_task
 from numpy.typing import NDArray
 from torch import Tensor
+from tqdm import tqdm
 
+from alignment_eval.errors import InputError
+from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.subwords import bare_piece, is_punctuation
-from fairseq_norm_plugin.capture.layers import DECODER_SELF, mixing_positions
+from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, teacher_forcing
+from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF, mixing_positions
+from fairseq_norm_plugin.checkpoints.files import dictionary_files
+from fairseq_norm_plugin.checkpoints.identity import data_hash, model_hash
+from fairseq_norm_plugin.checkpoints.read import build_model, fairseq_errors, read_checkpoint_parts
+from fairseq_norm_plugin.installed import versions
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import HEAD_MIXING_RATIOS, head_map, head_mixing_ratio, layer_map, mixing_ratio
 from fairseq_norm_plugin.maps.norms import transformed_norms
+from fairseq_norm_plugin.transformers.families import read_release
 
+#: The tokens of the rows and of the columns of each block type's maps.
+_SIDES = {ENCODER_SELF: ("source",) * 2, DECODER_SELF: ("target",) * 2, DECODER_CROSS: ("target", "source")}
 #: Classes of tokens; ``other`` is the rest.
 TOKEN_CLASSES = ("<s>", "</s>", "punctuation", "other")
 #: Number of (α, ‖f(x)‖) pairs of a block that are kept for their rank correlation, a uniform sample of all pairs.
 SAMPLED_PAIRS = 20_000
 #: In float32 arithmetic, values are equal if they differ by less than this, relative to the largest.
 ROUNDING = 1e-5
+
+
+def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
+    """Run one model, a checkpoint or a directory in the format of Transformers, over the subset of fairseq's ``cfg``.
+
+    Returns the tables, with ``kinds`` of mixing ratios, and a summary of the run.
+    """
+    with fairseq_errors(f"{cfg.task.data}: fairseq cannot set up its task", "give data of fairseq-preprocess"):
+        task = setup_task(cfg.task)
+    # fairseq-validate would take the task from the checkpoint; here it must be one that can read maps
+    state = _released(path, task, cfg.task) if Path(path).is_dir() else read_checkpoint_parts([path])
+    model: Any = build_model(task, state, path)
+    if torch.cuda.is_available() and not cfg.common.cpu:
+        model.cuda()
+    subset = cfg.dataset.gen_subset
+    try:
+        task.load_dataset(subset)
+    except FileNotFoundError as error:
+        raise InputError(f"{error}; give a subset that fairseq-preprocess made, with --gen-subset") from error
+    analysis = Analysis(model, task, kinds)
+    batches = task.get_batch_iterator(
+        dataset=task.dataset(subset),
+        max_tokens=cfg.dataset.max_tokens,
+        max_sentences=cfg.dataset.batch_size,
+        max_positions=utils.resolve_max_positions(task.max_positions(), model.max_positions()),
+        ignore_invalid_inputs=cfg.dataset.skip_invalid_size_inputs_valid_test,
+        required_batch_size_multiple=1,  # fairseq would drop the last batch otherwise
+        num_workers=cfg.dataset.num_workers,
+        data_buffer_size=cfg.dataset.data_buffer_size,
+    ).next_epoch_itr(shuffle=False)
+    for sample in tqdm(batches, desc="batches", disable=None, file=sys.stderr):
+        analysis.add(utils.move_to_cuda(sample) if next(model.parameters()).is_cuda else sample)
+    summary = {
+        **versions(),
+        "checkpoint": path,
+        "model": model_hash([model]),
+        "subset": subset,
+        "data": data_hash(cfg.task.data.split(":")[0], subset, analysis.languages),
+        "task": str(cfg.task._name),
+        "kinds": list(kinds),
+        **analysis.size(),
+    }
+    return analysis.tables(), summary
+
+
+def _released(path: str, task: Any, cfg: Any) -> dict[str, Any]:
+    """What a checkpoint would hold, of a directory in the format of Transformers."""
+    with TemporaryDirectory(prefix="dictionaries-") as place:
+        release = read_release(Path(path), Path(place), cfg.source_lang, cfg.target_lang)
+        files = dictionary_files(Path(place), release.languages)
+        own = [task.load_dictionary(str(file)) for file in files]
+    if own != [task.source_dictionary, task.target_dictionary]:
+        raise InputError(
+            f"{cfg.data}: was not binarised with the dictionaries of {path}; write them with python -m "
+            f"fairseq_norm_plugin.convert, and use them as --srcdict and --tgtdict of fairseq-preprocess"
+        )
+    return release.state
+
+
+class Analysis:
+    """Statistics of every block of a swapped model, collected batch by batch.
+
+    ``task`` has the dictionaries.  A block ignores ``kinds`` of mixing ratios that do not apply to it.
+    """
+
+    def __init__(self, model: Any, task: Any, kinds: Sequence[str]) -> None:
+        self._model = model
+        self._decodes = hasattr(model, "decoder")
+        source = TokenTypes.of(task.source_dictionary)
+        types = {"source": source, "target": TokenTypes.of(task.target_dictionary) if self._decodes else source}
+        self.languages = (task.cfg.source_lang, task.cfg.target_lang) if self._decodes else (None, None)
+        self.statistics: dict[tuple[str, int], BlockStatistics] = {}
+        self._captures: list[MapCapture[None]] = []
+        self._tokens: dict[str, Tensor] = {}
+        self._sentences, self._pad = 0, source.pad
+        self._counts = dict.fromkeys(types if self._decodes else ("source",), 0)
+        for attention in sorted(norm_attentions(model), key=lambda known: BLOCK_TYPES.index(known.site.block)):
+            block, number, weights = attention.site.block, attention.site.number, attention.block_weights()
+            known = [
+                kind
+                for kind in kinds
+                if (weights.feed_forward if KINDS[kind].feed_forward else KINDS[kind].residual or not weights.cross)
+            ]  # a mixing ratio without residual is constantly 1 in encoder-decoder attention
+            rows, columns = (types[side] for side in _SIDES[block])
+            self.statistics[block, number] = BlockStatistics(block, known, rows, columns)
+            self._captures.append(MapCapture(block, [number], partial(self._add_block, (block, number))))
+
+    def add(self, sample: dict[str, Any]) -> None:
+        """Run the model over one batch, teacher-forced, and add it."""
+        inputs = sample["net_input"]
+        source = inputs["src_tokens"]
+        self._tokens = {"source": source, "target": inputs.get("prev_output_tokens", source)}
+        self._sentences += len(source)
+        for side in self._counts:
+            self._counts[side] += int(self._tokens[side].ne(self._pad).sum())
+        with torch.no_grad(), teacher_forcing(self._model), capturing(norm_attentions(self._model), *self._captures):
+            self._model(**(inputs if self._decodes else {"src_tokens": source}), features_only=True)
+        for capture in self._captures:
+            capture.take()
+
+    def _add_block(self, key: tuple[str, int], block: Block) -> None:
+        rows, columns = (self._tokens[side] for side in _SIDES[key[0]])
+        self.statistics[key].add(block, rows, columns)
+
+    def size(self) -> dict[str, Any]:
+        """The numbers of analysed sentences and tokens, and of positions that were left out."""
+        left_out = {f"{type_} {number}": s.left_out for (type_, number), s in self.statistics.items() if s.left_out}
+        return {"sentences": self._sentences, "tokens": self._counts, "positions_with_nothing_to_mix": left_out}
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """The results, one table per file (docs/analysis.md)."""
+        broken = [place for place, statistics in self.statistics.items() if statistics.broken]
+        if broken:  # the first one of a forward pass, where it arises
+            block, number = min(broken, key=lambda place: (place[0] != ENCODER_SELF, place[1]))
+            raise InputError(f"the maps of {block} {number} hold NaN; check whether the checkpoint holds NaN")
+        collected: dict[str, list[dict[Any, Any]]] = {}
+        for (block, number), statistics in self.statistics.items():
+            for name, rows in statistics.tables().items():
+                collected.setdefault(name, []).extend({"block": block, "layer": number, **row} for row in rows)
+        tables = {name: pd.DataFrame(rows) for name, rows in collected.items()}
+        for name, table in tables.items():  # pandas would turn integers with gaps into floats
+            column = "frequency" if name == "token_norms" else "head"
+            if column in table:
+                table[column] = table[column].astype("Int64")
+        return tables
 
 
 @dataclass(frozen=True)
@@ -51,15 +192,46 @@ class TokenTypes:
         special = {dictionary.bos(): 0, dictionary.eos(): 1}
         spelled = map(bare_piece, tokens)
         classes = [special.get(i, 2 if piece and is_punctuation(piece) else 3) for i, piece in enumerate(spelled)]
+        placeholders = np.arange(len(tokens)) < dictionary.nspecial
         frequency = np.asarray(dictionary.count, dtype=np.int64)
-        return cls(
-            tokens, torch.tensor(classes), np.arange(len(tokens)) < dictionary.nspecial, frequency, dictionary.pad()
-        )
+        return cls(tokens, torch.tensor(classes), placeholders, frequency, dictionary.pad())
 
     @cached_property
     def by_class(self) -> Tensor:
         """1 where a token is of a class: float64 [V, classes]."""
         return torch.nn.functional.one_hot(self.classes, len(TOKEN_CLASSES)).double()
+
+
+class _Sums:
+    """Sums of quantities over positions, by the token type and by the token class of a position."""
+
+    def __init__(self, types: TokenTypes) -> None:
+        self.types = types
+        self.counts = torch.zeros(len(types.tokens), dtype=torch.float64)  #: positions of each type
+        self.by_type: dict[str, Tensor] = {}  #: float64 [V], of the block
+        self.by_class: dict[str, Tensor] = {}  #: float64 [columns, classes]: the heads, then the block
+
+    def add(self, ids: Tensor, quantities: dict[str, Tensor]) -> None:
+        """Add positions whose tokens are ``ids`` [N]; each quantity is [N, columns]."""
+        ids = ids.cpu()
+        self.counts += torch.bincount(ids, minlength=len(self.counts))
+        for name, values in quantities.items():
+            values = values.double().cpu()
+            self.by_type.setdefault(name, torch.zeros_like(self.counts)).index_add_(0, ids, values[:, -1])
+            self.by_class[name] = self.by_class.get(name, 0) + values.t() @ self.types.by_class[ids]
+
+    @property
+    def class_counts(self) -> Tensor:
+        """Positions of each class."""
+        return self.counts @ self.types.by_class
+
+    def correlation(self, name: str) -> dict[str, Any]:
+        """Spearman's ρ of a mean and the frequency in the dictionary, or in this text, over types that occurred."""
+        used = (self.counts > 0).numpy() & ~self.types.special
+        counts, frequency = self.counts.numpy()[used], self.types.frequency[used]
+        known = len(set(frequency.tolist())) > 1
+        rho = spearman(self.by_type[name].numpy()[used] / counts, frequency if known else counts)
+        return {"spearman": rho, "types": int(used.sum()), "frequency": "training text" if known else "this text"}
 
 
 class BlockStatistics:
@@ -69,16 +241,9 @@ class BlockStatistics:
     """
 
     def __init__(self, type_: str, kinds: Sequence[str], rows: TokenTypes, columns: TokenTypes, seed: int = 0) -> None:
-        self.type, self.rows, self.columns = type_, rows, columns
+        self.type, self.kinds, self.rows, self.columns = type_, kinds, _Sums(rows), _Sums(columns)
         self.left_out = 0  #: positions with nothing to mix
         self._heads = 0
-        self._mixing = {kind: torch.zeros(len(rows.tokens), dtype=torch.float64) for kind in kinds}
-        self._row_counts = torch.zeros(len(rows.tokens), dtype=torch.float64)
-        self._head_mixing: dict[str, Tensor] = {}
-        self._mass: dict[str, Tensor] = {}
-        self._class_counts = torch.zeros(len(TOKEN_CLASSES), dtype=torch.float64)
-        self._norms = torch.zeros(len(columns.tokens), dtype=torch.float64)
-        self._column_counts = torch.zeros(len(columns.tokens), dtype=torch.float64)
         #: α, then ‖f(x)‖ of each head, float64 [pairs, 2 · heads], of the pairs with the largest random keys.
         self.pairs, self._keys = torch.empty(0, 0), torch.empty(0)
         self._generator = torch.Generator().manual_seed(seed)
@@ -86,22 +251,22 @@ class BlockStatistics:
     def add(self, block: Block, row_tokens: Tensor, column_tokens: Tensor) -> None:
         """Add the block of one pass; the ids of its target and source positions are [B, T] and [B, S], with padding."""
         self._heads = block.weights.heads
-        self._add_mixing(block, row_tokens)
-        real_rows, real_columns = row_tokens.ne(self.rows.pad), column_tokens.ne(self.columns.pad)
+        real_rows, real_columns = row_tokens.ne(self.rows.types.pad), column_tokens.ne(self.columns.types.pad)
+        mixes = mixing_positions(self.type, real_rows)
+        self.left_out += int((real_rows & ~mixes).sum())
+        ratios = {kind: mixing_ratio(block, kind)[..., None] for kind in self.kinds}
+        for kind in () if block.weights.cross else HEAD_MIXING_RATIOS:
+            heads = head_mixing_ratio(block, kind).transpose(1, 2)
+            ratios[kind] = torch.cat([heads, ratios.get(kind, heads[..., :1])], dim=-1)  # heads are always reported
+        self.rows.add(row_tokens[mixes], {kind: ratio[mixes] for kind, ratio in ratios.items()})
         norms = transformed_norms(block.factor).double()  # [B, H, S]
-        ids = column_tokens[real_columns].cpu()
-        self._norms.index_add_(0, ids, norms.mean(1)[real_columns].cpu())
-        self._column_counts += torch.bincount(ids, minlength=len(self._column_counts))
-        by_class = self.columns.by_class[column_tokens.cpu()] * real_columns.cpu()[..., None]  # [B, S, C]
-        self._class_counts += by_class.sum((0, 1))
+        shares = {"norm": norms.mean(1)[..., None]}
         for kind in ("attn_w", "attn_n"):
-            maps = torch.cat([head_map(block, kind), layer_map(block, kind)[:, None]], dim=1).double().cpu()
-            mass = torch.einsum("bhts,bsc,bt->hc", maps, by_class, real_rows.cpu().double())
-            self._mass[kind] = self._mass.get(kind, 0) + mass
+            maps = torch.cat([head_map(block, kind), layer_map(block, kind)[:, None]], dim=1).double()
+            shares[kind] = torch.einsum("bhts,bt->bsh", maps, real_rows.double())
+        self.columns.add(column_tokens[real_columns], {name: share[real_columns] for name, share in shares.items()})
         visible = real_rows[:, :, None] & real_columns[:, None, :]
-        if self.type == DECODER_SELF:
-            visible = visible.tril()
-        self._sample_pairs(block.alpha, norms, visible)
+        self._sample_pairs(block.alpha, norms, visible.tril() if self.type == DECODER_SELF else visible)
 
     def _sample_pairs(self, alpha: Tensor, norms: Tensor, visible: Tensor) -> None:
         """Keep a uniform sample of all pairs so far; ``norms`` are [B, H, S], ``visible`` pairs bool [B, T, S]."""
@@ -115,105 +280,70 @@ class BlockStatistics:
         kept = torch.topk(self._keys, min(SAMPLED_PAIRS, len(self._keys))).indices
         self._keys, self.pairs = self._keys[kept], self.pairs[kept]
 
-    def _add_mixing(self, block: Block, row_tokens: Tensor) -> None:
-        real = row_tokens.ne(self.rows.pad)
-        mixes = mixing_positions(self.type, real)
-        self.left_out += int((real & ~mixes).sum())
-        ids = row_tokens[mixes].cpu()
-        self._row_counts += torch.bincount(ids, minlength=len(self._row_counts))
-        for kind in self._mixing:
-            self._mixing[kind].index_add_(0, ids, mixing_ratio(block, kind).double()[mixes].cpu())
-        if block.weights.cross:
-            return
-        classes = self.rows.by_class[ids]
-        for kind in HEAD_MIXING_RATIOS:
-            ratio = head_mixing_ratio(block, kind).double().transpose(1, 2)[mixes].cpu()  # [rows, H]
-            self._head_mixing[kind] = self._head_mixing.get(kind, 0) + ratio.t() @ classes
-
     @property
     def broken(self) -> bool:
         """Whether a map had NaN or infinite values."""
-        sums = [self._norms, *self._mixing.values(), *self._head_mixing.values(), *self._mass.values()]
+        sums = [*self.rows.by_class.values(), *self.columns.by_class.values()]
         return not all(bool(total.isfinite().all()) for total in sums)
 
     def tables(self) -> dict[str, list[dict[Any, Any]]]:
         """The rows of each table, by the name of its file (docs/analysis.md)."""
+        pairs, heads = self.pairs.numpy(), range(self._heads)
+        spearmans = [spearman(pairs[:, head], pairs[:, self._heads + head]) for head in heads]
         return {
             "mixing": self.mixing(),
-            "mixing_by_frequency": [
-                {"kind": kind, **_correlation(total, self._row_counts, self.rows)}
-                for kind, total in self._mixing.items()
-            ],
-            "attention": self.attention(),
-            "weight_norm_correlation": self.weight_norm_correlation(),
-            "norm_by_frequency": [_correlation(self._norms, self._column_counts, self.columns)],
-            "token_norms": self.token_norms().to_dict("records"),
+            "mixing_by_frequency": [{"kind": kind, **self.rows.correlation(kind)} for kind in self.kinds],
+            "attention": self._attention(),
+            "weight_norm_correlation": [{"head": h, "spearman": spearmans[h], "pairs": len(pairs)} for h in heads],
+            "norm_by_frequency": [self.columns.correlation("norm")],
+            "token_norms": self._token_norms(),
         }
 
     def mixing(self) -> list[dict[str, Any]]:
         """Mean mixing ratios: rows of kind, head (None: the block), token class (also ``all``), mean, positions."""
-        classes = self.rows.by_class
-        counts = self._row_counts @ classes
-        sums: dict[tuple[str, Any], Tensor] = {(kind, None): total @ classes for kind, total in self._mixing.items()}
-        for kind, of_heads in self._head_mixing.items():
-            sums.update({(kind, head): row for head, row in enumerate(of_heads)})
+        sums: list[tuple[str, int | None, Tensor]] = [(kind, None, self.rows.by_class[kind][-1]) for kind in self.kinds]
+        sums += [(k, head, row) for k, rows in self.rows.by_class.items() for head, row in enumerate(rows[:-1])]
+        counts = self.rows.class_counts
         return [
             {"kind": kind, "head": head, "token_class": name, "mean": float(total / count), "positions": int(count)}
-            for (kind, head), by_class in sums.items()
+            for kind, head, by_class in sums
             for name, total, count in [("all", by_class.sum(), counts.sum()), *zip(TOKEN_CLASSES, by_class, counts)]
             if count
         ]
 
-    def attention(self) -> list[dict[str, Any]]:
+    def _attention(self) -> list[dict[str, Any]]:
         """Shares of attention weight, of norm and of source tokens for each class, by head (None: the block)."""
-        seen, tokens = self._class_counts > 0, self._class_counts / self._class_counts.sum()
-        shares = {kind: mass / mass.sum(1, keepdim=True) for kind, mass in self._mass.items()}
+        shares = {kind: self.columns.by_class[kind] for kind in ("attn_w", "attn_n")}
+        shares = {kind: mass / mass.sum(1, keepdim=True) for kind, mass in shares.items()}
+        counts = self.columns.class_counts
         return [
             {
                 "head": head,
                 "token_class": TOKEN_CLASSES[c],
                 "weight_share": float(shares["attn_w"][-1 if head is None else head][c]),
                 "norm_share": float(shares["attn_n"][-1 if head is None else head][c]),
-                "token_share": float(tokens[c]),
+                "token_share": float(counts[c] / counts.sum()),
             }
             for head in [None, *range(self._heads)]
-            for c in seen.nonzero()[:, 0].tolist()
+            for c in counts.nonzero()[:, 0].tolist()
         ]
 
-    def weight_norm_correlation(self) -> list[dict[str, Any]]:
-        """Spearman's ρ of α and ‖f(x)‖ over (target, source) pairs; one row per head."""
-        pairs = self.pairs.numpy()
-        return [
-            {"head": head, "spearman": spearman(pairs[:, head], pairs[:, self._heads + head]), "pairs": len(pairs)}
-            for head in range(self._heads)
-        ]
-
-    def token_norms(self) -> pd.DataFrame:
+    def _token_norms(self) -> list[dict[Any, Any]]:
         """Mean ‖f(x)‖ (over heads and occurrences) of every source token type that occurred.
 
         Special tokens have no ``frequency``, because their count in fairseq's dictionary is a placeholder.
         """
-        columns, counts = self.columns, self._column_counts.numpy()
-        seen = counts > 0
-        return pd.DataFrame(
+        types, counts, norms = self.columns.types, self.columns.counts.numpy(), self.columns.by_type["norm"].numpy()
+        return [
             {
-                "token": np.asarray(columns.tokens, dtype=object)[seen],
-                "frequency": pd.Series(columns.frequency[seen]).astype("Int64").mask(columns.special[seen]),
-                "occurrences": counts[seen].astype(int),
-                "norm": self._norms.numpy()[seen] / counts[seen],
-                "token_class": np.asarray(TOKEN_CLASSES, dtype=object)[columns.classes.numpy()[seen]],
+                "token": types.tokens[i],
+                "frequency": None if types.special[i] else int(types.frequency[i]),
+                "occurrences": int(counts[i]),
+                "norm": float(norms[i] / counts[i]),
+                "token_class": TOKEN_CLASSES[types.classes[i]],
             }
-        )
-
-
-def _correlation(total: Tensor, counts: Tensor, types: TokenTypes) -> dict[str, Any]:
-    """Spearman's ρ, over types that occurred, of a mean and the frequency in the dictionary, or if it has none here."""
-    used = (counts > 0).numpy() & ~types.special
-    means = total.numpy()[used] / counts.numpy()[used]
-    known = len(set(types.frequency[used].tolist())) > 1
-    frequency = types.frequency if known else counts.numpy()
-    where = "training text" if known else "this text"
-    return {"spearman": spearman(means, frequency[used]), "types": int(used.sum()), "frequency": where}
+            for i in counts.nonzero()[0].tolist()
+        ]
 
 
 def spearman(x: Any, y: Any) -> float:

@@ -19,8 +19,7 @@ from torch import nn
 
 from alignment_eval.errors import UsageError
 from alignment_eval.figures.maps import Picture, draw, panel_of, sides_of
-from alignment_eval.figures.names import kind_name, place_name
-from alignment_eval.figures.style import save_figure
+from alignment_eval.figures.style import kind_name, place_name, save_figure
 from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS, mixing_kinds
 from alignment_eval.records.manifest import differing
 from fairseq_norm_plugin.capture.attention import norm_attentions

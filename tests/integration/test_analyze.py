@@ -1,4 +1,4 @@
-"""``python -m fairseq_norm_plugin.analyze`` from end to end: translation, a masked language model, bad input."""
+"""``norm-analyze`` from end to end: translation, a masked language model, bad input."""
 
 import json
 import shutil

@@ -18,11 +18,11 @@ import pytest
 import torch
 
 import fairseq_norm_plugin
+from alignment_eval.commands.curve import read_training_log
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.lexical_table import LexicalTable, WordCounts
 from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.figures.curves import read_training_log
 from alignment_eval.files import TextFile
 from alignment_eval.links.formats import HYPOTHESIS_FORMATS
 from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis

@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 from alignment_eval import cli
-from alignment_eval.figures.names import kind_name
-from alignment_eval.figures.style import kind_look
+from alignment_eval.figures.style import kind_look, kind_name
 from alignment_eval.maps.kinds import KINDS, MapKind, block_kinds, head_kinds, mixing_kinds, quantities
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.analyze.cli import main as analyze

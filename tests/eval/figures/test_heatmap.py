@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 
 from alignment_eval.figures.heatmap import save_heatmaps, summary
+from alignment_eval.figures.style import DEFAULT
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -25,12 +26,12 @@ def texts(svg):
 
 
 def test_one_figure_a_configuration_and_a_summary(tmp_path):
-    paths = save_heatmaps(table(), tmp_path)
+    save_heatmaps(table(), tmp_path, DEFAULT, ("png", "svg"))
     stems = ["summary", "heads-attn_n-awo-kobayashi2020-mask", "heads-attn_n-awi-kobayashi2020-mask"]
-    assert [path.name for path in paths] == [f"{stem}.{ending}" for stem in stems for ending in ("png", "svg")]
-    assert sorted(tmp_path.iterdir()) == sorted(paths)
-    assert paths[0].read_bytes().startswith(PNG)
-    shown = texts(paths[5])
+    names = {f"{stem}.{ending}" for stem in stems for ending in ("png", "svg")}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    assert (tmp_path / "summary.png").read_bytes().startswith(PNG)
+    shown = texts(tmp_path / f"{stems[2]}.svg")
     heading = "Heads: norms, AWI; rule kobayashi2020, null masked. Lowest: 16.0, layer 2, head 0"
     assert heading in " ".join(shown)
     assert {"layer 2", "layer 5", "head", "AER %"} <= set(shown)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import pyplot
 
+from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures.maps import (
@@ -15,7 +16,6 @@ from alignment_eval.figures.maps import (
     Picture,
     cells,
     draw,
-    draw_map,
     draw_maps,
     panel_of,
     sides_of,
@@ -25,13 +25,6 @@ from alignment_eval.links.formats import GoldSentence
 from alignment_eval.maps.sentence import SentenceSide
 from tests.drawn import marks_of, meshes
 from tests.eval.figures.printed import check_print, picture, plain
-
-
-@pytest.fixture(autouse=True)
-def _no_display():
-    with mpl.rc_context({"backend": "agg"}):
-        yield
-    pyplot.close("all")
 
 
 def test_marks_values_and_labels():
@@ -91,7 +84,6 @@ LONG = Picture("long words " * 12, *(plain("a b c"),) * 2, ((Panel("", np.ones((
     [
         (picture("wort " * 15, "wort " * 15, GoldSentence(frozenset({(0, 0)}))), None, COLUMN, (1, 1)),
         (several(10), 8 / 2.54, 8 / 2.54, (1, 2)),
-        (several(20), None, PAGE, (1, 2)),
         (several(50), None, PAGE, (2, 1)),
         (several(12, rows=2, columns=9), None, PAGE, (4, 5)),
         (several(12, rows=11, columns=1), None, COLUMN, (6, 2)),
@@ -114,16 +106,18 @@ def test_words_that_overlap_are_told(capsys):
     assert "overlap at a width of 5.1 cm" in capsys.readouterr().err
     draw(several(25, rows=6))
     assert "overlap at a height of 24 cm" in capsys.readouterr().err
+    with pytest.raises(InputError, match="24 lines of maps do not fit in 24 cm"):
+        draw(several(12, rows=6, columns=17))
 
 
 def test_type_is_that_of_rc_params_and_two_maps_fit_one_figure():
     sides, panel = (plain("a b"), plain("x y")), Panel("weights", np.eye(2))
     with mpl.rc_context({"font.size": 12, "figure.figsize": (9, 4)}):
-        alone = draw_map(Picture("", *sides, [[panel]]), None)
+        ((alone,),) = draw_maps(Picture("", *sides, [[panel]]))
         assert alone.figure.get_figwidth() == 9
         assert {label.get_fontsize() for label in alone.get_yticklabels()} == {12}
         figure, both = pyplot.subplots(1, 2)
-        assert [draw_map(Picture("", *sides, [[panel]], bar="weights"), axes) for axes in both] == list(both)
+        assert [draw_maps(Picture("", *sides, [[panel]], bar="weights"), ax) for ax in both] == [[[ax]] for ax in both]
     check_print(figure)
 
 

@@ -1,13 +1,11 @@
-"""What the figures of an analysis show, read from matplotlib's own objects, and the files that are written."""
+"""What the figures of an analysis show, read from matplotlib's own objects."""
 
 import itertools
 
 import pandas as pd
 import pytest
 
-from alignment_eval.figures.style import DEFAULT
-from fairseq_norm_plugin.analyze import figures
-from fairseq_norm_plugin.analyze.figures import save_figures
+from fairseq_norm_plugin.analyze.figures import draw_figures
 from tests.eval.figures.printed import check_print
 
 
@@ -44,27 +42,8 @@ def tables():
     }
 
 
-@pytest.fixture
-def drawn(monkeypatch, tmp_path):
-    """Draw, and give the axes of each file by its name."""
-
-    def draw(tables, options=DEFAULT):
-        saved = {}
-
-        def keep(figure, path, **_):  # tests/integration/test_analyze.py has the files themselves
-            saved[path.stem] = figure
-            path.touch()
-
-        monkeypatch.setattr(figures, "save_figure", keep)
-        paths = save_figures(tables, tmp_path, options, ["svg"])
-        assert sorted(paths) == sorted(tmp_path.iterdir())
-        return saved
-
-    return draw
-
-
-def test_lines_are_the_means_of_whole_blocks_in_percent(tables, drawn):
-    figure = drawn(tables)["mixing-encoder-self"]
+def test_lines_are_the_means_of_whole_blocks_in_percent(tables):
+    figure = draw_figures(tables)["mixing-encoder-self"]
     (axes,) = figure.axes
     lines = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
     assert lines == {
@@ -82,11 +61,11 @@ def test_lines_are_the_means_of_whole_blocks_in_percent(tables, drawn):
         (False, "analysed", [(5, 1.0), (7, 2.0), (9, 0.5)]),
     ],
 )
-def test_points_are_the_tokens_that_are_counted(tables, drawn, counted, text, expected):
+def test_points_are_the_tokens_that_are_counted(tables, counted, text, expected):
     """Not ``</s>``, whose frequency is fairseq's placeholder; without frequencies the text itself is counted."""
     if not counted:
         tables["token_norms"]["frequency"] = tables["token_norms"]["frequency"].where(lambda f: f.isna(), 1)
-    figure = drawn(tables)["norm-frequency-decoder-cross"]
+    figure = draw_figures(tables)["norm-frequency-decoder-cross"]
     (axes,) = figure.axes
     (points,) = axes.collections
     assert points.get_label() == "layer 0, ρ 0.25"

@@ -81,14 +81,15 @@ def test_streamed_numbers_equal_those_of_lists(build, make_sample, token_types, 
     assert statistics.left_out == alone
     frame = pd.DataFrame(ratios, columns=["kind", "head", "token_class", "ratio"])
     means = frame.groupby(["kind", "head", "token_class"])["ratio"].agg(mean="mean", positions="size")
-    compare(statistics.mixing(), means)
+    tables = statistics.tables()
+    compare(tables["mixing"], means)
     frame = pd.DataFrame(masses, columns=["head", "token_class", "weight_share", "norm_share"])
     sums = frame.groupby(["head", "token_class"]).sum()
     seen = pd.DataFrame(tokens, columns=["id", "token_class", "norm"])
     shares = sums / sums.groupby("head").transform("sum")
-    compare(statistics.attention(), shares.join(seen["token_class"].value_counts(normalize=True).rename("token_share")))
+    compare(tables["attention"], shares.join(seen["token_class"].value_counts(normalize=True).rename("token_share")))
     types = seen.groupby("id")["norm"].agg(["size", "mean"])
-    table = statistics.token_norms()
+    table = pd.DataFrame(tables["token_norms"])
     assert {2, 3} < set(types.index)
     assert table["token"].tolist() == [token_types.tokens[id_] for id_ in types.index]
     assert table["token_class"].tolist() == [classes[id_] for id_ in types.index]
@@ -101,7 +102,7 @@ def test_streamed_numbers_equal_those_of_lists(build, make_sample, token_types, 
         (token_types, token_types.frequency[ordinary.index], "training text"),
         (uncounted, ordinary["size"], "this text"),
     ):
-        statistics.columns = known
+        statistics.columns.types = known
         expected = stats.spearmanr(ordinary["mean"], counts).statistic
         correlation = {"spearman": pytest.approx(expected), "types": len(ordinary), "frequency": where}
         assert statistics.tables()["norm_by_frequency"] == [correlation]
@@ -120,7 +121,7 @@ def test_pairs_are_all_real_ones_or_a_sample_of_them(build, make_sample, token_t
         for s in range(t + 1)
         if rows[b, t] != 1 and columns[b, s] != 1
     ]
-    for row in whole.weight_norm_correlation():
+    for row in whole.tables()["weight_norm_correlation"]:
         alpha, norm = ([float(pair[i][row["head"]]) for pair in pairs] for i in (0, 1))
         assert row["pairs"] == len(pairs)
         assert row["spearman"] == pytest.approx(stats.spearmanr(alpha, norm).statistic)

@@ -8,9 +8,9 @@ import pytest
 import torch
 from fairseq.logging import metrics
 
+from alignment_eval.commands.curve import COLUMNS, draw_curves, is_share
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
-from alignment_eval.figures.curves import COLUMNS, draw_curves, is_share
 from alignment_eval.links.formats import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.scoring.gold_corpus import GoldMatrix
