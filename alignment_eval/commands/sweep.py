@@ -5,15 +5,24 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
 from alignment_eval.errors import say
+from alignment_eval.extraction.method import ExtractionOptions, MapNames
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of
 from alignment_eval.figures.heatmap import CONFIGURATION, save_heatmaps
 from alignment_eval.figures.names import layer_label
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
+from alignment_eval.links.read import Texts
+from alignment_eval.links.sets import GoldSentence
+from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.options.alignments import add_gold_arguments, add_text_arguments, reading_fields
 from alignment_eval.options.common import add_format, add_list, add_output
@@ -22,13 +31,95 @@ from alignment_eval.options.records import add_kinds, add_records, forced_record
 from alignment_eval.profiles.chosen import FINAL_PUNCTUATION
 from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
-from alignment_eval.scoring.aer import METRIC_LABELS
-from alignment_eval.scoring.sweep import SweepResult, configurations, sweep
+from alignment_eval.scoring.aer import METRIC_LABELS, Counts, aer, precision, recall
+from alignment_eval.scoring.gold_corpus import GoldCorpus, linked_maps
 from alignment_eval.scoring.tables import FORMATS, Table, percent
 from alignment_eval.signature import signature
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+#: The columns of a sweep's table; head <NA> is the whole layer.
+COLUMNS = (
+    *("kind", "level", "layer", "head", "setting", "rule", "null"),
+    *("aer", "precision", "recall", "links", "sure", "links_sure", "links_possible"),
+)
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """The table of a sweep, and the sentences without maps (id -> status), which count as empty hypotheses."""
+
+    table: pd.DataFrame
+    skipped: Mapping[int, str]
+
+
+def configurations(
+    kinds: Sequence[str], settings: Sequence[str], rules: Sequence[str], final_punctuation: bool = False
+) -> list[ExtractionOptions]:
+    """All combinations, with every treatment of null that each rule supports; their layer is a placeholder."""
+    return [
+        ExtractionOptions(kind, MapNames("0"), "mean", setting, rule, null, final_punctuation)
+        for kind in kinds
+        for setting in settings
+        for rule in rules
+        for null in rule_of(rule).nulls
+    ]
+
+
+def sweep(
+    sentences: Iterable[SentenceMaps],
+    gold: Sequence[GoldSentence],
+    options: Sequence[ExtractionOptions],
+    texts: Texts | None = None,
+) -> SweepResult:
+    """Score every layer and head of ``sentences`` with each of ``options``.
+
+    Args:
+        sentences: the best hypothesis of each sentence, in any order; id k belongs to ``gold[k]``.
+        gold: the gold, one entry per sentence.
+        options: from :func:`configurations`.
+        texts: the lengths of the texts; if given, every sentence must have the same number of words as its text.
+
+    Returns:
+        One row per map (the heads of a layer, then the layer itself) and configuration, with :data:`COLUMNS`: AER,
+        precision (missing where there are no links) and recall are fractions.
+    """
+    hits = [np.zeros((1, 1, 3), dtype=np.int64) for _ in options]  # [L, H + 1, 3] each, summed over sentences
+    corpus = GoldCorpus(sentences, gold, texts)
+    layers: tuple[int, ...] = ()
+    for sentence, matrix in corpus:
+        layers = sentence.layers
+        hits = [summed + matrix.hits(linked) for summed, linked in zip(hits, linked_maps(sentence, options))]
+    sure = sum(len(sentence.sure) for sentence in gold)  # of sentences that cannot be aligned, too
+    blocks = [_block(option, hit, layers, sure) for option, hit in zip(options, hits)]
+    return SweepResult(pd.concat(blocks, ignore_index=True), corpus.skipped)
+
+
+def _block(option: ExtractionOptions, hits: NDArray[np.int64], layers: Sequence[int], sure: int) -> pd.DataFrame:
+    """The rows of one configuration, from its counts [L, H + 1, 3]."""
+    heads = hits.shape[1] - 1
+    counts = Counts(hits[..., 0].ravel(), np.full(hits[..., 0].size, sure), hits[..., 1].ravel(), hits[..., 2].ravel())
+    return pd.DataFrame(
+        {
+            "kind": option.kind,
+            "level": (["head"] * heads + ["layer"]) * len(layers),
+            "layer": np.repeat(layers, heads + 1),
+            "head": pd.array([*range(heads), pd.NA] * len(layers), dtype="Int64"),
+            "setting": option.setting,
+            "rule": option.rule,
+            "null": option.null,
+            "aer": aer(counts),
+            "precision": precision(counts),
+            "recall": recall(counts),
+            "links": counts.hypothesis,
+            "sure": counts.sure,
+            "links_sure": counts.hypothesis_sure,
+            "links_possible": counts.hypothesis_possible,
+        }
+    )
+
 
 ORACLE_NOTE = (
     "Layers and heads count from 0. A layer, head or rule chosen by these figures is an oracle choice on this gold: "

@@ -108,7 +108,7 @@ class Report:
 
     Attributes:
         maps: every map, by kind, setting, layer and head, the whole layer last: in the order of
-            :func:`alignment_eval.scoring.sweep.sweep`.
+            :func:`alignment_eval.commands.sweep.sweep`.
         systems: the alignments of files.
         method: how links were made of maps (its kind, setting and layer are those of the first map); None: no maps.
         sentences: number of sentences of the corpus.

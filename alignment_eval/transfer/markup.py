@@ -19,8 +19,7 @@ from html import escape
 
 from alignment_eval.errors import InputError, shown
 from alignment_eval.transfer.places import element_places
-from alignment_eval.transfer.protected import is_letter
-from alignment_eval.transfer.tags import Element, MarkedLine
+from alignment_eval.transfer.tags import Element, MarkedLine, is_letter
 from alignment_eval.transfer.units import Span, WordLink
 
 #: Marks that have no space behind them, and before them.

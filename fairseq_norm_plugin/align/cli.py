@@ -18,7 +18,7 @@ from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.options.common import CommandParser, Output, check_outputs, exit_status, positive_integer
 from alignment_eval.options.method import add_map_arguments, add_options, given_options
 from alignment_eval.profiles.chosen import MAX_NORM
-from alignment_eval.transfer.protected import protected_strings
+from alignment_eval.transfer.tags import protected_strings
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
     add_raw_text_arguments,

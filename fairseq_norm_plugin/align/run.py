@@ -29,7 +29,7 @@ from alignment_eval.options.common import check_outputs
 from alignment_eval.options.method import given_options
 from alignment_eval.progress import progress_meter
 from alignment_eval.signature import Value, fields_of, signature_file
-from alignment_eval.transfer.protected import protected_strings
+from alignment_eval.transfer.tags import protected_strings
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, model_inputs, read_text
 from fairseq_norm_plugin.align.unfinished import (
     UnfinishedOutput,

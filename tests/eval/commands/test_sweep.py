@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from alignment_eval.commands.sweep import configurations, sweep
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.records.store import Records
-from alignment_eval.scoring.sweep import configurations, sweep
 from tests.facts import says
 
 GOLD = [

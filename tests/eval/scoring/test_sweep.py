@@ -5,13 +5,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from alignment_eval.commands.sweep import COLUMNS, configurations, sweep
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.links.sets import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.scoring.aer import score
-from alignment_eval.scoring.sweep import COLUMNS, configurations, sweep
 from tests.facts import facts
 
 ALL = (["attn_w", "attn_n"], ["awo", "awi"], ["kobayashi2020", "shift-att"])

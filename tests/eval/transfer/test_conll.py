@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alignment_eval.commands.project import format_conll, format_json, parse_conll, parse_json, scheme_of
 from alignment_eval.errors import InputError
-from alignment_eval.transfer.conll import format_conll, format_json, parse_conll, parse_json, scheme_of
 from alignment_eval.transfer.labels import SCHEMES, Span, labels_of, spans_of
 from tests.facts import facts
 

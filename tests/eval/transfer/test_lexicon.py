@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alignment_eval.commands.lexicon import bilingual_lexicon
 from alignment_eval.errors import InputError
-from alignment_eval.transfer.lexicon import bilingual_lexicon
 
 PAIRS = st.lists(
     st.tuples(

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.transfer.markup import transfer_markup
-from alignment_eval.transfer.protected import PROTECTED
-from alignment_eval.transfer.tags import MarkedLine, parse_markup, protect
+from alignment_eval.transfer.tags import PROTECTED, MarkedLine, parse_markup, protect
 from tests.eval.links.samples import links_of
 from tests.eval.transfer.markup_lines import LINES
 
