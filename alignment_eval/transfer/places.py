@@ -133,7 +133,10 @@ class _Pair:
 
     def __init__(self, source: list[Unit], target: list[Unit], links: list[UnitLink]) -> None:
         self.source, self.target = source, target
-        self.links = [(link.sources, link.target, link.weight**2 * self._trust(link)) for link in links]
+        self.links = []
+        for sources, at, weight in links:
+            is_of_words = {target[at].kind, *(source[s].kind for s in sources)} == {WORD}
+            self.links.append((sources, at, weight**2 * (1.0 if is_of_words else _MARK_LINK)))
         self.source_lengths = _sums([unit.end - unit.start for unit in source])
         self.target_lengths = _sums([unit.end - unit.start for unit in target])
         self.target_stops = _sums([unit.kind == STOP for unit in target])
@@ -152,10 +155,6 @@ class _Pair:
         words = {unit for unit in units if self.target[unit].kind == WORD}
         linked = {target for _, target, weight in self.links if weight >= _SURE**2}
         return bool(words) and words <= linked and not self.links_of(element)
-
-    def _trust(self, link: UnitLink) -> float:
-        kinds = {self.target[link.target].kind, *(self.source[s].kind for s in link.sources)}
-        return 1.0 if kinds == {WORD} else _MARK_LINK
 
 
 def _sums(values: Sequence[float] | Scores) -> Scores:
@@ -177,13 +176,7 @@ def _characters(pair: _Pair, members: Span, span: Span, interval: Span) -> Span:
 
 
 class _Intervals:
-    """Intervals of the target units in a room, with their scores: a row for each end, a column for each length.
-
-    Attributes:
-        starts: where they start.
-        ends: where they end, by row.
-        scores: of each interval; at first, nothing where there is such an interval.
-    """
+    """Intervals of the target units in a room, with their scores: a row for each end, a column for each length."""
 
     def __init__(self, size: int, lengths: Sequence[int]) -> None:
         self.ends = np.arange(size + 1)[:, None]
