@@ -105,7 +105,7 @@ def bilingual_lexicon(
     Raises:
         InputError: a link is outside its sentence pair.
     """
-    counts, of_source, of_target = Counter[tuple[str, str]](), Counter[str](), Counter[str]()
+    counts = Counter[tuple[str, str]]()
     for source_words, target_words, links in pairs:
         for i, j in links:
             if not (0 <= i < len(source_words) and 0 <= j < len(target_words)):
@@ -113,10 +113,11 @@ def bilingual_lexicon(
                     f"link {i}-{j} is outside its sentence pair, which has {len(source_words)} and {len(target_words)} "
                     f"words; give the text that was aligned"
                 )
-            source, target = intern(source_words[i]), intern(target_words[j])  # each word is in memory once
-            counts[source, target] += 1
-            of_source[source] += 1
-            of_target[target] += 1
+            counts[intern(source_words[i]), intern(target_words[j])] += 1  # each word is in memory once
+    of_source, of_target = Counter[str](), Counter[str]()
+    for (source, target), count in counts.items():
+        of_source[source] += count
+        of_target[target] += count
     entries = []
     for (source, target), count in counts.items():
         if count >= min_count:

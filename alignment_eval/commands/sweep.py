@@ -30,7 +30,7 @@ from alignment_eval.profiles.chosen import FINAL_PUNCTUATION
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts
 from alignment_eval.scoring.gold_corpus import GoldCorpus, linked_maps
-from alignment_eval.scoring.tables import FORMATS, Table, percent
+from alignment_eval.scoring.tables import FORMATS, Table, counted, percent
 from alignment_eval.signature import signature
 
 ORACLE_NOTE = (
@@ -172,7 +172,7 @@ def _block(option: ExtractionOptions, hits: NDArray[np.int64], layers: Sequence[
 def _tables(table: pd.DataFrame, sentences: int) -> Iterator[Table]:
     """The figures for a reader: AER in % of every layer, weights beside norms, and the lowest rows."""
     for (rule, null), rows in table.groupby(["rule", "null"], sort=False):
-        yield _layer_table(rows, f"AER %, {sentences} sentences, rule {rule}, null {null}")
+        yield _layer_table(rows, f"AER %, {counted(sentences)}, rule {rule}, null {null}")
     best = table.sort_values("aer", kind="stable").head(_BEST_ROWS)
     heads = (*CONFIGURATION, "layer", "head", "links", *(f"{label} %" for label in METRIC_LABELS.values()))
     cells = [

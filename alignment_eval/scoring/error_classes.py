@@ -31,10 +31,6 @@ TITLES = {
     "word_type": "punctuation and words",
     "fertility": "fertility (gold links of the word, sure and possible)",
 }
-#: Lower limits of the classes of a number; the last class is open.
-SENTENCE_LENGTHS = (1, 11, 21, 31, 41, 51)
-FREQUENCIES = (0, 1, 2, 10, 100, 1000, 10_000)
-FERTILITIES = (0, 1, 2, 3, 4)
 
 
 def error_table(
@@ -97,15 +93,15 @@ def _classes(
     lengths = [len(sentence) for sentence in text for _ in sentence]
     return {
         "all": (["all"], np.zeros_like(fertility)),
-        "sentence_length": _by_number(lengths, SENTENCE_LENGTHS),
-        "frequency": _by_number([known.get(word, 0) for word in words], FREQUENCIES),
+        "sentence_length": _by_number(lengths, (1, 11, 21, 31, 41, 51)),
+        "frequency": _by_number([known.get(word, 0) for word in words], (0, 1, 2, 10, 100, 1000, 10_000)),
         "word_type": (["word", "punctuation"], np.array([is_punctuation(word) for word in words], dtype=np.int64)),
-        "fertility": _by_number(fertility, FERTILITIES),
+        "fertility": _by_number(fertility, (0, 1, 2, 3, 4)),
     }
 
 
 def _by_number(values: Sequence[int] | IntArray, limits: Sequence[int]) -> tuple[Sequence[str], IntArray]:
-    """The class of each value; the names are like ``1-10``, ``11``, ``12+`` for limits 1, 11, 12."""
+    """The class of each value; for lower limits 1, 11, 12 the names are ``1-10``, ``11``, ``12+``."""
     ends = [following - 1 for following in limits[1:]]
     names = [*(str(low) if low == high else f"{low}-{high}" for low, high in zip(limits, ends)), f"{limits[-1]}+"]
     return names, np.searchsorted(limits, np.asarray(values, dtype=np.int64), side="right") - 1

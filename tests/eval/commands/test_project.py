@@ -18,19 +18,15 @@ EXPECTED = (
 )
 
 
-def parsed(text, column=None):
-    return list(parse_conll(enumerate(text.encode().split(b"\n"), 1), "x.conll", column))
+def parsed(text):
+    return list(parse_conll(enumerate(text.encode().split(b"\n"), 1), "x.conll"))
 
 
-def test_blank_lines_separate():
+def test_blank_lines_separate_and_comments_have_no_label():
     assert parsed("\n\na\tO\nb\tB-X\n \n\nc\tB-Y\n") == [(["a", "b"], ["O", "B-X"], 3), (["c"], ["B-Y"], 7)]
     assert parsed("\n\n") == []
     assert parsed("a\u00a0b\tO\n") == [(["a\u00a0b"], ["O"], 1)]  # only ASCII whitespace separates columns
-
-
-def test_columns_documents_and_comments():
-    text = "-DOCSTART- -X- O\n\n# id 7\nLea NN B-PER\n# NN O\n\n#wetter NN O\n"
-    assert parsed(text, 3) == [(["Lea", "#"], ["B-PER", "O"], 4), (["#wetter"], ["O"], 7)]
+    assert parsed("# id 7\n#wetter\tO\n#\tO\n") == [(["#wetter", "#"], ["O", "O"], 2)]
 
 
 SPANS = [Span(0, 1, "X"), Span(1, 3, "X"), Span(3, 4, "Y"), Span(5, 8, "X")]
@@ -132,7 +128,7 @@ def test_refused(files, call, name, text, message):
 
 
 def test_the_scheme_and_the_column_of_the_labels(files, call):
-    text = "-DOCSTART- X O\n\n" + LABELS.replace("\t", " X ").replace(" B-", " S-").replace("S-PER", "B-PER")
+    text = "-DOCSTART- X O\n\n# id 7\n" + LABELS.replace("\t", " X ").replace(" B-", " S-").replace("S-PER", "B-PER")
     files("labels", text.replace("I-PER", "E-PER"))
     status, out, err = call(*COMMAND, "links", "--column", "3")
     expected = EXPECTED.replace("B-LOC", "S-LOC").replace("I-PER", "E-PER")

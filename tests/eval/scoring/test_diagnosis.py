@@ -152,10 +152,3 @@ def test_a_poor_alignment_is_not_explained(tmp_path):
     assert diagnose(poor, truth).explanation is None
     assert says(doubts(poor, truth), "is above … of a diagonal; no other reading")
     assert says(doubts(hypothesis(tmp_path, [()] * 40), truth), "AER 100.00 % is above … it has no links")
-
-
-def test_few_sentences_explain_nothing(tmp_path):
-    truth = gold(tmp_path, SENTENCES[:9])
-    assert diagnose(hypothesis(tmp_path, map(transpose, LINKS[:9])), truth).explanation is None
-    truth = gold(tmp_path, SENTENCES[:10])
-    assert diagnose(hypothesis(tmp_path, map(transpose, LINKS[:10])), truth).explanation is not None
