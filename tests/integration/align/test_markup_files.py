@@ -62,9 +62,11 @@ def test_the_model_never_sees_a_tag(run):
     assert list(map(tags, with_tags.lines)) == list(map(tags, sources))
 
 
-def test_standard_output(run, tmp_path):
-    file = run("--markup", "xml")
-    assert run("--markup", "xml", out="-").out == "".join(f"{line}\n" for line in file.lines)
+@pytest.mark.parametrize("targets", [TARGETS, None], ids=["given", "translated"])
+def test_standard_output(run, tmp_path, targets):
+    options = ("--markup", "xml", *(() if targets else ("--translate", 2)))
+    file = run(*options, targets=targets)
+    assert run(*options, targets=targets, out="-").out == "".join(f"{line}\n" for line in file.lines)
     assert sorted(path.name for path in tmp_path.glob("out*")) == ["out", "out.signature.json"]
 
 
@@ -111,6 +113,8 @@ def test_a_long_line(run):
     done = run("--markup", "xml", "--translate", 1, "--force", sources=sources, targets=None, out="translated")
     assert done.lines[1] == ""
     assert says(done.err, "lines written without tags: 1")
+    untagged = run("--markup", "xml", sources=["ja " * 9000], targets=["yes " * 9000], out="untagged")
+    assert untagged.lines == ["yes " * 9000]
 
 
 def test_what_is_not_translated(run):
