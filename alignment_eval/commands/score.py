@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from alignment_eval.errors import UsageError, printable, say
 from alignment_eval.links.read import AlignmentFile
 from alignment_eval.options.alignments import (
@@ -28,7 +30,7 @@ from alignment_eval.options.common import add_format
 from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import COUNT_NAMES, METRIC_LABELS, METRICS, Score, defined
 from alignment_eval.scoring.diagnosis import diagnose
-from alignment_eval.scoring.significance import Resampling, confidence
+from alignment_eval.scoring.significance import Resampling, confidence_each
 from alignment_eval.scoring.tables import Table, counted, interval_text, percent, score_table
 from alignment_eval.signature import joined, signature
 
@@ -87,13 +89,17 @@ def run(args: argparse.Namespace) -> None:
     scores = [score_files(hypothesis, gold, args.diagnose) for hypothesis in hypotheses]
     names = [system_name(path) for path in args.hypotheses]
     results = [_result(*each, gold, resampling) for each in zip(names, hypotheses, scores)]
+    if resampling is not None:
+        counts = np.stack([scored.per_sentence for scored in scores], axis=1)
+        for result, intervals in zip(results, confidence_each(counts, resampling, progress_bar)):
+            result["confidence"] = intervals
     if args.diagnose:
         for result, hypothesis in zip(results, hypotheses):
             result["diagnosis"] = _diagnosis(hypothesis, gold)
     signatures = [result["signature"] for result in results]
     if is_table:
-        intervals = [result["confidence"]["aer"] for result in results]
-        table = score_table(_of_gold(results[0]), distinct_names(args.hypotheses), scores, intervals)
+        aers = [result["confidence"]["aer"] for result in results]
+        table = score_table(_of_gold(results[0]), distinct_names(args.hypotheses), scores, aers)
         print_table(table, args.format, signatures)
     elif args.format == "tsv":
         print_table(_machine_table(results), "tsv", signatures)
@@ -119,7 +125,7 @@ def _result(
     """The object of a hypothesis."""
     counts = dict(zip(COUNT_NAMES, map(int, scored.counts)))
     counts |= {"possible_links": gold.file.possible - gold.file.sure, "sentences": len(gold)}
-    result = {
+    return {
         "hypothesis": name,
         **{metric: getattr(scored, metric) for metric in METRICS},
         **{count: counts[count] for count in _COUNTS},
@@ -132,7 +138,6 @@ def _result(
             **(resampling_fields(resampling, interval="bootstrap-percentile") if resampling else {}),
         ),
     }
-    return result | ({"confidence": confidence(scored.per_sentence, resampling, progress_bar)} if resampling else {})
 
 
 def _diagnosis(hypothesis: AlignmentFile, gold: AlignmentFile) -> dict[str, Any]:
