@@ -196,10 +196,15 @@ def check_as_many(first: AlignmentFile, second: AlignmentFile) -> None:
         )
 
 
-def score_files(hypothesis: AlignmentFile, gold: AlignmentFile) -> Score:
-    """Score one file against another; warns on stderr of a doubtful AER."""
-    check_as_many(hypothesis, gold)
-    if warning := doubts(hypothesis, gold):
+def score_files(hypothesis: AlignmentFile, gold: AlignmentFile, diagnosed: bool = False) -> Score:
+    """Score one file against another; warns on stderr of a doubtful AER, unless it is ``diagnosed`` anyway."""
+    try:
+        check_as_many(hypothesis, gold)
+    except InputError as error:
+        if (explanation := diagnose(hypothesis, gold).explanation) is None:
+            raise
+        raise InputError(f"{error} The links fit best if you {' and '.join(explanation.changes)}") from None
+    if not diagnosed and (warning := doubts(hypothesis, gold)):
         warn_on_stderr(warning)
     return score(hypothesis.each_links(), gold)
 

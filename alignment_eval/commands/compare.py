@@ -94,25 +94,19 @@ def run(args: argparse.Namespace) -> None:
     elif args.format == "text" and len(results) == 1:
         print("\n".join(_text(results[0])))
     else:
-        title = f"{len(gold)} sentences; AER minus that of a system above, with p of approximate randomisation"
+        title = f"{counted(len(gold))}; AER minus that of a system above, with p of approximate randomisation"
         table = difference_table(title, distinct_names(paths), scores, pairs)
         print_table(table, args.format, [result["signature"] for result in results])
 
 
 def _text(result: dict[str, Any]) -> Iterator[str]:
+    """The metrics of a pair: percentages, percentage points and p-values."""
     yield f"{printable(result['system'])} against {printable(result['baseline'])}, {counted(result['sentences'])}"
-    rows = [_row(label, result[name]) for name, label in METRIC_LABELS.items()]
+    rows = []
+    for name, label in METRIC_LABELS.items():
+        found: Difference = result[name]
+        p_values = (UNDEFINED if p is None else f"{p:.3g}" for p in (found.p_bootstrap, found.p_randomisation))
+        metrics = percent(found.baseline), percent(found.system), percent(found.delta, "+")
+        rows.append((label, *metrics, interval_text(found.interval, "+"), *p_values))
     yield from (f"  {line}" for line in Table("", _HEADER, rows).lines())
     yield f"  {result['signature']}"
-
-
-def _row(label: str, difference: Difference) -> tuple[str, ...]:
-    """One metric as text: percentages, percentage points and p-values."""
-    return (
-        label,
-        percent(difference.baseline),
-        percent(difference.system),
-        percent(difference.delta, "+"),
-        interval_text(difference.interval, "+"),
-        *(UNDEFINED if p is None else f"{p:.3g}" for p in (difference.p_bootstrap, difference.p_randomisation)),
-    )

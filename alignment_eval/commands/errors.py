@@ -7,9 +7,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
-
-import pandas as pd
 
 from alignment_eval.cli import add_format, file_name
 from alignment_eval.errors import InputError, UsageError, printable, warn_on_stderr
@@ -26,7 +26,7 @@ from alignment_eval.options import (
 )
 from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.error_classes import SIDES, TITLES, Text, confusion_table, error_table
-from alignment_eval.scoring.tables import counted
+from alignment_eval.scoring.tables import UNDEFINED, Table, counted, percent
 from alignment_eval.signature import signature
 
 EPILOG = """\
@@ -36,13 +36,12 @@ Example, after make demo:
 
 json: one object; shares and metrics are fractions, null where undefined.  text: tables with percentages.
 """
-_PERCENTAGES = {
-    "null_gold": "null gold %",
-    "null_hypothesis": "null hyp %",
-    **{k: f"{v} %" for k, v in METRIC_LABELS.items()},
+#: Columns of the tables, and what they are called.
+_COUNTS = {
+    **{"words": "words", "hypothesis_links": "links", "sure_links": "sure"},
+    **{"missed_sure": "missed sure", "wrong_links": "wrong"},
 }
-_COUNTS = {"words": "words", "hypothesis_links": "links", "sure_links": "sure"}
-_WRONG = {"missed_sure": "missed sure", "wrong_links": "wrong"}
+_RATES = {"null_gold": "null gold", "null_hypothesis": "null hyp", **METRIC_LABELS}
 #: If more words than this share are not in the training text, it looks like another text.
 _UNKNOWN = 0.5
 #: If more words than this share have a subword mark, they look like subwords.
@@ -64,20 +63,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="count word frequencies in these training texts (default: in --source and --target)",
     )
     group = parser.add_argument_group("output")
-    add_format(group, _FORMATS)
+    add_format(group, ("text", "json"))
 
 
 def run(args: argparse.Namespace) -> None:
     """Print the tables."""
-    texts = args.source, args.target
-    paths = args.hypotheses
-    if len(paths) > 2:
-        raise UsageError(f"{len(paths)} hypotheses: expected one, or two to compare")
-    _, gold, systems = read_systems(args, paths)
+    texts = {"source": args.source, "target": args.target}
+    if len(args.hypotheses) > 2:
+        raise UsageError(f"{len(args.hypotheses)} hypotheses: expected one, or two to compare")
+    _, gold, systems = read_systems(args, args.hypotheses)
     for system in systems:
         score_files(system, gold)  # for its checks
     source, target = zip(*words_of(args) or ())
-    for path, text in zip(texts, (source, target)):
+    for path, text in zip(texts.values(), (source, target)):
         _check_words(path, text)
     frequencies = None
     if args.train_frequency:
@@ -85,26 +83,25 @@ def run(args: argparse.Namespace) -> None:
         frequencies = of_source, of_target
     links = [list(system.each_links()) for system in systems]
     sentences = list(gold)
+    roles = dict(zip(("hypothesis", "against"), map(system_name, args.hypotheses)))
     result = {
-        "hypothesis": system_name(paths[0]),
-        "against": system_name(paths[1]) if len(systems) > 1 else None,
+        "hypothesis": roles["hypothesis"],
+        "against": roles.get("against"),
         "frequency": "training" if frequencies else "texts",
         "sentences": len(gold),
         "classes": error_table(links[0], sentences, source, target, frequencies),
-        "confusion": confusion_table(links[0], links[1], sentences) if len(systems) > 1 else None,
+        "confusion": confusion_table(links[0], links[1], sentences) if "against" in roles else None,
         "signature": signature(
             metric="errors",
             **reading_fields("gold", gold),
-            **reading_fields("hyp", systems[0]),
-            **(reading_fields("against", systems[1]) if len(systems) > 1 else {}),
+            **{key: value for pair in zip(("hyp", "against"), systems) for key, value in reading_fields(*pair).items()},
             hyp_possible=False,
-            **{side: file_hash(path) for side, path in zip(SIDES, texts)},
+            **{side: file_hash(path) for side, path in texts.items()},
             frequency=",".join(map(file_hash, args.train_frequency)) if frequencies else "texts",
             sentences=len(gold),
         ),
     }
-    for line in _FORMATS[args.format](result):
-        print(line)
+    print(json.dumps(result, allow_nan=False) if args.format == "json" else "\n".join(_text(result)))
 
 
 def _check_words(path: str, text: Text) -> None:
@@ -132,32 +129,22 @@ def _frequencies(path: str, side: str, text: Text) -> Mapping[str, int]:
     return known
 
 
-def _json(result: Mapping[str, Any]) -> Iterator[str]:
-    rows = {
-        key: table.astype(object).where(table.notna(), None).to_dict("records")
-        for key, table in result.items()
-        if isinstance(table, pd.DataFrame)
-    }
-    yield json.dumps({**result, **rows}, allow_nan=False)
-
-
 def _text(result: Mapping[str, Any]) -> Iterator[str]:
-    names = {name: printable(str(result[name])) for name in ("hypothesis", "against")}
-    yield f"{names['hypothesis']}: {counted(result['sentences'])}"
+    yield f"{printable(result['hypothesis'])}: {counted(result['sentences'])}"
     in_training = {"frequency": "frequency of the word in the training texts"}
     titles = TITLES | (in_training if result["frequency"] == "training" else {})
-    for by, rows in result["classes"].groupby("by", sort=False):
-        yield f"\nBy {titles[by]}" if by != "all" else f"\n{titles[by].capitalize()}"
-        shown = rows[["side", "class", *_COUNTS, *_WRONG, *_PERCENTAGES]].rename(columns=_COUNTS | _WRONG)
-        for key, title in _PERCENTAGES.items():
-            values = ["-" if pd.isna(value) else f"{100 * value:.2f}" for value in shown.pop(key)]
-            shown[title] = values
-        yield shown.to_string(index=False)
+    heads = ("side", "class", *_COUNTS.values(), *(f"{name} %" for name in _RATES.values()))
+    for by, group in groupby(result["classes"], key=itemgetter("by")):
+        rows = [
+            (row["side"], row["class"], *(str(row[name]) for name in _COUNTS), *(percent(row[name]) for name in _RATES))
+            for row in group
+        ]
+        yield ""
+        yield from Table(titles[by].capitalize() if by == "all" else f"By {titles[by]}", heads, rows, names=2).lines()
     if result["confusion"] is not None:
-        yield f"\nLinks of {names['hypothesis']} and {names['against']}, by what the gold says of them"
-        table = result["confusion"].rename(columns=lambda name: name.replace("_", " "))
-        yield table.astype(object).where(table.notna(), "-").to_string(index=False)
-    yield f"\n{result['signature']}"
-
-
-_FORMATS = {"text": _text, "json": _json}
+        heads = tuple(name.replace("_", " ") for name in result["confusion"][0])
+        rows = [tuple(UNDEFINED if cell is None else str(cell) for cell in row.values()) for row in result["confusion"]]
+        yield ""
+        names = printable(f"{result['hypothesis']} and {result['against']}")
+        yield from Table(f"Links of {names}, by what the gold says of them", heads, rows).lines()
+    yield from ("", result["signature"])

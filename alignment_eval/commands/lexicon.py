@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from sys import intern
+from typing import NamedTuple
 
 from alignment_eval.cli import Input, add_output, positive_integer
-from alignment_eval.errors import say
+from alignment_eval.errors import InputError, say
 from alignment_eval.files import check_new, file_hash, token_lines, write_lines
+from alignment_eval.links.formats import Link
 from alignment_eval.links.read import read_hypothesis, read_texts
 from alignment_eval.options import add_base, add_swap, add_text_arguments, read_options, reading_fields
 from alignment_eval.progress import progress_bar
 from alignment_eval.signature import signature
-from alignment_eval.transfer.lexicon import Entry, bilingual_lexicon
 
 EPILOG = """\
 Example:
@@ -23,7 +26,6 @@ Columns: source and target word; count, their links; p(t|s), count / links of th
 the target word; dice, 2 count / (links of both).  Sorted by count, largest first, then by source and target word.  The
 signature goes to stderr.
 """
-_HEADER = "source\ttarget\tcount\tp(t|s)\tp(s|t)\tdice"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +53,8 @@ def run(args: argparse.Namespace) -> None:
     links = read_hypothesis(args.links, read_options(args, "links", allow_possible=True), texts)
     pairs = zip(_words(args.source), _words(args.target), links.each_links())
     entries = bilingual_lexicon(progress_bar(pairs, len(links), "sentences"), args.min_count)
-    write_lines(args.output, _lines(entries))
+    rows = (map(str, (*entry[:3], *(f"{share:.4f}" for share in entry[3:]))) for entry in entries)
+    write_lines(args.output, ["source\ttarget\tcount\tp(t|s)\tp(s|t)\tdice", *map("\t".join, rows)])
     say(
         signature(
             **reading_fields("links", links),
@@ -67,8 +70,56 @@ def _words(path: str) -> Iterator[list[str]]:
     return ([token.decode() for token in line] for line in token_lines(path))
 
 
-def _lines(entries: Iterable[Entry]) -> Iterator[str]:
-    yield _HEADER
-    for entry in entries:
-        figures = (f"{figure:.4f}" for figure in entry[3:])
-        yield "\t".join((entry.source, entry.target, str(entry.links), *figures))
+class Entry(NamedTuple):
+    """A pair of words that are linked.
+
+    Attributes:
+        source, target: the words.
+        links: how many they have.
+        p_target: p(t|s), the share of the source word's links.
+        p_source: p(s|t), the share of the target word's links.
+        dice: 2 · links / (all links of the source word + all links of the target word).
+    """
+
+    source: str
+    target: str
+    links: int
+    p_target: float
+    p_source: float
+    dice: float
+
+
+def bilingual_lexicon(
+    pairs: Iterable[tuple[Sequence[str], Sequence[str], Collection[Link]]], min_count: int = 1
+) -> list[Entry]:
+    """The linked words of a text.
+
+    Args:
+        pairs: source words, target words and links (from 0) of each sentence pair; only counts are kept.
+        min_count: leave out pairs of words with fewer links; they count in the probabilities of the others.
+
+    Returns:
+        The entries, those with most links first; of equal ones by source, then target word, in code point order.
+
+    Raises:
+        InputError: a link is outside its sentence pair.
+    """
+    counts = Counter[tuple[str, str]]()
+    for source_words, target_words, links in pairs:
+        for i, j in links:
+            if not (0 <= i < len(source_words) and 0 <= j < len(target_words)):
+                raise InputError(
+                    f"link {i}-{j} is outside its sentence pair, which has {len(source_words)} and {len(target_words)} "
+                    f"words; give the text that was aligned"
+                )
+            counts[intern(source_words[i]), intern(target_words[j])] += 1  # each word is in memory once
+    of_source, of_target = Counter[str](), Counter[str]()
+    for (source, target), count in counts.items():
+        of_source[source] += count
+        of_target[target] += count
+    entries = []
+    for (source, target), count in counts.items():
+        if count >= min_count:
+            s, t = of_source[source], of_target[target]
+            entries.append(Entry(source, target, count, count / s, count / t, 2 * count / (s + t)))
+    return sorted(entries, key=lambda entry: (-entry.links, entry.source, entry.target))

@@ -8,27 +8,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from alignment_eval.cli import add_format
-from alignment_eval.errors import InputError, UsageError, printable, say, warn_on_stderr
+from alignment_eval.errors import UsageError, printable, say
 from alignment_eval.links.read import AlignmentFile
 from alignment_eval.options import (
     add_gold_arguments,
     add_hypothesis_arguments,
     add_resamples,
     add_text_arguments,
-    check_as_many,
     distinct_names,
     print_table,
     read_systems,
     reading_fields,
     resampling_fields,
+    score_files,
     system_name,
     warn_of_few,
 )
 from alignment_eval.progress import progress_bar
-from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts, Score, defined, score
-from alignment_eval.scoring.diagnosis import diagnose, doubts
-from alignment_eval.scoring.significance import Resampling, confidence
+from alignment_eval.scoring.aer import COUNT_NAMES, METRIC_LABELS, METRICS, Score, defined
+from alignment_eval.scoring.diagnosis import diagnose
+from alignment_eval.scoring.significance import Resampling, confidence_each
 from alignment_eval.scoring.tables import Table, counted, interval_text, percent, score_table
 from alignment_eval.signature import joined, signature
 
@@ -46,12 +48,11 @@ json: one object a line and hypothesis; AER, precision and recall are fractions,
 Other formats: they are percentages.  sentences: counts and scores of each sentence, as TSV.
 """
 
+#: The columns of counts of a table for machines.
 _COUNTS = (
     *("hypothesis_links", "hypothesis_links_sure", "hypothesis_links_possible"),
     *("sure_links", "possible_links", "sentences"),
 )
-#: The counts of a sentence, in the order of :class:`Counts`.
-_SENTENCE_COUNTS = ("hypothesis_links", "sure_links", "hypothesis_links_sure", "hypothesis_links_possible")
 #: Formats of a table that people read.
 _TABLES = ("md", "latex")
 
@@ -75,33 +76,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Score every hypothesis, then print all results."""
     is_table = args.format in _TABLES or (args.format == "text" and len(args.hypotheses) > 1)
-    resampling = None if args.resamples is None else Resampling(args.resamples)
-    if resampling is not None and args.format == "sentences":
+    if args.resamples is not None and args.format == "sentences":
         raise UsageError("--resamples with --format sentences: expected another format; an interval is of a corpus")
-    if is_table and resampling is None:
-        resampling = Resampling()
     if args.diagnose and args.format not in ("text", "json"):
         raise UsageError(f"--diagnose with --format {args.format}: expected text or json; a table has no place for it")
+    resampling = Resampling() if is_table else None
+    if args.resamples is not None:
+        resampling = Resampling(args.resamples)
     _, gold, hypotheses = read_systems(args, args.hypotheses)
     if resampling is not None:
         warn_of_few(len(gold))
-    scores = [_score(hypothesis, gold, args.diagnose) for hypothesis in hypotheses]
+    scores = [score_files(hypothesis, gold, args.diagnose) for hypothesis in hypotheses]
     names = [system_name(path) for path in args.hypotheses]
     results = [_result(*each, gold, resampling) for each in zip(names, hypotheses, scores)]
+    if resampling is not None:
+        counts = np.stack([scored.per_sentence for scored in scores], axis=1)
+        for result, intervals in zip(results, confidence_each(counts, resampling, progress_bar)):
+            result["confidence"] = intervals
     if args.diagnose:
-        results = [result | _diagnosis(hypothesis, gold) for result, hypothesis in zip(results, hypotheses)]
+        for result, hypothesis in zip(results, hypotheses):
+            result["diagnosis"] = _diagnosis(hypothesis, gold)
     signatures = [result["signature"] for result in results]
     if is_table:
-        intervals = [result["confidence"]["aer"] for result in results]
-        table = score_table(_of_gold(results[0]), distinct_names(args.hypotheses), scores, intervals)
+        aers = [result["confidence"]["aer"] for result in results]
+        table = score_table(_of_gold(results[0]), distinct_names(args.hypotheses), scores, aers)
         print_table(table, args.format, signatures)
     elif args.format == "tsv":
         print_table(_machine_table(results), "tsv", signatures)
     elif args.format == "sentences":
-        print("\t".join(("hypothesis", "line", *_SENTENCE_COUNTS, *METRICS)))
+        print("\t".join(("hypothesis", "line", *COUNT_NAMES, *METRICS)))
         for name, scored in zip(names, scores):
-            for row in progress_bar(_rows(name, scored.per_sentence), len(gold), "sentences"):
-                print(row)
+            columns = (*scored.per_sentence, *(metric(scored.per_sentence) for metric in METRICS.values()))
+            for line, row in enumerate(progress_bar(zip(*columns), len(gold), "sentences"), 1):
+                fields = ("" if defined(value) is None else repr(value.item()) for value in row)
+                print("\t".join((printable(name), str(line), *fields)))
         say(joined(signatures))
     else:
         for result in results:
@@ -111,52 +119,32 @@ def run(args: argparse.Namespace) -> None:
             print("\n".join([*[printable(result["hypothesis"])] * is_table, *_diagnosis_text(result["diagnosis"])]))
 
 
-def _score(hypothesis: AlignmentFile, gold: AlignmentFile, diagnosed: bool) -> Score:
-    """The score; with a warning of a doubtful AER, unless it is ``diagnosed`` anyway."""
-    try:
-        check_as_many(hypothesis, gold)
-    except InputError as error:
-        if (explanation := diagnose(hypothesis, gold).explanation) is None:
-            raise
-        raise InputError(f"{error} The links fit best if you {' and '.join(explanation.changes)}") from None
-    if not diagnosed and (warning := doubts(hypothesis, gold)):
-        warn_on_stderr(warning)
-    return score(hypothesis.each_links(), gold)
-
-
 def _result(
     name: str, hypothesis: AlignmentFile, scored: Score, gold: AlignmentFile, resampling: Resampling | None
 ) -> dict[str, Any]:
-    sentences = len(gold)
-    drawn = resampling_fields(resampling, interval="bootstrap-percentile") if resampling else {}
-    result = {
+    """The object of a hypothesis."""
+    counts = dict(zip(COUNT_NAMES, map(int, scored.counts)))
+    counts |= {"possible_links": gold.file.possible - gold.file.sure, "sentences": len(gold)}
+    return {
         "hypothesis": name,
-        "aer": scored.aer,
-        "precision": scored.precision,
-        "recall": scored.recall,
-        "hypothesis_links": int(scored.counts.hypothesis),
-        "hypothesis_links_sure": int(scored.counts.hypothesis_sure),
-        "hypothesis_links_possible": int(scored.counts.hypothesis_possible),
-        "sure_links": int(scored.counts.sure),
-        "possible_links": gold.file.possible - gold.file.sure,
-        "sentences": sentences,
+        **{metric: getattr(scored, metric) for metric in METRICS},
+        **{count: counts[count] for count in _COUNTS},
         "signature": signature(
             metric="aer",
             **reading_fields("gold", gold),
             **reading_fields("hyp", hypothesis),
             hyp_possible=False,
-            sentences=sentences,
-            **drawn,
+            sentences=len(gold),
+            **(resampling_fields(resampling, interval="bootstrap-percentile") if resampling else {}),
         ),
     }
-    return result | ({"confidence": confidence(scored.per_sentence, resampling, progress_bar)} if resampling else {})
 
 
 def _diagnosis(hypothesis: AlignmentFile, gold: AlignmentFile) -> dict[str, Any]:
     found = diagnose(hypothesis, gold)
     readings = [{"changes": reading.changes, "aer": reading.aer} for reading in found.readings]
     explanation = found.explanation and found.explanation.changes
-    return {"diagnosis": {"explanation": explanation, "readings": readings, "diagonal": found.diagonal}}
+    return {"explanation": explanation, "readings": readings, "diagonal": found.diagonal}
 
 
 def _diagnosis_text(diagnosis: dict[str, Any]) -> Iterator[str]:
@@ -168,22 +156,19 @@ def _diagnosis_text(diagnosis: dict[str, Any]) -> Iterator[str]:
 
 
 def _text(r: dict[str, Any]) -> str:
-    scores = ", ".join(_shown(r, key) for key in METRICS)
-    return f"{printable(r['hypothesis'])}: {scores}\n  {r['hypothesis_links']} links, {_of_gold(r)}\n  {r['signature']}"
+    scores = []
+    for metric, label in METRIC_LABELS.items():
+        text = f"{label} undefined" if r[metric] is None else f"{label} {percent(r[metric])} %"
+        if "confidence" in r:
+            interval = r["confidence"][metric]
+            text += " [undefined]" if interval is None else f" {interval_text(interval)}"
+        scores.append(text)
+    name, links = printable(r["hypothesis"]), r["hypothesis_links"]
+    return f"{name}: {', '.join(scores)}\n  {links} links, {_of_gold(r)}\n  {r['signature']}"
 
 
 def _of_gold(r: dict[str, Any]) -> str:
     return f"gold {r['sure_links']} sure and {r['possible_links']} more possible, {counted(r['sentences'])}"
-
-
-def _shown(result: dict[str, Any], metric: str) -> str:
-    """One metric, with its interval where there is one."""
-    value = result[metric]
-    text = f"{METRIC_LABELS[metric]} {'undefined' if value is None else f'{percent(value)} %'}"
-    if "confidence" not in result:
-        return text
-    interval = result["confidence"][metric]
-    return f"{text} {'[undefined]' if interval is None else interval_text(interval)}"
 
 
 def _machine_table(results: Sequence[dict[str, Any]]) -> Table:
@@ -199,11 +184,3 @@ def _machine_table(results: Sequence[dict[str, Any]]) -> Table:
         for r in results
     ]
     return Table("", [*heads, *(f"{name}_{end}_percent" for name, end in limits)], rows)
-
-
-def _rows(name: str, counts: Counts) -> Iterator[str]:
-    """One row a sentence; scores are fractions, empty where undefined."""
-    columns = (*counts, *(measure(counts) for measure in METRICS.values()))
-    for line, row in enumerate(zip(*columns), 1):
-        fields = ("" if defined(value) is None else repr(value.item()) for value in row)
-        yield "\t".join((printable(name), str(line), *fields))

@@ -5,16 +5,23 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from alignment_eval.cli import add_format, add_list, add_output
 from alignment_eval.errors import say
+from alignment_eval.extraction.method import ExtractionOptions, MapNames
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of
 from alignment_eval.figures.heatmap import CONFIGURATION, save_heatmaps
 from alignment_eval.figures.style import add_figure_options, figure_options, layer_label
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
+from alignment_eval.links.formats import GoldSentence
+from alignment_eval.links.read import Texts
+from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.options import (
     add_gold_arguments,
@@ -28,14 +35,10 @@ from alignment_eval.options import (
 )
 from alignment_eval.profiles.chosen import FINAL_PUNCTUATION
 from alignment_eval.progress import progress_bar
-from alignment_eval.records.store import Records
-from alignment_eval.scoring.aer import METRIC_LABELS
-from alignment_eval.scoring.sweep import SweepResult, configurations, sweep
-from alignment_eval.scoring.tables import FORMATS, Table, percent
+from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts
+from alignment_eval.scoring.gold_corpus import GoldCorpus, linked_maps
+from alignment_eval.scoring.tables import FORMATS, Table, counted, percent
 from alignment_eval.signature import signature
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ORACLE_NOTE = (
     "Layers and heads count from 0. A layer, head or rule chosen by these figures is an oracle choice on this gold: "
@@ -86,18 +89,6 @@ def run(args: argparse.Namespace) -> None:
         rules=",".join(rules),
         final_punctuation=args.final_punctuation,
     )
-    with new_directory(args.output, args.overwrite, _OWN_FILES) as directory:
-        write_result(result, signed, records, directory)
-        save_heatmaps(result.table, directory, figure_options(args), args.figure_formats)
-    for table in report(result.table, records.info.size):
-        print(*table.lines(args.format), "", sep="\n")
-    print(f"{'% ' * (args.format == 'latex')}{ORACLE_NOTE}")
-    say(signed)
-
-
-def write_result(result: SweepResult, signed: str, records: Records, directory: Path) -> None:
-    """Write ``sweep.csv`` and ``sweep.json`` (fractions, missing values empty and null)."""
-    write_bytes(directory / "sweep.csv", result.table.to_csv(index=False).encode())
     content = {
         "signature": signed,
         "records": dict(records.info.signature),
@@ -106,14 +97,89 @@ def write_result(result: SweepResult, signed: str, records: Records, directory: 
         "note": ORACLE_NOTE,
         "rows": result.table.astype(object).where(result.table.notna(), None).to_dict("records"),
     }
-    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    write_lines(directory / "sweep.json", [text])
+    with new_directory(args.output, args.overwrite, _OWN_FILES) as directory:
+        write_bytes(directory / "sweep.csv", result.table.to_csv(index=False).encode())
+        write_lines(directory / "sweep.json", [json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)])
+        save_heatmaps(result.table, directory, figure_options(args), args.figure_formats)
+    for table in _tables(result.table, records.info.size):
+        print(*table.lines(args.format), "", sep="\n")
+    print(f"{'% ' * (args.format == 'latex')}{ORACLE_NOTE}")
+    say(signed)
 
 
-def report(table: pd.DataFrame, sentences: int) -> Iterator[Table]:
+class SweepResult(NamedTuple):
+    """The table of a sweep, and the sentences without maps (id -> status), which count as empty hypotheses."""
+
+    table: pd.DataFrame
+    skipped: Mapping[int, str]
+
+
+def configurations(
+    kinds: Sequence[str], settings: Sequence[str], rules: Sequence[str], final_punctuation: bool = False
+) -> list[ExtractionOptions]:
+    """All combinations, with every treatment of null that each rule supports; their layer is a placeholder."""
+    return [
+        ExtractionOptions(kind, MapNames("0"), "mean", setting, rule, null, final_punctuation)
+        for kind in kinds
+        for setting in settings
+        for rule in rules
+        for null in rule_of(rule).nulls
+    ]
+
+
+def sweep(
+    sentences: Iterable[SentenceMaps],
+    gold: Sequence[GoldSentence],
+    options: Sequence[ExtractionOptions],
+    texts: Texts | None = None,
+) -> SweepResult:
+    """Score every layer and head of ``sentences`` with each of ``options``.
+
+    Args:
+        sentences: the best hypothesis of each sentence, in any order; id k belongs to ``gold[k]``.
+        gold: the gold, one entry per sentence.
+        options: from :func:`configurations`.
+        texts: the lengths of the texts; if given, every sentence must have the same number of words as its text.
+
+    Returns:
+        One row per map (the heads of a layer, then the layer itself, which has no ``head``) and configuration.  AER,
+        precision (missing where there are no links) and recall are fractions.
+    """
+    hits = [np.zeros((1, 1, 3), dtype=np.int64) for _ in options]  # [L, H + 1, 3] each, summed over sentences
+    corpus = GoldCorpus(sentences, gold, texts)
+    layers: tuple[int, ...] = ()
+    for sentence, matrix in corpus:
+        layers = sentence.layers
+        hits = [summed + matrix.hits(linked) for summed, linked in zip(hits, linked_maps(sentence, options))]
+    sure = sum(len(sentence.sure) for sentence in gold)  # of sentences that cannot be aligned, too
+    blocks = [_block(option, hit, layers, sure) for option, hit in zip(options, hits)]
+    return SweepResult(pd.concat(blocks, ignore_index=True), corpus.skipped)
+
+
+def _block(option: ExtractionOptions, hits: NDArray[np.int64], layers: Sequence[int], sure: int) -> pd.DataFrame:
+    """The rows of one configuration, from its counts [L, H + 1, 3]."""
+    heads = hits.shape[1] - 1
+    links, links_sure, links_possible = hits.reshape(-1, 3).T
+    counts = Counts(links, np.full(len(links), sure), links_sure, links_possible)
+    return pd.DataFrame(
+        {
+            "kind": option.kind,
+            "level": (["head"] * heads + ["layer"]) * len(layers),
+            "layer": np.repeat(layers, heads + 1),
+            "head": pd.array([*range(heads), pd.NA] * len(layers), dtype="Int64"),
+            "setting": option.setting,
+            "rule": option.rule,
+            "null": option.null,
+            **{name: metric(counts) for name, metric in METRICS.items()},
+            **dict(zip(("links", "sure", "links_sure", "links_possible"), counts)),
+        }
+    )
+
+
+def _tables(table: pd.DataFrame, sentences: int) -> Iterator[Table]:
     """The figures for a reader: AER in % of every layer, weights beside norms, and the lowest rows."""
     for (rule, null), rows in table.groupby(["rule", "null"], sort=False):
-        yield _layer_table(rows, f"AER %, {sentences} sentences, rule {rule}, null {null}")
+        yield _layer_table(rows, f"AER %, {counted(sentences)}, rule {rule}, null {null}")
     best = table.sort_values("aer", kind="stable").head(_BEST_ROWS)
     heads = (*CONFIGURATION, "layer", "head", "links", *(f"{label} %" for label in METRIC_LABELS.values()))
     cells = [

@@ -36,7 +36,6 @@ from typing import Any, cast
 
 import jinja2
 import numpy as np
-import pandas as pd
 from markupsafe import Markup
 from numpy.typing import NDArray
 
@@ -51,7 +50,7 @@ from alignment_eval.maps.kinds import DEFAULT_KINDS
 from alignment_eval.maps.sentence import PairWords, SentenceMaps
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.scoring.aer import Counts, Score, aer, count
-from alignment_eval.scoring.error_classes import TITLES, error_table
+from alignment_eval.scoring.error_classes import TITLES, Rows, error_table
 from alignment_eval.scoring.gold_corpus import GoldCorpus, check_links, linked_maps
 from alignment_eval.scoring.significance import Interval, Resampling, compare_all, confidence_each
 from alignment_eval.scoring.tables import Table, difference_table, interval_text, percent, score_table
@@ -257,11 +256,11 @@ def _tables(
         yield "classes", _class_table(names, [error_table(own, gold, source, target) for own in links])
 
 
-def _class_table(names: Sequence[str], errors: Sequence[pd.DataFrame]) -> Table:
+def _class_table(names: Sequence[str], errors: Sequence[Rows]) -> Table:
     """AER of systems by class of word; ``errors`` has the :func:`error_table` of each."""
     heads = ("property", "class", "side", "words", *(f"{name}: AER %" for name in names))
     rows, best = [], set()
-    for number, systems in enumerate(zip(*(table.to_dict("records") for table in errors))):
+    for number, systems in enumerate(zip(*errors)):
         row, aers = systems[0], [of_system["aer"] for of_system in systems]
         rows.append((TITLES[row["by"]], row["class"], row["side"], str(row["words"]), *map(percent, aers)))
         best |= {(number, 4 + k) for k, value in enumerate(aers) if value == min(aers) and len(aers) > 1}

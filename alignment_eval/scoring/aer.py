@@ -57,6 +57,8 @@ def recall(counts: Counts) -> NDArray[np.float64]:
     return np.where(counts.sure == 0, np.nan, counts.hypothesis_sure / np.maximum(counts.sure, 1))
 
 
+#: What files and objects of JSON call the counts, in the order of :class:`Counts`.
+COUNT_NAMES = ("hypothesis_links", "sure_links", "hypothesis_links_sure", "hypothesis_links_possible")
 #: The metrics of counts, by name.
 METRICS = {"aer": aer, "precision": precision, "recall": recall}
 #: Their names in text output.

@@ -6,9 +6,8 @@ All of this looks at the first :data:`LOOKED_AT` sentences only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain, islice, product, repeat
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from alignment_eval.scoring.aer import Counts, aer, count
 
 LOOKED_AT = 10_000
 #: A warning is given if exchanging source and target lowers AER by more than this fraction.
-SUSPICIOUS_GAIN = 0.2
+_SUSPICIOUS_GAIN = 0.2
 
 #: A change explains an AER if it lowers AER, over the sentences that it changes, by at least this fraction
 _MIN_DROP = 0.1
@@ -32,21 +31,15 @@ _MIN_BETTER = 10
 _NOTHING: Links = frozenset()
 
 
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """The files read in one way: what to change for it (nothing: as they were read), and the counts."""
+class Reading(NamedTuple):
+    """The files read in one way: what to change for it (nothing: as they were read), the counts, and AER."""
 
     changes: tuple[str, ...]
     counts: Counts
-
-    @cached_property
-    def aer(self) -> float:
-        """AER of the corpus, a fraction."""
-        return float(aer(self.counts.total()))
+    aer: float
 
 
-@dataclass(frozen=True, eq=False)
-class Diagnosis:
+class Diagnosis(NamedTuple):
     """What explains an AER.
 
     Attributes:
@@ -76,8 +69,7 @@ def diagnose(hypothesis: AlignmentFile, gold: AlignmentFile) -> Diagnosis:
         candidate = next((reading for reading in others if len(reading.changes) == changes), best)
         if explains(best.counts, candidate.counts):
             best = candidate
-    explanation = None if best is as_read else best
-    return Diagnosis((as_read, *others), explanation, _aer(map(diagonal, truth), truth))
+    return Diagnosis((as_read, *others), None if best is as_read else best, _aer(map(diagonal, truth), truth))
 
 
 def _readings(
@@ -85,25 +77,26 @@ def _readings(
 ) -> Iterator[Reading]:
     """All readings; the first is the files as they were read."""
     difference = len(gold) - len(hypothesis)
-    exchange = _exchange(hypothesis, gold)
     for (add, of_base), turned in product(_base_changes(hypothesis, gold).items(), (False, True)):
-        changes = (*[of_base] * bool(of_base), *[exchange] * turned)
+        changes = (*[of_base] * bool(of_base), *[_exchange(gold)] * turned)
         moved = [frozenset((i + add, j + add) for i, j in sentence) for sentence in links]
         moved = list(map(transpose, moved)) if turned else moved
         counts = count(moved, truth)
-        yield Reading(changes, counts)
+        yield Reading(changes, counts, float(aer(counts.total())))
         for by in [difference] if difference else (-1, 1):
-            start = best_start(counts, count(shift(moved, by, 0), truth), by)
+            start = _best_start(counts, count(_shift(moved, by, 0), truth), by)
             if start + abs(by) < len(moved):
                 lines = "1 line" if abs(by) == 1 else f"{abs(by)} lines"
                 what = f"insert {lines} into" if by > 0 else f"remove {lines} from"
                 advice = f"{what} the hypothesis at about line {start + 1} (or correct the gold)"
-                yield Reading((*changes, advice), count(shift(moved, by, start), truth))
+                shifted = count(_shift(moved, by, start), truth)
+                yield Reading((*changes, advice), shifted, float(aer(shifted.total())))
 
 
-def _exchange(hypothesis: AlignmentFile, gold: AlignmentFile) -> str:
-    """What to do about exchanged directions."""
-    return f"{swap_advice('hyp', hypothesis.swap)} or {swap_advice('gold', gold.swap)}"
+def _exchange(gold: AlignmentFile) -> str:
+    """What to do about exchanged directions; no option exchanges hypotheses."""
+    option = "omit --gold-swap" if gold.swap else "give --gold-swap"
+    return f"exchange the hypothesis with align-eval convert --from-swap --to pharaoh or {option}"
 
 
 def _base_changes(hypothesis: AlignmentFile, gold: AlignmentFile) -> dict[int, str]:
@@ -118,20 +111,14 @@ def _base_changes(hypothesis: AlignmentFile, gold: AlignmentFile) -> dict[int, s
     return {add: " or ".join(options) for add, options in changes.items()}
 
 
-def shift(links: Sequence[Links], by: int, start: int) -> list[Links]:
-    """Shift the sentences from number ``start`` on by ``by``; the number of sentences stays the same.
-
-    ``by`` > 0 inserts sentences without links before sentence ``start``, ``by`` < 0 removes sentences from there.
-    """
+def _shift(links: Sequence[Links], by: int, start: int) -> list[Links]:
+    """Insert ``by`` sentences without links before sentence ``start``, or remove -``by``; the number stays the same."""
     shifted = [*links[:start], *[_NOTHING] * by, *links[start + max(-by, 0) :], *[_NOTHING] * -by]
     return shifted[: len(links)]
 
 
-def best_start(before: Counts, shifted: Counts, by: int) -> int:
-    """The first sentence to shift by ``by``, so that most links agree with the gold.
-
-    ``before`` has the counts of each sentence as it is, ``shifted`` the counts with all sentences shifted.
-    """
+def _best_start(before: Counts, shifted: Counts, by: int) -> int:
+    """The first sentence to shift by ``by``, so that most links agree; ``shifted``: if all sentences are shifted."""
     agreed = (counts.hypothesis_sure + counts.hypothesis_possible for counts in (before, shifted))
     as_is, then = (np.concatenate([[0], np.cumsum(values)]) for values in agreed)
     rest = np.minimum(np.arange(len(as_is)) + max(by, 0), len(as_is) - 1)  # sentences that are inserted have no links
@@ -152,26 +139,20 @@ def explains(before: Counts, after: Counts) -> bool:
     )
 
 
-def swap_advice(role: str, swap: bool) -> str:
-    """The advice for a file whose links have the other direction."""
-    if role == "hyp":  # no option exchanges hypotheses
-        return "exchange the hypothesis with align-eval convert --from-swap --to pharaoh"
-    return f"omit --{role}-swap" if swap else f"give --{role}-swap"
-
-
 def diagonal(gold: GoldSentence) -> Links:
     """Link each target word to the source word at the same relative position, up to the last words of the gold."""
-    if not gold.possible:
+    last = _last_words(gold)
+    if last is None:
         return _NOTHING
-    height, width = (max(link[side] for link in gold.possible) + 1 for side in (0, 1))
+    height, width = last[0] + 1, last[1] + 1
     return frozenset(((2 * j + 1) * height // (2 * width), j) for j in range(width))
 
 
 def doubts(hypothesis: AlignmentFile, gold: AlignmentFile) -> str | None:
     """What is doubtful about an AER, for a warning: the direction, the same file twice, 0, or worse than a diagonal.
 
-    Two signs say that source and target are exchanged: it lowers AER by more than :data:`SUSPICIOUS_GAIN`; or more than
-    a few links go beyond all gold links of their sentence, and less than a quarter of them do when exchanged.  The
+    Two signs say that source and target are exchanged: it lowers AER by more than :data:`_SUSPICIOUS_GAIN`; or more
+    than a few links go beyond all gold links of their sentence, and less than a quarter of them do when exchanged.  The
     second sign works for bad alignments too.  An AER of a few sentences is doubtful for no other reason.
     """
     name = hypothesis.file.name
@@ -184,11 +165,11 @@ def doubts(hypothesis: AlignmentFile, gold: AlignmentFile) -> str | None:
     directions = links, list(map(transpose, links))
     own, exchanged = (_aer(direction, truth) for direction in directions)
     beyond, beyond_exchanged = (sum(map(_beyond, direction, truth)) for direction in directions)
-    if own - exchanged > SUSPICIOUS_GAIN or beyond > max(10, 4 * beyond_exchanged):
+    if own - exchanged > _SUSPICIOUS_GAIN or beyond > max(10, 4 * beyond_exchanged):
         return (
             f"{name}: AER of {len(truth)} sentences is {100 * own:.2f} % with the links as they are and "
             f"{100 * exchanged:.2f} % with source and target exchanged ({beyond} and {beyond_exchanged} links go "
-            f"beyond the gold's indices); if the direction is swapped, {_exchange(hypothesis, gold)}"
+            f"beyond the gold's indices); if the direction is swapped, {_exchange(gold)}"
         )
     straight = _aer(map(diagonal, truth), truth)
     if len(truth) < _MIN_BETTER or 0 < own <= straight:
@@ -208,9 +189,12 @@ def _aer(links: Iterable[Links], gold: Sequence[GoldSentence]) -> float:
     return float(aer(count(links, gold).total()))
 
 
+def _last_words(gold: GoldSentence) -> tuple[int, int] | None:
+    """The last source and the last target word that the gold links; None without links."""
+    return (max(i for i, _ in gold.possible), max(j for _, j in gold.possible)) if gold.possible else None
+
+
 def _beyond(links: Links, gold: GoldSentence) -> int:
     """The number of links with a word beyond all words that the gold links; 0 without gold links."""
-    if not gold.possible:
-        return 0
-    height, width = (max(link[side] for link in gold.possible) for side in (0, 1))
-    return sum(i > height or j > width for i, j in links)
+    last = _last_words(gold)
+    return 0 if last is None else sum(i > last[0] or j > last[1] for i, j in links)

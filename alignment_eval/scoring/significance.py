@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,6 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.progress import Progress, no_progress
 from alignment_eval.scoring.aer import METRICS, Counts, IntArray, defined
 
-FloatArray = NDArray[np.float64]
 #: A random generator, resamples, sentences -> weights [resamples, sentences].
 _Draw = Callable[[np.random.Generator, int, int], IntArray]
 
@@ -134,50 +134,55 @@ def compare(
     Returns:
         For each system: metric (:data:`alignment_eval.scoring.aer.METRICS`) -> difference.
     """
-    if any(not np.array_equal(baseline.sure, system.sure) for system in systems):
-        raise InputError("baseline and systems have different sure links; score all of them against the same gold")
-    table = np.stack([baseline, *systems], axis=1)  # all at once: the draws cost more than the sums
-    totals = table.sum(axis=-1, keepdims=True)
-    samples = _sums(table, _bootstrap_weights, options, progress)
-    # what exchanging sentences adds to the baseline and takes from the system
-    moved = _sums(table[:, 1:] - table[:, :1], _exchanges, options, progress)
-    exchanged = Counts(*(totals[:, :1] + moved)), Counts(*(totals[:, 1:] - moved))
-    results: list[dict[str, Difference]] = [{} for _ in systems]
-    for name, metric in METRICS.items():
-        values, drawn = metric(Counts(*totals))[:, 0].tolist(), metric(Counts(*samples))
-        null = metric(exchanged[1]) - metric(exchanged[0])
-        for k, result in enumerate(results, 1):
-            delta, deltas = values[k] - values[0], drawn[k] - drawn[0]
-            result[name] = Difference(
-                baseline=defined(values[0]),
-                system=defined(values[k]),
-                delta=defined(delta),
-                interval=_interval(deltas),
-                p_bootstrap=_p_value(delta, deltas - delta),
-                p_randomisation=_p_value(delta, null[k - 1]),
-            )
-    return results
+    return _compared([baseline, *systems], [(0, k) for k in range(1, len(systems) + 1)], options, progress)
 
 
 def compare_all(
     systems: Sequence[Counts], options: Resampling, progress: Progress = no_progress
 ) -> dict[tuple[int, int], dict[str, Difference]]:
     """:func:`compare` for each pair of systems: (number of the baseline, number of a later system) -> differences."""
-    return {
-        (first, first + 1 + k): differences
-        for first in range(len(systems) - 1)
-        for k, differences in enumerate(compare(systems[first], systems[first + 1 :], options, progress))
-    }
+    pairs = list(combinations(range(len(systems)), 2))
+    return dict(zip(pairs, _compared(systems, pairs, options, progress)))
 
 
-def _interval(samples: FloatArray) -> Interval | None:
+def _compared(
+    systems: Sequence[Counts], pairs: Sequence[tuple[int, int]], options: Resampling, progress: Progress
+) -> list[dict[str, Difference]]:
+    """The differences of pairs (baseline, system), all from one set of draws."""
+    if any(not np.array_equal(systems[0].sure, system.sure) for system in systems):
+        raise InputError("baseline and systems have different sure links; score all of them against the same gold")
+    table = np.stack(systems, axis=1)
+    first, second = (list(side) for side in zip(*pairs))
+    samples = Counts(*_sums(table, _bootstrap_weights, options, progress))
+    totals = table.sum(axis=-1, keepdims=True)
+    # what exchanging sentences adds to the baselines and takes from the systems
+    moved = _sums(table[:, second] - table[:, first], _exchanges, options, progress)
+    exchanged = Counts(*(totals[:, first] + moved)), Counts(*(totals[:, second] - moved))
+    results: list[dict[str, Difference]] = [{} for _ in pairs]
+    for name, metric in METRICS.items():
+        values, drawn = metric(Counts(*totals))[:, 0].tolist(), metric(samples)
+        null = metric(exchanged[1]) - metric(exchanged[0])
+        for (i, j), result, of_null in zip(pairs, results, null):
+            delta, deltas = values[j] - values[i], drawn[j] - drawn[i]
+            result[name] = Difference(
+                baseline=defined(values[i]),
+                system=defined(values[j]),
+                delta=defined(delta),
+                interval=_interval(deltas),
+                p_bootstrap=_p_value(delta, deltas - delta),
+                p_randomisation=_p_value(delta, of_null),
+            )
+    return results
+
+
+def _interval(samples: NDArray[np.float64]) -> Interval | None:
     if np.isnan(samples).any():
         return None
     low, high = np.quantile(samples, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(float(low), float(high))
 
 
-def _p_value(observed: float, null: FloatArray) -> float | None:
+def _p_value(observed: float, null: NDArray[np.float64]) -> float | None:
     """Two-sided p-value of ``observed`` under samples of the null distribution; never 0 (Davison and Hinkley 1997)."""
     if np.isnan(observed):
         return None

@@ -19,15 +19,11 @@ _LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
 _LATEX_SPECIAL = re.compile(r"[\\~^&%$#_{}–−]|(?<![^\[])-(?=\d)")
 
 
-def _latex(cell: str) -> str:
-    return _LATEX_SPECIAL.sub(lambda special: _LATEX[special[0]], cell)
-
-
 #: The formats of :meth:`Table.lines`: the best cell, another cell of its column, and how a cell is escaped.
 FORMATS: dict[str, tuple[str, str, Callable[[str], str]]] = {
     "text": ("{}*", "{} ", str),
     "md": ("**{}**", "{}", lambda cell: cell.replace("|", r"\|")),
-    "latex": (r"\textbf{{{}}}", "{}", _latex),
+    "latex": (r"\textbf{{{}}}", "{}", lambda cell: _LATEX_SPECIAL.sub(lambda special: _LATEX[special[0]], cell)),
     "tsv": ("{}", "{}", str),
 }
 

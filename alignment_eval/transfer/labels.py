@@ -200,22 +200,14 @@ class _Target:
 
     def best_run(self, k: int) -> _Run | None:
         """The run of free words of span ``k``, None if nothing speaks for one; of equal ones the first."""
-        best: _Run | None = None
-        current: _Run | None = None
+        best = current = _Run(0.0, 0, 0)
         for j in sorted(j for j in self._inside[k] if not self.taken[j]):
-            weight = self._inside[k][j] - self._outside[j]
-            bridged = None if current is None else self._bridged(current, j)
-            current = _Run(weight, j, j + 1) if bridged is None else _Run(bridged.weight + weight, bridged.start, j + 1)
-            if best is None or current.weight > best.weight:
-                best = current
-        return None if best is None or best.weight <= 0 else best
-
-    def _bridged(self, run: _Run, j: int) -> _Run | None:
-        """The run up to word ``j``, None where a new one that begins there is better."""
-        if self.taken.find(1, run.end, j) >= 0:
-            return None
-        cost = self._costs[j] - self._costs[run.end]
-        return run._replace(weight=run.weight - cost, end=j) if run.weight > cost else None
+            left = current.weight - (self._costs[j] - self._costs[current.end])
+            if left <= 0 or self.taken.find(1, current.end, j) >= 0:  # a new run that begins here is better
+                left, current = 0.0, _Run(0.0, j, j)
+            current = _Run(left + (self._inside[k][j] - self._outside[j]), current.start, j + 1)
+            best = max(best, current, key=lambda run: run.weight)
+        return best if best.weight > 0 else None
 
 
 def _trimmed(

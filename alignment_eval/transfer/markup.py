@@ -19,9 +19,8 @@ from html import escape
 
 from alignment_eval.errors import InputError, shown
 from alignment_eval.transfer.places import element_places
-from alignment_eval.transfer.protected import is_letter
 from alignment_eval.transfer.tags import Element, MarkedLine
-from alignment_eval.transfer.units import Span, WordLink
+from alignment_eval.transfer.units import Span, WordLink, is_letter
 
 #: Marks that have no space behind them, and before them.
 _OPENING, _CLOSING = "([{„“‚‘«‹¿¡/", ")]},.;:!?…”’»›%/"

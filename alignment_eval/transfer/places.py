@@ -34,6 +34,7 @@ smaller or larger changes the share of right lines by about one point.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -95,8 +96,7 @@ def element_places(
     if not source.elements:
         return []
     spans = [element.span for element in source.elements]
-    borders = {border for span in spans for border in span}
-    source_units, target_units = cut_both_sides(source.text, source_words, borders, target, target_words)
+    source_units, target_units = cut_both_sides(source.text, source_words, set(chain(*spans)), target, target_words)
     if (units := max(len(source_units), len(target_units))) > _MOST_UNITS:
         raise InputError(
             f"found {units} words and marks in a line with tags; expected at most {_MOST_UNITS}; cut it into sentences"
@@ -114,12 +114,11 @@ def element_places(
     for parent, inner in sorted(children.items(), key=lambda item: -1 if item[0] is None else item[0]):
         around, room, (at, last) = whole if parent is None else (members[parent], intervals[parent], found[parent])
         for rank, place in enumerate(_side_by_side(pair, [members[k] for k in inner], around, room)):
-            index, interval = inner[place.element], place.interval
-            start, end = place.characters or _characters(pair, members[index], spans[index], interval)
-            at = min(max(at, start), last)
-            found[index] = (at, min(max(at, end), last))
-            at = found[index][1]
-            ranks[index], intervals[index] = rank, interval
+            index = inner[place.element]
+            start, end = place.characters or _characters(pair, members[index], spans[index], place.interval)
+            start = min(max(at, start), last)
+            at = min(max(start, end), last)
+            ranks[index], intervals[index], found[index] = rank, place.interval, (start, at)
     return [(ranks[index], found[index]) for index in range(len(spans))]
 
 
@@ -133,7 +132,10 @@ class _Pair:
 
     def __init__(self, source: list[Unit], target: list[Unit], links: list[UnitLink]) -> None:
         self.source, self.target = source, target
-        self.links = [(link.sources, link.target, link.weight**2 * self._trust(link)) for link in links]
+        self.links = []
+        for sources, at, weight in links:
+            is_of_words = {target[at].kind, *(source[s].kind for s in sources)} == {WORD}
+            self.links.append((sources, at, weight**2 * (1.0 if is_of_words else _MARK_LINK)))
         self.source_lengths = _sums([unit.end - unit.start for unit in source])
         self.target_lengths = _sums([unit.end - unit.start for unit in target])
         self.target_stops = _sums([unit.kind == STOP for unit in target])
@@ -153,10 +155,6 @@ class _Pair:
         linked = {target for _, target, weight in self.links if weight >= _SURE**2}
         return bool(words) and words <= linked and not self.links_of(element)
 
-    def _trust(self, link: UnitLink) -> float:
-        kinds = {self.target[link.target].kind, *(self.source[s].kind for s in link.sources)}
-        return 1.0 if kinds == {WORD} else _MARK_LINK
-
 
 def _sums(values: Sequence[float] | Scores) -> Scores:
     """Sums of the first 0, 1, 2, … values."""
@@ -169,21 +167,15 @@ def _characters(pair: _Pair, members: Span, span: Span, interval: Span) -> Span:
     if first < end:
         return pair.target[first].start, pair.target[end - 1].end
     touches_before = members[0] > 0 and pair.source[members[0] - 1].end == span[0]
-    if first == len(pair.target) or (first > 0 and touches_before):
-        at = pair.target[first - 1].end if first else 0
+    if first > 0 and (touches_before or first == len(pair.target)):
+        at = pair.target[first - 1].end
     else:
-        at = pair.target[first].start
+        at = pair.target[first].start if pair.target else 0
     return at, at
 
 
 class _Intervals:
-    """Intervals of the target units in a room, with their scores: a row for each end, a column for each length.
-
-    Attributes:
-        starts: where they start.
-        ends: where they end, by row.
-        scores: of each interval; at first, nothing where there is such an interval.
-    """
+    """Intervals of the target units in a room, with their scores: a row for each end, a column for each length."""
 
     def __init__(self, size: int, lengths: Sequence[int]) -> None:
         self.ends = np.arange(size + 1)[:, None]
@@ -299,19 +291,14 @@ def _scored(pair: _Pair, element: Span, around: Span, room: Span) -> _Intervals:
         return _Intervals(size, [size])
     longest = _LONGEST[0] * (element[1] - element[0]) + _LONGEST[1]
     intervals = _Intervals(size, range(min(size, longest) + 1))
-    intervals.scores += _scores_of_links(pair, element, room, intervals)
+    gain = np.full(len(pair.target), -_INSIDE)
+    for sources, target, weight in pair.links:  # one of the element counts against intervals without it
+        gain[target] += 2 * weight if any(element[0] <= s < element[1] for s in sources) else -weight
+    intervals.scores += intervals.sums(_sums(gain[room[0] : room[1]]))
     intervals.scores += _scores_of_borders(pair, element, room, intervals)
     intervals.scores += _scores_of_lengths(pair, element, around, room, intervals)
     intervals.scores[:, 0] = _EMPTY
     return intervals
-
-
-def _scores_of_links(pair: _Pair, element: Span, room: Span, intervals: _Intervals) -> Scores:
-    gain = np.full(len(pair.target), -_INSIDE)
-    for sources, target, weight in pair.links:
-        is_inside = any(element[0] <= s < element[1] for s in sources)
-        gain[target] += 2 * weight if is_inside else -weight  # a link of the element counts against those without it
-    return intervals.sums(_sums(gain[room[0] : room[1]]))
 
 
 def _scores_of_borders(pair: _Pair, element: Span, room: Span, intervals: _Intervals) -> Scores:

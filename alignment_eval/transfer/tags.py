@@ -19,9 +19,41 @@ from itertools import takewhile
 from typing import Literal, NamedTuple
 from xml.parsers import expat
 
-from alignment_eval.errors import InputError, shown
-from alignment_eval.transfer.protected import PROTECTED, is_inside_word, is_letter, strings_in
-from alignment_eval.transfer.units import Span
+from alignment_eval.errors import InputError, UsageError, shown
+from alignment_eval.transfer.units import Span, is_letter
+
+#: URLs, mail addresses, placeholders of templates and of printf, emoji.
+PROTECTED = re.compile(
+    r"""\b(?:(?:https?|ftp)://|www\.)(?:[^\s<>()]|\([^\s<>()]*\))*(?:[^\s<>().,;:!?\]}"'»”“]|\([^\s<>()]*\))"""
+    r"""|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"""
+    r"""|\{\{[^{}]*\}\}|[$%#]?\{[^{}\s]*\}"""
+    r"""|%(?:\(\w+\)|\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[sdiuoxXfFeEgGc@](?!\w)"""
+    r"""|(?:[\U0001f000-\U0001faff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff][\ufe0f\u200d\U000e0020-\U000e007f]*)+"""
+    r"""|[0-9#*]\ufe0f?\u20e3"""
+)
+#: Brackets and quotes that go with a string, if they enclose nothing else.
+_ENCLOSING = frozenset(("()", "[]", '""', "''", "„“", "“”", "«»", "»«", "‚‘", "‘’", "‹›", "›‹"))
+#: The value that protects nothing.
+NO_PROTECTION = "none"
+
+
+def protected_strings(stated: str | None, default: bool = True) -> re.Pattern[str] | None:
+    """The strings that are not translated; None: there are none.
+
+    Args:
+        stated: a regular expression of further strings besides :data:`PROTECTED`; or :data:`NO_PROTECTION`.
+        default: whether :data:`PROTECTED` are protected if nothing is stated.
+    """
+    if stated is None:
+        return PROTECTED if default else None
+    if stated == NO_PROTECTION:
+        return None
+    try:
+        re.compile(stated)  # so that an error names a place in what was stated
+        return re.compile(f"{PROTECTED.pattern}|(?:{stated})")
+    except re.error as error:
+        raise UsageError(f"protect {shown(stated)}: no regular expression: {error}") from error
+
 
 Syntax = Literal["xml", "html"]
 
@@ -125,15 +157,15 @@ class _Piece(NamedTuple):
 
     Attributes:
         kind: ``text``, ``alone``, ``start`` or ``end``.
-        raw: the tag as the line has it, or the text with entities resolved.
+        raw: as the line has it.
         name: of the element, in lower case where the syntax ignores case; empty if it is none.
-        source: of a text, as the line has it.
+        text: of a text, with entities resolved.
     """
 
     kind: str
     raw: str
     name: str = ""
-    source: str = ""
+    text: str = ""
 
 
 def parse_markup(
@@ -158,11 +190,10 @@ def parse_markup(
     if half := _SURROGATE.search(line):
         raise InputError(f"found the surrogate {half[0]!r}; expected Unicode text; read the text as UTF-8")
     in_pairs = syntax == "html" or _check_xml(line)
-    pieces = _pieces(line, syntax)
     if strings is None:
-        marked = _marked(_without_content(pieces, frozenset(opaque)))
+        marked = _marked(_without_content(_pieces(line, syntax), frozenset(opaque)))
     else:
-        whole = _without_content(pieces, _UNTRANSLATED.union(opaque), untranslated=True)
+        whole = _without_content(_pieces(line, syntax), _UNTRANSLATED.union(opaque), untranslated=True)
         marked = _marked(_without_strings(whole, strings, escaped=True))
     if not in_pairs:  # inside an element whose content is no text
         raise InputError(f"found tags that are not in pairs in {shown(line)}; {_PAIRS}")
@@ -174,8 +205,13 @@ def protect(line: str, strings: re.Pattern[str] = PROTECTED) -> MarkedLine:
 
     The translation of the rest gets them back by :func:`alignment_eval.transfer.markup.transfer_markup`.
     """
-    marked = _marked(_without_strings([_Piece("text", line, source=line)], strings, escaped=False))
+    marked = _marked(_without_strings([_Piece("text", line, text=line)], strings, escaped=False))
     return replace(marked, escaped=False)
+
+
+def is_inside_word(line: str, start: int, end: int) -> bool:
+    """Whether a string of a line stands between two letters, which are of two words without it."""
+    return is_letter(line[:start][-1:]) and is_letter(line[end:][:1])
 
 
 def _check_xml(line: str) -> bool:
@@ -200,35 +236,31 @@ def _pieces(line: str, syntax: Syntax) -> Iterator[_Piece]:
     """The tags of a line, and the text between them."""
     is_html = syntax == "html"
     at = 0
-    while found := _TAGS[syntax].search(line, at):
-        yield from _text(line[at : found.start()])
+    while at < len(line):
+        found = _TAGS[syntax].search(line, at)
+        if text := line[at : found.start() if found else None]:
+            yield _Piece("text", text, text=unescape(text))
+        if found is None:
+            return
         raw, at, name = found[0], found.end(), found["name"] or ""
-        if not raw.endswith(">"):
-            raise _unfinished(line[found.start() :])
         name = name.lower() if is_html else name
+        is_raw = is_html and name in _RAW and raw[1] != "/" and raw.endswith(">") and not raw.endswith("/>")
+        if is_raw:
+            end = re.compile(rf"</{name}\s*>", re.IGNORECASE).search(line, at)
+            at = end.end() if end else len(line)
+            raw = line[found.start() : at] if end else ""
+        if not raw.endswith(">"):
+            raise InputError(
+                f"found {shown(line[found.start() :])}, which does not end; expected a whole tag; end it, or write "
+                f"&lt; for <"
+            )
         if raw.startswith("</"):
             yield _Piece("end", raw, name)
-        elif is_html and name in _RAW and not raw.endswith("/>"):
-            end = re.compile(rf"</{name}\s*>", re.IGNORECASE).search(line, at)
-            if end is None:
-                raise _unfinished(line[found.start() :])
-            at = end.end()
-            yield _Piece("alone", line[found.start() : at])
         elif found["cdata"] is not None and not is_html:
-            yield _Piece("text", found["cdata"], source=raw)
+            yield _Piece("text", raw, text=found["cdata"])
         else:
-            is_alone = not name or raw.endswith("/>") or (is_html and name in _VOID)
+            is_alone = is_raw or not name or raw.endswith("/>") or (is_html and name in _VOID)
             yield _Piece("alone" if is_alone else "start", raw, name)
-    yield from _text(line[at:])
-
-
-def _text(source: str) -> Iterator[_Piece]:
-    if source:
-        yield _Piece("text", unescape(source), source=source)
-
-
-def _unfinished(found: str) -> InputError:
-    return InputError(f"found {shown(found)}, which does not end; expected a whole tag; end it, or write &lt; for <")
 
 
 def _without_content(pieces: Iterable[_Piece], opaque: Collection[str], untranslated: bool = False) -> Iterator[_Piece]:
@@ -240,39 +272,39 @@ def _without_content(pieces: Iterable[_Piece], opaque: Collection[str], untransl
     inside: list[_Piece] = []  # from the start tag of such an element
     depth = 0  # how many elements of its name are open
     for piece in pieces:
-        if not inside and not (
-            piece.kind == "start"
-            and (
-                piece.name in opaque
-                or (piece.name in _OPAQUE and (piece.name != "ph" or "=" in piece.raw))
-                or (untranslated and _TRANSLATE_NO.search(piece.raw))
-            )
-        ):
+        begins = piece.kind == "start" and (
+            piece.name in opaque
+            or (piece.name in _OPAQUE and (piece.name != "ph" or "=" in piece.raw))
+            or (untranslated and _TRANSLATE_NO.search(piece.raw) is not None)
+        )
+        if not inside and not begins:
             yield piece
             continue
         inside.append(piece)
         depth += {"start": 1, "end": -1}.get(piece.kind, 0) if piece.name == inside[0].name else 0
         if depth == 0:
-            yield _Piece("alone", "".join(part.source or part.raw for part in inside), piece.name)
+            yield _Piece("alone", "".join(part.raw for part in inside), piece.name)
             inside = []
     if inside:
         raise InputError(f"found {inside[0].raw} without an end tag; {_PAIRS}")
 
 
 def _without_strings(pieces: Iterable[_Piece], strings: re.Pattern[str], escaped: bool) -> Iterator[_Piece]:
-    """The pieces of a line, in which strings of the text stand alone."""
+    """The pieces of a line, in which strings of the text stand alone, each with the brackets that enclose it."""
     for piece in pieces:
-        if piece.kind != "text":
-            yield piece
-            continue
-        at = 0
-        for start, end in (*strings_in(piece.raw, strings), (len(piece.raw), len(piece.raw))):
-            if at < start:
-                yield _Piece("text", piece.raw[at:start])
+        text, at = piece.text, 0
+        for found in strings.finditer(text):
+            start, end = found.span()
+            while at < start < end and text[start - 1] + text[end:][:1] in _ENCLOSING:
+                start, end = start - 1, end + 1
             if start < end:
-                string = escape(piece.raw[start:end], quote=False) if escaped else piece.raw[start:end]
-                yield _Piece("alone", string, _INSIDE_WORD if is_inside_word(piece.raw, start, end) else "")
-            at = end
+                if at < start:
+                    yield _Piece("text", "", text=text[at:start])
+                string = escape(text[start:end], quote=False) if escaped else text[start:end]
+                yield _Piece("alone", string, _INSIDE_WORD if is_inside_word(text, start, end) else "")
+                at = end
+        if at < len(text) or not text:
+            yield piece._replace(text=text[at:])
 
 
 class _Open(NamedTuple):
@@ -289,29 +321,18 @@ def _marked(pieces: Iterable[_Piece]) -> MarkedLine:
     elements: list[Element] = []
     opened: list[_Open] = []
     separate = False  # whether a tag since the last text separates words
-
-    def close(place: int, tag: str) -> None:
-        index = opened[place].number
-        del opened[place:]
-        elements[index] = replace(elements[index], closing=tag, span=(elements[index].span[0], len(text)))
-
     for piece in pieces:
         separates = piece.name.lower() in _SEPARATORS
         if piece.kind == "text" or piece.kind == "start":
-            if (separate or separates) and text and not text[-1].isspace() and not piece.raw[0].isspace():
+            if (separate or separates) and text and not text[-1].isspace() and not piece.text[:1].isspace():
                 text += " "
             separate = False
         if piece.kind == "text":
-            text += piece.raw.replace("\r", " ").replace("\n", " ")
+            text += piece.text.replace("\r", " ").replace("\n", " ")
             continue
         separate |= separates and piece.kind != "start"
         half = _half(piece) if piece.kind == "alone" else None
-        if half is not None and not half[0]:
-            halves = takewhile(lambda place: opened[place].is_half, reversed(range(len(opened))))
-            place = next((place for place in halves if opened[place].name == half[1]), None)
-            if place is not None:
-                close(place, piece.raw)
-                continue
+        closed = None  # the place of the element that this tag ends
         if piece.kind == "end":
             while opened and opened[-1].is_half:
                 opened.pop()
@@ -319,13 +340,18 @@ def _marked(pieces: Iterable[_Piece]) -> MarkedLine:
                 raise InputError(f"found {piece.raw} without a start tag; {_PAIRS}")
             if opened[-1].name != piece.name:
                 raise InputError(f"found {piece.raw} where {elements[opened[-1].number].opening} is open; {_PAIRS}")
-            close(len(opened) - 1, piece.raw)
+            closed = len(opened) - 1
+        elif half is not None and not half[0]:
+            halves = takewhile(lambda place: opened[place].is_half, reversed(range(len(opened))))
+            closed = next((place for place in halves if opened[place].name == half[1]), None)
+        if closed is not None:
+            index = opened[closed].number
+            del opened[closed:]
+            elements[index] = replace(elements[index], closing=piece.raw, span=(elements[index].span[0], len(text)))
             continue
         elements.append(Element(piece.raw, "", (len(text), len(text)), opened[-1].number if opened else None))
-        if piece.kind == "start":
-            opened.append(_Open(len(elements) - 1, piece.name, is_half=False))
-        elif half is not None and half[0]:
-            opened.append(_Open(len(elements) - 1, half[1], is_half=True))
+        if piece.kind == "start" or (half is not None and half[0]):
+            opened.append(_Open(len(elements) - 1, half[1] if half else piece.name, is_half=half is not None))
     if unclosed := [element for element in opened if not element.is_half]:
         raise InputError(f"found {elements[unclosed[-1].number].opening} without an end tag; {_PAIRS}")
     return MarkedLine(text, tuple(_finished(element, elements, text) for element in elements))

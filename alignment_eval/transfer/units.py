@@ -5,11 +5,10 @@ from __future__ import annotations
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-T = TypeVar("T")
+Key = TypeVar("Key")
 Span = tuple[int, int]
 WordLink = tuple[int, int]
 
@@ -21,8 +20,7 @@ _STOPS = frozenset(".!?:;…。！？：；।؟")
 _LONG_WORD = 4
 
 
-@dataclass(frozen=True)
-class Unit:
+class Unit(NamedTuple):
     """A word, a part of a word, or a mark.
 
     Attributes:
@@ -44,8 +42,7 @@ class Unit:
     word: int | None
 
 
-@dataclass(frozen=True)
-class UnitLink:
+class UnitLink(NamedTuple):
     """A link of one target unit.
 
     Attributes:
@@ -67,22 +64,18 @@ def cut_units(text: str, words: Sequence[Span], cuts: Iterable[int] = ()) -> lis
     """
     word_of = {at: index for index, (start, end) in enumerate(words) for at in range(start, end)}
     borders = {0, len(text)}
-    for at in range(1, len(text)):
-        same_word = word_of.get(at - 1) == word_of.get(at)
-        if not (same_word and _joined(text, at)):
-            borders.add(at)
-    places = sorted(borders.union(cuts))
+    borders.update(at for at in range(1, len(text)) if word_of.get(at - 1) != word_of.get(at) or not _joined(text, at))
     return [
         Unit(
             start,
             end,
-            piece.casefold(),
-            _kind(piece[0]),
-            piece[0].isupper(),
-            borders.issuperset((start, end)),
-            word_of.get(start),
+            text=piece.casefold(),
+            kind=_kind(piece[0]),
+            capital=piece[0].isupper(),
+            whole=borders.issuperset((start, end)),
+            word=word_of.get(start),
         )
-        for start, end in pairwise(places)
+        for start, end in pairwise(sorted(borders.union(cuts)))
         if (piece := text[start:end]) and not piece.isspace()
     ]
 
@@ -92,7 +85,7 @@ def _joined(text: str, at: int) -> bool:
     before, char = text[at - 1], text[at]
     if before.isspace() or char.isspace():
         return before.isspace() and char.isspace()
-    return _is_attached(char) or (_kind(char) == WORD and (_kind(before) == WORD or _is_attached(before)))
+    return _is_attached(char) or (is_letter(char) and (is_letter(before) or _is_attached(before)))
 
 
 def _is_attached(char: str) -> bool:
@@ -100,10 +93,13 @@ def _is_attached(char: str) -> bool:
     return category[0] == "M" or category == "Cf"
 
 
+def is_letter(character: str) -> bool:
+    """Whether a character is of a word."""
+    return character.isalnum() or character == "_"
+
+
 def _kind(char: str) -> str:
-    if char.isalnum() or char == "_":
-        return WORD
-    return QUOTE if char in _QUOTES else STOP if char in _STOPS else char
+    return WORD if is_letter(char) else QUOTE if char in _QUOTES else STOP if char in _STOPS else char
 
 
 def cut_both_sides(
@@ -154,7 +150,11 @@ def _links_of_words(
     for (i, j), weight in weights.items():
         rest, rest_target = list(of_source.get(i, ())), list(of_target.get(j, ()))
         if _spelling(source, rest) == _spelling(target, rest_target):
-            found += [UnitLink(_same_place(source, rest, target, t, rest_target[0]), t, weight) for t in rest_target]
+            for t in rest_target:  # its place in the word, as one of the source word
+                shift = source[rest[0]].start - target[rest_target[0]].start
+                start, end = target[t].start + shift, target[t].end + shift
+                same = tuple(s for s in rest if source[s].start < end and start < source[s].end)
+                found.append(UnitLink(same, t, weight))
             continue
         for t in tuple(rest_target):
             if (s := next((s for s in rest if source[s].text == target[t].text), None)) is not None:
@@ -171,18 +171,9 @@ def _spelling(units: Sequence[Unit], word: Sequence[int]) -> tuple[str, int]:
     return "".join(units[k].text for k in word), units[word[-1]].end - units[word[0]].start if word else 0
 
 
-def _same_place(
-    source: Sequence[Unit], word: Sequence[int], target: Sequence[Unit], unit: int, first: int
-) -> tuple[int, ...]:
-    """The units of a source word that overlap with a unit of an equal target word, which begins with ``first``."""
-    shift = source[word[0]].start - target[first].start
-    start, end = target[unit].start + shift, target[unit].end + shift
-    return tuple(s for s in word if source[s].start < end and start < source[s].end)
-
-
-def _places(keys: Iterable[T | None]) -> dict[T, list[int]]:
+def _places(keys: Iterable[Key | None]) -> dict[Key, list[int]]:
     """The places of each key; None is no key."""
-    found: dict[T, list[int]] = {}
+    found: dict[Key, list[int]] = {}
     for place, key in enumerate(keys):
         if key is not None:
             found.setdefault(key, []).append(place)

@@ -29,7 +29,7 @@ from alignment_eval.links.write import TYPES, check_signed, write_signed, write_
 from alignment_eval.profiles.chosen import given_options
 from alignment_eval.progress import progress_meter
 from alignment_eval.signature import Value
-from alignment_eval.transfer.protected import protected_strings
+from alignment_eval.transfer.tags import protected_strings
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, model_inputs, read_text
 from fairseq_norm_plugin.align.unfinished import (
     UnfinishedOutput,

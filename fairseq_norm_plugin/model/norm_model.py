@@ -22,7 +22,7 @@ from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS
 from alignment_eval.maps.words import require_known
 from alignment_eval.profiles.chosen import AlignmentOptions, check_whole
 from alignment_eval.signature import Value
-from alignment_eval.transfer.protected import NO_PROTECTION, protected_strings
+from alignment_eval.transfer.tags import NO_PROTECTION, protected_strings
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.checkpoints.identity import architecture_hash, dictionary_hash, model_hash

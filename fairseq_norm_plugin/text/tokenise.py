@@ -19,7 +19,7 @@ from alignment_eval.errors import InputError, UsageError, shown
 from alignment_eval.links.formats import Link
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.maps.subwords import marks_of_tools
-from alignment_eval.transfer.protected import is_inside_word
+from alignment_eval.transfer.tags import is_inside_word
 from fairseq_norm_plugin.text.normalise import is_visible, normalised
 from fairseq_norm_plugin.text.offsets import Span, TracedText, character_spans, trace_tokens, word_spans
 from fairseq_norm_plugin.text.sentences import sentence_splitter

@@ -19,6 +19,7 @@ import torch
 
 import fairseq_norm_plugin
 from alignment_eval.commands.curve import read_training_log
+from alignment_eval.commands.project import parse_conll
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.lexical_table import LexicalTable, WordCounts
@@ -30,7 +31,6 @@ from alignment_eval.profiles.profile import read_profile
 from alignment_eval.records.lexical_table_file import read_lexical_table, write_lexical_table
 from alignment_eval.records.manifest import merged
 from alignment_eval.records.store import Records
-from alignment_eval.transfer.conll import parse_conll
 from fairseq_norm_plugin.model import load as loading
 from tests.eval.conftest import records, sentence
 from tests.eval.profiles.test_profile import FORMED, REVERSE

@@ -6,9 +6,9 @@ The reference (../shared/models/README.md) was computed one sentence at a time b
 
 import pytest
 
+from alignment_eval.commands.sweep import configurations, sweep
 from alignment_eval.links.read import ReadOptions, read_gold
 from alignment_eval.records.store import Records
-from alignment_eval.scoring.sweep import configurations, sweep
 
 # (setting, null, kind): layer 0, 1, 2, best head
 VILAR508 = {

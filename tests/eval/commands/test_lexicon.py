@@ -1,11 +1,16 @@
+from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from alignment_eval.commands.lexicon import bilingual_lexicon
+from alignment_eval.errors import InputError
 from tests.facts import says
 
 FILES = {"source": "der hund\nder katze\n", "target": "the dog\nthe cat\n", "links": "0-0 1-1\n0-0 1-0 1-1\n"}
-pytestmark = pytest.mark.usefixtures("files")
 COMMAND = ("lexicon", "--source", "source", "--target", "target")
 EXPECTED = """\
 source\ttarget\tcount\tp(t|s)\tp(s|t)\tdice
@@ -14,34 +19,55 @@ hund\tdog\t1\t1.0000\t1.0000\t1.0000
 katze\tcat\t1\t0.5000\t1.0000\t0.6667
 katze\tthe\t1\t0.5000\t0.3333\t0.4000
 """
+PAIRS = st.lists(
+    st.tuples(
+        st.lists(st.sampled_from("abc"), min_size=3, max_size=3),
+        st.lists(st.sampled_from("xyz"), min_size=3, max_size=3),
+        st.frozensets(st.tuples(st.integers(0, 2), st.integers(0, 2))),
+    )
+)
 
 
-def test_end_to_end(align_eval):
+@given(PAIRS)
+def test_figures_are_those_of_a_list_of_links(pairs):
+    linked = [(source[i], target[j]) for source, target, links in pairs for i, j in links]
+    sources, targets = (Counter(word) for word in zip(*linked)) if linked else (Counter(), Counter())
+    entries = bilingual_lexicon(pairs)
+    assert {(entry.source, entry.target): entry.links for entry in entries} == Counter(linked)
+    assert [entry[:3] for entry in entries] == sorted(
+        (entry[:3] for entry in entries), key=lambda row: (-row[2], *row[:2])
+    )
+    for entry in entries:
+        s, t = sources[entry.source], targets[entry.target]
+        assert (entry.p_target, entry.p_source) == (entry.links / s, entry.links / t)
+        assert entry.dice == pytest.approx(float(Fraction(2 * entry.links, s + t)))
+
+
+@pytest.mark.parametrize("link", [(1, 0), (0, 2), (-1, 0)])
+def test_a_link_outside(link):
+    with pytest.raises(InputError, match=f"link {link[0]}-{link[1]} .* 1 and 2 words"):
+        bilingual_lexicon([(["a"], ["x", "y"], {link})])
+
+
+def test_end_to_end(files, align_eval):
     done = align_eval(*COMMAND, "links", "-o", "out.tsv")
     assert (done.returncode, done.stdout, Path("out.tsv").read_text()) == (0, "", EXPECTED)
     assert "|min_count:1|entries:4|" in done.stderr
-
-
-def test_formats_of_links(call):
-    Path("links").write_text("1-1 2p2\n1-1 1-2 2-2\n")
-    assert call(*COMMAND, "links", "--links-swap", "--links-base", "1")[:2] == (0, EXPECTED)
-
-
-def test_min_count(call):
-    assert call(*COMMAND, "links", "--min-count", 2)[:2] == (0, "".join(EXPECTED.splitlines(True)[:2]))
+    files("other", "1-1 2p2\n1-1 1-2 2-2\n")
+    words = (*COMMAND, "other", "--links-swap", "--links-base", "1", "--min-count", 2)
+    assert align_eval(*words).stdout == "".join(EXPECTED.splitlines(True)[:2])
 
 
 @pytest.mark.parametrize(
-    ("words", "expected", "message"),
+    ("links", "options", "expected", "message"),
     [
-        ((*COMMAND, "outside"), 1, "outside:2: link 2-0 is outside … 2 words in source and 2 in target"),
-        ((*COMMAND, "short"), 1, "short: the file has 1 sentences, but source has 2"),
-        ((*COMMAND, "links", "--min-count", "0"), 2, "1 or more"),
+        ("0-0\n2-0\n", (), 1, "links:2: link 2-0 is outside … 2 words in source and 2 in target"),
+        ("0-0\n", (), 1, "links: the file has 1 sentences, but source has 2"),
+        ("0-0\n\n", ("--min-count", "0"), 2, "1 or more"),
     ],
 )
-def test_refused(call, words, expected, message):
-    Path("outside").write_text("0-0\n2-0\n")
-    Path("short").write_text("0-0\n")
-    status, out, err = call(*words)
+def test_refused(files, call, links, options, expected, message):
+    files("links", links)
+    status, out, err = call(*COMMAND, "links", *options)
     assert (status, out) == (expected, "")
     assert says(err, message), err

@@ -3,44 +3,106 @@ from pathlib import Path
 
 import pytest
 
-from tests.facts import says
+from alignment_eval.commands.project import format_json, parse_conll, scheme_of
+from alignment_eval.errors import InputError
+from alignment_eval.transfer.labels import SCHEMES, Span, labels_of, spans_of
+from tests.facts import facts, says
 
 LABELS = "Frau\tO\nAnna\tB-PER\nWirth\tI-PER\nlebt\tO\nin\tO\nGraz\tB-LOC\n\n\nNordtirols\tB-LOC\nWälder\tO\n"
 TEXT = "In Graz lives Anna Wirth .\nforests of North Tyrol\n"
 LINKS = "1-3 2-4 3-2 4-0 5-1\n0-1 0-2 0-3 1-0\n"
 FILES = {"labels": LABELS, "text": TEXT, "links": LINKS}
-pytestmark = pytest.mark.usefixtures("files")
 COMMAND = ("project", "--labels", "labels", "--target-text", "text", "--links")
 EXPECTED = (
     "In\tO\nGraz\tB-LOC\nlives\tO\nAnna\tB-PER\nWirth\tI-PER\n.\tO\n\nforests\tO\nof\tO\nNorth\tB-LOC\nTyrol\tI-LOC\n\n"
 )
 
 
-def test_end_to_end(align_eval):
+def parsed(text):
+    return list(parse_conll(enumerate(text.encode().split(b"\n"), 1), "x.conll"))
+
+
+def test_blank_lines_separate_and_comments_have_no_label():
+    assert parsed("\n\na\tO\nb\tB-X\n \n\nc\tB-Y\n") == [(["a", "b"], ["O", "B-X"], 3), (["c"], ["B-Y"], 7)]
+    assert parsed("\n\n") == []
+    assert parsed("a\u00a0b\tO\n") == [(["a\u00a0b"], ["O"], 1)]  # only ASCII whitespace separates columns
+    assert parsed("# id 7\n#wetter\tO\n#\tO\n") == [(["#wetter", "#"], ["O", "O"], 2)]
+
+
+SPANS = [Span(0, 1, "X"), Span(1, 3, "X"), Span(3, 4, "Y"), Span(5, 8, "X")]
+WRITTEN = {
+    "bio": "B-X B-X I-X B-Y O B-X I-X I-X",
+    "iob1": "I-X B-X I-X I-Y O I-X I-X I-X",
+    "bioes": "S-X B-X E-X S-Y O B-X I-X E-X",
+    "bilou": "U-X B-X L-X U-Y O B-X I-X L-X",
+}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_schemes(scheme):
+    labels = WRITTEN[scheme].split()
+    assert labels_of(SPANS, 8, scheme) == labels
+    assert spans_of(labels, scheme) == SPANS
+    assert scheme_of(parsed("x\tO\n\n" + "".join(f"x {label}\n" for label in labels)), "x") == scheme
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ("B-X | I-X", "x.conll:3: label 'I-X' after 'O': expected B-X … BIO"),
+        ("I-X O B-X", "x.conll:3: label 'B-X' after 'O': expected I-X … IOB1"),
+        ("S-X | O B-X", "x.conll:4: label 'B-X' … expected S-X … BIOES"),
+        ("B-X L-X I-X", "x.conll:3: label 'I-X' after 'L-X': expected U-X … BILOU"),
+    ],
+)
+def test_mixed_schemes(labels, message):
+    text = "".join("\n" if label == "|" else f"x\t{label}\n" for label in labels.split())
+    with pytest.raises(InputError, match=facts(message)):
+        scheme_of(parsed(text), "x.conll")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("New York\tB-LOC\n", "x.conll:1: 3 columns … 'New York … column 2 … --column"),
+        ("\tO\n", "x.conll:1: 1 column"),
+        ("a\tPER\n", "x.conll:1: label 'PER': expected O"),
+        ("a O\n# b\n", "x.conll:2: … 'b'"),
+    ],
+)
+def test_bad_lines(text, message):
+    with pytest.raises(InputError, match=facts(message)):
+        parsed(text)
+
+
+def test_a_counterpart_of_marks_only_keeps_one():
+    line = format_json("... !", [Span(0, 1, "X")], {"spans": []}, ["ab"])
+    assert json.loads(line)["spans"] == [[2, 3, "X"]]
+
+
+def test_end_to_end(files, align_eval):
     done = align_eval(*COMMAND, "links", "-o", "out")
     assert (done.returncode, done.stdout) == (0, "")
     assert Path("out").read_text() == EXPECTED
     fields = dict(field.split(":", 1) for field in done.stderr.strip().split("|"))
-    assert fields["links_format"] == "pharaoh"
-    assert fields["spans"] == fields["projected"] == "3"
+    assert (fields["links_format"], fields["spans"], fields["projected"]) == ("pharaoh", "3", "3")
 
 
 @pytest.mark.parametrize(
     ("links", "options"),
     [
         ("1-3:0.9 2-4:0.8 3-2:1.0 4-0:1.0 5-1:1.0\n0-1:0.5 0-2:0.7 0-3:0.9 1-0:1.0\n", ()),
-        ("3-1 4-2 2-3 0-4 1-5\n1-0 2-0 3-0 0-1\n", ("--links-swap",)),
-        ("2-4 3p5 4-3 5-1 6-2\n1p2 1-3 1-4 2-1\n", ("--links-base", "1")),
+        ("4-2 5p3 3-4 1-5 2-6\n2p1 3-1 4-1 1-2\n", ("--links-swap", "--links-base", "1")),
     ],
 )
-def test_formats_of_links(call, links, options):
-    Path("links").write_text(links)
+def test_formats_of_links(files, call, links, options):
+    files("links", links)
     status, out, err = call(*COMMAND, "links", *options)
     assert (status, out) == (0, EXPECTED), err
 
 
-def test_spans_without_counterpart_are_counted(call):
-    Path("links").write_text("5-1\n1-0\n")
+def test_spans_without_counterpart_are_counted(files, call):
+    files("links", "5-1\n1-0\n")
     status, out, err = call(*COMMAND, "links")
     assert (status, out.count("B-")) == (0, 1)
     assert says(err, "2 of 3 spans … labels:1")
@@ -55,33 +117,32 @@ def test_spans_without_counterpart_are_counted(call):
         ("text", "In Graz\n\n", "text:2: a blank line"),
         ("text", "In Graz\nforests\n", "links:1: link … outside its sentence pair … 6 words in labels and 2 in text"),
         ("links", LINKS + "\n", "links: the file has 3 sentences, but labels has 2"),
-        ("links", "0-0 6-1\n\n", "links:1: link 6-1 is outside … 6 words in labels and 6 in text"),
         ("links", "0-0:1.5\n\n", "links:1: link 0-0 has the confidence 1.5"),
     ],
 )
-def test_refused(call, name, text, message):
-    Path(name).write_text(text)
+def test_refused(files, call, name, text, message):
+    files(name, text)
     status, out, err = call(*COMMAND, "links", "-o", "out")
     assert (status, out, Path("out").exists()) == (1, "", False)
     assert says(err, message), err
 
 
-def test_the_scheme_and_the_column_of_the_labels(call):
-    text = "-DOCSTART- X O\n\n" + LABELS.replace("\t", " X ").replace(" B-", " S-").replace("S-PER", "B-PER")
-    Path("labels").write_text(text.replace("I-PER", "E-PER"))
+def test_the_scheme_and_the_column_of_the_labels(files, call):
+    text = "-DOCSTART- X O\n\n# id 7\n" + LABELS.replace("\t", " X ").replace(" B-", " S-").replace("S-PER", "B-PER")
+    files("labels", text.replace("I-PER", "E-PER"))
     status, out, err = call(*COMMAND, "links", "--column", "3")
     expected = EXPECTED.replace("B-LOC", "S-LOC").replace("I-PER", "E-PER")
     assert (status, out) == (0, expected.replace("S-LOC\nTyrol\tI-LOC", "B-LOC\nTyrol\tE-LOC"))
     assert "|scheme:bioes|" in err
 
 
-def test_spans_of_characters(call):
+def test_spans_of_characters(files, call):
     rows = [
-        {"text": "Frau Anna Wirth lebt in Graz", "spans": [[5, 15, "PER"], [24, 28, "LOC"]]},
+        {"text": "Frau Anna Wirth lebt in Graz", "spans": [[5, 16, "PER"], [24, 28, "LOC"]]},
         {"text": "»Nordtirols« Wälder", "spans": [[1, 11, "LOC"]]},
     ]
-    Path("labels").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    Path("text").write_text("In Graz, lives Anna Wirth .\nforests of (North Tyrol)\n")
+    files("labels", "".join(f"{json.dumps(row)}\n" for row in rows))
+    files("text", "In Graz, lives Anna Wirth .\nforests of (North Tyrol)\n")
     status, out, err = call(*COMMAND, "links")
     assert status == 0, err
     found = [json.loads(line) for line in out.splitlines()]
@@ -91,13 +152,13 @@ def test_spans_of_characters(call):
     ]
 
 
-def test_answers_of_squad(call):
+def test_answers_of_squad(files, call):
     rows = [
         {"id": 1, "context": "Frau Anna Wirth lebt in Graz", "answers": _answers("Anna Wirth", 5, "Wirth", 10)},
         {"id": 2, "context": "»Nordtirols« Wälder", "answers": _answers("Nordtirols", 1)},
     ]
-    Path("labels").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    Path("text").write_text("In Graz, lives Anna Wirth .\nforests of (North Tyrol)\n")
+    files("labels", "".join(f"{json.dumps(row)}\n" for row in rows))
+    files("text", "In Graz, lives Anna Wirth .\nforests of (North Tyrol)\n")
     status, out, err = call(*COMMAND, "links")
     assert status == 0, err
     assert [json.loads(line) for line in out.splitlines()] == [
@@ -110,15 +171,18 @@ def _answers(*texts_and_starts):
     return {"text": list(texts_and_starts[::2]), "answer_start": list(texts_and_starts[1::2])}
 
 
-def test_bad_spans_of_characters(call):
-    for row, message in (
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
         ({"context": "a b", "answers": _answers("b", 0)}, "labels:1: the answer at 0 is 'a'"),
         ({"context": "a b", "answers": ["b"]}, "labels:1: … expected"),
         ({"text": "a b", "label": []}, "labels:1: … expected"),
         ({"text": "a b", "spans": [[0, 4, "X"]]}, "labels:1: span 0 to 4 … 3 characters"),
         ({"text": "a b", "spans": [[0, 3, "X"], [2, 3, "Y"]]}, "labels:1: span 2 to 3 shares a word"),
-    ):
-        Path("labels").write_text(json.dumps(row))
-        status, out, err = call(*COMMAND, "links")
-        assert (status, out) == (1, "")
-        assert says(err, message), err
+    ],
+)
+def test_bad_spans_of_characters(files, call, row, message):
+    files("labels", json.dumps(row))
+    status, out, err = call(*COMMAND, "links")
+    assert (status, out) == (1, "")
+    assert says(err, message), err

@@ -40,24 +40,21 @@ def test_json(files, align_eval):
     }
 
 
-def test_standard_input(files):
-    words = ("score", "--format", "json", *GOLD_OPTIONS, "-")
-    command = [sys.executable, "-m", "alignment_eval", *words]
+def test_standard_input(files, align_eval):
+    command = [sys.executable, "-m", "alignment_eval", "score", *GOLD_OPTIONS, "-"]
     done = subprocess.run(command, input=HYPOTHESIS, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    result = json.loads(done.stdout)
-    assert (result["hypothesis"], result["aer"]) == ("<stdin>", 1 - 5 / 8)
-    assert f"|hyp:{file_hash(HYPOTHESIS.encode())}|" in result["signature"]
+    assert done.stdout == align_eval("score", *STATED).stdout.replace("hyp:", "<stdin>:", 1)
 
 
 def test_tsv_of_several_hypotheses(files, call):
-    files("empty", "\n\n")
-    status, out, err = call("score", *STATED, "empty", "--format", "tsv")
+    files("a\tb\x1b", "\n\n")
+    status, out, err = call("score", *STATED, "a\tb\x1b", "--format", "tsv")
     assert status == 0
     header, first, second = (line.split("\t") for line in out.splitlines())
     assert header[:4] == ["hypothesis", "aer_percent", "precision_percent", "recall_percent"]
     assert first == ["hyp", "37.50", "75.00", "50.00", "4", "2", "3", "4", "1", "2"]
-    assert second == ["empty", "100.00", "", "0.00", "0", "0", "0", "4", "1", "2"]
+    assert second == [r"a\tb\x1b", "100.00", "", "0.00", "0", "0", "0", "4", "1", "2"]  # a name is one cell
     hashes = ",".join(file_hash(text.encode()) for text in (HYPOTHESIS, "\n\n"))
     assert f"|hyp:{hashes}|hyp_format:pharaoh|" in err
     assert err.count("\n") == 1
@@ -115,15 +112,13 @@ def test_confidence(files, call):
     plain = json.loads(call("score", "--format", "json", *STATED)[1])
     intervals = result.pop("confidence")
     assert list(intervals) == ["aer", "precision", "recall"]
-    for name in ("aer", "precision"):
-        assert 0 <= intervals[name]["low"] < result[name] < intervals[name]["high"] <= 1
+    assert 0 <= intervals["aer"]["low"] < result["aer"] < intervals["aer"]["high"] <= 1
     assert intervals["recall"] == {"low": 0.5, "high": 0.5}  # that of every sentence
     fields = "|level:0.95|interval:bootstrap-percentile|resamples:200|seed:0"
     assert result.pop("signature").replace(fields, "") == plain.pop("signature")
     assert result == plain
-    text = call("score", *asked, "--format", "text")[1].splitlines()
     shown = {name: f"[{100 * pair['low']:.2f}, {100 * pair['high']:.2f}]" for name, pair in intervals.items()}
-    assert text[0] == (
+    assert call("score", *asked)[1].splitlines()[0] == (
         f"hyp: AER 37.50 % {shown['aer']}, precision 75.00 % {shown['precision']}, recall 50.00 % {shown['recall']}"
     )
 
@@ -132,7 +127,7 @@ def test_confidence_where_it_is_undefined(files, call):
     files("hyp", "\n\n")
     status, out, err = call("score", "--format", "json", *STATED, "--resamples", "200")
     assert (status, json.loads(out)["confidence"]["precision"]) == (0, None)
-    assert err == "warning: only 2 sentences: intervals are too narrow and p-values are coarse\n"
+    assert (says(err, "warning: only 2 sentences"), err.count("\n")) == (True, 1)
     text = call("score", *STATED, "--resamples", "200")[1].splitlines()[0]
     assert text == "hyp: AER 100.00 % [100.00, 100.00], precision undefined [undefined], recall 0.00 % [0.00, 0.00]"
     table = call("score", *STATED, "--resamples", "200", "--format", "tsv")[1].splitlines()
@@ -211,15 +206,6 @@ def test_where_a_line_is_missing(files, call):
     status, out, err = call("score", *STATED, "--hyp-base", "1")
     assert (status, out) == (1, "")
     assert says(err, "hyp has 23 sentences, gold has 24 … if you insert 1 line into the hypothesis at about line 4")
-
-
-def test_a_name_with_a_tab_is_one_cell(files, call):
-    files("a\tb\x1b", HYPOTHESIS)
-    for format_ in ("tsv", "sentences"):
-        text = call("score", *STATED, "a\tb\x1b", "--format", format_)[1]
-        header, *rows = (line.split("\t") for line in text.splitlines())
-        assert {len(row) for row in rows} == {len(header)}
-        assert rows[-1][0] == r"a\tb\x1b"
 
 
 def test_exchanged_texts_are_told_by_what_was_tried(files, call):

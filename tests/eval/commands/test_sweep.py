@@ -1,14 +1,22 @@
+import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from alignment_eval.commands.sweep import configurations, sweep
+from alignment_eval.errors import UsageError
+from alignment_eval.extraction.extract import extract
+from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.links.formats import GoldSentence
+from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records.store import Records
-from alignment_eval.scoring.sweep import configurations, sweep
-from tests.facts import says
+from alignment_eval.scoring.aer import score
+from tests.facts import facts, says
 
+ALL = (["attn_w", "attn_n"], ["awo", "awi"], ["kobayashi2020", "shift-att"])
 GOLD = [
     GoldSentence(frozenset({(0, 0), (2, 2)}), frozenset({(1, 1)})),
     GoldSentence(frozenset({(5, 5)})),  # of the skipped sentence
@@ -17,28 +25,88 @@ GOLD = [
 ]
 
 
-def talp(path, gold=GOLD):
-    """Write 1-based gold."""
-    marked = ((f"{i + 1}{'-' if (i, j) in g.sure else 'p'}{j + 1}" for i, j in sorted(g.possible)) for g in gold)
-    path.write_text("".join(f"{' '.join(line)}\n" for line in marked), encoding="utf-8")
-    return path
+def corpus(make_sentence):
+    """Sentences out of order, one skipped, one without a word; layers 1 and 4."""
+    sentences = [
+        make_sentence(3, source="<de> a@@ b@@ c d e@@ f </s>", target="x@@ y z . </s>"),
+        make_sentence(0),
+        make_sentence(4, source="</s>", target="</s>"),
+        make_sentence(2, status="skipped: too long"),
+        make_sentence(1, source="a b c </s>", target="x@@ y@@ z u v </s>"),
+    ]
+    return [replace(s, layers=(1, 4)) for s in sentences]
+
+
+def random_gold(sentences, seed=0):
+    rng = np.random.default_rng(seed)
+    gold = {}
+    for s in sentences:
+        pairs = list(itertools.product(range(s.source.word_count or 3), range(s.target.word_count or 3)))
+        pairs = pairs if s.source.word_count or not s.ok else []
+        kinds = rng.integers(0, 4, len(pairs))
+        gold[s.id] = GoldSentence(*(frozenset(p for p, k in zip(pairs, kinds) if k == kind) for kind in (0, 1)))
+    return [gold[id_] for id_ in sorted(gold)]
+
+
+@pytest.mark.parametrize("final", [False, True])
+def test_every_row_is_extract_and_score(make_sentence, final):
+    sentences = corpus(make_sentence)
+    gold = random_gold(sentences)
+    result = sweep(sentences, gold, configurations(*ALL, final_punctuation=final))
+    table = result.table
+    assert result.skipped == {2: "skipped: too long"}
+    assert len(table) == 2 * 2 * 3 * 2 * 4  # kinds, settings, (rule, null), layers, heads and layer
+    assert not table.duplicated(["kind", "layer", "head", "setting", "rule", "null"]).any()
+    for row in table.itertuples():
+        head = None if pd.isna(row.head) else int(row.head)
+        assert row.level == ("layer" if head is None else "head")
+        maps = [MapName(row.layer, head)]
+        options = ExtractionOptions(row.kind, maps, "mean", row.setting, row.rule, row.null, final)
+        hypotheses = [extract(s, options) if s.ok else frozenset() for s in sorted(sentences, key=lambda s: s.id)]
+        expected = score(hypotheses, gold)
+        assert (row.aer, row.precision, row.recall) == (expected.aer, expected.precision, expected.recall)
+        assert [row.links, row.sure, row.links_sure, row.links_possible] == list(map(int, expected.counts))
+
+
+def test_configurations_of_every_null():
+    made = [(o.kind, o.setting, o.rule, o.null) for o in configurations(["attn_w"], ["awi"], ALL[2])]
+    assert made == [
+        ("attn_w", "awi", "kobayashi2020", "allow"),
+        ("attn_w", "awi", "kobayashi2020", "mask"),
+        ("attn_w", "awi", "shift-att", "mask"),
+    ]
+    with pytest.raises(UsageError, match=facts("unknown rule 'x' … one of kobayashi2020, shift-att")):
+        configurations(["attn_w"], ["awi"], ["x"])
+
+
+def test_a_head_without_links_has_no_precision(make_side):
+    weights = np.array([[[[0, 1], [0, 1]], [[1, 0], [1, 0]]]], dtype=np.float32)  # head 0 looks at </s> only
+    s = SentenceMaps(0, make_side("a </s>"), make_side("x </s>"), (0,), arrays={"head_attn_w": weights})
+    gold = [GoldSentence(frozenset({(0, 0)}))]
+    table = sweep([s], gold, configurations(["attn_w"], ["awi"], ["kobayashi2020"])).table
+    rows = table[table["null"] == "allow"].set_index("head")
+    assert rows.loc[0, ["aer", "recall", "links"]].tolist() == [1, 0, 0]
+    assert np.isnan(rows.loc[0, "precision"])
+    assert rows.loc[1, ["aer", "precision", "recall", "links"]].tolist() == [0, 1, 1, 1]
 
 
 @pytest.fixture
-def inputs(tmp_path, make_sentence, make_records):
-    """Records and gold of four sentences."""
+def stated(tmp_path, make_sentence, make_records):
+    """Records and gold, which counts from 1, of four sentences."""
     sentences = [make_sentence(3), make_sentence(0), make_sentence(2), make_sentence(1, status="too long")]
-    return make_records(tmp_path / "run", sentences, shards=2), talp(tmp_path / "gold.talp")
+    make_records(tmp_path / "run", sentences, shards=2)
+    marked = ((f"{i + 1}{'-' if (i, j) in g.sure else 'p'}{j + 1}" for i, j in sorted(g.possible)) for g in GOLD)
+    (tmp_path / "gold.talp").write_text("".join(f"{' '.join(line)}\n" for line in marked), encoding="utf-8")
+    return (tmp_path / "run", "--gold", tmp_path / "gold.talp", "--gold-base", 1, "--out", tmp_path / "out")
 
 
-def test_sweep_end_to_end(inputs, tmp_path, align_eval):
-    records, gold = inputs
+def test_sweep_end_to_end(stated, tmp_path, align_eval):
     out = tmp_path / "deep" / "sweep"
-    done = align_eval("sweep", records, "--gold", gold, "--gold-base", "1", "--out", out)
+    done = align_eval("sweep", *stated[:-1], out)
     assert done.returncode == 0, done.stderr
 
-    everything = configurations(["attn_w", "attn_n"], ["awo", "awi"], ["kobayashi2020", "shift-att"])
-    expected = sweep(Records(records).best(), GOLD, everything).table
+    everything = configurations(*ALL)
+    expected = sweep(Records(stated[0]).best(), GOLD, everything).table
     pd.testing.assert_frame_equal(
         pd.read_csv(out / "sweep.csv", float_precision="round_trip").astype({"head": "Int64"}),
         expected,
@@ -48,19 +116,15 @@ def test_sweep_end_to_end(inputs, tmp_path, align_eval):
     stems = ["summary", *(f"heads-{o.kind}-{o.setting}-{o.rule}-{o.null}" for o in everything)]
     figures = [f"{stem}.{ending}" for stem in stems for ending in ("png", "svg")]
     assert sorted(path.name for path in out.iterdir()) == sorted(["sweep.csv", "sweep.json", *figures])
-    assert [path.name for path in out.parent.iterdir()] == ["sweep"]
 
     content = json.loads((out / "sweep.json").read_text(encoding="utf-8"))
-    assert content["skipped"] == {"1": "too long"}
-    assert content["sentences"] == 4
+    assert (content["skipped"], content["sentences"]) == ({"1": "too long"}, 4)
     assert "oracle" in content["note"]
-    assert len(content["rows"]) == len(expected)
-    assert content["rows"][0]["head"] == 0
-    assert content["rows"][3]["head"] is None
+    assert [row["head"] for row in content["rows"][:4]] == [0, 1, 2, None]
     np.testing.assert_array_equal([row["aer"] for row in content["rows"]], expected["aer"])
 
     warning, signature = done.stderr.splitlines()  # and no progress bar
-    assert warning == "warning: 1 of 4 sentences cannot be aligned, each counts as an empty hypothesis (1 too long)"
+    assert says(warning, "1 of 4 sentences cannot be aligned … (1 too long)")
     assert signature == content["signature"]
     assert signature.startswith("records:9e5d467ff709ca60|gold:")
     assert "|gold_base:1|" in signature
@@ -77,34 +141,31 @@ def test_sweep_end_to_end(inputs, tmp_path, align_eval):
     assert lowest == [f"{100 * aer:.2f}" for aer in sorted(expected["aer"])[:10]]
 
 
-def test_bad_input(inputs, tmp_path, call):
-    path = talp(inputs[1], GOLD[:3])
-    got, printed, messages = call("sweep", inputs[0], "--gold", path, "--gold-base", 1, "--out", tmp_path / "out")
-    assert (got, printed) == (1, "")
-    assert says(messages, "gold.talp: 3 sentences, but … run has records of 4")
+def test_gold_of_another_text(stated, tmp_path, call):
+    stated[2].write_text("1-1\n\n\n")
+    status, out, err = call("sweep", *stated)
+    assert (status, out) == (1, "")
+    assert says(err, "gold.talp: 3 sentences, but … run has records of 4")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "run"]
 
 
-def test_maps_of_translations_cannot_be_scored_against_gold_of_references(tmp_path, make_sentence, make_records, call):
+def test_maps_of_translations_cannot_be_scored_against_gold_of_references(
+    stated, tmp_path, make_sentence, make_records, call
+):
     signature = {"generation": {"beam": 5, "score_reference": False}}
-    records = make_records(tmp_path / "run", [make_sentence(i) for i in range(4)], signature=signature)
-    status, out, err = call(
-        "sweep", records, "--gold", talp(tmp_path / "g.talp"), "--gold-base", 1, "--out", tmp_path / "s"
-    )
+    records = make_records(tmp_path / "own", [make_sentence(i) for i in range(4)], signature=signature)
+    status, out, err = call("sweep", records, *stated[1:])
     assert (status, out) == (1, "")
-    assert "maps of the model's own translations" in err
-    assert "record with --score-reference" in err
+    assert says(err, "maps of the model's own translations … record with --score-reference")
 
 
-def test_rules_with_values(inputs, tmp_path, call):
-    records, gold = inputs
-    out = tmp_path / "out"
-    given = ("--gold", gold, "--gold-base", "1", "--kinds", "attn_w", "--settings", "awi", "--out", out)
-    status, printed, signature = call("sweep", records, *given, "--rules", "threshold=0.2,threshold=.20,top-k=2")
+def test_rules_with_values(stated, tmp_path, call):
+    given = ("--kinds", "attn_w", "--settings", "awi", "--rules", "threshold=0.2,threshold=.20,top-k=2")
+    status, printed, signature = call("sweep", *stated, *given)
     assert status == 0
     assert "|rules:threshold=0.2,top-k=2|" in signature
     assert "rule threshold=0.2, null allow" in printed
-    expected = sweep(Records(records).best(), GOLD, configurations(["attn_w"], ["awi"], ["threshold=0.2", "top-k=2"]))
-    table = pd.read_csv(out / "sweep.csv", float_precision="round_trip")
+    expected = sweep(Records(stated[0]).best(), GOLD, configurations(["attn_w"], ["awi"], ["threshold=0.2", "top-k=2"]))
+    table = pd.read_csv(tmp_path / "out" / "sweep.csv", float_precision="round_trip")
     assert table["aer"].tolist() == expected.table["aer"].tolist()
-    assert (out / "heads-attn_w-awi-top-k=2-mask.svg").exists()
+    assert (tmp_path / "out" / "heads-attn_w-awi-top-k=2-mask.svg").exists()

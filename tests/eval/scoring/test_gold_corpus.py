@@ -2,14 +2,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.links.formats import GoldSentence
 from alignment_eval.links.read import Texts
-from alignment_eval.scoring.aer import score
-from alignment_eval.scoring.gold_corpus import GoldCorpus, GoldMatrix, confirmed
+from alignment_eval.scoring.gold_corpus import GoldCorpus, confirmed
 from tests.facts import facts
 
 NO_LINKS = GoldSentence(frozenset())
@@ -54,26 +51,6 @@ def test_words_that_do_not_fit(make_sentence, link, texts, message):
     assert "--norm-subword-mark" in str(caught.value)
 
 
-links = st.frozensets(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=8)
-
-
-@given(st.lists(links, min_size=1, max_size=4), links, links)
-def test_hits_are_the_counts_of_the_score(hypotheses, sure, possible):
-    gold = GoldSentence(sure, possible)
-    matrix = GoldMatrix(*(_matrix(its) for its in (gold.sure, gold.possible)))
-    hits = matrix.hits(np.stack([_matrix(its) for its in hypotheses]))
-    for hypothesis, row in zip(hypotheses, hits.tolist()):
-        counts = score([hypothesis], [gold]).counts
-        assert row == [int(n) for n in (counts.hypothesis, counts.hypothesis_sure, counts.hypothesis_possible)]
-
-
-def _matrix(its):
-    matrix = np.zeros((4, 5), dtype=np.bool_)
-    for link in its:
-        matrix[link] = True
-    return matrix
-
-
 def test_uncertain_words_are_confirmed_by_their_number(make_sentence):
     certain = make_sentence(0)  # three words on either side
     sources, targets = replace(make_sentence(1), status="unknown source subwords"), make_sentence(2, status="long")
@@ -81,5 +58,3 @@ def test_uncertain_words_are_confirmed_by_their_number(make_sentence):
     texts = Texts("s", np.array([3, 3, 3, 3]), "t", np.array([3, 3, 3, 2]))
     found = [confirmed(sentence, texts).status for sentence in (certain, sources, targets, both)]
     assert found == ["ok", "ok", "long", "unknown subwords on both sides"]
-    with pytest.raises(InputError, match=facts("sentence 0 (line 1) … 3 source words in the records … 2 in s")):
-        confirmed(certain, Texts("s", np.array([2]), "t", np.array([3])))

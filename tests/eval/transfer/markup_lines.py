@@ -6,38 +6,24 @@ single marks.
 
 _CASES = r"""
 # a tag that stands alone between spaces stands for a word
-xml | <x id="1"/> neue Nachrichten | new messages | =
-    <x id="1"/> new messages
 xml | Blatt <x id="1"/> <x id="2"/> | sheet | =
     sheet <x id="1"/> <x id="2"/>
 xml | Den Ordner <x id="1"/> leeren | Empty the folder | 0-1 1-2 2-0
     Empty the folder <x id="1"/>
-xml | Es gibt <ph id="n"/> Gäste. | There are guests. | =
-    There are <ph id="n"/> guests.
 xml | Kapitel <x id="1"/>: Anfang | chapter: start | =
     chapter <x id="1"/>: start
-xml | Sie haben <x id="1"/> gelesen. | You have read. | =
-    You have <x id="1"/> read.
 xml | Taste <b>rot <x/></b> gedrückt | key red pressed | =
     key <b>red <x/></b> pressed
 xml | "<x id="1"/>" fehlt | "" missing | 0-0 1-1 2-2
     "<x id="1"/>" missing
-xml | Foto (<x id="1"/>) neu | photo () new | =
-    photo (<x id="1"/>) new
 xml | Zeile <!-- leer --> zwei | line two | =
     line <!-- leer -->two
-xml | Rand<x/> bleibt | edge stays | =
-    edge<x/> stays
 xml | drei <x id="1"/> Bücher | 三本の本 |
     <x id="1"/>三本の本
-html | Bild <img src='a.png'> oben | picture above | =
-    picture <img src='a.png'> above
 html | Hallo <?= $name ?> und danke | hello and thanks | =
     hello <?= $name ?> and thanks
 html | Preis: <?php echo $p; ?> Euro | price: euros | =
     price: <?php echo $p; ?> euros
-html | Hallo <%- user.name -%>, guten Tag | Hello, good day | =
-    Hello <%- user.name -%>, good day
 # tags that separate words
 html | Morgen.<br>Abend. | Morning. Evening. | =
     Morning.<br> Evening.
@@ -47,8 +33,6 @@ html | <p>Apfel</p><p>Birne</p> | apple pear | =
     <p>apple</p> <p>pear</p>
 html | <ul><li>rot</li><li>blau</li></ul> | red blue | =
     <ul><li>red</li> <li>blue</li></ul>
-html | <tr><td>alt</td><td>neu</td></tr> | old new | =
-    <tr><td>old</td> <td>new</td></tr>
 html | <h1>Titel</h1>Text | title text | =
     <h1>title</h1> text
 html | vor<div>innen</div>nach | before inside after | =
@@ -57,19 +41,9 @@ html | Haus<wbr>boot | houseboat | 0-0
     houseboat<wbr>
 html | <b>Haus</b>boot | houseboat | 0-0
     <b>houseboat</b>
-html | links<HR>rechts | left right | =
-    left<HR> right
-xml | Vers<lb/>ende | verse end | =
-    verse<lb/> end
-xml | oben<br/>unten | above below | =
-    above<br/> below
-xml | <p>kurz</p> <p>lang</p> | short long | =
-    <p>short</p> <p>long</p>
 # content that is no text
 xml | <ph id="1">%s</ph> Dateien | files | =
     <ph id="1">%s</ph> files
-xml | kopiere <ph x="1">{n}</ph> Seiten | copy pages | =
-    copy <ph x="1">{n}</ph> pages
 xml | <ph>Seite</ph> eins | page one | =
     <ph>page</ph> one
 xml | <it pos='begin'>&lt;i&gt;</it>kursiv | italic | =
@@ -78,8 +52,6 @@ xml | grün <ut>\b</ut> gelb | green yellow | =
     green <ut>\b</ut> yellow
 xml | <ph id="1">a<sub>b</sub></ph> Ende | end | =
     <ph id="1">a<sub>b</sub></ph> end
-html | vor <script>x()</script> nach | before after | =
-    before <script>x()</script> after
 # halves of a pair
 xml | <bpt i="1">{</bpt>Brot<ept i="1">}</ept> essen | eat bread | 0-1 1-0
     eat <bpt i="1">{</bpt>bread<ept i="1">}</ept>
@@ -98,12 +70,8 @@ xml | offen <bx id="1"/>bleibt | open stays | =
 xml | <g id="1"><bx id="2"/>Mond</g> scheint<ex id="2"/> | moon shines | =
     <g id="1"><bx id="2"/>moon</g> shines<ex id="2"/>
 # numbered tags and templates
-html | Wir <1>singen</1> laut | We sing loudly | =
-    We <1>sing</1> loudly
 html | <0>Tee</0> oder <1>Saft</1> | <tea> or juice | 0-1 1-3 2-4
     &lt;<0>tea</0>&gt; or <1>juice</1>
-html | <0><1>Dach</1> rot</0> neu | new red roof | 0-2 1-1 2-0
-    new <0>red <1>roof</1></0>
 html | Zeit: <3/> Uhr | time: o'clock | 0-0 1-1 2-2
     time: <3/> o'clock
 html | <% if (a > b) %>heute<% end %> hier | today here | =
@@ -111,14 +79,10 @@ html | <% if (a > b) %>heute<% end %> hier | today here | =
 # elements that share a word
 xml | Sie <b>sagt</b> das Treffen <b>ab</b>. | She cancels the meeting. | 0-0 1-1 2-2 3-3 4-1 5-4
     She <b>cancels</b><b></b> the meeting.
-xml | Er <i>macht</i> die Tür <b>zu</b>. | He closes the door. | 0-0 1-1 2-2 3-3 4-1 5-4
-    He <i>closes</i><b></b> the door.
 xml | Das <b>Ende</b> <i>spiel</i> heute | the final today | 0-0 1-1 2-1 3-2
     the <b>final</b><i></i> today
 xml | <b>Rad</b><i>weg</i> dort | cycleway there | 0-0 1-1
     <b>cycleway</b><i></i> there
-xml | Wir <b>haben</b> Brot <b>gekauft</b> gestern | We bought bread yesterday | 0-0 1-1 2-2 3-1 4-3
-    We <b>bought</b><b></b> bread yesterday
 xml | <a>kein</a> Baum <b>mehr</b> | no tree | 0-0 1-1 2-0
     <a>no</a><b></b> tree
 # an element without links takes no word of another
@@ -135,19 +99,9 @@ xml | Wir haben <x id="1"/> Brote gekauft | we bought breads | 0-0 2-2 3-1
     we bought <x id="1"/> breads
 xml | Gehe zu <i><x/></i> Seite | go page | 0-0 2-1
     go <i><x/></i> page
-xml | Der <b><x/></b> Turm | Turm | 1-0
-    <b><x/></b> Turm
-# as before
-xml | Der <b>rote</b> Ball | The red ball | =
-    The <b>red</b> ball
-xml | <b>alles hier</b> | all of it here | 0-0 1-3
-    <b>all of it here</b>
+# entities
 html | A &amp; B <i>C</i> | A & B C | =
     A &amp; B <i>C</i>
-html | schnell <a href=x>laufen</a>. | run fast. | 0-1 1-0 2-2
-    <a href=x>run</a> fast.
-html | zwei <em>kleine <b>Hunde</b></em> bellen | two small dogs bark | =
-    two <em>small <b>dogs</b></em> bark
 html | 1 < 2 ist <b>wahr</b> | 1 < 2 is true | =
     1 &lt; 2 is <b>true</b>
 """

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.transfer.markup import transfer_markup
-from alignment_eval.transfer.protected import PROTECTED
-from alignment_eval.transfer.tags import MarkedLine, parse_markup, protect
+from alignment_eval.transfer.tags import PROTECTED, MarkedLine, parse_markup, protect
 from tests.eval.links.samples import links_of
 from tests.eval.transfer.markup_lines import LINES
 
@@ -127,22 +126,15 @@ def test_any_line_is_refused_or_moved_onto_itself(parts, is_html):
     assert (shown(again), outline(again)) == (shown(source), outline(source))
 
 
-@given(TEXTS)
-def test_without_tags_the_output_is_the_escaped_target(target):
-    assert moved("plain", target, "") == escape(target, quote=False)
-
-
 # Where tags go
 
 
 @pytest.mark.parametrize(
     ("line", "target", "links", "expected"),
     [
-        pytest.param("Press <b>Stop now</b>.", "<b>Jetzt anhalten</b> drücken.", "0-2 1-1 2-0 3-3", None, id="order"),
         pytest.param("<a>one</a> and <b>two</b>", "<b>zwei</b> und <a>eins</a>", "0-2 1-1 2-0", None, id="exchanged"),
         pytest.param("<p>Go <b>in</b>!</p>", "<p>Geh <b>hinein</b>!</p>", "1-1 2-2", None, id="the whole line"),
         pytest.param("the <b>red house</b> there", "das <b>rote Haus</b> dort", "0-0 1-1 3-3", None, id="no link"),
-        pytest.param("take <b>Old Inn</b>", "nimm bitte <b>Alten Gasthof</b>", "0-0 1-2 2-3", None, id="left outside"),
         pytest.param("see “<b>Home</b>”.", "siehe „<b>Start</b>“.", "0-0 2-2 4-4", None, id="marks stay outside"),
         pytest.param("Is it <b>“new”?</b>", "Ist es <b>„neu“?</b>", "0-0 1-1 3-3", None, id="marks stay inside"),
         pytest.param(
@@ -159,6 +151,7 @@ def test_without_tags_the_output_is_the_escaped_target(target):
         pytest.param("a <b>Bb</b> c", "ee <b>Ff</b>", "", None, id="no links: a capital"),
         pytest.param("aa <b>to do</b> bb cc", "pq rs tu <b>to do</b>", "", None, id="no links: the same words"),
         pytest.param("a ; <br/>b", "x y; <br/>z", "", None, id="a tag alone, behind the same mark"),
+        pytest.param("Ende <x/>", "the end!", "", "the end! <x/>", id="a tag alone, at the end of the line"),
         pytest.param("no<br/>n oo", "xx yy", "0-0 1-1", "xx<br/> yy", id="a tag alone, inside another word"),
         pytest.param("a b <br/>c d", "w x <br/>y z", "0-3 1-1 2-2 3-0", None, id="a tag alone, near links count most"),
         pytest.param("a <b>;</b> b", "; aa <b>;</b>", "1-2", None, id="links of marks"),
@@ -173,12 +166,9 @@ def test_without_tags_the_output_is_the_escaped_target(target):
             id="of discontinuous links the most inside and the least outside",
         ),
         pytest.param("old <b>tree</b>", "<b>Baum</b> alt", "0-0:.1 0-1:.8 1-0:.7 1-1:.2", None, id="the surer link"),
-        pytest.param("old <b>tree</b>", "alter <b>Baum</b>", "0-0:.8 0-1:.1 1-0:.2 1-1:.7", None, id="surer again"),
         pytest.param("<a>one</a> <b>two</b>", "<b>zwei</b> <a>eins</a>", "0-1:.4 1-0:.4", None, id="weak links"),
         pytest.param("<b>up</b> !", "<b>auf</b> das", "0-0:.6 1-0", None, id="a mark counts less than a word"),
         pytest.param("ask <b>Ann-7</b> or me", "mich oder <b>Ann-7</b> fragen", "", None, id="equal names and numbers"),
-        pytest.param("<u>red <b>roof</b></u> door", "<u>rotes <b>Dach</b></u> Tür", "0-0 1-1", None, id="nested"),
-        pytest.param("Hi! <b>Bulk is it</b>", "Ja! <b>Der Bulk geht</b>", "0-0 1-1 2-3", None, id="the last sentence"),
         pytest.param("a <b>bb</b> c", "x y", "0-0:.5 2-1:.5", "x <b></b>y", id="links of 0.5 are sure"),
         pytest.param("<b>Ab</b> cd", "<b>xy</b> ab", "0-0", None, id="short words are equal with both capitals only"),
         pytest.param("ab <x/> cd", "uv (wz", "1-2", "uv (<x/> wz", id="no space behind a bracket"),
@@ -195,11 +185,6 @@ def test_lines_as_people_have_them(syntax, line, target, links, expected):
     assert moved(line, target, links, syntax) == expected
 
 
-def test_elements_that_a_caller_names_are_opaque():
-    marked = parse_markup("<code>a <b>c</b></code> d", "xml", opaque=["code"])
-    assert (marked.text, [element.opening for element in marked.elements]) == (" d", ["<code>a <b>c</b></code>"])
-
-
 @pytest.mark.parametrize(
     ("line", "text", "strings"),
     [
@@ -208,7 +193,6 @@ def test_elements_that_a_caller_names_are_opaque():
         ("Lies („https://a.org/b_(c)“, ja)!", "Lies (, ja)!", ["„https://a.org/b_(c)“"]),
         ("%1$d von %s, 5 % davon", " von , 5 % davon", ["%1$d", "%s"]),
         ("${x} und {{y}} und {0}", " und  und ", ["${x}", "{{y}}", "{0}"]),
-        ("gut \u2764\ufe0f so \U0001f600", "gut  so ", ["\u2764\ufe0f", "\U0001f600"]),
         ("Datei{n}liste, %5.2f %% und {{ a.b }}", "Datei liste,  %% und ", ["{n}", "%5.2f", "{{ a.b }}"]),
         ("www.a.org/x. Taste 1\ufe0f\u20e3 #{y}", ". Taste  ", ["www.a.org/x", "1\ufe0f\u20e3", "#{y}"]),
         ("{0}) und (", ") und (", ["{0}"]),
@@ -224,18 +208,12 @@ def test_strings_that_are_not_translated_come_back_letter_by_letter(line, text, 
 
 
 def test_strings_and_elements_of_markup_that_are_not_translated():
-    line = '<b>Nimm</b> <code>f(x)</code> oder <i translate="no">Firma <b>A</b></i> &amp; {0} &lt;'
-    marked = parse_markup(line, "html", strings=PROTECTED)
+    line = '<b>Nimm</b> <code>f(x)</code> oder <i translate="no">Firma <b>A</b></i> <q>a <b>c</b></q> &amp; {0} &lt;'
+    marked = parse_markup(line, "html", ["q"], PROTECTED)
     assert marked.text.split() == ["Nimm", "oder", "&", "<"]
     spans = words(marked.text)
     output = transfer_markup(marked, spans, "take or & <", words("take or & <"), {(i, i) for i in range(4)})
-    assert output == '<b>take</b> <code>f(x)</code> or <i translate="no">Firma <b>A</b></i> &amp; {0} &lt;'
-
-
-def test_fewer_words_than_elements_leave_elements_without_words():
-    output = parse_markup(moved("<i>A</i> <b>B</b> <u>C</u>", "x", ""), "xml")
-    assert [element.opening for element in output.elements] == ["<i>", "<b>", "<u>"]
-    assert sorted(end - start for start, end in (element.span for element in output.elements)) == [0, 0, 1]
+    assert output == line.replace("Nimm", "take").replace("oder", "or")
 
 
 def test_three_elements_whose_words_share_counterparts_keep_their_tags():
@@ -279,7 +257,6 @@ def test_html_has_void_elements_unquoted_attributes_names_in_any_case_and_script
     [
         ("a <i>b", "<i>"),
         ("a <i>b</u>", "</u>"),
-        ("a <i><u>b</i></u>", "</i>"),
         ("a</i> b", "</i>"),
         ("a</line><line>b", "</line>"),
         ("a <i", "<i"),

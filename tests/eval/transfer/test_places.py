@@ -123,3 +123,11 @@ def places_of(source, elements, target, links):
 
 def test_elements_that_fit_equally_well_in_both_orders_stay_in_that_of_the_source():
     assert [rank for rank, _ in places_of(". cc .", [(0, 1), (2, 4)], "“ . ,", {})] == [0, 1]
+
+
+def test_an_element_has_at_most_five_units_for_each_of_its_own_and_twenty_more():
+    """So time and memory of a long line with many elements grow with its length."""
+    ((_, found),) = places_of("aa bb", [(0, 2)], " ".join(["x"] * 40), {(0, j) for j in range(40)})
+    assert found[1] - found[0] == len(" ".join(["x"] * (5 + 20)))
+    ((_, found),) = places_of("aa bb cc", [(0, 5)], " ".join(["x"] * 40), {(0, j) for j in range(40)})
+    assert found[1] - found[0] == len(" ".join(["x"] * (2 * 5 + 20)))

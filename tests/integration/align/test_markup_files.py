@@ -25,8 +25,8 @@ def marked(line, number):
     return f"<p>{' '.join(words)}</p><x/>"
 
 
-def tags(line, syntax="xml"):
-    return sorted((each.opening, each.closing) for each in parse_markup(line, syntax).elements)
+def tags(line):
+    return sorted((each.opening, each.closing) for each in parse_markup(line, "xml").elements)
 
 
 def refused(done, text):
@@ -51,7 +51,7 @@ def test_text_in_subwords(run):
     done = run(*options, sources=["das <b>haus</b> war groß ."], targets=["the house was big ."])
     assert done.lines == ["the <b>house</b> was big ."]
     cut = run(*options, sources=["das <b>ha@@ us</b> war groß ."], targets=["the house was big ."], out="cut")
-    refused(cut, "in subwords with tags")
+    assert refused(cut, "in subwords with tags")
 
 
 def test_the_model_never_sees_a_tag(run):
@@ -71,14 +71,14 @@ def test_standard_output(run, tmp_path, targets):
 
 
 @pytest.mark.parametrize(
-    ("line", "text"),
+    ("line", "translate", "text"),
     [
-        ("<b>offen", "source:2: found <b> without an end tag"),
-        ("a &nbsp; b", "source:2: found undefined entity, '&nbsp; b'"),
+        ("<b>offen", (), "source:2: found <b> without an end tag"),
+        ("a &nbsp; b", ("--translate", 1), "source:2: found undefined entity, '&nbsp; b'"),
     ],
+    ids=["given", "translated"],
 )
-@pytest.mark.parametrize("translate", [(), ("--translate", 1)], ids=["given", "translated"])
-def test_damaged_markup_is_named_by_file_and_line(run, tmp_path, line, text, translate):
+def test_damaged_markup_is_named_by_file_and_line(run, tmp_path, line, translate, text):
     done = run("--markup", "xml", *translate, sources=["ja", line], targets=None if translate else ["yes", "no"])
     assert refused(done, text)
     assert not list(tmp_path.glob("out*"))
