@@ -33,8 +33,7 @@ try:
         from fairseq_norm_plugin.hooks.tasks import masked_lm as masked_lm
         from fairseq_norm_plugin.hooks.tasks import multilingual as multilingual
         from fairseq_norm_plugin.hooks.tasks import translation as translation
-        from fairseq_norm_plugin.transformers import bert as bert
-        from fairseq_norm_plugin.transformers import marian as marian
+        from fairseq_norm_plugin.transformers import networks as networks
 except (InputError, OSError, MemoryError):
     raise
 except Exception as _error:  # whatever another fairseq lacks, or raises with this Python

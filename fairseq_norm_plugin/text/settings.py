@@ -17,7 +17,7 @@ from fairseq.registry import REGISTRIES
 from alignment_eval.errors import InputError, UsageError, printable, shown, warn_on_stderr
 from alignment_eval.profiles.profile import TextRecipe
 from fairseq_norm_plugin.checkpoints.files import ModelFiles
-from fairseq_norm_plugin.checkpoints.options import PATHS
+from fairseq_norm_plugin.checkpoints.read import PATHS
 from fairseq_norm_plugin.choices import NORMALIZATIONS, WORDS
 from fairseq_norm_plugin.text.subwords import (
     CODES,

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from importlib.metadata import version
 from typing import NamedTuple
 
 import numpy as np
@@ -20,9 +21,46 @@ from alignment_eval.links.sets import Link
 from alignment_eval.links.text import marks_of_tools
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.transfer.protected import is_inside_word
-from fairseq_norm_plugin.text.normalise import is_visible, normalised
-from fairseq_norm_plugin.text.offsets import Span, TracedText, character_spans, trace_tokens, word_spans
-from fairseq_norm_plugin.text.sentences import sentence_splitter
+from fairseq_norm_plugin.text.offsets import (
+    Span,
+    TracedText,
+    character_spans,
+    is_visible,
+    normalised,
+    trace_tokens,
+    word_spans,
+)
+
+
+def sentence_splitter(language: str) -> Callable[[str], list[str]]:
+    """What cuts a text of a language into sentences, which join to the text.
+
+    The language may have more parts (``de_DE``); a language that sentencex does not know is cut as English.
+    """
+    try:
+        from sentencex import segment
+    except ImportError as error:
+        raise InputError("cutting lines into sentences needs sentencex: pip install sentencex") from error
+    if not language:
+        raise InputError("the languages of the model are not known: state source and target language (-s, -t)")
+    code = re.split("[-_]", language)[0].lower()
+
+    def split(text: str) -> list[str]:
+        sentences: list[str] = []
+        for part in segment(code, text):
+            if sentences and not (is_visible(part) and is_visible(sentences[-1])):
+                sentences[-1] += part
+            else:
+                sentences.append(part)
+        return sentences or [text]
+
+    return split
+
+
+def splitter_name() -> str:
+    """The splitter, as signatures name it."""
+    return f"sentencex-{version('sentencex')}"
+
 
 #: A side without tokens, and its ids.
 NO_SIDE, NO_IDS = SentenceSide.of_words(()), torch.empty(0, dtype=torch.long)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import fairseq_norm_plugin as fnp
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.checkpoints.options import EVALUATED, PATHS, check_options
+from fairseq_norm_plugin.checkpoints.read import EVALUATED, PATHS, check_options
 from tests.facts import facts
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"

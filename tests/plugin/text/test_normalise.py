@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
 from alignment_eval.errors import UsageError
-from fairseq_norm_plugin.text.normalise import is_visible, normalised
+from fairseq_norm_plugin.text.offsets import is_visible, normalised
 from fairseq_norm_plugin.text.settings import TextSettings
 from fairseq_norm_plugin.text.subwords import LineSegmenter
 from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer

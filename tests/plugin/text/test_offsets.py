@@ -8,8 +8,7 @@ from fairseq.data import Dictionary
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_norm_plugin.text.normalise import is_visible
-from fairseq_norm_plugin.text.offsets import TracedText, character_spans, trace_tokens
+from fairseq_norm_plugin.text.offsets import TracedText, character_spans, is_visible, trace_tokens
 from fairseq_norm_plugin.text.settings import TextSettings, pipelines
 from fairseq_norm_plugin.text.subwords import BpeSegmenter, LineSegmenter, MarkedSubwords, SentencePieceSegmenter
 from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer
