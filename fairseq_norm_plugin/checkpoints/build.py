@@ -53,8 +53,7 @@ def build_model(
 
     Args:
         task: the task.
-        state: the checkpoint's content; its weights are taken out of it.  They are tensors by name, or (of a model in
-            the format of Transformers) have a method ``fill`` that copies them into a model.
+        state: the checkpoint's content; its weights are taken out of it.
         name: the file, for messages.
         dtype: one of :data:`~fairseq_norm_plugin.choices.DTYPES`.
         see: called with the name and the values of each entry of the model's state dictionary, in the order of the
@@ -62,23 +61,18 @@ def build_model(
     """
     cfg: DictConfig = state["cfg"].model
     weights = state.pop("model")
-    loaded = isinstance(weights, dict)
-    if loaded:  # fairseq does not say so where both sides share them
-        _check_sizes({entry: len(getattr(task, f"{side}_dictionary")) for entry, side in _EMBEDDINGS.items()}, weights)
+    # fairseq does not say so where both sides share them
+    _check_sizes({entry: len(getattr(task, f"{side}_dictionary")) for entry, side in _EMBEDDINGS.items()}, weights)
     with fairseq_errors(f"{name}: fairseq cannot build the model of its options", NOT_SAVED), _Unfilled():
         model: nn.Module = task.build_model(cfg, from_checkpoint=True)
-    if loaded:
-        model.upgrade_state_dict(weights)  # type: ignore[operator]
-        weights = checkpoint_utils.prune_state_dict(weights, cfg)
+    model.upgrade_state_dict(weights)  # type: ignore[operator]
+    weights = checkpoint_utils.prune_state_dict(weights, cfg)
     if see is not None:
         for entry in sorted(weights):
             see(entry, weights[entry])
     model.to(_TYPES[dtype])  # before they have numbers, so that no two copies of all are in memory
     try:
-        if loaded:
-            nn.Module.load_state_dict(model, weights, strict=True)
-        else:
-            weights.fill(model)
+        nn.Module.load_state_dict(model, weights, strict=True)
     except (RuntimeError, KeyError) as error:  # fairseq 0.12.2 looks some up itself
         reasons = [line.strip() for line in str(error).splitlines() if line.startswith("\t")]
         raise InputError(
@@ -104,12 +98,12 @@ class _Unfilled(TorchFunctionMode):
 
 def check_vocabulary(model: nn.Module) -> None:
     """Make ``model`` refuse weights that belong to other dictionaries than its own, with a clear message."""
-    model.register_load_state_dict_pre_hook(_compare_vocabulary)  # type: ignore[no-untyped-call]
 
+    def compare(model: nn.Module, state: Mapping[str, Any], prefix: str, *_: Any) -> None:
+        own = model.state_dict()
+        _check_sizes({name: len(own[name]) for name in _EMBEDDINGS if name in own}, state, prefix)
 
-def _compare_vocabulary(model: nn.Module, state: Mapping[str, Any], prefix: str, *_: Any) -> None:
-    own = model.state_dict()
-    _check_sizes({name: len(own[name]) for name in _EMBEDDINGS if name in own}, state, prefix)
+    model.register_load_state_dict_pre_hook(compare)  # type: ignore[no-untyped-call]
 
 
 def _check_sizes(own: Mapping[str, int], trained: Mapping[str, Any], prefix: str = "") -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,6 @@ from fairseq_norm_plugin.transformers.text import (
     write_dictionary,
 )
 from fairseq_norm_plugin.transformers.weights import (
-    Stored,
-    StoredParameters,
     Weights,
     check_heads,
     read_config,
@@ -163,7 +161,7 @@ class Release:
     """
 
     cfg: dict[str, Any]
-    parameters: StoredParameters
+    parameters: dict[str, Tensor]
     languages: tuple[str, str]
     subwords: dict[str, Any]
 
@@ -260,8 +258,8 @@ def _is_one_matrix(config: Mapping[str, Any]) -> bool:
 
 
 def _parameters(
-    family: Family, config: Mapping[str, Any], tensors: Mapping[str, Stored], tokens: Sequence[Sequence[str]]
-) -> StoredParameters:
+    family: Family, config: Mapping[str, Any], tensors: Mapping[str, Tensor], tokens: Sequence[Sequence[str]]
+) -> dict[str, Tensor]:
     """The parameters of fairseq's model, under fairseq's names; ``tokens`` are those of both sides, by their ids."""
     weights = Weights(tensors, f"a model of {config['encoder_layers']} and {config['decoder_layers']} layers")
     result = _embeddings(family, config, weights, tokens)
@@ -271,12 +269,12 @@ def _parameters(
         result.update(_positions(family, config, weights, f"{stack}.embed_positions"))
     weights.check_empty(_UNUSED)
     # what fairseq's present version gives; it would change models without it
-    return StoredParameters(result, {f"{stack}.version": torch.Tensor([3]) for stack in _STACKS})
+    return {**result, **{f"{stack}.version": torch.Tensor([3]) for stack in _STACKS}}
 
 
 def _embeddings(
     family: Family, config: Mapping[str, Any], weights: Weights, tokens: Sequence[Sequence[str]]
-) -> dict[str, Stored]:
+) -> dict[str, Tensor]:
     """The three matrices, or what they share, and the bias of the logits; rows in fairseq's order."""
     width, tied = config["d_model"], config["tie_word_embeddings"]
     encoder, decoder, head = (*(f"model.{stack}.embed_tokens.weight" for stack in _STACKS), family.head)
@@ -288,18 +286,27 @@ def _embeddings(
         of_decoder = weights.take_one([decoder, head] if tied else [decoder], rows[1], width)
         of_head = of_decoder if tied else weights.take(head, rows[1], width)
     source, target = map(_order, tokens)
+    rows_of_decoder = _ordered(of_decoder, target)
     result = {
-        "encoder.embed_tokens.weight": of_encoder.ordered(source),
-        "decoder.embed_tokens.weight": of_decoder.ordered(target),
-        "decoder.output_projection.weight": of_head.ordered(target),
+        "encoder.embed_tokens.weight": _ordered(of_encoder, source),
+        "decoder.embed_tokens.weight": rows_of_decoder,
+        "decoder.output_projection.weight": rows_of_decoder if tied else _ordered(of_head, target),
     }
     if "final_logits_bias" in weights or family.bias:
-        bias = weights.take("final_logits_bias", 1, rows[1])
+        bias = weights.take("final_logits_bias", 1, rows[1])[0]
         if family.bias:
-            result["decoder.output_projection.bias"] = replace(bias, shape=torch.Size(rows[1:])).ordered(target, NEVER)
-        elif bias.rows().any():
+            result["decoder.output_projection.bias"] = _ordered(bias, target, NEVER)
+        elif bias.any():
             raise InputError(f"final_logits_bias is not 0, but {family.name} models have no bias of the logits")
     return result
+
+
+def _ordered(tensor: Tensor, order: list[int] | None, missing: float = 0.0) -> Tensor:
+    """The rows in another order, where the number after the last stands for a row of ``missing``."""
+    if order is None:
+        return tensor
+    rows = torch.cat([tensor, tensor.new_full((1, *tensor.shape[1:]), missing)])
+    return rows[order]
 
 
 def _order(tokens: Sequence[str]) -> list[int] | None:
@@ -327,7 +334,7 @@ def _modules(family: Family, config: Mapping[str, Any], stack: str) -> Iterator[
     yield from ((norm, (width,)) for norm in family.norms)
 
 
-def _positions(family: Family, config: Mapping[str, Any], weights: Weights, name: str) -> dict[str, Stored]:
+def _positions(family: Family, config: Mapping[str, Any], weights: Weights, name: str) -> dict[str, Tensor]:
     """Learned positions; or check that stored ones, which newer files leave out, are those that are computed."""
     count, width = config["max_position_embeddings"], config["d_model"]
     if family.positions is None:
@@ -335,7 +342,7 @@ def _positions(family: Family, config: Mapping[str, Any], weights: Weights, name
     for stored in (f"model.{name}.weight", f"model.{name}.weights"):
         if stored in weights:
             computed = family.positions(count, width)
-            found = weights.take(stored, *computed.shape).rows()
+            found = weights.take(stored, *computed.shape)
             rounding = max(1e-3, torch.finfo(found.dtype).eps)  # computed by another library, stored in 16 bits
             if not torch.allclose(found.float(), computed, rtol=0, atol=rounding):
                 raise InputError(

@@ -247,7 +247,7 @@ def _parameters(config: dict[str, Any], model: Path, order: Sequence[int]) -> di
     weights = Weights(tensors, f"a BERT of {config['num_hidden_layers']} layers")
     width, inner = config["hidden_size"], config["intermediate_size"]
     words, places, types = (
-        weights.take(f"embeddings.{name}_embeddings.weight", count, width).rows().float()
+        weights.take(f"embeddings.{name}_embeddings.weight", count, width).float()
         for name, count in (
             ("word", len(order)),
             ("position", config["max_position_embeddings"]),
@@ -265,7 +265,7 @@ def _parameters(config: dict[str, Any], model: Path, order: Sequence[int]) -> di
         f"{encoder}.embed_tokens.weight": words[list(order)],
         # fairseq counts positions from the id of <pad>, 1, plus one; single sentences are all of token type 0
         f"{encoder}.embed_positions.weight": torch.cat([torch.zeros(2, width), places + types[0]]),
-        **{name: tensor.rows() for name, tensor in stored.items()},
+        **stored,
         **_head(weights, words, order),
     }
     weights.check_empty(_UNUSED)
@@ -282,11 +282,11 @@ def _head(weights: Weights, words: Tensor, order: Sequence[int]) -> dict[str, Te
         shapes.update({"layer_norm.weight": (width,), "layer_norm.bias": (width,)})
         return {**tied, **{f"{head}.{name}": torch.full(shape, torch.nan) for name, shape in shapes.items()}}
     decoder = "cls.predictions.decoder.weight"
-    if decoder in weights and not torch.equal(weights.take(decoder, size, width).rows().float(), words):
+    if decoder in weights and not torch.equal(weights.take(decoder, size, width).float(), words):
         raise InputError(f"{decoder} differs from the word embeddings; the head must be tied")
     stored = {
         **weights.module(f"{head}.dense", "cls.predictions.transform.dense", width, width),
         **weights.module(f"{head}.layer_norm", "cls.predictions.transform.LayerNorm", width),
     }
-    bias = weights.take("cls.predictions.bias", size).rows()[list(order)]
-    return {**tied, f"{head}.bias": bias, **{name: tensor.rows() for name, tensor in stored.items()}}
+    bias = weights.take("cls.predictions.bias", size)[list(order)]
+    return {**tied, f"{head}.bias": bias, **stored}

@@ -8,7 +8,7 @@ from fairseq.data import Dictionary
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_norm_plugin.text.offsets import TracedText, character_spans, is_visible, trace_tokens
+from fairseq_norm_plugin.text.offsets import TracedText, is_visible, trace_tokens
 from fairseq_norm_plugin.text.settings import TextSettings, pipelines
 from fairseq_norm_plugin.text.subwords import BpeSegmenter, LineSegmenter, MarkedSubwords, SentencePieceSegmenter
 from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer
@@ -192,10 +192,6 @@ def test_lower_case_of_several_characters():
     assert lowered.span(2, 3) == (1, 2)
     assert TracedText.of("İΣ").lowercased().text == "İΣ".lower()  # the sigma at the end of a word is another one
     assert TracedText.of("").lowercased().span(0, 0) == (0, 0)
-
-
-def test_a_word_after_a_character_with_an_accent_begins_anew():
-    assert character_spans("\u65e5\u0301a") == [(0, 2), (2, 3)]
 
 
 def test_the_first_character_of_a_replacement_takes_the_whole_place():
