@@ -141,12 +141,6 @@ def test_text_that_is_in_pieces(mark, words, raw, lowercase):
 
 
 @given(raw=LINES)
-def test_the_tokens_of_a_line_that_is_not_rewritten(raw):
-    tokenizer = tokenizer_of(TextSettings("space", "none"))
-    assert TextPipeline(MarkedSubwords("none"), tokenizer, tokenizer).read(raw).words == tuple(raw.split())
-
-
-@given(raw=LINES)
 def test_moses_leaves_no_character_out(raw):
     """But white space and what it drops: control characters."""
     tokenizer = tokenizer_of(moses())

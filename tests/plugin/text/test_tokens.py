@@ -98,11 +98,6 @@ def test_the_tokens_of_a_cut_sentence_are_the_first_of_its_text(text):
         spell("c@@ b a", "cb", cut=True)
 
 
-def test_the_mark_is_told_from_the_dictionary():
-    for stated, mark in (("auto", "▁"), ("none", "none")):
-        assert vocabulary_of("▁ab", "c", mark=stated).mark == mark
-
-
 def test_tags_that_the_dictionary_has_are_special():
     dictionary = dictionary_of("ab@@", "c", "[de]", "[fr]")
     specials = special_ids(dictionary, ["[de]", "[fr]", "[xx]"])
