@@ -21,7 +21,6 @@ import warnings
 import zipfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -141,14 +140,14 @@ def _refusal(path: str, error: Exception) -> Exception:
     """The error for a file that ``error`` was raised at."""
     if isinstance(error, pickle.UnpicklingError):
         found = re.search(r"GLOBAL (\S+)", str(error))
-        with Path(PathManager.get_local_path(path)).open("rb") as file:
-            looks_saved = file.read(2).startswith((b"PK", b"\x80"))  # an archive, or an older file, a pickle
-        if not (found or looks_saved):
-            return InputError(f"{path}: not a checkpoint; expected a file that fairseq-train or torch.save has written")
-        what = f"the file holds {printable(found.group(1), 80)}" if found else "the file cannot be read as weights"
+        if found is None:
+            return InputError(
+                f"{path}: not a checkpoint, or damaged; expected a file that fairseq-train or torch.save has written"
+            )
         return InputError(
-            f"{path}: {what}; it could run code, so it is not loaded; a fairseq checkpoint has only tensors and "
-            f"plain options; get the weights from a source that you trust and save them again"
+            f"{path}: the file holds {printable(found[1], 80)}; it could run code, so it is not loaded; a fairseq "
+            f"checkpoint has only tensors and plain options; get the weights from a source that you trust and save "
+            f"them again"
         )
     # torch seeks the archive's directory at the end, and in a short file even before the beginning
     cut = isinstance(error, (EOFError, zipfile.BadZipFile)) or "zip archive" in str(error)
@@ -225,13 +224,12 @@ def read_checkpoint(path: str) -> dict[str, Any]:
 
 def _check(path: str) -> dict[str, Any]:
     """The content of a checkpoint that is undamaged and whose options are plain; its tensors are mapped."""
-    if zipfile.is_zipfile(path):
+    zipped = zipfile.is_zipfile(path)  # else saved by a torch version before 1.6
+    if zipped:
         with zipfile.ZipFile(path) as archive:
             if damaged := archive.testzip():
                 raise InputError(f"{path}: the file is damaged (wrong checksum of {damaged}); copy or save it again")
-        state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    else:  # saved by a torch version before 1.6
-        state = torch.load(path, map_location="cpu", weights_only=True)
+    state = torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
     weights = state.get("model") if isinstance(state, dict) else None
     if not (isinstance(weights, dict) and weights):
         raise InputError(f"{path}: the file has no weights; {NOT_SAVED}")

@@ -11,6 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+#: Characters of a line, counted in code points from 0; the end is exclusive.
+Span = tuple[int, int]
+
+#: Blanks are ASCII white space only; other Unicode spaces may be part of a word.
+_WORD = re.compile(r"[^ \t\n\r\v\f]+")
+#: Names of characters of scripts that are written without spaces between words.
+_UNSPACED = re.compile(r"CJK|HIRAGANA|KATAKANA|THAI|LAO|KHMER|MYANMAR|TIBETAN|YI|BOPOMOFO|IDEOGRAPHIC|FULLWIDTH")
+#: What Moses writes for a mark that it has cut out of a word, such as ``@-@``.
+_CUT_OUT = re.compile(r"@(\W)@")
+#: How far behind its neighbour a token is looked for once a tokenizer has rewritten the token between them.
+_NEAR = 100
 #: Characters that are not printed: controls that are no whitespace, soft hyphens, zero-width characters, marks of
 #: direction, byte order marks, fillers, variation selectors, tags.
 _INVISIBLE = (
@@ -31,82 +42,13 @@ _PLAIN = {
     **dict.fromkeys(f"{_SINGLE}‹›", "'"),
     **dict.fromkeys("‐‑‒–−━", "-"),
     **dict.fromkeys("—―", " - "),
-    **{
-        "…": "...",
-        "‥": "..",
-        "。": ". ",
-        "、": ",",
-        "∶": ":",
-        "〈": "<",
-        "〉": ">",
-        "【": "[",
-        "】": "]",
-        "\u3000": " ",
-    },
+    **dict(zip("…‥。、∶〈〉【】\u3000", ("...", "..", ". ", ",", ":", "<", ">", "[", "]", " "))),
     **{
         chr(code): unicodedata.normalize("NFKC", chr(code)) for code in (*range(0xFF01, 0xFF5F), *range(0xFB00, 0xFB07))
     },
     "＇": "'",
 }
 _PUNCTUATION = re.compile(rf"['{_SINGLE}]{{2}}|[\u00a0\u202f]+(?=[:;!?%])|[{re.escape(''.join(_PLAIN))}]")
-
-
-def is_visible(text: str) -> bool:
-    """Whether a text has a character that is printed."""
-    return _VISIBLE.search(text) is not None
-
-
-def normalised(raw: str, how: str) -> TracedText:
-    """A raw line as a model reads it, before it is tokenised.
-
-    Args:
-        raw: the line.
-        how: one of :data:`~fairseq_norm_plugin.choices.NORMALIZATIONS`.  ``nfc``: characters are composed, and those
-            that are not printed are left out.  ``moses``: punctuation is plain, too: quotes, apostrophes, dashes,
-            ellipses, full-width forms and ligatures.  No rule changes the order of characters or joins two words.
-    """
-    text = TracedText.of(raw)
-    if how == "none":
-        return text
-    if _INVISIBLES.search(raw):
-        text = text.replaced((*found.span(), "") for found in _INVISIBLES.finditer(raw))
-    if not unicodedata.is_normalized("NFC", text.text):
-        text = text.replaced(_composed(text.text))
-    if how == "moses" and _PUNCTUATION.search(text.text):
-        text = text.replaced((*found.span(), _plain(found[0])) for found in _PUNCTUATION.finditer(text.text))
-    return text
-
-
-def _composed(text: str) -> Iterator[tuple[int, int, str]]:
-    """What NFC changes in a text: start, end, and what stands there instead."""
-    starts = [
-        place
-        for place, character in enumerate(text)
-        if not (place and (unicodedata.category(character)[0] == "M" or _JAMO.match(character)))
-    ]
-    for start, end in zip(starts, [*starts[1:], len(text)]):
-        composed = unicodedata.normalize("NFC", text[start:end])
-        if composed != text[start:end]:
-            yield start, end, composed
-
-
-def _plain(found: str) -> str:
-    if len(found) == 2 and found[0] in f"'{_SINGLE}":
-        return '"'
-    return _PLAIN.get(found, "")  # nothing for a no-break space before a mark
-
-
-#: Characters of a line, counted in code points from 0; the end is exclusive.
-Span = tuple[int, int]
-
-#: Blanks are ASCII white space only; other Unicode spaces may be part of a word.
-_WORD = re.compile(r"[^ \t\n\r\v\f]+")
-#: Names of characters of scripts that are written without spaces between words.
-_UNSPACED = re.compile(r"CJK|HIRAGANA|KATAKANA|THAI|LAO|KHMER|MYANMAR|TIBETAN|YI|BOPOMOFO|IDEOGRAPHIC|FULLWIDTH")
-#: What Moses writes for a mark that it has cut out of a word, such as ``@-@``.
-_CUT_OUT = re.compile(r"@(\W)@")
-#: How far behind its neighbour a token is looked for once a tokenizer has rewritten the token between them.
-_NEAR = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +119,51 @@ class TracedText:
         """The spans of the raw line of the tokens that whitespace separates; without tokens that come from nothing."""
         spans = (self.span(start, end) for start, end in word_spans(self.text))
         return [span for span in spans if span[1] > span[0]]
+
+
+def is_visible(text: str) -> bool:
+    """Whether a text has a character that is printed."""
+    return _VISIBLE.search(text) is not None
+
+
+def normalised(raw: str, how: str) -> TracedText:
+    """A raw line as a model reads it, before it is tokenised.
+
+    Args:
+        raw: the line.
+        how: one of :data:`~fairseq_norm_plugin.choices.NORMALIZATIONS`.  ``nfc``: characters are composed, and those
+            that are not printed are left out.  ``moses``: punctuation is plain, too: quotes, apostrophes, dashes,
+            ellipses, full-width forms and ligatures.  No rule changes the order of characters or joins two words.
+    """
+    text = TracedText.of(raw)
+    if how == "none":
+        return text
+    if _INVISIBLES.search(raw):
+        text = text.replaced((*found.span(), "") for found in _INVISIBLES.finditer(raw))
+    if not unicodedata.is_normalized("NFC", text.text):
+        text = text.replaced(_composed(text.text))
+    if how == "moses" and _PUNCTUATION.search(text.text):
+        text = text.replaced((*found.span(), _plain(found[0])) for found in _PUNCTUATION.finditer(text.text))
+    return text
+
+
+def _composed(text: str) -> Iterator[tuple[int, int, str]]:
+    """What NFC changes in a text: start, end, and what stands there instead."""
+    starts = [
+        place
+        for place, character in enumerate(text)
+        if not (place and (unicodedata.category(character)[0] == "M" or _JAMO.match(character)))
+    ]
+    for start, end in zip(starts, [*starts[1:], len(text)]):
+        composed = unicodedata.normalize("NFC", text[start:end])
+        if composed != text[start:end]:
+            yield start, end, composed
+
+
+def _plain(found: str) -> str:
+    if len(found) == 2 and found[0] in f"'{_SINGLE}":
+        return '"'
+    return _PLAIN.get(found, "")  # nothing for a no-break space before a mark
 
 
 def word_spans(text: str) -> list[Span]:
@@ -257,38 +244,25 @@ def _trace(raw: str, tokenized: str, escapes: bool) -> tuple[TracedText, int]:
             starts[a:b], ends[a:b] = places[0], places[-1] + 1
         end = places[-1] + 1
     fill_gap(len(raw))
-    return TracedText(tokenized, *_with_spaces(tokenized, starts, ends)), missed
-
-
-def _with_spaces(
-    text: str, starts: NDArray[np.int32], ends: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Put the spaces between tokens, which come from nothing, at the end of the token before them."""
-    space = np.ones(len(text), dtype=bool)
-    for a, b in word_spans(text):
-        space[a:b] = False
-    before = np.maximum.accumulate(np.where(space, 0, ends)) if len(text) else ends
-    return np.where(space, before, starts), np.where(space, before, ends)
+    space = ends == 0  # spaces come from nothing: they are at the end of the token before
+    ends = np.maximum.accumulate(ends)
+    return TracedText(tokenized, np.where(space, ends, starts), ends), missed
 
 
 def _find(token: str, raw: str, start: int, near: int, escapes: bool) -> list[int] | None:
     """Where the characters of a token are in ``raw``, from ``start`` or up to ``near`` characters behind it on."""
-    for form in _forms(token, escapes):
+    forms = [token]  # what the token may be in the raw line
+    if cut_out := _CUT_OUT.fullmatch(token):
+        forms.insert(0, cut_out[1])
+    if escapes and (plain := html.unescape(token)) != token:
+        forms.insert(0, plain)
+    for form in forms:
         for begin in range(start, min(start + near, len(raw)) + 1):
             if near and (begin == len(raw) or raw[begin] != form[0]):
                 continue
             if places := _places(form, raw, begin):
                 return places
     return None
-
-
-def _forms(token: str, escapes: bool) -> Iterator[str]:
-    """What a token may be in the raw line, of a tokenizer that ``escapes`` or does not."""
-    if escapes and "&" in token and (plain := html.unescape(token)) != token:
-        yield plain
-    if cut_out := _CUT_OUT.fullmatch(token):
-        yield cut_out[1]
-    yield token
 
 
 def _places(form: str, raw: str, at: int) -> list[int] | None:
