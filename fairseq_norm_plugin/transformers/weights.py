@@ -137,11 +137,11 @@ class Weights:
         return name in self._tensors
 
     def take(self, name: str, *shape: int) -> Tensor:
-        """Take out a tensor."""
+        """Take out a tensor, which has the ``shape`` if one is given."""
         if name not in self._tensors:
             raise InputError(f"the weights have no {name}, which {self._model} has")
         tensor = self._tensors.pop(name)
-        if tensor.shape != shape:
+        if shape and tensor.shape != shape:
             raise InputError(f"{name} has the shape {list(tensor.shape)}, but config.json gives {list(shape)}")
         if tensor.dtype not in _TYPES:
             raise InputError(f"{name} is of the type {tensor.dtype}; give the weights that are not quantised")
@@ -160,6 +160,11 @@ class Weights:
         """Take out weight and bias of a linear layer or a layer norm, under the name ``to``."""
         shapes = {"weight": shape, "bias": shape[:1]}
         return {f"{to}.{part}": self.take(f"{name}.{part}", *of_part) for part, of_part in shapes.items()}
+
+    def take_all(self, prefix: str, unused: re.Pattern[str]) -> dict[str, Tensor]:
+        """Take out all other tensors, but ``unused`` ones, under their names without a prefix."""
+        names = [name for name in self._tensors if not unused.match(name)]
+        return {name.removeprefix(prefix): self.take(name) for name in names}
 
     def check_empty(self, unused: re.Pattern[str]) -> None:
         """Check that all tensors were taken, but for those whose names match ``unused``."""

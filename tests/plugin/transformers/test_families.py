@@ -155,8 +155,8 @@ def test_a_token_with_whitespace_of_unicode_keeps_its_place(changed):
         ({"decoder_start_token_id": 0}, "decoder_start_token_id is 0 … pad_token_id"),
         ({"eos_token_id": 2}, "</s> … 0 … eos_token_id 2"),
         ({"decoder_attention_heads": 3}, "d_model 16 … decoder_attention_heads 3"),
-        ({"encoder_layers": 1}, "model: 16 tensors … model.encoder.layers.1."),
-        ({"encoder_ffn_dim": 9}, "encoder.layers.0.fc1.weight has the shape [24, 16] … [9, 16]"),
+        ({"encoder_layers": 1}, "model: … parameters do not fit … encoder.layers.1."),
+        ({"encoder_ffn_dim": 9}, "model: … parameters do not fit … encoder.layers.0.fc1.weight"),
     ],
 )
 def test_other_configurations_are_refused(changed, tmp_path, change, message):
