@@ -49,15 +49,10 @@ def build_model(
     dtype: str = "float32",
     see: Callable[[str, Tensor], object] | None = None,
 ) -> nn.Module:
-    """Build the model of a checkpoint, in evaluation mode.
+    """Build the model of a checkpoint, in evaluation mode; its weights are taken out of ``state``.
 
-    Args:
-        task: the task.
-        state: the checkpoint's content; its weights are taken out of it.
-        name: the file, for messages.
-        dtype: one of :data:`~fairseq_norm_plugin.choices.DTYPES`.
-        see: called with the name and the values of each entry of the model's state dictionary, in the order of the
-            names, as they are in the file.
+    ``see`` is called with the name and the values of each entry of the model's state dictionary, in the order of the
+    names, as they are in the file.
     """
     cfg: DictConfig = state["cfg"].model
     weights = state.pop("model")
@@ -71,6 +66,14 @@ def build_model(
         for entry in sorted(weights):
             see(entry, weights[entry])
     model.to(_TYPES[dtype])  # before they have numbers, so that no two copies of all are in memory
+    load_parameters(model, weights, name)
+    if dtype == "int8":
+        use_int8(model)
+    return model.eval()
+
+
+def load_parameters(model: nn.Module, weights: Mapping[str, Tensor], name: str) -> None:
+    """Copy all parameters into a model; ``name`` is their file, for messages."""
     try:
         nn.Module.load_state_dict(model, weights, strict=True)
     except (RuntimeError, KeyError) as error:  # fairseq 0.12.2 looks some up itself
@@ -80,9 +83,6 @@ def build_model(
             f"({printable(next(iter(reasons), str(error)), 120)}): expected the dictionaries that it was trained with, "
             f"and all of its parts, unchanged"
         ) from error
-    if dtype == "int8":
-        use_int8(model)
-    return model.eval()
 
 
 class _Unfilled(TorchFunctionMode):

@@ -129,11 +129,9 @@ def is_visible(text: str) -> bool:
 def normalised(raw: str, how: str) -> TracedText:
     """A raw line as a model reads it, before it is tokenised.
 
-    Args:
-        raw: the line.
-        how: one of :data:`~fairseq_norm_plugin.choices.NORMALIZATIONS`.  ``nfc``: characters are composed, and those
-            that are not printed are left out.  ``moses``: punctuation is plain, too: quotes, apostrophes, dashes,
-            ellipses, full-width forms and ligatures.  No rule changes the order of characters or joins two words.
+    ``nfc``: characters are composed, and those that are not printed are left out.  ``moses``: punctuation is plain,
+    too: quotes, apostrophes, dashes, ellipses, full-width forms and ligatures.  No rule changes the order of characters
+    or joins two words.
     """
     text = TracedText.of(raw)
     if how == "none":
@@ -201,10 +199,6 @@ def trace_tokens(raw: str, tokenized: str) -> TracedText:
     A tokenizer inserts spaces, drops white space and control characters, escapes characters (``&amp;``) and marks
     those that it cuts out of a word (``@-@``).  A token that it has rewritten in another way gets what lies between
     its neighbours.
-
-    Args:
-        raw: the line.
-        tokenized: what the tokenizer made of it; spaces separate the tokens.
     """
     traced, missed = _trace(raw, tokenized, escapes=True)
     if missed and "&" in tokenized:  # a tokenizer that does not escape leaves the line's own &amp; as it is

@@ -133,7 +133,7 @@ class TextSettings:
     def files_of(self, option: str) -> list[str]:
         """The files of an option: none, one of both languages, or two, of source and target."""
         named = self.options.get(option) or []
-        return [str(named)] if isinstance(named, (str, Path)) else [str(name) for name in named]
+        return [str(name) for name in (named if isinstance(named, (list, tuple)) else [named])]
 
     @property
     def is_stated(self) -> bool:
@@ -152,12 +152,7 @@ class TextSettings:
     @property
     def files(self) -> list[str]:
         """All files that the options name."""
-        return [
-            file
-            for name in sorted(self.options)
-            for file in (self.files_of(name) if name in SIDED else [str(self.options[name])])
-            if Path(file).is_file()
-        ]
+        return [file for name in sorted(self.options) for file in self.files_of(name) if Path(file).is_file()]
 
     @property
     def described(self) -> str:

@@ -167,12 +167,8 @@ class SentencePieceSegmenter(Segmenter):
 class BpeSegmenter(Segmenter):
     """Byte-pair encoding by codes, of each word alone.
 
-    Args:
-        codes: file of subword-nmt's or fastBPE's codes.
-        separator: the mark of a subword that another follows.
-        vocabulary: file of subwords with their counts; others are cut further, as by subword-nmt's ``--vocabulary``.
-        threshold: the least count of a subword of the vocabulary.
-        glossaries: a regular expression of words that are not cut, as for subword-nmt's ``--glossaries``.
+    ``separator`` marks a subword that another follows.  The others are options of subword-nmt: subwords that the file
+    ``vocabulary`` does not count ``threshold`` times are cut further; words that ``glossaries`` match are not cut.
     """
 
     def __init__(

@@ -175,10 +175,7 @@ def linked_copies(pair: SentencePair) -> tuple[set[int], set[int], set[Link]]:
 class Tokenizer:
     """Normalises and tokenises, and knows where its tokens are in the raw line.
 
-    Args:
-        encode: from a line to its tokens, with spaces between; None: the line is only normalised.
-        decode: the other way.
-        normalize: how the line is normalised before, one of :data:`~fairseq_norm_plugin.choices.NORMALIZATIONS`.
+    ``encode`` gives the tokens of a line with spaces between (None: it is only normalised), ``decode`` the line.
     """
 
     def __init__(
@@ -241,12 +238,7 @@ class TextPipeline:
         return self._segmenter.reads_raw
 
     def read(self, given: str | Sequence[str], words: Sequence[str] | None = None) -> Line:
-        """The words of a line.
-
-        Args:
-            given: the line, or its sentences.
-            words: its words, if they are given too.
-        """
+        """The words of a line, which may be ``given`` in sentences, and with its ``words``."""
         sentences = self.split(given) if isinstance(given, str) else given
         texts = list(map(self._segmenter.plain, sentences))
         if words is None:

@@ -148,14 +148,7 @@ FAMILIES = {
 
 @dataclass(frozen=True)
 class Release:
-    """A model in the format of Transformers.
-
-    Attributes:
-        cfg: the options of a fairseq checkpoint.
-        parameters: of fairseq's model.
-        languages: of source and target.
-        subwords: the model's subwords: ``bpe`` and its files.
-    """
+    """A model in the format of Transformers, as fairseq's; ``subwords``: ``bpe`` and its files."""
 
     cfg: dict[str, Any]
     parameters: dict[str, Tensor]

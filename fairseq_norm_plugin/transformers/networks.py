@@ -37,6 +37,7 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
 from alignment_eval.links.text import TextFile
+from fairseq_norm_plugin.checkpoints.build import load_parameters
 from fairseq_norm_plugin.transformers.text import plain, write_dictionary
 from fairseq_norm_plugin.transformers.weights import Weights, check_heads, read_config, read_weights
 
@@ -216,7 +217,11 @@ def read_bert(model: Path, place: Path) -> tuple[Any, dict[str, Any]]:
     task = MaskedLMConfig(_name="masked_lm", data=".", sample_break_mode="eos", tokens_per_sample=args.max_positions)
     built = MaskedLMTask(task, dictionary).build_model(args)
     order = [ids[token] for token in (*first, *ordinary, mask)]
-    built.load_state_dict(_parameters(config, model, order), strict=True)
+    state = built.state_dict()
+    no_head = {name: torch.full_like(state[name], torch.nan) for name in state if ".lm_head." in name}
+    parameters = {**no_head, **_parameters(config, model, order)}
+    built.upgrade_state_dict(parameters)
+    load_parameters(built, parameters, str(model))
     cfg = {**plain(FairseqConfig()), "model": args, "task": plain(task), "criterion": {"_name": "masked_lm"}}
     return built, cfg
 
@@ -245,7 +250,7 @@ def _parameters(config: dict[str, Any], model: Path, order: Sequence[int]) -> di
         for name, tensor in read_weights(model).items()
     }
     weights = Weights(tensors, f"a BERT of {config['num_hidden_layers']} layers")
-    width, inner = config["hidden_size"], config["intermediate_size"]
+    width = config["hidden_size"]
     words, places, types = (
         weights.take(f"embeddings.{name}_embeddings.weight", count, width).float()
         for name, count in (
@@ -254,39 +259,33 @@ def _parameters(config: dict[str, Any], model: Path, order: Sequence[int]) -> di
             ("token_type", config["type_vocab_size"]),
         )
     )
-    encoder, shapes = "encoder.sentence_encoder", {"fc1": (inner, width), "fc2": (width, inner)}
-    stored = weights.module(f"{encoder}.layernorm_embedding", "embeddings.LayerNorm", width)
-    for number in range(config["num_hidden_layers"]):
-        for ours, theirs in LAYER.items():
-            shape = (width,) if "norm" in ours else shapes.get(ours, (width, width))
-            name = f"encoder.layer.{number}.{theirs}"
-            stored.update(weights.module(f"{encoder}.layers.{number}.{ours}", name, *shape))
+    encoder = "encoder.sentence_encoder"
     result = {
         f"{encoder}.embed_tokens.weight": words[list(order)],
         # fairseq counts positions from the id of <pad>, 1, plus one; single sentences are all of token type 0
         f"{encoder}.embed_positions.weight": torch.cat([torch.zeros(2, width), places + types[0]]),
-        **stored,
+        **weights.module(f"{encoder}.layernorm_embedding", "embeddings.LayerNorm"),
         **_head(weights, words, order),
     }
+    for number in range(config["num_hidden_layers"]):
+        for ours, theirs in LAYER.items():
+            result.update(weights.module(f"{encoder}.layers.{number}.{ours}", f"encoder.layer.{number}.{theirs}"))
     weights.check_empty(_UNUSED)
     return result
 
 
 def _head(weights: Weights, words: Tensor, order: Sequence[int]) -> dict[str, Tensor]:
-    """The masked-LM head; one of NaN if the model has none."""
-    size, width = words.shape
+    """The masked-LM head, as far as the model has one."""
     head = "encoder.lm_head"
     tied = {f"{head}.weight": words[list(order)]}
     if "cls.predictions.bias" not in weights:
-        shapes = {"dense.weight": (width, width), "dense.bias": (width,), "bias": (size,)}
-        shapes.update({"layer_norm.weight": (width,), "layer_norm.bias": (width,)})
-        return {**tied, **{f"{head}.{name}": torch.full(shape, torch.nan) for name, shape in shapes.items()}}
+        return tied
     decoder = "cls.predictions.decoder.weight"
-    if decoder in weights and not torch.equal(weights.take(decoder, size, width).float(), words):
+    if decoder in weights and not torch.equal(weights.take(decoder, *words.shape).float(), words):
         raise InputError(f"{decoder} differs from the word embeddings; the head must be tied")
-    stored = {
-        **weights.module(f"{head}.dense", "cls.predictions.transform.dense", width, width),
-        **weights.module(f"{head}.layer_norm", "cls.predictions.transform.LayerNorm", width),
+    return {
+        **tied,
+        f"{head}.bias": weights.take("cls.predictions.bias", len(words))[list(order)],
+        **weights.module(f"{head}.dense", "cls.predictions.transform.dense"),
+        **weights.module(f"{head}.layer_norm", "cls.predictions.transform.LayerNorm"),
     }
-    bias = weights.take("cls.predictions.bias", size)[list(order)]
-    return {**tied, f"{head}.bias": bias, **stored}

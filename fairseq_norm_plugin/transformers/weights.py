@@ -156,10 +156,9 @@ class Weights:
                 raise InputError(f"{name} differs from {first}, but config.json says that the two are one matrix")
         return tensor
 
-    def module(self, to: str, name: str, *shape: int) -> dict[str, Tensor]:
+    def module(self, to: str, name: str) -> dict[str, Tensor]:
         """Take out weight and bias of a linear layer or a layer norm, under the name ``to``."""
-        shapes = {"weight": shape, "bias": shape[:1]}
-        return {f"{to}.{part}": self.take(f"{name}.{part}", *of_part) for part, of_part in shapes.items()}
+        return {f"{to}.{part}": self.take(f"{name}.{part}") for part in ("weight", "bias")}
 
     def take_all(self, prefix: str, unused: re.Pattern[str]) -> dict[str, Tensor]:
         """Take out all other tensors, but ``unused`` ones, under their names without a prefix."""

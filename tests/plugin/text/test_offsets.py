@@ -60,8 +60,6 @@ TOKENIZERS = {
     "none": lambda: None,
     "moses": lambda: tokenizer_of(moses()),
     "moses no escape": lambda: tokenizer_of(moses(no_escape=True)),
-    "moses no dash splits": lambda: tokenizer_of(moses(no_dash_splits=True)),
-    "moses as it stands": lambda: tokenizer_of(moses(no_escape=True, no_dash_splits=True)),
     "space": lambda: tokenizer_of(TextSettings("space", "none")),
     "rewrites quotes": lambda: Tokenizer(rewrite_quotes, str),
 }

@@ -175,14 +175,6 @@ def test_codes_of_fastbpe_and_codes_without_a_version_cut_as_the_codes(tmp_path)
     assert read_bpe(write(tmp_path / "codes", CODES[1:])).segment_tokens(WORDS) == cut
 
 
-def test_fastbpe_codes_are_applied_as_the_package_does(tmp_path):
-    fast = pytest.importorskip("fastBPE", reason="fastBPE is not installed (it needs a C++ compiler)")
-    lines = [*(DEMO / "demo.de").read_text(encoding="utf-8").splitlines(), "élan 我们 x@@ <unk> aaaa aaaaa ΑΒ"]
-    codes = fast_codes(tmp_path)
-    mine, theirs = read_bpe(codes), fast.fastBPE(str(codes))
-    assert [" ".join(mine.segment_tokens(line.split())) for line in lines] == theirs.apply(lines)
-
-
 @pytest.mark.parametrize(
     "lines",
     [random.Random(0).sample(CODES[1:], len(CODES) - 1), CODES[:0:-1], CODES[100:]],

@@ -178,12 +178,8 @@ def test_other_vocabularies_are_refused(changed, change, message):
         converted(changed(tokens=change))
 
 
-def test_languages_and_files(changed):
+def test_languages(changed):
     model = changed()
-    (model / "target.spm").rename(model / "kept.spm")
-    with pytest.raises(InputError, match=facts("target.spm: no such file")):
-        converted(model)
-    (model / "kept.spm").rename(model / "target.spm")
     with pytest.raises(UsageError, match=facts("source and target language are both en")):
         converted(model, "en")
     with pytest.raises(UsageError, match=facts("-s ../de … name of a language")):
