@@ -342,6 +342,7 @@ def recipe_of(settings: TextSettings, directory: Path, languages: tuple[str, str
 def _of_checkpoint(registry: str, cfg: Any, files: ModelFiles) -> dict[str, Any]:
     """The tokenizer or the subwords that a checkpoint's options name, with files that exist."""
     section = cfg.get(registry) or {}
+    section = {"_name": section} if isinstance(section, str) else section
     name = section.get("_name")
     if name not in names_of(registry):
         return {}

@@ -13,9 +13,6 @@ import fairseq_norm_plugin  # noqa: F401  # admits the safe types
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.checkpoints.identity import model_hash
 
-DEMO = Path(__file__).resolve().parents[3] / "data/demo"
-
-
 HISTORY = {
     "extra_state": {"train_iterator": {"epoch": 1}},
     "optimizer_history": [
