@@ -225,15 +225,12 @@ def _check_ids(directory: Path, family: Family, config: Mapping[str, Any], text:
 
 
 def _options(family: Family, config: Mapping[str, Any], tokens: tuple[list[str], list[str]]) -> Namespace:
-    sizes = {}
-    for stack in _STACKS:
-        sizes[f"{stack}_embed_dim"] = config["d_model"]
-        sizes[f"{stack}_layers"] = config[f"{stack}_layers"]
-        sizes[f"{stack}_ffn_embed_dim"] = config[f"{stack}_ffn_dim"]
-        sizes[f"{stack}_attention_heads"] = config[f"{stack}_attention_heads"]
+    same = {name: config[name] for stack in _STACKS for name in (f"{stack}_layers", f"{stack}_attention_heads")}
     return Namespace(
         **family.options,
-        **sizes,
+        **same,
+        **{f"{stack}_embed_dim": config["d_model"] for stack in _STACKS},
+        **{f"{stack}_ffn_embed_dim": config[f"{stack}_ffn_dim"] for stack in _STACKS},
         activation_fn=ACTIVATIONS[config["activation_function"]],
         no_scale_embedding=not config["scale_embedding"],
         share_all_embeddings=_is_one_matrix(config) and tokens[0] == tokens[1],
