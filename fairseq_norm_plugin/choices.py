@@ -5,7 +5,7 @@ DTYPES = ("float32", "float16", "bfloat16", "int8")
 #: What the words of a text are: tokens of the model's tokenizer; what whitespace separates; or characters, where a
 #: script puts no spaces between words.
 WORDS = ("tokens", "whitespace", "characters")
-#: How raw text is normalised (text.normalise).
+#: How raw text is normalised (text.offsets).
 NORMALIZATIONS = ("none", "nfc", "moses")
 #: Options of multilingual tasks that may be stated, and override those of the checkpoint; and the tag of other models.
 LANGUAGE_OPTIONS = ("langs", "lang_dict", "lang_pairs", "fixed_dictionary", "target_tag")

@@ -70,7 +70,7 @@ def convert(
     target_lang: str | None = None,
 ) -> None:
     """Write a checkpoint of the model in the directory ``model``, and what belongs to it, to the directory ``out``."""
-    from fairseq_norm_plugin.transformers.bert import read_bert
+    from fairseq_norm_plugin.transformers.networks import read_bert
 
     model = Path(model)
     if not model.is_dir():
@@ -94,8 +94,8 @@ def _convert_translation(model: Path, directory: Path, source_lang: str | None, 
     others would then use it instead of choosing.
     """
     from alignment_eval.profiles.profile import fit_profile
+    from fairseq_norm_plugin.checkpoints.build import build_model
     from fairseq_norm_plugin.checkpoints.identity import model_hash
-    from fairseq_norm_plugin.checkpoints.read import build_model
     from fairseq_norm_plugin.model.languages import Languages, is_language_tagged, setup_task
     from fairseq_norm_plugin.text.tokens import NO_TAG, tagged_hash
     from fairseq_norm_plugin.transformers.families import read_release

@@ -45,8 +45,7 @@ from fairseq_norm_plugin.model.text_check import check_parallel, sampled
 from fairseq_norm_plugin.model.translate import Markup
 from fairseq_norm_plugin.process import keep_few_programs
 from fairseq_norm_plugin.text.lines import SentencePairs, TranslatedText
-from fairseq_norm_plugin.text.sentences import splitter_name
-from fairseq_norm_plugin.text.tokenise import SentencePair, strings_of
+from fairseq_norm_plugin.text.tokenise import SentencePair, splitter_name, strings_of
 
 #: Endings of outputs that hold the text too.
 WITH_TEXT = (".jsonl", ".parquet")

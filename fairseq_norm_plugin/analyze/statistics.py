@@ -31,9 +31,10 @@ from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.subwords import bare_piece, is_punctuation
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF, mixing_positions
+from fairseq_norm_plugin.checkpoints.build import build_model
 from fairseq_norm_plugin.checkpoints.files import dictionary_files
 from fairseq_norm_plugin.checkpoints.identity import data_hash, model_hash
-from fairseq_norm_plugin.checkpoints.read import build_model, fairseq_errors, read_checkpoint_parts
+from fairseq_norm_plugin.checkpoints.read import fairseq_errors, read_checkpoint_parts
 from fairseq_norm_plugin.installed import versions
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import HEAD_MIXING_RATIOS, head_map, head_mixing_ratio, layer_map, mixing_ratio

@@ -1,15 +1,17 @@
-"""Reads fairseq checkpoints with torch's ``weights_only``, so that they cannot run code, and builds their models.
+"""Reads fairseq checkpoints so that they run no code, neither when they are read nor when their model is built.
 
-torch refuses fairseq's own checkpoints then because of the inert types they hold.  This module admits those types;
-everything else stays refused, with a message that names it.
+torch's ``weights_only`` refuses fairseq's own checkpoints because of the inert types they hold.  This module admits
+those types; everything else stays refused, with a message that names it.
 
-fairseq reads a whole checkpoint into memory, fills a new model with random numbers, and copies.  Here a model is built
-without random numbers, and its parameters are copied from the mapped file, in their type.
+``weights_only`` lets strings pass, and fairseq calls ``eval`` on some options when it builds a model
+(``adaptive_softmax_cutoff``, the layers of convolutional models, …).  So the options are checked before fairseq sees
+them, and those that name other files are set to None.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import collections
 import errno
 import functools
@@ -17,9 +19,8 @@ import pickle
 import re
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,23 +28,19 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from fairseq.models.roberta import RobertaModel
+from fairseq.models.transformer import TransformerModelBase
 from omegaconf import DictConfig, ListConfig
 from omegaconf.base import ContainerMetadata, Metadata
 from omegaconf.nodes import AnyNode
-from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from alignment_eval.errors import InputError, printable, shown
-from fairseq_norm_plugin.checkpoints.int8 import use_int8
-from fairseq_norm_plugin.checkpoints.options import LOOKED_UP, check_options, forget_paths
-from fairseq_norm_plugin.choices import DTYPES
-from fairseq_norm_plugin.config import FAST_PATH_COPY, config_of
+from fairseq_norm_plugin.config import FAST_PATH_COPY, config_of, entries_of
 
 Pair = tuple[str, str]
 
-_ADVICE = "give a checkpoint that fairseq-train saved"
-#: The type of a model's parameters; with ``int8`` only its products have 8 bits.
-_TYPES = {name: torch.float32 if name == "int8" else getattr(torch, name) for name in DTYPES}
+NOT_SAVED = "give a checkpoint that fairseq-train saved"
 _SCALAR = np.float64(0).__reduce__()[0]  # numpy's constructor of scalars
 #: Types that hold data and run no code, each with the checkpoints that need it.
 _INERT: list[Any] = [
@@ -53,15 +50,38 @@ _INERT: list[Any] = [
     np.dtype,
     *{type(np.dtype(code)) for code in ("f2", "f4", "f8", "i4", "i8", "?")},
 ]
-#: What fills a tensor, of tensors and of torch.nn.init.
-_FILLS = frozenset(
+#: Options that fairseq passes to ``eval`` in a model or task that this plugin supports: literals only.
+EVALUATED = frozenset(
     (
-        *("uniform_", "normal_", "fill_", "zero_", "constant_", "ones_", "zeros_", "trunc_normal_"),
-        *("xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_"),
+        *("adaptive_input_cutoff", "adaptive_softmax_cutoff", "character_filters", "decoder_xformers_att_config"),
+        *("encoder_xformers_att_config", "left_pad_source", "left_pad_target", "pipeline_balance", "pipeline_devices"),
+        "xformers_att_config",
     )
 )
-#: The matrices that have a row for each token of a side.
-_EMBEDDINGS = {"encoder.embed_tokens.weight": "source", "decoder.embed_tokens.weight": "target"}
+#: Options of fairseq's and the plugin's registries that name a file, a directory or an address.
+PATHS: Mapping[str, frozenset[str]] = {
+    registry: frozenset(names.split())
+    for registry, names in {
+        "task": "aer_gold baseline_model config_yaml data extra_data fixed_dictionary label_dir lang_dict "
+        "lang_to_offline_shard_ratio lm_path multitask_config_yaml norm_alignments norm_profile norm_records "
+        "norm_source_text norm_target_text plasma_path post_save_script replace_unk sampling_weights_from_file "
+        "source_dict target_dict target_dictionary",
+        "model": "data decoder_embed_path encoder_embed_path load_pretrained_aux_decoder_from "
+        "load_pretrained_decoder_from load_pretrained_encoder_from multires_hubert_path pretrained_checkpoint "
+        "pretrained_mlm_checkpoint pretrained_xlm_checkpoint seq2seq_path w2v_args w2v_path",
+        "criterion": "save_predictions wer_args wer_kenlm_model wer_lexicon",
+        "scoring": "bert_score_lang",
+        "tokenizer": "",
+        "bpe": "bpe_codes bpe_merges bpe_vocab bpe_vocab_file gpt2_encoder_json gpt2_vocab_bpe sentencepiece_model "
+        "sentencepiece_model_path",
+    }.items()
+}
+#: Those whose files are looked up by their names in the directories of the model.
+LOOKED_UP = PATHS["bpe"] | {"lang_dict"}
+#: Endings of options that hold file names and other free text, which nothing evaluates.
+_PATHS = ("data", "dir", "file", "path", "prefix", "project", "url", "checkpoint", "suffix", "name", "logdir")
+#: A reference to another option of the same checkpoint; it reads nothing outside the checkpoint.
+_REFERENCE = re.compile(r"\$\{\w+(\.\w+)*\}")
 
 
 def admit_checkpoint_types() -> None:
@@ -91,6 +111,53 @@ def _receive_options(broadcast: Any) -> Any:
     return broadcast_object
 
 
+def _explain_refusals(load: Any) -> Any:
+    @functools.wraps(load)
+    def load_checkpoint_to_cpu(path: str, arg_overrides: Any = None, *args: Any, **kwargs: Any) -> Any:
+        with explained(path):
+            _check(str(PathManager.get_local_path(path)))
+            state = load(path, arg_overrides, *args, **kwargs)
+        for group in ("args", "cfg"):
+            forget_paths(state.get(group), arg_overrides or ())
+        _remove_copies(state)
+        return state
+
+    return load_checkpoint_to_cpu
+
+
+@contextmanager
+def explained(path: str) -> Iterator[None]:
+    """Make errors of torch that reading ``path`` raises inside readable."""
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        raise _refusal(path, error) from None  # torch's messages recommend weights_only=False, which runs code
+
+
+def _refusal(path: str, error: Exception) -> Exception:
+    """The error for a file that ``error`` was raised at."""
+    if isinstance(error, pickle.UnpicklingError):
+        found = re.search(r"GLOBAL (\S+)", str(error))
+        if found is None:
+            return InputError(
+                f"{path}: not a checkpoint, or damaged; expected a file that fairseq-train or torch.save has written"
+            )
+        return InputError(
+            f"{path}: the file holds {printable(found[1], 80)}; it could run code, so it is not loaded; a fairseq "
+            f"checkpoint has only tensors and plain options; get the weights from a source that you trust and save "
+            f"them again"
+        )
+    # torch seeks the archive's directory at the end, and in a short file even before the beginning
+    cut = isinstance(error, (EOFError, zipfile.BadZipFile)) or "zip archive" in str(error)
+    if cut or (isinstance(error, OSError) and error.errno == errno.EINVAL):
+        return InputError(f"{path}: the checkpoint is incomplete; copy or save it again")
+    if isinstance(error, OSError):
+        return error
+    return InputError(f"{path}: damaged, or not a checkpoint ({type(error).__name__}); copy or save it again")
+
+
 @contextmanager
 def fairseq_errors(what: str, advice: str) -> Iterator[None]:
     """Turn whatever fairseq raises at files that do not fit into one sentence; our errors and those of files pass."""
@@ -101,29 +168,6 @@ def fairseq_errors(what: str, advice: str) -> Iterator[None]:
     except Exception as error:  # fairseq raises plain exceptions, assertions and what Python raises
         reason = printable(" ".join(f"{type(error).__name__}: {error}".split()), 160)
         raise InputError(f"{what} ({reason}); {advice}") from error
-
-
-def check_vocabulary(model: nn.Module) -> None:
-    """Make ``model`` refuse weights that belong to other dictionaries than its own, with a clear message."""
-    model.register_load_state_dict_pre_hook(_compare_vocabulary)  # type: ignore[no-untyped-call]
-
-
-def _compare_vocabulary(model: nn.Module, state: Mapping[str, Any], prefix: str, *_: Any) -> None:
-    own = model.state_dict()
-    _check_sizes({name: len(own[name]) for name in _EMBEDDINGS if name in own}, state, prefix)
-
-
-def _check_sizes(own: Mapping[str, int], trained: Mapping[str, Any], prefix: str = "") -> None:
-    """Check that embeddings have as many rows as the task has tokens, ``own``."""
-    for name, size in own.items():
-        embeddings = trained.get(prefix + name)
-        if embeddings is not None and len(embeddings) != size:
-            side = _EMBEDDINGS[name]
-            raise InputError(
-                f"the checkpoint has {len(embeddings)} {side} tokens, but the task has {size}; give the dictionaries, "
-                f"the languages and the kind of task that the model was trained with (multilingual tasks add one token "
-                f"per language to their dictionaries, docs/models.md)"
-            )
 
 
 def other_languages(trained: Any, used: Pair) -> Pair | None:
@@ -138,6 +182,25 @@ def languages_warning(name: str, trained: Pair, used: Pair) -> str:
         f"{name} was trained from {trained[0]} to {trained[1]}, but is used from {used[0]} to {used[1]}: its maps mean "
         f"little then; give a model of that direction, or exchange -s and -t and the two texts"
     )
+
+
+def read_checkpoint_parts(paths: Sequence[str]) -> dict[str, Any]:
+    """The content of a checkpoint, whose weights may be in several files; its tensors are mapped."""
+    state = read_checkpoint(paths[0])
+    for path in paths[1:]:
+        for name, tensor in read_checkpoint(path)["model"].items():
+            if name in state["model"] and not torch.equal(state["model"][name], tensor):
+                raise InputError(
+                    f"{path}: has a part of {name}, which {paths[0]} has too: parameters that are cut into parts "
+                    f"cannot be joined here; save the model in one file with the program that trained it"
+                )
+            state["model"][name] = tensor
+    if flat := [name for name in state["model"] if "flat_param" in name]:
+        raise InputError(
+            f"{paths[0]}: has {flat[0]}, parameters as FSDP cuts them: consolidate the parts with fairseq's "
+            f"scripts/consolidate_fsdp_shards.py first"
+        )
+    return state
 
 
 def read_checkpoint(path: str) -> dict[str, Any]:
@@ -161,49 +224,23 @@ def read_checkpoint(path: str) -> dict[str, Any]:
 
 def _check(path: str) -> dict[str, Any]:
     """The content of a checkpoint that is undamaged and whose options are plain; its tensors are mapped."""
-    if zipfile.is_zipfile(path):
+    zipped = zipfile.is_zipfile(path)  # else saved by a torch version before 1.6
+    if zipped:
         with zipfile.ZipFile(path) as archive:
             if damaged := archive.testzip():
                 raise InputError(f"{path}: the file is damaged (wrong checksum of {damaged}); copy or save it again")
-        state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    else:  # saved by a torch version before 1.6
-        state = torch.load(path, map_location="cpu", weights_only=True)
+    state = torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
     weights = state.get("model") if isinstance(state, dict) else None
     if not (isinstance(weights, dict) and weights):
-        raise InputError(f"{path}: the file has no weights; {_ADVICE}")
+        raise InputError(f"{path}: the file has no weights; {NOT_SAVED}")
     for name, tensor in weights.items():
         if not (isinstance(name, str) and isinstance(tensor, torch.Tensor)):
-            raise InputError(f"{path}: weight {shown(name)} is not a named tensor; {_ADVICE}")
+            raise InputError(f"{path}: weight {shown(name)} is not a named tensor; {NOT_SAVED}")
     if state.get("cfg") is None and state.get("args") is None:
-        raise InputError(f"{path}: the file has weights but no options of a model; {_ADVICE}")
+        raise InputError(f"{path}: the file has weights but no options of a model; {NOT_SAVED}")
     check_options(state, path)
     content: dict[str, Any] = state
     return content
-
-
-@contextmanager
-def explained(path: str) -> Iterator[None]:
-    """Make errors of torch that reading ``path`` raises inside readable."""
-    try:
-        yield
-    except (InputError, MemoryError):
-        raise
-    except Exception as error:
-        raise _refusal(path, error) from None  # torch's messages recommend weights_only=False, which runs code
-
-
-def _explain_refusals(load: Any) -> Any:
-    @functools.wraps(load)
-    def load_checkpoint_to_cpu(path: str, arg_overrides: Any = None, *args: Any, **kwargs: Any) -> Any:
-        with explained(path):
-            _check(str(PathManager.get_local_path(path)))
-            state = load(path, arg_overrides, *args, **kwargs)
-        for group in ("args", "cfg"):
-            forget_paths(state.get(group), arg_overrides or ())
-        _remove_copies(state)
-        return state
-
-    return load_checkpoint_to_cpu
 
 
 def _remove_copies(state: dict[str, Any]) -> None:
@@ -211,102 +248,86 @@ def _remove_copies(state: dict[str, Any]) -> None:
         del state["model"][name]
 
 
-def _refusal(path: str, error: Exception) -> Exception:
-    """The error for a file that ``error`` was raised at."""
-    if isinstance(error, pickle.UnpicklingError):
-        found = re.search(r"GLOBAL (\S+)", str(error))
-        with Path(PathManager.get_local_path(path)).open("rb") as file:
-            looks_saved = file.read(2).startswith((b"PK", b"\x80"))  # an archive, or an older file, a pickle
-        if not (found or looks_saved):
-            return InputError(f"{path}: not a checkpoint; expected a file that fairseq-train or torch.save has written")
-        what = f"the file holds {printable(found.group(1), 80)}" if found else "the file cannot be read as weights"
-        return InputError(
-            f"{path}: {what}; it could run code, so it is not loaded; a fairseq checkpoint has only tensors and "
-            f"plain options; get the weights from a source that you trust and save them again"
-        )
-    # torch seeks the archive's directory at the end, and in a short file even before the beginning
-    cut = isinstance(error, (EOFError, zipfile.BadZipFile)) or "zip archive" in str(error)
-    if cut or (isinstance(error, OSError) and error.errno == errno.EINVAL):
-        return InputError(f"{path}: the checkpoint is incomplete; copy or save it again")
-    if isinstance(error, OSError):
-        return error
-    return InputError(f"{path}: damaged, or not a checkpoint ({type(error).__name__}); copy or save it again")
+def check_options(state: Mapping[str, Any], path: str) -> None:
+    """Check the options of a checkpoint that was read from ``path`` but not yet given to fairseq."""
+    for group in ("args", "cfg"):
+        if state.get(group) is None:
+            continue
+        options = _plain(state[group])
+        if not isinstance(options, Mapping):
+            raise InputError(f"{path}: the options ({group}) are a {type(options).__name__}, not named options")
+        model = options.get("model", options) if group == "cfg" else options
+        _check_architecture(_plain(model), path)
+        for name, value in _values(options):
+            if isinstance(value, str):
+                _check_text(name, value, path)
+            elif name.endswith("attention_heads") and isinstance(value, (int, float)) and value < 1:
+                raise InputError(f"{path}: option {printable(name, 80)} is {value}: expected 1 head or more")
 
 
-def read_checkpoint_parts(paths: Sequence[str]) -> dict[str, Any]:
-    """The content of a checkpoint, whose weights may be in several files; its tensors are mapped."""
-    state = read_checkpoint(paths[0])
-    for path in paths[1:]:
-        for name, tensor in read_checkpoint(path)["model"].items():
-            if name in state["model"] and not torch.equal(state["model"][name], tensor):
-                raise InputError(
-                    f"{path}: has a part of {name}, which {paths[0]} has too: parameters that are cut into parts "
-                    f"cannot be joined here; save the model in one file with the program that trained it"
-                )
-            state["model"][name] = tensor
-    if flat := [name for name in state["model"] if "flat_param" in name]:
-        raise InputError(
-            f"{paths[0]}: has {flat[0]}, parameters as FSDP cuts them: consolidate the parts with fairseq's "
-            f"scripts/consolidate_fsdp_shards.py first"
-        )
-    return state
+def forget_paths(options: Any, kept: Collection[str] = ()) -> None:
+    """Set to None, in place, every option of a checkpoint that is a path or an address, but those in ``kept``.
 
-
-def build_model(
-    task: Any,
-    state: dict[str, Any],
-    name: str,
-    dtype: str = "float32",
-    see: Callable[[str, Tensor], object] | None = None,
-) -> nn.Module:
-    """Build the model of a checkpoint, in evaluation mode.
-
-    Args:
-        task: the task.
-        state: the checkpoint's content; its weights are taken out of it.  They are tensors by name, or (of a model in
-            the format of Transformers) have a method ``fill`` that copies them into a model.
-        name: the file, for messages.
-        dtype: one of :data:`~fairseq_norm_plugin.choices.DTYPES`.
-        see: called with the name and the values of each entry of the model's state dictionary, in the order of the
-            names, as they are in the file.
+    ``data`` stays: fairseq wants a text, and each command states its own.  ``options`` are in mappings and namespaces,
+    nested as fairseq nests them.
     """
-    cfg: DictConfig = state["cfg"].model
-    weights = state.pop("model")
-    loaded = isinstance(weights, dict)
-    if loaded:  # fairseq does not say so where both sides share them
-        _check_sizes({entry: len(getattr(task, f"{side}_dictionary")) for entry, side in _EMBEDDINGS.items()}, weights)
-    with fairseq_errors(f"{name}: fairseq cannot build the model of its options", _ADVICE), _Unfilled():
-        model: nn.Module = task.build_model(cfg, from_checkpoint=True)
-    if loaded:
-        model.upgrade_state_dict(weights)  # type: ignore[operator]
-        weights = checkpoint_utils.prune_state_dict(weights, cfg)
-    if see is not None:
-        for entry in sorted(weights):
-            see(entry, weights[entry])
-    model.to(_TYPES[dtype])  # before they have numbers, so that no two copies of all are in memory
-    try:
-        if loaded:
-            nn.Module.load_state_dict(model, weights, strict=True)
+    forgotten = frozenset().union(*PATHS.values()) - {*kept, "data"}
+    inner = _plain(options)
+    for name, value in entries_of(inner) if isinstance(inner, Mapping) else ():
+        if name in forgotten:
+            inner[name] = None  # a dict or a DictConfig
         else:
-            weights.fill(model)
-    except (RuntimeError, KeyError) as error:  # fairseq 0.12.2 looks some up itself
-        reasons = [line.strip() for line in str(error).splitlines() if line.startswith("\t")]
+            forget_paths(value, kept)
+
+
+def _check_architecture(model: Any, path: str) -> None:
+    names = [model[key] for key in ("_name", "arch") if isinstance(model, Mapping) and model.get(key) is not None]
+    if not names:
+        raise InputError(f"{path}: the options name no architecture; give a checkpoint that fairseq-train saved")
+    for name in names:
+        known = ARCH_MODEL_REGISTRY.get(name) or MODEL_REGISTRY.get(name) if isinstance(name, str) else None
+        if known is None or not issubclass(known, (TransformerModelBase, RobertaModel)):
+            raise InputError(
+                f"{path}: architecture {shown(name)} is not supported; give an encoder-decoder Transformer or a "
+                f"RoBERTa-style encoder (fairseq builds other models by evaluating text of the checkpoint)"
+            )
+
+
+def _plain(options: Any) -> Any:
+    return vars(options) if isinstance(options, argparse.Namespace) else options
+
+
+def _values(options: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """Every single value with the innermost name that leads to it."""
+    for name, value in options.items():
+        inner = _plain(value)
+        if isinstance(inner, Mapping):
+            yield from _values(inner)
+        elif isinstance(inner, (list, tuple)):
+            for entry in inner:
+                yield from _values({name: entry})
+        else:
+            yield str(name), inner
+
+
+def _check_text(name: str, text: str, path: str) -> None:
+    if "${" in text and not _REFERENCE.fullmatch(text):
         raise InputError(
-            f"{name}: its parameters do not fit the dictionaries or the options of the model "
-            f"({printable(next(iter(reasons), str(error)), 120)}): expected the dictionaries that it was trained with, "
-            f"and all of its parts, unchanged"
-        ) from error
-    if dtype == "int8":
-        use_int8(model)
-    return model.eval()
+            f"{path}: option {printable(name, 80)} is {shown(text)}, a reference that would be resolved on this "
+            f"machine, so the file is not loaded"
+        )
+    names_a_file = name.split("_")[-1] in _PATHS
+    if (name in EVALUATED or ("(" in text and not names_a_file)) and not _is_literal(text):
+        raise InputError(
+            f"{path}: option {printable(name, 80)} is {shown(text)}, not numbers; fairseq would evaluate this "
+            f"text, which could run code, so the file is not loaded"
+        )
 
 
-class _Unfilled(TorchFunctionMode):
-    """Parameters that are made inside are not filled, so their memory is not touched."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        named = kwargs or {}
-        filled = args[0] if args else named.get("tensor")  # torch.nn.init names it
-        if getattr(func, "__name__", "") in _FILLS and isinstance(filled, nn.Parameter):
-            return filled
-        return func(*args, **named)
+def _is_literal(text: str) -> bool:
+    """Whether ``text`` is a number, a string, or a list, tuple or mapping of these, with nothing to compute."""
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return False
+    return True

@@ -18,9 +18,10 @@ from alignment_eval.profiles.chosen import AlignmentOptions, choose_method
 from alignment_eval.profiles.profile import NO_PROFILE, Profile, read_profile
 from fairseq_norm_plugin.capture.attention import swap_attention
 from fairseq_norm_plugin.capture.recorder import Hypotheses, RecordedMaps, layers_and_heads
+from fairseq_norm_plugin.checkpoints.build import check_vocabulary
 from fairseq_norm_plugin.checkpoints.files import profile_file
 from fairseq_norm_plugin.checkpoints.identity import ReadParameters, architecture_hash, data_hash, dictionary_hash
-from fairseq_norm_plugin.checkpoints.read import check_vocabulary, languages_warning, other_languages
+from fairseq_norm_plugin.checkpoints.read import languages_warning, other_languages
 from fairseq_norm_plugin.hooks.generator import carry_maps
 from fairseq_norm_plugin.hooks.options import (
     check_command,

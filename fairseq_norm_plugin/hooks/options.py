@@ -17,7 +17,7 @@ from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS, head_kinds
 from alignment_eval.maps.subwords import MARKS
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.chosen import ChosenMethod
-from fairseq_norm_plugin.checkpoints.options import PATHS
+from fairseq_norm_plugin.checkpoints.read import PATHS
 from fairseq_norm_plugin.hooks.generator import PrintedMap
 from fairseq_norm_plugin.recording.parts import manifest_file, parts_directory
 from fairseq_norm_plugin.recording.session import NormOptions

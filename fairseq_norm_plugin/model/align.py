@@ -31,8 +31,14 @@ from fairseq_norm_plugin.model.calibrate import choose
 from fairseq_norm_plugin.model.direction import Direction, length_batches
 from fairseq_norm_plugin.model.text_check import FEWEST, check_parallel, sampled
 from fairseq_norm_plugin.process import executors
-from fairseq_norm_plugin.text.sentences import splitter_name
-from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline, linked_copies, with_copies
+from fairseq_norm_plugin.text.tokenise import (
+    Line,
+    SentencePair,
+    TextPipeline,
+    linked_copies,
+    splitter_name,
+    with_copies,
+)
 from fairseq_norm_plugin.text.tokens import UnknownTokens
 
 #: The words of each line of one side, if they are given.

@@ -16,10 +16,10 @@ from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.extraction.method import MapName, parse_maps
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.profile import NO_PROFILE, TextRecipe, read_profile
+from fairseq_norm_plugin.checkpoints.build import build_model
 from fairseq_norm_plugin.checkpoints.files import ModelFiles, demo_checkpoints, find_files, profile_file
 from fairseq_norm_plugin.checkpoints.identity import ParameterHash
 from fairseq_norm_plugin.checkpoints.read import (
-    build_model,
     fairseq_errors,
     languages_warning,
     other_languages,

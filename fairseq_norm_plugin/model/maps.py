@@ -19,7 +19,8 @@ from alignment_eval.maps.words import require_known
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import BatchMaps, Quantities
-from fairseq_norm_plugin.checkpoints.read import build_model, fairseq_errors, read_checkpoint_parts
+from fairseq_norm_plugin.checkpoints.build import build_model
+from fairseq_norm_plugin.checkpoints.read import fairseq_errors, read_checkpoint_parts
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import head_map, layer_map, mixing_ratio
 from fairseq_norm_plugin.model.direction import Direction, length_batches

@@ -14,12 +14,11 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.files import STANDARD, TextFile, file_hash, split_joined, writing_errors
 from alignment_eval.links.write import GROUP_ROWS, row_numbers
-from alignment_eval.schema import PARQUET_ERRORS, ForeignFile
+from alignment_eval.schema import ForeignFile
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline, with_copies
 
@@ -54,8 +53,7 @@ class SentencePairs(ABC):
 
     def segmented(self, files: tuple[str | None, str | None]) -> SentencePairs:
         """The same pairs, whose words are given in files, of source and target; None: by the pipeline."""
-        text = copy.copy(self)
-        text._segmentations = files
+        text = self._with(_segmentations=files)
         for name in filter(None, files):
             self._note(name)
             file = TextFile(name)
@@ -67,26 +65,24 @@ class SentencePairs(ABC):
 
     def marked_up(self, plain: Callable[[str], str]) -> SentencePairs:
         """The same pairs, whose source lines have markup; ``plain`` takes it out.  ``Line.marked`` still has it."""
-        text = copy.copy(self)
-        text._plain = plain
-        return text
+        return self._with(_plain=plain)
+
+    def through(self, pipelines: tuple[TextPipeline, TextPipeline]) -> SentencePairs:
+        """The same pairs, whose lines are read by the pipelines of source and target."""
+        return self._with(_pipelines=pipelines)
 
     def protected(self, strings: re.Pattern[str] | None) -> SentencePairs:
         """The same pairs, with the copies of strings that are not translated (:func:`with_copies`)."""
+        return self._with(strings=strings) if all(pipeline.reads_raw for pipeline in self._pipelines) else self
+
+    def _with(self, **changes: Any) -> SentencePairs:
         text = copy.copy(self)
-        if all(pipeline.reads_raw for pipeline in self._pipelines):
-            text.strings = strings
+        vars(text).update(changes)
         return text
 
     def scores(self) -> Iterator[float | None]:
         """The score of each target, if the model translated the source; else None."""
         return itertools.repeat(None, self.size)
-
-    def through(self, pipelines: tuple[TextPipeline, TextPipeline]) -> SentencePairs:
-        """The same pairs, whose lines are read by the pipelines of source and target."""
-        text = copy.copy(self)
-        text._pipelines = pipelines
-        return text
 
     def check_unchanged(self) -> None:
         """Check that the files still hold what their hashes say."""
@@ -101,15 +97,13 @@ class SentencePairs(ABC):
     def __iter__(self) -> Iterator[SentencePair]:
         words = [_words_of(name) for name in self._segmentations]
         for number, (lines, *given) in enumerate(zip(self._lines(), *words), 1):
-            source, target = map(_read, self._pipelines, self._without_markup(lines, number), given)
+            source, target = map(_read, self._pipelines, (self._without_markup(lines[0], number), lines[1]), given)
             pair = SentencePair(source if self._plain is None else replace(source, marked=lines[0]), target)
             yield pair if self.strings is None else with_copies(pair, self.strings)
 
-    def _without_markup(self, lines: tuple[str, str], number: int) -> tuple[str, str]:
-        if self._plain is None:
-            return lines
+    def _without_markup(self, source: str, number: int) -> str:
         try:
-            return self._plain(lines[0]), lines[1]
+            return source if self._plain is None else self._plain(source)
         except InputError as error:
             raise InputError(f"{self.name}:{number}: {error}") from error
 
@@ -187,7 +181,7 @@ class TranslatedText(ParallelText):
     def sources(self) -> Iterator[str]:
         """The lines to translate, without markup."""
         for number, line in enumerate(_lines_of(self._paths[0]), 1):
-            yield self._without_markup((line.decode(), ""), number)[0]
+            yield self._without_markup(line.decode(), number)
 
     def scores(self) -> Iterator[float | None]:
         """The score of each translation."""
@@ -211,26 +205,25 @@ def _lines_of(path: str) -> Iterator[bytes]:
         yield from chunk.split(b"\n")[:-1]
 
 
-#: Where the words of a line are given: the file, the number of the line, its words.
-_GivenWords = tuple[str, int, list[str]]
+#: Where the words of a line are given, FILE:LINE, and the words.
+_GivenWords = tuple[str, list[str]]
 
 
 def _words_of(name: str | None) -> Iterator[_GivenWords | None]:
     """The given words of each line of a file; endless None without a file."""
     if name is None:
-        yield from itertools.repeat(None)
-    else:
-        yield from ((name, number, line.decode().split()) for number, line in enumerate(_lines_of(name), 1))
+        return itertools.repeat(None)
+    return ((f"{name}:{number}", line.decode().split()) for number, line in enumerate(_lines_of(name), 1))
 
 
 def _read(pipeline: TextPipeline, line: str | Sequence[str], given: _GivenWords | None) -> Line:
     if given is None:
         return pipeline.read(line)
-    name, number, words = given
+    place, words = given
     try:
         return pipeline.read(line, words)
     except InputError as error:
-        raise InputError(f"{name}:{number}: {error}") from error
+        raise InputError(f"{place}: {error}") from error
 
 
 class ParquetText(SentencePairs):
@@ -307,10 +300,8 @@ def _rows(paths: Sequence[str]) -> Iterator[Any]:
 
 
 def _check_columns(path: str) -> pa.DataType | None:
-    try:
-        schema = pq.read_schema(path)
-    except PARQUET_ERRORS as error:
-        raise _foreign(path).error(printable(str(error), 200)) from error
+    with _foreign(path).parquet() as file:
+        schema = file.schema_arrow
     for name in _TEXT:
         if (count := schema.names.count(name)) != 1:
             columns = ", ".join(shown(other) for other in schema.names)
@@ -333,11 +324,8 @@ def _foreign(path: str) -> ForeignFile:
 
 
 def _batches(path: str, columns: Sequence[str], rows: int = _BATCH) -> Iterator[pa.RecordBatch]:
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            yield from file.iter_batches(rows, columns=list(columns))
-    except PARQUET_ERRORS as error:
-        raise _foreign(path).error(printable(str(error), 200)) from error
+    with _foreign(path).parquet() as file:
+        yield from file.iter_batches(rows, columns=list(columns))
 
 
 def _check_rows(path: str, ids: bool) -> int:

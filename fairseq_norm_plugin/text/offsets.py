@@ -22,6 +22,33 @@ _UNSPACED = re.compile(r"CJK|HIRAGANA|KATAKANA|THAI|LAO|KHMER|MYANMAR|TIBETAN|YI
 _CUT_OUT = re.compile(r"@(\W)@")
 #: How far behind its neighbour a token is looked for once a tokenizer has rewritten the token between them.
 _NEAR = 100
+#: Characters that are not printed: controls that are no whitespace, soft hyphens, zero-width characters, marks of
+#: direction, byte order marks, fillers, variation selectors, tags.
+_INVISIBLE = (
+    "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_INVISIBLES = re.compile(f"[{_INVISIBLE}]+")
+_VISIBLE = re.compile(rf"[^\s{_INVISIBLE}]")
+#: What composes with the character before it, besides marks: vowels and final consonants of Hangul.
+_JAMO = re.compile("[\u1161-\u1175\u11a8-\u11c2]")
+
+#: Single quotes and apostrophes.  Two in a row are a double quote.
+_SINGLE = "`´‘’‚‛ʼ′＇"
+#: Typographic characters, and what Moses' normalize-punctuation writes for them or for others of their kind.
+_PLAIN = {
+    **dict.fromkeys("„“”‟«»″〝〞《》「」『』", '"'),
+    **dict.fromkeys(f"{_SINGLE}‹›", "'"),
+    **dict.fromkeys("‐‑‒–−━", "-"),
+    **dict.fromkeys("—―", " - "),
+    **dict(zip("…‥。、∶〈〉【】\u3000", ("...", "..", ". ", ",", ":", "<", ">", "[", "]", " "))),
+    **{
+        chr(code): unicodedata.normalize("NFKC", chr(code)) for code in (*range(0xFF01, 0xFF5F), *range(0xFB00, 0xFB07))
+    },
+    "＇": "'",
+}
+_PUNCTUATION = re.compile(rf"['{_SINGLE}]{{2}}|[\u00a0\u202f]+(?=[:;!?%])|[{re.escape(''.join(_PLAIN))}]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +121,49 @@ class TracedText:
         return [span for span in spans if span[1] > span[0]]
 
 
+def is_visible(text: str) -> bool:
+    """Whether a text has a character that is printed."""
+    return _VISIBLE.search(text) is not None
+
+
+def normalised(raw: str, how: str) -> TracedText:
+    """A raw line as a model reads it, before it is tokenised.
+
+    ``nfc``: characters are composed, and those that are not printed are left out.  ``moses``: punctuation is plain,
+    too: quotes, apostrophes, dashes, ellipses, full-width forms and ligatures.  No rule changes the order of characters
+    or joins two words.
+    """
+    text = TracedText.of(raw)
+    if how == "none":
+        return text
+    if _INVISIBLES.search(raw):
+        text = text.replaced((*found.span(), "") for found in _INVISIBLES.finditer(raw))
+    if not unicodedata.is_normalized("NFC", text.text):
+        text = text.replaced(_composed(text.text))
+    if how == "moses" and _PUNCTUATION.search(text.text):
+        text = text.replaced((*found.span(), _plain(found[0])) for found in _PUNCTUATION.finditer(text.text))
+    return text
+
+
+def _composed(text: str) -> Iterator[tuple[int, int, str]]:
+    """What NFC changes in a text: start, end, and what stands there instead."""
+    starts = [
+        place
+        for place, character in enumerate(text)
+        if not (place and (unicodedata.category(character)[0] == "M" or _JAMO.match(character)))
+    ]
+    for start, end in zip(starts, [*starts[1:], len(text)]):
+        composed = unicodedata.normalize("NFC", text[start:end])
+        if composed != text[start:end]:
+            yield start, end, composed
+
+
+def _plain(found: str) -> str:
+    if len(found) == 2 and found[0] in f"'{_SINGLE}":
+        return '"'
+    return _PLAIN.get(found, "")  # nothing for a no-break space before a mark
+
+
 def word_spans(text: str) -> list[Span]:
     """The words that whitespace separates."""
     return [match.span() for match in _WORD.finditer(text)]
@@ -129,10 +199,6 @@ def trace_tokens(raw: str, tokenized: str) -> TracedText:
     A tokenizer inserts spaces, drops white space and control characters, escapes characters (``&amp;``) and marks
     those that it cuts out of a word (``@-@``).  A token that it has rewritten in another way gets what lies between
     its neighbours.
-
-    Args:
-        raw: the line.
-        tokenized: what the tokenizer made of it; spaces separate the tokens.
     """
     traced, missed = _trace(raw, tokenized, escapes=True)
     if missed and "&" in tokenized:  # a tokenizer that does not escape leaves the line's own &amp; as it is
@@ -172,38 +238,25 @@ def _trace(raw: str, tokenized: str, escapes: bool) -> tuple[TracedText, int]:
             starts[a:b], ends[a:b] = places[0], places[-1] + 1
         end = places[-1] + 1
     fill_gap(len(raw))
-    return TracedText(tokenized, *_with_spaces(tokenized, starts, ends)), missed
-
-
-def _with_spaces(
-    text: str, starts: NDArray[np.int32], ends: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Put the spaces between tokens, which come from nothing, at the end of the token before them."""
-    space = np.ones(len(text), dtype=bool)
-    for a, b in word_spans(text):
-        space[a:b] = False
-    before = np.maximum.accumulate(np.where(space, 0, ends)) if len(text) else ends
-    return np.where(space, before, starts), np.where(space, before, ends)
+    space = ends == 0  # spaces come from nothing: they are at the end of the token before
+    ends = np.maximum.accumulate(ends)
+    return TracedText(tokenized, np.where(space, ends, starts), ends), missed
 
 
 def _find(token: str, raw: str, start: int, near: int, escapes: bool) -> list[int] | None:
     """Where the characters of a token are in ``raw``, from ``start`` or up to ``near`` characters behind it on."""
-    for form in _forms(token, escapes):
+    forms = [token]  # what the token may be in the raw line
+    if cut_out := _CUT_OUT.fullmatch(token):
+        forms.insert(0, cut_out[1])
+    if escapes and (plain := html.unescape(token)) != token:
+        forms.insert(0, plain)
+    for form in forms:
         for begin in range(start, min(start + near, len(raw)) + 1):
             if near and (begin == len(raw) or raw[begin] != form[0]):
                 continue
             if places := _places(form, raw, begin):
                 return places
     return None
-
-
-def _forms(token: str, escapes: bool) -> Iterator[str]:
-    """What a token may be in the raw line, of a tokenizer that ``escapes`` or does not."""
-    if escapes and "&" in token and (plain := html.unescape(token)) != token:
-        yield plain
-    if cut_out := _CUT_OUT.fullmatch(token):
-        yield cut_out[1]
-    yield token
 
 
 def _places(form: str, raw: str, at: int) -> list[int] | None:

@@ -17,17 +17,18 @@ from fairseq.registry import REGISTRIES
 from alignment_eval.errors import InputError, UsageError, printable, shown, warn_on_stderr
 from alignment_eval.profiles.profile import TextRecipe
 from fairseq_norm_plugin.checkpoints.files import ModelFiles
-from fairseq_norm_plugin.checkpoints.options import PATHS
+from fairseq_norm_plugin.checkpoints.read import PATHS
 from fairseq_norm_plugin.choices import NORMALIZATIONS, WORDS
 from fairseq_norm_plugin.text.subwords import (
     CODES,
     BpeSegmenter,
     LineSegmenter,
     MarkedSubwords,
+    Segmenter,
     SentencePieceSegmenter,
     check_codes,
 )
-from fairseq_norm_plugin.text.tokenise import Segmenter, TextPipeline, Tokenizer
+from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
 #: fairseq's marker of an option that must be given.
@@ -99,14 +100,30 @@ class TextSettings:
                 raise UsageError(f"words {words}: choose one of {', '.join(WORDS)}")
         for name in (name for name, value in self.options.items() if value not in (None, [])):
             self._check_option(name)
-            if name in SIDED and (count := len(self.files_of(name))) > 2:
-                raise UsageError(f"{name}: {count} files: expected one of both languages, or two, of source and target")
-            if name not in SIDED and isinstance(self.options[name], list):
-                raise UsageError(f"{name} is given {len(self.options[name])} times: expected one value")
         for name in PATHS["bpe"] & {option.name for option in options_of("bpe", str(self.registered))}:
             if not self.files_of(name):
                 flag = "--bpe-codes CODES" if name == "bpe_codes" else f"--model-option {name}=FILE"
                 raise UsageError(f"--bpe {self.registered} needs a file, and none is fetched: give {flag}")
+
+    def _check_option(self, name: str) -> None:
+        values, most = self.options[name], 2 if name in SIDED else 1
+        if isinstance(values, list) and (len(values) > most or name not in SIDED):
+            expected = "one for both languages, or two, of source and target" if name in SIDED else "one value"
+            raise UsageError(f"{name} is given {len(values)} times: expected {expected}")
+        if name in _OF_CODES or (name == "bpe_codes" and self.bpe is None):
+            if not self.codes:
+                raise UsageError(f"{name} is an option of BPE codes: give --bpe-codes too")
+            return
+        owners = [
+            f"--{registry} {owner}"
+            for registry in ("tokenizer", "bpe")
+            for owner in names_of(registry)
+            if name in {known.name for known in options_of(registry, owner)}
+        ]
+        if not owners:
+            raise UsageError(f"{name}: no tokenizer and no subwords of fairseq have this option")
+        if not {f"--tokenizer {self.tokenizer}", f"--bpe {self.registered}"} & set(owners):
+            raise UsageError(f"{name} is an option of {', '.join(owners)}: give that too")
 
     @property
     def registered(self) -> str | None:
@@ -116,7 +133,7 @@ class TextSettings:
     def files_of(self, option: str) -> list[str]:
         """The files of an option: none, one of both languages, or two, of source and target."""
         named = self.options.get(option) or []
-        return [str(named)] if isinstance(named, (str, Path)) else [str(name) for name in named]
+        return [str(name) for name in (named if isinstance(named, (list, tuple)) else [named])]
 
     @property
     def is_stated(self) -> bool:
@@ -128,14 +145,6 @@ class TextSettings:
         """The files of BPE codes: none, one of joint codes, or two, of source and target."""
         return self.files_of("bpe_codes")
 
-    @property
-    def threshold(self) -> int:
-        """The least count of a subword of the vocabulary that codes are applied with."""
-        value = str(self.options.get("bpe_vocabulary_threshold") or 0)
-        if not value.isdecimal():
-            raise UsageError(f"bpe_vocabulary_threshold={value}: expected a whole number")
-        return int(value)
-
     def exchanged(self, codes: Sequence[str] = ()) -> TextSettings:
         """The settings of the other direction, which may have ``codes`` of its own."""
         return replace(self, options=exchanged_options(self.options, codes), words=self.words[::-1])
@@ -143,12 +152,7 @@ class TextSettings:
     @property
     def files(self) -> list[str]:
         """All files that the options name."""
-        return [
-            file
-            for name in sorted(self.options)
-            for file in (self.files_of(name) if name in SIDED else [str(self.options[name])])
-            if Path(file).is_file()
-        ]
+        return [file for name in sorted(self.options) for file in self.files_of(name) if Path(file).is_file()]
 
     @property
     def described(self) -> str:
@@ -158,26 +162,6 @@ class TextSettings:
         case = ", lower case" if self.lowercase else ""
         subwords = f"subwords {self.bpe or ('by codes' if self.codes else 'none')}"
         return f"{normalised}{tokenizer}{case}, {subwords}" + (f" ({', '.join(self.files)})" if self.files else "")
-
-    def _check_option(self, name: str) -> None:
-        if name in _OF_CODES:
-            if not self.codes:
-                raise UsageError(f"{name} is an option of BPE codes: give --bpe-codes too")
-            return
-        owners = [
-            (registry, owner)
-            for registry in ("tokenizer", "bpe")
-            for owner in names_of(registry)
-            if name in {known.name for known in options_of(registry, owner)}
-        ]
-        if not owners:
-            raise UsageError(f"{name}: no tokenizer and no subwords of fairseq have this option")
-        stated = (self.tokenizer, self.registered)
-        if name == "bpe_codes" and self.bpe is None:
-            return
-        if not any(owner in stated for _, owner in owners):
-            registry, some = owners[0][0], ", ".join(owner for _, owner in owners)
-            raise UsageError(f"{name} is an option of --{registry} {some}: give that too")
 
 
 def exchanged_options(options: Mapping[str, Any], codes: Sequence[str] = ()) -> dict[str, Any]:
@@ -237,9 +221,12 @@ def _segmenters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabula
     if name in (None, *CODES):
         separator = str(settings.options.get("bpe_separator", "@@"))
         known: list[str | None] = [*settings.files_of("bpe_vocabulary")] or [None]
-        threshold, glossaries = settings.threshold, str(settings.options.get("bpe_glossaries", ""))
+        threshold = str(settings.options.get("bpe_vocabulary_threshold") or 0)
+        if not threshold.isdecimal():
+            raise UsageError(f"bpe_vocabulary_threshold={threshold}: expected a whole number")
+        glossaries = str(settings.options.get("bpe_glossaries", ""))
         sides = [(codes[end], known[end]) for end in (0, -1)]
-        built = {side: BpeSegmenter(side[0], name, separator, side[1], threshold, glossaries) for side in sides}
+        built = {side: BpeSegmenter(side[0], separator, side[1], int(threshold), glossaries) for side in sides}
         check_codes({file: built[file, of] for file, of in sides}, (words.dictionary for words in vocabularies))
         return [built[side] for side in sides]
     if name == "sentencepiece":
@@ -354,35 +341,29 @@ def recipe_of(settings: TextSettings, directory: Path, languages: tuple[str, str
 
 def _of_checkpoint(registry: str, cfg: Any, files: ModelFiles) -> dict[str, Any]:
     """The tokenizer or the subwords that a checkpoint's options name, with files that exist."""
-    section = cfg.get(registry) if cfg is not None else None
-    name = section if isinstance(section, str) else _get(section, "_name")
+    section = cfg.get(registry) or {}
+    section = {"_name": section} if isinstance(section, str) else section
+    name = section.get("_name")
     if name not in names_of(registry):
         return {}
     found: dict[str, Any] = {registry: name}
-    for option in options_of(registry, str(name)):
-        value = _get(section, option.name)
-        if value in (None, "???", option.default):
-            continue
-        found[option.name] = _file(str(value), option.name, files) if option.name in PATHS["bpe"] else value
+    for option in options_of(registry, name):
+        value = section.get(option.name)
+        if value not in (None, _REQUIRED, option.default):
+            found[option.name] = _beside(str(value), option.name, files) if option.name in PATHS["bpe"] else value
     return found
 
 
-def _get(section: Any, name: str) -> Any | None:
-    if section is None or isinstance(section, str):
-        return None
-    return section.get(name) if hasattr(section, "get") else getattr(section, name, None)
-
-
-def _file(named: str, option: str, files: ModelFiles) -> str:
+def _beside(named: str, option: str, files: ModelFiles) -> str:
     """The file next to the model, or next to its dictionaries, that a checkpoint names by the path of its training.
 
     A path of a checkpoint is never opened itself: it may be of any file of this machine.
     """
-    beside = [directory / Path(named).name for directory in (Path(files.members[0][0]).parent, files.data)]
-    for file in beside:
-        if file.is_file():
-            return str(file)
+    places = [directory / Path(named).name for directory in (Path(files.members[0][0]).parent, files.data)]
+    for place in places:
+        if place.is_file():
+            return str(place)
     raise InputError(
-        f"{beside[0]}: no such file, but the checkpoint was trained with {shown(named)}; copy it there, or give "
+        f"{places[0]}: no such file, but the checkpoint was trained with {shown(named)}; copy it there, or give "
         f"--{option.replace('_', '-')} FILE, or --bpe none for text in subwords"
     )

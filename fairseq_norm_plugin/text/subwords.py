@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass
 from operator import itemgetter
@@ -16,20 +17,45 @@ from numpy.typing import NDArray
 from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.maps.subwords import bare_piece, word_indices, word_strings
 from fairseq_norm_plugin.text.offsets import Span, word_spans
-from fairseq_norm_plugin.text.tokenise import Segmenter, Segments
 
-#: fairseq's names for the programs whose codes can be read, and what each line of their files holds.
-CODES = {"subword_nmt": "two subwords", "fastbpe": "two subwords and a count"}
-#: The first line of codes in the form that subword-nmt has today.
-_VERSION = "#version: 0.2\n"
-#: The versions that subword-nmt applies.
-_VERSIONS = ((0, 1), (0, 2))
-#: The end of a word in codes: part of its last character, in version 0.1 a subword of its own.
+#: fairseq's names for the programs whose codes can be read.
+CODES = ("subword_nmt", "fastbpe")
+#: How subword-nmt applies codes: the end of a word is part of its last character; before, a subword of its own.
+_PRESENT, _BEFORE = (0, 2), (0, 1)
+#: The end of a word in codes.
 _END = "</w>"
+#: The counts that fastBPE adds to the lines of codes.
+_COUNTS = re.compile(r"(?m)^([^ \n]+ [^ \n]+) [0-9]+\r?$")
 #: Words whose subwords are cached.
 _CACHED = 100_000
 #: A larger share of a dictionary that codes do not make shows other codes; the model's own leave out next to nothing.
 _UNMADE = 0.1
+
+
+#: The subwords of a text, and the characters of it that each subword is of.
+Segments = tuple[list[str], list[Span]]
+
+
+class Segmenter:
+    """Cuts text into subwords; subclasses say how.
+
+    Attributes:
+        reads_raw: whether the text is given in words.
+    """
+
+    reads_raw = True
+
+    def cut(self, text: str, given: str) -> Segments:
+        """Cut the ``text`` that the model reads; ``given`` is the line that the user gave."""
+        raise NotImplementedError
+
+    def plain(self, given: str) -> str:
+        """The text of a line that was given."""
+        return given
+
+    def joined(self, tokens: Sequence[str]) -> str:
+        """The text that subwords spell, as fairseq's decoder of these subwords joins them."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -42,13 +68,14 @@ class MarkedSubwords(Segmenter):
     def cut(self, text: str, given: str) -> Segments:
         """The subwords as they are given."""
         tokens, numbers, words = self._read(given)
+        bare = str if self.mark == "none" else bare_piece
         spans: list[Span] = []
         end, word = -1, -1
         for token, number in zip(tokens, numbers.tolist()):
             if number > word:
                 word, start = number, end + 1
                 end = start + len(words[word])
-            spans.append((start, start := min(end, start + len(self._bare(token)))))
+            spans.append((start, start := min(end, start + len(bare(token)))))
         return tokens, spans
 
     def plain(self, given: str) -> str:
@@ -64,9 +91,6 @@ class MarkedSubwords(Segmenter):
         tokens = [given[start:end] for start, end in word_spans(given)]
         numbers = word_indices(tokens, self.mark)
         return tokens, numbers, tokens if self.mark == "none" else word_strings(tokens, numbers)
-
-    def _bare(self, token: str) -> str:
-        return token if self.mark == "none" else bare_piece(token)
 
 
 class LineSegmenter(Segmenter):
@@ -106,7 +130,17 @@ class SentencePieceSegmenter(Segmenter):
     """SentencePiece, which cuts the text itself and knows where its subwords are in it; ``entries``: all, by id."""
 
     def __init__(self, model: str | Path) -> None:
-        self._processor, self.entries = _read_sentencepiece(model)
+        try:
+            from sentencepiece import SentencePieceProcessor
+        except ImportError as error:
+            raise InputError("--bpe sentencepiece needs sentencepiece: pip install sentencepiece") from error
+        try:
+            self._processor = SentencePieceProcessor(model_file=str(model))
+            self.entries = [self._processor.IdToPiece(number) for number in range(self._processor.GetPieceSize())]
+        except (OSError, RuntimeError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"{model}: cannot be read as a SentencePiece model; give the file that spm_train wrote"
+            ) from error
         self.name = str(model)
 
     def cut(self, text: str, given: str) -> Segments:
@@ -130,43 +164,23 @@ class SentencePieceSegmenter(Segmenter):
             )
 
 
-def _read_sentencepiece(model: str | Path) -> tuple[Any, list[str]]:
-    try:
-        from sentencepiece import SentencePieceProcessor
-    except ImportError as error:
-        raise InputError("--bpe sentencepiece needs sentencepiece, which is not installed; pip install it") from error
-    try:
-        processor = SentencePieceProcessor(model_file=str(model))
-        return processor, [processor.IdToPiece(number) for number in range(processor.GetPieceSize())]
-    except (OSError, RuntimeError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{model}: cannot be read as a SentencePiece model; give the file that spm_train wrote"
-        ) from error
-
-
 class BpeSegmenter(Segmenter):
     """Byte-pair encoding by codes, of each word alone.
 
-    Args:
-        codes: file of subword-nmt's or fastBPE's codes.
-        kind: whose codes (:func:`read_bpe`).
-        separator: the mark of a subword that another follows.
-        vocabulary: file of subwords with their counts; others are cut further, as by subword-nmt's ``--vocabulary``.
-        threshold: the least count of a subword of the vocabulary.
-        glossaries: a regular expression of words that are not cut, as for subword-nmt's ``--glossaries``.
+    ``separator`` marks a subword that another follows.  The others are options of subword-nmt: subwords that the file
+    ``vocabulary`` does not count ``threshold`` times are cut further; words that ``glossaries`` match are not cut.
     """
 
     def __init__(
         self,
         codes: str | Path,
-        kind: str | None = None,
         separator: str = "@@",
         vocabulary: str | Path | None = None,
         threshold: int = 0,
         glossaries: str = "",
     ) -> None:
         known = None if vocabulary is None else _read_vocabulary(vocabulary, threshold)
-        self._bpe = read_bpe(codes, kind, separator, known, [f"(?:{glossaries})"] if glossaries else None)
+        self._bpe = read_bpe(codes, separator, known, [f"(?:{glossaries})"] if glossaries else None)
         self._mark = separator
 
     def cut(self, text: str, given: str) -> Segments:
@@ -206,40 +220,26 @@ def check_codes(codes: Mapping[str, BpeSegmenter], dictionaries: Iterable[Any]) 
 
 def read_bpe(
     path: str | Path,
-    kind: str | None = None,
     separator: str = "@@",
     vocabulary: Collection[str] | None = None,
     glossaries: Sequence[str] | None = None,
 ) -> Any:
     """The segmenter of a codes file, with ``segment_tokens``, ``process_line``, and a ``cache`` of all words so far.
 
-    fastBPE learns and applies the same merges as subword-nmt and adds their counts to its file; so subword-nmt applies
-    both.  ``kind`` is ``subword_nmt`` or ``fastbpe``; None: detected from the file.
+    fastBPE learns and applies the same merges as subword-nmt and adds their counts to its file, and Transformers leaves
+    out counts and version; so subword-nmt applies all of them.
     """
     try:
         from subword_nmt.apply_bpe import BPE
     except ImportError as error:
-        raise InputError(
-            "BPE codes need subword-nmt, which is not installed; pip install subword-nmt, or give text in subwords"
-        ) from error
+        raise InputError("BPE codes need subword-nmt: pip install subword-nmt, or give text in subwords") from error
     said = io.StringIO()
     try:
         text = Path(path).read_text(encoding="utf-8")
-        if _is_dictionary(text):
-            raise InputError(
-                f"{path}: a dictionary (each line has a token and its count), not BPE codes; give the codes that the "
-                f"model's text was cut with"
-            )
-        found = kind_of_codes(text)
-        if kind is not None and kind != found:
-            raise InputError(
-                f"{path}: these are codes of {found} (each line has {CODES[found]}), but --bpe {kind} expects "
-                f"{CODES[kind]}; give --bpe {found}, or the other codes"
-            )
-        if found == "fastbpe":
-            text = _VERSION + "".join(_without_counts(text, path))
+        has_version = text.startswith("#version")
+        uncounted = text if has_version else _COUNTS.sub(r"\1", text)
         with redirect_stderr(said):
-            bpe = BPE(io.StringIO(text), separator=separator, vocab=vocabulary, glossaries=glossaries)
+            bpe = BPE(io.StringIO(uncounted), separator=separator, vocab=vocabulary, glossaries=glossaries)
     except SystemExit as error:  # subword-nmt exits at a line of another form
         wrong = said.getvalue().partition("\n")[0].removeprefix("Error: ")
         raise InputError(
@@ -250,12 +250,15 @@ def read_bpe(
             f"{path}: cannot read BPE codes ({printable(str(error), 200)}); give a file that subword-nmt learn-bpe or "
             f"fastBPE wrote"
         ) from error
-    if bpe.version not in _VERSIONS:
+    ends = {part for pair in bpe.bpe_codes for part in pair if part.endswith(_END)}
+    if not has_version and (uncounted != text or (ends and _END not in ends)):
+        bpe.version = _PRESENT
+    if bpe.version not in (_BEFORE, _PRESENT):
         raise InputError(
             f"{path}:1: version {shown('.'.join(map(str, bpe.version)))}: expected 0.1 or 0.2, as subword-nmt "
             f"learn-bpe writes"
         )
-    _check_order(bpe, path, text.startswith("#version") and found == "subword_nmt")
+    _check_order(bpe, path, has_version)
     return bpe
 
 
@@ -277,41 +280,14 @@ def _check_order(bpe: Any, path: str | Path, has_version: bool) -> None:
     for pair, rank in sorted(bpe.bpe_codes.items(), key=itemgetter(1)):
         for part in pair:
             bare = part.removesuffix(_END)
-            if part in made or len(part) == 1 or (part == _END if bpe.version == (0, 1) else len(bare) == 1):
+            if part in made or len(part) == 1 or (part == _END if bpe.version == _BEFORE else len(bare) == 1):
                 continue
-            lost = len(bare) == 1 and bpe.version == (0, 1)
-            advice = f"give its first line, {_VERSION.strip()}, back" if lost else "give the file as it was learned"
+            lost = ", after a first line #version: 0.2" if len(bare) == 1 and bpe.version == _BEFORE else ""
             raise InputError(
-                f"{path}:{rank + 1 + has_version}: {shown(' '.join(pair))}: no earlier line makes {shown(part)}, so "
-                f"lines of the codes are missing or in another order; {advice}"
+                f"{path}:{rank + 1 + has_version}: {shown(' '.join(pair))}: no earlier line makes {shown(part)}; "
+                f"expected BPE codes as they were learned, with all lines in their order{lost}"
             )
         made.add("".join(pair))
-
-
-def kind_of_codes(text: str) -> str:
-    """Whose codes these are: ``fastbpe`` if the first line has two subwords and a count, else ``subword_nmt``.
-
-    Transformers leaves out the counts (``merges.txt``).  subword-nmt's codes without a version have ``</w>`` alone.
-    """
-    columns = text.partition("\n")[0].rstrip("\r").split(" ")
-    counted = len(columns) == 3 and columns[2].isdecimal()
-    uncounted = columns[0] != "#version:" and len(columns) == 2 and "</w>\n" in text and " </w>\n" not in text
-    return "fastbpe" if counted or uncounted else "subword_nmt"
-
-
-def _is_dictionary(text: str) -> bool:
-    """Whether this is fairseq's dictionary instead: its first lines all end in a number."""
-    lines = [line.split() for line in text.split("\n")[:20] if line]
-    return bool(lines) and all(len(line) == 2 and line[1].isdecimal() for line in lines)
-
-
-def _without_counts(text: str, path: str | Path) -> Iterator[str]:
-    lines = [line.rstrip("\r").split(" ") for line in text.rstrip("\n").split("\n")]
-    for number, columns in enumerate(lines, 1):
-        if len(columns) != len(lines[0]) or not all(count.isdecimal() for count in columns[2:]):
-            said = shown(" ".join(columns))
-            raise InputError(f"{path}:{number}: {said}: expected two subwords and a count, as fastBPE writes")
-        yield f"{columns[0]} {columns[1]}\n"
 
 
 def is_filler(entry: str) -> bool:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from importlib.metadata import version
 from typing import NamedTuple
 
 import numpy as np
@@ -20,12 +21,32 @@ from alignment_eval.links.formats import Link
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.maps.subwords import marks_of_tools
 from alignment_eval.transfer.tags import is_inside_word
-from fairseq_norm_plugin.text.normalise import is_visible, normalised
-from fairseq_norm_plugin.text.offsets import Span, TracedText, character_spans, trace_tokens, word_spans
-from fairseq_norm_plugin.text.sentences import sentence_splitter
+from fairseq_norm_plugin.text.offsets import (
+    Span,
+    TracedText,
+    character_spans,
+    is_visible,
+    normalised,
+    trace_tokens,
+    word_spans,
+)
+from fairseq_norm_plugin.text.subwords import Segmenter
 
 #: A side without tokens, and its ids.
 NO_SIDE, NO_IDS = SentenceSide.of_words(()), torch.empty(0, dtype=torch.long)
+#: Commas and full stops apart from words, and at their end.
+_APART, _ATTACHED = re.compile(r" [,.](?= |$)"), re.compile(r"\w[,.](?= |$)")
+#: Lines look tokenised if so many commas and full stops are apart.
+_FEWEST_APART = 10
+#: The languages whose rules sentencex has, as NLLB names them (``deu_Latn``), and by its own names.
+_KNOWN_TO_SENTENCEX = dict(
+    re.findall(
+        r"(\w+)-(\w+)",
+        "amh-am arb-ar bul-bg ben-bn cat-ca dan-da deu-de ell-el eng-en spa-es fin-fi fra-fr guj-gu hin-hi hye-hy "
+        "ita-it jpn-ja kaz-kk kan-kn mal-ml mar-mr mya-my nld-nl pan-pa pol-pl por-pt rus-ru slk-sk tam-ta tel-te "
+        "ukr-uk",
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -154,10 +175,7 @@ def linked_copies(pair: SentencePair) -> tuple[set[int], set[int], set[Link]]:
 class Tokenizer:
     """Normalises and tokenises, and knows where its tokens are in the raw line.
 
-    Args:
-        encode: from a line to its tokens, with spaces between; None: the line is only normalised.
-        decode: the other way.
-        normalize: how the line is normalised before, one of :data:`~fairseq_norm_plugin.choices.NORMALIZATIONS`.
+    ``encode`` gives the tokens of a line with spaces between (None: it is only normalised), ``decode`` the line.
     """
 
     def __init__(
@@ -175,38 +193,6 @@ class Tokenizer:
             return text
         tokens = trace_tokens(text.text, self._encode(text.text))
         return tokens if text.text == raw else tokens.after(text)
-
-
-#: The subwords of a text, and the characters of it that each subword is of.
-Segments = tuple[list[str], list[Span]]
-
-
-class Segmenter:
-    """Cuts text into subwords; subclasses say how.
-
-    Attributes:
-        reads_raw: whether the text is given in words.
-    """
-
-    reads_raw = True
-
-    def cut(self, text: str, given: str) -> Segments:
-        """Cut the ``text`` that the model reads; ``given`` is the line that the user gave."""
-        raise NotImplementedError
-
-    def plain(self, given: str) -> str:
-        """The text of a line that was given."""
-        return given
-
-    def joined(self, tokens: Sequence[str]) -> str:
-        """The text that subwords spell, as fairseq's decoder of these subwords joins them."""
-        raise NotImplementedError
-
-
-#: Commas and full stops apart from words, and at their end.
-_APART, _ATTACHED = re.compile(r" [,.](?= |$)"), re.compile(r"\w[,.](?= |$)")
-#: Lines look tokenised if so many commas and full stops are apart.
-_FEWEST_APART = 10
 
 
 class TextPipeline:
@@ -231,8 +217,10 @@ class TextPipeline:
         self._segmenter = segmenter
         self._tokenizer = tokenizer
         self._lowercase = lowercase
-        self._word_spans = self._spans_by(words, word_tokenizer)
         self._tokenizes = words == "tokens" and word_tokenizer is not None
+        self._word_spans: Callable[[str], Sequence[Span]] = character_spans if words == "characters" else word_spans
+        if words == "tokens" and word_tokenizer is not None:
+            self._word_spans = lambda text: word_tokenizer.trace(text).tokens()
         #: Gives the sentences of a line.
         self.split: Callable[[str], list[str]] = lambda line: [line]
 
@@ -244,26 +232,13 @@ class TextPipeline:
         pipeline.split = sentence_splitter(language)
         return pipeline
 
-    @staticmethod
-    def _spans_by(words: str, tokenizer: Tokenizer | None) -> Callable[[str], Sequence[Span]]:
-        if words == "characters":
-            return character_spans
-        if words == "whitespace" or tokenizer is None:
-            return word_spans
-        return lambda text: tokenizer.trace(text).tokens()
-
     @property
     def reads_raw(self) -> bool:
         """Whether the text is given in words, not in subwords."""
         return self._segmenter.reads_raw
 
     def read(self, given: str | Sequence[str], words: Sequence[str] | None = None) -> Line:
-        """The words of a line.
-
-        Args:
-            given: the line, or its sentences.
-            words: its words, if they are given too.
-        """
+        """The words of a line, which may be ``given`` in sentences, and with its ``words``."""
         sentences = self.split(given) if isinstance(given, str) else given
         texts = list(map(self._segmenter.plain, sentences))
         if words is None:
@@ -371,3 +346,34 @@ def runs_of(subwords: Sequence[Span], words: Sequence[Span]) -> tuple[NDArray[np
     bounds[0] = 0
     spans = np.diff([*bounds, last_word + 1])
     return runs.astype(np.int32), None if (spans == 1).all() else spans.astype(np.int32)
+
+
+def sentence_splitter(language: str) -> Callable[[str], list[str]]:
+    """What cuts a text of a language into sentences, which join to the text.
+
+    The language may have more parts (``de_DE``, ``deu_Latn``); one that sentencex does not know is cut as English.
+    """
+    try:
+        from sentencex import segment
+    except ImportError as error:
+        raise InputError("cutting lines into sentences needs sentencex: pip install sentencex") from error
+    if not language:
+        raise InputError("the languages of the model are not known: state source and target language (-s, -t)")
+    first = re.split("[-_]", language)[0].lower()
+    code = _KNOWN_TO_SENTENCEX.get(first, first)
+
+    def split(text: str) -> list[str]:
+        sentences: list[str] = []
+        for part in segment(code, text):
+            if sentences and not (is_visible(part) and is_visible(sentences[-1])):
+                sentences[-1] += part
+            else:
+                sentences.append(part)
+        return sentences or [text]
+
+    return split
+
+
+def splitter_name() -> str:
+    """The splitter, as signatures name it."""
+    return f"sentencex-{version('sentencex')}"

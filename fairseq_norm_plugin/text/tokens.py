@@ -112,12 +112,9 @@ def list_tags(tags: list[str]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Spelling:
-    """The tokens and words that token ids spell.
+    """Tokens and words that ids spell, and how many tokens are unknown.
 
-    Attributes:
-        side: tokens and words.
-        unknown: how many of the tokens are not in the dictionary.
-        certain: whether the words are those of the text; false if ``<unk>`` may stand for a subword of a word.
+    ``certain``: the words are those of the text; false if ``<unk>`` may stand for a subword of a word.
     """
 
     side: SentenceSide
@@ -198,12 +195,7 @@ def _by_number_of_words(by_ids: Spelling, marked: SentenceSide, words: int, toke
 
 
 class UnknownTokens:
-    """Counts the unknown tokens of sentence pairs.
-
-    Attributes:
-        tokens: the number of tokens so far, by side.
-        unknown: how many of them are unknown.
-    """
+    """Counts the ``tokens`` of sentence pairs by side, and how many of them are ``unknown``."""
 
     def __init__(self) -> None:
         self._sentences = self._left_out = 0
@@ -251,12 +243,7 @@ class UnknownTokens:
 
 
 class TextLines:
-    """The sentences of a text, one per line.
-
-    Attributes:
-        name: the file.
-        hash: the hash of its content.
-    """
+    """The sentences of a text file, one per line, and the hash of its content."""
 
     def __init__(self, path: str | Path, size: int) -> None:
         file = TextFile(path)
@@ -275,14 +262,9 @@ class TextLines:
 
 @dataclass(frozen=True, eq=False)
 class SideReader:
-    """Reads one side of the sentences of a data set.
+    """Reads one side, ``src`` or ``tgt``, of fairseq's data set of sentence pairs, with the help of its text.
 
-    Attributes:
-        vocabulary: the vocabulary of its ids.
-        dataset: fairseq's data set of sentence pairs, which may hold the text itself (:func:`surface`).
-        which: ``src`` or ``tgt``.
-        text: its text, if given.
-        cut: whether a sentence may be only the beginning of its text.
+    ``cut``: a sentence may be only the beginning of its text.  Without a text, the data set may hold one itself.
     """
 
     vocabulary: Vocabulary
@@ -293,17 +275,13 @@ class SideReader:
 
     def spell(self, id_: int, ids: Tensor) -> Spelling:
         """The tokens and words that the ``ids`` of sentence ``id_`` spell."""
-        if self.text is None:
-            return self._by_data(id_, ids)
+        if self.text is not None:
+            try:
+                return self.vocabulary.spell(ids, self.text.tokens(id_), self.cut)
+            except InputError as error:
+                raise InputError(f"{self.text.name}:{id_ + 1}: {error}") from error
         try:
-            return self.vocabulary.spell(ids, self.text.tokens(id_), self.cut)
-        except InputError as error:
-            raise InputError(f"{self.text.name}:{id_ + 1}: {error}") from error
-
-    def _by_data(self, id_: int, ids: Tensor) -> Spelling:
-        forms = surface(self.dataset, self.which, id_)
-        try:
-            return self.vocabulary.spell(ids, forms, cut=True)
+            return self.vocabulary.spell(ids, surface(self.dataset, self.which, id_), cut=True)
         except InputError:  # the data set has changed the sentence, so its text does not help with these tokens
             return self.vocabulary.spell(ids)
 

@@ -1,15 +1,16 @@
 """Translation models in the format of Transformers, read into fairseq's networks without a copy on disk.
 
-Transformers kept fairseq's networks and the names of their parameters.  So a family is a row of :data:`FAMILIES`: the
-options of its config.json that have a meaning here, and fairseq's options that make the same network.
+Transformers kept fairseq's networks and the names of their parameters, so most are read under their own.  A family is a
+row of :data:`FAMILIES`: the options of its config.json that have a meaning here, and fairseq's options that make the
+same network.
 """
 
 from __future__ import annotations
 
 import re
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from torch import Tensor
 
 from alignment_eval.errors import InputError, shown
 from fairseq_norm_plugin.config import config_of
-from fairseq_norm_plugin.transformers.marian import sinusoids
+from fairseq_norm_plugin.transformers.networks import sinusoids
 from fairseq_norm_plugin.transformers.text import (
     SPECIALS,
     Languages,
@@ -33,8 +34,6 @@ from fairseq_norm_plugin.transformers.text import (
     write_dictionary,
 )
 from fairseq_norm_plugin.transformers.weights import (
-    Stored,
-    StoredParameters,
     Weights,
     check_heads,
     read_config,
@@ -77,7 +76,6 @@ class Family:
         allowed: options of config.json -> the values that can be read, Transformers' default first; of old
             configurations also options that Transformers no longer reads.
         text: reads the files of the tokenizer: called with directory, config.json and the stated languages.
-        norms: layer norms of the encoder and the decoder outside of their layers.
         sizes: the options that give the numbers of tokens of source and target.
         shared: names of the matrix of all embeddings, beside those of the stacks.
         head: the matrix of the logits.
@@ -90,7 +88,6 @@ class Family:
     options: Mapping[str, Any]
     allowed: Mapping[str, Sequence[object]]
     text: Callable[[Path, Mapping[str, Any], Languages], Text]
-    norms: tuple[str, ...] = ()
     sizes: tuple[str, str] = ("vocab_size", "vocab_size")
     shared: tuple[str, ...] = ("model.shared.weight",)
     head: str = "lm_head.weight"
@@ -123,7 +120,6 @@ FAMILIES = {
         {"_name": "transformer", **_NORM_BEFORE},
         {**_RELU, "scale_embedding": _TRUE, "tie_word_embeddings": _TRUE},
         m2m_text,
-        norms=("layer_norm",),
     ),
     "mbart": Family(
         "mBART",
@@ -136,7 +132,6 @@ FAMILIES = {
             **dict.fromkeys(("add_bias_logits", "static_position_embeddings"), _NEVER),
         },
         mbart_text,
-        norms=("layer_norm", "layernorm_embedding"),
         positions=None,
     ),
     "fsmt": Family(
@@ -153,17 +148,10 @@ FAMILIES = {
 
 @dataclass(frozen=True)
 class Release:
-    """A model in the format of Transformers.
-
-    Attributes:
-        cfg: the options of a fairseq checkpoint.
-        parameters: of fairseq's model.
-        languages: of source and target.
-        subwords: the model's subwords: ``bpe`` and its files.
-    """
+    """A model in the format of Transformers, as fairseq's; ``subwords``: ``bpe`` and its files."""
 
     cfg: dict[str, Any]
-    parameters: StoredParameters
+    parameters: dict[str, Tensor]
     languages: tuple[str, str]
     subwords: dict[str, Any]
 
@@ -237,15 +225,12 @@ def _check_ids(directory: Path, family: Family, config: Mapping[str, Any], text:
 
 
 def _options(family: Family, config: Mapping[str, Any], tokens: tuple[list[str], list[str]]) -> Namespace:
-    sizes = {}
-    for stack in _STACKS:
-        sizes[f"{stack}_embed_dim"] = config["d_model"]
-        sizes[f"{stack}_layers"] = config[f"{stack}_layers"]
-        sizes[f"{stack}_ffn_embed_dim"] = config[f"{stack}_ffn_dim"]
-        sizes[f"{stack}_attention_heads"] = config[f"{stack}_attention_heads"]
+    same = {name: config[name] for stack in _STACKS for name in (f"{stack}_layers", f"{stack}_attention_heads")}
     return Namespace(
         **family.options,
-        **sizes,
+        **same,
+        **{f"{stack}_embed_dim": config["d_model"] for stack in _STACKS},
+        **{f"{stack}_ffn_embed_dim": config[f"{stack}_ffn_dim"] for stack in _STACKS},
         activation_fn=ACTIVATIONS[config["activation_function"]],
         no_scale_embedding=not config["scale_embedding"],
         share_all_embeddings=_is_one_matrix(config) and tokens[0] == tokens[1],
@@ -260,23 +245,21 @@ def _is_one_matrix(config: Mapping[str, Any]) -> bool:
 
 
 def _parameters(
-    family: Family, config: Mapping[str, Any], tensors: Mapping[str, Stored], tokens: Sequence[Sequence[str]]
-) -> StoredParameters:
+    family: Family, config: Mapping[str, Any], tensors: Mapping[str, Tensor], tokens: Sequence[Sequence[str]]
+) -> dict[str, Tensor]:
     """The parameters of fairseq's model, under fairseq's names; ``tokens`` are those of both sides, by their ids."""
     weights = Weights(tensors, f"a model of {config['encoder_layers']} and {config['decoder_layers']} layers")
     result = _embeddings(family, config, weights, tokens)
     for stack in _STACKS:
-        for name, shape in _modules(family, config, stack):
-            result.update(weights.module(f"{stack}.{name}", f"model.{stack}.{name}", *shape))
-        result.update(_positions(family, config, weights, f"{stack}.embed_positions"))
-    weights.check_empty(_UNUSED)
+        _check_positions(family, config, weights, f"model.{stack}.embed_positions")
+    result.update(weights.take_all("model.", _UNUSED))
     # what fairseq's present version gives; it would change models without it
-    return StoredParameters(result, {f"{stack}.version": torch.Tensor([3]) for stack in _STACKS})
+    return {**result, **{f"{stack}.version": torch.Tensor([3]) for stack in _STACKS}}
 
 
 def _embeddings(
     family: Family, config: Mapping[str, Any], weights: Weights, tokens: Sequence[Sequence[str]]
-) -> dict[str, Stored]:
+) -> dict[str, Tensor]:
     """The three matrices, or what they share, and the bias of the logits; rows in fairseq's order."""
     width, tied = config["d_model"], config["tie_word_embeddings"]
     encoder, decoder, head = (*(f"model.{stack}.embed_tokens.weight" for stack in _STACKS), family.head)
@@ -287,59 +270,41 @@ def _embeddings(
         of_encoder = weights.take_one([encoder], rows[0], width)
         of_decoder = weights.take_one([decoder, head] if tied else [decoder], rows[1], width)
         of_head = of_decoder if tied else weights.take(head, rows[1], width)
-    source, target = map(_order, tokens)
+    source, target = tokens
+    rows_of_decoder = _in_order(of_decoder, target)
     result = {
-        "encoder.embed_tokens.weight": of_encoder.ordered(source),
-        "decoder.embed_tokens.weight": of_decoder.ordered(target),
-        "decoder.output_projection.weight": of_head.ordered(target),
+        "encoder.embed_tokens.weight": _in_order(of_encoder, source),
+        "decoder.embed_tokens.weight": rows_of_decoder,
+        "decoder.output_projection.weight": rows_of_decoder if tied else _in_order(of_head, target),
     }
     if "final_logits_bias" in weights or family.bias:
-        bias = weights.take("final_logits_bias", 1, rows[1])
+        bias = weights.take("final_logits_bias", 1, rows[1])[0]
         if family.bias:
-            result["decoder.output_projection.bias"] = replace(bias, shape=torch.Size(rows[1:])).ordered(target, NEVER)
-        elif bias.rows().any():
+            result["decoder.output_projection.bias"] = _in_order(bias, target, NEVER)
+        elif bias.any():
             raise InputError(f"final_logits_bias is not 0, but {family.name} models have no bias of the logits")
     return result
 
 
-def _order(tokens: Sequence[str]) -> list[int] | None:
-    """The id of each of fairseq's tokens in ``tokens``; one more than the last for ``<s>`` if there is none.
-
-    None: they are in fairseq's order.
-    """
+def _in_order(rows: Tensor, tokens: Sequence[str], missing: float = 0.0) -> Tensor:
+    """The rows of ``tokens`` in the order of fairseq's ids; one of ``missing`` for ``<s>`` if there is none."""
     ids = {token: number for number, token in enumerate(tokens)}
     first = [ids.get(token, len(tokens)) for token in SPECIALS]
     order = first + [number for token, number in ids.items() if token not in SPECIALS]
-    return None if order == list(range(len(tokens))) else order
+    if order == list(range(len(tokens))):
+        return rows
+    return torch.cat([rows, rows.new_full((1, *rows.shape[1:]), missing)])[order]
 
 
-def _modules(family: Family, config: Mapping[str, Any], stack: str) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The linear layers and layer norms of a stack, which have fairseq's names, and the shapes of their weights."""
-    width, inner = config["d_model"], config[f"{stack}_ffn_dim"]
-    for number in range(config[f"{stack}_layers"]):
-        layer = f"layers.{number}"
-        for attention in ("self_attn", "encoder_attn") if stack == "decoder" else ("self_attn",):
-            yield from ((f"{layer}.{attention}.{part}_proj", (width, width)) for part in ("q", "k", "v", "out"))
-            yield f"{layer}.{attention}_layer_norm", (width,)
-        yield f"{layer}.fc1", (inner, width)
-        yield f"{layer}.fc2", (width, inner)
-        yield f"{layer}.final_layer_norm", (width,)
-    yield from ((norm, (width,)) for norm in family.norms)
-
-
-def _positions(family: Family, config: Mapping[str, Any], weights: Weights, name: str) -> dict[str, Stored]:
-    """Learned positions; or check that stored ones, which newer files leave out, are those that are computed."""
-    count, width = config["max_position_embeddings"], config["d_model"]
-    if family.positions is None:
-        return {f"{name}.weight": weights.take(f"model.{name}.weight", count + 2, width)}
-    for stored in (f"model.{name}.weight", f"model.{name}.weights"):
-        if stored in weights:
-            computed = family.positions(count, width)
-            found = weights.take(stored, *computed.shape).rows()
+def _check_positions(family: Family, config: Mapping[str, Any], weights: Weights, name: str) -> None:
+    """Check that stored sinusoids, which newer files leave out, are those that are computed."""
+    for stored in (f"{name}.weight", f"{name}.weights"):
+        if family.positions is not None and stored in weights:
+            computed = family.positions(config["max_position_embeddings"], config["d_model"])
+            found = weights.take(stored, *computed.shape)
             rounding = max(1e-3, torch.finfo(found.dtype).eps)  # computed by another library, stored in 16 bits
             if not torch.allclose(found.float(), computed, rtol=0, atol=rounding):
                 raise InputError(
                     f"{stored} holds other positions than {family.name}'s sinusoids; learned positions are not "
                     f"supported"
                 )
-    return {}

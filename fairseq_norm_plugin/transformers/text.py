@@ -128,14 +128,9 @@ def _fastbpe_subword(token: str) -> str:
     return token.removesuffix("</w>") if token.endswith("</w>") else f"{token}@@"
 
 
-def m2m_text(directory: Path, config: Mapping[str, Any], stated: Languages) -> Text:
-    """M2M-100 and NLLB: see :func:`_multilingual_text`."""
-    return _multilingual_text(directory, config, stated, "multilingual", "__{}__")
-
-
 def mbart_text(directory: Path, config: Mapping[str, Any], stated: Languages) -> Text:
     """mBART-50, and mBART before, whose sources end, and whose targets begin, with the language."""
-    text = _multilingual_text(directory, config, stated, "mbart", "[{}]")
+    text = m2m_text(directory, config, stated, "mbart", "[{}]")
     named = (config, _optional(directory / "tokenizer_config.json"))
     if any(str(options.get("tokenizer_class")).startswith("MBart50") for options in named):
         return text
@@ -143,8 +138,14 @@ def mbart_text(directory: Path, config: Mapping[str, Any], stated: Languages) ->
     return replace(text, starts_with_tag=True)
 
 
-def _multilingual_text(directory: Path, config: Mapping[str, Any], stated: Languages, style: str, form: str) -> Text:
-    """One vocabulary, and the codes of the languages among the added tokens; fairseq writes them as ``form``."""
+def m2m_text(
+    directory: Path,
+    config: Mapping[str, Any],
+    stated: Languages,
+    style: str = "multilingual",
+    form: str = "__{}__",
+) -> Text:
+    """M2M-100 and NLLB: one vocabulary, and codes of languages among the added tokens; fairseq's are as ``form``."""
     model = _present(directory / _SENTENCEPIECE, "the SentencePiece model")
     path = directory / "vocab.json"
     if path.exists():

@@ -146,17 +146,15 @@ def test_names_of_old_models(tmp_path):
     check_last_state(load(tmp_path / "out", tmp_path / "out"), theirs)
 
 
-@pytest.mark.parametrize("name", ["relu", "gelu_new"])
-def test_activations(tmp_path, name):
-    theirs, weights = reference("BertModel", hidden_act=name)
-    check_last_state(converted(tmp_path, weights, hidden_act=name), theirs)
+def test_another_activation(tmp_path):
+    theirs, weights = reference("BertModel", hidden_act="gelu_new")
+    check_last_state(converted(tmp_path, weights, hidden_act="gelu_new"), theirs)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"model_type": "roberta"}, "model_type is 'roberta', but only bert"),
-        ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key', but only absolute"),
         ({"layer_norm_eps": None}, "layer_norm_eps is None, not a number"),
         ({"vocab_size": 99}, "vocab.txt has 13 tokens, but config.json gives 99"),
     ],

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from fairseq import tasks
 
 from alignment_eval.errors import InputError
@@ -43,39 +42,11 @@ def test_architectures(stock, norm, trained, tmp_path, kind):
     check_same_and_recorded(stock, norm, path, tmp_path)
 
 
-@pytest.fixture
-def saved_anew(checkpoint, tmp_path):
-    """Save the stock checkpoint again, its state changed."""
-
-    def save(change):
-        state = torch.load(checkpoint, weights_only=True)
-        torch.save(change(state), tmp_path / "anew.pt")
-        return tmp_path / "anew.pt"
-
-    return save
-
-
-def test_weights_in_half_precision(stock, norm, saved_anew, tmp_path):
-    def halve(state):
-        return {**state, "model": {name: tensor.half() for name, tensor in state["model"].items()}}
-
-    check_same_and_recorded(stock, norm, saved_anew(halve), tmp_path)
-
-
-def test_an_old_checkpoint_with_args(stock, norm, saved_anew, train_config, tmp_path):
-    args, _ = train_config(updates=100)
-    path = saved_anew(lambda state: {**{k: v for k, v in state.items() if k != "cfg"}, "args": args})
-    assert "cfg" not in torch.load(path, weights_only=True)
-    check_same_and_recorded(stock, norm, path, tmp_path)
-
-
 @pytest.mark.filterwarnings("ignore:`torch.nn.utils.weight_norm` is deprecated:FutureWarning")
 @pytest.mark.parametrize(
     ("arch", "options", "text"),
     [
         ("lstm", [], "model LSTMModel, .*LSTM"),
-        ("fconv", ["--encoder-layers", "[(16, 3)]", "--decoder-layers", "[(16, 3)]"], "model FConvModel"),
-        ("lightconv", ["--encoder-conv-type", "lightweight", "--decoder-conv-type", "lightweight"], "LightConvModel"),
         ("cmlm_transformer", [], "CMLMNATransformerModel decodes non-autoregressively"),
         ("transformer", ["--cross-self-attention"], "trained with --cross-self-attention"),
     ],

@@ -226,11 +226,8 @@ def test_monitored_while_it_is_trained_further(directories, tmp_path, trained, c
 @pytest.mark.parametrize(
     ("name", "change", "languages", "message"),
     [
-        ("m2m_100", {}, ("deu", "fr"), "--source-lang deu is not one of the model's 100 languages … such as de"),
         ("nllb", {}, ("deu_Latn", "fra"), "--target-lang fra is not one of the model's 4 languages … such as fra_Latn"),
         ("nllb", {"vocab_size": 900}, None, "the tokenizer has 426 tokens … config.json gives vocab_size 900"),
-        ("nllb", {"decoder_start_token_id": 0}, None, "decoder_start_token_id is 0 … eos_token_id 2"),
-        ("nllb", {"model_type": "nllb-moe"}, None, "model_type is 'nllb-moe' … m2m_100 (M2M-100 or NLLB)"),
         ("mbart", {"activation_function": "silu"}, None, "activation_function is 'silu' … gelu or relu"),
     ],
 )

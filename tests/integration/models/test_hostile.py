@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.integration.conftest import ROOT
-
-DEMO = ROOT / "data/demo"
+from tests.integration.demo import DEMO
 
 
 class Hostile:

@@ -131,10 +131,8 @@ def test_a_finished_run_resumes_and_another_tag_is_another_run(run, tmp_path, na
 @pytest.mark.parametrize(
     ("name", "languages", "extra", "text"),
     [
-        ("m2m", ("-s", "xx", "-t", "zz"), [], r"--target-lang zz is not one of .*\(--langs.* xx, yy"),
         ("mbart", ("-s", "xx", "-t", "zz"), [], r"--target-lang zz is not one of .*\(--langs\).* xx, yy"),
         ("mbart", ("-s", "xx", "-t", "yy"), ["--langs", ""], "--langs is missing"),
-        ("m2m", (), [], "--source-lang or --target-lang is missing"),
         ("m2m", ("-s", "xx", "-t", "yy"), ["--norm-special-tokens", "<2zz>"], "neither dictionary has <2zz>"),
     ],
 )

@@ -41,15 +41,6 @@ def bpe(trained, tmp_path_factory):
     return data, trained("bpe", *RAW, data=data)
 
 
-def test_unknown_pieces_keep_their_mark_in_raw_text(norm, bpe, tmp_path):
-    records = record(norm, *bpe, tmp_path / "r")
-    assert records[0].source.tokens == ("ba@@", "zz@@", "ki", "lo", "</s>")
-    assert words(records[0].source) == [0, 0, 0, 1, -1]
-    assert records[0].target.tokens == ("mu", "zz@@", "mu", "ki", "</s>")
-    assert words(records[0].target) == [0, 1, 1, 2, -1]
-    assert records[2].source.tokens == ("zz", "</s>")
-
-
 def test_a_dictionary_of_several_marks_must_be_told(norm, bpe, tmp_path):
     _, path = bpe
     mixed = raw_data(

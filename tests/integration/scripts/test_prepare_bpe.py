@@ -81,12 +81,3 @@ def test_bad_texts_leave_nothing(texts, name, content, message):
     assert (done.returncode, done.stdout) == (1, "")
     assert says(done.stderr, f"prepare_bpe.sh: {texts}/{message}".replace("TMP", str(texts)))
     assert names(out.parent) == []
-
-
-@pytest.mark.parametrize(
-    ("options", "message"), [(("--merges", "0"), "--merges 0"), (("--train", ""), "needs --train")]
-)
-def test_bad_options_leave_nothing(texts, options, message):
-    done, out = bpe(texts, *options)
-    assert (done.returncode, says(done.stderr, message)) == (2, True)
-    assert names(out.parent) == []

@@ -108,12 +108,8 @@ def test_gold_of_vilar_et_al(shared, corpus, program, tmp_path):
         ((b"a\n\nc\n", b"x\nz\n"), (), 1, "TMP/raw.t ends after 2 lines, but TMP/raw.s goes on"),
         ((b"a\n\xe4\n", b"x\ny\n"), (), 1, "TMP/raw.s:2: byte 0xe4 is not utf-8 … --encoding"),
         ((b"a\n\n", b"\ny\n"), (), 1, "TMP/raw.s: no pair is left (2 pairs read, 0 kept; dropped: 2 a blank side"),
-        ((b"a\n", b" \n"), ("--exclude", "TMP/raw.t"), 1, "TMP/raw.t: … no sentences"),
         ((b"<s snum=1> a b </s>\nc\n", b"u\nv\n"), ("--gold",), 1, "TMP/raw.s:2: … <s snum=2> text </s>"),
-        ((b"<s snum=1> a </s>\n<s snum=1> c </s>\n", b"u\nv\n"), ("--gold",), 1, "raw.s:2: … <s snum=2> text </s>"),
         ((b"u\nv\n", "a b\nc\u00a0d\n".encode()), ("--gold",), 1, "TMP/raw.t:2: … space … fairseq"),
-        ((b"a\n", b"x\n"), ("--source", "a", "b"), 2, "--source names 2 files and --target 1;"),
-        ((b"a\n", b"x\n"), ("--encoding", "no-such"), 2, "--encoding no-such: unknown encoding"),
     ],
 )
 def test_bad_input_leaves_nothing(corpus, tmp_path, files, options, status, message):

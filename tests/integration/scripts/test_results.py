@@ -6,9 +6,7 @@ from functools import partial
 import pandas as pd
 import pytest
 
-from alignment_eval.errors import InputError
 from alignment_eval.transfer.tags import parse_markup
-from tests.facts import facts
 from tests.integration.scripts.preparing import SCRIPTS
 
 GERMAN = "Anna\tB-PER\nlebt\tO\nin\tO\nGraz\tB-LOC\n\nGraz\tB-LOC\nruht\tO\n"
@@ -79,10 +77,3 @@ def test_lines_and_tags_that_are_right(tmp_path, source):
     links = use.read_others([f"x={tmp_path}/links"])["x"]
     totals = [figure.total() for figure in use.tagged(sides, links, source)]
     assert [(int(total.sure), int(total.hypothesis_sure)) for total in totals] == [(2, 1), (3, 2)]
-
-
-def test_a_gold_set_that_is_not_there_is_named(tmp_path):
-    import gold_sets
-
-    with pytest.raises(InputError, match=facts("vilar508/test.de: no such file … alignment.talp")):
-        gold_sets.Gold(tmp_path, "vilar508", tmp_path)

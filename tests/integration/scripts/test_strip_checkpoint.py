@@ -94,25 +94,6 @@ def test_models_that_are_no_continuation_are_refused(whole, continuation, traine
         assert names(tmp_path) == ["nan.pt"]
 
 
-def test_a_file_that_exists_is_replaced_only_on_demand(whole, out, tmp_path):
-    made = tmp_path / "out.pt"
-    made.write_text("mine")
-    done = run("strip_checkpoint.py", whole, made)
-    assert (done.returncode, says(done.stderr, "out.pt: already exists")) == (1, True)
-    assert made.read_text() == "mine"
-    assert run("strip_checkpoint.py", whole, whole, "--overwrite").returncode == 2
-    assert run("strip_checkpoint.py", whole, made, "--overwrite").returncode == 0
-    assert made.read_bytes() == out.read_bytes()
-
-
-def test_a_file_of_another_kind_is_named_and_leaves_nothing_behind(tmp_path):
-    (tmp_path / "other.pt").write_bytes(b"PK\x03\x04 cut")
-    done = run("strip_checkpoint.py", tmp_path / "other.pt", tmp_path / "out")
-    text = "other.pt: no checkpoint … a file that fairseq-train saved"
-    assert (done.returncode, says(done.stderr, text)) == (1, True)
-    assert names(tmp_path) == ["other.pt"]
-
-
 def test_the_criterion_of_guided_training_becomes_fairseqs(whole, monkeypatch):
     monkeypatch.syspath_prepend(SCRIPTS)
     state = torch.load(whole, weights_only=False)

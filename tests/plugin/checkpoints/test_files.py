@@ -104,7 +104,6 @@ def test_dictionaries_of_languages_or_of_all(directory):
     [
         (["d/a.pt"], None, "a.pt.align.json"),
         (["d/a.pt", "d/b.pt"], None, "a.pt+1.align.json"),
-        (["d/a.pt"], "deu_Latn-eng_Latn", "a.pt.deu_Latn-eng_Latn.align.json"),
         (["d/a.pt", "d/b.pt"], "de-en", "a.pt+1.de-en.align.json"),
         (["d/a.pt"], "en-x/y", "a.pt.en-x_y.align.json"),
     ],

@@ -36,12 +36,10 @@ def test_printing_belongs_to_no_signature():
     "options",
     [
         {"decoder_attention_heads": 2},
-        {"encoder_attention_heads": 2},
         {"no_scale_embedding": True},
         {"decoder_normalize_before": True},
         {"activation_fn": "gelu"},
         {"no_token_positional_embeddings": True},
-        {"decoder_layers": 2},
     ],
     ids=str,
 )
@@ -52,8 +50,7 @@ def test_what_changes_a_number_changes_the_architecture(build, options):
 @pytest.mark.parametrize(
     "options",
     [
-        {"dropout": 0.4},
-        {"attention_dropout": 0.3, "activation_dropout": 0.2},
+        {"dropout": 0.4, "attention_dropout": 0.3, "activation_dropout": 0.2},
         {"encoder_layerdrop": 0.1},
         {"max_source_positions": 99},
         {"save_dir": "elsewhere", "encoder_embed_path": None, "lr": [3]},

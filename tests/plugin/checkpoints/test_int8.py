@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from fairseq_norm_plugin.checkpoints.int8 import Int8Linear
+from fairseq_norm_plugin.checkpoints.build import Int8Linear
 
 
 def slow_product(linear, inputs):

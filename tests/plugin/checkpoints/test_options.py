@@ -4,7 +4,6 @@ import argparse
 import dataclasses
 import os
 import re
-from pathlib import Path
 
 import pytest
 import torch
@@ -17,10 +16,10 @@ from hypothesis import strategies as st
 
 import fairseq_norm_plugin as fnp
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.checkpoints.options import EVALUATED, PATHS, check_options
+from fairseq_norm_plugin.checkpoints.read import EVALUATED, PATHS, check_options
 from tests.facts import facts
+from tests.integration.demo import DEMO
 
-DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 PLAIN = {"arch": "transformer", "encoder_layers": 3, "adaptive_softmax_cutoff": None, "data": "/home/me/data (old)"}
 
 
@@ -87,7 +86,6 @@ def test_options_that_are_refused(state, text):
     "options",
     [
         {"adaptive_softmax_cutoff": "[10000, 20000]", "adam_betas": "(0.9, 0.98)", "lr": [0.0005]},
-        {"adaptive_softmax_cutoff": [1, 2], "left_pad_source": "True", "left_pad_target": False},
         {"arch": "transformer_wmt_en_de_big", "encoder_layers": "6", "save_dir": "/a (b)/c", "user_dir": None},
         {"arch": "roberta_base", "user_dir": "${common.user_dir}"},
     ],

@@ -13,9 +13,6 @@ import fairseq_norm_plugin  # noqa: F401  # admits the safe types
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.checkpoints.identity import model_hash
 
-DEMO = Path(__file__).resolve().parents[3] / "data/demo"
-
-
 HISTORY = {
     "extra_state": {"train_iterator": {"epoch": 1}},
     "optimizer_history": [
@@ -101,7 +98,7 @@ NAMED = {"model": argparse.Namespace(arch="transformer"), "task": {"_name": "tra
         ({"model": {"\x1b" * 999: None}}, r"weight '\\x1b"),
         ({"model": {"w": torch.zeros(1)}, "cfg": None, "args": None}, "no options of a model"),
         ({"model": {"w": torch.zeros(1)}, "cfg": NAMED}, "not a checkpoint .KeyError"),
-        (b"#version: 0.2\ne n</w>\n", "not a checkpoint; expected a file that fairseq-train"),
+        (b"#version: 0.2\ne n</w>\n", "not a checkpoint.* expected a file that fairseq-train"),
         (b"", "incomplete"),
         (b"PK\x03\x04" + bytes(100), "incomplete"),
         (pickle.dumps("text", protocol=2), "not a checkpoint"),

@@ -9,12 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
-from alignment_eval.errors import UsageError
-from fairseq_norm_plugin.text.normalise import is_visible, normalised
-from fairseq_norm_plugin.text.settings import TextSettings
+from fairseq_norm_plugin.text.offsets import is_visible, normalised
 from fairseq_norm_plugin.text.subwords import LineSegmenter
 from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer
-from tests.facts import facts
 
 MOSES = MosesTokenizer("en")
 TYPOGRAPHIC = "„“”–—´‘‚’…«»，：？！（）；０９％～"
@@ -100,10 +97,3 @@ def test_plain_text_stays_as_it_is(line):
 def test_a_line_without_a_printed_character_is_empty(line, how):
     for tokenize in (True, False):
         assert len(pipeline(how, tokenize).read(line)) == 0
-
-
-def test_what_cannot_be_stated():
-    with pytest.raises(UsageError, match=facts("--normalize nfkc: choose one of none, nfc, moses")):
-        TextSettings(None, "sentencepiece", {"sentencepiece_model": "m"}, normalize="nfkc")
-    with pytest.raises(UsageError, match=facts("--normalize moses for text in subwords")):
-        TextSettings(None, "none", normalize="moses")

@@ -8,8 +8,7 @@ from fairseq.data import Dictionary
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_norm_plugin.text.normalise import is_visible
-from fairseq_norm_plugin.text.offsets import TracedText, character_spans, trace_tokens
+from fairseq_norm_plugin.text.offsets import TracedText, is_visible, trace_tokens
 from fairseq_norm_plugin.text.settings import TextSettings, pipelines
 from fairseq_norm_plugin.text.subwords import BpeSegmenter, LineSegmenter, MarkedSubwords, SentencePieceSegmenter
 from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer
@@ -61,8 +60,6 @@ TOKENIZERS = {
     "none": lambda: None,
     "moses": lambda: tokenizer_of(moses()),
     "moses no escape": lambda: tokenizer_of(moses(no_escape=True)),
-    "moses no dash splits": lambda: tokenizer_of(moses(no_dash_splits=True)),
-    "moses as it stands": lambda: tokenizer_of(moses(no_escape=True, no_dash_splits=True)),
     "space": lambda: tokenizer_of(TextSettings("space", "none")),
     "rewrites quotes": lambda: Tokenizer(rewrite_quotes, str),
 }
@@ -142,12 +139,6 @@ def test_text_that_is_in_pieces(mark, words, raw, lowercase):
 
 
 @given(raw=LINES)
-def test_the_tokens_of_a_line_that_is_not_rewritten(raw):
-    tokenizer = tokenizer_of(TextSettings("space", "none"))
-    assert TextPipeline(MarkedSubwords("none"), tokenizer, tokenizer).read(raw).words == tuple(raw.split())
-
-
-@given(raw=LINES)
 def test_moses_leaves_no_character_out(raw):
     """But white space and what it drops: control characters."""
     tokenizer = tokenizer_of(moses())
@@ -196,10 +187,6 @@ def test_lower_case_of_several_characters():
     assert lowered.span(2, 3) == (1, 2)
     assert TracedText.of("İΣ").lowercased().text == "İΣ".lower()  # the sigma at the end of a word is another one
     assert TracedText.of("").lowercased().span(0, 0) == (0, 0)
-
-
-def test_a_word_after_a_character_with_an_accent_begins_anew():
-    assert character_spans("\u65e5\u0301a") == [(0, 2), (2, 3)]
 
 
 def test_the_first_character_of_a_replacement_takes_the_whole_place():

@@ -1,7 +1,5 @@
 """How a model's text is made: as stated, as a directory has it, as a checkpoint says."""
 
-from pathlib import Path
-
 import pytest
 from fairseq.data import Dictionary
 from omegaconf import OmegaConf
@@ -11,8 +9,9 @@ from fairseq_norm_plugin.checkpoints.files import find_files
 from fairseq_norm_plugin.text.settings import TextSettings, pipelines, text_settings
 from fairseq_norm_plugin.text.tokens import Vocabulary
 from tests.facts import facts
+from tests.integration.demo import DEMO
 
-CODES = Path(__file__).resolve().parents[3] / "data" / "demo" / "codes.bpe"
+CODES = DEMO / "codes.bpe"
 
 
 @pytest.fixture
@@ -73,10 +72,16 @@ def test_sentencepiece_models_of_both_sides(build, sentencepiece_model, tmp_path
         ((None, "sentencepiece"), "--bpe sentencepiece needs … --model-option sentencepiece_model=FILE"),
         ((None, "fastbpe"), "--bpe fastbpe needs … --bpe-codes"),
         ((None, "fastbpe", {"bpe_codes": "c", "gpt2_vocab_bpe": "v"}), "gpt2_vocab_bpe is an option of --bpe gpt2"),
-        ((None, "sentencepiece", {"sentencepiece_model": ["a", "b", "c"]}), "sentencepiece_model: 3 files"),
+        ((None, "sentencepiece", {"sentencepiece_model": ["a", "b", "c"]}), "sentencepiece_model is given 3 times"),
         (("moses", "none", {"moses_no_escape": ["true", "true"]}), "moses_no_escape is given 2 times"),
         ((None, None, {"no_such": 1}), "no_such: no tokenizer and no subwords of fairseq have this option"),
         ((None, "none", {}, ("words", "whitespace")), "words words: choose one of tokens, whitespace, characters"),
+        ((None, "none", {"bpe_glossaries": "A"}), "bpe_glossaries is an option of BPE codes"),
+        (
+            (None, "none", {}, ("tokens",) * 2, "auto", False, "nfkc"),
+            "--normalize nfkc: choose one of none, nfc, moses",
+        ),
+        ((None, "none", {}, ("tokens",) * 2, "auto", False, "moses"), "--normalize moses for text in subwords"),
     ],
 )
 def test_what_does_not_go_together(stated, text):
@@ -85,11 +90,6 @@ def test_what_does_not_go_together(stated, text):
 
 
 def test_what_cannot_be_read(build, tmp_path):
-    (tmp_path / "three").write_text("b a</w> 3\n")
-    with pytest.raises(InputError, match=facts("three: … codes of fastbpe … --bpe subword_nmt expects two subwords")):
-        build(None, "subword_nmt", {"bpe_codes": tmp_path / "three"})
-    with pytest.raises(InputError, match=facts("codes.bpe: … codes of subword_nmt … --bpe fastbpe expects")):
-        build(None, "fastbpe", {"bpe_codes": CODES})
     with pytest.raises(InputError, match=facts("no-such: no such file … --bpe hf_byte_bpe needs it as")):
         build(None, "hf_byte_bpe", {"bpe_merges": "no-such", "bpe_vocab": "no-such"})
     for name in ("vocab", "merges"):

@@ -2,7 +2,6 @@
 
 import itertools
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from subword_nmt import apply_bpe
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError
 from fairseq_norm_plugin.text import subwords
 from fairseq_norm_plugin.text.settings import TextSettings, pipelines
 from fairseq_norm_plugin.text.subwords import BpeSegmenter, LineSegmenter, SentencePieceSegmenter, check_codes, read_bpe
 from fairseq_norm_plugin.text.tokenise import TextPipeline, runs_of
 from fairseq_norm_plugin.text.tokens import Vocabulary
 from tests.facts import facts
+from tests.integration.demo import DEMO
 
 BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"
 
@@ -134,7 +134,6 @@ def test_a_model_of_another_vocabulary(sentencepiece_model, tmp_path):
         SentencePieceSegmenter(tmp_path / "no.model")
 
 
-DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 CODES = (DEMO / "codes.bpe").read_text(encoding="utf-8").splitlines()
 WORDS = (DEMO / "demo.de").read_text(encoding="utf-8").split()
 #: What is no codes file, and what the message names.
@@ -145,8 +144,7 @@ BAD = {
     "control characters": (b"#version: 0.2\nb\x1b[2J a x\n", r"b\\x1b"),
     "a later version": (b"#version: 0.3\nb a</w>\n", "1: version '0.3'"),
     "no UTF-8": (b"\xff \xff\n", "utf-8"),
-    "a dictionary": (b", 204\n. 171\nthe 130\n", "a dictionary .*, not BPE"),
-    "fastBPE": (b"b a</w> 3\nb a\n", "2: 'b a': expected two subwords and a count"),
+    "a dictionary": (b", 204\n. 171\nthe 130\n", "1: ', 204': no earlier line makes"),
 }
 
 
@@ -165,38 +163,21 @@ def write(path, lines):
     return path
 
 
-def fast_codes(tmp_path):
-    """The demo's codes with counts, as fastBPE writes them."""
-    return write(tmp_path / "bpecodes", [f"{line} {99999 - k}" for k, line in enumerate(CODES[1:])])
-
-
 def test_codes_of_fastbpe_and_codes_without_a_version_cut_as_the_codes(tmp_path):
-    """Those of Transformers have no version.  Read as 0.1, the end of a word would be a piece of its own."""
+    """fastBPE adds counts; those of Transformers have no version.  As 0.1, the end of a word would be a piece."""
     cut = read_bpe(DEMO / "codes.bpe").segment_tokens(WORDS)
-    assert read_bpe(fast_codes(tmp_path), "fastbpe").segment_tokens(WORDS) == cut
-    assert read_bpe(write(tmp_path / "codes", CODES[1:])).segment_tokens(WORDS) == cut
-
-
-def test_fastbpe_codes_are_applied_as_the_package_does(tmp_path):
-    fast = pytest.importorskip("fastBPE", reason="fastBPE is not installed (it needs a C++ compiler)")
-    lines = [*(DEMO / "demo.de").read_text(encoding="utf-8").splitlines(), "élan 我们 x@@ <unk> aaaa aaaaa ΑΒ"]
-    codes = fast_codes(tmp_path)
-    mine, theirs = read_bpe(codes), fast.fastBPE(str(codes))
-    assert [" ".join(mine.segment_tokens(line.split())) for line in lines] == theirs.apply(lines)
+    for lines in ([f"{line} {99999 - k}" for k, line in enumerate(CODES[1:])], CODES[1:]):
+        assert read_bpe(write(tmp_path / "codes", lines)).segment_tokens(WORDS) == cut
 
 
 @pytest.mark.parametrize(
-    ("lines", "named"),
-    [
-        (random.Random(0).sample(CODES[1:], len(CODES) - 1), "missing or in another order"),
-        (CODES[:0:-1], "missing or in another order"),
-        (CODES[100:], "codes:[0-9]+: .*no earlier line makes"),
-    ],
+    "lines",
+    [random.Random(0).sample(CODES[1:], len(CODES) - 1), CODES[:0:-1], CODES[100:]],
     ids=["shuffled", "reversed", "without the first"],
 )
-def test_codes_that_are_not_as_they_were_learned(tmp_path, lines, named):
+def test_codes_that_are_not_as_they_were_learned(tmp_path, lines):
     """They make pieces that the model knows, but other pieces than in its training."""
-    with pytest.raises(InputError, match=named):
+    with pytest.raises(InputError, match=r"codes:[0-9]+: .*no earlier line makes"):
         read_bpe(write(tmp_path / "codes", [CODES[0], *lines]))
 
 
@@ -217,8 +198,6 @@ def test_a_vocabulary_and_glossaries_cut_as_subword_nmt_does(tmp_path):
     assert theirs != read_bpe(DEMO / "codes.bpe").segment_tokens(words)
     assert len(set(found.words.tolist())) == len(words)
     assert stated.files == [str(DEMO / "codes.bpe"), str(dictionary)]
-    with pytest.raises(UsageError, match="bpe_glossaries is an option of BPE codes"):
-        TextSettings(None, "none", {"bpe_glossaries": "A"})
     with pytest.raises(InputError, match=facts("codes.bpe: cannot read a vocabulary")):
         BpeSegmenter(DEMO / "codes.bpe", vocabulary=DEMO / "codes.bpe")
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.text.offsets import character_spans, word_spans
 from fairseq_norm_plugin.text.subwords import LineSegmenter, MarkedSubwords
-from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer, spans_of_words
+from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer, sentence_splitter, spans_of_words
 from tests.facts import facts
 
 
@@ -30,6 +30,7 @@ def test_words_are_those_of_the_command_line(text):
         ("が e\u0301x", "が e\u0301x"),
         ("ก่อน", "ก่ อ น"),
         ("\u0301a 我\u0301b", "\u0301a 我\u0301 b"),
+        ("日\u0301a", "日\u0301 a"),
         ("  ", ""),
         ("ab cd", "ab cd"),
     ],
@@ -72,6 +73,13 @@ def test_text_that_is_prepared_already_is_named(line, facts_of):
     assert TextPipeline(MarkedSubwords("none")).prepared([line] * 30) is None
     tokens = TextPipeline(LineSegmenter(str, str, "words")).prepared([line] * 30)
     assert (tokens is None) == (facts_of is None or "tokenised" in facts_of)
+
+
+@pytest.mark.parametrize("language", ["de", "de_DE", "deu_Latn"])
+def test_sentences_are_cut_by_the_rules_of_the_language(language):
+    pytest.importorskip("sentencex")
+    text = "Er kam am 3. Mai bzw. am 4. Juni. Das gilt."
+    assert sentence_splitter(language)(text) == ["Er kam am 3. Mai bzw. am 4. Juni. ", "Das gilt."]
 
 
 def test_given_words():

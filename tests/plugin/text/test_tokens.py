@@ -11,7 +11,6 @@ from alignment_eval.errors import InputError
 from alignment_eval.maps.subwords import word_indices
 from fairseq_norm_plugin.text.tokens import (
     SideReader,
-    TextLines,
     Vocabulary,
     side_readers,
     source_tag,
@@ -56,19 +55,14 @@ def test_words_are_certain_exactly_if_every_text_behind_them_has_the_same():
         ("##", "a ? b", "a ##x b", ("a ##x b", [0, 0, 1], 1, True)),
         # words say it by their number
         ("@@", "? a b", "xa b", ("<unk>@@ a b", [0, 0, 1], 1, True)),
-        ("@@", "c@@ ? b a", "cx b a", ("c@@ <unk> b a", [0, 0, 1, 2], 1, True)),
-        ("@@", "? ? a", "xxa", ("<unk>@@ <unk>@@ a", [0, 0, 0], 2, True)),
         ("@@", "? ? a c@@ b", "x xa cb", ("<unk> <unk> a c@@ b", [0, 1, 2, 3, 3], 2, False)),  # one, but which?
         ("@@", "c@@ b a", "cb A", ("c@@ b a", [0, 0, 1], 0, True)),
         ("@@", "c@@ ?", "cx", ("c@@ <unk>", [0, 0], 1, True)),  # a last piece has no marker
         ("▁", "▁a ? b", "a xb", ("▁a ▁<unk> b", [0, 1, 1], 1, True)),
         ("▁", "▁a ? b", "axb", ("▁a <unk> b", [0, 0, 0], 1, True)),
-        ("##", "a ? b", "ax b", ("a ##<unk> b", [0, 0, 1], 1, True)),
         # "x y" may be two words, or the pieces of one where SentencePiece has no dummy prefix
         ("▁", "? ?", "x y", ("<unk> <unk>", [0, 0], 2, False)),
         ("▁", "? ?", "▁x ▁y", ("▁x ▁y", [0, 1], 2, True)),
-        ("▁", "?", "x", ("x", [0], 1, True)),
-        ("@@", "? ?", "x y", ("x y", [0, 1], 2, True)),
     ],
 )
 def test_the_text_says_what_unknown_tokens_were(mark, tokens, text, spelled):
@@ -96,11 +90,6 @@ def test_the_tokens_of_a_cut_sentence_are_the_first_of_its_text(text):
     assert spell("c@@ b a", "cb a a b b b", cut=True) == ("c@@ b a", [0, 0, 1], 0, True)
     with pytest.raises(InputError, match="1 words, but the binarised sentence has 2"):
         spell("c@@ b a", "cb", cut=True)
-
-
-def test_the_mark_is_told_from_the_dictionary():
-    for stated, mark in (("auto", "▁"), ("none", "none")):
-        assert vocabulary_of("▁ab", "c", mark=stated).mark == mark
 
 
 def test_tags_that_the_dictionary_has_are_special():
@@ -148,13 +137,6 @@ def ids(vocabulary):
 def raw(path, text, dictionary):
     path.write_text(text, encoding="utf-8")
     return IndexedRawTextDataset(str(path), dictionary)
-
-
-def test_lines_of_a_text(tmp_path):
-    (tmp_path / "t").write_bytes("\ufeffx@@ a\r\n\na\u00a0b  c".encode())
-    lines = TextLines(tmp_path / "t", 3)
-    assert [lines.tokens(i) for i in range(3)] == [["x@@", "a"], [], ["a\u00a0b", "c"]]
-    assert (lines.name, len(lines.hash)) == (str(tmp_path / "t"), 12)
 
 
 def test_a_text_goes_before_what_the_data_set_knows(tmp_path, vocabulary, ids):

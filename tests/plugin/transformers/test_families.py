@@ -13,7 +13,7 @@ from alignment_eval.profiles.profile import read_profile
 from fairseq_norm_plugin.checkpoints.identity import model_hash
 from fairseq_norm_plugin.convert import convert, main
 from fairseq_norm_plugin.transformers import families
-from fairseq_norm_plugin.transformers.marian import sinusoids
+from fairseq_norm_plugin.transformers.networks import sinusoids
 from tests.facts import facts, says
 from tests.families import save
 
@@ -151,15 +151,12 @@ def test_a_token_with_whitespace_of_unicode_keeps_its_place(changed):
     [
         ({"model_type": "llama", "is_encoder_decoder": None}, "'llama', no encoder-decoder, … marian"),
         ({"activation_function": "mish"}, "config.json: activation_function is 'mish' … swish"),
-        ({"static_position_embeddings": False}, "static_position_embeddings is False … True"),
         ({"decoder_vocab_size": 30}, "vocab_size … decoder_vocab_size 30 … share_encoder_decoder_embeddings"),
         ({"decoder_start_token_id": 0}, "decoder_start_token_id is 0 … pad_token_id"),
         ({"eos_token_id": 2}, "</s> … 0 … eos_token_id 2"),
-        ({"d_model": None}, "d_model is None, not a positive integer"),
         ({"decoder_attention_heads": 3}, "d_model 16 … decoder_attention_heads 3"),
-        ({"encoder_layers": 3}, "model: the weights have no model.encoder.layers.2."),
-        ({"encoder_layers": 1}, "model: 16 tensors … model.encoder.layers.1."),
-        ({"encoder_ffn_dim": 9}, "encoder.layers.0.fc1.weight has the shape [24, 16] … [9, 16]"),
+        ({"encoder_layers": 1}, "model: … parameters do not fit … encoder.layers.1."),
+        ({"encoder_ffn_dim": 9}, "model: … parameters do not fit … encoder.layers.0.fc1.weight"),
     ],
 )
 def test_other_configurations_are_refused(changed, tmp_path, change, message):
@@ -181,12 +178,8 @@ def test_other_vocabularies_are_refused(changed, change, message):
         converted(changed(tokens=change))
 
 
-def test_languages_and_files(changed):
+def test_languages(changed):
     model = changed()
-    (model / "target.spm").rename(model / "kept.spm")
-    with pytest.raises(InputError, match=facts("target.spm: no such file")):
-        converted(model)
-    (model / "kept.spm").rename(model / "target.spm")
     with pytest.raises(UsageError, match=facts("source and target language are both en")):
         converted(model, "en")
     with pytest.raises(UsageError, match=facts("-s ../de … name of a language")):

@@ -45,13 +45,3 @@ def test_a_file_that_is_a_link_to_itself(directory, name):
     (directory / name).symlink_to(name)
     with pytest.raises(InputError, match=facts(f"{name}: a symbolic link to itself")):
         read(directory)
-
-
-def test_a_piece_that_is_not_utf_8(directory):
-    path = directory / "sentencepiece.bpe.model"
-    pieces = path.read_bytes()
-    changed = pieces.replace(b"\n\x04\xe2\x96\x81", b"\n\x04\xe2\x96\xff")
-    assert changed != pieces
-    path.write_bytes(changed)
-    with pytest.raises(InputError, match=facts("sentencepiece.bpe.model: cannot be read as a SentencePiece model")):
-        read(directory)

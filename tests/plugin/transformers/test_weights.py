@@ -32,7 +32,7 @@ def test_one_file_or_parts(tmp_path, save, ending):
         found = read_weights(directory)
         assert found.keys() == TENSORS.keys()
         assert {name: stored.dtype for name, stored in found.items()} == {"a": torch.float32, "b": torch.float16}
-        assert all(torch.equal(found[name].rows(), tensor) for name, tensor in TENSORS.items())
+        assert all(torch.equal(found[name], tensor) for name, tensor in TENSORS.items())
 
 
 def test_a_part_is_missing_or_another_one(tmp_path):

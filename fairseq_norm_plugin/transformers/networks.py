@@ -1,11 +1,19 @@
-"""BERT: its encoder as a fairseq model (``--arch bert``), and models in the format of Transformers (docs/bert.md).
+"""Networks that fairseq does not have: Marian's Transformer (``--arch marian``) and BERT (``--arch bert``).
 
-fairseq's RoBERTa fixes the eps of its layer norms at 1e-5, but BERT's is 1e-12, and its embeddings are so small that
-this changes their layer norm by 6e-3.  As a separate model, BERT stores eps in the checkpoint, so it holds for any
-task, and a fairseq without this plugin refuses the checkpoint instead of computing something else.
+Marian's, which OPUS-MT models are read into, is fairseq's Transformer with these differences, as in Transformers'
+``MarianMTModel``:
 
-The pooler and the next-sentence classifier are left out.  A model without a masked-LM head gets one of NaN, so that its
-predictions cannot be taken for some.
+- The first input of the decoder is the embedding of ``<pad>``.  fairseq's data, search and scoring begin a target with
+  ``</s>``, which no other decoder input is, so the decoder looks up ``<pad>`` for it.
+- Positions are Marian's sinusoids, which have other frequencies than fairseq's.
+- The output projection has a bias (``final_logits_bias``), ``decoder.output_projection.bias``.
+- ``--activation-fn swish`` works; in fairseq's own models it does not.
+
+BERT is fairseq's RoBERTa with another eps.  RoBERTa fixes the eps of its layer norms at 1e-5, but BERT's is 1e-12, and
+its embeddings are so small that this changes their layer norm by 6e-3.  As a separate model, BERT stores eps in the
+checkpoint, so it holds for any task, and a fairseq without this plugin refuses the checkpoint instead of computing
+something else.  Its pooler and next-sentence classifier are left out; a model without a masked-LM head gets one of NaN,
+so that its predictions cannot be taken for some (docs/bert.md).
 """
 
 from __future__ import annotations
@@ -17,15 +25,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from fairseq import utils
 from fairseq.dataclass.configs import FairseqConfig
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.roberta import RobertaModel
-from fairseq.models.roberta.model import base_architecture
+from fairseq.models.roberta.model import base_architecture as roberta_base
+from fairseq.models.transformer import TransformerModel
+from fairseq.models.transformer.transformer_legacy import base_architecture
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
-from torch import Tensor
+from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
 from alignment_eval.files import TextFile
+from fairseq_norm_plugin.checkpoints.build import load_parameters
 from fairseq_norm_plugin.transformers.text import plain, write_dictionary
 from fairseq_norm_plugin.transformers.weights import Weights, check_heads, read_config, read_weights
 
@@ -62,6 +74,91 @@ _SIZES = {
 }
 
 
+class MarianPositions(nn.Module):
+    """Marian's ``count`` sinusoidal positions, counted from 0 in every sentence, wherever its padding (``pad``) is."""
+
+    def __init__(self, count: int, width: int, pad: int) -> None:
+        super().__init__()
+        self.pad = pad
+        self.max_positions = count
+        # fairseq counts positions from the id of padding, plus one
+        table = torch.cat([torch.zeros(pad + 1, width), sinusoids(count, width)])
+        self.register_buffer("weights", table, persistent=False)
+
+    def forward(
+        self,
+        tokens: Tensor,
+        incremental_state: dict[str, Any] | None = None,
+        timestep: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Tensor:
+        """The embeddings [B, T, D] of ``tokens`` [B, T]; [B, 1, D] of the last one in incremental decoding."""
+        if incremental_state is not None:
+            numbers = tokens.new_full((len(tokens), 1), self.pad + tokens.size(1))
+        else:
+            numbers = utils.make_positions(tokens, self.pad)
+        return nn.functional.embedding(numbers, self.get_buffer("weights"))
+
+
+def sinusoids(count: int, width: int) -> Tensor:
+    """sin(p / 10000^(2k / width)) for all k, then the cosines: [count, width] for positions p from 0, in float32.
+
+    Vaswani et al. (2017), section 3.5, with sines and cosines in two halves.  fairseq has (width / 2 - 1) in the place
+    of width / 2.
+    """
+    steps = torch.arange(0, width, 2, dtype=torch.float64)
+    angles = torch.arange(count, dtype=torch.float64)[:, None] / 10000 ** (steps / width)
+    return torch.cat([angles.sin(), angles.cos()[:, : width // 2]], dim=1).float()
+
+
+class DecoderEmbedding(nn.Embedding):
+    """The target embedding, which looks up ``<pad>`` for ``</s>``, ``start``; it shares the weight of ``embedding``."""
+
+    def __init__(self, embedding: nn.Embedding, start: int) -> None:
+        rows, width = embedding.weight.shape
+        super().__init__(rows, width, embedding.padding_idx, _weight=embedding.weight)
+        self.weight = embedding.weight
+        self.start = start
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The embeddings [..., D] of ids [...]."""
+        assert self.padding_idx is not None
+        return super().forward(input.masked_fill(input == self.start, self.padding_idx))
+
+
+@register_model("marian")
+class MarianModel(TransformerModel):  # type: ignore[misc]  # fairseq is untyped
+    """fairseq's Transformer with Marian's decoder start, positions, output bias and swish."""
+
+    @classmethod
+    def hub_models(cls) -> dict[str, str]:
+        """No models: ``python -m fairseq_norm_plugin.convert translation`` makes the checkpoints."""
+        return {}
+
+    @classmethod
+    def build_model(cls, args: Any, task: Any) -> Any:
+        """Build fairseq's model, then change the parts that differ."""
+        model = super().build_model(args, task)
+        for stack, count in ((model.encoder, args.max_source_positions), (model.decoder, args.max_target_positions)):
+            stack.embed_positions = MarianPositions(count, stack.embed_tokens.embedding_dim, stack.padding_idx)
+            for layer in stack.layers if args.activation_fn == "swish" else ():
+                layer.activation_fn = nn.functional.silu  # fairseq has the class of the module
+        decoder = model.decoder
+        decoder.embed_tokens = DecoderEmbedding(decoder.embed_tokens, task.target_dictionary.eos())
+        decoder.output_projection.bias = nn.Parameter(torch.zeros(len(task.target_dictionary)))
+        return model
+
+
+@register_model_architecture("marian", "marian")  # type: ignore[untyped-decorator]
+def marian_architecture(args: Any) -> None:
+    """The shape of OPUS-MT's base models."""
+    args.activation_fn = getattr(args, "activation_fn", "swish")
+    args.share_all_embeddings = getattr(args, "share_all_embeddings", True)
+    args.max_source_positions = getattr(args, "max_source_positions", 512)
+    args.max_target_positions = getattr(args, "max_target_positions", 512)
+    base_architecture(args)
+
+
 @register_model("bert")
 class BertModel(RobertaModel):  # type: ignore[misc]  # fairseq is untyped
     """fairseq's RoBERTa with ``--layer-norm-eps``; parameters and their names are RoBERTa's."""
@@ -91,7 +188,7 @@ class BertModel(RobertaModel):  # type: ignore[misc]  # fairseq is untyped
 def bert_architecture(args: Any) -> None:
     """RoBERTa base with BERT's eps."""
     args.layer_norm_eps = getattr(args, "layer_norm_eps", 1e-12)
-    base_architecture(args)
+    roberta_base(args)
 
 
 def read_bert(model: Path, place: Path) -> tuple[Any, dict[str, Any]]:
@@ -120,7 +217,11 @@ def read_bert(model: Path, place: Path) -> tuple[Any, dict[str, Any]]:
     task = MaskedLMConfig(_name="masked_lm", data=".", sample_break_mode="eos", tokens_per_sample=args.max_positions)
     built = MaskedLMTask(task, dictionary).build_model(args)
     order = [ids[token] for token in (*first, *ordinary, mask)]
-    built.load_state_dict(_parameters(config, model, order), strict=True)
+    state = built.state_dict()
+    no_head = {name: torch.full_like(state[name], torch.nan) for name in state if ".lm_head." in name}
+    parameters = {**no_head, **_parameters(config, model, order)}
+    built.upgrade_state_dict(parameters)
+    load_parameters(built, parameters, str(model))
     cfg = {**plain(FairseqConfig()), "model": args, "task": plain(task), "criterion": {"_name": "masked_lm"}}
     return built, cfg
 
@@ -149,48 +250,42 @@ def _parameters(config: dict[str, Any], model: Path, order: Sequence[int]) -> di
         for name, tensor in read_weights(model).items()
     }
     weights = Weights(tensors, f"a BERT of {config['num_hidden_layers']} layers")
-    width, inner = config["hidden_size"], config["intermediate_size"]
+    width = config["hidden_size"]
     words, places, types = (
-        weights.take(f"embeddings.{name}_embeddings.weight", count, width).rows().float()
+        weights.take(f"embeddings.{name}_embeddings.weight", count, width).float()
         for name, count in (
             ("word", len(order)),
             ("position", config["max_position_embeddings"]),
             ("token_type", config["type_vocab_size"]),
         )
     )
-    encoder, shapes = "encoder.sentence_encoder", {"fc1": (inner, width), "fc2": (width, inner)}
-    stored = weights.module(f"{encoder}.layernorm_embedding", "embeddings.LayerNorm", width)
-    for number in range(config["num_hidden_layers"]):
-        for ours, theirs in LAYER.items():
-            shape = (width,) if "norm" in ours else shapes.get(ours, (width, width))
-            name = f"encoder.layer.{number}.{theirs}"
-            stored.update(weights.module(f"{encoder}.layers.{number}.{ours}", name, *shape))
+    encoder = "encoder.sentence_encoder"
     result = {
         f"{encoder}.embed_tokens.weight": words[list(order)],
         # fairseq counts positions from the id of <pad>, 1, plus one; single sentences are all of token type 0
         f"{encoder}.embed_positions.weight": torch.cat([torch.zeros(2, width), places + types[0]]),
-        **{name: tensor.rows() for name, tensor in stored.items()},
+        **weights.module(f"{encoder}.layernorm_embedding", "embeddings.LayerNorm"),
         **_head(weights, words, order),
     }
+    for number in range(config["num_hidden_layers"]):
+        for ours, theirs in LAYER.items():
+            result.update(weights.module(f"{encoder}.layers.{number}.{ours}", f"encoder.layer.{number}.{theirs}"))
     weights.check_empty(_UNUSED)
     return result
 
 
 def _head(weights: Weights, words: Tensor, order: Sequence[int]) -> dict[str, Tensor]:
-    """The masked-LM head; one of NaN if the model has none."""
-    size, width = words.shape
+    """The masked-LM head, as far as the model has one."""
     head = "encoder.lm_head"
     tied = {f"{head}.weight": words[list(order)]}
     if "cls.predictions.bias" not in weights:
-        shapes = {"dense.weight": (width, width), "dense.bias": (width,), "bias": (size,)}
-        shapes.update({"layer_norm.weight": (width,), "layer_norm.bias": (width,)})
-        return {**tied, **{f"{head}.{name}": torch.full(shape, torch.nan) for name, shape in shapes.items()}}
+        return tied
     decoder = "cls.predictions.decoder.weight"
-    if decoder in weights and not torch.equal(weights.take(decoder, size, width).rows().float(), words):
+    if decoder in weights and not torch.equal(weights.take(decoder, *words.shape).float(), words):
         raise InputError(f"{decoder} differs from the word embeddings; the head must be tied")
-    stored = {
-        **weights.module(f"{head}.dense", "cls.predictions.transform.dense", width, width),
-        **weights.module(f"{head}.layer_norm", "cls.predictions.transform.LayerNorm", width),
+    return {
+        **tied,
+        f"{head}.bias": weights.take("cls.predictions.bias", len(words))[list(order)],
+        **weights.module(f"{head}.dense", "cls.predictions.transform.dense"),
+        **weights.module(f"{head}.layer_norm", "cls.predictions.transform.LayerNorm"),
     }
-    bias = weights.take("cls.predictions.bias", size).rows()[list(order)]
-    return {**tied, f"{head}.bias": bias, **{name: tensor.rows() for name, tensor in stored.items()}}
