@@ -19,6 +19,8 @@ from typing import Any
 
 from alignment_eval.errors import InputError, say
 
+#: The types that a model is computed in.
+DTYPES = ("float32", "float16", "bfloat16", "int8")
 #: Tokens times parameters that are worth a thread: some hundredths of a second of its time; and some tenths if threads
 #: spin while they wait, because then a busy machine takes 50 ms for each product, however small.
 _WORK, _WORK_SPINNING = 5e8, 1e10

@@ -12,7 +12,9 @@ from alignment_eval.errors import UsageError
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.options.common import Input
 from alignment_eval.options.method import add_options
-from fairseq_norm_plugin.choices import DTYPES, NORMALIZATIONS, WORDS
+from fairseq_norm_plugin.process import DTYPES
+from fairseq_norm_plugin.text.normalise import NORMALIZATIONS
+from fairseq_norm_plugin.text.offsets import WORDS
 
 if TYPE_CHECKING:
     from fairseq_norm_plugin.model.norm_model import NormModel

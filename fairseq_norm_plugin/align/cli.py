@@ -30,7 +30,7 @@ from fairseq_norm_plugin.align.arguments import (
     other_inputs,
 )
 from fairseq_norm_plugin.align.unfinished import begun_with
-from fairseq_norm_plugin.choices import DEMO, NO_REVERSE
+from fairseq_norm_plugin.checkpoints.files import DEMO, NO_REVERSE
 from fairseq_norm_plugin.installed import version_line
 from fairseq_norm_plugin.process import let_waiting_threads_sleep, silence_libraries, without_unused_libraries
 

@@ -11,15 +11,20 @@ import ast
 import re
 from argparse import Namespace
 from collections.abc import Collection, Iterator, Mapping
+from inspect import signature
 from typing import Any
 
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from fairseq.models.roberta import RobertaModel
 from fairseq.models.transformer import TransformerModelBase
+from omegaconf import DictConfig, OmegaConf, ValueNode, _utils
 
 from alignment_eval.errors import InputError, printable, shown
-from fairseq_norm_plugin.config import entries_of
 
+#: fairseq's tasks whose models read their languages as tags.
+MULTILINGUAL, PRETRAINED = "translation_multi_simple_epoch", "translation_from_pretrained_bart"
+#: Whether omegaconf is newer than 2.0, which comes with fairseq 0.12.2.
+_HAS_FLAGS = "flags" in signature(OmegaConf.create).parameters
 #: Options that fairseq passes to ``eval`` in a model or task that this plugin supports: literals only.
 EVALUATED = frozenset(
     (
@@ -52,6 +57,26 @@ LOOKED_UP = PATHS["bpe"] | {"lang_dict"}
 _PATHS = ("data", "dir", "file", "path", "prefix", "project", "url", "checkpoint", "suffix", "name", "logdir")
 #: A reference to another option of the same checkpoint; it reads nothing outside the checkpoint.
 _REFERENCE = re.compile(r"\$\{\w+(\.\w+)*\}")
+
+
+def config_of(options: Mapping[str, Any]) -> DictConfig:
+    """Options of a checkpoint, which may hold a Namespace."""
+    if _HAS_FLAGS:
+        return OmegaConf.create(dict(options), flags={"allow_objects": True})
+    known = _utils.is_primitive_type
+    _utils.is_primitive_type = lambda _: True  # as fairseq 0.12.2 does: omegaconf 2.0 has no other way
+    try:
+        return OmegaConf.create(dict(options))
+    finally:
+        _utils.is_primitive_type = known
+
+
+def entries_of(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The names and values of options; references are not followed."""
+    if not isinstance(options, DictConfig):
+        return list(options.items())
+    nodes = ((name, options._get_node(name)) for name in options)
+    return [(str(name), node._value() if isinstance(node, ValueNode) else node) for name, node in nodes]
 
 
 def check_options(state: Mapping[str, Any], path: str) -> None:

@@ -34,10 +34,10 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from alignment_eval.errors import InputError, printable, shown
+from fairseq_norm_plugin.checkpoints.identity import FAST_PATH_COPY
 from fairseq_norm_plugin.checkpoints.int8 import use_int8
-from fairseq_norm_plugin.checkpoints.options import LOOKED_UP, check_options, forget_paths
-from fairseq_norm_plugin.choices import DTYPES
-from fairseq_norm_plugin.config import FAST_PATH_COPY, config_of
+from fairseq_norm_plugin.checkpoints.options import LOOKED_UP, check_options, config_of, forget_paths
+from fairseq_norm_plugin.process import DTYPES
 
 Pair = tuple[str, str]
 
@@ -266,7 +266,7 @@ def build_model(
         state: the checkpoint's content; its weights are taken out of it.  They are tensors by name, or (of a model in
             the format of Transformers) have a method ``fill`` that copies them into a model.
         name: the file, for messages.
-        dtype: one of :data:`~fairseq_norm_plugin.choices.DTYPES`.
+        dtype: one of :data:`~fairseq_norm_plugin.process.DTYPES`.
         see: called with the name and the values of each entry of the model's state dictionary, in the order of the
             names, as they are in the file.
     """

@@ -12,7 +12,7 @@ from fairseq.tasks import TASK_REGISTRY
 
 from alignment_eval.errors import InputError, UsageError, printable, shown
 from fairseq_norm_plugin.checkpoints.files import dictionary_files
-from fairseq_norm_plugin.choices import MULTILINGUAL, PRETRAINED
+from fairseq_norm_plugin.checkpoints.options import MULTILINGUAL, PRETRAINED
 from fairseq_norm_plugin.text.tokens import source_tag
 
 #: Pairs that a message shows.
@@ -27,7 +27,7 @@ class Languages:
         source: source language.
         target: target language.
         data: the directory of the dictionaries.
-        stated: some of :data:`~fairseq_norm_plugin.choices.LANGUAGE_OPTIONS`.
+        stated: some of :data:`~fairseq_norm_plugin.model.load.LANGUAGE_OPTIONS`.
     """
 
     source: str

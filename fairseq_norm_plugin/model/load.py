@@ -16,7 +16,14 @@ from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.extraction.method import MapName, parse_maps
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.profile import NO_PROFILE, TextRecipe, read_profile
-from fairseq_norm_plugin.checkpoints.files import ModelFiles, demo_checkpoints, find_files, profile_file
+from fairseq_norm_plugin.checkpoints.files import (
+    DEMO,
+    NO_REVERSE,
+    ModelFiles,
+    demo_checkpoints,
+    find_files,
+    profile_file,
+)
 from fairseq_norm_plugin.checkpoints.identity import ParameterHash
 from fairseq_norm_plugin.checkpoints.read import (
     build_model,
@@ -25,17 +32,18 @@ from fairseq_norm_plugin.checkpoints.read import (
     other_languages,
     read_checkpoint_parts,
 )
-from fairseq_norm_plugin.choices import DEMO, DTYPES, LANGUAGE_OPTIONS, NO_REVERSE
 from fairseq_norm_plugin.model.direction import Direction
 from fairseq_norm_plugin.model.languages import Languages, is_language_tagged, setup_task, trained_pairs
 from fairseq_norm_plugin.model.norm_model import NormModel
-from fairseq_norm_plugin.process import ignore_noise
+from fairseq_norm_plugin.process import DTYPES, ignore_noise
 from fairseq_norm_plugin.text.settings import TextSettings, exchanged_options, pipelines, recipe_settings, text_settings
 from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 from fairseq_norm_plugin.transformers.families import read_release
 
 _DICTIONARY = "give the dict.LANG.txt that the model was trained with, with lines TOKEN COUNT"
 _CHECKPOINT = "give a checkpoint that fairseq-train saved, unchanged"
+#: Options of multilingual tasks that may be stated, and override those of the checkpoint; and the tag of other models.
+LANGUAGE_OPTIONS = ("langs", "lang_dict", "lang_pairs", "fixed_dictionary", "target_tag")
 #: One file, or two: of source and target.
 Codes = str | Path | Sequence[str | Path]
 

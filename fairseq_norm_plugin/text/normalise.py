@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 from fairseq_norm_plugin.text.offsets import TracedText
 
+#: How raw text is normalised.
+NORMALIZATIONS = ("none", "nfc", "moses")
 #: Characters that are not printed: controls that are no whitespace, soft hyphens, zero-width characters, marks of
 #: direction, byte order marks, fillers, variation selectors, tags.
 _INVISIBLE = (
@@ -58,7 +60,7 @@ def normalised(raw: str, how: str) -> TracedText:
 
     Args:
         raw: the line.
-        how: one of :data:`~fairseq_norm_plugin.choices.NORMALIZATIONS`.  ``nfc``: characters are composed, and those
+        how: one of :data:`~NORMALIZATIONS`.  ``nfc``: characters are composed, and those
             that are not printed are left out.  ``moses``: punctuation is plain, too: quotes, apostrophes, dashes,
             ellipses, full-width forms and ligatures.  No rule changes the order of characters or joins two words.
     """

@@ -157,7 +157,7 @@ class Tokenizer:
     Args:
         encode: from a line to its tokens, with spaces between; None: the line is only normalised.
         decode: the other way.
-        normalize: how the line is normalised before, one of :data:`~fairseq_norm_plugin.choices.NORMALIZATIONS`.
+        normalize: how the line is normalised before, one of :data:`~fairseq_norm_plugin.text.normalise.NORMALIZATIONS`.
     """
 
     def __init__(
@@ -217,7 +217,7 @@ class TextPipeline:
         tokenizer: makes the model's text; None: the model reads the line as it is.
         word_tokenizer: whose tokens are words; None: words are what whitespace separates.
         lowercase: whether the model reads lower case.
-        words: what the words are, one of :data:`~fairseq_norm_plugin.choices.WORDS`.
+        words: what the words are, one of :data:`~fairseq_norm_plugin.text.offsets.WORDS`.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor
 
 from alignment_eval.errors import InputError, shown
-from fairseq_norm_plugin.config import config_of
+from fairseq_norm_plugin.checkpoints.options import config_of
 from fairseq_norm_plugin.transformers.marian import sinusoids
 from fairseq_norm_plugin.transformers.text import (
     SPECIALS,

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.checkpoints.files import weights_file
-from fairseq_norm_plugin.config import is_unread
+from fairseq_norm_plugin.checkpoints.identity import is_unread
 
 #: Bytes of a file that are read before it is mapped anew.
 _MAPPED = 1 << 25
