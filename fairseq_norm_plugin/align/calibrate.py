@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> None:
     """Write a profile for each model."""
-    from fairseq_norm_plugin.model.calibrate import fit_on_pairs, usable_pairs
+    from fairseq_norm_plugin.model.direction import usable_pairs
     from fairseq_norm_plugin.model.text_check import check_parallel, sampled
     from fairseq_norm_plugin.text.settings import recipe_of
 
@@ -103,8 +103,8 @@ def run(args: argparse.Namespace) -> None:
             f"languages"
         )
     check_parallel(sampled(text, text.size), directions)
-    own = [pairs, [pair.exchanged for pair in pairs]]
-    profiles = [fit_on_pairs(model.direction, its, model.identity, args.max_tokens) for model, its in zip(models, own)]
+    ways = pairs, [pair.exchanged for pair in pairs]
+    profiles = [model.direction.fit_profile(own, model.identity, args.max_tokens) for model, own in zip(models, ways)]
     table = _counted(args, text, directions[0], profiles[0]) if args.table_pairs else None
     text.check_unchanged()
     if len(profiles) > 1:

@@ -68,7 +68,7 @@ def _run(args: argparse.Namespace) -> None:
     with without_unused_libraries():
         from fairseq_norm_plugin.hooks import registration as registration
     if args.ray is not None:
-        from fairseq_norm_plugin.align.ray import run
+        from fairseq_norm_plugin.align.engines import run
     else:
         from fairseq_norm_plugin.align.run import run
     run(args)

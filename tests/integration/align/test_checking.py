@@ -14,8 +14,7 @@ from alignment_eval.errors import InputError
 from alignment_eval.profiles.chosen import AlignmentOptions
 from fairseq_norm_plugin.align.cli import main
 from fairseq_norm_plugin.model.align import Aligner
-from fairseq_norm_plugin.model.calibrate import can_align, fit_on_pairs
-from fairseq_norm_plugin.model.direction import Direction
+from fairseq_norm_plugin.model.direction import Direction, can_align
 from fairseq_norm_plugin.model.text_check import find_mismatch, sampled
 from fairseq_norm_plugin.text.lines import ParallelText
 from fairseq_norm_plugin.text.subwords import BpeSegmenter, MarkedSubwords
@@ -49,7 +48,7 @@ def warned(direction, tmp_path):
     def warned(source, target, *directions):
         text = ParallelText([str(written(tmp_path / "source", source)), str(written(tmp_path / "target", target))])
         found = find_mismatch(sampled(text, text.size), directions or [direction])
-        return found and found.message
+        return found and found[1]
 
     return warned
 
@@ -148,11 +147,11 @@ def test_a_model_without_an_alignment_is_not_praised(direction, dev):
     source, target = direction.pipelines
     pairs = [SentencePair(source.read(german), target.read(english)) for german, english in zip(*dev)]
     pairs = [pair for pair in pairs if can_align(pair, [untrained])]
-    assert fit_on_pairs(untrained, pairs, "hash", 4000).chosen_by == "upper-layers"
+    assert untrained.fit_profile(pairs, "hash", 4000).chosen_by == "upper-layers"
     named = AlignmentOptions(heads="1:awi,4.7", combine="product", final_punctuation=True)
     aligner = Aligner(named.named_maps(directions=1), [untrained])
     assert len(list(aligner.align([enumerate(pairs)]))) == len(pairs)
-    assert "the maps show no alignment" in aligner.links_warning()
+    assert "the maps show no alignment" in next(aligner.warnings())
 
 
 def test_unrelated_text_is_not_aligned(tmp_path, capsys):

@@ -14,7 +14,7 @@ import pytest
 import fairseq_norm_plugin
 from fairseq_norm_plugin import AlignBatch
 from fairseq_norm_plugin.align import cli as align
-from fairseq_norm_plugin.align.ray import _actors
+from fairseq_norm_plugin.align.engines import _actors
 from tests.integration.align.conftest import PAPER
 from tests.integration.conftest import ROOT
 from tests.integration.demo import lines

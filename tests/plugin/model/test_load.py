@@ -9,7 +9,8 @@ import torch
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.method import MapName
-from fairseq_norm_plugin.model.load import _detect_languages, guided_maps
+from fairseq_norm_plugin.model.languages import find_languages
+from fairseq_norm_plugin.model.load import guided_maps
 
 DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 CODES = DEMO / "codes.bpe"
@@ -59,10 +60,10 @@ def test_languages_are_those_of_binarised_data(tmp_path, names, languages):
     for name in names:
         (tmp_path / name).touch()
     if isinstance(languages, tuple):
-        assert _detect_languages(tmp_path) == languages
+        assert find_languages((None, None), None, tmp_path, None) == languages
     else:
         with pytest.raises(InputError, match=f"{languages} to detect the languages from.*-s, -t"):
-            _detect_languages(tmp_path)
+            find_languages((None, None), None, tmp_path, None)
 
 
 @pytest.mark.parametrize(
