@@ -81,10 +81,9 @@ def without_unused_libraries() -> Iterator[None]:
 
 @contextmanager
 def enough_threads(models: Sequence[Any], tokens: int) -> Iterator[None]:
-    """Limit torch's threads in the block to those that a pass has work for; the number of before comes back.
+    """Limit torch's threads in the block to those that a pass over ``tokens`` of both sides has work for.
 
-    torch keeps the number for each thread of Python, so other threads are not affected.  ``tokens`` are those of the
-    batch, both sides.
+    torch keeps the number for each thread of Python, so other threads are not affected.
     """
     import torch
 

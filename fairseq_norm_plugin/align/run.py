@@ -52,13 +52,7 @@ WITH_TEXT = (".jsonl", ".parquet")
 
 
 class Row(NamedTuple):
-    """What the outputs say of a pair.
-
-    Attributes:
-        status: ``ok``, or why the pair has no links.
-        content: a line of text; or the columns of a row of JSON lines and Parquet.
-        scores: the scores of the pair, if they have a file of their own.
-    """
+    """What the outputs say of a pair: a line or the columns of a row, and its scores if they have their own file."""
 
     status: str
     content: str | dict[str, Any]

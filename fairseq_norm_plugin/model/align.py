@@ -60,13 +60,9 @@ KEPT = 1000
 def choose(
     options: AlignmentOptions, models: Sequence[Model], text: Iterable[SentencePair] = (), pairs: int | None = None
 ) -> ChosenMethod:
-    """How to align: by the maps that ``options`` name, else by the models' profiles, else by a choice on the text.
+    """How to align: by the maps that ``options`` name, else by the models' profiles, else by a choice on the ``text``.
 
-    Args:
-        options: what the user states.
-        models: the source-target model, and the target-source model if there is one.
-        text: the pairs to be aligned; models without a profile choose their maps on the first of them.
-        pairs: how many sentence pairs are aligned together; None: unknown, or one by one.
+    ``pairs`` is how many sentence pairs are aligned together; None: unknown, or one by one.
     """
     usable: list[SentencePair] | None = None
     profiles: list[Profile] = []
@@ -98,22 +94,14 @@ class Aligner:
     """Aligns sentence pairs with the models of one direction or of both.
 
     Args:
-        method: how links are made from maps.
-        directions: the source-target model, and the target-source model if ``method`` reads one.
-        max_tokens: tokens of a batch, pads included; on a CPU, batches have 2,000 at most, because these are faster.
         table: the lexical table of all pairs; None: ``method`` counts one, or uses none.
-        scores: score the pairs as well (alignment_eval.extraction.pair_scores).
-        contribution: with the contribution of the source, for which the maps of all layers are computed.
         check_table: check that ``table`` matches the first pairs; not if they are not the first of the text.
+        contribution: with the contribution of the source, for which the maps of all layers are computed.
         kept: alignments of pairs of lower numbers keep their word maps.
 
     Attributes:
-        directions: as given.
         counted_pairs: how many pairs, from the first on, a lexical table is counted on; 0: none is counted.
         unknown: the subwords so far that the models do not know.
-        linked: number of aligned pairs so far of :data:`_LONG` or more words on both sides (``pairs``), and how many of
-            them have one link at most (``none``) or all (``all``).
-        uneven: pairs so far that are aligned whole since their lines have different numbers of sentences.
     """
 
     def __init__(
@@ -142,24 +130,19 @@ class Aligner:
         self._on_cpu = all(direction.device.type == "cpu" for direction in directions)
         self._max_tokens = min(max_tokens, _CPU_TOKENS) if self._on_cpu else max_tokens
         self.unknown = UnknownTokens()
-        self.linked: Counter[str] = Counter()
-        self.uneven = 0
+        self._linked: Counter[str] = Counter()  # of long pairs: all, those of one link at most, those of every link
+        self._uneven = 0  # pairs that are aligned whole since their lines have different numbers of sentences
         self._numbers = itertools.count(-1, -1)
         self._pairs: dict[int, _Pair] = {}
 
     def align(
         self, windows: Iterable[Iterable[tuple[int, SentencePair]]], progress: Progress = lambda _: None
     ) -> Iterator[Alignment]:
-        """Align the pairs of ``windows``, window by window; within a window in the order of the batches.
+        """Align numbered pairs, window by window; within a window, which is sorted by length, batch by batch.
 
         Pairs that cannot be aligned (empty or too long) come first, with the reason as status.  Lines that are cut
-        into sentences are aligned sentence by sentence.
-
-        Args:
-            windows: pairs with their ids; the pairs of a window are sorted by length.  If a lexical table is counted,
-                one window must end with the last of the :attr:`counted_pairs`.
-            progress: called with the number of pairs that were read; if a table is counted, that is long before the
-                first alignment is yielded.
+        into sentences are aligned sentence by sentence.  If a lexical table is counted, a window must end with the last
+        of the :attr:`counted_pairs`, and ``progress`` is called long before the first alignment is yielded.
         """
         sentences = (maps for window in windows for maps in self._word_maps(self._cut(window)))
         maps = (self._noted(maps, progress) for maps in sentences)
@@ -184,7 +167,7 @@ class Aligner:
         """The sentences of pairs: the first has the number of its pair, those after it have negative ones."""
         for id_, pair in pairs:
             open_pair = _Pair(id_, linked_copies(pair) if pair.source.copies else None)
-            self.uneven += len({len(line.sentences) for line in pair if line}) > 1
+            self._uneven += len({len(line.sentences) for line in pair if line}) > 1
             sentences = {next(self._numbers) if k else id_: each for k, each in enumerate(pair.sentences)}
             open_pair.aligned = dict.fromkeys(sentences)
             self._pairs |= dict.fromkeys(sentences, open_pair)
@@ -203,9 +186,9 @@ class Aligner:
             alignment = _with_linked_copies(alignment, *pair.copies)
         sizes = len(alignment.source_spans), len(alignment.target_spans)
         if alignment.ok and min(sizes) >= _LONG:
-            self.linked["pairs"] += 1
-            self.linked["none"] += len(alignment.links) <= 1  # one may be of the final punctuation
-            self.linked["all"] += len(alignment.links) == sizes[0] * sizes[1]
+            self._linked["pairs"] += 1
+            self._linked["none"] += len(alignment.links) <= 1  # one may be of the final punctuation
+            self._linked["all"] += len(alignment.links) == sizes[0] * sizes[1]
         return replace(alignment, scores=PairScores()) if self._scores and alignment.scores is None else alignment
 
     def _word_maps(self, pairs: Iterable[tuple[int, SentencePair]]) -> Iterator[WordMaps]:
@@ -248,9 +231,9 @@ class Aligner:
 
     def warnings(self) -> Iterator[str]:
         """Warnings about the pairs so far: lines of unlike sentences, and maps of which no links come."""
-        if self.uneven:
-            yield f"pairs of which source and target have different numbers of sentences: {self.uneven}, aligned whole"
-        total, none, every = (self.linked[name] for name in ("pairs", "none", "all"))
+        if self._uneven:
+            yield f"pairs of which source and target have different numbers of sentences: {self._uneven}, aligned whole"
+        total, none, every = (self._linked[name] for name in ("pairs", "none", "all"))
         if total >= _FEWEST and none + every > total / 2:
             yield (
                 f"{none} of {total} sentence pairs of {_LONG} or more words have one link or none, and in {every} each "

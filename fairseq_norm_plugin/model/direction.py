@@ -52,10 +52,7 @@ def length_batches(
 ) -> Iterator[dict[int, Encoded]]:
     """Batches of encoded pairs of similar length, by id, short pairs first, with at least one pair in each.
 
-    Args:
-        pairs: the pairs.
-        max_tokens: tokens of the longer sides of a batch, pads included.
-        lengths: gives the tokens of every side of a pair.
+    Pads included, the longer sides of a batch have ``max_tokens``; ``lengths`` gives the tokens of each side of a pair.
     """
     if not pairs:
         return
@@ -92,18 +89,11 @@ class Direction:
 
     Args:
         models: the models, in evaluation mode.
-        vocabularies: of source and target.
-        pipelines: make words and their subwords of a source and of a target.
         name: path of the checkpoint, also for messages.
         special_tokens: around the sides; default: ``</s>`` after them.
         profile: where its profile is; default: beside the checkpoint.
         trained: the languages that the checkpoint says it was trained from and to, if it is used for others.
         guided: the maps that it was trained to align with (``--guided-maps``), some in AWI and some in AWO.
-
-    Attributes:
-        models, vocabularies, name, pipelines, special_tokens, profile, trained, guided: as given, or their defaults.
-        layers: number of decoder layers.
-        limits: maximum length of source and target, in tokens with ``</s>``.
     """
 
     def __init__(
@@ -125,7 +115,8 @@ class Direction:
         self.name, self.profile = name, profile or profile_path(name)
         self.trained = trained
         self.guided = tuple(guided)
-        self.layers = layers_and_heads(self.models)[0]
+        self.layers, self._heads = layers_and_heads(self.models)
+        #: The maximum lengths of source and target, in tokens with ``</s>``.
         self.limits = tuple(min(model.max_positions()[which] for model in self.models) for which in (0, 1))
 
     @property
@@ -135,16 +126,15 @@ class Direction:
 
     def check(self, options: ExtractionOptions) -> None:
         """Check that the models have the maps that ``options`` name."""
-        layers, heads = layers_and_heads(self.models)
         for map_ in options.heads:
             if map_.head is not None and not KINDS[options.kind].heads:
                 raise UsageError(
                     f"head {map_} of kind {options.kind}: this kind has maps of whole layers only; name a layer"
                 )
-            if map_.layer >= layers or (map_.head is not None and map_.head >= heads):
+            if map_.layer >= self.layers or (map_.head is not None and map_.head >= self._heads):
                 raise UsageError(
-                    f"map {map_} (LAYER.HEAD, or LAYER for a whole layer): {self.name} has {layers} decoder layers of "
-                    f"{heads} heads, counted from 0; name maps in that range"
+                    f"map {map_} (LAYER.HEAD, or LAYER for a whole layer): {self.name} has {self.layers} decoder "
+                    f"layers of {self._heads} heads, counted from 0; name maps in that range"
                 )
 
     def encode(self, pair: tuple[Line, Line]) -> SentencePair:

@@ -126,10 +126,10 @@ def setup_task(options: Any, languages: Languages) -> Any:
     if (tag := languages.stated.get("target_tag")) is not None:
         raise UsageError(f"target_tag={shown(tag)}: this model takes its languages from -s and -t; omit target_tag")
     task, args = TASK_REGISTRY[f"{name}_norm"], _arguments(f"{name}_norm", options, languages)
-    source, target = languages.dictionaries(languages.stated.get("fixed_dictionary"))
+    fixed = languages.stated.get("fixed_dictionary")
     if name == PRETRAINED:
         task.check_languages(args)
-        return task.with_dictionaries(args, [source, target])
+        return task.with_dictionaries(args, languages.dictionaries(fixed))
     _check_languages(options, languages, args)
     args.langtoks = {**(args.langtoks or {})}
     args.lang_dict = _language_file(args.lang_dict, languages.stated.get("lang_dict"), languages.data)
@@ -137,9 +137,9 @@ def setup_task(options: Any, languages: Languages) -> Any:
         args.langs = _trained_languages(options) or None
     args.lang_pairs = args.lang_pairs or [languages.name]
     task.check_languages(args)
+    source, target = map(str, languages.dictionaries(fixed))
     one = source == target  # then fairseq loads it once
-    args.fixed_dictionary = str(source) if one else None
-    args.source_dict, args.target_dict = (None, None) if one else (str(source), str(target))
+    args.fixed_dictionary, args.source_dict, args.target_dict = (source, None, None) if one else (None, source, target)
     return task.setup_task(args)
 
 

@@ -74,13 +74,10 @@ READINGS = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a sample.
+    """The verdict: ``fine``, one of :data:`READINGS`, ``copied``, ``split``, ``unrelated``, ``partly`` or ``cut``.
 
-    Attributes:
-        kind: ``fine``, one of :data:`READINGS`, ``copied``, ``split``, ``unrelated``, ``partly`` or ``cut``.
-        share: the share of the pairs (for ``copied``, of the target words; for ``split``, of neighbouring subwords)
-            that the verdict rests on; for ``unrelated``, of pairs with a gain.
-        stretch: for ``partly``: the first and last pair of the stretch, as positions in the sample.
+    It rests on a ``share`` of the pairs (``copied``: of the target words; ``split``: of neighbouring subwords; in
+    ``unrelated`` these pairs have a gain), or on a ``stretch`` of the sample, the positions of its first and last pair.
     """
 
     kind: str
@@ -90,23 +87,15 @@ class Verdict:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What a model says of a sample, its pairs in the order of the text.
+    """What a model says of a sample, its N pairs in the order of the text; log probabilities have base e."""
 
-    Attributes:
-        own: log probability (base e, sum over tokens) of each target given its own source, [N].
-        other: the same, given the source of its partner, [N].
-        tokens: number of target tokens, ``</s>`` included, [N].
-        ends: log probability of the end of each target, [N].
-        readings: what each of :data:`READINGS` adds to the score of the pairs of :func:`reread_pairs`, in nats per
-            token: 0 if it changes nothing.
-        split: how many neighbouring subwords of a word there are, and how many of them the dictionary has as one.
-    """
-
-    own: Floats
-    other: Floats
-    tokens: Ints
-    ends: Floats
+    own: Floats  # [N]: of each target given its own source, the sum over its tokens
+    other: Floats  # [N]: given the source of its partner
+    tokens: Ints  # [N]: of each target, with </s>
+    ends: Floats  # [N]: log probability of the end of each target
+    #: What each of READINGS adds to the score of the pairs of reread_pairs, in nats per token; 0: it changes nothing.
     readings: Mapping[str, Floats] = field(default_factory=dict)
+    #: How many neighbouring subwords of a word there are, and how many of them the dictionary has as one.
     split: tuple[int, int] = (0, 0)
 
 
