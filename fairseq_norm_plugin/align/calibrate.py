@@ -20,6 +20,7 @@ from alignment_eval.profiles.profile import Profile, TableFile
 from alignment_eval.profiles.search import FORMED
 from alignment_eval.progress import progress_meter
 from alignment_eval.records.lexical_table_file import write_lexical_table
+from alignment_eval.signature import signature
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
     add_raw_text_arguments,
@@ -31,7 +32,7 @@ from fairseq_norm_plugin.align.arguments import (
     read_text,
     text_paths,
 )
-from fairseq_norm_plugin.installed import signature
+from fairseq_norm_plugin.installed import versions
 
 if TYPE_CHECKING:
     from fairseq_norm_plugin.model.direction import Direction
@@ -109,8 +110,9 @@ def run(args: argparse.Namespace) -> None:
     text.check_unchanged()
     if len(profiles) > 1:
         profiles = [profiles[0].with_reverse(profiles[1]), profiles[1].with_reverse(profiles[0])]
+    found = versions()
     for number, (file, profile, recipe) in enumerate(zip(files, profiles, recipes)):
-        named = signature(pairs=profile.pairs, **profile.fields())
+        named = signature(pairs=profile.pairs, **profile.fields(), torch=found["torch"], fairseq=found["fairseq"])
         of_table = None
         if table is not None:
             if tables[number] not in tables[:number]:

@@ -12,7 +12,6 @@ from fairseq.models.transformer import base_architecture
 import fairseq_norm_plugin as fnp
 from alignment_eval.errors import InputError
 from alignment_eval.profiles.chosen import AlignmentOptions
-from fairseq_norm_plugin.align.cli import main
 from fairseq_norm_plugin.model.align import Aligner
 from fairseq_norm_plugin.model.direction import Direction, can_align
 from fairseq_norm_plugin.model.text_check import find_mismatch, sampled
@@ -142,8 +141,8 @@ def test_a_model_without_an_alignment_is_not_praised(direction, dev):
     options.max_source_positions = options.max_target_positions = 99
     base_architecture(options)
     torch.manual_seed(0)
-    untrained = copy(direction)
-    untrained.models, untrained.layers = [task.build_model(options).eval()], 6
+    models = [task.build_model(options).eval()]
+    untrained = Direction(models, direction.vocabularies, direction.pipelines, "untrained")
     source, target = direction.pipelines
     pairs = [SentencePair(source.read(german), target.read(english)) for german, english in zip(*dev)]
     pairs = [pair for pair in pairs if can_align(pair, [untrained])]
@@ -154,19 +153,7 @@ def test_a_model_without_an_alignment_is_not_praised(direction, dev):
     assert "the maps show no alignment" in next(aligner.warnings())
 
 
-def test_unrelated_text_is_not_aligned(tmp_path, capsys):
-    source = written(tmp_path / "source.de", GERMAN[:20])
-    shifted = written(tmp_path / "shifted.en", ENGLISH[7:27])
-    words = ["--path", DEMO / "checkpoint.pt", "--data", DEMO, "--source-text", source, "-s", "de", "-t", "en", "--cpu"]
-    words += ["--target-text", shifted, "-o", tmp_path / "links"]
-    assert main([str(word) for word in words]) == 1
-    assert "do not look like translations of each other" in capsys.readouterr().err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["shifted.en", "source.de"]
-    assert main([str(word) for word in (*words, "--force")]) == 0
-    assert "do not look like translations of each other" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("pairs", [9, 10, 60])
+@pytest.mark.parametrize("pairs", [9, 10])
 def test_python_makes_the_same_check(pairs, capsys):
     """Exchanged lists are warned of, shifted ones refused; below ten pairs nothing is scored."""
     model = fnp.load("demo", reverse_path="none", tokenizer="none")

@@ -17,8 +17,8 @@ from fairseq_norm_plugin.align import cli as align
 from fairseq_norm_plugin.align.engines import _actors
 from tests.integration.align.conftest import PAPER
 from tests.integration.conftest import ROOT
-from tests.integration.demo import lines
-from tests.plugin.model.test_alignments import DEMO, SOURCES, TARGETS
+from tests.integration.demo import DEMO, lines
+from tests.plugin.model.test_alignments import SOURCES, TARGETS
 
 LEXICAL_TABLE = (*PAPER[:-2], "--rule", "two-way=0.3", "--table", "text")
 

@@ -10,7 +10,6 @@ from fairseq_norm_plugin.model import text_check
 from fairseq_norm_plugin.model.text_check import (
     FEWEST,
     Scores,
-    copied_share,
     judge,
     low_stretch,
     partners,
@@ -123,9 +122,3 @@ def test_sampled_lines():
     assert len(lines) == 100
     assert lines == sample_lines(100_000, 100)
     assert [line // 1000 for line in lines] == list(range(100))
-
-
-def test_copied_words():
-    pairs = [(["a", "B"], ["b", "c"]), (["x"], ["x"])]
-    assert copied_share(pairs) == 2 / 3
-    assert copied_share([([], [])]) == 0
