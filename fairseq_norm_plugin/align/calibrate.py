@@ -30,7 +30,6 @@ from fairseq_norm_plugin.align.arguments import (
     load_models,
     other_inputs,
     read_text,
-    text_paths,
 )
 from fairseq_norm_plugin.installed import versions
 
@@ -98,10 +97,10 @@ def run(args: argparse.Namespace) -> None:
     recipes = [recipe_of(model.text, Path(file).parent, model.languages) for model, file in zip(models, files)]
     pairs = usable_pairs(text, directions)
     if len(pairs) < DEFAULTS.fewest_pairs:
+        named = ", ".join(filter(None, (args.text, args.source_text, args.target_text)))
         raise InputError(
-            f"{', '.join(text_paths(args))}: {len(pairs)} different sentence pairs that can be aligned, of "
-            f"{text.size}: expected {DEFAULTS.fewest_pairs} or more to choose maps by; pass more text of these "
-            f"languages"
+            f"{named}: {len(pairs)} different sentence pairs that can be aligned, of {text.size}: expected "
+            f"{DEFAULTS.fewest_pairs} or more to choose maps by; pass more text of these languages"
         )
     check_parallel(sampled(text, text.size), directions)
     ways = pairs, [pair.exchanged for pair in pairs]

@@ -203,7 +203,10 @@ def run(args: argparse.Namespace) -> None:
     connected = ray.is_initialized()
     try:
         if not connected:
-            _start(ray)
+            try:
+                ray.init(address=os.environ.get("RAY_ADDRESS"), log_to_driver=False)
+            except Exception as error:  # Ray raises plain exceptions
+                raise InputError(f"--ray: Ray cannot be started ({_reason(error)}); try again") from error
         with new_directory(args.output, args.overwrite, _OWN_FILES) as directory:
             verified = pyarrow.dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
             files = [str(Path(path).resolve()) for path in paths]
@@ -253,13 +256,6 @@ def _import_ray() -> Any:
     # the newer reader lists files in threads; without aiohttp, one may find a half-imported module of fsspec
     ray.data.DataContext.get_current().use_datasource_v2 = False
     return ray
-
-
-def _start(ray: Any) -> None:
-    try:
-        ray.init(address=os.environ.get("RAY_ADDRESS"), log_to_driver=False)
-    except Exception as error:  # Ray raises plain exceptions
-        raise InputError(f"--ray: Ray cannot be started ({_reason(error)}); try again") from error
 
 
 def _actors(args: argparse.Namespace, ray: Any) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from alignment_eval.options.method import given_options
 from alignment_eval.progress import progress_meter
 from alignment_eval.signature import Value, fields_of, signature_file
 from alignment_eval.transfer.protected import protected_strings
-from fairseq_norm_plugin.align.arguments import check_directions, load_models, model_inputs, read_text
+from fairseq_norm_plugin.align.arguments import check_directions, load_models, read_text
 from fairseq_norm_plugin.align.unfinished import (
     UnfinishedOutput,
     begun_with,
@@ -78,7 +78,8 @@ def run(args: argparse.Namespace) -> None:
         markup = Markup.of(args.markup, args.opaque, strings if args.translate else None)
         text = text.marked_up(partial(markup.plain, keep_going=args.force))
     models = load_models(args)
-    check_outputs(args, model_inputs(models), begun_with(args.output))
+    of_models = [file for model in models for file in (*model.text.files, str(model.direction.profile))]
+    check_outputs(args, of_models, begun_with(args.output))
     check_directions(args, len(models))
     text = text.through(models[0].pipelines(args.split_sentences)).protected(strings)
     try:

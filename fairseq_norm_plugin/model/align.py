@@ -43,7 +43,7 @@ GivenWords = Iterable[Sequence[str]] | None
 Progress = Callable[[int], object]
 #: Names of the sides in counts of subwords: of the first direction, and of the other.
 _SIDES = ("source", "target", "reverse source", "reverse target")
-#: The kind whose rows say how much of a prediction comes from the source.
+#: The kind whose rows say how much of a prediction comes from the source (Ferrando et al. 2022b).
 _ALTI = "alti_rollout"
 #: Tokens of a batch on a CPU: the numbers of larger ones do not stay in its caches.
 _CPU_TOKENS = 2000
@@ -181,9 +181,14 @@ class Aligner:
         return maps
 
     def _finished(self, alignment: Alignment, pair: _Pair) -> Alignment:
-        """Count the links; gives them with copies linked, and with scores, which are unknown without maps."""
+        """Count the links; gives them with copies linked to each other only, and with scores: unknown without maps."""
         if pair.copies is not None and alignment.ok:
-            alignment = _with_linked_copies(alignment, *pair.copies)
+            sources, targets, links = pair.copies
+            kept = {link for link in alignment.links if link[0] not in sources and link[1] not in targets}
+            confidences = {}
+            if alignment.confidences:
+                confidences = {**{link: alignment.confidences[link] for link in kept}, **dict.fromkeys(links, 1.0)}
+            alignment = replace(alignment, links=sorted(kept | links), confidences=confidences)
         sizes = len(alignment.source_spans), len(alignment.target_spans)
         if alignment.ok and min(sizes) >= _LONG:
             self._linked["pairs"] += 1
@@ -225,9 +230,10 @@ class Aligner:
             kinds, names = [*kinds, _ALTI], [*names, MapName(direction.layers - 1)]
         maps = direction.maps({id_: both[which] for id_, both in pairs.items()}, kinds, names, self._scores)
         read = {id_: read_word_map(sentence, options, 0 <= id_ < self._kept) for id_, sentence in maps.items()}
-        if not contributes:
-            return read
-        return {id_: replace(one, contribution=_contribution(maps[id_])) for id_, one in read.items()}
+        for id_ in read if contributes else ():
+            shares = maps[id_].layer_maps(_ALTI)[-1].sum(axis=-1, dtype=np.float64)  # of the source, for each token
+            read[id_] = replace(read[id_], contribution=float(shares.mean()))
+        return read
 
     def warnings(self) -> Iterator[str]:
         """Warnings about the pairs so far: lines of unlike sentences, and maps of which no links come."""
@@ -262,20 +268,6 @@ def aligner_of(
         kept=kept,
     )
     return aligner, chosen
-
-
-def _with_linked_copies(alignment: Alignment, sources: set[int], targets: set[int], links: set[Link]) -> Alignment:
-    """An alignment in which words of copies are linked to each other only."""
-    kept = {link for link in alignment.links if link[0] not in sources and link[1] not in targets}
-    confidences = {}
-    if alignment.confidences:
-        confidences = {**{link: alignment.confidences[link] for link in kept}, **dict.fromkeys(links, 1.0)}
-    return replace(alignment, links=sorted(kept | links), confidences=confidences)
-
-
-def _contribution(sentence: SentenceMaps) -> float:
-    """The share of the source in the prediction of a target token, the mean over tokens (Ferrando et al. 2022b)."""
-    return float(sentence.layer_maps(_ALTI)[-1].sum(axis=-1, dtype=np.float64).mean())
 
 
 def _both(read: Sequence[Future[dict[int, WordMap]]]) -> Iterator[WordMaps]:
@@ -345,9 +337,9 @@ def align_lists(
         warnings += [*_left_out(aligned), aligner.unknown.warning() or ""]
     for warning in filter(None, warnings):
         warn_on_stderr(warning)
-    texts = [lines_hash(map("".join, side)) for side in (sources, targets)]
+    texts = [_lines_hash(map("".join, side)) for side in (sources, targets)]
     fields = {**chosen.fields, **({"split": splitter_name()} if options.split_sentences else {})}
-    texts += [lines_hash(map(" ".join, side)) for side in given if side is not None]
+    texts += [_lines_hash(map(" ".join, side)) for side in given if side is not None]
     return Alignments(aligned, signed(models, texts, len(pairs), fields))
 
 
@@ -384,7 +376,7 @@ def signed(models: Sequence[Model], texts: Iterable[str], sentences: int, fields
     return signature(run=json_hash({**facts, "version": found["version"]}), **facts)
 
 
-def lines_hash(lines: Iterable[str]) -> str:
+def _lines_hash(lines: Iterable[str]) -> str:
     """The hash of a file with these lines."""
     content = ContentHash()
     for line in lines:

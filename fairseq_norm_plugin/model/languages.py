@@ -122,7 +122,7 @@ def setup_task(options: Any, languages: Languages) -> Any:
     """The norm task for a direction of a checkpoint; ``options`` are of the task that it was trained with."""
     name = task_name(options)
     if not is_language_tagged(options):
-        return _translation(languages)
+        return _translation_task(languages)
     if (tag := languages.stated.get("target_tag")) is not None:
         raise UsageError(f"target_tag={shown(tag)}: this model takes its languages from -s and -t; omit target_tag")
     task, args = TASK_REGISTRY[f"{name}_norm"], _arguments(f"{name}_norm", options, languages)
@@ -143,7 +143,7 @@ def setup_task(options: Any, languages: Languages) -> Any:
     return task.setup_task(args)
 
 
-def _translation(languages: Languages) -> Any:
+def _translation_task(languages: Languages) -> Any:
     from fairseq_norm_plugin.hooks.tasks.translation import TranslationNormConfig, TranslationNormTask
 
     cfg = TranslationNormConfig(data=str(languages.data), source_lang=languages.source, target_lang=languages.target)

@@ -197,7 +197,9 @@ def judge_pairs(pairs: Sequence[SentencePair], direction: Direction) -> Verdict:
         _score_readings(pairs, own, direction, list(READINGS)),
         _split_subwords(encoded, direction),
     )
-    return judge(scores, copied_share([pair.words for pair in pairs]))
+    words = [[[word.casefold() for word in side] for side in pair.words] for pair in pairs]
+    copied = [word in source for source, target in words for word in target]
+    return judge(scores, sum(copied) / max(1, len(copied)))
 
 
 def partners(source_tokens: Sequence[int], target_tokens: Sequence[int]) -> Ints:
@@ -215,16 +217,8 @@ def reread_pairs(size: int) -> list[int]:
     return list(range(size)) if size <= REREAD else [k * size // REREAD for k in range(REREAD)]
 
 
-def copied_share(pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> float:
-    """The share of target words that occur in their source line, ignoring case; 0 without words."""
-    words = [[word.casefold() for word in target] for _, target in pairs]
-    known = [{word.casefold() for word in source} for source, _ in pairs]
-    total = sum(map(len, words))
-    return sum(word in there for line, there in zip(words, known) for word in line) / max(1, total)
-
-
 def judge(scores: Scores, copied: float) -> Verdict:
-    """Judge a sample by its scores and its :func:`copied_share`.
+    """Judge a sample by its scores and the share of target words that are ``copied``: they occur in their source line.
 
     If another reading is better, nothing else is judged, because the text was not scored as it should be.
     """

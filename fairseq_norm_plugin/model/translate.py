@@ -151,22 +151,22 @@ def _completed(translation: str, marked: MarkedLine, alignment: Alignment) -> st
     text = _with_elements(marked, alignment) if marked.elements else translation  # which may be in subwords
     if not alignment.ok:
         return text.replace(UNKNOWN, "<unk>")
+
+    def source_of(target: int) -> int:
+        """The source word of the surest link of a target word, or of the largest share if it has none."""
+        linked = [i for i, j in alignment.links if j == target]
+        if linked:
+            return max(linked, key=lambda i: alignment.confidences.get((i, target), 0.0))
+        return int(alignment.word_map.to_numpy()[target, :-1].argmax())
+
     targets = [j for j, word in enumerate(alignment.target_words) for _ in range(word.count(UNKNOWN))]
-    sources = iter([_source_of(alignment, j) for j in targets])
+    sources = iter([source_of(j) for j in targets])
 
     def copy(unknown: re.Match[str]) -> str:
         words = dict.fromkeys(next(sources) for _ in range(unknown[0].count(UNKNOWN)))  # each once
         return " ".join(alignment.source_words[i] for i in words)
 
     return _UNKNOWN_WORDS.sub(copy, text)
-
-
-def _source_of(alignment: Alignment, target: int) -> int:
-    """The source word of a target word: of its surest link, or of the largest share if it has none."""
-    linked = [i for i, j in alignment.links if j == target]
-    if linked:
-        return max(linked, key=lambda i: alignment.confidences.get((i, target), 0.0))
-    return int(alignment.word_map.to_numpy()[target, :-1].argmax())
 
 
 def _with_elements(marked: MarkedLine, alignment: Alignment) -> str:
