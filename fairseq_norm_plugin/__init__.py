@@ -12,20 +12,13 @@ if sys.version_info < (3, 10):  # noqa: UP036  # pip refuses it, but --user-dir 
     sys.exit(f"fairseq_norm_plugin: this is Python {sys.version.split()[0]}: expected 3.10 or newer")
 
 if TYPE_CHECKING:
-    from fairseq_norm_plugin.model.align_batch import AlignBatch
+    from fairseq_norm_plugin.align.engines import AlignBatch
     from fairseq_norm_plugin.model.load import load
     from fairseq_norm_plugin.model.maps import BlockMaps, MaskedLM, load_masked_lm
     from fairseq_norm_plugin.model.norm_model import NormModel
 
 __all__ = ["AlignBatch", "BlockMaps", "MaskedLM", "NormModel", "load", "load_masked_lm"]
-_MODULES = {
-    "AlignBatch": "align_batch",
-    "BlockMaps": "maps",
-    "MaskedLM": "maps",
-    "NormModel": "norm_model",
-    "load": "load",
-    "load_masked_lm": "maps",
-}
+_MODULES = {"AlignBatch": "align.engines", "NormModel": "model.norm_model", "load": "model.load"}
 
 if "fairseq" in sys.modules:
     from fairseq_norm_plugin.hooks import registration as registration
@@ -35,6 +28,6 @@ if "fairseq" in sys.modules:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.model.{_MODULES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'model.maps')}"), name)

@@ -17,7 +17,6 @@ from pkgutil import resolve_name
 
 from alignment_eval import signature as texts
 from alignment_eval.errors import InputError
-from alignment_eval.signature import Value
 
 #: From this version on torch.load unpickles nothing unless told so (CVE-2025-32434 was in those before).
 _TORCH = (2, 6)
@@ -55,12 +54,6 @@ def version_line(program: str) -> str:
     found = versions()
     beside = f"torch {found['torch']}, fairseq {found['fairseq']}, Python {platform.python_version()}"
     return f"{program} {found['version']} ({beside})"
-
-
-def signature(**fields: Value) -> str:
-    """A signature (alignment_eval/signature.py) that names torch and fairseq, too."""
-    found = versions()
-    return texts.signature(**fields, torch=found["torch"], fairseq=found["fairseq"])
 
 
 def install_line() -> str:

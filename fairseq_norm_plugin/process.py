@@ -19,6 +19,8 @@ from typing import Any
 
 from alignment_eval.errors import InputError, say
 
+#: The types that a model is computed in.
+DTYPES = ("float32", "float16", "bfloat16", "int8")
 #: Tokens times parameters that are worth a thread: some hundredths of a second of its time; and some tenths if threads
 #: spin while they wait, because then a busy machine takes 50 ms for each product, however small.
 _WORK, _WORK_SPINNING = 5e8, 1e10
@@ -79,10 +81,9 @@ def without_unused_libraries() -> Iterator[None]:
 
 @contextmanager
 def enough_threads(models: Sequence[Any], tokens: int) -> Iterator[None]:
-    """Limit torch's threads in the block to those that a pass has work for; the number of before comes back.
+    """Limit torch's threads in the block to those that a pass over ``tokens`` of both sides has work for.
 
-    torch keeps the number for each thread of Python, so other threads are not affected.  ``tokens`` are those of the
-    batch, both sides.
+    torch keeps the number for each thread of Python, so other threads are not affected.
     """
     import torch
 

@@ -63,7 +63,7 @@ def read_lexical_table(path: str | Path) -> LexicalTable:
     header = file.decode((table.schema.metadata or {}).get(_METADATA, b""), _Header, version=VERSION)
     if not len(table):
         raise file.error("no rows")
-    weights = table["weight"].to_numpy()
+    weights = np.from_dlpack(table["weight"].combine_chunks())  # to_numpy would import pandas
     (sources, source), (targets, target) = (_numbered(table[side]) for side in _WORDS)
     width = len(sources) + 1
     rows = target * width + source
@@ -96,7 +96,7 @@ def _numbered(column: pa.ChunkedArray) -> tuple[dict[str, int], NDArray[np.int64
     words = encoded.dictionary.to_pylist()
     numbers = {word: number for number, word in enumerate(filter(None, words))}
     of_words = np.array([numbers.get(word, len(numbers)) for word in words], dtype=np.int64)
-    return numbers, of_words[encoded.indices.to_numpy()]
+    return numbers, of_words[np.from_dlpack(encoded.indices)]
 
 
 def _counts(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import glob
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,8 @@ from alignment_eval.cli import Input
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.profiles.chosen import add_options
-from fairseq_norm_plugin.choices import DTYPES, NORMALIZATIONS, WORDS
+from fairseq_norm_plugin.process import DTYPES
+from fairseq_norm_plugin.text.offsets import NORMALIZATIONS, WORDS
 
 if TYPE_CHECKING:
     from fairseq_norm_plugin.model.norm_model import NormModel
@@ -120,11 +121,6 @@ def add_speed_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGr
     return group
 
 
-def text_paths(args: argparse.Namespace) -> list[str]:
-    """The files of the text, as they are named."""
-    return [args.source_text, args.target_text] if args.text is None else [args.text]
-
-
 def is_parquet(text: str | None) -> bool:
     """Whether ``--text`` names Parquet files: by their ending, as a directory, or by a glob."""
     if text is None or Path(text).is_file():
@@ -140,7 +136,8 @@ def read_text(args: argparse.Namespace) -> SentencePairs:
     if getattr(args, "translate", None):
         text = TranslatedText(args.source_text)
     else:
-        text = ParquetText(args.text) if is_parquet(args.text) else ParallelText(text_paths(args))
+        paths = [args.source_text, args.target_text] if args.text is None else [args.text]
+        text = ParquetText(args.text) if is_parquet(args.text) else ParallelText(paths)
     files = [None if what in WORDS else what for what in args.words]
     return text.segmented((files[0], files[-1])) if any(files) else text
 
@@ -176,13 +173,6 @@ def other_inputs(args: argparse.Namespace) -> Iterator[str]:
     yield from (what for what in args.words if what not in WORDS)
     if is_parquet(args.text):
         yield from glob.glob(args.text)  # noqa: PTH207  # a pattern
-
-
-def model_inputs(models: Sequence[NormModel]) -> Iterator[str]:
-    """The files of text and the profiles that models were loaded with."""
-    for model in models:
-        yield from model.text.files
-        yield str(model.direction.profile)
 
 
 def check_directions(args: argparse.Namespace, directions: int) -> None:

@@ -18,6 +18,7 @@ from alignment_eval.profiles.chosen import described
 from alignment_eval.profiles.profile import FORMED, Profile, TableFile
 from alignment_eval.progress import progress_meter
 from alignment_eval.records.lexical_table_file import write_lexical_table
+from alignment_eval.signature import signature
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
     add_raw_text_arguments,
@@ -27,9 +28,8 @@ from fairseq_norm_plugin.align.arguments import (
     load_models,
     other_inputs,
     read_text,
-    text_paths,
 )
-from fairseq_norm_plugin.installed import signature
+from fairseq_norm_plugin.installed import versions
 
 if TYPE_CHECKING:
     from fairseq_norm_plugin.model.direction import Direction
@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> None:
     """Write a profile for each model."""
-    from fairseq_norm_plugin.model.calibrate import fit_on_pairs, usable_pairs
+    from fairseq_norm_plugin.model.direction import usable_pairs
     from fairseq_norm_plugin.model.text_check import check_parallel, sampled
     from fairseq_norm_plugin.text.settings import recipe_of
 
@@ -95,20 +95,21 @@ def run(args: argparse.Namespace) -> None:
     recipes = [recipe_of(model.text, Path(file).parent, model.languages) for model, file in zip(models, files)]
     pairs = usable_pairs(text, directions)
     if len(pairs) < DEFAULTS.fewest_pairs:
+        named = ", ".join(filter(None, (args.text, args.source_text, args.target_text)))
         raise InputError(
-            f"{', '.join(text_paths(args))}: {len(pairs)} different sentence pairs that can be aligned, of "
-            f"{text.size}: expected {DEFAULTS.fewest_pairs} or more to choose maps by; pass more text of these "
-            f"languages"
+            f"{named}: {len(pairs)} different sentence pairs that can be aligned, of {text.size}: expected "
+            f"{DEFAULTS.fewest_pairs} or more to choose maps by; pass more text of these languages"
         )
     check_parallel(sampled(text, text.size), directions)
-    own = [pairs, [pair.exchanged for pair in pairs]]
-    profiles = [fit_on_pairs(model.direction, its, model.identity, args.max_tokens) for model, its in zip(models, own)]
+    ways = pairs, [pair.exchanged for pair in pairs]
+    profiles = [model.direction.fit_profile(own, model.identity, args.max_tokens) for model, own in zip(models, ways)]
     table = _counted(args, text, directions[0], profiles[0]) if args.table_pairs else None
     text.check_unchanged()
     if len(profiles) > 1:
         profiles = [profiles[0].with_reverse(profiles[1]), profiles[1].with_reverse(profiles[0])]
+    found = versions()
     for number, (file, profile, recipe) in enumerate(zip(files, profiles, recipes)):
-        named = signature(pairs=profile.pairs, **profile.fields())
+        named = signature(pairs=profile.pairs, **profile.fields(), torch=found["torch"], fairseq=found["fairseq"])
         of_table = None
         if table is not None:
             if tables[number] not in tables[:number]:

@@ -29,7 +29,7 @@ from fairseq_norm_plugin.align.arguments import (
     other_inputs,
 )
 from fairseq_norm_plugin.align.unfinished import begun_with
-from fairseq_norm_plugin.choices import DEMO, NO_REVERSE
+from fairseq_norm_plugin.checkpoints.files import DEMO, NO_REVERSE
 from fairseq_norm_plugin.installed import version_line
 from fairseq_norm_plugin.process import let_waiting_threads_sleep, silence_libraries, without_unused_libraries
 
@@ -67,7 +67,7 @@ def _run(args: argparse.Namespace) -> None:
     with without_unused_libraries():
         from fairseq_norm_plugin.hooks import registration as registration
     if args.ray is not None:
-        from fairseq_norm_plugin.align.ray import run
+        from fairseq_norm_plugin.align.engines import run
     else:
         from fairseq_norm_plugin.align.run import run
     run(args)

@@ -30,7 +30,7 @@ from alignment_eval.profiles.chosen import given_options
 from alignment_eval.progress import progress_meter
 from alignment_eval.signature import Value
 from alignment_eval.transfer.tags import protected_strings
-from fairseq_norm_plugin.align.arguments import check_directions, load_models, model_inputs, read_text
+from fairseq_norm_plugin.align.arguments import check_directions, load_models, read_text
 from fairseq_norm_plugin.align.unfinished import (
     UnfinishedOutput,
     begun_with,
@@ -38,8 +38,7 @@ from fairseq_norm_plugin.align.unfinished import (
     partial_path,
     translations_of,
 )
-from fairseq_norm_plugin.model.align import Aligner, signed
-from fairseq_norm_plugin.model.calibrate import choose
+from fairseq_norm_plugin.model.align import aligner_of, signed
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.model.text_check import check_parallel, sampled
 from fairseq_norm_plugin.model.translate import Markup
@@ -52,13 +51,7 @@ WITH_TEXT = (".jsonl", ".parquet")
 
 
 class Row(NamedTuple):
-    """What the outputs say of a pair.
-
-    Attributes:
-        status: ``ok``, or why the pair has no links.
-        content: a line of text; or the columns of a row of JSON lines and Parquet.
-        scores: the scores of the pair, if they have a file of their own.
-    """
+    """What the outputs say of a pair: a line or the columns of a row, and its scores if they have their own file."""
 
     status: str
     content: str | dict[str, Any]
@@ -84,14 +77,15 @@ def run(args: argparse.Namespace) -> None:
         markup = Markup.of(args.markup, args.opaque, strings if args.translate else None)
         text = text.marked_up(partial(markup.plain, keep_going=args.force))
     models = load_models(args)
-    check_outputs(args, model_inputs(models), begun_with(args.output))
+    of_models = [file for model in models for file in (*model.text.files, str(model.direction.profile))]
+    check_outputs(args, of_models, begun_with(args.output))
     check_directions(args, len(models))
     text = text.through(models[0].pipelines(args.split_sentences)).protected(strings)
     try:
         with ExitStack() as stack:
             if isinstance(text, TranslatedText):
                 stack.enter_context(_translated(args, text, models[0], None if markup else strings))
-            _align(args, text, models, markup)
+            _Job(args, text, models, markup).run()
     except torch.OutOfMemoryError as error:
         raise InputError(
             f"--max-tokens {args.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
@@ -108,107 +102,96 @@ def _translated(
     """
     with tempfile.TemporaryDirectory() as directory:
         output = str(Path(directory) / "text") if is_stream(args.output) else args.output
-        described = signed([model.facts], text.hashes, text.size, {"beam": args.translate, **_of_text(args)})
+        described = signed([model], text.hashes, text.size, _of_text(args))
         ends = sorted({*range(args.window, text.size, args.window), text.size})
         with UnfinishedOutput(translations_of(output), described, ends, args.resume, args.overwrite) as unfinished:
             kept = unfinished.kept
             sources = itertools.islice(text.sources(), kept, None)
             with progress_meter(text.size - kept, "translations") as progress:
-                for start, end in zip([0, *ends], ends):
-                    if end > kept:
-                        window = list(itertools.islice(sources, end - start))
-                        found = model.translations(
-                            *(window, args.translate, args.max_tokens, strings, progress, args.split_sentences)
-                        )
-                        unfinished.append((line.score, line.sentences or line.text) for line in found)
+                while window := list(itertools.islice(sources, args.window)):
+                    found = model.translations(
+                        *(window, args.translate, args.max_tokens, strings, progress, args.split_sentences)
+                    )
+                    unfinished.append((line.score, line.sentences or line.text) for line in found)
             text.translations = unfinished.rows
             yield
 
 
-def _align(args: argparse.Namespace, text: SentencePairs, models: Sequence[NormModel], markup: Markup | None) -> None:
-    """Align a text, and write the output."""
-    directions = [model.direction for model in models]
-    check_parallel(sampled(text, text.size), directions, args.force or bool(args.translate))
-    chosen = choose(given_options(args), directions, [model.identity for model in models], text, text.size)
-    if chosen.reason:
-        say(f"norm-align: {chosen.reason}")
-    fields: dict[str, Value] = {
-        **chosen.fields,
-        **({"beam": args.translate} if args.translate else {}),
-        **_of_text(args),
+def _of_text(args: argparse.Namespace) -> dict[str, Value]:
+    """What a signature says of translations, of sentences, and of text that is not translated."""
+    stated = {
+        "beam": args.translate,
+        "opaque": ",".join(args.opaque),
+        "protect": args.protect and json_hash(args.protect),
+        "split": args.split_sentences and splitter_name(),
     }
-    described = signed([model.facts for model in models], text.hashes, text.size, fields)
-    form = {
-        "confidences": args.confidences,
-        "scores": args.scores_out is not None,
-        "source_contribution": args.source_contribution,
-        "markup": args.markup or "none",
-    }
-    aligner = Aligner(
-        chosen.method,
-        directions,
-        args.max_tokens,
-        chosen.table,
-        chosen.given,
-        scores=args.scores_out is not None,
-        contribution=args.source_contribution,
-    )
-    windows = _Windows(args, text, aligner, markup)
-
-    start = time.monotonic()
-    if args.resume:
-        _write_tokens(args, text, only_existing=True)
-    if is_stream(args.output):
-        kept = 0
-        _write(args, text, itertools.chain.from_iterable(windows.aligned(0)), described)
-    else:
-        head = f"{described}|{'|'.join(f'{name}:{value}' for name, value in form.items())}"
-        with UnfinishedOutput(args.output, head, windows.ends, args.resume, args.overwrite) as unfinished:
-            kept = unfinished.kept
-            for rows in windows.aligned(kept):
-                unfinished.append(rows)
-            _write(args, text, itertools.starmap(Row, unfinished.rows()), described)
-    if windows.without_tags:
-        warn_on_stderr(f"lines written without tags: {windows.without_tags}; the first is {windows.first_without[1]}")
-    if uncopied := sorted({*windows.uncopied}):
-        warn_on_stderr(
-            f"lines whose target has not each protected string of the source once: {len(uncopied)}; the first is "
-            f"{text.name}:{uncopied[0] + 1}"
-        )
-    for warning in filter(None, (aligner.sentences_warning(), aligner.links_warning())):
-        warn_on_stderr(warning)
-    seconds, done = time.monotonic() - start, text.size - kept
-    said = f", {kept} kept from before" if kept else ""
-    if text.size > 1:
-        say(f"norm-align: {done} sentences in {seconds:.1f} s, {done / seconds:.1f} sentences/s{said}")
-    say(described)
+    return {name: value for name, value in stated.items() if value}
 
 
-class _Windows:
-    """The windows of a text: sentences that are sorted by length together.
+class _Job:
+    """Aligns a text, and writes the outputs."""
 
-    Attributes:
-        ends: the number of pairs before the end of each window; one window ends with the last pair that a lexical table
-            is counted on.
-    """
-
-    def __init__(self, args: argparse.Namespace, text: SentencePairs, aligner: Aligner, markup: Markup | None) -> None:
-        self._args, self._markup = args, markup
-        self.without_tags = 0
-        self.first_without = (text.size, "")  # number of the pair, and why
-        self.uncopied: list[int] = []  # pairs with protected strings that have no copy
+    def __init__(
+        self, args: argparse.Namespace, text: SentencePairs, models: Sequence[NormModel], markup: Markup | None
+    ) -> None:
+        self._args, self._text, self._markup = args, text, markup
+        sample = list(sampled(text, text.size))
+        check_parallel(sample, [model.direction for model in models], args.force or bool(args.translate))
+        if args.scores_out is not None and markup is None and any("</" in pair.source.text for _, pair in sample):
+            warn_on_stderr("the text has tags, and scores take them for words: give --markup")
+        self._aligner, chosen = aligner_of(given_options(args), models, text, text.size)
+        if chosen.reason:
+            say(f"norm-align: {chosen.reason}")
+        self._described = signed(models, text.hashes, text.size, {**chosen.fields, **_of_text(args)})
+        self._untagged: dict[int, str] = {}  # pairs that are written without tags, and why
+        self._uncopied: list[int] = []  # pairs with protected strings that have no copy
         self._noted: dict[int, tuple[str, float | None]] = {}  # source lines with markup, and scores of translations
-        self._text = text
-        self._aligner = aligner
-        self._counted = min(aligner.counted_pairs, text.size)
-        self.ends = sorted({*range(args.window, text.size, args.window), self._counted, text.size} - {0})
+        # windows are sorted by length; one ends with the last pair that a lexical table is counted on
+        self._counted = min(self._aligner.counted_pairs, text.size)
+        self._ends = sorted({*range(args.window, text.size, args.window), self._counted, text.size} - {0})
 
-    def aligned(self, done: int) -> Iterator[list[Row]]:
+    def run(self) -> None:
+        """Align the windows that no stopped run has aligned, write the outputs, and say how it went."""
+        args, text, kept = self._args, self._text, 0
+        start = time.monotonic()
+        if args.resume:
+            self._write_tokens(only_existing=True)
+        if is_stream(args.output):
+            self._write(itertools.chain.from_iterable(self._aligned(0)))
+        else:
+            form = {
+                "confidences": args.confidences,
+                "scores": args.scores_out is not None,
+                "source_contribution": args.source_contribution,
+                "markup": args.markup or "none",
+            }
+            head = "|".join([self._described, *(f"{name}:{value}" for name, value in form.items())])
+            with UnfinishedOutput(args.output, head, self._ends, args.resume, args.overwrite) as unfinished:
+                kept = unfinished.kept
+                for rows in self._aligned(kept):
+                    unfinished.append(rows)
+                self._write(itertools.starmap(Row, unfinished.rows()))
+        if untagged := self._untagged:
+            warn_on_stderr(f"lines written without tags: {len(untagged)}; the first is {untagged[min(untagged)]}")
+        if self._uncopied:
+            warn_on_stderr(
+                f"lines whose target has not each protected string of the source once: {len(self._uncopied)}; the "
+                f"first is {text.name}:{self._uncopied[0] + 1}"
+            )
+        for warning in self._aligner.warnings():
+            warn_on_stderr(warning)
+        seconds, done = time.monotonic() - start, text.size - kept
+        said = f", {kept} kept from before" if kept else ""
+        if text.size > 1:
+            say(f"norm-align: {done} sentences in {seconds:.1f} s, {done / seconds:.1f} sentences/s{said}")
+        say(self._described)
+
+    def _aligned(self, done: int) -> Iterator[list[Row]]:
         """Align the windows after the first ``done`` pairs; yields the rows of each, in the order of the text.
 
         The pairs that a lexical table is counted on are always aligned, so that it is the same after a stop.
         """
-        windows = [(a, b) for a, b in zip([0, *self.ends], self.ends) if b > done or b <= self._counted]
+        windows = [(a, b) for a, b in zip([0, *self._ends], self._ends) if b > done or b <= self._counted]
         numbered = self._pairs()
         places = zip([0, *(end for _, end in windows)], windows)  # each window is read before the next
         read = (itertools.islice(numbered, start - place, end - place) for place, (start, end) in places)
@@ -225,18 +208,15 @@ class _Windows:
                     warned = True
 
     def _pairs(self) -> Iterator[tuple[int, SentencePair]]:
+        """The pairs, numbered; what rows need and alignments lack is noted."""
+        strings = self._text.strings
         for id_, (pair, score) in enumerate(zip(self._text, self._text.scores())):
-            self._count_uncopied(id_, pair)
-            if self._args.markup is not None or score is not None:
+            counts = {len(strings_of(line.text, strings)) for line in pair} if strings and pair.target else set()
+            if counts - {len(pair.source.copies)}:
+                self._uncopied.append(id_)
+            if self._markup is not None or score is not None:
                 self._noted[id_] = pair.source.marked, score
             yield id_, pair
-
-    def _count_uncopied(self, id_: int, pair: SentencePair) -> None:
-        """Count a pair in which a string that must not be translated is not as often in the target as in the source."""
-        strings = self._text.strings
-        counts = {len(strings_of(line.text, strings)) for line in pair} if strings else set()
-        if strings and pair.target and counts != {len(pair.source.copies)}:
-            self.uncopied.append(id_)
 
     def _row(self, alignment: Alignment) -> Row:
         """What the outputs say of a pair."""
@@ -258,42 +238,40 @@ class _Windows:
         except InputError as error:
             if not self._args.force:
                 raise
-            self.without_tags += 1
-            self.first_without = min(self.first_without, (alignment.id, str(error)))
+            self._untagged[alignment.id] = str(error)
             return escape(alignment.target, quote=False)
 
+    def _write(self, rows: Iterator[Row]) -> None:
+        """Write the words that links count and the output, and report the pairs that are not aligned."""
+        args = self._args
+        self._write_tokens()
+        left_out: dict[str, list[int]] = {}
 
-def _write(args: argparse.Namespace, text: SentencePairs, rows: Iterator[Row], described: str) -> None:
-    """Write the words that links count and the output, and report the pairs that are not aligned."""
-    _write_tokens(args, text)
-    left_out: dict[str, list[int]] = {}
+        def contents() -> Iterator[Any]:
+            for number, row in enumerate(rows, 1):
+                if row.status != "ok":
+                    left_out.setdefault(row.status, [0, number])[0] += 1
+                if scores is not None:
+                    fields = ("" if value is None else repr(value) for value in row.scores)
+                    scores.write("\t".join((*fields, row.status)) + "\n")
+                yield row.content
 
-    def contents() -> Iterator[Any]:
-        for number, row in enumerate(rows, 1):
-            if row.status != "ok":
-                left_out.setdefault(row.status, [0, number])[0] += 1
-            if scores is not None:
-                fields = ("" if value is None else repr(value) for value in row.scores)
-                scores.write("\t".join((*fields, row.status)) + "\n")
-            yield row.content
+        with _scores_file(args.scores_out, args.resume) as scores:
+            if args.output.endswith(".parquet"):
+                types = TYPES if args.scores_out is None else TYPES_WITH_SCORES
+                with new_file(args.output, args.resume) as temporary:
+                    write_table(temporary, contents(), self._text.ids(), types, self._described)
+            else:
+                as_line = json_line if args.output.endswith(".jsonl") else str
+                write_signed(args.output, map(as_line, contents()), self._described, args.resume)
+        for status, (count, first) in left_out.items():
+            warn_on_stderr(f"sentence pairs that are {status}: {count}, without links (the first is line {first})")
 
-    with _scores_file(args.scores_out, args.resume) as scores:
-        if args.output.endswith(".parquet"):
-            types = TYPES if args.scores_out is None else TYPES_WITH_SCORES
-            with new_file(args.output, args.resume) as temporary:
-                write_table(temporary, contents(), text.ids(), types, described)
-        else:
-            as_line = json_line if args.output.endswith(".jsonl") else str
-            write_signed(args.output, map(as_line, contents()), described, args.resume)
-    for status, (count, first) in left_out.items():
-        warn_on_stderr(f"sentence pairs that are {status}: {count}, without links (the first is line {first})")
-
-
-def _write_tokens(args: argparse.Namespace, text: SentencePairs, only_existing: bool = False) -> None:
-    """Write the words that links count (``--tokens-out``)."""
-    for which, file in enumerate(args.tokens_out or ()):
-        if Path(file).exists() or not only_existing:
-            write_lines(file, (" ".join(pair[which].words) for pair in text), args.resume)
+    def _write_tokens(self, only_existing: bool = False) -> None:
+        """Write the words that links count (``--tokens-out``)."""
+        for which, file in enumerate(self._args.tokens_out or ()):
+            if Path(file).exists() or not only_existing:
+                write_lines(file, (" ".join(pair[which].words) for pair in self._text), self._args.resume)
 
 
 @contextmanager
@@ -305,13 +283,3 @@ def _scores_file(path: str | None, resumed: bool) -> Iterator[TextIO | None]:
     with new_file(path, resumed) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         file.write("\t".join((*FIGURES, "status")) + "\n")
         yield file
-
-
-def _of_text(args: argparse.Namespace) -> dict[str, Value]:
-    """What is stated of sentences, and of text that is not translated."""
-    stated = {
-        "opaque": ",".join(args.opaque),
-        "protect": args.protect and json_hash(args.protect),
-        "split": args.split_sentences and splitter_name(),
-    }
-    return {name: value for name, value in stated.items() if value}

@@ -48,14 +48,8 @@ class UnfinishedOutput:
     run writes a file of its own, which takes the place of an earlier one: two runs at once do not disturb each other.
 
     Args:
-        output: the output.
         signature: what decides the links.
         ends: the number of rows before the end of each window; rows of a window that is not complete are dropped.
-        resume: continue the file, if it exists.
-        overwrite: replace the file, if it exists.
-
-    Attributes:
-        kept: the number of rows that an earlier run left.
     """
 
     def __init__(
@@ -66,6 +60,7 @@ class UnfinishedOutput:
         check_not_begun(output, resume, overwrite)
         with writing_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            #: How many rows an earlier run left.
             self.kept, size = self._complete({*ends}) if resume and self.path.exists() else (0, 0)
             self._rows = self.kept
             file = NewFile(self.path)

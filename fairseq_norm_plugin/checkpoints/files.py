@@ -11,6 +11,10 @@ from typing import Any
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.profiles.profile import profile_path
 
+#: The name of the bundled models, German-English and English-German.
+DEMO = "demo"
+#: ``reverse_path`` of a multilingual model that is to be read in one direction only.
+NO_REVERSE = "none"
 #: Names of a directory's checkpoint, the first one that exists; else its only ``.pt`` file.
 _CHECKPOINTS = ("model.pt", "checkpoint_best.pt", "checkpoint.pt", "checkpoint_last.pt")
 #: The weights of a model of Transformers, and the file that names the parts of larger ones; the first is read.

@@ -13,8 +13,10 @@ from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
 from alignment_eval.files import ContentHash
-from fairseq_norm_plugin.config import is_unread
 
+#: fairseq 0.12.2 saves a second copy of each encoder layer's parameters.  It makes this copy again when it loads, and
+#: fairseq's main branch (ve-fairseq) refuses it as unexpected.
+FAST_PATH_COPY = re.compile(r"encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
 #: Attributes of fairseq's modules that change no number outside of training: dropout, quantisation, limits of lengths
 #: (the task's limits are in the signature), and switches of generation and tracing.
 _SILENT_ATTRIBUTES = re.compile(
@@ -22,6 +24,11 @@ _SILENT_ATTRIBUTES = re.compile(
 )
 #: Numbers of a parameter that are hashed at once.
 _CHUNK = 1 << 24
+
+
+def is_unread(name: str) -> bool:
+    """Whether nothing reads this entry of a model's state: those copies, and a float of uninitialised memory."""
+    return name.endswith("._float_tensor") or FAST_PATH_COPY.search(name) is not None
 
 
 class ParameterHash:

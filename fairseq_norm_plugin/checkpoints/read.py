@@ -21,6 +21,7 @@ import warnings
 import zipfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -31,12 +32,12 @@ from fairseq.file_io import PathManager
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from fairseq.models.roberta import RobertaModel
 from fairseq.models.transformer import TransformerModelBase
-from omegaconf import DictConfig, ListConfig
+from omegaconf import DictConfig, ListConfig, OmegaConf, ValueNode, _utils
 from omegaconf.base import ContainerMetadata, Metadata
 from omegaconf.nodes import AnyNode
 
 from alignment_eval.errors import InputError, printable, shown
-from fairseq_norm_plugin.config import FAST_PATH_COPY, config_of, entries_of
+from fairseq_norm_plugin.checkpoints.identity import FAST_PATH_COPY
 
 Pair = tuple[str, str]
 
@@ -50,6 +51,10 @@ _INERT: list[Any] = [
     np.dtype,
     *{type(np.dtype(code)) for code in ("f2", "f4", "f8", "i4", "i8", "?")},
 ]
+#: fairseq's tasks whose models read their languages as tags.
+MULTILINGUAL, PRETRAINED = "translation_multi_simple_epoch", "translation_from_pretrained_bart"
+#: Whether omegaconf is newer than 2.0, which comes with fairseq 0.12.2.
+_HAS_FLAGS = "flags" in signature(OmegaConf.create).parameters
 #: Options that fairseq passes to ``eval`` in a model or task that this plugin supports: literals only.
 EVALUATED = frozenset(
     (
@@ -246,6 +251,26 @@ def _check(path: str) -> dict[str, Any]:
 def _remove_copies(state: dict[str, Any]) -> None:
     for name in [name for name in state.get("model", {}) if FAST_PATH_COPY.search(name)]:
         del state["model"][name]
+
+
+def config_of(options: Mapping[str, Any]) -> DictConfig:
+    """Options of a checkpoint, which may hold a Namespace."""
+    if _HAS_FLAGS:
+        return OmegaConf.create(dict(options), flags={"allow_objects": True})
+    known = _utils.is_primitive_type
+    _utils.is_primitive_type = lambda _: True  # as fairseq 0.12.2 does: omegaconf 2.0 has no other way
+    try:
+        return OmegaConf.create(dict(options))
+    finally:
+        _utils.is_primitive_type = known
+
+
+def entries_of(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The names and values of options; references are not followed."""
+    if not isinstance(options, DictConfig):
+        return list(options.items())
+    nodes = ((name, options._get_node(name)) for name in options)
+    return [(str(name), node._value() if isinstance(node, ValueNode) else node) for name, node in nodes]
 
 
 def check_options(state: Mapping[str, Any], path: str) -> None:

@@ -1,9 +1,9 @@
-"""One direction of translation: its models, their subwords, and the maps of a batch of sentence pairs."""
+"""One direction of translation: its models, their subwords, the maps of a batch of pairs, and its profile."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from torch import nn
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.method import ExtractionOptions, MapName
+from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.profiles.profile import profile_path
+from alignment_eval.profiles.profile import Profile, fit_profile, profile_path
+from alignment_eval.progress import progress_bar
 from fairseq_norm_plugin.capture.attention import teacher_forcing
 from fairseq_norm_plugin.capture.recorder import (
     Hypotheses,
@@ -34,6 +35,8 @@ from fairseq_norm_plugin.process import enough_threads
 from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline
 from fairseq_norm_plugin.text.tokens import SpecialTokens, Vocabulary
 
+#: Tokens of a batch at most whose maps of all layers are held, which takes gigabytes of larger batches in large models.
+_HELD_TOKENS = 1000
 #: A pair that is encoded for one direction or for two.
 Encoded = TypeVar("Encoded")
 
@@ -48,10 +51,7 @@ def length_batches(
 ) -> Iterator[dict[int, Encoded]]:
     """Batches of encoded pairs of similar length, by id, short pairs first, with at least one pair in each.
 
-    Args:
-        pairs: the pairs.
-        max_tokens: tokens of the longer sides of a batch, pads included.
-        lengths: gives the tokens of every side of a pair.
+    Pads included, the longer sides of a batch have ``max_tokens``; ``lengths`` gives the tokens of each side of a pair.
     """
     if not pairs:
         return
@@ -66,23 +66,33 @@ def length_batches(
         yield {ids[row]: pairs[ids[row]] for row in order[batch]}
 
 
+def can_align(pair: SentencePair, directions: Sequence[Direction]) -> bool:
+    """Whether each of the models can read a source-target pair."""
+    ways = zip(directions, (pair, pair.exchanged))
+    return not any(direction.refusal(direction.encode(way)) for direction, way in ways)
+
+
+def usable_pairs(pairs: Iterable[SentencePair], directions: Sequence[Direction]) -> list[SentencePair]:
+    """The first different source-target pairs that all models can align; they are read as far as needed."""
+    different: dict[tuple[tuple[str, ...], ...], SentencePair] = {}
+    for pair in itertools.chain.from_iterable(pair.sentences for pair in pairs):
+        if can_align(pair, directions):
+            different.setdefault(pair.words, pair)
+        if len(different) == DEFAULTS.profile_pairs:
+            break
+    return list(different.values())
+
+
 class Direction:
     """A model (or an ensemble) of one direction, with the segmentation of its text.
 
     Args:
         models: the models, in evaluation mode.
-        vocabularies: of source and target.
-        pipelines: make words and their subwords of a source and of a target.
         name: path of the checkpoint, also for messages.
         special_tokens: around the sides; default: ``</s>`` after them.
         profile: where its profile is; default: beside the checkpoint.
         trained: the languages that the checkpoint says it was trained from and to, if it is used for others.
         guided: the maps that it was trained to align with (``--guided-maps``), some in AWI and some in AWO.
-
-    Attributes:
-        models, vocabularies, name, pipelines, special_tokens, profile, trained, guided: as given, or their defaults.
-        layers: number of decoder layers.
-        limits: maximum length of source and target, in tokens with ``</s>``.
     """
 
     def __init__(
@@ -104,7 +114,8 @@ class Direction:
         self.name, self.profile = name, profile or profile_path(name)
         self.trained = trained
         self.guided = tuple(guided)
-        self.layers = layers_and_heads(self.models)[0]
+        self.layers, self._heads = layers_and_heads(self.models)
+        #: The maximum lengths of source and target, in tokens with ``</s>``.
         self.limits = tuple(min(model.max_positions()[which] for model in self.models) for which in (0, 1))
 
     @property
@@ -114,16 +125,15 @@ class Direction:
 
     def check(self, options: ExtractionOptions) -> None:
         """Check that the models have the maps that ``options`` name."""
-        layers, heads = layers_and_heads(self.models)
         for map_ in options.heads:
             if map_.head is not None and not KINDS[options.kind].heads:
                 raise UsageError(
                     f"head {map_} of kind {options.kind}: this kind has maps of whole layers only; name a layer"
                 )
-            if map_.layer >= layers or (map_.head is not None and map_.head >= heads):
+            if map_.layer >= self.layers or (map_.head is not None and map_.head >= self._heads):
                 raise UsageError(
-                    f"map {map_} (LAYER.HEAD, or LAYER for a whole layer): {self.name} has {layers} decoder layers of "
-                    f"{heads} heads, counted from 0; name maps in that range"
+                    f"map {map_} (LAYER.HEAD, or LAYER for a whole layer): {self.name} has {self.layers} decoder "
+                    f"layers of {self._heads} heads, counted from 0; name maps in that range"
                 )
 
     def encode(self, pair: tuple[Line, Line]) -> SentencePair:
@@ -145,9 +155,10 @@ class Direction:
 
     def sample(self, pairs: Mapping[int, SentencePair], targets: bool = True) -> dict[str, Any]:
         """Collate pairs, given by id, to a batch on the models' device, with their targets or without."""
-        items = []
-        for id_, (source, target) in pairs.items():
-            items.append({"id": id_, "source": source.ids, **({"target": target.ids} if targets else {})})
+        items = [
+            {"id": id_, "source": pair.source.ids, **({"target": pair.target.ids} if targets else {})}
+            for id_, pair in pairs.items()
+        ]
         sample = dict(collate(items, self.vocabularies[0].dictionary.pad(), self.special_tokens.first))
         inputs = {name: value for name, value in sample["net_input"].items() if torch.is_tensor(value)}
         moved = {name: value.to(self.device) for name, value in inputs.items()}
@@ -176,8 +187,7 @@ class Direction:
         whole = {name.layer for name in names if name.head is None}
         recorded = RecordedMaps(layers, recorded_quantities(list(kinds), len(self.models)), whole=whole)
         sample = self.sample(pairs, targets=False)
-        ids = sample["id"].tolist()
-        src_tokens = sample["net_input"]["src_tokens"]
+        ids, src_tokens = sample["id"].tolist(), sample["net_input"]["src_tokens"]
         hypotheses: Hypotheses = [[{"tokens": pairs[id_][1].ids.to(src_tokens.device)}] for id_ in ids]
         pad = self.vocabularies[1].dictionary.pad()
         with enough_threads(self.models, count_tokens(pairs)):
@@ -189,10 +199,25 @@ class Direction:
         probs = batch.log_probs(lengths) if log_probs else itertools.repeat(None)
         return {
             id_: SentenceMaps(
-                id_, pairs[id_][0].side, pairs[id_][1].side, recorded.layers, arrays=of_pair, log_probs=of_tokens
+                id_, pairs[id_].source.side, pairs[id_].target.side, layers, arrays=own, log_probs=of_tokens
             )
-            for id_, of_pair, of_tokens in zip(ids, arrays, probs)
+            for id_, own, of_tokens in zip(ids, arrays, probs)
         }
+
+    def fit_profile(self, pairs: Iterable[SentencePair], identity: str, max_tokens: int) -> Profile:
+        """The profile of the model of this ``identity``: by its training to align, else by its maps of pairs.
+
+        ``pairs`` are :func:`usable_pairs`, in the model's own direction.
+        """
+        encoded = dict(enumerate(map(self.encode, pairs)))
+        if len(encoded) < DEFAULTS.fewest_pairs:
+            encoded = {}
+        layers = range(self.layers)
+        batches = list(length_batches(encoded, min(max_tokens, _HELD_TOKENS)))
+        maps: dict[int, SentenceMaps] = {}
+        for batch in progress_bar(batches, len(batches), "batches"):
+            maps |= self.maps(batch, [DEFAULTS.kind], list(map(MapName, layers)))
+        return fit_profile([maps[id_] for id_ in encoded], layers, identity, self.guided)
 
     @torch.no_grad()
     def scores(self, pairs: Mapping[int, SentencePair]) -> dict[int, NDArray[np.float64]]:

@@ -1,7 +1,8 @@
-"""The norm task of a checkpoint's own task, for one direction of its languages."""
+"""The languages of a model, and the norm task of a checkpoint's own task for one direction of them."""
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,43 +13,93 @@ from fairseq.tasks import TASK_REGISTRY
 
 from alignment_eval.errors import InputError, UsageError, printable, shown
 from fairseq_norm_plugin.checkpoints.files import dictionary_files
-from fairseq_norm_plugin.choices import MULTILINGUAL, PRETRAINED
+from fairseq_norm_plugin.checkpoints.read import MULTILINGUAL, PRETRAINED
 from fairseq_norm_plugin.text.tokens import source_tag
 
-#: Pairs that a message shows.
-_SHOWN = 5
+#: Options of multilingual tasks that may be stated, and override those of the checkpoint; and the tag of other models.
+LANGUAGE_OPTIONS = ("langs", "lang_dict", "lang_pairs", "fixed_dictionary", "target_tag")
 
 
 @dataclass(frozen=True)
 class Languages:
-    """The direction in which a model is used, and what is stated of its languages.
+    """Source and target language of a use of a model, the directory of its dictionaries, and stated options.
 
-    Attributes:
-        source: source language.
-        target: target language.
-        data: the directory of the dictionaries.
-        stated: some of :data:`~fairseq_norm_plugin.choices.LANGUAGE_OPTIONS`.
+    ``stated`` has some of :data:`LANGUAGE_OPTIONS`.
     """
 
     source: str
     target: str
     data: Path
-    stated: Mapping[str, str | None]
+    stated: Mapping[str, str]
 
     @property
     def exchanged(self) -> Languages:
         """The other direction."""
         return replace(self, source=self.target, target=self.source)
 
-    @property
-    def place(self) -> tuple[Path, tuple[str, str]]:
-        """The directory of the dictionaries, and their languages."""
-        return self.data, (self.source, self.target)
+    def dictionaries(self, fixed: str | None = None) -> list[Path]:
+        """The dictionaries of source and target, or one of all (``fixed``)."""
+        return dictionary_files(self.data, self.pair, fixed)
 
     @property
-    def pair(self) -> str:
+    def pair(self) -> tuple[str, str]:
+        """Source and target language."""
+        return self.source, self.target
+
+    @property
+    def name(self) -> str:
         """``source-target``."""
-        return f"{self.source}-{self.target}"
+        return "-".join(self.pair)
+
+
+def find_languages(
+    stated: tuple[str | None, str | None], profiled: tuple[str, str] | None, data: Path, options: Any
+) -> tuple[str, str]:
+    """Source and target language: as stated; else of the model's profile, if what is stated agrees with it.
+
+    Else they are of binarised data in ``data``, or of the checkpoint if their dictionaries are there.
+    """
+    source, target = stated
+    if source and target:
+        return source, target
+    if profiled and all(own in (None, other) for own, other in zip(stated, profiled)):
+        return profiled
+    try:
+        detected = _detect_languages(data)
+    except InputError:
+        own = [getattr(options, name, None) for name in ("source_lang", "target_lang")]
+        if not all(own):
+            raise
+        missing = [file for language in own if not (file := data / f"dict.{language}.txt").is_file()]
+        if len(missing) == 1:
+            raise InputError(
+                f"{missing[0]}: no such file, but the model was trained from {own[0]} to {own[1]}; copy it there, or "
+                f"name the languages with -s and -t"
+            ) from None
+        if missing:
+            raise
+        detected = str(own[0]), str(own[1])
+    return source or detected[0], target or detected[1]
+
+
+def _detect_languages(data: Path) -> tuple[str, str]:
+    """The languages of the binarised data in a directory (``test.de-en.de.idx``); other names say nothing."""
+    names = [path.name for path in data.iterdir()] if data.is_dir() else []
+    matches = (re.fullmatch(r"[^.]+\.([^.-]+)-([^.-]+)\.(\1|\2)(\.(idx|bin))?", name) for name in names)
+    pairs = sorted({(match[1], match[2]) for match in matches if match})
+    if len(pairs) != 1:
+        words = sorted(match[1] for name in names if (match := re.fullmatch(r"dict\.([^.]+)\.txt", name)))
+        if not pairs and len(words) == 2:
+            raise InputError(
+                f"{data}: has dictionaries of {words[0]} and {words[1]}, but nothing says which is the source; give "
+                f"both: -s {words[0]} -t {words[1]} or -s {words[1]} -t {words[0]} (source_lang and "
+                f"target_lang in Python)"
+            )
+        found = ", ".join("-".join(pair) for pair in pairs) or "no binarised data"
+        raise InputError(
+            f"{data}: found {found} to detect the languages from; give source_lang and target_lang (-s, -t)"
+        )
+    return pairs[0]
 
 
 def task_name(options: Any) -> str:
@@ -70,40 +121,36 @@ def trained_pairs(options: Any) -> list[str]:
 def setup_task(options: Any, languages: Languages) -> Any:
     """The norm task for a direction of a checkpoint; ``options`` are of the task that it was trained with."""
     name = task_name(options)
-    if name not in (MULTILINGUAL, PRETRAINED):
-        return _translation(languages)
+    if not is_language_tagged(options):
+        return _translation_task(languages)
     if (tag := languages.stated.get("target_tag")) is not None:
         raise UsageError(f"target_tag={shown(tag)}: this model takes its languages from -s and -t; omit target_tag")
     task, args = TASK_REGISTRY[f"{name}_norm"], _arguments(f"{name}_norm", options, languages)
     fixed = languages.stated.get("fixed_dictionary")
     if name == PRETRAINED:
         task.check_languages(args)
-        return task.with_dictionaries(args, dictionary_files(*languages.place, fixed))
-    _check_direction(options, languages)
-    _check_order(options, args)
+        return task.with_dictionaries(args, languages.dictionaries(fixed))
+    _check_languages(options, languages, args)
     args.langtoks = {**(args.langtoks or {})}
     args.lang_dict = _language_file(args.lang_dict, languages.stated.get("lang_dict"), languages.data)
     if not (args.langs or args.lang_dict):
         args.langs = _trained_languages(options) or None
-    args.lang_pairs = args.lang_pairs or [languages.pair]
+    args.lang_pairs = args.lang_pairs or [languages.name]
     task.check_languages(args)
-    source, target = dictionary_files(*languages.place, fixed)
+    source, target = map(str, languages.dictionaries(fixed))
     one = source == target  # then fairseq loads it once
-    args.fixed_dictionary, args.source_dict, args.target_dict = (
-        (str(source), None, None) if one else (None, str(source), str(target))
-    )
+    args.fixed_dictionary, args.source_dict, args.target_dict = (source, None, None) if one else (None, source, target)
     return task.setup_task(args)
 
 
-def _translation(languages: Languages) -> Any:
+def _translation_task(languages: Languages) -> Any:
     from fairseq_norm_plugin.hooks.tasks import TranslationNormConfig, TranslationNormTask
 
     cfg = TranslationNormConfig(data=str(languages.data), source_lang=languages.source, target_lang=languages.target)
-    task = TranslationNormTask
-    source, target = (task.load_dictionary(str(file)) for file in dictionary_files(*languages.place))
-    made = task(cfg, source, target)
-    made.target_tag = source_tag(source, languages.stated.get("target_tag"), languages.target)
-    return made
+    source, target = (TranslationNormTask.load_dictionary(str(file)) for file in languages.dictionaries())
+    task = TranslationNormTask(cfg, source, target)
+    task.target_tag = source_tag(source, languages.stated.get("target_tag"), languages.target)
+    return task
 
 
 def _arguments(name: str, options: Any, languages: Languages) -> Namespace:
@@ -111,33 +158,35 @@ def _arguments(name: str, options: Any, languages: Languages) -> Namespace:
     parser = ArgumentParser(add_help=False, allow_abbrev=False)
     TASK_REGISTRY[name].add_args(parser)
     args = parser.parse_args([str(languages.data)])
-    known = set(vars(args))
-    args.seed, args.task = 1, name
     trained = dict(options.items() if hasattr(options, "items") else vars(options))
-    for option in known & set(trained):
-        if not option.startswith(("norm_", "aer_")):
-            setattr(args, option, trained[option])
-    for option, value in languages.stated.items():
-        if value is not None:
-            setattr(args, option, value)
-    if languages.stated.get("langs"):
+    own = {option for option in vars(args).keys() & trained if not option.startswith(("norm_", "aer_"))}
+    stated = languages.stated
+    vars(args).update({**{option: trained[option] for option in own}, **stated}, seed=1, task=name)
+    if stated.get("langs"):
         args.lang_dict = None
         if name.startswith(MULTILINGUAL):
-            args.langs = str(args.langs).split(",")
-    elif languages.stated.get("lang_dict"):
+            args.langs = stated["langs"].split(",")
+    elif stated.get("lang_dict"):
         args.langs = None
     args.data, args.source_lang, args.target_lang = str(languages.data), languages.source, languages.target
     return args
 
 
-def _check_direction(options: Any, languages: Languages) -> None:
+def _check_languages(options: Any, languages: Languages, args: Namespace) -> None:
+    """Check that a multilingual model was trained in a direction, with its languages in the order of ``args``."""
     pairs = trained_pairs(options)
-    if pairs and languages.pair not in pairs and not languages.stated.get("lang_pairs"):
-        some = ", ".join(pairs[:_SHOWN]) + (", …" if len(pairs) > _SHOWN else "")
+    if pairs and languages.name not in pairs and not languages.stated.get("lang_pairs"):
+        some = ", ".join(pairs[:5]) + (", …" if len(pairs) > 5 else "")
         raise InputError(
             f"the model was not trained from {languages.source} to {languages.target} (its pairs: {some}); give one of "
-            f"them with -s and -t, or --model-option lang_pairs={languages.pair} to use it in this direction all the "
+            f"them with -s and -t, or --model-option lang_pairs={languages.name} to use it in this direction all the "
             f"same"
+        )
+    trained = _trained_languages(options)
+    if args.langs and list(args.langs) != trained and sorted(args.langs) == sorted(trained):
+        raise UsageError(
+            f"langs={printable(','.join(args.langs), 80)}: the model was trained with these languages in another "
+            f"order, {printable(','.join(trained), 80)}; omit langs, or give that order"
         )
 
 
@@ -148,15 +197,6 @@ def _trained_languages(options: Any) -> list[str]:
     # without a list fairseq sorts those of the pairs; stated pairs would give the tags other embeddings
     pairs = [] if getattr(options, "lang_dict", None) else trained_pairs(options)
     return sorted({language for pair in pairs for language in pair.split("-")})
-
-
-def _check_order(options: Any, args: Namespace) -> None:
-    trained = _trained_languages(options)
-    if args.langs and list(args.langs) != trained and sorted(args.langs) == sorted(trained):
-        raise UsageError(
-            f"langs={printable(','.join(args.langs), 80)}: the model was trained with these languages in another "
-            f"order, {printable(','.join(trained), 80)}; omit langs, or give that order"
-        )
 
 
 def _language_file(named: str | None, stated: str | None, data: Path) -> str | None:

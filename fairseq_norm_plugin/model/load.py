@@ -1,8 +1,7 @@
-"""Load the checkpoint of a translation model."""
+"""Loads a translation model: its files, its text, its parameters, and the model of the other direction."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,7 +16,14 @@ from alignment_eval.extraction.method import MapName, parse_maps
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.profile import NO_PROFILE, TextRecipe, read_profile
 from fairseq_norm_plugin.checkpoints.build import build_model
-from fairseq_norm_plugin.checkpoints.files import ModelFiles, demo_checkpoints, find_files, profile_file
+from fairseq_norm_plugin.checkpoints.files import (
+    DEMO,
+    NO_REVERSE,
+    ModelFiles,
+    demo_checkpoints,
+    find_files,
+    profile_file,
+)
 from fairseq_norm_plugin.checkpoints.identity import ParameterHash
 from fairseq_norm_plugin.checkpoints.read import (
     fairseq_errors,
@@ -25,11 +31,17 @@ from fairseq_norm_plugin.checkpoints.read import (
     other_languages,
     read_checkpoint_parts,
 )
-from fairseq_norm_plugin.choices import DEMO, DTYPES, LANGUAGE_OPTIONS, NO_REVERSE
 from fairseq_norm_plugin.model.direction import Direction
-from fairseq_norm_plugin.model.languages import Languages, is_language_tagged, setup_task, trained_pairs
+from fairseq_norm_plugin.model.languages import (
+    LANGUAGE_OPTIONS,
+    Languages,
+    find_languages,
+    is_language_tagged,
+    setup_task,
+    trained_pairs,
+)
 from fairseq_norm_plugin.model.norm_model import NormModel
-from fairseq_norm_plugin.process import ignore_noise
+from fairseq_norm_plugin.process import DTYPES, ignore_noise
 from fairseq_norm_plugin.text.settings import TextSettings, exchanged_options, pipelines, recipe_settings, text_settings
 from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 from fairseq_norm_plugin.transformers.families import read_release
@@ -115,20 +127,16 @@ def load(
         raise UsageError("reverse_bpe_codes without reverse_path: give that checkpoint too")
     if profile not in (None, NO_PROFILE) and not Path(str(profile)).is_file():
         raise InputError(f"{profile}: no such profile; check the path")
-    languages = {name: options.pop(name, None) for name in LANGUAGE_OPTIONS}
+    multilingual = {name: str(options.pop(name)) for name in LANGUAGE_OPTIONS if options.get(name) is not None}
+    of_text = {"tokenizer": tokenizer, "bpe": bpe, "lowercase": lowercase, "normalize": normalize}
     stated = _Stated(
         (source_lang, target_lang),
-        {
-            **options,
-            **{"tokenizer": tokenizer, "bpe": bpe, "lowercase": lowercase, "normalize": normalize},
-            "bpe_codes": _files(bpe_codes),
-        },
+        {**options, **of_text, "bpe_codes": _files(bpe_codes)},
         (words, words) if isinstance(words, str) else words,
         subword_mark,
-        {name: None if value is None else str(value) for name, value in languages.items()},
+        multilingual,
         dtype,
-        None if profile is None else Path(profile),
-        str(profile) != NO_PROFILE,
+        profile,
     )
     own = reverse_path is None or str(reverse_path) == str(path)
     model = _load_direction(find_files(path, data), stated, own_reverse=own)
@@ -143,37 +151,37 @@ def load(
 
 @dataclass(frozen=True)
 class _Stated:
-    """What a caller states of a model: languages, text, words, mark, multilingual options, type, profile.
-
-    ``by_profile``: whether a profile says what is not stated.
-    """
+    """What a caller states of a model: languages, text, words, mark, multilingual options, type, profile."""
 
     languages: tuple[str | None, str | None]
     text: Mapping[str, Any]
     words: tuple[str, str]
     mark: str
-    multilingual: Mapping[str, str | None]
+    multilingual: Mapping[str, str]
     dtype: str
-    profile: Path | None
-    by_profile: bool
+    profile: str | Path | None
+
+    @property
+    def by_profile(self) -> bool:
+        """Whether a profile says what is not stated."""
+        return str(self.profile) != NO_PROFILE
 
     def recipe(self, beside: Path) -> tuple[TextRecipe | None, Path]:
         """The text recipe of the stated profile, or of the one ``beside`` the checkpoint; and its directory."""
-        for file in filter(None, (self.profile, beside)) if self.by_profile else ():
-            if file.is_file() and (recipe := read_profile(file).text_recipe):
-                return recipe, file.parent
+        for file in (self.profile, beside) if self.by_profile else ():
+            if file is not None and Path(file).is_file() and (recipe := read_profile(file).text_recipe):
+                return recipe, Path(file).parent
         return None, beside.parent
 
     def exchanged(self, forward: NormModel, codes: Sequence[str]) -> _Stated:
         """The same for the other direction of ``forward``, with ``codes`` of its own if there are any."""
-        cfg = forward.task.cfg
         return replace(
             self,
-            languages=(cfg.target_lang, cfg.source_lang),
-            multilingual={**self.multilingual, "target_tag": None},
+            languages=forward.languages[::-1],
+            multilingual={name: value for name, value in self.multilingual.items() if name != "target_tag"},
             text=exchanged_options(self.text, codes),
             words=self.words[::-1],
-            profile=None,
+            profile=None if self.by_profile else NO_PROFILE,
         )
 
 
@@ -209,8 +217,9 @@ def _direction(
     cfg = state["cfg"]
     if "task" not in cfg:
         raise InputError(f"{files.name}: the options name no task; {_CHECKPOINT}")
-    source, target = _languages(dictionaries, _by_profile(files, stated), cfg.task)
-    languages = Languages(source, target, dictionaries, stated.multilingual)
+    recipe = stated.recipe(profile_file(files.checkpoints, None))[0] if None in stated.languages else None
+    pair = find_languages(stated.languages, None if recipe is None else recipe.languages, dictionaries, cfg.task)
+    languages = Languages(*pair, dictionaries, stated.multilingual)
     with fairseq_errors(f"{files.data}: not the dictionaries of the model", _DICTIONARY):
         task = setup_task(cfg.task, languages)
     beside = profile_file(files.checkpoints, task.tagged_direction)
@@ -225,15 +234,13 @@ def _direction(
     models, options = [], []
     # a profile carries the hash of the parameters in float32, which nothing tells once they have 16 bits
     hashed = None if stated.dtype in ("float32", "int8") else ParameterHash(torch.float32)
-    see = None if hashed is None else hashed.add
     for parts in files.members:
         state = state or read_checkpoint_parts(parts)
-        trained = state["cfg"].task
         options.append(state["cfg"])
-        models.append(build_model(task, state, parts[0], stated.dtype, see))
+        models.append(build_model(task, state, parts[0], stated.dtype, None if hashed is None else hashed.add))
         state = {}
     parameters = None if hashed is None else hashed.whole
-    guided = guided_maps(options)
+    trained, guided = options[-1].task, guided_maps(options)
 
     def norm_model(
         task: Any, languages: Languages, settings: TextSettings, profile: Path, others: tuple[str, str] | None = None
@@ -242,77 +249,29 @@ def _direction(
             Vocabulary(words, settings.mark, special_ids(words, task.language_tags))
             for words in (task.source_dictionary, task.target_dictionary)
         )
-        both = pipelines(settings, (languages.source, languages.target), (source, target))
+        both = pipelines(settings, languages.pair, (source, target))
         direction = Direction(models, (source, target), both, files.name, task.special_tokens, profile, others, guided)
         made = NormModel(task, direction, settings, parameters, stated.dtype)
         made.defaults = {} if stated.by_profile else {"profile": NO_PROFILE}
         return made
 
-    others = None if is_language_tagged(trained) else other_languages(trained, (languages.source, languages.target))
-    model = norm_model(task, languages, settings, stated.profile or beside, others)
-    if own_reverse and languages.exchanged.pair in trained_pairs(cfg.task):
+    others = None if is_language_tagged(trained) else other_languages(trained, languages.pair)
+    named = Path(stated.profile) if stated.profile is not None and stated.by_profile else beside
+    model = norm_model(task, languages, settings, named, others)
+    if own_reverse and languages.exchanged.name in trained_pairs(cfg.task):
         task = setup_task(cfg.task, languages.exchanged)
         beside = profile_file(files.checkpoints, task.tagged_direction)
         model.reverse = norm_model(task, languages.exchanged, settings.exchanged(), beside)
     return model
 
 
-def _by_profile(files: ModelFiles, stated: _Stated) -> tuple[str | None, str | None]:
-    """The stated languages; those of the model's profile if that has languages and what is stated agrees with them."""
-    if None in stated.languages:
-        recipe, _ = stated.recipe(profile_file(files.checkpoints, None))
-        known = recipe and recipe.languages
-        if known and all(own in (None, other) for own, other in zip(stated.languages, known)):
-            return known
-    return stated.languages
-
-
-def _languages(data: Path, stated: tuple[str | None, str | None], options: Any) -> tuple[str, str]:
-    """The stated languages; else of binarised data; else of the checkpoint, if their dictionaries are there."""
-    if stated[0] and stated[1]:
-        return stated[0], stated[1]
-    try:
-        detected = _detect_languages(data)
-    except InputError:
-        own = [getattr(options, name, None) for name in ("source_lang", "target_lang")]
-        if not all(own):
-            raise
-        missing = [file for language in own if not (file := data / f"dict.{language}.txt").is_file()]
-        if len(missing) == 1:
-            raise InputError(
-                f"{missing[0]}: no such file, but the model was trained from {own[0]} to {own[1]}; copy it there, or "
-                f"name the languages with -s and -t"
-            ) from None
-        if missing:
-            raise
-        detected = str(own[0]), str(own[1])
-    return stated[0] or detected[0], stated[1] or detected[1]
-
-
-def _detect_languages(data: Path) -> tuple[str, str]:
-    """The languages of the binarised data in a directory (``test.de-en.de.idx``); other names say nothing."""
-    names = [path.name for path in data.iterdir()] if data.is_dir() else []
-    matches = (re.fullmatch(r"[^.]+\.([^.-]+)-([^.-]+)\.(\1|\2)(\.(idx|bin))?", name) for name in names)
-    pairs = sorted({(match[1], match[2]) for match in matches if match})
-    if len(pairs) != 1:
-        words = sorted(match[1] for name in names if (match := re.fullmatch(r"dict\.([^.]+)\.txt", name)))
-        if not pairs and len(words) == 2:
-            raise InputError(
-                f"{data}: has dictionaries of {words[0]} and {words[1]}, but nothing says which is the source; give "
-                f"both: -s {words[0]} -t {words[1]} or -s {words[1]} -t {words[0]} (source_lang and "
-                f"target_lang in Python)"
-            )
-        found = ", ".join("-".join(pair) for pair in pairs) or "no binarised data"
-        raise InputError(
-            f"{data}: found {found} to detect the languages from; give source_lang and target_lang (-s, -t)"
-        )
-    return pairs[0]
-
-
 def _warn_of_languages(model: NormModel) -> None:
     """Warn of models of another direction."""
-    used = [(each.direction, (each.task.cfg.source_lang, each.task.cfg.target_lang)) for each in model.with_reverse]
-    other = [(direction.name, direction.trained, pair) for direction, pair in used if direction.trained]
+    other = [
+        (each.direction.name, each.direction.trained, each.languages)
+        for each in model.with_reverse
+        if each.direction.trained
+    ]
     if len(other) == 2 and other[0][1] == other[1][1][::-1]:
         said = ", and ".join(f"{name} was trained from {of[0]} to {of[1]}" for name, of, _ in other)
         warn_on_stderr(f"{said}: the two models are exchanged; exchange their paths")
@@ -326,13 +285,11 @@ def guided_maps(options: Iterable[Any]) -> tuple[MapName, ...]:
 
     None if they have one setting only, since two maps of different settings that agree are better then.
     """
-    of_members = {_guided(cfg.model) for cfg in options}
-    return of_members.pop() if len(of_members) == 1 else ()
-
-
-def _guided(model: Any) -> tuple[MapName, ...]:
-    names: tuple[MapName, ...] = ()
-    with suppress(UsageError):  # text that is no name of maps is not of this plugin
-        names = parse_maps(str(getattr(model, "guided_maps", None) or ""))
-    found = tuple(replace(name, setting=name.setting or "awi") for name in names)
-    return found if {name.setting for name in found} == set(SETTINGS) else ()
+    of_members = set()
+    for cfg in options:
+        names: tuple[MapName, ...] = ()
+        with suppress(UsageError):  # text that is no name of maps is not of this plugin
+            names = parse_maps(str(getattr(cfg.model, "guided_maps", None) or ""))
+        of_members.add(tuple(replace(name, setting=name.setting or "awi") for name in names))
+    guided = of_members.pop()
+    return guided if not of_members and {name.setting for name in guided} == set(SETTINGS) else ()

@@ -15,16 +15,15 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, warn_on_stderr
-from fairseq_norm_plugin.model.direction import Direction, length_batches
+from fairseq_norm_plugin.model.direction import Direction, can_align, length_batches
 from fairseq_norm_plugin.text.tokenise import SentencePair
 
 Floats = NDArray[np.float64]
@@ -75,49 +74,28 @@ READINGS = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a sample.
+    """The verdict: ``fine``, one of :data:`READINGS`, ``copied``, ``split``, ``unrelated``, ``partly`` or ``cut``.
 
-    Attributes:
-        kind: ``fine``, one of :data:`READINGS`, ``copied``, ``split``, ``unrelated``, ``partly`` or ``cut``.
-        effect: mean gain divided by the standard deviation of the gains; NaN if there are too few pairs.
-        share: the share of the pairs (for ``copied``, of the target words; for ``split``, of neighbouring subwords)
-            that the verdict rests on; for ``unrelated``, of pairs with a gain.
-        stretch: for ``partly``: the first and last pair of the stretch, as positions in the sample.
+    It rests on a ``share`` of the pairs (``copied``: of the target words; ``split``: of neighbouring subwords; in
+    ``unrelated`` these pairs have a gain), or on a ``stretch`` of the sample, the positions of its first and last pair.
     """
 
     kind: str
-    effect: float = np.nan
     share: float = np.nan
     stretch: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True)
-class Mismatch:
-    """What is wrong with a text: the kind of the verdict, and a message."""
-
-    kind: str
-    message: str
-
-
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What a model says of a sample, its pairs in the order of the text.
+    """What a model says of a sample, its N pairs in the order of the text; log probabilities have base e."""
 
-    Attributes:
-        own: log probability (base e, sum over tokens) of each target given its own source, [N].
-        other: the same, given the source of its partner, [N].
-        tokens: number of target tokens, ``</s>`` included, [N].
-        ends: log probability of the end of each target, [N].
-        readings: what each of :data:`READINGS` adds to the score of the pairs of :func:`reread_pairs`, in nats per
-            token: 0 if it changes nothing.
-        split: how many neighbouring subwords of a word there are, and how many of them the dictionary has as one.
-    """
-
-    own: Floats
-    other: Floats
-    tokens: Ints
-    ends: Floats
+    own: Floats  # [N]: of each target given its own source, the sum over its tokens
+    other: Floats  # [N]: given the source of its partner
+    tokens: Ints  # [N]: of each target, with </s>
+    ends: Floats  # [N]: log probability of the end of each target
+    #: What each of READINGS adds to the score of the pairs of reread_pairs, in nats per token; 0: it changes nothing.
     readings: Mapping[str, Floats] = field(default_factory=dict)
+    #: How many neighbouring subwords of a word there are, and how many of them the dictionary has as one.
     split: tuple[int, int] = (0, 0)
 
 
@@ -146,13 +124,19 @@ def check_parallel(
         if found := directions[0].pipelines[which].prepared([pair[which].text for _, pair in sample]):
             warn_on_stderr(f"the {name} text {found}")
     if mismatch := find_mismatch(sample, directions):
-        if mismatch.kind == "unrelated" and not force:
-            raise InputError(f"{mismatch.message}; with force they are aligned all the same")
-        warn_on_stderr(mismatch.message)
+        kind, message = mismatch
+        if kind == "unrelated" and not force:
+            raise InputError(f"{message}; with force they are aligned all the same")
+        warn_on_stderr(message)
 
 
-def find_mismatch(sample: Iterable[tuple[int, SentencePair]], directions: Sequence[Direction]) -> Mismatch | None:
-    """What shows that a text is not parallel, by a sample of its pairs with their lines, from 0 (:func:`sampled`)."""
+def find_mismatch(
+    sample: Iterable[tuple[int, SentencePair]], directions: Sequence[Direction]
+) -> tuple[str, str] | None:
+    """What shows that a text is not parallel, by a sample of its pairs with their lines, from 0 (:func:`sampled`).
+
+    The kind of the verdict, and a message.
+    """
     first = directions[0]
     different = _different(sample, first)
     lines, pairs = list(different), list(different.values())
@@ -161,15 +145,13 @@ def find_mismatch(sample: Iterable[tuple[int, SentencePair]], directions: Sequen
     verdict = judge_pairs(pairs, first)
     wrong = _wrong_model(pairs, verdict, directions) if verdict.kind in ("fine", "exchanged") else None
     if wrong is not None:
-        return Mismatch(
-            "exchanged",
+        return "exchanged", (
             f"{wrong.name}: looks like a model of the other direction, because it scores pairs better with source and "
-            f"target exchanged, and the other model does not; give a model of each direction",
+            f"target exchanged, and the other model does not; give a model of each direction"
         )
     if verdict.kind == "fine" or (verdict.kind == "exchanged" and first.trained):
         return None  # a model that is known to be of the other direction was reported when it was loaded
-    stretch = verdict.stretch and (lines[verdict.stretch[0]] + 1, lines[verdict.stretch[1]] + 1)
-    return Mismatch(verdict.kind, _message(verdict, stretch, len(pairs)))
+    return verdict.kind, _message(verdict, lines)
 
 
 def _different(sample: Iterable[tuple[int, SentencePair]], direction: Direction) -> dict[int, SentencePair]:
@@ -178,15 +160,14 @@ def _different(sample: Iterable[tuple[int, SentencePair]], direction: Direction)
     No two of them have the same source or the same target: each is compared with another one.
     """
     kept = {}
-    seen: tuple[set[tuple[str, ...]], set[tuple[str, ...]]] = set(), set()
+    sources, targets = set(), set()
     for number, whole in sample:
         pair = whole.sentences[0]
-        sides = pair.words
-        is_new = not any(side in before for side, before in zip(sides, seen))
-        if is_new and not any(direction.refusal(direction.encode(read)) for read in (pair, pair.exchanged)):
+        source, target = pair.words
+        if not (source in sources or target in targets) and can_align(pair, [direction, direction]):
             kept[number] = pair
-            for side, before in zip(sides, seen):
-                before.add(side)
+            sources.add(source)
+            targets.add(target)
     return kept
 
 
@@ -196,7 +177,7 @@ def _wrong_model(pairs: Sequence[SentencePair], verdict: Verdict, directions: Se
         return None
     few = [pairs[k].exchanged for k in reread_pairs(len(pairs))]
     own = _score(list(map(directions[1].encode, few)), directions[1])
-    exchanged = _better_reading(_score_readings(few, own, directions[1], ("exchanged",))) is not None
+    exchanged = _better_reading(_score_readings(few, own, directions[1], ["exchanged"])) is not None
     return None if (verdict.kind == "exchanged") == exchanged else directions[exchanged]
 
 
@@ -213,10 +194,12 @@ def judge_pairs(pairs: Sequence[SentencePair], direction: Direction) -> Verdict:
         np.array([tokens.sum() for tokens in other]),
         lengths[:, 1],
         np.array([tokens[end] for tokens in own]),
-        _score_readings(pairs, own, direction, tuple(READINGS)),
+        _score_readings(pairs, own, direction, list(READINGS)),
         _split_subwords(encoded, direction),
     )
-    return judge(scores, copied_share([pair.words for pair in pairs]))
+    words = [[[word.casefold() for word in side] for side in pair.words] for pair in pairs]
+    copied = [word in source for source, target in words for word in target]
+    return judge(scores, sum(copied) / max(1, len(copied)))
 
 
 def partners(source_tokens: Sequence[int], target_tokens: Sequence[int]) -> Ints:
@@ -234,16 +217,8 @@ def reread_pairs(size: int) -> list[int]:
     return list(range(size)) if size <= REREAD else [k * size // REREAD for k in range(REREAD)]
 
 
-def copied_share(pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> float:
-    """The share of target words that occur in their source line, ignoring case; 0 without words."""
-    words = [[word.casefold() for word in target] for _, target in pairs]
-    known = [{word.casefold() for word in source} for source, _ in pairs]
-    total = sum(map(len, words))
-    return sum(word in there for line, there in zip(words, known) for word in line) / max(1, total)
-
-
 def judge(scores: Scores, copied: float) -> Verdict:
-    """Judge a sample by its scores and its :func:`copied_share`.
+    """Judge a sample by its scores and the share of target words that are ``copied``: they occur in their source line.
 
     If another reading is better, nothing else is judged, because the text was not scored as it should be.
     """
@@ -257,16 +232,15 @@ def judge(scores: Scores, copied: float) -> Verdict:
     if len(scores.own) < FEWEST:
         return Verdict("fine")
     gains = (scores.own - scores.other) / scores.tokens
-    effect, gained = _effect(gains), float((gains > 0).mean())
     stretch = low_stretch(gains)
     if stretch is not None:
         rest = np.delete(gains, range(stretch[0], stretch[1] + 1))
         if len(rest) >= FEWEST and _effect(rest) >= CLEAR_EFFECT:
-            return Verdict("partly", effect, stretch=stretch)
-    if stretch is not None or effect < LEAST_EFFECT:
-        return Verdict("unrelated", effect, gained)
+            return Verdict("partly", stretch=stretch)
+    if stretch is not None or _effect(gains) < LEAST_EFFECT:
+        return Verdict("unrelated", float((gains > 0).mean()))
     cut = float((scores.ends < np.log(UNEXPECTED)).mean())
-    return Verdict("cut" if cut > CUT_SHARE else "fine", effect, cut)
+    return Verdict("cut" if cut > CUT_SHARE else "fine", cut)
 
 
 def _better_reading(readings: Mapping[str, Floats]) -> Verdict | None:
@@ -276,6 +250,7 @@ def _better_reading(readings: Mapping[str, Floats]) -> Verdict | None:
 
 
 def _effect(gains: Floats) -> float:
+    """The mean gain divided by the standard deviation of the gains."""
     return float(gains.mean() / max(float(gains.std(ddof=1)), 1e-9))
 
 
@@ -328,7 +303,10 @@ def _reread(pair: SentencePair, reading: str) -> SentencePair:
     """A pair in one of :data:`READINGS`; its spans of words do not fit then."""
     if reading == "exchanged":
         return pair.exchanged
-    change: Callable[[str], str] = str.lower if reading == "lowercase" else partial(_ATTACHED.sub, r"\1 \2")
+
+    def change(text: str) -> str:
+        return text.lower() if reading == "lowercase" else _ATTACHED.sub(r"\1 \2", text)
+
     return SentencePair(*(replace(line, text=change(line.text), given=change(line.given), copies=()) for line in pair))
 
 
@@ -344,11 +322,13 @@ def _split_subwords(pairs: Iterable[SentencePair], direction: Direction) -> tupl
     return len(known), sum(known)
 
 
-def _message(verdict: Verdict, stretch: tuple[int, int] | None, count: int) -> str:
-    share = f"{100 * verdict.share:.0f} %"
+def _message(verdict: Verdict, lines: Sequence[int]) -> str:
+    """What a verdict on a sample of ``lines``, counted from 0, says to a user."""
+    share, count = f"{100 * verdict.share:.0f} %", len(lines)
     if verdict.kind in READINGS:
         (what, advice), scored = READINGS[verdict.kind], len(reread_pairs(count))
         return f"{what}: {share} of {scored} sampled pairs score better once this is undone; {advice}"
+    first, last = (lines[position] + 1 for position in verdict.stretch or (0, 0))
     return {
         "copied": f"source and target look like the same text: {share} of the target words occur in their source line; "
         f"check that the two files differ",
@@ -357,7 +337,7 @@ def _message(verdict: Verdict, stretch: tuple[int, int] | None, count: int) -> s
         "unrelated": f"the lines do not look like translations of each other: only {share} of {count} sampled targets "
         f"are likelier given their own source than given another one; check that both files are complete, in the same "
         f"order, and of the model's languages and case",
-        "partly": f"lines {stretch and stretch[0]} to {stretch and stretch[1]}, approximately, do not look like "
+        "partly": f"lines {first} to {last}, approximately, do not look like "
         f"translations of each other, the others do: check for a missing or extra line there",
         "cut": f"targets look cut off: the model does not expect {share} of {count} sampled targets to end where they "
         f"do; check that both texts have whole sentences",

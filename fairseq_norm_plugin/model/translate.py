@@ -32,13 +32,10 @@ _TOGETHER = 1000
 
 @dataclass(frozen=True)
 class Translation:
-    """A translation.
+    """A translation, as fairseq-generate prints it (D-); empty, without a score, if the source was not translated.
 
-    Attributes:
-        text: the line, as fairseq-generate prints it (D-); empty if the source was not translated.
-        score: the model's score: mean log probability of a token, base e; None if the source was not translated.
-        tokens: the number of these tokens.
-        sentences: the translations of its sentences, if the source was cut into several; they join to the text.
+    The score is the mean log probability of its ``tokens``, base e.  If the source was cut into several ``sentences``,
+    their translations join to the text.
     """
 
     text: str = ""
@@ -103,13 +100,9 @@ def translate_lines(
     align: Callable[[Sequence[str], Sequence[str]], Sequence[Alignment]],
     strings: re.Pattern[str] | None,
 ) -> list[Translation]:
-    """Translate raw lines, and put back what a model does not translate: ``strings``, and unknown words.
+    """Translate raw lines, and put back what a model does not translate: ``strings`` if given, and unknown words.
 
-    Args:
-        lines: the lines.
-        translate: :meth:`Translator.translate` of lines.
-        align: aligns lines with their translations, with their word maps.
-        strings: what is not translated; None: everything is.
+    ``translate`` is :meth:`Translator.translate`; ``align`` aligns lines with their translations, with word maps.
     """
     marked = [MarkedLine(line, (), escaped=False) if strings is None else protect(line, strings) for line in lines]
     translations = translate([line.text for line in marked])
@@ -157,22 +150,22 @@ def _completed(translation: str, marked: MarkedLine, alignment: Alignment) -> st
     text = _with_elements(marked, alignment) if marked.elements else translation  # which may be in subwords
     if not alignment.ok:
         return text.replace(UNKNOWN, "<unk>")
+
+    def source_of(target: int) -> int:
+        """The source word of the surest link of a target word, or of the largest share if it has none."""
+        linked = [i for i, j in alignment.links if j == target]
+        if linked:
+            return max(linked, key=lambda i: alignment.confidences.get((i, target), 0.0))
+        return int(alignment.word_map.to_numpy()[target, :-1].argmax())
+
     targets = [j for j, word in enumerate(alignment.target_words) for _ in range(word.count(UNKNOWN))]
-    sources = iter([_source_of(alignment, j) for j in targets])
+    sources = iter([source_of(j) for j in targets])
 
     def copy(unknown: re.Match[str]) -> str:
         words = dict.fromkeys(next(sources) for _ in range(unknown[0].count(UNKNOWN)))  # each once
         return " ".join(alignment.source_words[i] for i in words)
 
     return _UNKNOWN_WORDS.sub(copy, text)
-
-
-def _source_of(alignment: Alignment, target: int) -> int:
-    """The source word of a target word: of its surest link, or of the largest share if it has none."""
-    linked = [i for i, j in alignment.links if j == target]
-    if linked:
-        return max(linked, key=lambda i: alignment.confidences.get((i, target), 0.0))
-    return int(alignment.word_map.to_numpy()[target, :-1].argmax())
 
 
 def _with_elements(marked: MarkedLine, alignment: Alignment) -> str:
@@ -183,12 +176,9 @@ def _with_elements(marked: MarkedLine, alignment: Alignment) -> str:
 
 @dataclass(frozen=True)
 class Markup:
-    """How lines with markup are read.
+    """How lines with markup are read; ``opaque`` names further elements whose content is no text.
 
-    Attributes:
-        syntax: ``xml`` or ``html``.
-        opaque: names of further elements whose content is no text.
-        strings: the strings that are not translated, if the model translates; else None.
+    If the model translates, it leaves out ``strings``.
     """
 
     syntax: Syntax

@@ -14,6 +14,11 @@ from numpy.typing import NDArray
 #: Characters of a line, counted in code points from 0; the end is exclusive.
 Span = tuple[int, int]
 
+#: How raw text is normalised.
+NORMALIZATIONS = ("none", "nfc", "moses")
+#: What the words of a text are: tokens of the model's tokenizer; what whitespace separates; or characters, where a
+#: script puts no spaces between words.
+WORDS = ("tokens", "whitespace", "characters")
 #: Blanks are ASCII white space only; other Unicode spaces may be part of a word.
 _WORD = re.compile(r"[^ \t\n\r\v\f]+")
 #: Names of characters of scripts that are written without spaces between words.

@@ -18,7 +18,7 @@ from alignment_eval.errors import InputError, UsageError, printable, shown, warn
 from alignment_eval.profiles.profile import TextRecipe
 from fairseq_norm_plugin.checkpoints.files import ModelFiles
 from fairseq_norm_plugin.checkpoints.read import PATHS
-from fairseq_norm_plugin.choices import NORMALIZATIONS, WORDS
+from fairseq_norm_plugin.text.offsets import NORMALIZATIONS, WORDS
 from fairseq_norm_plugin.text.subwords import (
     CODES,
     BpeSegmenter,
@@ -73,10 +73,10 @@ class TextSettings:
         bpe: a name of fairseq's registry, with ``-`` or ``_``; None: none is stated, ``none``: the text is in subwords.
         options: the stated options of both, by fairseq's names; those of :data:`SIDED` may be lists of two, for source
             and target.
-        words: what the words of source and target are (choices.WORDS).
+        words: what the words of source and target are (offsets.WORDS).
         mark: the subword mark of text in subwords.
         lowercase: whether the model reads lower case.
-        normalize: how raw text is normalised before, one of choices.NORMALIZATIONS.
+        normalize: how raw text is normalised before, one of normalise.NORMALIZATIONS.
     """
 
     tokenizer: str | None = None

@@ -20,7 +20,7 @@ from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor
 
 from alignment_eval.errors import InputError, shown
-from fairseq_norm_plugin.config import config_of
+from fairseq_norm_plugin.checkpoints.read import config_of
 from fairseq_norm_plugin.transformers.networks import sinusoids
 from fairseq_norm_plugin.transformers.text import (
     SPECIALS,

@@ -1,13 +1,11 @@
 """The bundled models, and their text: in tokens, in pieces, binarised, and raw as a user has it."""
 
-from pathlib import Path
-
 from sacremoses import MosesDetokenizer
 from subword_nmt.apply_bpe import BPE
 
+from tests.facts import DEMO as DEMO
 from tests.integration.conftest import run_program
 
-DEMO = Path(__file__).resolve().parents[2] / "data" / "demo"
 MODEL = ("--path", DEMO / "checkpoint.pt")
 BOTH = (*MODEL, "--reverse-path", DEMO / "checkpoint.en-de.pt")
 

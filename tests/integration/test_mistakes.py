@@ -62,7 +62,6 @@ PAIR = "--source-text de --target-text en"
 MISTAKES = [
     ("align-eval scor", 2, "invalid choice"),
     ("align-eval score hyp", 2, "required: --gold"),
-    ("align-eval score --gold none --gold-base 1 hyp", 1, "none: "),
     ("align-eval score --gold gold hyp", 0, "gold: read as 1-based"),
     ("align-eval score --gold gold --gold-base 0 hyp", 1, "give --gold-base 1"),
     (f"{SCORE} hyp1", 1, "hyp1: … give --hyp-base 1"),
@@ -73,7 +72,6 @@ MISTAKES = [
     (f"{SCORE} nothing", 1, "nothing: the file is empty"),
     (f"{SCORE} damaged", 1, "damaged:2"),
     (f"{SCORE} hyp none", 1, "none: "),
-    (f"{SCORE} hyp --format xml", 2, "--format"),
     (f"{SCORE} hyp --resamples 0", 2, "resamples"),
     (f"{SCORE} hyp --source de", 2, "only one of --source and --target"),
     (f"{SCORE} hyp --source en --target de", 1, "look exchanged"),
@@ -91,11 +89,8 @@ MISTAKES = [
     ("align-eval convert damaged --to pharaoh -o new", 1, "damaged:2"),
     ("align-eval symmetrize hyp --method union -o new", 2, "REVERSE"),
     ("align-eval symmetrize hyp hyp59 --method union -o new", 1, "59"),
-    ("align-eval symmetrize hyp hyp --method all -o new", 2, "--method"),
     ("align-eval extract hyp --heads 1 -o new", 1, "hyp: "),
     ("align-eval extract empty --heads 1 -o new", 1, "empty: no parts"),
-    ("align-eval sweep empty --gold gold --gold-base 1 -o new", 1, "empty: no parts"),
-    ("align-eval merge empty -o new", 1, "empty: no parts"),
     ("align-eval curve hyp -o new.png", 1, "hyp: the file has no lines of statistics"),
     (f"align-eval curve {DEMO}/training-a.log --metrics bleu -o new.png", 1, "--metrics bleu: no such metric"),
     (f"align-eval curve {DEMO}/training-a.log -o new.txt", 2, "new.txt"),
@@ -103,14 +98,12 @@ MISTAKES = [
     (f"{ALIGN}", 2, "--source-text"),
     (f"{ALIGN} --source-text de", 2, "--target-text is missing"),
     (f"{ALIGN} --source-text de59 --target-text en", 1, "59"),
-    (f"{ALIGN} --source-text de --target-text none", 1, "none: "),
     (f"{ALIGN} --source-text de --target-text latin1", 1, "latin1: … UTF-8"),
     (f"{ALIGN} --source-text en --target-text de", 0, "look exchanged"),
     (f"{ALIGN} --source-text de --target-text en.shifted", 1, "do not look like translations of each other"),
     (f"{ALIGN} --source-text de --target-text de", 0, "same text"),
     (f"{ALIGN} {PAIR} --rule best", 2, "best"),
     (f"{ALIGN} {PAIR} --heads 9.9", 2, "9"),
-    (f"{ALIGN} {PAIR} --heads 1 --profile none --kind attn", 2, "attn"),
     (f"{ALIGN} {PAIR} --setting awi", 2, "setting without heads"),
     (f"{ALIGN} {PAIR} --join union", 2, "--join without --reverse-path"),
     (f"{ALIGN} {PAIR} --profile none", 2, "expected --bpe-codes"),
@@ -120,13 +113,10 @@ MISTAKES = [
     (f"{ALIGN} {PAIR} --bpe-codes none", 1, "none: "),
     (f"{ALIGN} {PAIR} --table missing", 1, "missing: cannot read the file"),
     (f"{ALIGN} {PAIR} --table hyp", 1, "hyp: … not a lexical table"),
-    (f"{ALIGN} {PAIR} --table-pairs 3", 2, "--table-pairs"),
-    (f"{ALIGN} {PAIR} --max-tokens 0", 2, "0"),
     (f"norm-align --path demo --tokenizer none --cpu -o hyp {PAIR}", 1, "hyp: already exists"),
     (f"norm-align --path demo --cpu -o de {PAIR} --overwrite", 2, "de: is also an input"),
     (f"norm-align --path demo --cpu -o - {PAIR} --resume", 2, "--resume with -o -"),
     (f"norm-align --path demo --tokenizer mose --cpu -o new {PAIR}", 2, "--tokenizer mose: choose one of"),
-    (f"norm-align --path none.pt --cpu -o new {PAIR}", 1, "none.pt: no such file"),
     (f"norm-align --path none.pt --data {DEMO} --cpu -o new {PAIR}", 1, "none.pt: no such file"),
     (f"norm-align --path demo -s de -t fr --cpu -o new {PAIR}", 1, "dict.fr.txt: no such file"),
     (
@@ -160,17 +150,14 @@ def model():
 
 IN_PYTHON = [
     (lambda model: fnp.load("none.pt", DEMO), InputError, "none.pt: no such file"),
-    (lambda model: fnp.load("demo", tokenizer="mose"), UsageError, "--tokenizer mose: choose one of"),
     (lambda model: fnp.load("demo", profile="none.json"), InputError, "none.json: no such profile"),
     (lambda model: fnp.load("demo", dtype="half"), UsageError, "dtype half: choose one of"),
-    (lambda model: fnp.load(DEMO / "checkpoint.pt", DEMO, "de", "fr"), InputError, "dict.fr.txt: no such file"),
     (lambda model: fnp.load(DEMO / "checkpoint.pt", s="de", t="en"), UsageError, "s: no tokenizer"),
     (lambda model: model.align(GERMAN, ENGLISH[:59]), InputError, "60 sources, but 59 targets"),
     (lambda model: model.align(GERMAN, ENGLISH[0]), InputError, "target: … expected a list of lines"),
     (lambda model: model.align([1], ["x"]), InputError, "source[0]: 1: expected text"),
     (lambda model: model.align([], []), InputError, "source: an empty list"),
     (lambda model: model.align("", "x"), InputError, "the sentence pair is empty"),
-    (lambda model: model.align(GERMAN, [*ENGLISH[3:], *ENGLISH[:3]]), InputError, "do not look like translations"),
     (lambda model: model.align("ja", "yes", heads="9.9"), UsageError, "9"),
     (lambda model: model.align("ja", "yes", rule="best"), UsageError, "best"),
     (lambda model: model.align("ja", "yes", kind="attn"), UsageError, "kind without heads"),
@@ -180,14 +167,12 @@ IN_PYTHON = [
         InputError,
         "missing.parquet: cannot read the file",
     ),
-    (lambda model: model.align("ja", "yes", table=DEMO / "demo.de"), InputError, "not a lexical table"),
     (lambda model: model.align("ja", "yes", profile="none.json"), InputError, "none.json: cannot be read"),
     (lambda model: model.align(["ja"], ["yes"], source_words=[["ja"], ["x"]]), InputError, "source_words: words of 2"),
     (lambda model: model.align("ja", "yes").explain(7, 0), UsageError, "words 7 and 0"),
     (lambda model: model.align(["ja"], ["yes"]).scores, UsageError, "scores=True"),
     (lambda model: model.maps("ja", "yes", kinds=["attn"]), UsageError, "attn"),
     (lambda model: model.translate("ja", beam=0), UsageError, "beam 0"),
-    (lambda model: model.transfer_markup(["<b>ja"], ["yes"]), InputError, "sources[0]"),
     (lambda model: model.project([["O", "O"]], ["ja"], ["yes"]), InputError, "labels[0]"),
 ]
 
@@ -197,8 +182,3 @@ def test_python(model, call, error, text):
     with pytest.raises(error) as raised:
         call(model)
     assert says(str(raised.value), text), str(raised.value)
-
-
-def test_exchanged_lists_in_python(model, capsys):
-    model.align(ENGLISH, GERMAN)
-    assert "source and target look exchanged" in capsys.readouterr().err

@@ -14,7 +14,6 @@ from alignment_eval.profiles.profile import Profile, product_of
 from alignment_eval.records.store import Records
 from tests.integration.align.conftest import DEFAULT, PAPER
 from tests.integration.demo import written
-from tests.plugin.model.test_alignments import TABLE
 
 
 @pytest.mark.parametrize(
@@ -149,11 +148,3 @@ def test_links_by_a_lexical_table_are_those_of_the_long_way(run, extracted, reco
 )
 def test_windows_and_batches_change_nothing(run, batching):
     assert run(*TWO_WAY, *batching).lines == run(*TWO_WAY, "--overwrite").lines
-
-
-@pytest.mark.parametrize(("table", "text"), [("DAMAGED", "damaged: damaged, or not a lexical table"), ("no", "no: ")])
-def test_a_table_that_cannot_be_used(run, tmp_path, table, text):
-    (tmp_path / "damaged").write_bytes(TABLE.read_bytes()[:-20])
-    done = run("--table", tmp_path / table.lower())
-    assert (done.status, done.err.count("\n")) == (1, 1), done.err
-    assert text in done.err

@@ -85,6 +85,13 @@ def test_scores_are_the_same_in_every_form(write, tmp_path):
     assert pq.read_table(path).to_pylist() == [{"id": number, **row} for number, row in enumerate(rows)]
 
 
+@pytest.mark.parametrize(("sources", "warned"), [(["Das <b>Haus</b>."], True), (["1 < 2, <3"], False)])
+def test_scores_of_text_with_tags(lines_run, tmp_path, sources, warned):
+    done = lines_run("--scores", tmp_path / "scores.tsv", "--force", sources=sources, targets=["The house."])
+    assert done.status == 0
+    assert ("give --markup" in done.err) == warned
+
+
 @pytest.mark.parametrize(
     "options", [("--scores",), ("--source-contribution",), ("--scores", "there"), ("--scores", "source")]
 )

@@ -72,19 +72,14 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, backward):
     ("options", "status", "text"),
     [
         (("--table", "text", "--rule", "kobayashi2020"), 2, "rule 'kobayashi2020', null 'allow'"),
-        (("--bpe-codes", "c"), 2, "expected --bpe-codes CODES of the model, or --bpe none"),
         (("--text", "t"), 2, "no text, or more than one: expected --source-text and --target-text, or --text"),
-        (("--join", "mutual"), 2, "--join without --reverse-path: expected a model of both directions"),
         (("--reverse-path", "r", "--rule", "top-k=2"), 2, "give --join"),
         (("--null", "mask"), 2, "null without heads"),
         (("--reverse-path", "r", "--join", "union", "--confidences"), 2, "makes links without confidences"),
         (("--reverse-path", "REVERSE", "--join", "average", "--rule", "shift-att"), 2, "join 'average' does not work"),
         (("--heads", "max-norm"), 2, "--heads max-norm needs all maps"),
-        (("--heads", "0.4"), 2, "has 2 decoder layers of 4 heads, counted from 0"),
         (("--resume", "--overwrite"), 2, "--resume and --overwrite contradict each other"),
         (("--path", "none.pt", "--rule", "two-way=2"), 2, "share from 0 to 1"),  # before the model is loaded
-        (("--path", "none.pt"), 1, "none.pt: no such file"),
-        (("-s", "xx", "-t", "zz"), 1, "dict.zz.txt: no such file"),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
 )

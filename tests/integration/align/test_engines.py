@@ -14,11 +14,11 @@ import pytest
 import fairseq_norm_plugin
 from fairseq_norm_plugin import AlignBatch
 from fairseq_norm_plugin.align import cli as align
-from fairseq_norm_plugin.align.ray import _actors
+from fairseq_norm_plugin.align.engines import _actors
 from tests.integration.align.conftest import PAPER
 from tests.integration.conftest import ROOT
-from tests.integration.demo import lines
-from tests.plugin.model.test_alignments import DEMO, SOURCES, TARGETS
+from tests.integration.demo import DEMO, lines
+from tests.plugin.model.test_alignments import SOURCES, TARGETS
 
 LEXICAL_TABLE = (*PAPER[:-2], "--rule", "two-way=0.3", "--table", "text")
 

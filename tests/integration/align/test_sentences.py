@@ -144,21 +144,6 @@ def test_a_line_longer_than_the_model_takes(run, lines_run):
     assert long.count("<b>mr</b> president") == 100
 
 
-def test_protected_strings_are_linked_to_their_copies(run):
-    sources = ["Siehe https://example.org/a.b. Das {0} Haus ist alt."]
-    targets = ["See https://example.org/a.b. The {0} house is old."]
-    done = run("--protect", "x+", sources=sources, targets=targets, out="out.jsonl")
-    row = json.loads(done.lines[0])
-    for string in ("https://example.org/a.b", "{0}"):
-        places = [row[side].index(string) for side in ("source", "target")]
-        words = [
-            [k for k, (start, end) in enumerate(row[f"{side}_spans"]) if start < place + len(string) and place < end]
-            for side, place in zip(("source", "target"), places)
-        ]
-        assert [link for link in row["links"] if link[0] in words[0]] == list(map(list, zip(*words)))
-    assert "protected string" not in done.err
-
-
 def test_outputs_of_the_command(run, model, tmp_path):
     tokens = [tmp_path / side for side in ("tokens.de", "tokens.en")]
     done = run("--tokens-out", *tokens, "--scores", targets=TARGETS, out="out.jsonl")

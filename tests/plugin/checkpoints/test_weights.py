@@ -6,8 +6,7 @@ import torch
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.checkpoints.identity import architecture_hash
-from fairseq_norm_plugin.config import is_unread
+from fairseq_norm_plugin.checkpoints.identity import architecture_hash, is_unread
 from tests.facts import facts
 from tests.released import STRUCTURES, save, scored
 

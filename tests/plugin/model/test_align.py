@@ -103,14 +103,6 @@ def test_an_ensemble_gives_the_mean_probability(make_direction):
     np.testing.assert_allclose(both, (first + second) / 2, rtol=1e-5)
 
 
-def test_a_pair_may_be_as_long_as_the_limits(make_direction):
-    """64 positions hold 63 words and </s>."""
-    words = [f"w{number % 30}" for number in range(64)]
-    pairs = [pair_of(words[:a], words[:b]) for a, b in ((63, 63), (64, 1), (1, 64))]
-    found = Aligner(METHODS["one"], [make_direction(1)]).align([enumerate(pairs)])
-    assert {pair.id: pair.status for pair in found} == {0: "ok", **dict.fromkeys((1, 2), "longer than 64 tokens")}
-
-
 def maps_alone(direction, id_, pair, options):
     return direction.maps({id_: direction.encode(pair)}, [options.kind], options.heads)[id_]
 

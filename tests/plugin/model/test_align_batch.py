@@ -13,11 +13,11 @@ import fairseq_norm_plugin
 from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin import AlignBatch
-from fairseq_norm_plugin.model.align_batch import align_separately
+from fairseq_norm_plugin.align.engines import align_separately
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import TextPipeline
-from tests.facts import facts
-from tests.plugin.model.test_alignments import DEMO, SOURCES, TARGETS
+from tests.facts import DEMO, facts
+from tests.plugin.model.test_alignments import SOURCES, TARGETS
 
 MODEL = (DEMO / "checkpoint.pt", DEMO, "de", "en", DEMO / "codes.bpe")
 SOURCES, TARGETS = [*SOURCES[:9], "", "ja ."], [*TARGETS[:9], "x", None]

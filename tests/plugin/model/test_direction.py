@@ -8,8 +8,7 @@ from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import ExtractionOptions, parse_maps
 from alignment_eval.maps.sentence import SentenceMaps
 from fairseq_norm_plugin.capture.recorder import RecordedMaps, forced_maps, recorded_quantities
-from fairseq_norm_plugin.model.calibrate import can_align, usable_pairs
-from fairseq_norm_plugin.model.direction import Direction
+from fairseq_norm_plugin.model.direction import Direction, can_align, usable_pairs
 from fairseq_norm_plugin.text.tokens import SpecialTokens
 from tests.plugin.model.conftest import pair_of
 

@@ -1,7 +1,6 @@
 """Loading models of one direction and of both."""
 
 from argparse import Namespace
-from pathlib import Path
 
 import pytest
 import torch
@@ -9,17 +8,16 @@ import torch
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.method import MapName
-from fairseq_norm_plugin.model.load import _detect_languages, guided_maps
+from fairseq_norm_plugin.model.languages import find_languages
+from fairseq_norm_plugin.model.load import guided_maps
+from tests.facts import DEMO
 
-DEMO = Path(__file__).resolve().parents[3] / "data" / "demo"
 CODES = DEMO / "codes.bpe"
 
 
 def test_missing_files_are_named(tmp_path):
     with pytest.raises(InputError, match=r"dict\.de\.txt: no such file"):
         fairseq_norm_plugin.load(DEMO / "checkpoint.pt", tmp_path)
-    with pytest.raises(InputError, match=r"give source_lang and target_lang"):
-        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", tmp_path, profile="none")
     with pytest.raises(InputError, match=r"nocodes: .*No such file"):
         fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=[CODES, tmp_path / "nocodes"])
     with pytest.raises(InputError, match=r"noreverse\.pt: no such file"):
@@ -37,13 +35,9 @@ def test_bundled_models_are_found_by_name(tmp_path, monkeypatch):
         fairseq_norm_plugin.load("./demo", DEMO, "de", "en")
 
 
-def test_options_that_do_not_go_together():
-    for options, said in (
-        ({"reverse_data": DEMO}, "reverse_data: no tokenizer and no subwords"),
-        ({"reverse_bpe_codes": CODES}, "without reverse_path"),
-    ):
-        with pytest.raises(UsageError, match=said):
-            fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", **options)
+def test_codes_of_no_model():
+    with pytest.raises(UsageError, match="without reverse_path"):
+        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", reverse_bpe_codes=CODES)
 
 
 @pytest.mark.parametrize(
@@ -59,10 +53,10 @@ def test_languages_are_those_of_binarised_data(tmp_path, names, languages):
     for name in names:
         (tmp_path / name).touch()
     if isinstance(languages, tuple):
-        assert _detect_languages(tmp_path) == languages
+        assert find_languages((None, None), None, tmp_path, None) == languages
     else:
         with pytest.raises(InputError, match=f"{languages} to detect the languages from.*-s, -t"):
-            _detect_languages(tmp_path)
+            find_languages((None, None), None, tmp_path, None)
 
 
 @pytest.mark.parametrize(
