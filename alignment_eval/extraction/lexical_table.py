@@ -216,10 +216,11 @@ def _summed(pairs: Iterator[Evidence]) -> Evidence:
 
 
 def _merged(runs: Sequence[Evidence]) -> Evidence:
-    every, added = (np.concatenate(column) for column in zip(*runs))
-    cells, places = np.unique(every, return_inverse=True)
-    sums: Floats = np.bincount(places, added, len(cells))  # type: ignore[assignment]  # with weights, it is of float64
-    return cells, sums
+    every = np.concatenate([cells for cells, _ in runs])
+    order = np.argsort(every, kind="stable")  # merges ascending runs, in less memory than np.unique
+    every, added = every[order], np.concatenate([sums for _, sums in runs])[order]
+    first = np.flatnonzero(np.diff(every, prepend=-1))
+    return every[first], np.add.reduceat(added, first) if len(first) else added
 
 
 def check_match(table: LexicalTable, pairs: Iterable[PairWords]) -> None:
