@@ -107,22 +107,22 @@ def cut_both_sides(
 ) -> tuple[list[Unit], list[Unit]]:
     """Cut both lines into units, words also where a tag stands inside; ``tags`` are places in the source.
 
-    A source word is cut at each tag.  Where that happens, target words are cut at the same place if they are equal to
-    this source word, and others where a capital follows a small letter: ``EndeAnfang`` for
-    ``<li>End</li><li>Start</li>``.
+    A source word is cut at each tag.  Where that happens, target words that are equal to a source word are cut where it
+    is, and others where a capital follows a small letter: ``EndeAnfang`` for ``<li>End</li><li>Start</li>``.
     """
     ordered = sorted(tags)
-    cut_words = {  # text, length, place of the tag in it
-        (unit.text, unit.end - unit.start, tag - unit.start)
-        for unit in cut_units(source, source_words)
-        for tag in ordered[bisect_right(ordered, unit.start) : bisect_left(ordered, unit.end)]
-    }
+    cuts_of: dict[tuple[str, int], set[int]] = {}  # the places of tags in a source word, by its text and length
+    for unit in cut_units(source, source_words):
+        inside = ordered[bisect_right(ordered, unit.start) : bisect_left(ordered, unit.end)]
+        cuts_of.setdefault((unit.text, unit.end - unit.start), set()).update(tag - unit.start for tag in inside)
     cuts: list[int] = []
-    for unit in cut_units(target, target_words) if cut_words else ():
-        equal = [place for text, length, place in cut_words if (text, length) == (unit.text, unit.end - unit.start)]
-        inside = range(unit.start + 1, unit.end)
-        capitals = [at for at in inside if target[at - 1].islower() and target[at].isupper()]
-        cuts += [unit.start + place for place in equal] or capitals
+    for unit in cut_units(target, target_words) if any(cuts_of.values()) else ():
+        capitals = {
+            at - unit.start
+            for at in range(unit.start + 1, unit.end)
+            if target[at - 1].islower() and target[at].isupper()
+        }
+        cuts += [unit.start + place for place in cuts_of.get((unit.text, unit.end - unit.start), capitals)]
     return cut_units(source, source_words, tags), cut_units(target, target_words, cuts)
 
 

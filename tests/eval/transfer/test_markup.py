@@ -5,7 +5,7 @@ from html import escape
 from itertools import count
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
@@ -94,6 +94,10 @@ def test_the_output_is_the_target_with_all_tags_in_the_same_nesting(marked, firs
     assert outline(output) == outline(source)
 
 
+@example(
+    ('<b id="0">&lt;\u0301aI</b>&lt;1<b id="3">1</b>', "xml"),
+    lambda text: [m.span() for m in re.finditer(r"\S+", text)],
+)
 @given(marked_lines(), st.sampled_from([words, lambda text: [m.span() for m in re.finditer(r"\S+", text)]]))
 def test_a_line_moved_onto_itself_stays_as_it_is_up_to_blanks_beside_tags(marked, split):
     line, syntax = marked
@@ -287,3 +291,8 @@ def test_links_outside_the_lines_are_refused(link):
     i, j = map(int, link.split("-", 1))
     with pytest.raises(InputError, match=link):
         transfer_markup(MarkedLine("a b", ()), [(0, 1), (2, 3)], "c", [(0, 1)], [(i, j)])
+
+
+def test_an_element_after_halves_without_the_other_half_is_in_no_element():
+    marked = parse_markup('<bpt i="1"/>a <bpt i="2"/>b <b>c</b>', "xml")
+    assert [element.parent for element in marked.elements] == [None, None, None]

@@ -3,7 +3,7 @@
 import math
 import re
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.transfer import places
@@ -18,8 +18,11 @@ def words(text):
     return [match.span() for match in re.finditer(r"\S+", text)]
 
 
-def slow_score(source, target, links, element, interval):
-    """The score of an interval of target units for an element of source units, link by link and rule by rule."""
+def slow_score(source, target, links, element, interval, around, room):
+    """The score of an interval of target units for an element of source units, link by link and rule by rule.
+
+    ``around``: the source units of the element around it, ``room``: the target units of that one.
+    """
     (a, b), (start, end) = element, interval
     inside, there = source[a:b], target[start:end]
 
@@ -39,36 +42,50 @@ def slow_score(source, target, links, element, interval):
     score -= places._STOPS * abs(sum(u.kind == STOP for u in there) - sum(u.kind == STOP for u in inside))
     score += places._COPY * ([u.text for u in there] == [u.text for u in inside])
 
-    def share(units, first, last):  # of the characters before, and inside
+    def share(units, within, span):  # of the characters within: those before the span, and those in it
         lengths = [unit.end - unit.start for unit in units]
-        return sum(lengths[:first]) / sum(lengths), sum(lengths[first:last]) / sum(lengths)
+        whole = sum(lengths[slice(*within)])
+        return sum(lengths[within[0] : span[0]]) / whole, sum(lengths[slice(*span)]) / whole
 
-    (before, length), (before_there, length_there) = share(source, a, b), share(target, start, end)
+    (before, length), (before_there, length_there) = share(source, around, element), share(target, room, interval)
     score -= places._LENGTH * abs(math.log(length_there / length))
     return score - places._CENTRE * abs(before_there + length_there / 2 - before - length / 2)
 
 
+@settings(max_examples=400)
 @given(TEXTS, TEXTS, st.data())
-def test_an_element_takes_the_best_of_all_intervals(source, target, data):
-    a = data.draw(st.integers(0, len(source) - 1))
-    b = data.draw(st.integers(a + 1, len(source)).filter(lambda b: (a, b) != (0, len(source))))
+def test_an_element_takes_the_best_of_all_intervals_in_the_one_around_it(source, target, data):
     texts = [" ".join(source), " ".join(target)]
     spans = [words(text) for text in texts]
+    whole = (0, len(source))
+    every = [(a, b) for b in range(len(source) + 1) for a in range(b)]
+    outer = data.draw(st.sampled_from([span for span in every if span != whole]) | st.none())
+    around = outer or whole
+    inner = [span for span in every if around[0] <= span[0] and span[1] <= around[1] and span != around]
+    if not inner:
+        return
+    a, b = data.draw(st.sampled_from(inner))
     pairs = st.tuples(st.integers(0, len(source) - 1), st.integers(0, len(target) - 1))
     weights = data.draw(st.dictionaries(pairs, st.floats(0, 1), max_size=8))
-    element = spans[0][a][0], spans[0][b - 1][1]
-    ((_, found),) = places_of(texts[0], [element], texts[1], weights)
+    elements = [(spans[0][first][0], spans[0][last - 1][1]) for first, last in ([outer] if outer else []) + [(a, b)]]
+    *parents, (_, found) = places_of(texts[0], elements, texts[1], weights, nested=True)
     units, there = (cut_units(text, of_text) for text, of_text in zip(texts, spans))
     links = unit_links(units, there, weights)
+    first, last = parents[0][1] if parents else (0, len(texts[1]))
+    inside = [k for k, unit in enumerate(there) if first <= unit.start and unit.end <= last]
+    if not inside:
+        assert first <= found[0] <= found[1] <= last
+        return
+    room = inside[0], inside[-1] + 1
     scores = {
-        (there[start].start, there[end - 1].end): slow_score(units, there, links, (a, b), (start, end))
-        for start in range(len(target))
-        for end in range(start + 1, len(target) + 1)
+        (there[start].start, there[end - 1].end): slow_score(units, there, links, (a, b), (start, end), around, room)
+        for start in range(*room)
+        for end in range(start + 1, room[1] + 1)
     }
     if found[0] == found[1]:  # all words that it could take have sure links to others
         best = max(scores, key=scores.get)
         sure = {there[link.target].start for link in links if link.weight >= places._SURE}
-        assert not any(a <= s < b for link in links for s in link.sources)
+        assert not any(a <= s < b for link in links if link.weight for s in link.sources)
         assert {unit.start for unit in there if unit.kind == WORD and best[0] <= unit.start < best[1]} <= sure
         return
     assert math.isclose(scores[found], max(scores.values()), abs_tol=1e-9)
@@ -90,6 +107,8 @@ def test_words_equal_on_both_sides_are_linked_if_both_have_them_equally_often():
     assert linked("Ann Ann", "Ann x", {}) == []
     assert linked("ab wort", "wort cd", {}) == [((1,), 0)]  # a long word
     assert linked("ab wor", "wor cd", {}) == []
+    assert linked("Straße ab", "cd STRASSE", {}) == [((0,), 1)]
+    assert linked("Ann ab", "Ann cd", {(0, 1), (1, 0)}) == [((0,), 0)]  # their own links go
     assert linked("Ann Ann", "Ann Ann", {}) == [((0,), 0), ((1,), 1)]
     assert linked("Ann Ann", "Ann Ann", {(0, 1), (1, 0)}) == [((0,), 1), ((1,), 0)]
     assert linked("Ann Ann", "Ann Ann", {(0, 0), (0, 1)}) == [
@@ -112,13 +131,22 @@ def test_a_tag_in_a_target_word_of_another_spelling_stands_at_a_capital():
     source, target = cut_both_sides("dataBase x", words("dataBase x"), [4], "datenBank x", words("datenBank x"))
     assert [unit.text for unit in source] == ["data", "base", "x"]
     assert [unit.text for unit in target] == ["daten", "bank", "x"]
+    both = "aB x1"
+    _, target = cut_both_sides(both, words(both), [4], both, words(both))
+    assert [unit.text for unit in target] == ["ab", "x", "1"]  # a word that the source has too is cut where it is there
     _, target = cut_both_sides("ab cd", words("ab cd"), [3], "efGh", words("efGh"))  # the tag is in no word
     assert [unit.text for unit in target] == ["efgh"]
 
 
-def places_of(source, elements, target, links):
-    marked = MarkedLine(source, tuple(Element("<b>", "</b>", span, None) for span in elements))
+def places_of(source, elements, target, links, nested=False):
+    parents = range(-1, len(elements)) if nested else [-1] * len(elements)
+    made = (Element("<b>", "</b>", span, None if k < 0 else k) for span, k in zip(elements, parents))
+    marked = MarkedLine(source, tuple(made))
     return element_places(marked, words(source), target, words(target), links)
+
+
+def test_an_element_that_is_a_sentence_begins_with_one_in_the_element_around_it():
+    assert places_of("cc . bb", [(3, 7), (5, 7)], ", . “", {}, nested=True) == [(0, (2, 5)), (0, (4, 5))]
 
 
 def test_elements_that_fit_equally_well_in_both_orders_stay_in_that_of_the_source():
