@@ -16,7 +16,7 @@ from alignment_eval.cli import Input, add_list, file_name, system
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.figures.style import visible
 from alignment_eval.files import STANDARD, TextFile, token_lines
-from alignment_eval.links.read import (
+from alignment_eval.links.files import (
     BASES,
     AlignmentFile,
     ReadOptions,

@@ -9,12 +9,11 @@ from sys import intern
 from typing import NamedTuple
 
 from alignment_eval.cli import Input, add_output, positive_integer
-from alignment_eval.errors import InputError, say
+from alignment_eval.errors import InputError, progress_bar, say
 from alignment_eval.files import check_new, file_hash, token_lines, write_lines
+from alignment_eval.links.files import read_hypothesis, read_texts
 from alignment_eval.links.formats import Link
-from alignment_eval.links.read import read_hypothesis, read_texts
 from alignment_eval.options import add_base, add_swap, add_text_arguments, read_options, reading_fields
-from alignment_eval.progress import progress_bar
 from alignment_eval.signature import signature
 
 EPILOG = """\

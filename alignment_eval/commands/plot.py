@@ -24,8 +24,8 @@ from alignment_eval.figures.style import (
     visible,
 )
 from alignment_eval.files import check_new
+from alignment_eval.links.files import AlignmentFile, read_hypothesis
 from alignment_eval.links.formats import GoldSentence, Links
-from alignment_eval.links.read import AlignmentFile, read_hypothesis
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import LEVELS, SETTINGS

@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alignment_eval.cli import Input, add_output, file_name, positive_integer
-from alignment_eval.errors import InputError, say, shown, warn_on_stderr
+from alignment_eval.errors import InputError, progress_bar, say, shown, warn_on_stderr
 from alignment_eval.files import TextFile, check_new, file_hash, write_lines
-from alignment_eval.links.read import AlignmentFile, Texts, read_hypothesis, token_counts
+from alignment_eval.links.files import AlignmentFile, Texts, read_hypothesis, token_counts
 from alignment_eval.maps.subwords import is_punctuation
 from alignment_eval.options import add_base, add_swap, read_options, reading_fields
-from alignment_eval.progress import progress_bar
 from alignment_eval.signature import signature
 from alignment_eval.transfer.labels import SCHEMES, Span, labels_of, mismatch, project_spans, spans_of
 

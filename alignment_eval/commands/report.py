@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from alignment_eval.cli import Input, add_output, system
-from alignment_eval.errors import UsageError, say, warn_on_stderr
+from alignment_eval.errors import UsageError, progress_bar, say, warn_on_stderr
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.figures.report import build, render
 from alignment_eval.figures.style import visible
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.links.read import AlignmentFile, read_hypothesis
+from alignment_eval.links.files import AlignmentFile, read_hypothesis
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.options import (
@@ -38,7 +38,6 @@ from alignment_eval.options import (
     warn_skipped,
     words_of,
 )
-from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.diagnosis import doubts
 from alignment_eval.signature import Value, signature

@@ -30,8 +30,12 @@ from fairseq_norm_plugin.align.arguments import (
 )
 from fairseq_norm_plugin.align.unfinished import begun_with
 from fairseq_norm_plugin.checkpoints.files import DEMO, NO_REVERSE
-from fairseq_norm_plugin.installed import version_line
-from fairseq_norm_plugin.process import let_waiting_threads_sleep, silence_libraries, without_unused_libraries
+from fairseq_norm_plugin.environment import (
+    let_waiting_threads_sleep,
+    silence_libraries,
+    version_line,
+    without_unused_libraries,
+)
 
 PROG = "norm-align"
 #: The options that --ray takes with the options of models.
@@ -65,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> None:
     _check_usage(args)
     with without_unused_libraries():
-        from fairseq_norm_plugin.hooks import registration as registration
+        from fairseq_norm_plugin import hooks as hooks
     if args.ray is not None:
         from fairseq_norm_plugin.align.engines import run
     else:
@@ -229,3 +233,7 @@ def _check_usage(args: argparse.Namespace) -> None:
     if args.heads is not None:
         reverse = NO_REVERSE if args.reverse_path is None and args.path != DEMO else args.reverse_path
         options.named_maps(directions=1 if reverse == NO_REVERSE else 2)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
