@@ -59,7 +59,7 @@ _TABLES = ("md", "latex")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``score``."""
     add_gold_arguments(parser)
-    add_hypothesis_arguments(parser)
+    add_hypothesis_arguments(parser.add_argument_group("hypotheses"))
     add_text_arguments(parser)
     group = parser.add_argument_group("output")
     add_format(group, ("text", *_TABLES, "tsv", "json", "sentences"))

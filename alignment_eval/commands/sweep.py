@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_list(parser, "--rules", f"default: all of {', '.join(RULES)}{more}", metavar="RULE")
     parser.add_argument("--final-punctuation", action="store_true", help=FINAL_PUNCTUATION)
     what = "directory for table, JSON and heatmaps; only one that sweep wrote is replaced"
-    add_output(parser, what, metavar="DIR", required=True, also=("--out",))
+    add_output(parser, what, metavar="DIR", required=True)
     add_format(parser, FORMATS)
     add_figure_options(parser, several=True)
 

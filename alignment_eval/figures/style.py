@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alignment_eval.cli import add_list, names
 from alignment_eval.errors import UsageError, printable, warn_on_stderr
 from alignment_eval.files import write_bytes
 from alignment_eval.maps.kinds import KINDS, mixing_kinds
@@ -107,9 +108,8 @@ def add_figure_options(parser: argparse.ArgumentParser, several: bool = False) -
     group.add_argument("--width", type=_width, metavar="WIDTH", help=help_)
     group.add_argument("--title", metavar="TEXT", help="heading (default: what is drawn; '': none)")
     if several:
-        help_ = f"files of each figure, some of {', '.join(ENDINGS)} (default: png,svg); separated by commas"
-        default = ("png", "svg")
-        group.add_argument("--figure-formats", type=_formats, default=default, metavar="FORMAT,…", help=help_)
+        help_ = f"files of each figure, some of {', '.join(ENDINGS)} (default: png,svg)"
+        add_list(group, "--figure-formats", help_, metavar="FORMAT", default=("png", "svg"), type=_formats)
 
 
 def figure_options(args: argparse.Namespace) -> FigureOptions:
@@ -129,10 +129,10 @@ def _width(text: str) -> float:
 
 
 def _formats(text: str) -> tuple[str, ...]:
-    endings = [ending.strip() for ending in text.split(",")]
+    endings = names(text)
     if unknown := [ending for ending in endings if ending not in ENDINGS]:
         raise argparse.ArgumentTypeError(f"{unknown[0]!r}: expected some of {', '.join(ENDINGS)}")
-    return tuple(dict.fromkeys(endings))
+    return endings
 
 
 # ---- drawing

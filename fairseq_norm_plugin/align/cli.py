@@ -12,7 +12,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from alignment_eval.cli import CommandParser, Output, check_outputs, exit_status, positive_integer
+from alignment_eval.cli import CommandParser, Output, add_list, add_output, check_outputs, exit_status, positive_integer
 from alignment_eval.errors import UsageError
 from alignment_eval.files import STANDARD
 from alignment_eval.links.symmetrize import METHODS
@@ -93,14 +93,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_options(add_reverse_arguments(parser), "reverse_heads", "join")
     group = parser.add_argument_group("output")
-    group.add_argument(
-        *("-o", "--output"),
-        required=True,
-        type=Output,
-        metavar="FILE",
-        help="Pharaoh file (-: standard output); with text, character spans, links and confidences if it ends in "
-        ".jsonl or .parquet; with --ray, a directory",
+    help_ = (
+        "Pharaoh file (-: standard output); with text, character spans, links and confidences if it ends in .jsonl or "
+        ".parquet; with --ray, a directory"
     )
+    add_output(group, help_, required=True)
     group.add_argument(
         "--translate",
         nargs="?",
@@ -114,13 +111,7 @@ def _parser() -> argparse.ArgumentParser:
         choices=("xml", "html"),
         help="the source text has inline markup: write the target text with the same tags, instead of links",
     )
-    group.add_argument(
-        "--opaque",
-        type=lambda names: [name.strip() for name in names.split(",")],
-        default=[],
-        metavar="TAG,…",
-        help="with --markup: further elements whose content is no text",
-    )
+    add_list(group, "--opaque", "with --markup: further elements whose content is no text", metavar="TAG", default=())
     group.add_argument(
         "--protect",
         action="append",
@@ -158,8 +149,8 @@ def _parser() -> argparse.ArgumentParser:
         help="align lines that do not look like translations of each other; write a line without tags where --markup "
         "is damaged, and count it",
     )
-    group.add_argument("--resume", action="store_true", help="continue a stopped run of the same options")
-    group.add_argument("--overwrite", action="store_true", help="replace FILE, and what is left of a stopped run")
+    help_ = "continue a stopped run of the same options; --overwrite starts anew"
+    group.add_argument("--resume", action="store_true", help=help_)
     group = add_speed_arguments(parser)
     group.add_argument(
         "--window",

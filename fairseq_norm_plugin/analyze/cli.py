@@ -93,7 +93,7 @@ def _parsed(words: Sequence[str]) -> Any:
         epilog=_EPILOG,
     )
     group = ours.add_argument_group("analysis")
-    add_output(group, "directory for tables and figures", metavar="DIR", required=True, also=("--out",))
+    add_output(group, "directory for tables and figures", metavar="DIR", required=True)
     help_ = "kinds of mixing ratios (default: those of Kobayashi et al. 2021; docs/maps.md has all)"
     add_list(group, "--mixing-kinds", help_, metavar="KIND", default=DEFAULT_MIXING)
     add_figure_options(ours, several=True)
