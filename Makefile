@@ -25,7 +25,7 @@ $(VENV)/.installed: setup.py $(CONSTRAINTS)
 	$(INSTALL) --editable '.[fairseq]'
 	# where there is no wheel of a fairseq: the line that norm-align names
 	$(HAS_FAIRSEQ) || PIP_CONSTRAINT=$(CONSTRAINTS) PATH="$(CURDIR)/$(BIN):$$PATH" \
-		bash -c "$$($(BIN)/python -m fairseq_norm_plugin.installed)"
+		bash -c "$$($(BIN)/python -m fairseq_norm_plugin.environment)"
 	$(WITHOUT_BROKEN_AUDIO)
 	touch $@
 

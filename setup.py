@@ -17,7 +17,7 @@ CORE = ["numpy", "pandas", "pyarrow", "matplotlib", "jinja2", "msgspec", "tqdm"]
 #: fairseq needs nothing but this package.
 PLUGIN = ["sacremoses", "subword-nmt"]
 #: A fairseq with compiled modules where there are wheels of one (its main branch), and a torch that reads checkpoints
-#: without running code.  Which fairseq serves elsewhere: fairseq_norm_plugin/installed.py.
+#: without running code.  Which fairseq serves elsewhere: fairseq_norm_plugin/environment.py.
 HAS_WHEEL = "python_version >= '3.11' and python_version < '3.13' and platform_machine == 'x86_64'"
 FAIRSEQ = ["torch>=2.6", f"ve-fairseq==0.12.3; sys_platform == 'linux' and {HAS_WHEEL}"]
 #: TensorBoard of fairseq-train.

@@ -34,7 +34,7 @@ def read_gold(path: str | Path, base: Base = None, swap: bool = False) -> list[G
     Raises:
         InputError: the file cannot be read, or its data contradict ``base``.
     """
-    from alignment_eval.links import read as reading
+    from alignment_eval.links import files as reading
 
     return list(reading.read_gold(path, reading.ReadOptions(base if base is None else str(base), swap)))
 
@@ -51,7 +51,7 @@ def read_links(path: str | Path, base: Base = None, swap: bool = False, allow_po
     Raises:
         InputError: the file cannot be read, or its data contradict ``base``.
     """
-    from alignment_eval.links import read as reading
+    from alignment_eval.links import files as reading
 
     options = reading.ReadOptions(base if base is None else str(base), swap, allow_possible)
     return list(reading.read_hypothesis(path, options).each_links())

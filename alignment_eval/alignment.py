@@ -33,8 +33,8 @@ from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.pair_scores import FIGURES, OF_WORDS, PairScores, join_scores, score_pair
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import check_new, json_line, new_file
+from alignment_eval.links.files import TYPES, check_signed, row_numbers, write_signed, write_table
 from alignment_eval.links.formats import Link, format_links
-from alignment_eval.links.write import TYPES, check_signed, row_numbers, write_signed, write_table
 from alignment_eval.maps.sentence import SentenceSide, Span, SpannedLine, words_of
 
 if TYPE_CHECKING:

@@ -92,7 +92,6 @@ def add_list(
     option: str,
     help: str,
     *,
-    also: Sequence[str] = (),
     metavar: str = "NAME",
     default: Sequence[str] | None = None,
     type: Callable[[str], Any] | None = None,
@@ -102,7 +101,7 @@ def add_list(
     ``type`` makes the value of the text; default: a tuple of the different entries.
     """
     metavar, help = f"{metavar},…", f"{help}; separated by commas"
-    group.add_argument(option, *also, default=default, type=type or names, metavar=metavar, help=help)
+    group.add_argument(option, default=default, type=type or names, metavar=metavar, help=help)
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -170,15 +169,15 @@ def add_output(
     metavar: str = "FILE",
     required: bool = False,
     standard: bool = False,
-    also: Sequence[str] = (),
+    nargs: str | None = None,
 ) -> None:
-    """Declare ``-o``, ``--output`` (and ``also``) and ``--overwrite``; ``help`` says what is written.
+    """Declare ``-o``, ``--output`` and ``--overwrite``; ``help`` says what is written.
 
     ``standard``: it is the standard output where it is not given.
     """
     default, help = (STANDARD, f"{help} (default: -, the standard output)") if standard else (None, help)
-    words = ("-o", "--output", *also)
-    group.add_argument(*words, required=required, default=default, type=Output, metavar=metavar, help=help)
+    shape: dict[str, Any] = {"nargs": nargs, "metavar": metavar, "required": required}
+    group.add_argument("-o", "--output", default=default, type=Output, help=help, **shape)
     group.add_argument("--overwrite", action="store_true", help="replace output that exists")
 
 

@@ -10,13 +10,15 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from alignment_eval.cli import Input, add_list, file_name, system
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
+from alignment_eval.extraction.method import DEFAULTS
+from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.figures.style import visible
 from alignment_eval.files import STANDARD, TextFile, token_lines
-from alignment_eval.links.read import (
+from alignment_eval.links.files import (
     BASES,
     AlignmentFile,
     ReadOptions,
@@ -45,36 +47,39 @@ _FEW_SENTENCES = 20
 #: Lines of a text that are looked at.
 _SAMPLED = 1000
 #: How the help describes hypotheses.
-HYPOTHESES = (
+_HYPOTHESES = (
     "word alignments (-: standard input), as norm-align, awesome-align, simalign, eflomal, fast_align, GIZA++ (A3) and "
     "fairseq-generate write them"
 )
 
 
-def add_gold_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--gold`` and how to read it."""
+def add_gold_arguments(parser: argparse.ArgumentParser, required: bool = True, more: str = "") -> None:
+    """Declare ``--gold`` and how to read it; ``more`` is what the help adds."""
     group = parser.add_argument_group("gold")
-    group.add_argument("--gold", required=True, type=Input, metavar="FILE", help="gold alignments (-: standard input)")
-    add_gold_reading(group)
-
-
-def add_gold_reading(group: argparse._ArgumentGroup) -> None:
-    """Declare how to read gold."""
+    help_ = f"gold alignments (-: standard input){more}"
+    group.add_argument("--gold", required=required, type=Input, metavar="FILE", help=help_)
     add_base(group, "gold", "auto, which warns")
     add_swap(group, "gold")
 
 
-def add_hypothesis_arguments(parser: argparse.ArgumentParser, more: str = "") -> None:
-    """Declare the hypotheses and how to read them; ``more`` is what the help adds."""
-    group = parser.add_argument_group("hypotheses")
-    group.add_argument(
-        "hypotheses",
-        nargs="+",
-        type=system,
-        metavar="HYP",
-        help=f"{HYPOTHESES}, all read in the same way; NAME=FILE names the system{more}",
-    )
+def add_hypothesis_arguments(group: argparse._ActionsContainer, name: str = "hypotheses", more: str = "") -> None:
+    """Declare the hypotheses, or an option ``name`` for them, and how to read them; ``more`` is what the help adds."""
+    help_ = f"{_HYPOTHESES}, all read in the same way; NAME=FILE names the system{more}"
+    group.add_argument(name, action="extend", nargs="+", type=system, metavar="HYP", help=help_)
     add_base(group, "hyp", "0")
+
+
+def add_links_arguments(group: argparse._ActionsContainer, name: str, role: str, **options: Any) -> None:
+    """Declare ``name``, a file of word alignments, and how to read it, ``--<role>-base`` and ``--<role>-swap``."""
+    group.add_argument(name, type=Input, help="word alignments (-: standard input)", **options)
+    add_base(group, role, "0")
+    add_swap(group, role)
+
+
+def add_rule(group: argparse._ActionsContainer) -> None:
+    """Declare ``--rule``; None stands for the default of a map."""
+    help_ = f"extraction rule: {', '.join(RULE_NAMES)} (default: {DEFAULTS.map_rule})"
+    group.add_argument("--rule", metavar="RULE", help=help_)
 
 
 def add_text_arguments(parser: argparse.ArgumentParser, required: bool = False) -> None:

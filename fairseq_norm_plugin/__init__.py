@@ -21,8 +21,8 @@ __all__ = ["AlignBatch", "BlockMaps", "MaskedLM", "NormModel", "load", "load_mas
 _MODULES = {"AlignBatch": "align.engines", "NormModel": "model.norm_model", "load": "model.load"}
 
 if "fairseq" in sys.modules:
-    from fairseq_norm_plugin.hooks import registration as registration
-    from fairseq_norm_plugin.process import set_up_command
+    from fairseq_norm_plugin import hooks as hooks
+    from fairseq_norm_plugin.environment import set_up_command
 
     set_up_command(sys.argv[0])
 

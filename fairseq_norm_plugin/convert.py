@@ -13,7 +13,7 @@ from typing import Any
 from alignment_eval.cli import CommandParser, Input, Output, exit_status
 from alignment_eval.errors import InputError
 from alignment_eval.files import OwnFiles, new_directory
-from fairseq_norm_plugin.process import let_waiting_threads_sleep
+from fairseq_norm_plugin.environment import let_waiting_threads_sleep
 
 PROG = "python -m fairseq_norm_plugin.convert"
 _DESCRIPTION = """\
@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(args: argparse.Namespace) -> None:
-    from fairseq_norm_plugin.hooks import registration as registration  # fairseq is imported there first
+    from fairseq_norm_plugin import hooks as hooks  # fairseq is imported there first
 
     languages = (args.source_lang, args.target_lang) if args.command == "translation" else ()
     convert(args.command, args.model, args.out, args.overwrite, *languages)

@@ -35,7 +35,7 @@ from fairseq.modules import MultiheadAttention
 from fairseq.trainer import Trainer
 from fairseq_cli import generate
 
-import fairseq_norm_plugin.hooks.registration  # noqa: F401  # registers the task
+import fairseq_norm_plugin.hooks  # noqa: F401  # registers the task
 from alignment_eval.cli import CommandParser
 from alignment_eval.maps.kinds import KINDS, block_kinds
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, swap_attention
@@ -261,7 +261,7 @@ def trainer_of(task_name: str, *extra: str) -> Any:
 
 
 PAIRS = 2000
-NORM_ALIGN = [sys.executable, "-m", "fairseq_norm_plugin.align", "--path", "demo", "--tokenizer", "none", "--cpu"]
+NORM_ALIGN = [sys.executable, "-m", "fairseq_norm_plugin.align.cli", "--path", "demo", "--tokenizer", "none", "--cpu"]
 
 
 def raw_text(args: argparse.Namespace) -> Iterator[Row]:

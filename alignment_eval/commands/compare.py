@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from alignment_eval.cli import add_format, system
-from alignment_eval.errors import printable
+from alignment_eval.errors import printable, progress_bar
 from alignment_eval.options import (
     add_base,
     add_gold_arguments,
@@ -24,7 +24,6 @@ from alignment_eval.options import (
     system_name,
     warn_of_few,
 )
-from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.significance import Difference, Resampling, compare_all
 from alignment_eval.scoring.tables import FORMATS, UNDEFINED, Table, counted, difference_table, interval_text, percent

@@ -8,14 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from alignment_eval.cli import Input, add_output, finite_number
-from alignment_eval.errors import InputError, UsageError, warn_on_stderr
+from alignment_eval.cli import add_output, finite_number
+from alignment_eval.errors import InputError, UsageError, progress_bar, warn_on_stderr
 from alignment_eval.files import check_new, token_lines, write_lines
+from alignment_eval.links.files import AlignmentFile, Texts, read_hypothesis
 from alignment_eval.links.formats import HYPOTHESIS_FORMATS, GoldSentence, format_lines
-from alignment_eval.links.read import AlignmentFile, Texts, read_hypothesis
 from alignment_eval.maps.subwords import MARKS, detect_mark, subword_links, word_pieces
-from alignment_eval.options import add_base, add_swap, add_text_arguments, read_options, texts_of
-from alignment_eval.progress import progress_bar
+from alignment_eval.options import add_links_arguments, add_text_arguments, read_options, texts_of
 
 EPILOG = """\
 Examples, the last after make demo:
@@ -33,9 +32,7 @@ _WITH_CONFIDENCES = ("scored", "naacl")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``convert``."""
     group = parser.add_argument_group("input")
-    group.add_argument("input", type=Input, metavar="IN", help="alignments (-: standard input)")
-    add_base(group, "from", "0")
-    add_swap(group, "from")
+    add_links_arguments(group, "input", "from", metavar="IN")
     group.add_argument(
         "--min-confidence",
         type=finite_number,

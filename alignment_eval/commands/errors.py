@@ -52,7 +52,8 @@ _SUBWORD = re.compile(r".+@@|▁.+|##\w+")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``errors``."""
     add_gold_arguments(parser)
-    add_hypothesis_arguments(parser, "; of two, the second is the system to compare with")
+    group = parser.add_argument_group("hypotheses")
+    add_hypothesis_arguments(group, more="; of two, the second is the system to compare with")
     add_text_arguments(parser, required=True)
     group = parser.add_argument_group("frequency")
     group.add_argument(

@@ -13,7 +13,7 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.cli import Output, file_name, finite_number
+from alignment_eval.cli import add_output, file_name, finite_number
 from alignment_eval.errors import InputError, UsageError, say, shown
 from alignment_eval.files import TextFile, check_new, file_hash, write_lines
 from alignment_eval.signature import Value, signature
@@ -44,15 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--max-unsupported", type=_share, metavar="X", help="keep pairs whose unsupported is X or less, 0 to 1"
     )
-    parser.add_argument(
-        *("-o", "--output"),
-        nargs="+",
-        required=True,
-        type=Output,
-        metavar="FILE",
-        help="the lines that are kept, a file for each TEXT",
-    )
-    parser.add_argument("--overwrite", action="store_true", help="replace output that exists")
+    add_output(parser, "the lines that are kept, a file for each TEXT", required=True, nargs="+")
 
 
 def _share(text: str) -> float:

@@ -8,13 +8,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from sys import intern
 from typing import NamedTuple
 
-from alignment_eval.cli import Input, add_output, positive_integer
-from alignment_eval.errors import InputError, say
+from alignment_eval.cli import add_output, positive_integer
+from alignment_eval.errors import InputError, progress_bar, say
 from alignment_eval.files import check_new, file_hash, token_lines, write_lines
+from alignment_eval.links.files import read_hypothesis, read_texts
 from alignment_eval.links.formats import Link
-from alignment_eval.links.read import read_hypothesis, read_texts
-from alignment_eval.options import add_base, add_swap, add_text_arguments, read_options, reading_fields
-from alignment_eval.progress import progress_bar
+from alignment_eval.options import add_links_arguments, add_text_arguments, read_options, reading_fields
 from alignment_eval.signature import signature
 
 EPILOG = """\
@@ -30,10 +29,7 @@ signature goes to stderr.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``lexicon``."""
-    group = parser.add_argument_group("links")
-    group.add_argument("links", type=Input, metavar="LINKS", help="word alignments (-: standard input)")
-    add_base(group, "links", "0")
-    add_swap(group, "links")
+    add_links_arguments(parser.add_argument_group("links"), "links", "links", metavar="LINKS")
     add_text_arguments(parser, required=True)
     group = parser.add_argument_group("output")
     group.add_argument(

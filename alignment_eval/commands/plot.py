@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from alignment_eval.cli import Input, add_list, add_output, system
+from alignment_eval.cli import add_list, add_output
 from alignment_eval.errors import InputError, UsageError, say
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName, MapNames
-from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.figures.maps import Panel, Picture, draw, panel_of, sides_of
 from alignment_eval.figures.style import (
     ENDINGS,
@@ -24,16 +23,16 @@ from alignment_eval.figures.style import (
     visible,
 )
 from alignment_eval.files import check_new
+from alignment_eval.links.files import AlignmentFile, read_hypothesis
 from alignment_eval.links.formats import GoldSentence, Links
-from alignment_eval.links.read import AlignmentFile, read_hypothesis
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import LEVELS, SETTINGS
 from alignment_eval.options import (
-    HYPOTHESES,
-    add_base,
-    add_gold_reading,
+    add_gold_arguments,
+    add_hypothesis_arguments,
     add_records,
+    add_rule,
     add_text_arguments,
     check_forced,
     distinct_names,
@@ -78,14 +77,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--setting", metavar="SETTING", help=help_)
     group.add_argument("--level", metavar="LEVEL", help=f"{', '.join(LEVELS)} (default: word)")
     group = parser.add_argument_group("links", "of each map by a rule, or from a file; without RECORDS from each file")
-    help_ = f"extraction rule: {', '.join(RULE_NAMES)} (default: {DEFAULTS.map_rule})"
-    group.add_argument("--rule", metavar="RULE", help=help_)
-    help_ = f"{HYPOTHESES}; NAME=FILE names it; one with RECORDS"
-    group.add_argument("--hyp", action="extend", nargs="+", type=system, metavar="HYP", help=help_)
-    add_base(group, "hyp", "0")
-    group = parser.add_argument_group("gold")
-    group.add_argument("--gold", type=Input, metavar="FILE", help="gold alignments (-: standard input)")
-    add_gold_reading(group)
+    add_rule(group)
+    add_hypothesis_arguments(group, "--hyp", "; one with RECORDS")
+    add_gold_arguments(parser, required=False)
     add_text_arguments(parser)
     group = parser.add_argument_group("output")
     add_output(group, f"picture: .{', .'.join(ENDINGS)}", required=True)

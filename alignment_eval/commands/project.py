@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alignment_eval.cli import Input, add_output, file_name, positive_integer
-from alignment_eval.errors import InputError, say, shown, warn_on_stderr
+from alignment_eval.cli import add_output, file_name, positive_integer
+from alignment_eval.errors import InputError, progress_bar, say, shown, warn_on_stderr
 from alignment_eval.files import TextFile, check_new, file_hash, write_lines
-from alignment_eval.links.read import AlignmentFile, Texts, read_hypothesis, token_counts
+from alignment_eval.links.files import AlignmentFile, Texts, read_hypothesis, token_counts
 from alignment_eval.maps.subwords import is_punctuation
-from alignment_eval.options import add_base, add_swap, read_options, reading_fields
-from alignment_eval.progress import progress_bar
+from alignment_eval.options import add_links_arguments, read_options, reading_fields
 from alignment_eval.signature import signature
 from alignment_eval.transfer.labels import SCHEMES, Span, labels_of, mismatch, project_spans, spans_of
 
@@ -58,9 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="column of the labels, from 1; words are in the first (default: 2, the last)",
     )
-    group.add_argument("--links", required=True, type=Input, metavar="FILE", help="word alignments (-: standard input)")
-    add_base(group, "links", "0")
-    add_swap(group, "links")
+    add_links_arguments(group, "--links", "links", required=True, metavar="FILE")
     group.add_argument(
         "--target-text",
         required=True,

@@ -7,22 +7,21 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from alignment_eval.cli import Input, add_output, system
-from alignment_eval.errors import UsageError, say, warn_on_stderr
+from alignment_eval.cli import add_output
+from alignment_eval.errors import UsageError, progress_bar, say, warn_on_stderr
 from alignment_eval.extraction.method import DEFAULTS
-from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.figures.report import build, render
 from alignment_eval.figures.style import visible
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.links.read import AlignmentFile, read_hypothesis
+from alignment_eval.links.files import AlignmentFile, read_hypothesis
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.options import (
-    HYPOTHESES,
-    add_base,
-    add_gold_reading,
+    add_gold_arguments,
+    add_hypothesis_arguments,
     add_kinds,
     add_records,
+    add_rule,
     add_text_arguments,
     distinct_names,
     forced_records,
@@ -38,7 +37,6 @@ from alignment_eval.options import (
     warn_skipped,
     words_of,
 )
-from alignment_eval.progress import progress_bar
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.diagnosis import doubts
 from alignment_eval.signature import Value, signature
@@ -58,19 +56,12 @@ LARGE = 20e6
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``report``."""
     add_records(parser, optional=True)
-    group = parser.add_argument_group("gold")
-    help_ = "gold alignments (-: standard input); without gold the page has no scores"
-    group.add_argument("--gold", type=Input, metavar="FILE", help=help_)
-    add_gold_reading(group)
+    add_gold_arguments(parser, required=False, more="; without gold the page has no scores")
     add_text_arguments(parser)
-    group = parser.add_argument_group("hypotheses", "the alignments to compare")
-    help_ = f"{HYPOTHESES}, all read in the same way; NAME=FILE names it"
-    group.add_argument("--hyp", action="extend", nargs="+", type=system, metavar="HYP", help=help_)
-    add_base(group, "hyp", "0")
+    add_hypothesis_arguments(parser.add_argument_group("hypotheses", "the alignments to compare"), "--hyp")
     group = parser.add_argument_group("records")
     add_kinds(group)
-    help_ = f"extraction rule: {', '.join(RULE_NAMES)} (default: {DEFAULTS.map_rule})"
-    group.add_argument("--rule", metavar="RULE", help=help_)
+    add_rule(group)
     group = parser.add_argument_group("page")
     group.add_argument("--title", metavar="TEXT", help="heading (default: what is compared)")
     help_ = "show at most N sentences, evenly spaced over the corpus, to keep the page small (default: all)"

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from alignment_eval.cli import add_format
-from alignment_eval.errors import UsageError, printable, say
-from alignment_eval.links.read import AlignmentFile
+from alignment_eval.errors import UsageError, printable, progress_bar, say
+from alignment_eval.links.files import AlignmentFile
 from alignment_eval.options import (
     add_gold_arguments,
     add_hypothesis_arguments,
@@ -27,7 +27,6 @@ from alignment_eval.options import (
     system_name,
     warn_of_few,
 )
-from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import COUNT_NAMES, METRIC_LABELS, METRICS, Score, defined
 from alignment_eval.scoring.diagnosis import diagnose
 from alignment_eval.scoring.significance import Resampling, confidence_each
@@ -60,7 +59,7 @@ _TABLES = ("md", "latex")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``score``."""
     add_gold_arguments(parser)
-    add_hypothesis_arguments(parser)
+    add_hypothesis_arguments(parser.add_argument_group("hypotheses"))
     add_text_arguments(parser)
     group = parser.add_argument_group("output")
     add_format(group, ("text", *_TABLES, "tsv", "json", "sentences"))

@@ -6,6 +6,7 @@ import argparse
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -13,14 +14,23 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from alignment_eval.cli import add_format, add_list, add_output
-from alignment_eval.errors import say
+from alignment_eval.errors import progress_bar, say
 from alignment_eval.extraction.method import ExtractionOptions, MapNames
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of
-from alignment_eval.figures.heatmap import CONFIGURATION, save_heatmaps
-from alignment_eval.figures.style import add_figure_options, figure_options, layer_label
+from alignment_eval.figures.style import (
+    FigureOptions,
+    add_figure_options,
+    draw_heatmap,
+    figure_options,
+    kind_name,
+    layer_label,
+    place_name,
+    rule_name,
+    save_figures,
+)
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
+from alignment_eval.links.files import Texts
 from alignment_eval.links.formats import GoldSentence
-from alignment_eval.links.read import Texts
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.options import (
@@ -34,7 +44,6 @@ from alignment_eval.options import (
     warn_skipped,
 )
 from alignment_eval.profiles.chosen import FINAL_PUNCTUATION
-from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts
 from alignment_eval.scoring.gold_corpus import GoldCorpus, linked_maps
 from alignment_eval.scoring.tables import FORMATS, Table, counted, percent
@@ -50,6 +59,8 @@ Example, after make demo:
 """
 _BEST_ROWS = 10
 _OWN_FILES = OwnFiles("align-eval sweep", re.compile(r"sweep\.(csv|json)|(summary|heads-.*)\.(png|svg|pdf)"))
+#: Columns of a sweep's table that identify a figure.
+CONFIGURATION = ["kind", "setting", "rule", "null"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_list(parser, "--rules", f"default: all of {', '.join(RULES)}{more}", metavar="RULE")
     parser.add_argument("--final-punctuation", action="store_true", help=FINAL_PUNCTUATION)
     what = "directory for table, JSON and heatmaps; only one that sweep wrote is replaced"
-    add_output(parser, what, metavar="DIR", required=True, also=("--out",))
+    add_output(parser, what, metavar="DIR", required=True)
     add_format(parser, FORMATS)
     add_figure_options(parser, several=True)
 
@@ -210,3 +221,40 @@ def _layer_table(rows: pd.DataFrame, title: str) -> Table:
     lowest = min(aer for aers in whole for aer in aers)
     best_cells = {(r, 1 + c) for r, aers in enumerate(whole) for c, aer in enumerate(aers) if aer == lowest}
     return Table(title, heads, lines, best_cells)
+
+
+def save_heatmaps(table: pd.DataFrame, directory: Path, options: FigureOptions, formats: Sequence[str]) -> None:
+    """Draw the figures of a sweep's table into a directory.
+
+    ``heads-<kind>-<setting>-<rule>-<null>`` has every head of a configuration; these share one colour scale, from the
+    lowest to the highest AER of any head.  ``summary`` has every whole layer, under the rule with the lowest AER.
+    """
+    figures = {"summary": draw_heatmap(*summary(table), options=options)}
+    heads = table[table["level"] == "head"]
+    limits = (100 * float(heads["aer"].min()), 100 * float(heads["aer"].max()))
+    for key, rows in heads.groupby(CONFIGURATION, sort=False):
+        kind, setting, rule, null = map(str, key)
+        values = 100 * rows.pivot(index="layer", columns="head", values="aer")
+        values.index = values.index.map(place_name)
+        heading = f"Heads: {kind_name(kind)}, {setting.upper()}; {rule_name(rule, null)}. {_lowest(rows)}"
+        figures["-".join(("heads", kind, setting, rule, null))] = draw_heatmap(values, heading, limits, options=options)
+    save_figures(figures, directory, formats)
+
+
+def summary(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """The AER of every whole layer by setting and kind, under the rule and null with the lowest one; and a heading."""
+    layers = table[table["level"] == "layer"]
+    best = layers.iloc[int(layers["aer"].argmin())]
+    rows = layers[(layers["rule"] == best["rule"]) & (layers["null"] == best["null"])]
+    values = 100 * rows.pivot(index=["setting", "kind"], columns="layer", values="aer")
+    values = values.reindex([(setting, kind) for setting in rows["setting"].unique() for kind in rows["kind"].unique()])
+    values.index = values.index.map(lambda of_row: f"{of_row[0].upper()}, {kind_name(of_row[1])}")
+    what = f"{kind_name(best['kind'])}, {best['setting'].upper()}, "
+    return values, f"Whole layers; {rule_name(best['rule'], best['null'])}. {_lowest(rows, what)}"
+
+
+def _lowest(rows: pd.DataFrame, what: str = "") -> str:
+    """The lowest AER of a sweep's rows, and its place."""
+    best = rows.iloc[int(rows["aer"].argmin())]
+    head = int(best["head"]) if best["level"] == "head" else None
+    return f"Lowest: {100 * best['aer']:.1f}, {what}{place_name(int(best['layer']), head)}"

@@ -7,13 +7,12 @@ from dataclasses import replace
 from itertools import islice
 
 from alignment_eval.cli import Input, add_output
-from alignment_eval.errors import say, warn_on_stderr
+from alignment_eval.errors import progress_bar, say, warn_on_stderr
 from alignment_eval.files import check_new, write_lines
+from alignment_eval.links.files import AlignmentFile, read_hypothesis
 from alignment_eval.links.formats import format_links, transpose
-from alignment_eval.links.read import AlignmentFile, read_hypothesis
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS, VARIANTS, check_method, symmetrize
 from alignment_eval.options import add_base, add_swap, check_as_many, read_options, reading_fields
-from alignment_eval.progress import progress_bar
 from alignment_eval.scoring.diagnosis import LOOKED_AT
 from alignment_eval.signature import signature
 

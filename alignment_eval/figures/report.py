@@ -44,8 +44,8 @@ from alignment_eval.errors import UsageError
 from alignment_eval.extraction.extract import stacked_maps
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapNames
 from alignment_eval.figures.style import kind_name, layer_label
+from alignment_eval.links.files import Texts
 from alignment_eval.links.formats import GoldSentence, Links
-from alignment_eval.links.read import Texts
 from alignment_eval.maps.kinds import DEFAULT_KINDS
 from alignment_eval.maps.sentence import PairWords, SentenceMaps
 from alignment_eval.maps.words import SETTINGS

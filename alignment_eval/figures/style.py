@@ -15,11 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from alignment_eval.cli import add_list, names
 from alignment_eval.errors import UsageError, printable, warn_on_stderr
 from alignment_eval.files import write_bytes
 from alignment_eval.maps.kinds import KINDS, mixing_kinds
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
 
@@ -104,9 +108,8 @@ def add_figure_options(parser: argparse.ArgumentParser, several: bool = False) -
     group.add_argument("--width", type=_width, metavar="WIDTH", help=help_)
     group.add_argument("--title", metavar="TEXT", help="heading (default: what is drawn; '': none)")
     if several:
-        help_ = f"files of each figure, some of {', '.join(ENDINGS)} (default: png,svg); separated by commas"
-        default = ("png", "svg")
-        group.add_argument("--figure-formats", type=_formats, default=default, metavar="FORMAT,…", help=help_)
+        help_ = f"files of each figure, some of {', '.join(ENDINGS)} (default: png,svg)"
+        add_list(group, "--figure-formats", help_, metavar="FORMAT", default=("png", "svg"), type=_formats)
 
 
 def figure_options(args: argparse.Namespace) -> FigureOptions:
@@ -126,10 +129,10 @@ def _width(text: str) -> float:
 
 
 def _formats(text: str) -> tuple[str, ...]:
-    endings = [ending.strip() for ending in text.split(",")]
+    endings = names(text)
     if unknown := [ending for ending in endings if ending not in ENDINGS]:
         raise argparse.ArgumentTypeError(f"{unknown[0]!r}: expected some of {', '.join(ENDINGS)}")
-    return tuple(dict.fromkeys(endings))
+    return endings
 
 
 # ---- drawing
@@ -238,3 +241,47 @@ def kind_look(kind: str) -> dict[str, Any]:
     """The colour and marker of a map kind that has mixing ratios: its row's, or the next of the palette."""
     place, row = mixing_kinds().index(kind), KINDS[kind]
     return {"color": row.colour or f"C{place}", "marker": row.marker or MARKERS[place % len(MARKERS)]}
+
+
+@styled()
+def draw_heatmap(
+    table: pd.DataFrame,
+    heading: str,
+    limits: tuple[float, float] | None = None,
+    scale: str = "AER %",
+    options: FigureOptions = DEFAULT,
+    mark_lowest: bool = True,
+) -> Figure:
+    """A figure of a table of values in % with the number in each cell; NaN is left empty.
+
+    The index names the rows, the columns and their name what stands below.  ``limits`` are the values of the first and
+    the last colour of the ``scale``; None: the lowest and the highest.  ``mark_lowest``: the lowest value has a frame.
+    """
+    from matplotlib.patches import Rectangle
+    from matplotlib.patheffects import withStroke
+
+    values, rows = table.to_numpy(dtype=np.float64), [str(name) for name in table.index]
+    low, high = limits or (float(np.nanmin(values)), float(np.nanmax(values)))
+    needed = 0.75 + text_width(rows, 7) + (text_width(["88.8"], 7) + 0.06) * values.shape[1]
+    width = options.width or (COLUMN if needed <= COLUMN else PAGE)
+    figure = new_figure(width, 0.85 + 0.19 * len(rows), options.heading_of(heading))
+    axes = figure.add_subplot()
+    edges = [np.arange(count + 1) - 0.5 for count in values.shape[::-1]]
+    cells = axes.pcolormesh(*edges, values, cmap=SCORE_COLOURS, vmin=low, vmax=high)
+    axes.invert_yaxis()
+    axes.set_xticks(range(values.shape[1]), [str(name) for name in table.columns])
+    axes.set_yticks(range(len(rows)), rows)
+    axes.tick_params(length=0)
+    axes.set_frame_on(False)
+    axes.set_xlabel(str(table.columns.name))
+    for row, column in np.argwhere(np.isfinite(values)) if needed <= width else ():
+        value = values[row, column]
+        colour = "black" if value - low > 0.47 * (high - low) else "white"  # as the colour is light or dark
+        axes.text(column, row, f"{value:.1f}", ha="center", va="center", color=colour, in_layout=False)
+    if mark_lowest:
+        row, column = np.unravel_index(np.nanargmin(values), values.shape)
+        edge: dict[str, Any] = {"path_effects": [withStroke(linewidth=3, foreground="white")], "clip_on": False}
+        corner = float(column) - 0.5, float(row) - 0.5
+        axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=ACCENT, linewidth=1.6, **edge))
+    figure.colorbar(cells, label=scale, aspect=25, pad=0.02).outline.set_visible(False)
+    return figure

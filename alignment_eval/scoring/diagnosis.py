@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from alignment_eval.links.files import AlignmentFile
 from alignment_eval.links.formats import GoldSentence, Links, transpose
-from alignment_eval.links.read import AlignmentFile
 from alignment_eval.scoring.aer import Counts, aer, count
 
 LOOKED_AT = 10_000

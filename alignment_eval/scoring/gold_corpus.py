@@ -13,8 +13,8 @@ from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import links_by_rule, merged, stacked_maps
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.extraction.rules import rule_of
+from alignment_eval.links.files import Texts
 from alignment_eval.links.formats import GoldSentence, Links
-from alignment_eval.links.read import Texts
 from alignment_eval.maps.sentence import SentenceMaps
 
 

@@ -18,8 +18,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.errors import InputError, UsageError
-from alignment_eval.progress import Progress, no_progress
+from alignment_eval.errors import InputError, Progress, UsageError, no_progress
 from alignment_eval.scoring.aer import METRICS, Counts, IntArray, defined
 
 #: A random generator, resamples, sentences -> weights [resamples, sentences].

@@ -1,1 +1,1 @@
-"""The command line ``norm-align`` (``python -m fairseq_norm_plugin.align``): word alignments of raw parallel text."""
+"""The command line ``norm-align``: word alignments of raw parallel text."""

@@ -12,7 +12,7 @@ from alignment_eval.cli import Input
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.profiles.chosen import add_options
-from fairseq_norm_plugin.process import DTYPES
+from fairseq_norm_plugin.environment import DTYPES
 from fairseq_norm_plugin.text.offsets import NORMALIZATIONS, WORDS
 
 if TYPE_CHECKING:

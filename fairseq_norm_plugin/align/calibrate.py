@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from alignment_eval.cli import CommandParser, add_output, check_outputs, exit_status
-from alignment_eval.errors import InputError, UsageError, printable, say
-from alignment_eval.extraction.lexical_table import LexicalTable
+from alignment_eval.errors import InputError, UsageError, printable, progress_meter, say
+from alignment_eval.extraction.lexical_table import LexicalTable, write_lexical_table
 from alignment_eval.extraction.method import DEFAULTS, AlignmentMethod
 from alignment_eval.files import check_new, file_hash, write_lines
 from alignment_eval.profiles.chosen import described
 from alignment_eval.profiles.profile import FORMED, Profile, TableFile
-from alignment_eval.progress import progress_meter
-from alignment_eval.records.lexical_table_file import write_lexical_table
 from alignment_eval.signature import signature
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
@@ -29,7 +27,7 @@ from fairseq_norm_plugin.align.arguments import (
     other_inputs,
     read_text,
 )
-from fairseq_norm_plugin.installed import versions
+from fairseq_norm_plugin.environment import versions
 
 if TYPE_CHECKING:
     from fairseq_norm_plugin.model.direction import Direction

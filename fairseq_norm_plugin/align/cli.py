@@ -12,7 +12,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from alignment_eval.cli import CommandParser, Output, check_outputs, exit_status, positive_integer
+from alignment_eval.cli import CommandParser, Output, add_list, add_output, check_outputs, exit_status, positive_integer
 from alignment_eval.errors import UsageError
 from alignment_eval.files import STANDARD
 from alignment_eval.links.symmetrize import METHODS
@@ -30,8 +30,12 @@ from fairseq_norm_plugin.align.arguments import (
 )
 from fairseq_norm_plugin.align.unfinished import begun_with
 from fairseq_norm_plugin.checkpoints.files import DEMO, NO_REVERSE
-from fairseq_norm_plugin.installed import version_line
-from fairseq_norm_plugin.process import let_waiting_threads_sleep, silence_libraries, without_unused_libraries
+from fairseq_norm_plugin.environment import (
+    let_waiting_threads_sleep,
+    silence_libraries,
+    version_line,
+    without_unused_libraries,
+)
 
 PROG = "norm-align"
 #: The options that --ray takes with the options of models.
@@ -65,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> None:
     _check_usage(args)
     with without_unused_libraries():
-        from fairseq_norm_plugin.hooks import registration as registration
+        from fairseq_norm_plugin import hooks as hooks
     if args.ray is not None:
         from fairseq_norm_plugin.align.engines import run
     else:
@@ -89,14 +93,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_options(add_reverse_arguments(parser), "reverse_heads", "join")
     group = parser.add_argument_group("output")
-    group.add_argument(
-        *("-o", "--output"),
-        required=True,
-        type=Output,
-        metavar="FILE",
-        help="Pharaoh file (-: standard output); with text, character spans, links and confidences if it ends in "
-        ".jsonl or .parquet; with --ray, a directory",
+    help_ = (
+        "Pharaoh file (-: standard output); with text, character spans, links and confidences if it ends in .jsonl or "
+        ".parquet; with --ray, a directory"
     )
+    add_output(group, help_, required=True)
     group.add_argument(
         "--translate",
         nargs="?",
@@ -110,13 +111,7 @@ def _parser() -> argparse.ArgumentParser:
         choices=("xml", "html"),
         help="the source text has inline markup: write the target text with the same tags, instead of links",
     )
-    group.add_argument(
-        "--opaque",
-        type=lambda names: [name.strip() for name in names.split(",")],
-        default=[],
-        metavar="TAG,…",
-        help="with --markup: further elements whose content is no text",
-    )
+    add_list(group, "--opaque", "with --markup: further elements whose content is no text", metavar="TAG", default=())
     group.add_argument(
         "--protect",
         action="append",
@@ -154,8 +149,8 @@ def _parser() -> argparse.ArgumentParser:
         help="align lines that do not look like translations of each other; write a line without tags where --markup "
         "is damaged, and count it",
     )
-    group.add_argument("--resume", action="store_true", help="continue a stopped run of the same options")
-    group.add_argument("--overwrite", action="store_true", help="replace FILE, and what is left of a stopped run")
+    help_ = "continue a stopped run of the same options; --overwrite starts anew"
+    group.add_argument("--resume", action="store_true", help=help_)
     group = add_speed_arguments(parser)
     group.add_argument(
         "--window",
@@ -229,3 +224,7 @@ def _check_usage(args: argparse.Namespace) -> None:
     if args.heads is not None:
         reverse = NO_REVERSE if args.reverse_path is None and args.path != DEMO else args.reverse_path
         options.named_maps(directions=1 if reverse == NO_REVERSE else 2)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

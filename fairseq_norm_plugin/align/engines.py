@@ -21,7 +21,7 @@ import torch
 from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError, UsageError, printable, say, shown, warn_on_stderr
 from alignment_eval.files import OwnFiles, check_directory, file_hash, new_directory
-from alignment_eval.links.write import TYPES
+from alignment_eval.links.files import TYPES
 from alignment_eval.profiles.chosen import OF_TEXT, AlignmentOptions
 from alignment_eval.profiles.profile import NO_PROFILE
 from fairseq_norm_plugin.align.arguments import model_options

@@ -14,20 +14,19 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from fairseq_norm_plugin.hooks import registration as registration  # fairseq is imported there first
+from fairseq_norm_plugin import hooks as hooks  # fairseq is imported there first
 
 # isort: split
 import torch
 
 from alignment_eval.alignment import TYPES_WITH_SCORES, Alignment
 from alignment_eval.cli import check_outputs
-from alignment_eval.errors import InputError, say, warn_on_stderr
+from alignment_eval.errors import InputError, progress_meter, say, warn_on_stderr
 from alignment_eval.extraction.pair_scores import FIGURES
 from alignment_eval.files import check_new, is_stream, json_hash, json_line, new_file, write_lines
+from alignment_eval.links.files import TYPES, check_signed, write_signed, write_table
 from alignment_eval.links.symmetrize import METHODS
-from alignment_eval.links.write import TYPES, check_signed, write_signed, write_table
 from alignment_eval.profiles.chosen import given_options
-from alignment_eval.progress import progress_meter
 from alignment_eval.signature import Value
 from alignment_eval.transfer.tags import protected_strings
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, read_text
@@ -38,11 +37,11 @@ from fairseq_norm_plugin.align.unfinished import (
     partial_path,
     translations_of,
 )
+from fairseq_norm_plugin.environment import keep_few_programs
 from fairseq_norm_plugin.model.align import aligner_of, signed
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.model.text_check import check_parallel, sampled
 from fairseq_norm_plugin.model.translate import Markup
-from fairseq_norm_plugin.process import keep_few_programs
 from fairseq_norm_plugin.text.lines import SentencePairs, TranslatedText
 from fairseq_norm_plugin.text.tokenise import SentencePair, splitter_name, strings_of
 

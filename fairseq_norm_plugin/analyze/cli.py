@@ -6,21 +6,42 @@ The model runs once over the subset, teacher-forced, in float32; memory does not
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alignment_eval.figures.style import (
+    COLUMN,
+    DEFAULT,
+    MARKERS,
+    FigureOptions,
+    add_legend,
+    draw_heatmap,
+    kind_look,
+    kind_name,
+    layer_colours,
+    new_figure,
+    place_name,
+    styled,
+)
+from alignment_eval.maps.kinds import mixing_kinds
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 import json
 import logging
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from alignment_eval.cli import CommandParser, add_list, add_output, check_outputs, exit_status
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.figures.style import add_figure_options, figure_options, save_figures
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
-from alignment_eval.maps.kinds import mixing_kinds
 from alignment_eval.maps.words import require_known
-from fairseq_norm_plugin.process import let_waiting_threads_sleep, silence_libraries
+from fairseq_norm_plugin.environment import let_waiting_threads_sleep, silence_libraries
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +57,11 @@ DATA is what fairseq-preprocess made.  All options of fairseq-generate that read
 --path CHECKPOINT, --gen-subset NAME (default: test), --max-tokens N, --batch-size N, --cpu and others.
 --task masked_lm_norm analyses a masked language model; the default is translation_norm.
 """
+_BLOCKS = {
+    "encoder.self": "encoder self-attention",
+    "decoder.self": "decoder self-attention",
+    "decoder.cross": "encoder-decoder attention",
+}
 _TABLES = ("mixing", "mixing_by_frequency", "attention", "weight_norm_correlation", "norm_by_frequency", "token_norms")
 _OWN_FILES = OwnFiles(
     PROG,
@@ -67,13 +93,13 @@ def _parsed(words: Sequence[str]) -> Any:
         epilog=_EPILOG,
     )
     group = ours.add_argument_group("analysis")
-    add_output(group, "directory for tables and figures", metavar="DIR", required=True, also=("--out",))
+    add_output(group, "directory for tables and figures", metavar="DIR", required=True)
     help_ = "kinds of mixing ratios (default: those of Kobayashi et al. 2021; docs/maps.md has all)"
     add_list(group, "--mixing-kinds", help_, metavar="KIND", default=DEFAULT_MIXING)
     add_figure_options(ours, several=True)
     ours.parse_known_args(words)
 
-    from fairseq_norm_plugin.hooks import registration as registration  # fairseq is imported there first
+    from fairseq_norm_plugin import hooks as hooks  # fairseq is imported there first
 
     # isort: split
     from fairseq import options
@@ -90,7 +116,6 @@ def run(args: Any) -> None:
     """Check ``args`` (fairseq's namespace), analyse the model and subset that they name, and write the results."""
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-    from fairseq_norm_plugin.analyze.figures import draw_figures
     from fairseq_norm_plugin.analyze.statistics import analyse
 
     for kind in args.mixing_kinds:
@@ -112,3 +137,69 @@ def run(args: Any) -> None:
     means = layers.set_index(["block", "layer", "kind"])["mean"]
     print(means.mul(100).round(1).unstack(sort=False).to_string(na_rep="-"))
     logger.info("wrote %s", args.output)
+
+
+def draw_figures(tables: dict[str, pd.DataFrame], options: FigureOptions = DEFAULT) -> dict[str, Figure]:
+    """Draw, for each block type, mixing ratios by layer and by head, and norms against frequency; figures by name."""
+    figures: dict[str, Figure] = {}
+    mixing, correlated = tables["mixing"], tables["mixing_by_frequency"].set_index("block")
+    correlations = tables["norm_by_frequency"].set_index(["block", "layer"])["spearman"]
+    for block, rows in mixing[mixing["token_class"] == "all"].groupby("block", sort=False):
+        name, title = str(block).replace(".", "-"), _BLOCKS[str(block)]
+        # a kind that has no correlation in any layer, though others have one, is constant
+        varying = correlated.loc[[block]].dropna(subset="spearman")["kind"]
+        layers = rows[rows["head"].isna() & (rows["kind"].isin(varying) | varying.empty)]
+        figures[f"mixing-{name}"] = _lines(layers, f"Mixing ratio, {title}", options)
+        heads = rows[rows["head"].notna() & (rows["kind"] == "attn_n")]
+        if len(heads):
+            table = 100 * heads.pivot(index="layer", columns="head", values="mean")
+            table.index = table.index.map(place_name)
+            heading, scale = f"Mixing ratio of norms, {title}", "mixing ratio %"
+            figures[f"mixing-heads-{name}"] = draw_heatmap(table, heading, (0, 100), scale, options, mark_lowest=False)
+    for block, rows in tables["token_norms"].groupby("block", sort=False):
+        name, heading = str(block).replace(".", "-"), f"Norm and frequency, {_BLOCKS[str(block)]}"
+        figures[f"norm-frequency-{name}"] = _scatter(rows, correlations[block], heading, options)
+    return figures
+
+
+@styled()
+def _lines(rows: pd.DataFrame, heading: str, options: FigureOptions) -> Figure:
+    figure = new_figure(options.width or COLUMN, 2.3, options.heading_of(heading))
+    axes = figure.add_subplot()
+    for kind in mixing_kinds():
+        of_kind = rows[rows["kind"] == kind].sort_values("layer")
+        if len(of_kind):
+            axes.plot(of_kind["layer"], 100 * of_kind["mean"], label=kind_name(kind), **kind_look(kind))
+    axes.set_xticks(sorted(rows["layer"].unique()))
+    axes.set_ylim(0, 100)
+    axes.set(xlabel="layer", ylabel="mixing ratio %")
+    axes.grid(axis="y")
+    add_legend(figure, *axes.get_legend_handles_labels())
+    return figure
+
+
+@styled()
+def _scatter(rows: pd.DataFrame, correlations: pd.Series[float], heading: str, options: FigureOptions) -> Figure:
+    """Mean norms of token types by frequency, without special tokens, which no dictionary counts."""
+    from matplotlib.ticker import LogFormatter
+
+    figure = new_figure(options.width or COLUMN, 2.7, options.heading_of(heading))
+    rows = rows[rows["frequency"].notna()]
+    # If a dictionary does not count its tokens, all have the same count.
+    column, text = ("frequency", "training") if rows["frequency"].nunique() > 1 else ("occurrences", "analysed")
+    axes = figure.add_subplot()
+    layers = sorted(rows["layer"].unique())
+    for (layer, colour), marker in zip(layer_colours(layers).items(), MARKERS * len(layers)):
+        counted = rows[(rows["layer"] == layer) & (rows[column] > 0)]
+        rho = f"{correlations[layer]:.2f}" if np.isfinite(correlations[layer]) else "none"
+        look: dict[str, Any] = {"color": colour, "marker": marker, "linewidths": 0}
+        name = f"layer {layer}, ρ {rho}"
+        axes.scatter(counted[column], counted["norm"], s=3, alpha=0.4, rasterized=True, label=name, **look)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(lambda count, _: f"{count:,.0f}")  # exponents would be too small to read
+    axes.xaxis.set_minor_formatter(LogFormatter(labelOnlyBase=False))
+    axes.set(xlabel=f"frequency in the {text} text", ylabel="mean ‖f(x)‖")
+    legend: Any = add_legend(figure, *axes.get_legend_handles_labels())
+    for handle in legend.legend_handles:  # marks that can be seen
+        handle.set(alpha=1, sizes=[12])
+    return figure

@@ -35,7 +35,7 @@ from fairseq_norm_plugin.checkpoints.build import build_model
 from fairseq_norm_plugin.checkpoints.files import dictionary_files
 from fairseq_norm_plugin.checkpoints.identity import data_hash, model_hash
 from fairseq_norm_plugin.checkpoints.read import fairseq_errors, read_checkpoint_parts
-from fairseq_norm_plugin.installed import versions
+from fairseq_norm_plugin.environment import versions
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import HEAD_MIXING_RATIOS, head_map, head_mixing_ratio, layer_map, mixing_ratio
 from fairseq_norm_plugin.maps.norms import transformed_norms

@@ -19,8 +19,8 @@ from fairseq.modules.transformer_layer import (
 from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
+from fairseq_norm_plugin.environment import enough_threads
 from fairseq_norm_plugin.maps.block import BlockWeights, FeedForward, Norm
-from fairseq_norm_plugin.process import enough_threads
 
 ENCODER_SELF, DECODER_SELF, DECODER_CROSS = "encoder.self", "decoder.self", "decoder.cross"
 #: Block types, in the order of a forward pass.

@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode
 
 from alignment_eval.errors import InputError, UsageError, printable
 from fairseq_norm_plugin.checkpoints.read import NOT_SAVED, fairseq_errors
-from fairseq_norm_plugin.process import DTYPES
+from fairseq_norm_plugin.environment import DTYPES
 
 #: The type of a model's parameters; with ``int8`` only its products have 8 bits.
 _TYPES = {name: torch.float32 if name == "int8" else getattr(torch, name) for name in DTYPES}

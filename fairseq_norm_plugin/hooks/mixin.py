@@ -22,6 +22,7 @@ from fairseq_norm_plugin.checkpoints.build import check_vocabulary
 from fairseq_norm_plugin.checkpoints.files import profile_file
 from fairseq_norm_plugin.checkpoints.identity import ReadParameters, architecture_hash, data_hash, dictionary_hash
 from fairseq_norm_plugin.checkpoints.read import languages_warning, other_languages
+from fairseq_norm_plugin.environment import versions
 from fairseq_norm_plugin.hooks.generator import carry_maps
 from fairseq_norm_plugin.hooks.options import (
     check_command,
@@ -30,8 +31,7 @@ from fairseq_norm_plugin.hooks.options import (
     resolve,
     vocabularies,
 )
-from fairseq_norm_plugin.installed import versions
-from fairseq_norm_plugin.recording.session import NormOptions, Plan, RecordingSession, ids_in_all
+from fairseq_norm_plugin.hooks.session import NormOptions, Plan, RecordingSession, ids_in_all
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
 from fairseq_norm_plugin.text.tokens import SideReader, SpecialTokens, Vocabulary, side_readers, tagged_hash

@@ -19,8 +19,8 @@ from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.chosen import ChosenMethod
 from fairseq_norm_plugin.checkpoints.read import PATHS
 from fairseq_norm_plugin.hooks.generator import PrintedMap
-from fairseq_norm_plugin.recording.parts import manifest_file, parts_directory
-from fairseq_norm_plugin.recording.session import NormOptions
+from fairseq_norm_plugin.hooks.parts import manifest_file, parts_directory
+from fairseq_norm_plugin.hooks.session import NormOptions
 from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 
 

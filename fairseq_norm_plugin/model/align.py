@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from alignment_eval.alignment import Alignment, Alignments, align_pairs, join_sentences
-from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, progress_meter, say, warn_on_stderr
 from alignment_eval.extraction.extract import WordMap, WordMaps, read_word_map
 from alignment_eval.extraction.lexical_table import LexicalTable, count_lexical_table
 from alignment_eval.extraction.method import AlignmentMethod, MapName
@@ -25,12 +25,10 @@ from alignment_eval.links.formats import Link
 from alignment_eval.maps.sentence import SentenceMaps, words_of
 from alignment_eval.profiles.chosen import AlignmentOptions, ChosenMethod, choose_method
 from alignment_eval.profiles.profile import Profile, find_profile
-from alignment_eval.progress import progress_meter
 from alignment_eval.signature import Value, signature
-from fairseq_norm_plugin.installed import versions
+from fairseq_norm_plugin.environment import executors, versions
 from fairseq_norm_plugin.model.direction import Direction, length_batches, usable_pairs
 from fairseq_norm_plugin.model.text_check import FEWEST, check_parallel, sampled
-from fairseq_norm_plugin.process import executors
 from fairseq_norm_plugin.text.tokenise import (
     Line,
     SentencePair,

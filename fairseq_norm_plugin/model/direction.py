@@ -16,12 +16,11 @@ from fairseq.data.language_pair_dataset import collate
 from numpy.typing import NDArray
 from torch import nn
 
-from alignment_eval.errors import UsageError
+from alignment_eval.errors import UsageError, progress_bar
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.profiles.profile import Profile, fit_profile, profile_path
-from alignment_eval.progress import progress_bar
 from fairseq_norm_plugin.capture.attention import teacher_forcing
 from fairseq_norm_plugin.capture.recorder import (
     Hypotheses,
@@ -31,7 +30,7 @@ from fairseq_norm_plugin.capture.recorder import (
     real_positions,
     recorded_quantities,
 )
-from fairseq_norm_plugin.process import enough_threads
+from fairseq_norm_plugin.environment import enough_threads
 from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline
 from fairseq_norm_plugin.text.tokens import SpecialTokens, Vocabulary
 

@@ -31,6 +31,7 @@ from fairseq_norm_plugin.checkpoints.read import (
     other_languages,
     read_checkpoint_parts,
 )
+from fairseq_norm_plugin.environment import DTYPES, ignore_noise
 from fairseq_norm_plugin.model.direction import Direction
 from fairseq_norm_plugin.model.languages import (
     LANGUAGE_OPTIONS,
@@ -41,7 +42,6 @@ from fairseq_norm_plugin.model.languages import (
     trained_pairs,
 )
 from fairseq_norm_plugin.model.norm_model import NormModel
-from fairseq_norm_plugin.process import DTYPES, ignore_noise
 from fairseq_norm_plugin.text.settings import TextSettings, exchanged_options, pipelines, recipe_settings, text_settings
 from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 from fairseq_norm_plugin.transformers.families import read_release

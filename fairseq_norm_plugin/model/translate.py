@@ -14,9 +14,9 @@ from alignment_eval.transfer.labels import project_labels, spans_of
 from alignment_eval.transfer.markup import transfer_markup
 from alignment_eval.transfer.tags import MarkedLine, Syntax, parse_markup, protect
 from fairseq_norm_plugin.capture.attention import ONE_THREAD
+from fairseq_norm_plugin.environment import enough_threads
 from fairseq_norm_plugin.hooks.generator import NormSequenceGenerator
 from fairseq_norm_plugin.model.direction import Direction, count_tokens, length_batches
-from fairseq_norm_plugin.process import enough_threads
 from fairseq_norm_plugin.text.offsets import is_unspaced, is_visible
 from fairseq_norm_plugin.text.tokenise import Line, SentencePair
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.files import STANDARD, TextFile, file_hash, split_joined, writing_errors
-from alignment_eval.links.write import GROUP_ROWS, row_numbers
+from alignment_eval.links.files import GROUP_ROWS, row_numbers
 from alignment_eval.schema import ForeignFile
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline, with_copies

@@ -252,7 +252,7 @@ def _parameters(
     result = _embeddings(family, config, weights, tokens)
     for stack in _STACKS:
         _check_positions(family, config, weights, f"model.{stack}.embed_positions")
-    result.update(weights.take_all("model.", _UNUSED))
+    result.update(weights.take_all(_UNUSED))
     # what fairseq's present version gives; it would change models without it
     return {**result, **{f"{stack}.version": torch.Tensor([3]) for stack in _STACKS}}
 

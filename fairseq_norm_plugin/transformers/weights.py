@@ -160,10 +160,10 @@ class Weights:
         """Take out weight and bias of a linear layer or a layer norm, under the name ``to``."""
         return {f"{to}.{part}": self.take(f"{name}.{part}") for part in ("weight", "bias")}
 
-    def take_all(self, prefix: str, unused: re.Pattern[str]) -> dict[str, Tensor]:
-        """Take out all other tensors, but ``unused`` ones, under their names without a prefix."""
+    def take_all(self, unused: re.Pattern[str]) -> dict[str, Tensor]:
+        """Take out all other tensors, but ``unused`` ones, under their names without ``model.``."""
         names = [name for name in self._tensors if not unused.match(name)]
-        return {name.removeprefix(prefix): self.take(name) for name in names}
+        return {name.removeprefix("model."): self.take(name) for name in names}
 
     def check_empty(self, unused: re.Pattern[str]) -> None:
         """Check that all tensors were taken, but for those whose names match ``unused``."""

@@ -23,7 +23,7 @@ SETS = {
     "hansards447": (("en", "fr"), ("src.en", "tgt.fr", "gold.pharaoh"), 0),
     "czenali2500": (("cs", "en"), ("src.cs", "tgt.en", "gold.talp"), 0),
 }
-NORM_ALIGN = (sys.executable, "-m", "fairseq_norm_plugin.align")
+NORM_ALIGN = (sys.executable, "-m", "fairseq_norm_plugin.align.cli")
 #: The bundled models, by the language that they translate from.
 DEMO = Path("data/demo")
 CHECKPOINTS = {"de": DEMO / "checkpoint.pt", "en": DEMO / "checkpoint.en-de.pt"}

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from alignment_eval import progress
+from alignment_eval import errors as progress
 
 
 class Terminal(io.StringIO):

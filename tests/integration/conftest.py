@@ -25,7 +25,7 @@ from omegaconf import DictConfig
 import fairseq_norm_plugin  # noqa: F401  # lets stock fairseq, too, load checkpoints in this process
 from alignment_eval import cli as align_eval
 from alignment_eval.commands.sweep import configurations, sweep
-from alignment_eval.links.read import ReadOptions, read_gold
+from alignment_eval.links.files import ReadOptions, read_gold
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.align import cli as norm_align
 from fairseq_norm_plugin.analyze import cli as norm_analyze

@@ -26,7 +26,7 @@ def analyze(program):
 def test_tables_figures_and_summary(analyze, data, checkpoint, tmp_path):
     out = tmp_path / "out"
     kinds = "attn_w,attn_n,attnres_w,attnres_n,attnresln_n,ff_n,ffres_n,ffresln_n"
-    result = analyze(data, "--path", checkpoint, "--out", out, "--mixing-kinds", kinds, *CPU)
+    result = analyze(data, "--path", checkpoint, "-o", out, "--mixing-kinds", kinds, *CPU)
     tables = {path.stem: pd.read_csv(path, keep_default_na=False) for path in out.glob("*.csv")}
     expected = "attention mixing mixing_by_frequency norm_by_frequency token_norms weight_norm_correlation"
     assert sorted(tables) == expected.split()
@@ -56,7 +56,7 @@ def test_tables_figures_and_summary(analyze, data, checkpoint, tmp_path):
 
 
 def test_a_subset_that_is_not_there(analyze, data, checkpoint, tmp_path):
-    words = (data, "--path", checkpoint, "--out", tmp_path / "out", *CPU, "--gen-subset", "nosuch")
+    words = (data, "--path", checkpoint, "-o", tmp_path / "out", *CPU, "--gen-subset", "nosuch")
     result = analyze(*words)
     assert result.returncode == 1
     assert "--gen-subset" in result.stderr
@@ -68,7 +68,7 @@ def test_dictionaries_of_another_model(masked_lm, analyze, data, tmp_path):
     with (other / "dict.txt").open("a") as dictionary:
         dictionary.write("new 1\n")
     words = ("--path", masked_lm / "checkpoint.pt", "--task", "masked_lm_norm", *CPU)
-    result = analyze(other, *words, "--out", tmp_path / "out")
+    result = analyze(other, *words, "-o", tmp_path / "out")
     assert result.returncode == 1
     assert "checkpoint.pt: its parameters do not fit the dictionaries" in result.stderr
 
@@ -104,7 +104,7 @@ def masked_lm(program, texts, tmp_path_factory):
 
 def test_masked_language_model(masked_lm, analyze, tmp_path):
     words = (masked_lm / "bin", "--path", masked_lm / "checkpoint.pt", "--task", "masked_lm_norm", *CPU)
-    analyze(*words, "--out", tmp_path / "out", "--mixing-kinds", "attn_w,attn_n,attnresln_n,ffresln_n")
+    analyze(*words, "-o", tmp_path / "out", "--mixing-kinds", "attn_w,attn_n,attnresln_n,ffresln_n")
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["sentences"] == 13
     assert summary["data"] != "0" * 16

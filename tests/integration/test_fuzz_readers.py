@@ -22,13 +22,12 @@ from alignment_eval.commands.curve import read_training_log
 from alignment_eval.commands.project import parse_conll
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import read_word_map
-from alignment_eval.extraction.lexical_table import LexicalTable, WordCounts
+from alignment_eval.extraction.lexical_table import LexicalTable, WordCounts, read_lexical_table, write_lexical_table
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.files import TextFile
+from alignment_eval.links.files import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.formats import HYPOTHESIS_FORMATS
-from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.profiles.profile import read_profile
-from alignment_eval.records.lexical_table_file import read_lexical_table, write_lexical_table
 from alignment_eval.records.manifest import merged
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.model import load as loading

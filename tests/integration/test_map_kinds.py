@@ -89,7 +89,7 @@ def test_align_eval_understands_every_kind(norm, records, tmp_path, capsys, monk
     (tmp_path / "gold").write_text(hypotheses["attn_n"])
     words = ["sweep", records, "--gold", tmp_path / "gold", "--gold-base", 0]
     monkeypatch.setattr(sweep_command, "save_heatmaps", lambda *_: None)  # seconds of drawing
-    code = cli.main([str(word) for word in [*words, "--out", tmp_path / "s"]])
+    code = cli.main([str(word) for word in [*words, "-o", tmp_path / "s"]])
     output = capsys.readouterr()
     assert code == 0, output.err
     assert "AWO ffresln_n" in output.out

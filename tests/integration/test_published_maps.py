@@ -7,7 +7,7 @@ The reference (../shared/models/README.md) was computed one sentence at a time b
 import pytest
 
 from alignment_eval.commands.sweep import configurations, sweep
-from alignment_eval.links.read import ReadOptions, read_gold
+from alignment_eval.links.files import ReadOptions, read_gold
 from alignment_eval.records.store import Records
 
 # (setting, null, kind): layer 0, 1, 2, best head

@@ -11,7 +11,7 @@ import torch
 
 from alignment_eval import __version__
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin import installed
+from fairseq_norm_plugin import environment as installed
 from tests.facts import facts
 
 COMPILED = ("libbleu.py", "data/data_utils_fast.py", "data/token_block_utils_fast.py")
@@ -80,9 +80,9 @@ def test_an_old_one_ends_a_command_in_one_sentence(tmp_path, way):
         file = tmp_path / "fairseq" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
-    program = "import sys; sys.path.insert(0, sys.argv.pop(1)); import fairseq_norm_plugin.hooks.registration"
+    program = "import sys; sys.path.insert(0, sys.argv.pop(1)); import fairseq_norm_plugin.hooks"
     if way == "norm-align":
-        program = program.replace("import fairseq_norm_plugin.hooks.registration", "")
+        program = program.replace("import fairseq_norm_plugin.hooks", "")
         program += "from fairseq_norm_plugin.align.cli import main; sys.exit(main())"
     words = ["--path", "demo", "--source-text", "a", "--target-text", "b", "-o", "c"]
     done = subprocess.run(

@@ -9,7 +9,7 @@ import torch
 
 from alignment_eval.errors import UsageError
 from fairseq_norm_plugin.align.cli import main
-from fairseq_norm_plugin.process import enough_threads, executors, set_up_command
+from fairseq_norm_plugin.environment import enough_threads, executors, set_up_command
 
 LINES = {
     "align.cli": [
@@ -43,8 +43,8 @@ def test_command_lines_are_parsed_before_torch_is_imported():
 def test_a_command_imports_fairseq_without_what_it_does_not_use():
     """And a program that imports these libraries afterwards gets them whole."""
     program = (
-        "import sys; from fairseq_norm_plugin.process import without_unused_libraries\n"
-        "with without_unused_libraries(): from fairseq_norm_plugin.hooks import registration\n"
+        "import sys; from fairseq_norm_plugin.environment import without_unused_libraries\n"
+        "with without_unused_libraries(): import fairseq_norm_plugin.hooks\n"
         "assert not {name for name in sys.modules if name.startswith(('sklearn', 'scipy'))}\n"
         "import scipy.stats; print(scipy.stats.norm.cdf(0))"
     )

@@ -3,7 +3,7 @@ from dataclasses import asdict
 
 import pytest
 
-from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
+from alignment_eval.links.files import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.scoring.aer import count
 from alignment_eval.scoring.significance import Resampling, compare
 from tests.facts import says

@@ -97,7 +97,7 @@ def stated(tmp_path, make_sentence, make_records):
     make_records(tmp_path / "run", sentences, shards=2)
     marked = ((f"{i + 1}{'-' if (i, j) in g.sure else 'p'}{j + 1}" for i, j in sorted(g.possible)) for g in GOLD)
     (tmp_path / "gold.talp").write_text("".join(f"{' '.join(line)}\n" for line in marked), encoding="utf-8")
-    return (tmp_path / "run", "--gold", tmp_path / "gold.talp", "--gold-base", 1, "--out", tmp_path / "out")
+    return (tmp_path / "run", "--gold", tmp_path / "gold.talp", "--gold-base", 1, "-o", tmp_path / "out")
 
 
 def test_sweep_end_to_end(stated, tmp_path, align_eval):

@@ -4,7 +4,7 @@ import re
 import numpy as np
 import pandas as pd
 
-from alignment_eval.figures.heatmap import save_heatmaps, summary
+from alignment_eval.commands.sweep import save_heatmaps, summary
 from alignment_eval.figures.style import DEFAULT
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -42,7 +42,7 @@ def test_json(call, command):
 def test_files(call):
     table = call("score", *GOLD, "hyp", "--format", "sentences")[1]
     assert undocumented(table.splitlines()[0].split("\t"), "commands/score.md") == set()
-    assert call("sweep", "records", *GOLD, "--out", "out", "--kinds", "attn_w")[0] == 0
+    assert call("sweep", "records", *GOLD, "-o", "out", "--kinds", "attn_w")[0] == 0
     assert undocumented(Path("out/sweep.csv").read_text().splitlines()[0].split(","), "commands/sweep.md") == set()
     assert undocumented(json.loads(Path("out/sweep.json").read_text()), "commands/sweep.md") == set()
     assert undocumented(fit_profile((), [0], "m").to_dict(), "profiles.md") == set()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.files import TextFile
+from alignment_eval.links.files import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.formats import (
     HYPOTHESIS_FORMATS,
     GoldSentence,
@@ -21,7 +22,6 @@ from alignment_eval.links.formats import (
     format_links,
     parse,
 )
-from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
 from tests.eval.links.samples import gold, written
 from tests.facts import facts
 

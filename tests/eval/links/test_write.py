@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from alignment_eval.links import write
-from alignment_eval.links.write import row_numbers, write_table
+from alignment_eval.links import files as write
+from alignment_eval.links.files import row_numbers, write_table
 
 
 def rows(size):

@@ -8,12 +8,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.lexical_table import EMPTY, count_lexical_table
+from alignment_eval.extraction.lexical_table import (
+    EMPTY,
+    SCHEMA,
+    count_lexical_table,
+    read_lexical_table,
+    write_lexical_table,
+)
 from alignment_eval.extraction.method import MapName
 from alignment_eval.files import file_hash
 from alignment_eval.maps.words import two_way_shares
 from alignment_eval.profiles.profile import TableFile, fit_profile, product_of
-from alignment_eval.records.lexical_table_file import SCHEMA, read_lexical_table, write_lexical_table
 from tests.facts import facts, says
 
 METADATA = b"alignment_eval.lexical_table"

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from alignment_eval.links.files import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.formats import GoldSentence, format_links, transpose
-from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.scoring.aer import Counts, score
 from alignment_eval.scoring.diagnosis import diagnose, diagonal, doubts, explains
 from tests.eval.links.samples import gold as gold_sentence

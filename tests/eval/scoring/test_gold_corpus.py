@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
+from alignment_eval.links.files import Texts
 from alignment_eval.links.formats import GoldSentence
-from alignment_eval.links.read import Texts
 from alignment_eval.scoring.gold_corpus import GoldCorpus, confirmed
 from tests.facts import facts
 

@@ -3,8 +3,8 @@
 import pytest
 
 from alignment_eval.errors import InputError
+from alignment_eval.links.files import ReadOptions, read_gold, read_hypothesis, read_texts
 from alignment_eval.links.formats import GoldSentence, transpose
-from alignment_eval.links.read import ReadOptions, read_gold, read_hypothesis, read_texts
 from alignment_eval.scoring.aer import aer, count, score
 from alignment_eval.scoring.diagnosis import diagnose, doubts
 from alignment_eval.scoring.significance import Resampling, compare, confidence

@@ -121,7 +121,7 @@ def test_a_reader_that_goes_away_is_no_error(data, checkpoint, files):
     """As with ``| head``: no traceback; and no lines of fairseq and torch, which a whole process would print."""
     words = ["--path", checkpoint, "--data", data, "--source-text", files[0], "--target-text", files[1]]
     words += ["--bpe", "none", "--cpu", "--force", "--confidences", "-o", "-"]
-    command = [sys.executable, "-m", "fairseq_norm_plugin.align", *map(str, words)]
+    command = [sys.executable, "-m", "fairseq_norm_plugin.align.cli", *map(str, words)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     process.stdout.close()
     with process.stderr:

@@ -192,7 +192,7 @@ def binarised(directory, name, made):
 
 @pytest.mark.parametrize("name", ["marian", "nllb"])
 def test_analysed(directories, tmp_path, capsys, monkeypatch, name):
-    monkeypatch.setattr("fairseq_norm_plugin.analyze.figures.draw_figures", lambda *_: {})
+    monkeypatch.setattr("fairseq_norm_plugin.analyze.cli.draw_figures", lambda *_: {})
     data, (source, target) = binarised(tmp_path, name, directories), KINDS[name][2]
 
     def run(path, out):

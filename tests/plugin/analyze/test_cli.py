@@ -15,7 +15,7 @@ from fairseq_norm_plugin.analyze.cli import main
     ],
 )
 def test_bad_input(tmp_path, capsys, options, status, facts):
-    assert main([str(tmp_path), "--out", str(tmp_path / "out"), *options]) == status
+    assert main([str(tmp_path), "-o", str(tmp_path / "out"), *options]) == status
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("norm-analyze: ")
@@ -27,6 +27,6 @@ def test_a_directory_that_exists_is_kept(tmp_path, capsys):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").touch()
     for words in ((), ("--overwrite",)):
-        assert main([str(tmp_path), "--path", "a.pt", "--out", str(tmp_path / "out"), *words]) != 0
+        assert main([str(tmp_path), "--path", "a.pt", "-o", str(tmp_path / "out"), *words]) != 0
         assert str(tmp_path / "out") in capsys.readouterr().err
         assert (tmp_path / "out" / "mine").exists()

@@ -5,7 +5,7 @@ import itertools
 import pandas as pd
 import pytest
 
-from fairseq_norm_plugin.analyze.figures import draw_figures
+from fairseq_norm_plugin.analyze.cli import draw_figures
 from tests.eval.figures.printed import check_print
 
 

@@ -9,7 +9,7 @@ from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.records.manifest import RunInfo
 from alignment_eval.records.store import arrow_schema, to_table
-from fairseq_norm_plugin.recording.parts import AlignmentParts, ShardParts
+from fairseq_norm_plugin.hooks.parts import AlignmentParts, ShardParts
 
 QUANTITIES = ("head_attn_w", "transformed_norm", "layer_attn_n")
 OPTIONS = ExtractionOptions("attn_n", "0", setting="awo")

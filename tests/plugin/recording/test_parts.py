@@ -8,8 +8,8 @@ import pytest
 
 from alignment_eval.errors import InputError
 from alignment_eval.records.store import Records
-from fairseq_norm_plugin.recording import parts as shard_parts
-from fairseq_norm_plugin.recording.parts import aligned_ids, parts_directory, written_ids
+from fairseq_norm_plugin.hooks import parts as shard_parts
+from fairseq_norm_plugin.hooks.parts import aligned_ids, parts_directory, written_ids
 from tests.facts import facts
 from tests.plugin.recording.parts import PART, alignment_parts, names, record_parts, write
 

@@ -25,7 +25,7 @@ from alignment_eval.profiles.profile import Profile
 from alignment_eval.records.manifest import RunInfo
 from alignment_eval.records.store import arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
-from fairseq_norm_plugin.recording.parts import AlignmentParts, ShardParts, aligned_ids, written_ids
+from fairseq_norm_plugin.hooks.parts import AlignmentParts, ShardParts, aligned_ids, written_ids
 from fairseq_norm_plugin.text.tokens import SideReader, UnknownTokens
 
 logger = logging.getLogger(__name__)

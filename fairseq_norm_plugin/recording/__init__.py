@@ -1,1 +1,0 @@
-"""Output of a run: its identity, its parts, its writers."""
