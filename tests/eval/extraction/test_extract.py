@@ -12,6 +12,7 @@ from alignment_eval.extraction.extract import (
     ends_in_punctuation,
     extract,
     linked_cells,
+    named_maps,
     stacked_maps,
 )
 from alignment_eval.extraction.method import ExtractionOptions, MapName
@@ -177,6 +178,14 @@ def test_extract_reads_the_map_that_is_named(make_sentence):
         for (kind, head), m in maps.items():
             options = ExtractionOptions(kind, [MapName(s.layers[k], head)], "mean", setting, rule, null)
             assert extract(s, options) == slow_links(m, s.source, s.target, setting, rule, null, False)
+
+
+def test_a_head_alone_has_the_map_that_a_sweep_gives_it(make_sentence):
+    """To the last bit, because that decides between equal values."""
+    s = make_sentence(1)
+    for layer, head in itertools.product(range(2), range(3)):
+        (alone,) = named_maps(s, ExtractionOptions("attn_n", [MapName(layer, head)]))
+        assert (alone == stacked_maps(s, "attn_n")[layer, head]).all()
 
 
 @pytest.mark.parametrize("name", ["head_attn_w", "layer_attn_n"])

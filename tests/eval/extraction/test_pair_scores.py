@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from alignment_eval.extraction.extract import WordMap
-from alignment_eval.extraction.pair_scores import score_pair
+from alignment_eval.extraction.pair_scores import PairScores, join_scores, score_pair
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 
 SOURCE = SentenceSide(("a@@", "b", ".", "c", "</s>"), np.array([0, 0, 1, 2, -1], dtype=np.int32))
@@ -98,3 +98,10 @@ def test_a_pair_of_punctuation_has_scores():
     found = score_pair((word_map(side, side, np.random.default_rng(1)), None), np.ones((1, 1), np.bool_), None)
     assert found.unlinked_source == 0
     assert found.reverse_log_prob is None
+
+
+def test_log_probabilities_of_sentences_weigh_by_the_tokens_that_they_are_of():
+    """Of target tokens, and by the reverse model of source tokens."""
+    sentences = [PairScores(log_prob=value, reverse_log_prob=value) for value in (-1.0, -2.0)]
+    joined = join_scores(sentences, [[1, 3], [3, 1]], (["a"], ["b"]), [(0, 0)], {})
+    assert (joined.log_prob, joined.reverse_log_prob) == (-1.75, -1.25)

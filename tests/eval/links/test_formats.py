@@ -74,10 +74,11 @@ def test_detected_format(text, format_):
 
 
 def test_naacl(tmp_path):
-    file = read(written(tmp_path, "0001 1 2 S\n1 2 2 P 0.5\n\n3 4 5\n3 4 5 P .25\n 3\t1 1 0.25\r\n"))
+    file = read(written(tmp_path, "0001 1 2 S\n1 2 2 P 0.5\n\n3 4 5\n3 4 5 P .25\n 3\t1 1 0.25\r\n3 2 2\n"))
     assert file.file.format == "naacl"
-    assert list(file) == [gold("1-2", "2-2"), gold(), gold("4-5 1-1")]
-    assert [sentence.confidence for sentence in file] == [{(1, 2): 1, (2, 2): 0.5}, {}, {(4, 5): 1, (1, 1): 0.25}]
+    assert list(file) == [gold("1-2", "2-2"), gold(), gold("4-5 1-1 2-2")]
+    expected = [{(1, 2): 1, (2, 2): 0.5}, {}, {(4, 5): 1, (1, 1): 0.25, (2, 2): 1}]
+    assert [sentence.confidence for sentence in file] == expected
 
 
 A3 = "# Sentence pair (1) source length 2 target length 2\na house\nNULL ({ }) das ({ 2 1 }) haus ({ })\n"

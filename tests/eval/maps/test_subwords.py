@@ -96,6 +96,7 @@ def test_word_strings(tokens, words, strings):
         (["▁the", "e", "▁", "a"], "▁"),
         (["the", "@@", "##", "▁"], "none"),  # the bare marks may be words
         (["##1", *(f"w{i}" for i in range(29)), *(f"p{i}@@" for i in range(20))], "@@"),  # a stray one of 50
+        (["th@@", *(f"w{i}" for i in range(19))], "@@"),  # one of 20 is a scheme with few subwords
     ],
 )
 def test_detect_mark(vocabulary, mark):

@@ -33,13 +33,15 @@ def counted(pairs=40):
     return count_lexical_table(text, two_way_shares)[0]
 
 
-def test_what_is_written_is_read(tmp_path):
-    lexical_table = counted()
+@pytest.mark.parametrize("pairs", [6, 40])
+def test_what_is_written_is_read(tmp_path, pairs):
+    """Of few pairs many words never occur together."""
+    lexical_table = counted(pairs)
     write_lexical_table(tmp_path / "lexical_table", lexical_table, "kind:attn_n|table:text")
     found = read_lexical_table(tmp_path / "lexical_table")
     assert found.name == str(tmp_path / "lexical_table")
-    assert found.pairs == lexical_table.pairs == 40
-    for words in ((["a", "ß", "b"], ["z", "漢"]), (["unknown", "a"], ["x", "a", "u"])):
+    assert found.pairs == lexical_table.pairs == pairs
+    for words in (("abcdeßé", "uvwxyz漢"), (["unknown", "a"], ["x", "a", "u"])):
         np.testing.assert_array_equal(found.scale(words), lexical_table.scale(words))
         np.testing.assert_array_equal(found.sums_of(words), lexical_table.sums_of(words))
     # and again the same

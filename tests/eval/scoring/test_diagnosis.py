@@ -121,6 +121,9 @@ def test_every_base_and_direction_that_the_indices_allow_is_tried(tmp_path):
     assert tried == {
         (*base, *turned) for base in (("give --hyp-base 1",), ("give --gold-base 1",), ()) for turned in ((swap,), ())
     }
+    from_1 = read_hypothesis(tmp_path / "hyp", ReadOptions(base="1"))
+    changes = {reading.changes for reading in diagnose(from_1, truth).readings}
+    assert ("give --hyp-base 0 or give --gold-base 1",) in changes
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,13 @@ def test_mbart_is_calibrated_and_aligns_as_it_generates(variant, run, words, cap
             {},
             "/bin/langs.txt: no such file … /far/langs.txt … --model-option lang_dict=FILE",
         ),
-        ("m2m", ("xx", "yy"), {}, {"langs": "yy,xx"}, "langs=yy,xx: … another order, xx,yy"),
+        (
+            "m2m",
+            ("xx", "yy"),
+            {"lang_pairs": ["yy-xx", "xx-yy"]},  # the languages of pairs are sorted
+            {"langs": "yy,xx"},
+            "langs=yy,xx: … another order, xx,yy",
+        ),
         ("mbart50", ("xx", "yy"), {"langtoks": {"main": ("src.mined", "tgt")}}, {}, "[xx_mined] … --langtoks-specs"),
         ("m2m", ("xx", "yy"), {}, {"target_tag": "yy"}, "target_tag='yy': … from -s and -t"),
     ],

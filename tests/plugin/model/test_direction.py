@@ -26,6 +26,7 @@ def test_a_pair_may_be_as_long_as_the_positions_of_each_model(build, make_direct
     exchanged = make_direction(1)
     assert can_align(pair_of(words(19), words(19)), [direction, exchanged])
     assert not can_align(pair_of(words(19), words(64)), [direction, exchanged])
+    assert can_align(pair_of(words(29), words(19)), [exchanged, direction])
     assert not can_align(pair_of(words(19), []), [direction])
     pairs = [pair_of(words(a), words(b)) for a, b in ((1, 2), (1, 2), (0, 2), (1, 3))]
     assert usable_pairs(pairs, [direction]) == [pairs[0], pairs[3]]
@@ -37,10 +38,11 @@ def test_a_word_that_looks_like_a_tag_is_unknown(build, make_direction, tgt_dict
     tag, eos = tgt_dict.index("w5"), tgt_dict.eos()
     special_tokens = SpecialTokens((tag,), (eos,), (), (eos,), eos)
     direction = Direction([build(1)], plain.vocabularies, plain.pipelines, "name", special_tokens)
-    source, target = direction.encode(pair_of(["w5", "w4"], ["w4", "w5"]))
-    assert source.ids.tolist() == [tag, tgt_dict.unk(), tgt_dict.index("w4"), eos]
-    assert target.ids.tolist() == [tgt_dict.index("w4"), tgt_dict.unk(), eos]
-    assert (source.unknown, target.unknown) == (1, 1)
+    source, target = direction.encode(pair_of(["w5", "w4", "<pad>", "</s>"], ["w4", "w5"]))
+    unknown = tgt_dict.unk()
+    assert source.ids.tolist() == [tag, unknown, tgt_dict.index("w4"), unknown, unknown, eos]
+    assert target.ids.tolist() == [tgt_dict.index("w4"), unknown, eos]
+    assert (source.unknown, target.unknown) == (3, 1)
 
 
 PAIRS = {

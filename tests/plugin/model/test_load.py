@@ -59,6 +59,12 @@ def test_languages_are_those_of_binarised_data(tmp_path, names, languages):
             find_languages((None, None), None, tmp_path, None)
 
 
+def test_languages_of_a_profile_count_if_they_are_what_is_stated(tmp_path):
+    assert find_languages(("de", None), ("de", "en"), tmp_path, None) == ("de", "en")
+    with pytest.raises(InputError, match="no binarised data"):
+        find_languages(("fr", None), ("de", "en"), tmp_path, None)
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [

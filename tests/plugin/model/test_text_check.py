@@ -65,6 +65,20 @@ def test_a_stretch_of_shifted_lines(gains):
     assert abs(last - 35) <= 3
 
 
+def test_a_stretch_among_lines_that_are_no_clear_translations():
+    others = [1.0, 1.0, 1.0, 1.0, 30.0] * 4
+    assert verdict([*others, *[0.0] * 16, *others]).kind == "unrelated"
+
+
+def test_readings_of_the_same_words_are_compared_by_token_of_the_text_as_it_is(make_direction):
+    """A text has more tokens once its punctuation stands apart."""
+    direction = make_direction(1)
+    given, apart = pair_of(["w1.", "w2"], ["w3.", "w4."]), pair_of(["w1", ".", "w2"], ["w3", ".", "w4", "."])
+    own, reread = (direction.scores({0: direction.encode(pair)})[0] for pair in (given, apart))
+    gains = text_check._score_readings([given], [own], direction, ["tokenised"])["tokenised"]
+    assert gains == pytest.approx([(reread.sum() - own.sum()) / len(own)], rel=1e-5)
+
+
 @pytest.mark.parametrize("kind", ["unrelated", "cut"])
 def test_only_unrelated_lines_are_refused(make_direction, monkeypatch, capsys, kind):
     monkeypatch.setattr(text_check, "find_mismatch", lambda *_: (kind, "they differ"))
@@ -88,6 +102,7 @@ def test_a_target_ends_where_its_suffix_begins(make_direction, monkeypatch):
     encoded = dict(enumerate(map(direction.encode, pairs)))
     expected = [tokens[-2] for tokens in direction.scores(encoded).values()]
     assert sorted(judged[0].ends) == pytest.approx(sorted(expected), abs=1e-5)
+    assert judged[0].split == (1, 0)  # the subwords of w3w1; special tokens belong to no word
 
 
 def test_too_few(gains):

@@ -85,6 +85,12 @@ def test_runs_are_those_of_a_slow_search(data):
     assert (runs.tolist(), [1] * len(words) if spans is None else spans.tolist()) == expected
 
 
+def test_a_word_without_a_subword_belongs_to_the_run_of_a_neighbour():
+    """The one before it, or the first that has a subword."""
+    runs, spans = runs_of([(3, 5), (9, 11)], [(0, 2), (3, 5), (6, 8), (9, 11)])
+    assert (runs.tolist(), spans.tolist()) == ([0, 1], [3, 1])
+
+
 @pytest.mark.parametrize("line", ["das haus ist ein Haus .", "  das\u00a0haus ﬁn  ", "kleines①haus", "我们 haus"])
 def test_sentencepiece_pieces_belong_to_words_of_the_text(sentencepiece_model, line):
     pieces = SentencePieceSegmenter(sentencepiece_model)

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.text.offsets import character_spans, word_spans
 from fairseq_norm_plugin.text.subwords import LineSegmenter, MarkedSubwords
-from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer, sentence_splitter, spans_of_words
+from fairseq_norm_plugin.text.tokenise import (
+    SentencePair,
+    TextPipeline,
+    Tokenizer,
+    linked_copies,
+    sentence_splitter,
+    spans_of_words,
+    with_copies,
+)
 from tests.facts import facts
 
 
@@ -80,6 +88,32 @@ def test_sentences_are_cut_by_the_rules_of_the_language(language):
     pytest.importorskip("sentencex")
     text = "Er kam am 3. Mai bzw. am 4. Juni. Das gilt."
     assert sentence_splitter(language)(text) == ["Er kam am 3. Mai bzw. am 4. Juni. ", "Das gilt."]
+
+
+def test_no_sentence_is_of_white_space_alone():
+    pytest.importorskip("sentencex")
+    assert sentence_splitter("en")("\n\nIt is old. We go.\n\n") == ["\n\nIt is old. ", "We go.\n\n"]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "links"),
+    [
+        ("{0} a {0}", "x {0} {0}", {(0, 1), (2, 2)}),  # equal strings, one after the other
+        ("{ 0} a", "x { 0}", {(0, 1), (1, 2)}),
+        ("{ 0} a", "x {0}", {(0, 1), (1, 1)}),  # the first string is two words
+    ],
+)
+def test_links_of_copies(source, target, links):
+    pipeline = TextPipeline(MarkedSubwords("none"))
+    pair = SentencePair(*(pipeline.read(text.replace("{ ", "{"), text.split()) for text in (source, target)))
+    assert linked_copies(with_copies(pair, re.compile(r"\{0\}")))[2] == links
+
+
+def test_subwords_after_a_copy_keep_their_words():
+    pipeline = TextPipeline(LineSegmenter(str, str, "words"), Tokenizer(str, str))
+    pair = with_copies(SentencePair(pipeline.read("{0}, das Haus"), pipeline.read("{0}")), re.compile(r"\{0\}"))
+    side = pipeline.segment(pair.source)
+    assert (side.tokens, side.words.tolist()) == ((",", "das", "Haus"), [0, 1, 2])
 
 
 def test_given_words():

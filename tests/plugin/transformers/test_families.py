@@ -1,6 +1,7 @@
 """Reading a directory of Transformers: what is written, what is known, and what is refused in one sentence."""
 
 import json
+import math
 import shutil
 from dataclasses import replace
 
@@ -206,3 +207,10 @@ def test_copies_of_what_is_known(changed, name, change, dtype, message):
     safetensors.save_file({**stored, name: (copy + change).to(dtype)}, model / "model.safetensors")
     with pytest.raises(InputError, match=facts(message)):
         converted(model)
+
+
+def test_positions_of_marian_have_all_sines_before_the_cosines():
+    """Vaswani et al. (2017), section 3.5."""
+    angles = [[position / 10000 ** (2 * k / 6) for k in range(3)] for position in range(4)]
+    expected = [[function(angle) for function in (math.sin, math.cos) for angle in row] for row in angles]
+    torch.testing.assert_close(sinusoids(4, 6), torch.tensor(expected))
