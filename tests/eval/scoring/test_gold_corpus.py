@@ -1,31 +1,18 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
 from alignment_eval.links.formats import GoldSentence
 from alignment_eval.links.read import Texts
-from alignment_eval.scoring.gold_corpus import GoldCorpus, confirmed
+from alignment_eval.scoring.gold_corpus import GoldCorpus
 from tests.facts import facts
 
 NO_LINKS = GoldSentence(frozenset())
 
 
-def test_each_sentence_that_has_maps_with_its_gold(make_sentence):
-    gold = [GoldSentence(frozenset({(0, 1)}), frozenset({(1, 0)})), GoldSentence(frozenset({(7, 7)})), NO_LINKS]
-    corpus = GoldCorpus([make_sentence(2), make_sentence(1, status="too long"), make_sentence(0)], gold)
-    found = {sentence.id: matrix for sentence, matrix in corpus}
-    assert list(found) == [2, 0]
-    assert np.argwhere(found[0].sure).tolist() == [[0, 1]]
-    assert np.argwhere(found[0].possible).tolist() == [[0, 1], [1, 0]]
-    assert corpus.skipped == {1: "too long"}
-
-
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        ([0, 2], "2 sentences … 3"),
         ([3], "sentence 3 has no gold … has 3 sentences … each id from 0 to 2 once"),
         ([0, 0, 0], "sentence 0 is a duplicate … each id from 0 to 2 once"),
     ],
@@ -49,12 +36,3 @@ def test_words_that_do_not_fit(make_sentence, link, texts, message):
     with pytest.raises(InputError, match=facts(message)) as caught:
         list(GoldCorpus([make_sentence(0), make_sentence(1)], gold, lengths))
     assert "--norm-subword-mark" in str(caught.value)
-
-
-def test_uncertain_words_are_confirmed_by_their_number(make_sentence):
-    certain = make_sentence(0)  # three words on either side
-    sources, targets = replace(make_sentence(1), status="unknown source subwords"), make_sentence(2, status="long")
-    both = replace(make_sentence(3), status="unknown subwords on both sides")
-    texts = Texts("s", np.array([3, 3, 3, 3]), "t", np.array([3, 3, 3, 2]))
-    found = [confirmed(sentence, texts).status for sentence in (certain, sources, targets, both)]
-    assert found == ["ok", "ok", "long", "unknown subwords on both sides"]
