@@ -165,6 +165,16 @@ def test_a_lexical_table_is_counted_on_the_first_pairs(sentences, options, first
     check(found, {id_: sharpened(scores) for id_, scores in expected.items()})
 
 
+def test_a_given_lexical_table_and_each_pair_by_itself(sentences):
+    """What is aligned with a given lexical table depends on nothing else in the text."""
+    table, _ = count_lexical_table([pair.counted for pair, _ in one_way(sentences[5:])], two_way_shares)
+    method = AlignmentMethod(TWO_WAY, sharpened=True)
+    whole = list(align_pairs(one_way(sentences), method, table))
+    for pair in whole:
+        (alone,) = align_pairs(one_way([sentences[pair.id]]), method, table)
+        assert alone == pair
+
+
 def test_a_lexical_table_of_both_directions(make_sentence):
     """It is of the combined map, the geometric mean of both."""
     texts = [("a b c </s>", "x y z </s>"), ("b a </s>", "y x </s>")]

@@ -171,6 +171,12 @@ def test_an_explanation_of_two_directions_and_a_lexical_table(make_sentence):
         assert why.linked == ("forward yes, reverse yes" in why.reason)
 
 
+def test_a_cell_of_nothing_is_explained(make_sentence):
+    """Neither the table nor neighbours change it."""
+    _, cells = explained(make_sentence, TWO_WAY, None, True, layer_attn_n=lambda maps: maps[1, :, :1].fill(0))
+    assert (cells[0, 1].share, cells[0, 1].neighbours) == (0, 1)
+
+
 @pytest.mark.parametrize(
     ("rule", "reason"),
     [

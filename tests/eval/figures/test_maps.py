@@ -18,6 +18,7 @@ from alignment_eval.figures.maps import (
     draw,
     draw_maps,
     panel_of,
+    sides_of,
 )
 from alignment_eval.figures.style import COLUMN, HEIGHT, PAGE, FigureOptions, save_figure
 from alignment_eval.links.formats import GoldSentence
@@ -123,6 +124,11 @@ def test_cells_against_a_slow_loop(links, source, target):
     found = cells(links, source, target)
     assert set(found) == slow
     assert len(found) == len(slow)
+
+
+def test_subwords_have_the_links_of_their_words(make_sentence):
+    source, target = sides_of(make_sentence(source="<de> a@@ b </s>", target="x y@@ z </s>"), "token")
+    assert set(cells({(0, 1)}, source, target)) == {(column, row) for column in (1, 2) for row in (1, 2)}
 
 
 @given(number=st.integers(0, 30), setting=st.sampled_from(["awo", "awi"]), level=st.sampled_from(["word", "token"]))

@@ -37,6 +37,13 @@ def parsed(text, format_):
     return list(parse(format_, lines, "x", Tokens(), True))
 
 
+def test_scores(tmp_path):
+    """The first of two scores counts, and the largest of a duplicate link."""
+    first, second = read(written(tmp_path, "0-0:0.25:0.75 1?1:0.5\n0-0:0.25 0-0:0.5 0-0:-1\n"))
+    assert first == GoldSentence(frozenset({(0, 0)}), frozenset({(0, 0), (1, 1)}))
+    assert (first.confidence, second.confidence) == ({(0, 0): 0.25, (1, 1): 0.5}, {(0, 0): 0.5})
+
+
 @pytest.mark.parametrize(
     ("text", "format_"),
     [

@@ -93,11 +93,6 @@ def test_detect_mark(vocabulary, mark):
     assert detect_mark(vocabulary) == mark
 
 
-def test_two_marks_are_refused():
-    with pytest.raises(InputError, match=facts("vocabulary of 3 entries … (@@ on 1, ▁ on 1)")):
-        detect_mark(["▁the", "a@@", "b"])
-
-
 @pytest.mark.parametrize(("mark", "marked"), [("@@", "<unk>@@"), ("▁", "▁<unk>"), ("##", "##<unk>"), ("none", "<unk>")])
 def test_unknown_tokens_with_the_mark_that_they_may_have_lost(mark, marked):
     assert with_marks(["<unk>", "<unk>", "b"], [False, True, False], mark) == ["<unk>", marked, "b"]

@@ -8,13 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.lexical_table import count_lexical_table
+from alignment_eval.extraction.lexical_table import EMPTY, count_lexical_table
 from alignment_eval.extraction.method import MapName
 from alignment_eval.files import file_hash
 from alignment_eval.maps.words import two_way_shares
 from alignment_eval.profiles.profile import TableFile, fit_profile, product_of
 from alignment_eval.records.lexical_table_file import SCHEMA, read_lexical_table, write_lexical_table
-from tests.facts import says
+from tests.facts import facts, says
 
 METADATA = b"alignment_eval.lexical_table"
 
@@ -37,6 +37,11 @@ def test_what_is_written_is_read(tmp_path):
     for words in ((["a", "ß", "b"], ["z", "漢"]), (["unknown", "a"], ["x", "a", "u"])):
         np.testing.assert_array_equal(found.scale(words), lexical_table.scale(words))
         np.testing.assert_array_equal(found.sums_of(words), lexical_table.sums_of(words))
+
+
+def test_a_lexical_table_of_nothing_is_not_written(tmp_path):
+    with pytest.raises(InputError, match=facts("lexical_table: … without sentence pairs")):
+        write_lexical_table(tmp_path / "lexical_table", EMPTY, "")
 
 
 GOOD = {"source": ["a", "a", ""], "target": ["x", "", "x"], "weight": [0.5, 3.0, 2.0]}

@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
 from alignment_eval.links.formats import GoldSentence
 from alignment_eval.links.read import Texts
-from alignment_eval.scoring.gold_corpus import GoldCorpus
+from alignment_eval.scoring.gold_corpus import GoldCorpus, confirmed
 from tests.facts import facts
 
 NO_LINKS = GoldSentence(frozenset())
@@ -36,3 +38,12 @@ def test_words_that_do_not_fit(make_sentence, link, texts, message):
     with pytest.raises(InputError, match=facts(message)) as caught:
         list(GoldCorpus([make_sentence(0), make_sentence(1)], gold, lengths))
     assert "--norm-subword-mark" in str(caught.value)
+
+
+def test_uncertain_words_are_confirmed_by_their_number(make_sentence):
+    certain = make_sentence(0)  # three words on either side
+    sources, targets = replace(make_sentence(1), status="unknown source subwords"), make_sentence(2, status="long")
+    both = replace(make_sentence(3), status="unknown subwords on both sides")
+    texts = Texts("s", np.array([3, 3, 3, 3]), "t", np.array([3, 3, 3, 2]))
+    found = [confirmed(sentence, texts).status for sentence in (certain, sources, targets, both)]
+    assert found == ["ok", "ok", "long", "unknown subwords on both sides"]
