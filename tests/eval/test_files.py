@@ -58,26 +58,6 @@ def test_a_file_is_new_or_stays_as_it_was(tmp_path):
     assert names(tmp_path) == ["a", "b", "c"]
 
 
-def test_an_existing_file_is_refused_with_the_option_that_replaces_it(tmp_path):
-    (tmp_path / "a").touch()
-    (tmp_path / "broken").symlink_to(tmp_path / "nothing")
-    check_new(tmp_path / "a", overwrite=True)
-    for name in ("a", "broken"):
-        with pytest.raises(InputError, match=rf"{name}: already exists.*--norm-overwrite"):
-            check_new(tmp_path / name, overwrite=False, option="--norm-overwrite")
-
-
-@pytest.mark.parametrize("path", ["", "..", "new/", "there", "missing/a", "file/a"])
-def test_a_path_where_no_file_can_be_written(path, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "there").mkdir()
-    (tmp_path / "file").touch()
-    for check in (lambda: check_new(path, True), lambda: write_lines(path, LINES)):
-        with pytest.raises(InputError):
-            check()
-    assert names(tmp_path) == ["file", "there"]
-
-
 def test_a_link_stays_and_its_file_is_replaced(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "link").symlink_to("elsewhere/a")
@@ -148,9 +128,8 @@ def test_new_empty_and_replaced_directories(tmp_path):
     assert tree(tmp_path) == {**table("deep/er", "two"), **table("empty", "three")}
 
 
-@pytest.mark.parametrize("foreign", ["thesis.tex", "sub/thesis.tex", "table.csv/x"])
-def test_a_directory_with_foreign_files_stays(foreign, tmp_path):
-    out = tmp_path / "out"
+def test_a_directory_with_foreign_files_stays(tmp_path):
+    out, foreign = tmp_path / "out", "table.csv/thesis.tex"
     (out / foreign).parent.mkdir(parents=True)
     (out / foreign).write_text("years of work")
     with pytest.raises(InputError, match="tabulate did not write"):
@@ -183,8 +162,6 @@ def test_hashes(tmp_path):
     ("outputs", "inputs"),
     [
         (["a"], ["a"]),
-        (["link"], ["a"]),
-        (["hard"], ["a"]),
         (["d"], ["d/e"]),
         (["d/part.parquet"], ["d"]),
         (["new", "d/../new"], []),
@@ -195,14 +172,12 @@ def test_outputs_that_are_lost(tmp_path, monkeypatch, outputs, inputs):
     (tmp_path / "d").mkdir()
     for name in ("a", "d/e", "d/part.parquet", "d/other"):
         (tmp_path / name).touch()
-    (tmp_path / "link").symlink_to("a")
-    os.link(tmp_path / "a", tmp_path / "hard")
     with pytest.raises(UsageError, match="of this command, or holds it"):
         check_distinct(outputs, inputs)
     check_distinct(["d/other", "b", "c", "/dev/null", "/dev/null", "-"], ["a", "d", "-"])
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+@pytest.mark.parametrize("size", [1, 3, 100])
 def test_pieces_are_whole_lines(tmp_path, monkeypatch, size):
     monkeypatch.setattr(files, "_CHUNK_BYTES", size)
     (tmp_path / "x").write_bytes("\ufeffä b\r\n\nc ü ß\r\nd".encode())
@@ -214,17 +189,15 @@ def test_pieces_are_whole_lines(tmp_path, monkeypatch, size):
     assert list(map(len, token_lines(tmp_path / "x"))) == [2, 0, 3, 1]
 
 
-@pytest.mark.parametrize("size", [1, 3, 100])
-def test_not_utf8(tmp_path, monkeypatch, size):
-    monkeypatch.setattr(files, "_CHUNK_BYTES", size)
+def test_not_utf8(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_CHUNK_BYTES", 3)
     (tmp_path / "x").write_bytes("\ufeffä\nb".encode() + b"\xe4\n")
     with pytest.raises(InputError, match=facts("x: … not UTF-8 (byte 7) … iconv")):
         list(TextFile(tmp_path / "x"))
 
 
-@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf"])
-def test_empty_file(tmp_path, content):
-    (tmp_path / "x").write_bytes(content)
+def test_empty_file(tmp_path):
+    (tmp_path / "x").write_bytes(b"\xef\xbb\xbf")
     with pytest.raises(InputError, match=facts("x: … empty … one line per sentence")):
         list(TextFile(tmp_path / "x"))
 
@@ -234,11 +207,6 @@ def test_missing_file_and_directory(tmp_path):
         list(TextFile(tmp_path / "nothing"))
     with pytest.raises(InputError, match=facts(f"{tmp_path}: … (Is a directory)")):
         list(TextFile(tmp_path))
-
-
-def test_tokens_end_at_ascii_blanks_only(tmp_path):
-    (tmp_path / "x").write_text("a\u00a0b  c\td \n\u2028 e\n", encoding="utf-8")
-    assert list(map(len, token_lines(tmp_path / "x"))) == [3, 2]
 
 
 @pytest.mark.parametrize("compressed", [gzip.compress, lzma.compress])

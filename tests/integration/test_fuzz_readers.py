@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from tests.demo import DEMO
 
 import fairseq_norm_plugin
 from alignment_eval.commands.curve import read_training_log
@@ -34,7 +35,6 @@ from fairseq_norm_plugin.model import load as loading
 from tests.eval.conftest import records, sentence
 from tests.eval.profiles.test_profile import FORMED, REVERSE
 from tests.eval.records import shards
-from tests.integration.demo import DEMO
 
 CASES, FIRST = int(os.environ.get("FUZZ_CASES", "25")), int(os.environ.get("FUZZ_FIRST", "0"))
 

@@ -7,11 +7,11 @@ status of the command.
 import shlex
 
 import pytest
+from tests.demo import DEMO, in_pieces, lines, written
 
 import fairseq_norm_plugin as fnp
 from alignment_eval.errors import InputError, UsageError
 from tests.facts import says
-from tests.integration.demo import DEMO, in_pieces, lines, written
 
 GERMAN, ENGLISH = lines("de"), lines("en")
 GOLD = (DEMO / "demo.talp").read_text(encoding="utf-8").splitlines()

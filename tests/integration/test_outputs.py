@@ -5,12 +5,12 @@ import shutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.demo import DEMO
 
 from alignment_eval.errors import UsageError
 from tests.facts import content
 from tests.families import save
 from tests.integration.conftest import ROOT
-from tests.integration.demo import DEMO
 
 MODEL = ["--path", "model.pt", "--data", "model", "-s", "de", "-t", "en", "--bpe-codes", "codes.bpe", "--cpu"]
 TEXT = ["--source-text", "demo.de", "--target-text", "demo.en"]

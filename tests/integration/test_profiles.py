@@ -5,13 +5,13 @@ import re
 
 import numpy as np
 import pytest
+from tests.demo import DEMO, MODEL, binarised, in_pieces, lines
 
 from alignment_eval import cli
 from alignment_eval.errors import InputError
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.align import cli as norm_align
 from tests.integration.conftest import ROOT
-from tests.integration.demo import DEMO, MODEL, binarised, in_pieces, lines
 
 PROFILE = str(DEMO / "checkpoint.pt.align.json")
 

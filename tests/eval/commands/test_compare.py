@@ -42,12 +42,6 @@ def test_several_systems_are_a_matrix(files, call):
         assert cell == f"{100 * delta:+.2f} ({p:.3g})".replace("-", "$-$", 1)
 
 
-def test_undefined(files, call):
-    files("second", "\n" * 30)
-    _, out, _ = call("compare", *STATED, "first", "second", "--format", "text")
-    assert out.splitlines()[3].split() == ["precision", "70.00", *"–––––"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

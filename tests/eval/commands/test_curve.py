@@ -5,7 +5,6 @@ import html
 import itertools
 import json
 import re
-import shutil
 from functools import partial
 from pathlib import Path
 
@@ -53,17 +52,16 @@ def read(tmp_path, capsys):
     return do
 
 
-@pytest.mark.parametrize("name", ["training-a.log", "training-b.log"])
-def test_the_demo_against_a_slow_reader(name):
-    expected = set()
-    for text in (DEMO / name).read_text(encoding="utf-8").splitlines():
+def test_the_demo_against_a_slow_reader():
+    expected, log = set(), DEMO / "training-a.log"
+    for text in log.read_text(encoding="utf-8").splitlines():
         if " | {" in text and "train_inner" not in text:
             tag, values = text.split(" | ")[2], json.loads(text.split(" | ", 3)[3])
             update = int(values.pop(f"{tag}_num_updates"))
             expected |= {
                 ("run", tag, update, k.removeprefix(f"{tag}_"), 0, float(values[k])) for k in values if k != "epoch"
             }
-    table, _ = read_training_log(DEMO / name, "run")
+    table, _ = read_training_log(log, "run")
     assert list(table.columns) == list(COLUMNS)
     assert len(table) == len(expected)
     assert set(table.itertuples(index=False, name=None)) == expected
@@ -97,12 +95,10 @@ def test_a_run_that_goes_back_has_discarded_what_came_later(read, steps):
     "damaged",
     [
         printed("valid", "many", loss="7").encode(),
-        printed("valid", "1.5", loss="7").encode(),
-        printed("valid", "1", loss="7,5").encode(),
         printed("valid", "2", loss="7").encode()[:-9],
         b'{"a": ' + 50_000 * b"[",
     ],
-    ids=["updates", "half an update", "a value", "cut off", "nested"],
+    ids=["updates", "cut off", "nested"],
 )
 def test_nothing_of_a_damaged_line_counts(read, damaged):
     values, (warning,) = read(damaged.strip() + b"\n" + printed("valid", "2", loss="7").encode())
@@ -136,11 +132,10 @@ def test_every_value_is_drawn_aer_in_percent():
     assert max(np.max(line.get_ydata()) for axes in below for line in axes.lines) < 1  # a loss is no percentage
 
 
-@pytest.mark.parametrize(("names", "width"), [(["a"], COLUMN), (["a", "b"], PAGE)])
-def test_it_can_be_printed(names, width):
-    for metrics in (["aer", "nll_loss"], ["aer", *MAPS]):
-        figure = draw_curves(runs(names, ["test", "train"], metrics), FigureOptions(title="Ours"))
-        assert figure.get_figwidth() == (COLUMN if "nll_loss" in metrics else width)
+def test_it_can_be_printed():
+    for metrics, width in ((["aer", "nll_loss"], COLUMN), (["aer", *MAPS], PAGE)):
+        figure = draw_curves(runs(["a", "b"], ["test", "train"], metrics), FigureOptions(title="Ours"))
+        assert figure.get_figwidth() == width
         assert figure.get_suptitle() == "Ours"
         check_print(figure, apart=False)
         lowest = min(axes.get_tightbbox().y0 for axes in figure.axes)
@@ -193,14 +188,6 @@ def test_a_page_has_the_table_and_the_pictures_by_update(run):
     embedded = [base64.b64decode(content) for content in re.findall(r"base64,([^\"]+)", page)]
     assert embedded[0].startswith(b"\x89PNG")
     assert embedded[1:] == [b"90", b"200", b"1000"]
-
-
-def test_runs_are_named(run):
-    """By their files without endings; by their paths, if two are the same."""
-    Path("other").mkdir()
-    shutil.copy("small.log", "other/small.log")
-    _, out, _ = run("small.log", "other/small.log", "--metrics", "aer", "-o", "a.png")
-    assert [line.split()[0] for line in out.splitlines()[1:]] == ["small.log", "other/small.log"]
 
 
 def test_what_is_not_finite_is_left_out_with_a_warning(run):

@@ -1,7 +1,5 @@
 import json
 
-import pytest
-
 from alignment_eval.files import file_hash
 from tests.facts import says
 
@@ -67,9 +65,8 @@ def test_strange_training_text_is_a_warning(files, call):
     assert "By frequency of the word in the training texts" in out
 
 
-@pytest.mark.parametrize("text", ["da@@ s Ha@@ us .\nja\n", "▁das ▁Haus .\n▁ja\n", "da ##s Haus ##e\nja\n"])
-def test_texts_in_subwords_are_refused(files, call, text):
-    files("source", text)
+def test_texts_in_subwords_are_refused(files, call):
+    files("source", "da@@ s Ha@@ us .\nja\n")
     status, out, err = call("errors", *STATED)
     assert (status, out) == (1, "")
     assert says(err, "source: … words have a subword mark … merge the subwords")

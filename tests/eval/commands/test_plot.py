@@ -137,7 +137,6 @@ def test_links_of_aligners_without_records(tmp_path, gold, call):
         (["--heads", "1:awi"], 2, "--heads 1:awi: all maps of a picture have one setting: expected it by --setting"),
         (["--heads", "1", "-o", "a.jpg"], 2, "a.jpg: the ending 'jpg' is not one of .png, .svg, .pdf"),
         (["--heads", "1", "--hyp", "h", "--rule", "shift-att"], 2, "--rule together with --hyp"),
-        (["--heads", "2"], 2, "layer 2"),
         (["--heads", "1", "--sentence", "3"], 1, "run: no sentence 3: expected one of 0 to 2, counted from 0"),
         (["--heads", "1", "--sentence", "1"], 1, "run: sentence 1 cannot be drawn (too long)"),
     ],

@@ -7,22 +7,17 @@ import pandas as pd
 import pytest
 
 from alignment_eval.commands.sweep import configurations, sweep
-from alignment_eval.errors import UsageError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.links.formats import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.aer import score
-from tests.facts import facts, says
+from tests.eval.figures.pages import GOLD as OF_FIVE
+from tests.facts import says
 
 ALL = (["attn_w", "attn_n"], ["awo", "awi"], ["kobayashi2020", "shift-att"])
-GOLD = [
-    GoldSentence(frozenset({(0, 0), (2, 2)}), frozenset({(1, 1)})),
-    GoldSentence(frozenset({(5, 5)})),  # of the skipped sentence
-    GoldSentence(frozenset()),
-    GoldSentence(frozenset({(0, 1)})),
-]
+GOLD = OF_FIVE[:4]
 
 
 def corpus(make_sentence):
@@ -66,17 +61,6 @@ def test_every_row_is_extract_and_score(make_sentence, final):
         expected = score(hypotheses, gold)
         assert (row.aer, row.precision, row.recall) == (expected.aer, expected.precision, expected.recall)
         assert [row.links, row.sure, row.links_sure, row.links_possible] == list(map(int, expected.counts))
-
-
-def test_configurations_of_every_null():
-    made = [(o.kind, o.setting, o.rule, o.null) for o in configurations(["attn_w"], ["awi"], ALL[2])]
-    assert made == [
-        ("attn_w", "awi", "kobayashi2020", "allow"),
-        ("attn_w", "awi", "kobayashi2020", "mask"),
-        ("attn_w", "awi", "shift-att", "mask"),
-    ]
-    with pytest.raises(UsageError, match=facts("unknown rule 'x' … one of kobayashi2020, shift-att")):
-        configurations(["attn_w"], ["awi"], ["x"])
 
 
 def test_a_head_without_links_has_no_precision(make_side):
@@ -129,15 +113,9 @@ def test_sweep_end_to_end(stated, tmp_path, align_eval):
     assert signature.startswith("records:9e5d467ff709ca60|gold:")
     assert "|gold_base:1|" in signature
     assert "|kinds:attn_w,attn_n|settings:awo,awi|rules:kobayashi2020,shift-att|final_punctuation:no|" in signature
-
-    blocks = done.stdout.split("\n\n")
-    assert [block.splitlines()[0] for block in blocks[:4]] == [
-        "AER %, 4 sentences, rule kobayashi2020, null allow",
-        "AER %, 4 sentences, rule kobayashi2020, null mask",
-        "AER %, 4 sentences, rule shift-att, null mask",
-        "The 10 lowest AERs",
-    ]
-    lowest = [line.split()[-3] for line in blocks[3].splitlines()[2:]]
+    ranked = done.stdout.split("\n\n")[3].splitlines()
+    assert ranked[0] == "The 10 lowest AERs"
+    lowest = [line.split()[-3] for line in ranked[2:]]
     assert lowest == [f"{100 * aer:.2f}" for aer in sorted(expected["aer"])[:10]]
 
 
@@ -169,3 +147,6 @@ def test_rules_with_values(stated, tmp_path, call):
     table = pd.read_csv(tmp_path / "out" / "sweep.csv", float_precision="round_trip")
     assert table["aer"].tolist() == expected.table["aer"].tolist()
     assert (tmp_path / "out" / "heads-attn_w-awi-top-k=2-mask.svg").exists()
+    assert says(
+        call("sweep", *stated, "--overwrite", "--rules", "x")[2], "unknown rule 'x' … one of kobayashi2020, shift-att"
+    )

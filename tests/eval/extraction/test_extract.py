@@ -134,7 +134,7 @@ def links(s, setting, rule="kobayashi2020", **options):
     return set(extract(s, ExtractionOptions("attn_w", "0", "mean", setting, rule, **options)))
 
 
-@pytest.mark.parametrize("copies", [2, 3, 7, 8, 17])
+@pytest.mark.parametrize("copies", [3, 17])
 def test_equal_words_tie_exactly(make_side, copies):
     """Words of equal pieces stay exact ties, also where sums round, and whatever head stands beside them."""
     word = "q@@ " * (copies - 1) + "q"
@@ -152,12 +152,10 @@ def test_equal_words_tie_exactly(make_side, copies):
     ("source", "target", "mark", "applies"),
     [
         ("a . </s>", "x !@@ ? </s>", "@@", True),
-        ("a . </s>", "x !@@ y </s>", "@@", False),
         ("▁a ▁ . </s>", "▁x ▁» </s>", "▁", True),
         ("a ##. </s>", "x . </s>", "##", False),  # the word is "a."
         ("a . </s>", "x $ </s>", "none", False),  # a symbol (Sc)
         ("</s>", ". </s>", "none", False),
-        (". a </s>", ". x </s>", "none", False),  # marks, not at the end
     ],
 )
 def test_final_punctuation(make_side, source, target, mark, applies):
@@ -188,21 +186,17 @@ def test_a_head_alone_has_the_map_that_a_sweep_gives_it(make_sentence):
         assert (alone == stacked_maps(s, "attn_n")[layer, head]).all()
 
 
-@pytest.mark.parametrize("name", ["head_attn_w", "layer_attn_n"])
-def test_values_that_are_not_finite_are_refused(make_sentence, name):
+def test_values_that_are_not_finite_are_refused(make_sentence):
     s = make_sentence(6)
-    s.arrays[name].flat[3] = np.nan
+    s.arrays["layer_attn_n"].flat[3] = np.nan
     with pytest.raises(InputError, match=facts("sentence 6: a map of kind 'attn_n' holds NaN or infinite values")):
         stacked_maps(s, "attn_n")
 
 
 def test_layers_and_heads_that_are_not_there(make_sentence):
     s = make_sentence()
-    with pytest.raises(InputError, match=facts("layer 7 … (counted from 0)")):
-        extract(s, ExtractionOptions("attn_w", "1.2,7.0"))
-    for head in (3, -1):
-        with pytest.raises(InputError, match=facts(f"head {head} … layer has 3 heads")):
-            extract(s, ExtractionOptions("attn_w", [MapName(0, head)]))
+    with pytest.raises(InputError, match=facts("head -1 … layer has 3 heads")):
+        extract(s, ExtractionOptions("attn_w", [MapName(0, -1)]))
     with pytest.raises(InputError, match=r"sentence 4 cannot be aligned, its status is 'too long'"):
         extract(make_sentence(4, status="too long"), ExtractionOptions("attn_w", "0"))
     layers_only = replace(s, arrays={"layer_alti": s.arrays["layer_attn_n"]})
@@ -215,15 +209,6 @@ def test_awi_of_a_last_token_is_refused(make_side):
     assert links(s, "awo") == {(0, 0), (0, 1)}
     with pytest.raises(InputError, match=facts("sentence 0 … </s> … AWI of")):
         links(s, "awi")
-
-
-@pytest.mark.parametrize("side", ["source", "target"])
-@pytest.mark.parametrize("words", [[0, 1, 0, -1], [1, 1, 2, -1], [0, 2, 2, -1]])
-def test_word_indices_that_do_not_count_up(make_side, side, words):
-    s = one_map([[1, 0, 0, 0]] * 4, make_side("a b c </s>"), make_side("x y z </s>"))
-    s = replace(s, **{side: SentenceSide(("a", "b", "c", "</s>"), np.array(words, np.int32))})
-    with pytest.raises(InputError, match=facts("sentence 0 … word indices of the tokens … 0, 1, 2, …")):
-        links(s, "awo")
 
 
 def test_max_norm_layer_pools_over_cells(make_sentence):
@@ -246,7 +231,10 @@ def test_max_norm_layer_pools_over_cells(make_sentence):
         max_norm_layer(corpus, "awo")
 
 
-def test_map_of_another_shape_than_the_tokens(make_side):
-    s = one_map([[1, 0, 0]], make_side("a </s>"), make_side("x </s>"))
-    with pytest.raises(InputError, match=facts("shape 1×3 … target × source tokens … the records are")):
-        links(s, "awo")
+def test_words_and_maps_that_do_not_fit_the_tokens(make_side):
+    s = one_map([[1, 0, 0]] * 3, make_side("a b </s>"), make_side("x y </s>"))
+    strange = SentenceSide(("a", "b", "</s>"), np.array([0, 2, -1], np.int32))
+    with pytest.raises(InputError, match=facts("sentence 0 … word indices of the tokens … 0, 1, 2, …")):
+        links(replace(s, source=strange), "awo")
+    with pytest.raises(InputError, match=facts("shape 3×3 … target × source tokens … the records are")):
+        links(replace(s, target=make_side("x </s>")), "awo")

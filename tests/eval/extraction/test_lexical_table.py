@@ -194,14 +194,12 @@ def changed(words, count, to="{}?"):
     [
         ((changed(GERMAN, 26), ENGLISH), "of the text's 100 source words, 52 (52%) are not"),
         ((GERMAN, changed(ENGLISH, 40)), "of the text's 100 target words, 80 (80%) are not"),
-        ((ENGLISH, GERMAN), "source words, 100 (100%) are not in the lexical table … of the same languages"),
         (
             (GERMAN, [word.capitalize() for word in ENGLISH[:3]] + ENGLISH[3:]),
             "the lexical table: of … 100 target words, 6 (6%) are in the lexical table in another case only",
         ),
-        ((GERMAN, [word.upper() for word in ENGLISH]), "100 (100%) are … in another case only"),
     ],
-    ids=["source", "target", "languages exchanged", "case", "all in another case"],
+    ids=["source", "target", "case"],
 )
 def test_other_text(lexical_table, pair, message):
     with pytest.raises(InputError, match=facts(message)):

@@ -281,16 +281,6 @@ def test_alignments_side_by_side(browser, report):
     browser.until(lambda: browser.texts("#beside caption") == ["ours", "theirs", "the map above"])
 
 
-def test_a_narrow_screen_shows_whole_captions_and_the_column_of_layers(browser):
-    browser.driven.set_window_size(400, 900)
-    for part in (".grids", "#overview-caption"):
-        wide, inner = browser.run(
-            "const e = document.querySelector(arguments[0]); return [e.scrollWidth, e.clientWidth]", part
-        )
-        assert wide <= inner
-    browser.driven.set_window_size(1400, 1000)
-
-
 def test_without_gold_there_are_links_and_no_verdicts(chromium, report, align_eval):
     directory = report.parent
     done = align_eval("report", directory / "run", "--hyp", directory / "ours", "-o", directory / "links.html")

@@ -50,19 +50,6 @@ def test_marks_values_and_labels():
     assert [text.get_text() for text in without.legends[0].get_texts()] == ["predicted"]
 
 
-def test_several_maps_share_the_target_axis_and_one_colour_bar():
-    values = [np.array([[1.0, 2.0], [0.0, 4.0]]), np.array([[0.1, 0.2], [0.0, 0.1]])]
-    sides = plain("a b"), plain("x y")
-    panels = tuple(Panel(name, of_map) for name, of_map in zip(("weights", "norms"), values))
-    ((first, second),) = draw_maps(Picture("", *sides, (panels,), bar="weights"))
-    for axes, of_map in zip((first, second), values):
-        (mesh,) = meshes(axes)
-        np.testing.assert_allclose(mesh.get_array(), of_map / of_map.max())
-        assert mesh.get_clim() == (0, 1)
-    assert [len(axes.get_yticklabels()) for axes in (first, second)] == [2, 0]
-    assert len(first.figure.axes) == 3
-
-
 def test_mathematics_is_not_parsed(tmp_path):
     tokens = r"$x_1$ $\frac{1 a_b^c $ $$ \alpha"
     shown = Picture("$y_2$", plain(tokens), plain("$z^3$"), ((Panel("$", np.ones((1, 6))),),))
@@ -87,7 +74,6 @@ LONG = Picture("long words " * 12, *(plain("a b c"),) * 2, ((Panel("", np.ones((
         (several(50), None, PAGE, (2, 1)),
         (several(12, rows=2, columns=9), None, PAGE, (4, 5)),
         (several(12, rows=11, columns=1), None, COLUMN, (6, 2)),
-        (several(12, "verkehrsunfall"), COLUMN, COLUMN, (2, 1)),
         (LONG, None, COLUMN, (1, 1)),
     ],
 )

@@ -113,11 +113,10 @@ def test_html_shows_the_word_map_of_the_highest_layer(maps):
     assert "norms (attn_n), layer 1 (2nd), AWO" in page
 
 
-@pytest.mark.parametrize("token", HOSTILE)
-def test_html_of_hostile_tokens(make_sentence, token):
-    page = DisplayMaps.of(make_sentence(0, f"{token} b </s>", f"x {token} </s>"))._repr_html_()
-    ((heads, *_),) = tables(page)
-    assert len(heads) == 4
+def test_html_of_hostile_tokens(make_sentence):
+    line = " ".join(HOSTILE)
+    ((heads, *_),) = tables(DisplayMaps.of(make_sentence(0, f"{line} b </s>", f"x {line} </s>"))._repr_html_())
+    assert len(heads) == 3 + len(HOSTILE)
 
 
 # ---- alignments

@@ -41,9 +41,8 @@ def diagonals(count):
 
 
 @pytest.mark.parametrize("base", [0, 1])
-@pytest.mark.parametrize("read", [read_gold, read_hypothesis])
-def test_stated_base(reader, base, read):
-    result = reader(diagonals(30), base, read, base=str(base))
+def test_stated_base(reader, base):
+    result = reader(diagonals(30), base, base=str(base))
     assert (result.base, list(result.each_links())) == (base, [frozenset(links) for links in diagonals(30)])
     assert reader.warnings == []
 
@@ -53,7 +52,6 @@ def test_stated_base(reader, base, read):
     [
         ([[(2, 2)], [(1, 0)]], 0, read_gold, None, "0-based … index 0 … x:2 … give base 0"),
         (diagonals(20), 1, read_gold, None, "1-based … 20 sentences use index 1 … give base 1"),
-        (diagonals(20), 1, read_hypothesis, "auto", "1-based … give base 1"),
         (diagonals(4), 1, read_hypothesis, None, "0-based … none of its 4 sentences … give base 1"),
         # final marks alone: index 0 is never used, but index 1 is not either
         ([[(7, 8)]] * 20, 0, read_hypothesis, "0", "0-based … none of its 20 sentences … give base 1"),
@@ -79,7 +77,6 @@ def test_no_index_1_is_no_sign_of_base_1(reader):
         (diagonals(19), 1, read_gold, None, "x: … only 19 … give base 0 or give base 1"),
         ([[(3, 3)], [(0, 1)]], 0, read_gold, "1", "x:2: … index 0 … 1-based … give base 0"),
         (diagonals(5), 1, read_gold, "0", "x: … 0-based … 5 sentences … give base 1 … give base 0-unused"),
-        (diagonals(5), 1, read_hypothesis, None, "x: … 0-based … 5 sentences … give base 1"),
     ],
 )
 def test_a_base_that_the_indices_contradict(reader, sentences, written_base, read, stated, message):
@@ -104,21 +101,16 @@ def test_link_outside_the_texts(reader):
         reader([[(3, 2)], [(0, 3)]], base="0", texts=lengths([4, 4], [3, 3]))
 
 
-@pytest.mark.parametrize("base", [0, 1])
-def test_swapped_direction_is_seen_by_the_texts(reader, base):
-    texts = lengths([2, 2], [5, 5])
-    turned = [[(4, 1), (0, 0)], [(3, 0)]]
-    message = (
-        f"x:1: link {4 + base}-{1 + base} … 2 words in test.de and 5 in test.en … 2 of 3 links … exchanged … give swap"
-    )
+def test_swapped_direction_is_seen_by_the_texts(reader):
+    turned, stated = [[(4, 1), (0, 0)], [(3, 0)]], {"base": "1", "texts": lengths([2, 2], [5, 5])}
+    message = "x:1: link 5-2 … 2 words in test.de and 5 in test.en … 2 of 3 links … exchanged … give swap"
     with pytest.raises(InputError, match=facts(message)):
-        reader(turned, base, base=str(base), texts=texts)
-    result = reader(turned, base, base=str(base), texts=texts, swap=True)
+        reader(turned, 1, **stated)
+    result = reader(turned, 1, **stated, swap=True)
     assert list(result.each_links()) == [transpose(links) for links in turned]
     right = [sorted(transpose(links)) for links in turned]
-    message = f"x:1: link {1 + base}-{4 + base} … 2 words in test.de and 5 in test.en … exchanged … omit swap"
-    with pytest.raises(InputError, match=facts(message)):
-        reader(right, base, base=str(base), texts=texts, swap=True)
+    with pytest.raises(InputError, match=facts("x:1: link 2-5 … exchanged … omit swap")):
+        reader(right, 1, **stated, swap=True)
 
 
 def test_naacl_sentences_without_lines(tmp_path):
@@ -134,16 +126,6 @@ def test_naacl_sentences_without_lines(tmp_path):
 def test_index_0_of_naacl_may_be_null(tmp_path):
     with pytest.raises(InputError, match=facts("x.talp: sentence 1: … index 0 … give base 0 … NULL … remove")):
         read_gold(written(tmp_path, "1 0 1\n1 1 1\n"))
-
-
-def test_output_of_fairseq_generate_with_nbest(tmp_path):
-    lines = ("log", "S-1\ta", "A-1\t0-0 1-1 2-2", "A-1\t1-0 2-1", "A-0\t0-0", "A-0\t", "Generate test with beam=5")
-    path, warnings = written(tmp_path, "\n".join(lines)), []
-    result = read_hypothesis(path, warn=warnings.append)
-    assert result.file.format == "fairseq"
-    assert list(result.each_links()) == [{(0, 0)}, {(0, 0), (1, 1), (2, 2)}]
-    assert says("|".join(warnings), "A- lines link tokens")
-    read_hypothesis(path, None, lengths([3, 3], [3, 3]), pytest.fail)
 
 
 @pytest.mark.parametrize("swap", [False, True])
@@ -165,7 +147,6 @@ def test_a_file_and_a_pipe_are_read_as_often_as_asked(tmp_path, swap):
     [
         ("0-0\n", "1 sentences … test.de has 2 lines"),
         ("0-0\n1-1\n\n", "3 sentences … the last line of … is blank"),
-        ("1 1 1\n3 1 1\n", "3 sentences … test.de has 2 lines"),
     ],
 )
 def test_as_many_lines_as_the_texts(tmp_path, text, fact):

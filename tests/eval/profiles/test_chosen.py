@@ -1,14 +1,14 @@
 """The method that options and profiles make."""
 
 import argparse
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.lexical_table import count_lexical_table, write_lexical_table
-from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions
+from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.files import file_hash
 from alignment_eval.maps.words import two_way_shares
 from alignment_eval.profiles.chosen import (
@@ -44,12 +44,10 @@ def table(tmp_path):
     [
         (FORMED, FEWEST, {}, 0),
         (replace(FORMED, of_text=True), FEWEST, {}, COUNTED),
-        (replace(FORMED, of_text=True), FEWEST - 1, {}, 0),
         (replace(FORMED, of_text=True), FEWEST, {"table": "none"}, 0),
         (FORMED, 1, {"table": "text"}, COUNTED),
         (YOUNG, FEWEST, {}, COUNTED),
         (YOUNG, FEWEST - 1, {}, 0),
-        (YOUNG, None, {}, 0),
     ],
 )
 def test_when_a_lexical_table_is_counted(profile, pairs, options, counted):
@@ -94,7 +92,7 @@ def test_the_reason_names_maps_and_profiles():
     assert "and, in the other direction, the mean of layer 1 (AWO) and layer 2 (AWO); profile: a, c" in other
 
 
-@pytest.mark.parametrize("final", [True, False, None])
+@pytest.mark.parametrize("final", [False, None])
 def test_rule_and_punctuation_are_those_that_are_stated(final):
     for profiles in ([FORMED], BOTH):
         method = chosen(profiles, rule="two-way=0.6", final_punctuation=final).method
@@ -116,13 +114,6 @@ def test_two_directions():
     assert chosen(BOTH, join="union").method.join == "union"
 
 
-def test_named_maps():
-    named = {"heads": "1.2,0:awi", "combine": "product", "final_punctuation": True}
-    made = choose_method(AlignmentOptions(**named), 1, (), 100)
-    expected = ExtractionOptions("attn_n", "1.2,0:awi", "product", "awo", "balanced=0.25", final_punctuation=True)
-    assert (made.method.forward, made.method.sharpened, made.reason) == (expected, False, "")
-
-
 def test_named_maps_of_two_directions():
     def method(**options):
         return choose_method(AlignmentOptions(heads="1", **options), 2, (), 100).method
@@ -141,9 +132,7 @@ def test_named_maps_of_two_directions():
         ({"heads": "1", "profile": "p"}, "heads together with profile"),
         ({"combine": "mean"}, "combine without heads"),
         ({"reverse_heads": "1"}, "reverse_heads without heads"),
-        ({"rule": "sum"}, "unknown rule 'sum'"),
         ({"max_tokens": 0}, "max_tokens 0"),
-        ({"join": "sum"}, "unknown join 'sum'"),
         ({"rule": "kobayashi2020", "table": "text"}, "a lexical table does not work with rule 'kobayashi2020'"),
     ],
     ids=str,
@@ -168,5 +157,3 @@ def test_a_command_line_takes_every_option():
         **{"final_punctuation": False, "profile": "none", "join": "mutual", "reverse_heads": "0", "max_tokens": 9},
         **{"table": "text", "split_sentences": True},
     )
-    help_ = " ".join(parser.format_help().split())
-    assert all(" ".join(own.metadata["help"].split()[:3]) in help_ for own in fields(options) if own.metadata)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName
 from alignment_eval.maps.sentence import words_of
@@ -47,12 +47,7 @@ def test_what_is_written_is_read(write, profile):
     assert read_profile(path).name == str(path)
 
 
-def test_what_is_read_by_default():
-    forward = FORMED.extraction()
-    assert (forward.kind, str(forward.heads), forward.combine) == ("attn_n", "0.0:awi,2", "product")
-    assert (forward.rule, forward.null, forward.final_punctuation) == ("balanced=0.4", "mask", True)
-    assert FORMED.extraction("mutual").rule == FORMED.extraction("union").rule == "balanced=0.25"
-    assert (YOUNG.extraction().combine, YOUNG.extraction().setting) == ("mean", "awo")
+def test_maps_that_a_model_was_trained_to_align_with():
     assert (GUIDED.chosen_by, GUIDED.figure, str(GUIDED.maps.heads)) == ("training", None, "0.0:awi,1.0:awi,2")
 
 
@@ -75,13 +70,6 @@ def test_which_profile_counts(write, tmp_path):
     assert (reverse.model, reverse.maps, reverse.reverse_maps) == ("m3", YOUNG.maps, None)
     with pytest.raises(InputError, match=r"align\.json: was chosen for model m3.*m2"):
         find_profile("m2", str(beside), reverse=True)
-    with pytest.raises(UsageError, match=r"align\.json: is a profile of one direction"):
-        find_profile("m2", str(write(FORMED.to_json())), reverse=True)
-
-
-def test_another_model_is_refused(write):
-    with pytest.raises(InputError, match=r"c\.pt\.align\.json.*model m1.*m2.*use no profile"):
-        read_profile(write(FORMED.to_json()), "m2")
 
 
 def without(*names, **changes):
@@ -104,12 +92,9 @@ def test_a_lexical_table_lies_beside_its_profile(write):
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("", "truncated"),
         ({"profile": 1}, "profile is 1: expected version 2"),
-        (without(more=1), "keys are missing or unknown"),
         (without(maps=None), "maps is None: expected object"),
         (without(chosen_by="\x1b[31m" * 99), r"chosen_by is '\\x1b\[31m"),
-        (without(figure=1.5), "figure is 1.5: expected float <= 1.0"),
         (without(reverse_model="m2"), "reverse model"),
         (maps(rule="grow=0.4"), "keys are missing or unknown"),
         (maps(heads="x"), "maps.heads: cannot read heads 'x'"),
@@ -229,8 +214,3 @@ def test_an_alignment_has_formed_from_an_agreement_of_0_5_on(make_sentence, monk
     monkeypatch.setattr(profile, "choose_by_agreement", lambda sentences: (maps, dice))
     made = fit_profile([make_sentence(k) for k in range(30)], range(2), "m")
     assert (made.formed, made.figure, made.maps == product_of(maps)) == (formed, dice, formed)
-
-
-def test_nothing_to_choose_among(make_sentence):
-    assert choose_by_agreement([make_sentence(0, layers=1)]) is None
-    assert choose_by_agreement([following(make_sentence, np.zeros((7, 7)))]) is None

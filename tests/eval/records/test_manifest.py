@@ -2,7 +2,6 @@
 
 import json
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -64,17 +63,13 @@ def test_nothing_there(tmp_path):
     for name in ("nothing", "file", "empty"):
         with pytest.raises(InputError, match=facts(f"{name}: … a directory of alignments")):
             finished_run(tmp_path / name, "alignments")
-    with pytest.raises(InputError, match=facts("file: … is a file … a directory of alignments")):
-        parts_in(tmp_path / "file", "alignments")
 
 
-@pytest.mark.parametrize("change", [{"size": -1}, {"shard": 2}, {"schema_version": 2}, b"", None])
+@pytest.mark.parametrize("change", [{"shard": 2}, {"schema_version": 2}, None])
 def test_manifests_of_another_form(run, change):
     table = pq.read_table(run / FIRST)
     content = json.loads(table.schema.metadata[b"alignment_eval"])
-    if isinstance(change, dict):
-        change = json.dumps({**content, **change}).encode()
-    metadata = {} if change is None else {b"alignment_eval": change}
+    metadata = {} if change is None else {b"alignment_eval": json.dumps({**content, **change}).encode()}
     pq.write_table(table.replace_schema_metadata(metadata), run / FIRST)
     with pytest.raises(InputError, match=f"{FIRST}: "):
         parts_in(run, "alignments")
@@ -92,22 +87,12 @@ def test_any_distribution_gives_the_lines_in_order(tmp_path_factory, places):
     assert alignments.skipped == len(lines[::3])
 
 
-def test_a_part_that_another_program_has_copied(tmp_path):
-    directory = write(tmp_path, [[{0: "0-0", 2: ""}], [{1: "1-0"}]], 3)
-    part = directory / "part-00001-of-00002-00000.parquet"
-    table = pq.read_table(part)
-    copied = pa.table({name: table[name].to_pylist() for name in reversed(table.schema.names)})
-    pq.write_table(copied.replace_schema_metadata(table.schema.metadata), part)
-    assert list(merged(directory)) == ["0-0", "1-0", ""]
-
-
 def test_a_sentence_that_was_skipped_has_no_links(tmp_path):
     with pytest.raises(InputError, match=facts("00000.parquet: … has links, but its status")):
         merged(write(tmp_path, [[{0: "0-0", 1: "0-0"}]], 2, skipped=[1]))
 
 
-@pytest.mark.parametrize("links", ["0-0 ", "0 0", "\x1b[31m", "0-0\n1-1", "0-x", "ä"])
+@pytest.mark.parametrize("links", ["0 0", "0-0\n1-1"])
 def test_links_of_another_form(tmp_path, links):
-    with pytest.raises(InputError, match=facts("00000.parquet: … i-j")) as error:
+    with pytest.raises(InputError, match=facts("00000.parquet: … i-j")):
         merged(write(tmp_path, [[{0: links}]], 1))
-    assert str(error.value).isprintable()

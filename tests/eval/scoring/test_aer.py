@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.links.formats import GoldSentence
-from alignment_eval.scoring.aer import Counts, aer, count, precision, recall, score
+from alignment_eval.scoring.aer import Counts, aer, precision, recall, score
 from tests.facts import facts
 
 LINKS = st.frozensets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8)
@@ -35,14 +35,8 @@ def test_equals_the_oracle(pairs):
     assert result.aer == pytest.approx(error, abs=1e-15)
     assert 0 <= result.aer <= 1
     assert [result.precision, result.recall] == others
-
-
-@given(CORPORA)
-def test_sentence_scores_equal_the_oracle(pairs):
-    counts = count([h for h, _ in pairs], [g for _, g in pairs])
-    expected = [oracle([pair]) for pair in pairs]
-    columns = (aer(counts), precision(counts), recall(counts))
-    for k, column in enumerate(columns):
+    counts, expected = result.per_sentence, [oracle([pair]) for pair in pairs]
+    for k, column in enumerate((aer(counts), precision(counts), recall(counts))):
         wanted = [math.nan if row[k] is None else row[k] for row in expected]
         np.testing.assert_allclose(column, np.array(wanted, dtype=float), atol=1e-15)
 
@@ -51,7 +45,6 @@ def test_aer_is_rounded_once():
     assert aer(Counts(*map(np.int64, (1, 2, 1, 1)))) == 1 / 3
 
 
-@pytest.mark.parametrize(("hypotheses", "gold"), [(2, 1), (1, 3), (0, 1)])
-def test_unequal_numbers_of_sentences(hypotheses, gold):
-    with pytest.raises(InputError, match=facts(f"{hypotheses} hypotheses … {gold} gold sentences")):
-        score(iter([frozenset()] * hypotheses), iter([GoldSentence(frozenset())] * gold))
+def test_unequal_numbers_of_sentences():
+    with pytest.raises(InputError, match=facts("1 hypotheses … 3 gold sentences")):
+        score(iter([frozenset()]), iter([GoldSentence(frozenset())] * 3))

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.links.formats import GoldSentence
-from alignment_eval.maps.subwords import is_punctuation
 from alignment_eval.scoring.error_classes import SIDES, confusion_table, error_table
 
 COUNTS = ["hypothesis_links", "sure_links", "hypothesis_links_sure", "hypothesis_links_possible"]
@@ -105,8 +104,3 @@ def test_confusion_is_what_the_oracle_counts(corpus):
         neither = None if row["gold"] == "none" else cells["neither"]
         names = ("both", "only_hypothesis", "only_other")
         assert row == {"gold": row["gold"], **{name: cells[name] for name in names}, "neither": neither}
-
-
-def test_punctuation():
-    assert all(map(is_punctuation, ("...", "»", "–", "'", "§", "%", "@-@", "、")))
-    assert not any(map(is_punctuation, ("a", "3", "'s", "U.S.", "$", "+", "^", "`", "\N{EURO SIGN}")))

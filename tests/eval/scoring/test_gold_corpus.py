@@ -12,20 +12,9 @@ from tests.facts import facts
 NO_LINKS = GoldSentence(frozenset())
 
 
-def test_each_sentence_that_has_maps_with_its_gold(make_sentence):
-    gold = [GoldSentence(frozenset({(0, 1)}), frozenset({(1, 0)})), GoldSentence(frozenset({(7, 7)})), NO_LINKS]
-    corpus = GoldCorpus([make_sentence(2), make_sentence(1, status="too long"), make_sentence(0)], gold)
-    found = {sentence.id: matrix for sentence, matrix in corpus}
-    assert list(found) == [2, 0]
-    assert np.argwhere(found[0].sure).tolist() == [[0, 1]]
-    assert np.argwhere(found[0].possible).tolist() == [[0, 1], [1, 0]]
-    assert corpus.skipped == {1: "too long"}
-
-
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        ([0, 2], "2 sentences … 3"),
         ([3], "sentence 3 has no gold … has 3 sentences … each id from 0 to 2 once"),
         ([0, 0, 0], "sentence 0 is a duplicate … each id from 0 to 2 once"),
     ],

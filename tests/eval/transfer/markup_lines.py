@@ -10,44 +10,26 @@ xml | Blatt <x id="1"/> <x id="2"/> | sheet | =
     sheet <x id="1"/> <x id="2"/>
 xml | Den Ordner <x id="1"/> leeren | Empty the folder | 0-1 1-2 2-0
     Empty the folder <x id="1"/>
-xml | Kapitel <x id="1"/>: Anfang | chapter: start | =
-    chapter <x id="1"/>: start
 xml | Taste <b>rot <x/></b> gedrückt | key red pressed | =
     key <b>red <x/></b> pressed
-xml | "<x id="1"/>" fehlt | "" missing | 0-0 1-1 2-2
-    "<x id="1"/>" missing
 xml | Zeile <!-- leer --> zwei | line two | =
     line <!-- leer -->two
 xml | drei <x id="1"/> Bücher | 三本の本 |
     <x id="1"/>三本の本
 html | Hallo <?= $name ?> und danke | hello and thanks | =
     hello <?= $name ?> and thanks
-html | Preis: <?php echo $p; ?> Euro | price: euros | =
-    price: <?php echo $p; ?> euros
 # tags that separate words
 html | Morgen.<br>Abend. | Morning. Evening. | =
     Morning.<br> Evening.
-html | eins<br><br>zwei | one two | =
-    one<br><br> two
 html | <p>Apfel</p><p>Birne</p> | apple pear | =
     <p>apple</p> <p>pear</p>
-html | <ul><li>rot</li><li>blau</li></ul> | red blue | =
-    <ul><li>red</li> <li>blue</li></ul>
-html | <h1>Titel</h1>Text | title text | =
-    <h1>title</h1> text
 html | vor<div>innen</div>nach | before inside after | =
     before <div>inside</div> after
 html | Haus<wbr>boot | houseboat | 0-0
     houseboat<wbr>
-html | <b>Haus</b>boot | houseboat | 0-0
-    <b>houseboat</b>
 # content that is no text
 xml | <ph id="1">%s</ph> Dateien | files | =
     <ph id="1">%s</ph> files
-xml | <ph>Seite</ph> eins | page one | =
-    <ph>page</ph> one
-xml | <it pos='begin'>&lt;i&gt;</it>kursiv | italic | =
-    <it pos='begin'>&lt;i&gt;</it>italic
 xml | grün <ut>\b</ut> gelb | green yellow | =
     green <ut>\b</ut> yellow
 xml | <ph id="1">a<sub>b</sub></ph> Ende | end | =
@@ -57,14 +39,8 @@ xml | <bpt i="1">{</bpt>Brot<ept i="1">}</ept> essen | eat bread | 0-1 1-0
     eat <bpt i="1">{</bpt>bread<ept i="1">}</ept>
 xml | Heute <bx id="7"/>regnet<ex id="7"/> es | It rains today | 0-2 1-1 2-0
     It <bx id="7"/>rains<ex id="7"/> today
-xml | <sc id="2"/>Kalt<ec startRef="2"/> ist es | It is cold | 0-2 1-1 2-0
-    It is <sc id="2"/>cold<ec startRef="2"/>
 xml | <ph id="1" type="open"/>Grün<ph id="2" type="close"/> ist es | It is green | 0-2 1-1 2-0
     It is <ph id="1" type="open"/>green<ph id="2" type="close"/>
-xml | <bx id="1"/>ruhig <bx id="2"/>Kind<ex id="2"/><ex id="1"/> sei | be calm child | 0-1 1-2 2-0
-    be <bx id="1"/>calm <bx id="2"/>child<ex id="2"/><ex id="1"/>
-xml | <bx rid="1" id="3"/>Wind<ex rid="1" id="4"/> weht | blows wind | 0-1 1-0
-    blows <bx rid="1" id="3"/>wind<ex rid="1" id="4"/>
 xml | offen <bx id="1"/>bleibt | open stays | =
     open <bx id="1"/>stays
 xml | <g id="1"><bx id="2"/>Mond</g> scheint<ex id="2"/> | moon shines | =
@@ -72,8 +48,6 @@ xml | <g id="1"><bx id="2"/>Mond</g> scheint<ex id="2"/> | moon shines | =
 # numbered tags and templates
 html | <0>Tee</0> oder <1>Saft</1> | <tea> or juice | 0-1 1-3 2-4
     &lt;<0>tea</0>&gt; or <1>juice</1>
-html | Zeit: <3/> Uhr | time: o'clock | 0-0 1-1 2-2
-    time: <3/> o'clock
 html | <% if (a > b) %>heute<% end %> hier | today here | =
     <% if (a > b) %>today<% end %> here
 # elements that share a word
@@ -81,24 +55,16 @@ xml | Sie <b>sagt</b> das Treffen <b>ab</b>. | She cancels the meeting. | 0-0 1-
     She <b>cancels</b><b></b> the meeting.
 xml | Das <b>Ende</b> <i>spiel</i> heute | the final today | 0-0 1-1 2-1 3-2
     the <b>final</b><i></i> today
-xml | <b>Rad</b><i>weg</i> dort | cycleway there | 0-0 1-1
-    <b>cycleway</b><i></i> there
 xml | <a>kein</a> Baum <b>mehr</b> | no tree | 0-0 1-1 2-0
     <a>no</a><b></b> tree
 # an element without links takes no word of another
 xml | Sie <b>sagt</b> das Treffen <b>ab</b>. | She cancels the meeting. | 0-0 1-1 2-2 3-3 5-4
     She <b>cancels</b> the meeting<b></b>.
-xml | Wir <i>haben</i> das Brot <b>gekauft</b>. | We bought the bread. | 0-0 2-2 3-3 4-1 5-4
-    We <i></i><b>bought</b> the bread.
 xml | Der <b>Garten</b> <i>zaun</i> heute | the fence today | 0-0 2-1 3-2
     the <b></b><i>fence</i> today
-xml | Das <b>rote</b> Dach | the red roof | 0-0 2-2
-    the <b>red</b> roof
 # a tag that stands for a word stays beside the word that it stood beside
 xml | Wir haben <x id="1"/> Brote gekauft | we bought breads | 0-0 2-2 3-1
     we bought <x id="1"/> breads
-xml | Gehe zu <i><x/></i> Seite | go page | 0-0 2-1
-    go <i><x/></i> page
 # entities
 html | A &amp; B <i>C</i> | A & B C | =
     A &amp; B <i>C</i>

@@ -140,43 +140,29 @@ def test_any_line_is_refused_or_moved_onto_itself(parts, is_html):
         pytest.param("<p>Go <b>in</b>!</p>", "<p>Geh <b>hinein</b>!</p>", "1-1 2-2", None, id="the whole line"),
         pytest.param("the <b>red house</b> there", "das <b>rote Haus</b> dort", "0-0 1-1 3-3", None, id="no link"),
         pytest.param("see “<b>Home</b>”.", "siehe „<b>Start</b>“.", "0-0 2-2 4-4", None, id="marks stay outside"),
-        pytest.param("Is it <b>“new”?</b>", "Ist es <b>„neu“?</b>", "0-0 1-1 3-3", None, id="marks stay inside"),
         pytest.param(
             "<b>One word.</b> Two here.", "<b>Ein Wort.</b> Zwei hier.", "0-0 1-1 3-3 4-4 0-3", None, id="one sentence"
         ),
         pytest.param("a<br/> b", "c d", "0-0 1-1", "c<br/> d", id="a tag alone touches the word that it touched"),
-        pytest.param("a <br/>b", "c d", "0-0 1-1", "c <br/>d", id="a tag alone, on the other side"),
         pytest.param("a <i></i> b c", "d e f", "0-0 1-1 2-2", "d <i></i>e f", id="an element without words"),
         pytest.param("<b>f</b>ull", "full <b>f</b>ull", "0-1", "full <b>f</b>ull", id="inside an equal word"),
         pytest.param("<b>in</b>side it", "es darin", "0-1 1-0", "es <b>darin</b>", id="inside another word"),
         pytest.param("take <b>hill</b>", "nimm da <b>berg</b>", "0-0 1-2", None, id="a short word without links"),
-        pytest.param("<b>it is</b>", "<b>das, was ist!</b>", "0-0", None, id="all words of the line"),
         pytest.param("aa <b>bb</b> cc dd", "ee <b>ff</b> gg hh", "", None, id="no links: at the place of the source"),
         pytest.param("a <b>Bb</b> c", "ee <b>Ff</b>", "", None, id="no links: a capital"),
         pytest.param("aa <b>to do</b> bb cc", "pq rs tu <b>to do</b>", "", None, id="no links: the same words"),
-        pytest.param("a ; <br/>b", "x y; <br/>z", "", None, id="a tag alone, behind the same mark"),
+        pytest.param("a <b>;</b> b", "; aa <b>;</b>", "1-2", None, id="links of marks"),
+        pytest.param("<b>Aa . cc</b> cc !", "<b>bb ! Aa</b> Dddd bb", "2-1", None, id="a full stop inside"),
+        pytest.param("old <b>tree</b>", "<b>Baum</b> alt", "0-0:.1 0-1:.8 1-0:.7 1-1:.2", None, id="the surer link"),
         pytest.param("Ende <x/>", "the end!", "", "the end! <x/>", id="a tag alone, at the end of the line"),
         pytest.param("no<br/>n oo", "xx yy", "0-0 1-1", "xx<br/> yy", id="a tag alone, inside another word"),
         pytest.param("a b <br/>c d", "w x <br/>y z", "0-3 1-1 2-2 3-0", None, id="a tag alone, near links count most"),
-        pytest.param("a <b>;</b> b", "; aa <b>;</b>", "1-2", None, id="links of marks"),
         pytest.param("Click <b>Add it</b>. To go", "Klick <b>Zusatz</b>. Um ein", "0-0 2-1 1-3 4-3", None, id="stops"),
-        pytest.param("<b>Aa . cc</b> cc !", "<b>bb ! Aa</b> Dddd bb", "2-1", None, id="a full stop inside"),
         pytest.param("Hi! <b>Bulk is it.</b>", "Ja! <b>Der Bulk geht.</b>", "0-0 1-1 2-3 4-4 5-5", None, id="sentence"),
-        pytest.param(
-            "<b>take it off</b> and then leave now",
-            "<b>nimm es</b> und geh dann jetzt fort",
-            "0-0 1-1 2-6 3-2 4-4 5-3 6-5",
-            None,
-            id="of discontinuous links the most inside and the least outside",
-        ),
-        pytest.param("old <b>tree</b>", "<b>Baum</b> alt", "0-0:.1 0-1:.8 1-0:.7 1-1:.2", None, id="the surer link"),
         pytest.param("<a>one</a> <b>two</b>", "<b>zwei</b> <a>eins</a>", "0-1:.4 1-0:.4", None, id="weak links"),
         pytest.param("<b>up</b> !", "<b>auf</b> das", "0-0:.6 1-0", None, id="a mark counts less than a word"),
-        pytest.param("ask <b>Ann-7</b> or me", "mich oder <b>Ann-7</b> fragen", "", None, id="equal names and numbers"),
         pytest.param("a <b>bb</b> c", "x y", "0-0:.5 2-1:.5", "x <b></b>y", id="links of 0.5 are sure"),
-        pytest.param("<b>Ab</b> cd", "<b>xy</b> ab", "0-0", None, id="short words are equal with both capitals only"),
         pytest.param("ab <x/> cd", "uv (wz", "1-2", "uv (<x/> wz", id="no space behind a bracket"),
-        pytest.param("<b>ab</b> <x/>", "uv", "0-0", "<b>uv</b> <x/>", id="a space behind the end tag"),
     ],
 )
 def test_where_tags_go(line, target, links, expected):
@@ -193,12 +179,9 @@ def test_lines_as_people_have_them(syntax, line, target, links, expected):
     ("line", "text", "strings"),
     [
         ("Ruf {name} an: a.b@c.org!", "Ruf  an: !", ["{name}", "a.b@c.org"]),
-        ("Lies (https://a.org/b?c=1&d=2).", "Lies .", ["(https://a.org/b?c=1&d=2)"]),
         ("Lies („https://a.org/b_(c)“, ja)!", "Lies (, ja)!", ["„https://a.org/b_(c)“"]),
         ("%1$d von %s, 5 % davon", " von , 5 % davon", ["%1$d", "%s"]),
-        ("${x} und {{y}} und {0}", " und  und ", ["${x}", "{{y}}", "{0}"]),
         ("Datei{n}liste, %5.2f %% und {{ a.b }}", "Datei liste,  %% und ", ["{n}", "%5.2f", "{{ a.b }}"]),
-        ("www.a.org/x. Taste 1\ufe0f\u20e3 #{y}", ". Taste  ", ["www.a.org/x", "1\ufe0f\u20e3", "#{y}"]),
         ("{0}) und (", ") und (", ["{0}"]),
         ("10%ige L\u00f6sung, a < b & c", "10%ige L\u00f6sung, a < b & c", []),
     ],
@@ -218,12 +201,6 @@ def test_strings_and_elements_of_markup_that_are_not_translated():
     spans = words(marked.text)
     output = transfer_markup(marked, spans, "take or & <", words("take or & <"), {(i, i) for i in range(4)})
     assert output == line.replace("Nimm", "take").replace("oder", "or")
-
-
-def test_three_elements_whose_words_share_counterparts_keep_their_tags():
-    output = moved("<b>Ab</b> <i>ad</i> <u>um</u>", "p q r", "0-1:.4 0-2:.2 1-2:.6 1-0:.6 2-1")
-    assert re.sub("<[^>]*>", "", output) == "p q r"
-    assert sorted(re.findall("<[^>]*>", output)) == sorted(["<b>", "</b>", "<i>", "</i>", "<u>", "</u>"])
 
 
 # What the text of a line is
@@ -260,13 +237,9 @@ def test_html_has_void_elements_unquoted_attributes_names_in_any_case_and_script
     ("line", "fact"),
     [
         ("a <i>b", "<i>"),
-        ("a <i>b</u>", "</u>"),
         ("a</i> b", "</i>"),
-        ("a</line><line>b", "</line>"),
         ("a <i", "<i"),
         ("a <!-- b", "<!-- b"),
-        ("a <ph id='1'>b", "<ph id='1'>"),
-        ("<u x='", "<u x='"),
     ],
 )
 def test_tags_that_are_not_in_pairs_are_refused(line, fact, syntax):
@@ -274,7 +247,7 @@ def test_tags_that_are_not_in_pairs_are_refused(line, fact, syntax):
         parse_markup(line, syntax)
 
 
-@pytest.mark.parametrize("line", ['<!DOCTYPE x [<!ENTITY y "z">]>&y;', "&y;", "<a b='&y;'/>", "a & b", "\x00", "a\x08"])
+@pytest.mark.parametrize("line", ['<!DOCTYPE x [<!ENTITY y "z">]>&y;', "&y;", "<a b='&y;'/>", "a & b", "\x00"])
 def test_xml_expands_no_entities_of_its_own(line):
     with pytest.raises(InputError):
         parse_markup(line, "xml")
@@ -286,7 +259,7 @@ def test_a_target_that_has_a_tag_of_the_source_is_refused():
     assert moved("<b>&lt;b&gt; x</b>", "<b> y", "0-0 1-1 2-2 3-3") == "<b>&lt;b&gt; y</b>"
 
 
-@pytest.mark.parametrize("link", ["2-0", "0-1", "0--1"])
+@pytest.mark.parametrize("link", ["2-0", "0--1"])
 def test_links_outside_the_lines_are_refused(link):
     i, j = map(int, link.split("-", 1))
     with pytest.raises(InputError, match=link):

@@ -111,10 +111,8 @@ def test_words_equal_on_both_sides_are_linked_if_both_have_them_equally_often():
     assert linked("Ann ab", "Ann cd", {(0, 1), (1, 0)}) == [((0,), 0)]  # their own links go
     assert linked("Ann Ann", "Ann Ann", {}) == [((0,), 0), ((1,), 1)]
     assert linked("Ann Ann", "Ann Ann", {(0, 1), (1, 0)}) == [((0,), 1), ((1,), 0)]
-    assert linked("Ann Ann", "Ann Ann", {(0, 0), (0, 1)}) == [
-        ((0,), 0),
-        ((1,), 1),
-    ]  # the links do not name one for each
+    unequal = {(0, 0), (0, 1)}  # does not name one for each
+    assert linked("Ann Ann", "Ann Ann", unequal) == [((0,), 0), ((1,), 1)]
 
 
 def test_a_part_of_a_word_that_a_tag_cuts_is_no_word_of_its_own():
@@ -157,5 +155,3 @@ def test_an_element_has_at_most_five_units_for_each_of_its_own_and_twenty_more()
     """So time and memory of a long line with many elements grow with its length."""
     ((_, found),) = places_of("aa bb", [(0, 2)], " ".join(["x"] * 40), {(0, j) for j in range(40)})
     assert found[1] - found[0] == len(" ".join(["x"] * (5 + 20)))
-    ((_, found),) = places_of("aa bb cc", [(0, 5)], " ".join(["x"] * 40), {(0, j) for j in range(40)})
-    assert found[1] - found[0] == len(" ".join(["x"] * (2 * 5 + 20)))

@@ -7,13 +7,13 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from tests.demo import written
 
 from alignment_eval import cli
 from alignment_eval.extraction.method import MapName
 from alignment_eval.profiles.profile import Profile, product_of
 from alignment_eval.records.store import Records
 from tests.integration.align.conftest import DEFAULT, PAPER
-from tests.integration.demo import written
 
 
 @pytest.mark.parametrize(

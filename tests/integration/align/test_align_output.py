@@ -7,8 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-
-from tests.integration.demo import BOTH
+from tests.demo import BOTH
 
 COLUMNS = ["source", "target", "source_spans", "target_spans", "links", "confidences", "status", "score"]
 #: Raw text; blanks of several kinds, an entity, an empty line.

@@ -1,10 +1,10 @@
 """``norm-align``: text as it comes, raw or in subwords, and bad input."""
 
 import pytest
+from tests.demo import DEMO, written
 
 from tests.integration.align.conftest import PAPER
 from tests.integration.conftest import SYLLABLES
-from tests.integration.demo import DEMO, written
 
 
 def codes_of(syllables, *more):

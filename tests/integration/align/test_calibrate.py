@@ -5,12 +5,12 @@ import shutil
 from types import SimpleNamespace
 
 import pytest
+from tests.demo import DEMO, lines, written
 
 from alignment_eval import cli as align_eval
 from alignment_eval.extraction.lexical_table import read_lexical_table
 from alignment_eval.files import file_hash
 from fairseq_norm_plugin.align import cli
-from tests.integration.demo import DEMO, lines, written
 from tests.plugin.model.test_alignments import TABLE
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from fairseq.models.transformer import base_architecture
+from tests.demo import DEMO, binarised, in_pieces, lines, written
 
 import fairseq_norm_plugin as fnp
 from alignment_eval.errors import InputError
@@ -20,7 +21,6 @@ from fairseq_norm_plugin.text.subwords import BpeSegmenter, MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
 from tests.facts import says
 from tests.integration.conftest import ROOT
-from tests.integration.demo import DEMO, binarised, in_pieces, lines, written
 
 GERMAN, ENGLISH = lines("de"), lines("en")
 

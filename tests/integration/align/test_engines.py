@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
+from tests.demo import DEMO, lines
 
 import fairseq_norm_plugin
 from fairseq_norm_plugin import AlignBatch
@@ -17,7 +18,6 @@ from fairseq_norm_plugin.align import cli as align
 from fairseq_norm_plugin.align.engines import _actors
 from tests.integration.align.conftest import PAPER
 from tests.integration.conftest import ROOT
-from tests.integration.demo import DEMO, lines
 from tests.plugin.model.test_alignments import SOURCES, TARGETS
 
 LEXICAL_TABLE = (*PAPER[:-2], "--rule", "two-way=0.3", "--table", "text")

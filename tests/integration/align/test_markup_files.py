@@ -1,10 +1,10 @@
 """``norm-align --markup``: files whose source lines have tags, with or without translations."""
 
 import pytest
+from tests.demo import BOTH, MODEL, raw_lines
 
 from alignment_eval.transfer.tags import parse_markup
 from tests.facts import says
-from tests.integration.demo import BOTH, MODEL, raw_lines
 
 GERMAN, ENGLISH = (raw_lines(language)[:20] for language in ("de", "en"))
 SOURCES = ['Das <b>Haus</b> war <ph id="1"/>groß.', "<p>Wir <i>sind <b>hier</b></i>.</p>", "", "Ja &amp; <b>nein</b>."]

@@ -5,12 +5,12 @@ import shutil
 
 import pytest
 import torch
+from tests.demo import DEMO
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.align.cli import main
 from tests.facts import facts
-from tests.integration.demo import DEMO
 
 SOURCE = "Wir sind hier, im Haus; und ihr seid z.B. nicht dort."
 TARGET = "We are here, in the house; and you aren't there."

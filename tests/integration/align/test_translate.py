@@ -6,12 +6,12 @@ import math
 
 import pytest
 from sacremoses import MosesTokenizer
+from tests.demo import BOTH, DEMO, binarised, in_pieces, lines, raw_lines, written
 
 import fairseq_norm_plugin
 from fairseq_norm_plugin.model.direction import Direction
 from fairseq_norm_plugin.model.translate import Translator
 from tests.facts import says
-from tests.integration.demo import BOTH, DEMO, binarised, in_pieces, lines, raw_lines, written
 
 LINES = raw_lines("de")[:12]
 FEW = LINES[:6]

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-
-from tests.integration.demo import DEMO
+from tests.demo import DEMO
 
 
 class Hostile:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.demo import DEMO, lines
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError
@@ -15,7 +16,6 @@ from fairseq_norm_plugin.align import cli as align
 from fairseq_norm_plugin.convert import main
 from tests.facts import says
 from tests.families import save, transformers
-from tests.integration.demo import DEMO, lines
 
 sentencepiece = pytest.importorskip("sentencepiece")
 pytest.importorskip("safetensors")

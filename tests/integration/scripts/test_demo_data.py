@@ -5,8 +5,7 @@ import re
 import unicodedata
 
 import pytest
-
-from tests.integration.demo import lines
+from tests.demo import lines
 
 
 def letters(line):

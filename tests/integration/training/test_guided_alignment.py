@@ -4,10 +4,10 @@ import math
 
 import pytest
 import torch
+from tests.demo import written
 
 from alignment_eval.errors import UsageError
 from tests.facts import facts
-from tests.integration.demo import written
 from tests.integration.training.conftest import halves
 
 

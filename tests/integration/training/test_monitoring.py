@@ -10,6 +10,7 @@ import torch
 from fairseq import checkpoint_utils, options, tasks
 from fairseq.logging import progress_bar
 from fairseq_cli import validate
+from tests.demo import written
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.figures.maps import draw
@@ -17,7 +18,6 @@ from fairseq_norm_plugin.hooks.tasks import TranslationNormTask
 from fairseq_norm_plugin.hooks.validation import GOLD_KEY, Monitor
 from tests.facts import says
 from tests.integration.conftest import Output, config_of, layer_aers
-from tests.integration.demo import written
 from tests.integration.training.conftest import halves
 
 SUBSETS = ("--valid-subset", "test,valid")

@@ -10,6 +10,7 @@ from fairseq.data.encoders.characters import Characters
 from hypothesis import given
 from hypothesis import strategies as st
 from subword_nmt import apply_bpe
+from tests.demo import DEMO
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.text import subwords
@@ -18,7 +19,6 @@ from fairseq_norm_plugin.text.subwords import BpeSegmenter, LineSegmenter, Sente
 from fairseq_norm_plugin.text.tokenise import TextPipeline, runs_of
 from fairseq_norm_plugin.text.tokens import Vocabulary
 from tests.facts import facts
-from tests.integration.demo import DEMO
 
 BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"
 
