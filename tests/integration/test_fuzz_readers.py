@@ -32,10 +32,10 @@ from alignment_eval.records.lexical_table_file import read_lexical_table, write_
 from alignment_eval.records.manifest import merged
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.model import load as loading
+from tests.demo import DEMO
 from tests.eval.conftest import records, sentence
 from tests.eval.profiles.test_profile import FORMED, REVERSE
 from tests.eval.records import shards
-from tests.integration.demo import DEMO
 
 CASES, FIRST = int(os.environ.get("FUZZ_CASES", "25")), int(os.environ.get("FUZZ_FIRST", "0"))
 

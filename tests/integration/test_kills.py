@@ -19,10 +19,10 @@ from fairseq_cli import train
 import fairseq_norm_plugin.align.run  # noqa: F401  # once here, not in each fork
 from fairseq_norm_plugin import convert
 from fairseq_norm_plugin.align import cli as norm_align
+from tests.demo import DEMO, lines, written
 from tests.facts import content
 from tests.families import save
 from tests.integration.conftest import ROOT, run_generate, training_config, without_fairseqs_warnings
-from tests.integration.demo import DEMO, lines, written
 
 pytestmark = pytest.mark.slow
 KILLS = int(os.environ.get("KILLS", "3"))

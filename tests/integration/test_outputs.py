@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from alignment_eval.errors import UsageError
+from tests.demo import DEMO
 from tests.facts import content
 from tests.families import save
 from tests.integration.conftest import ROOT
-from tests.integration.demo import DEMO
 
 MODEL = ["--path", "model.pt", "--data", "model", "-s", "de", "-t", "en", "--bpe-codes", "codes.bpe", "--cpu"]
 TEXT = ["--source-text", "demo.de", "--target-text", "demo.en"]

@@ -3,8 +3,8 @@
 import pytest
 
 from alignment_eval.transfer.tags import parse_markup
+from tests.demo import BOTH, MODEL, raw_lines
 from tests.facts import says
-from tests.integration.demo import BOTH, MODEL, raw_lines
 
 GERMAN, ENGLISH = (raw_lines(language)[:20] for language in ("de", "en"))
 SOURCES = ['Das <b>Haus</b> war <ph id="1"/>groß.', "<p>Wir <i>sind <b>hier</b></i>.</p>", "", "Ja &amp; <b>nein</b>."]

@@ -10,7 +10,7 @@ import pytest
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.signature import fields_of
-from tests.integration.demo import BOTH
+from tests.demo import BOTH
 
 SOURCES = [
     "Das Haus ist alt.  Ich danke Ihnen, Herr Präsident! Wir stimmen heute ab.",

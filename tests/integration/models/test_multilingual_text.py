@@ -8,8 +8,8 @@ import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.align import cli as align
+from tests.demo import written
 from tests.facts import facts
-from tests.integration.demo import written
 from tests.integration.models.tags import MULTI, SCORE
 
 #: What a checkpoint of m2m's training would say of its tags if it had been trained as another kind.

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from tests.integration.demo import lines
+from tests.demo import lines
 
 
 def letters(line):

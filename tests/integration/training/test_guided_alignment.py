@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from alignment_eval.errors import UsageError
+from tests.demo import written
 from tests.facts import facts
-from tests.integration.demo import written
 from tests.integration.training.conftest import halves
 
 

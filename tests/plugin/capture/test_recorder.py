@@ -33,12 +33,6 @@ def record(model, sample, kinds, layers=(0, 1, 2)):
     return recorder.take(), blocks.take()
 
 
-def test_quantities_of_kinds_have_a_fixed_order_and_no_factors_in_an_ensemble():
-    assert recorded_quantities(["attn_n", "attn_w"], 1) == ("head_attn_w", "transformed_norm", "layer_attn_n")
-    assert recorded_quantities(["attn_n"], 2) == ("head_attn_w", "head_attn_n", "layer_attn_n")
-    assert recorded_quantities(["attn_w", "alti"], 2) == ("head_attn_w", "layer_alti")
-
-
 def test_each_quantity_is_its_map_without_the_residuals_column(build, make_sample):
     sample, layers = make_sample(LENGTHS), (2, 0)
     kinds = [kind for kind in KINDS if "rollout" not in kind]
@@ -132,11 +126,6 @@ def test_the_probability_of_an_ensemble_is_the_mean_of_its_models(build, make_sa
     expected = shares.gather(-1, sample["target"][..., None])[..., 0].log()
     for found, of_sentence, row in zip(maps.log_probs([row.stop - row.start for row in rows]), expected, rows):
         np.testing.assert_allclose(found, of_sentence[row], atol=1e-5)
-
-
-def test_real_positions_on_both_padding_sides():
-    tokens = torch.tensor([[1, 1, 7, 2], [8, 2, 1, 1], [4, 5, 6, 2]])
-    assert real_positions(tokens, 1) == [slice(2, 4), slice(0, 2), slice(0, 4)]
 
 
 def test_models_of_an_ensemble_have_the_same_layers_and_heads(build):

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import fairseq_norm_plugin as fnp
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.checkpoints.read import EVALUATED, PATHS, check_options
+from tests.demo import DEMO
 from tests.facts import facts
-from tests.integration.demo import DEMO
 
 PLAIN = {"arch": "transformer", "encoder_layers": 3, "adaptive_softmax_cutoff": None, "data": "/home/me/data (old)"}
 

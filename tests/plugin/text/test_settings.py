@@ -8,8 +8,8 @@ from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.checkpoints.files import find_files
 from fairseq_norm_plugin.text.settings import TextSettings, pipelines, text_settings
 from fairseq_norm_plugin.text.tokens import Vocabulary
+from tests.demo import DEMO
 from tests.facts import facts
-from tests.integration.demo import DEMO
 
 CODES = DEMO / "codes.bpe"
 

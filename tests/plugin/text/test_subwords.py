@@ -17,8 +17,8 @@ from fairseq_norm_plugin.text.settings import TextSettings, pipelines
 from fairseq_norm_plugin.text.subwords import BpeSegmenter, LineSegmenter, SentencePieceSegmenter, check_codes, read_bpe
 from fairseq_norm_plugin.text.tokenise import TextPipeline, runs_of
 from fairseq_norm_plugin.text.tokens import Vocabulary
+from tests.demo import DEMO
 from tests.facts import facts
-from tests.integration.demo import DEMO
 
 BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"
 
