@@ -5,7 +5,7 @@ import torch
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
-from fairseq_norm_plugin.model.translate import Translation, Translator
+from fairseq_norm_plugin.model.translate import Markup, Translation, Translator
 from tests.demo import DEMO
 from tests.facts import facts, says
 
@@ -113,6 +113,11 @@ def test_html_has_tags_without_an_end(model):
     assert model.transfer_markup(["Ja.<br> Wir sind hier."], ["Yes. We are here."], "html") == ["Yes.<br> We are here."]
     with pytest.raises(InputError, match=facts("sources[0]: found <br>")):
         model.transfer_markup(["Ja.<br>Nein."], ["Yes. No."])
+
+
+def test_damaged_lines_without_what_looks_like_a_tag():
+    assert Markup("xml").plain("a <b>c &amp; d", keep_going=True) == "a c & d"
+    assert Markup("html").plain("x &#10; y <b>", keep_going=True).count("\n") == 0
 
 
 # Labels
