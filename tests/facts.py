@@ -1,10 +1,6 @@
-"""The demo, and what a test asks of a message: its facts in order (place, value, option), not the words around."""
+"""What a test asks of a message: its facts in order (place, value, option), not the words around."""
 
 import re
-from pathlib import Path
-
-#: The bundled models and their text.
-DEMO = Path(__file__).resolve().parents[1] / "data" / "demo"
 
 
 def facts(text):

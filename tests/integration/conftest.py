@@ -29,6 +29,7 @@ from alignment_eval.links.files import ReadOptions, read_gold
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.align import cli as norm_align
 from fairseq_norm_plugin.analyze import cli as norm_analyze
+from tests.demo import DEMO, written
 
 ROOT = Path(__file__).resolve().parents[2]
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -140,6 +141,15 @@ def binarise(directory, texts):
         *("fairseq-preprocess", "-s", "xx", "-t", "yy", "--trainpref", prefixes[0], "--validpref", prefixes[1]),
         *("--testpref", ",".join(prefixes[2:]), "--destdir", directory / "bin", "--joined-dictionary"),
     )
+
+
+def demo_binarised(directory, source, target):
+    """Lines in pieces as fairseq-preprocess makes them for the models: a directory with the subset ``test``."""
+    for language, side in (("de", source), ("en", target)):
+        written(directory / f"test.{language}", side)
+    words = ["-s", "de", "-t", "en", "--testpref", directory / "test", "--destdir", directory / "bin"]
+    run_program("fairseq-preprocess", *words, "--srcdict", DEMO / "dict.de.txt", "--tgtdict", DEMO / "dict.en.txt")
+    return directory / "bin"
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from tests.demo import DEMO
 
 import fairseq_norm_plugin
 from alignment_eval.commands.curve import read_training_log
@@ -32,6 +31,7 @@ from alignment_eval.profiles.profile import read_profile
 from alignment_eval.records.manifest import merged
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.model import load as loading
+from tests.demo import DEMO
 from tests.eval.conftest import records, sentence
 from tests.eval.profiles.test_profile import FORMED, REVERSE
 from tests.eval.records import shards

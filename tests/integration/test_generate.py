@@ -20,7 +20,6 @@ EVERY_KIND = ["--norm-record-kinds", ",".join(KINDS)]
 @pytest.mark.parametrize(
     "options",
     [
-        ["--beam", 1],
         ["--beam", 4, "--nbest", 2, "--lenpen", 0.7],
         ["--beam", 3, "--nbest", 3, "--sampling", "--seed", 5],
         ["--beam", 2, "--prefix-size", 1],
@@ -137,7 +136,6 @@ def check_printed(output, directory, kind, layer, setting, heads=None, nbest=1):
     ("mode", "kind", "layer", "setting", "heads"),
     [
         (NBEST, "attn_w", 0, "awi", None),
-        ([SCORE], "attn_w", 1, "awo", None),
         ([SCORE], "attn_n", 1, "awi", None),
         (NBEST, "attn_n", 1, "awo", [2]),
         ([SCORE], "attn_w", 1, "awo", [0, 3]),
@@ -157,10 +155,9 @@ def test_weights_of_the_last_layer_are_what_stock_prints(stock, norm, options):
     assert norm(*options, "--norm-map", "attn_w", "--norm-layer", 1, "--print-alignment", "hard").lines("A") == expected
 
 
-@pytest.mark.parametrize("mode", [["--beam", 2], [SCORE, "--left-pad-source"]], ids=str)
-def test_soft_alignments(norm, tmp_path, mode):
+def test_soft_alignments(norm, tmp_path):
     options = ["--print-alignment", "soft", "--norm-layer", 0, "--norm-setting", "awi", "--norm-records"]
-    printed = {id_: content for id_, _, content in norm(*mode, *options, tmp_path / "r").lines("A")}
+    printed = {id_: content for id_, _, content in norm("--beam", 2, *options, tmp_path / "r").lines("A")}
     for id_, sentence in records_of(tmp_path / "r").items():
         values = [[float(v) for v in row.split(",")] for row in printed[id_].split(" ")]
         np.testing.assert_allclose(values, sentence.layer_maps("attn_n")[0][1:], atol=1e-5)

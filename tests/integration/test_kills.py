@@ -15,11 +15,11 @@ import time
 import pytest
 import torch
 from fairseq_cli import train
-from tests.demo import DEMO, lines, written
 
 import fairseq_norm_plugin.align.run  # noqa: F401  # once here, not in each fork
 from fairseq_norm_plugin import convert
 from fairseq_norm_plugin.align import cli as norm_align
+from tests.demo import DEMO, lines, written
 from tests.facts import content
 from tests.families import save
 from tests.integration.conftest import ROOT, run_generate, training_config, without_fairseqs_warnings

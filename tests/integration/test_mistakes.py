@@ -7,10 +7,10 @@ status of the command.
 import shlex
 
 import pytest
-from tests.demo import DEMO, in_pieces, lines, written
 
 import fairseq_norm_plugin as fnp
 from alignment_eval.errors import InputError, UsageError
+from tests.demo import DEMO, in_pieces, lines, written
 from tests.facts import says
 
 GERMAN, ENGLISH = lines("de"), lines("en")
@@ -152,6 +152,12 @@ IN_PYTHON = [
     (lambda model: fnp.load("none.pt", DEMO), InputError, "none.pt: no such file"),
     (lambda model: fnp.load("demo", profile="none.json"), InputError, "none.json: no such profile"),
     (lambda model: fnp.load("demo", dtype="half"), UsageError, "dtype half: choose one of"),
+    (lambda model: fnp.load("demo", reverse_path="no.pt"), InputError, "no.pt: no such file"),
+    (
+        lambda model: fnp.load(DEMO / "checkpoint.pt", DEMO, "de", "en", reverse_bpe_codes="c"),
+        UsageError,
+        "without reverse_path",
+    ),
     (lambda model: fnp.load(DEMO / "checkpoint.pt", s="de", t="en"), UsageError, "s: no tokenizer"),
     (lambda model: model.align(GERMAN, ENGLISH[:59]), InputError, "60 sources, but 59 targets"),
     (lambda model: model.align(GERMAN, ENGLISH[0]), InputError, "target: … expected a list of lines"),
@@ -172,7 +178,14 @@ IN_PYTHON = [
     (lambda model: model.align("ja", "yes").explain(7, 0), UsageError, "words 7 and 0"),
     (lambda model: model.align(["ja"], ["yes"]).scores, UsageError, "scores=True"),
     (lambda model: model.maps("ja", "yes", kinds=["attn"]), UsageError, "attn"),
+    (lambda model: model.align("ja", None), InputError, "target[0]: None"),
+    (lambda model: model.align(["a\ud800"], ["x"]), InputError, "source[0]: character 1"),
     (lambda model: model.translate("ja", beam=0), UsageError, "beam 0"),
+    (lambda model: model.translate("ja", beam=1.5), UsageError, "beam 1.5"),
+    (lambda model: model.translate(["ja"], protect="("), UsageError, "protect '(': no regular expression"),
+    (lambda model: model.transfer_markup("<b>ja</b>", "yes"), InputError, "sources: … expected a list of lines"),
+    (lambda model: model.project([["X"]], ["ja"], ["yes"]), InputError, "labels[0]: label 'X' … B-TYPE or I-TYPE"),
+    (lambda model: model.project([["O"]], ["ja"] * 2, ["yes"] * 2), InputError, "labels of 1 sentences, but 2 sources"),
     (lambda model: model.project([["O", "O"]], ["ja"], ["yes"]), InputError, "labels[0]"),
 ]
 

@@ -5,9 +5,9 @@ import shutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.demo import DEMO
 
 from alignment_eval.errors import UsageError
+from tests.demo import DEMO
 from tests.facts import content
 from tests.families import save
 from tests.integration.conftest import ROOT

@@ -3,15 +3,14 @@
 import json
 import re
 
-import numpy as np
 import pytest
-from tests.demo import DEMO, MODEL, binarised, in_pieces, lines
 
 from alignment_eval import cli
 from alignment_eval.errors import InputError
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.align import cli as norm_align
-from tests.integration.conftest import ROOT
+from tests.demo import DEMO, MODEL, in_pieces, lines
+from tests.integration.conftest import ROOT, demo_binarised
 
 PROFILE = str(DEMO / "checkpoint.pt.align.json")
 
@@ -20,7 +19,7 @@ PROFILE = str(DEMO / "checkpoint.pt.align.json")
 def demo(tmp_path_factory):
     """A directory with the demo's text, binarised."""
     directory = tmp_path_factory.mktemp("demo")
-    binarised(directory, *(in_pieces(lines(language)) for language in ("de", "en")))
+    demo_binarised(directory, *(in_pieces(lines(language)) for language in ("de", "en")))
     return directory
 
 
@@ -45,19 +44,6 @@ def generate(demo, run_generate, capsys):
         return capsys.readouterr().err
 
     return run
-
-
-@pytest.mark.parametrize(("kind", "layer"), [("attn_w", 1), ("attn_n", 0), ("attn_n", 2)])
-def test_every_step_of_a_search_has_the_map_of_the_forced_pass(demo, run_generate, tmp_path, kind, layer):
-    """Of each hypothesis of the bundled model: the printed map is computed step by step, the recorded one at once."""
-    words = [*scoring(demo)[:-1], "--beam", 3, "--nbest", 3, "--print-alignment", "soft", "--norm-map", kind]
-    output = run_generate(*words, "--norm-layer", layer, "--norm-records", tmp_path / "r", "--norm-record-kinds", kind)
-    recorded = {(s.id, s.rank): s.layer_maps(kind)[layer] for s in Records(tmp_path / "r")}
-    printed = output.lines("A")
-    assert len(printed) == len(recorded) == 3 * 60
-    for number, (id_, _, content) in enumerate(printed):
-        steps = np.array([[float(value) for value in row.split(",")] for row in content.split()])
-        np.testing.assert_allclose(steps, recorded[id_, number % 3], rtol=1e-5, atol=1e-5)
 
 
 def aligned(out, *options):

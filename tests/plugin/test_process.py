@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from alignment_eval.errors import UsageError
-from fairseq_norm_plugin.align.cli import main
 from fairseq_norm_plugin.environment import enough_threads, executors, set_up_command
 
 LINES = {
@@ -41,22 +40,19 @@ def test_command_lines_are_parsed_before_torch_is_imported():
 
 
 def test_a_command_imports_fairseq_without_what_it_does_not_use():
-    """And a program that imports these libraries afterwards gets them whole."""
+    """And a program that imports these libraries afterwards gets them whole, and keeps its log as it was.
+
+    fairseq's modules set the root logger up when they are imported first.
+    """
     program = (
-        "import sys; from fairseq_norm_plugin.environment import without_unused_libraries\n"
-        "with without_unused_libraries(): import fairseq_norm_plugin.hooks\n"
+        "import logging, sys; from fairseq_norm_plugin.environment import without_unused_libraries\n"
+        "with without_unused_libraries(): from fairseq_norm_plugin import load\n"
         "assert not {name for name in sys.modules if name.startswith(('sklearn', 'scipy'))}\n"
+        "print(logging.root.level, logging.root.handlers)\n"
         "import scipy.stats; print(scipy.stats.norm.cdf(0))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.stdout == "0.5\n", done.stderr
-
-
-def test_importing_the_plugin_leaves_the_log_alone():
-    """In a process of its own: fairseq's modules set the root logger up when they are imported first."""
-    program = "import logging; from fairseq_norm_plugin import load; print(logging.root.level, logging.root.handlers)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ("30 []\n", "")
+    assert (done.stdout, done.stderr) == ("30 []\n0.5\n", "")
 
 
 @pytest.mark.parametrize(
@@ -126,13 +122,3 @@ def test_models_share_the_threads(three_threads, threads, share, pools, of_each)
     assert len({thread for thread, _ in results} - {threading.get_ident()}) == pools
     assert [number for _, number in results] == [of_each] * 2
     assert torch.get_num_threads() == threads
-
-
-@pytest.mark.parametrize("command", [(), ("calibrate",)])
-def test_help_fits_a_terminal(command, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    with pytest.raises(SystemExit, match="0"):
-        main([*command, "--help"])
-    shown = capsys.readouterr().out
-    assert max(map(len, shown.splitlines())) <= 80
-    assert "norm-align calibrate" in shown

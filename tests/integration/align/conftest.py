@@ -3,11 +3,11 @@
 from types import SimpleNamespace
 
 import pytest
-from tests.demo import MODEL, written
 
 from alignment_eval import cli
 from fairseq_norm_plugin.align import cli as align
 from fairseq_norm_plugin.model.direction import Direction
+from tests.demo import MODEL, written
 
 PAPER = ("--kind", "attn_n", "--heads", 0, "--setting", "awo", "--rule", "kobayashi2020")
 #: What is done with --table text, by a model of two layers whose text is too short to choose maps by.

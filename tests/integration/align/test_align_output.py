@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+
 from tests.demo import BOTH
 
 COLUMNS = ["source", "target", "source_spans", "target_spans", "links", "confidences", "status", "score"]
@@ -53,13 +54,6 @@ def test_rows_have_the_raw_text_and_the_links_of_the_pharaoh_file(write, tmp_pat
     assert (rows[2]["source_spans"], rows[2]["target_spans"], rows[2]["links"]) == ([], [[0, 1]], [])
     assert tokens[0][0] == "Wir sind hier , im Haus ."
     assert tokens[1][1].startswith("That 's good & amp ; fine ;")
-
-
-def test_a_table_has_the_same_rows(write):
-    rows = rows_of(write("out.jsonl")[1])
-    status, path = write("out.parquet")
-    assert status == 0
-    assert pq.read_table(path).to_pylist() == [{"id": number, **row} for number, row in enumerate(rows)]
 
 
 def test_scores_are_the_same_in_every_form(write, tmp_path):

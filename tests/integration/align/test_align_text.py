@@ -1,8 +1,8 @@
 """``norm-align``: text as it comes, raw or in subwords, and bad input."""
 
 import pytest
-from tests.demo import DEMO, written
 
+from tests.demo import in_pieces, written
 from tests.integration.align.conftest import PAPER
 from tests.integration.conftest import SYLLABLES
 
@@ -51,17 +51,15 @@ def test_codes_of_the_other_model_are_checked_too(run, files, tmp_path, backward
     assert "bad: no line of the codes makes" in done.err
 
 
-def test_subword_nmt_codes_are_applied(run, files, tmp_path, command, backward):
+def test_subword_nmt_codes_are_applied(run, files, tmp_path, backward):
     codes, words, pieces = [], [], []
     reverse = codes_of([syllable[::-1] for syllable in SYLLABLES])
     for file, content in zip(files, (codes_of(SYLLABLES, "ki ba</w>"), reverse)):
         codes.append(tmp_path / f"codes{file.suffix}")
         codes[-1].write_text(content)
-        words.append(tmp_path / f"words{file.suffix}")
-        words[-1].write_text(file.read_text().replace("@@ ", ""))
-        pieces.append(tmp_path / f"pieces{file.suffix}")
-        result = command("subword-nmt", "apply-bpe", "-c", codes[-1], "-i", words[-1])
-        pieces[-1].write_text(result.stdout)
+        plain = file.read_text().replace("@@ ", "").splitlines()
+        words.append(written(tmp_path / f"words{file.suffix}", plain))
+        pieces.append(written(tmp_path / f"pieces{file.suffix}", in_pieces(plain, codes[-1])))
     for options in ((), ("--reverse-path", backward, "--join", "union")):
         expected = run(*options, "--overwrite", text=pieces).lines
         assert run(*options, "--overwrite", text=words, bpe=("--bpe-codes", *codes)).lines == expected
@@ -89,32 +87,3 @@ def test_bad_usage(run, options, status, text, tmp_path, backward):
     assert done.err.startswith("norm-align: ")
     assert text in done.err
     assert not list(tmp_path.glob("*out*"))
-
-
-RAW = (
-    ["wir sind hier, im haus.", "das ist gut; und ihr?", "", "herr präsident, vielen dank!"],
-    ["we are here, in the house.", "that's good; and you?", "x", "mr president, thank you!"],
-)
-TOKENS = (
-    ["wir sind hier , im haus .", "das ist gut ; und ihr ?", "", "herr präsident , vielen dank !"],
-    ["we are here , in the house .", "that 's good ; and you ?", "x", "mr president , thank you !"],
-)
-
-
-def test_raw_text_is_aligned_as_its_tokens(lines_run, tmp_path):
-    codes, files = DEMO / "codes.bpe", (tmp_path / "tokens.de", tmp_path / "tokens.en")
-    lines = codes.read_text(encoding="utf-8").splitlines()[1:]
-    fast_codes = written(tmp_path / "bpecodes", [f"{line} {9999 - k}" for k, line in enumerate(lines)])
-
-    def links(texts, *options):
-        done = lines_run(*PAPER, *options, "--overwrite", sources=texts[0], targets=texts[1])
-        assert done.status == 0, done.err
-        return done.lines
-
-    expected = links(TOKENS, "--bpe-codes", codes)
-    moses = ("--tokenizer", "moses", "--model-option", "moses_no_escape=true", "--tokens-out", *files)
-    assert all(expected[line] for line in (0, 1, 3))
-    assert links(RAW, "--bpe-codes", codes, *moses) == expected
-    assert tuple(file.read_text(encoding="utf-8").splitlines() for file in files) == TOKENS
-    assert links(RAW, "--bpe-codes", fast_codes, *moses) == expected
-    assert links(TOKENS, "--bpe", "subword_nmt", "--tokenizer", "space", "--bpe-codes", codes) == expected

@@ -5,13 +5,12 @@ import shutil
 from types import SimpleNamespace
 
 import pytest
-from tests.demo import DEMO, lines, written
 
 from alignment_eval import cli as align_eval
 from alignment_eval.extraction.lexical_table import read_lexical_table
 from alignment_eval.files import file_hash
 from fairseq_norm_plugin.align import cli
-from tests.plugin.model.test_alignments import TABLE
+from tests.demo import DEMO, lines, written
 
 
 @pytest.fixture
@@ -71,7 +70,7 @@ def test_profiles_and_their_table(call, models):
     assert str(models / "checkpoint.pt.align.json") in whole.err
     alone = call(*both(models), "--window", 1, "--max-tokens", 1, pairs=8)
     assert (alone.lines, call(*both(models), pairs=1).lines) == (whole.lines, whole.lines[:1])
-    (models / "checkpoint.pt.align.parquet").write_bytes(TABLE.read_bytes())
+    (models / "checkpoint.pt.align.parquet").write_bytes((DEMO / "checkpoint.pt.align.parquet").read_bytes())
     other = call(*both(models))
     assert (other.status, "checkpoint.pt.align.parquet with hash" in other.err) == (1, True)
     none = call("calibrate", *both(models), "--table-pairs", 0, "--overwrite")
@@ -113,14 +112,6 @@ def test_a_profile_of_one_direction_serves_one(call, models):
     done = call("--profile", profile, *both(models), pairs=1)
     assert done.status == 2
     assert "of one direction, but two models are given" in done.err
-
-
-def test_a_profile_of_another_model_is_refused(call, models):
-    shutil.copy(DEMO / "checkpoint.en-de.pt.align.json", models / "checkpoint.pt.align.json")
-    done = call(pairs=1)
-    assert done.status == 1
-    assert "checkpoint.pt.align.json: is the profile of model" in done.err
-    assert call("--profile", "none", pairs=1).status == 0
 
 
 def test_a_model_that_has_not_formed(shared, tmp_path, capsys):

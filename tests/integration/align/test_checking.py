@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from fairseq.models.transformer import base_architecture
-from tests.demo import DEMO, binarised, in_pieces, lines, written
 
 import fairseq_norm_plugin as fnp
 from alignment_eval.errors import InputError
@@ -19,8 +18,9 @@ from fairseq_norm_plugin.model.text_check import find_mismatch, sampled
 from fairseq_norm_plugin.text.lines import ParallelText
 from fairseq_norm_plugin.text.subwords import BpeSegmenter, MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
+from tests.demo import DEMO, in_pieces, lines, written
 from tests.facts import says
-from tests.integration.conftest import ROOT
+from tests.integration.conftest import ROOT, demo_binarised
 
 GERMAN, ENGLISH = lines("de"), lines("en")
 
@@ -174,7 +174,7 @@ def test_python_makes_the_same_check(pairs, capsys):
 
 @pytest.mark.parametrize("shift", [0, 7])
 def test_fairseq_generate_makes_the_same_check(run_generate, tmp_path, capsys, shift):
-    data = binarised(tmp_path, in_pieces(GERMAN[shift : shift + 20]), in_pieces(ENGLISH[:20]))
+    data = demo_binarised(tmp_path, in_pieces(GERMAN[shift : shift + 20]), in_pieces(ENGLISH[:20]))
     words = ["--path", DEMO / "checkpoint.pt", "--user-dir", ROOT / "fairseq_norm_plugin", "--score-reference"]
     run_generate(data, *words, "--task", "translation_norm", "--norm-alignments", tmp_path / "links")
     assert ("do not look like translations of each other" in capsys.readouterr().err) == (shift > 0)

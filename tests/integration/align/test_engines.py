@@ -3,23 +3,20 @@
 import logging
 import re
 import sys
-from argparse import Namespace
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
-from tests.demo import DEMO, lines
 
 import fairseq_norm_plugin
 from fairseq_norm_plugin import AlignBatch
 from fairseq_norm_plugin.align import cli as align
-from fairseq_norm_plugin.align.engines import _actors
+from tests.demo import DEMO, lines
 from tests.integration.align.conftest import PAPER
 from tests.integration.conftest import ROOT
-from tests.plugin.model.test_alignments import SOURCES, TARGETS
 
+SOURCES, TARGETS = lines("de"), lines("en")
 LEXICAL_TABLE = (*PAPER[:-2], "--rule", "two-way=0.3", "--table", "text")
 
 
@@ -61,21 +58,6 @@ def test_parquet(run, corpus, tmp_path, options):
 def test_bad_usage(run, corpus, options, text):
     done = run(*options, text=[corpus])
     assert (done.status, text in done.err) == (2, True), done.err
-
-
-@pytest.mark.parametrize(
-    ("cpu", "actors", "resources", "size", "each"),
-    [
-        (True, 0, {"CPU": 8, "GPU": 2}, 8, {"num_cpus": 1}),
-        (False, 0, {"CPU": 8, "GPU": 2}, 2, {"num_gpus": 1}),
-        (False, 5, {"CPU": 8, "GPU": 2}, 5, {"num_gpus": 1 / 3}),
-        (False, 3, {"CPU": 8}, 3, {"num_cpus": 1}),
-    ],
-)
-def test_actors(cpu, actors, resources, size, each):
-    data = SimpleNamespace(ActorPoolStrategy=lambda min_size, max_size: (min_size, max_size))
-    ray = SimpleNamespace(cluster_resources=lambda: resources, data=data)
-    assert _actors(Namespace(cpu=cpu, ray=actors), ray) == {"compute": (1, size), **each}
 
 
 def test_ray_is_not_installed(run, corpus, monkeypatch):

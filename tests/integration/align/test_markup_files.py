@@ -1,9 +1,9 @@
 """``norm-align --markup``: files whose source lines have tags, with or without translations."""
 
 import pytest
-from tests.demo import BOTH, MODEL, raw_lines
 
 from alignment_eval.transfer.tags import parse_markup
+from tests.demo import BOTH, MODEL, raw_lines
 from tests.facts import says
 
 GERMAN, ENGLISH = (raw_lines(language)[:20] for language in ("de", "en"))

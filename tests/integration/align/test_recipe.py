@@ -5,11 +5,11 @@ import shutil
 
 import pytest
 import torch
-from tests.demo import DEMO
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.align.cli import main
+from tests.demo import DEMO
 from tests.facts import facts
 
 SOURCE = "Wir sind hier, im Haus; und ihr seid z.B. nicht dort."
@@ -143,7 +143,7 @@ def test_the_languages_are_of_the_profile(model, profile):
         fairseq_norm_plugin.load(model / "checkpoint.pt")
 
 
-def test_no_profile_is_none_everywhere(model, profile, tmp_path, capsys):
+def test_no_profile_is_none_everywhere(model, profile, capsys):
     profile(model="another")  # would be refused
     capsys.readouterr()
     loaded = load(model, profile="none")
@@ -152,15 +152,6 @@ def test_no_profile_is_none_everywhere(model, profile, tmp_path, capsys):
     said = capsys.readouterr().err
     assert "align.json" not in said
     assert "tokenizer moses" not in said
-    text = tmp_path / "text"
-    text.write_text(f"{SOURCE} ||| {TARGET}\n")
-    words = ["--path", model / "checkpoint.pt", "-s", "de", "-t", "en", "--cpu", "--text", text, "--profile", "none"]
-    assert main([*map(str, words), "-o", str(tmp_path / "out")]) == 2
-    assert "expected --bpe-codes CODES of the model" in capsys.readouterr().err
-    assert main([*map(str, words), "-o", str(tmp_path / "out"), "--bpe-codes", str(model / "codes.bpe")]) == 0
-    said = capsys.readouterr().err
-    assert "profile: none" in said
-    assert "|tokenizer:default|normalize:none|lowercase:no|" in said
 
 
 def test_words_that_a_file_gives(model, profile, tmp_path, capsys):

@@ -6,11 +6,11 @@ import sys
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from tests.demo import BOTH
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.signature import fields_of
+from tests.demo import BOTH
 
 SOURCES = [
     "Das Haus ist alt.  Ich danke Ihnen, Herr Präsident! Wir stimmen heute ab.",

@@ -6,12 +6,13 @@ import math
 
 import pytest
 from sacremoses import MosesTokenizer
-from tests.demo import BOTH, DEMO, binarised, in_pieces, lines, raw_lines, written
 
 import fairseq_norm_plugin
 from fairseq_norm_plugin.model.direction import Direction
 from fairseq_norm_plugin.model.translate import Translator
+from tests.demo import BOTH, DEMO, in_pieces, lines, raw_lines, written
 from tests.facts import says
+from tests.integration.conftest import demo_binarised
 
 LINES = raw_lines("de")[:12]
 FEW = LINES[:6]
@@ -41,7 +42,7 @@ def demo_data(tmp_path_factory):
     """The raw lines as the model reads them, made without this package, and binarised."""
     tokenize = MosesTokenizer(lang="de").tokenize
     tokens = [tokenize(line, escape=False, return_str=True).lower() for line in LINES]
-    return binarised(tmp_path_factory.mktemp("demo"), in_pieces(tokens), in_pieces(lines("en")[:12]))
+    return demo_binarised(tmp_path_factory.mktemp("demo"), in_pieces(tokens), in_pieces(lines("en")[:12]))
 
 
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # fairseq leaves the file of codes open
@@ -129,8 +130,7 @@ WINDOWS = ("--translate", 2, "--window", 2)
 TRANSLATING, ALIGNING = (Translator, "search"), (Direction, "maps")
 
 
-@pytest.mark.parametrize("where", [TRANSLATING, ALIGNING], ids=["translating", "aligning"])
-@pytest.mark.parametrize("calls", [0, 2])
+@pytest.mark.parametrize(("where", "calls"), [(TRANSLATING, 0), (TRANSLATING, 2), (ALIGNING, 2)])
 def test_a_stopped_run_is_continued(run, halt, tmp_path, where, calls):
     whole = run(*WINDOWS, lines=FEW, out="whole.jsonl")
     halt(*where, calls)

@@ -11,11 +11,12 @@ LONG_ENOUGH = ["--beam", 2, "--min-len", 4, "--max-len-b", 8]  # models of 8 upd
 SCORE = "--score-reference"
 KINDS = {
     "pre-norm": {"extra": ["--encoder-normalize-before", "--decoder-normalize-before"]},
-    "shared": {"extra": ["--share-all-embeddings"]},
     "align": {"arch": "transformer_align"},
     "align-full-context": {"arch": "transformer_align", "extra": ["--full-context-alignment"]},
     "quant-noise": {"extra": ["--quant-noise-pq", 0.1]},
-    "learned-positions": {"extra": ["--encoder-learned-pos", "--decoder-learned-pos", "--layernorm-embedding"]},
+    "learned-positions": {
+        "extra": ["--encoder-learned-pos", "--decoder-learned-pos", "--layernorm-embedding", "--share-all-embeddings"]
+    },
 }
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from tests.demo import DEMO
 
 
@@ -19,7 +20,7 @@ class Hostile:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory, command):
+def place(tmp_path_factory, program):
     """The bundled model, whose checkpoint would create the file ``victim``, and binarised text."""
     place = tmp_path_factory.mktemp("hostile")
     model = place / "model"
@@ -28,22 +29,20 @@ def place(tmp_path_factory, command):
     torch.save({**state, "extra_state": {"hook": Hostile(place / "victim")}}, model / "checkpoint.pt")
     text = ["--testpref", DEMO / "demo", "--validpref", DEMO / "demo", "--destdir", place / "bin"]
     dictionaries = ["--srcdict", DEMO / "dict.de.txt", "--tgtdict", DEMO / "dict.en.txt"]
-    command("fairseq-preprocess", "-s", "de", "-t", "en", *text, *dictionaries)
+    program("fairseq-preprocess", "-s", "de", "-t", "en", *text, *dictionaries)
     return place
 
 
 PLUGIN = "--user-dir fairseq_norm_plugin --task translation_norm --cpu"
 WAYS = {
-    "norm-align": "norm-align --path {model} --source-text {text}.de --target-text {text}.en -o {place}/links --cpu",
     "load": f"{sys.executable} -c \"import fairseq_norm_plugin as fnp; fnp.load('{{model}}')\"",
     "generate": "fairseq-generate {place}/bin --path {model} {plugin}",
-    "validate": "fairseq-validate {place}/bin --path {model} {plugin} --max-tokens 4000",
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_no_way_in_runs_it(place, command, way):
-    values = {"place": place, "model": place / "model/checkpoint.pt", "text": DEMO / "demo", "plugin": PLUGIN}
+    values = {"place": place, "model": place / "model/checkpoint.pt", "plugin": PLUGIN}
     words = shlex.split(WAYS[way].format(**values))
     # fairseq's newer main branch asks torch to run what a checkpoint holds; so does this variable, for every fairseq
     result = command(*words, check=False, TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD="1")

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from tests.demo import written
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.align import cli as align
+from tests.demo import written
 from tests.facts import facts
 from tests.integration.models.tags import MULTI, SCORE
 

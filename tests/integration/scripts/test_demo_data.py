@@ -5,6 +5,7 @@ import re
 import unicodedata
 
 import pytest
+
 from tests.demo import lines
 
 

@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
-from tests.demo import written
 
 from alignment_eval.errors import UsageError
+from tests.demo import written
 from tests.facts import facts
 from tests.integration.training.conftest import halves
 

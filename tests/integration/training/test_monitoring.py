@@ -10,12 +10,12 @@ import torch
 from fairseq import checkpoint_utils, options, tasks
 from fairseq.logging import progress_bar
 from fairseq_cli import validate
-from tests.demo import written
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.figures.maps import draw
 from fairseq_norm_plugin.hooks.tasks import TranslationNormTask
 from fairseq_norm_plugin.hooks.validation import GOLD_KEY, Monitor
+from tests.demo import written
 from tests.facts import says
 from tests.integration.conftest import Output, config_of, layer_aers
 from tests.integration.training.conftest import halves
@@ -121,7 +121,7 @@ def test_the_best_aer_of_another_gold_is_forgotten(monitored, gold, tmp_path, ca
             assert name in said[0].split(", ")
 
 
-@pytest.mark.parametrize(("unaligned", "said"), [(0, False), (5, False), (6, True), (100, True)])
+@pytest.mark.parametrize(("unaligned", "said"), [(5, False), (6, True)])
 def test_links_lost_to_unknown_words_are_told_above_5_percent(set_up, gold, caplog, unaligned, said):
     task, model, _ = set_up(gold)
     task.post_validate(model, {"aer_sentences": 100, "aer_sentences_gold": 100, "aer_unaligned": unaligned}, None)
@@ -310,7 +310,6 @@ def test_a_picture_of_a_sentence_at_each_validation(monitored, logged, monkeypat
         assert f"AER {100 * lowest:.1f} %" in title
 
 
-@pytest.mark.parametrize("number", [-1, 12])
-def test_a_picture_of_no_sentence_is_refused_before_training(monitored, number):
-    with pytest.raises(UsageError, match=rf"--aer-picture {number}: .*0 to 11"):
-        monitored("none", "--aer-picture", number)
+def test_a_picture_of_no_sentence_is_refused_before_training(monitored):
+    with pytest.raises(UsageError, match=r"--aer-picture 12: .*0 to 11"):
+        monitored("none", "--aer-picture", 12)

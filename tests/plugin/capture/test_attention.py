@@ -1,24 +1,18 @@
 """The swapped attention: same outputs, maps as defined, refusals by name."""
 
-import threading
-
 import pytest
 import torch
 from fairseq.modules import MultiheadAttention
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.attention import (
-    ONE_THREAD,
     MapCapture,
-    PassEnd,
     capturing,
     norm_attentions,
     swap_attention,
-    teacher_forcing,
 )
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import RecordedMaps, Recorder
-from tests.facts import facts
 from tests.plugin.maps.blocks import head_vectors
 
 QUANTITIES = ("head_attn_w", "transformed_norm", "head_attn_n", "layer_attn_n")
@@ -34,23 +28,6 @@ def quantity_capture(layers, names, model=None, sample=None):
 def forward(model, sample, *captures):
     with torch.no_grad(), capturing(norm_attentions(model), *captures):
         return model(**sample["net_input"])
-
-
-@pytest.mark.parametrize("before", [False, True])
-@pytest.mark.parametrize("left_pad", [False, True])
-def test_outputs_are_bit_identical_swapped_and_listening(build, make_sample, before, left_pad):
-    stock, swapped = build(swap=False, before=before), build(before=before)
-    sample = make_sample(LENGTHS, left_pad_target=left_pad)
-    expected, extra = forward(stock, sample)
-    assert expected.isfinite().all()
-    assert swapped.state_dict().keys() == stock.state_dict().keys()
-    blocks = [MapCapture(block, range(2), lambda block: block) for block in BLOCK_TYPES]
-    for captures in ([], [quantity_capture(range(3), QUANTITIES)], blocks):
-        logits, swapped_extra = forward(swapped, sample, *captures)
-        assert torch.equal(logits, expected)
-        assert torch.equal(swapped_extra["attn"][0], extra["attn"][0])
-    assert not any(attention.skip_embed_dim_check for attention in norm_attentions(swapped))
-    assert all(attention.stream is None for attention in norm_attentions(swapped))
 
 
 def test_a_block_that_cannot_be_captured_is_left_and_named_when_it_is_wanted(build):
@@ -131,10 +108,9 @@ def test_a_position_that_sees_nothing_has_weights_0(build, make_sample):
     torch.testing.assert_close(weights[~pads].sum(-1), torch.ones_like(weights[~pads].sum(-1)))
 
 
-@pytest.mark.parametrize("before", [False, True])
-def test_maps_of_a_model_in_16_bits_are_computed_in_float32(build, make_sample, before):
+def test_maps_of_a_model_in_16_bits_are_computed_in_float32(build, make_sample):
     captures = [MapCapture(block, [0], lambda block: block) for block in BLOCK_TYPES]
-    forward(build(before=before).bfloat16(), make_sample(LENGTHS), *captures)
+    forward(build().bfloat16(), make_sample(LENGTHS), *captures)
     for (block,) in (capture.take() for capture in captures):
         tensors = block.alpha, block.values, block.residual, block.output, block.factor
         assert {tensor.dtype for tensor in tensors} == {torch.float32}
@@ -181,74 +157,3 @@ def test_values_shared_over_beams(build):
         results.append(capture.take()[0])
     for name in QUANTITIES:
         torch.testing.assert_close(results[1][name], results[0][name])
-
-
-def identity(block):
-    return block
-
-
-def test_every_layer_runs_once_and_is_taken_once():
-    capture = MapCapture("decoder.cross", [0, 1], identity, needs_norms=False)
-    capture.receive(0, torch.ones(1))
-    with pytest.raises(RuntimeError, match=facts("of layers [1]")):
-        capture.take()
-    with pytest.raises(RuntimeError, match="ran twice"):
-        capture.receive(0, torch.zeros(1))
-    capture.receive(1, torch.zeros(1))
-    assert capture.take() == [1, 0]
-    with pytest.raises(RuntimeError, match="no maps of layers"):
-        capture.take()
-
-
-def test_nothing_stays_attached_after_an_error(build):
-    attentions, capture = norm_attentions(build(), "decoder.cross"), MapCapture("decoder.cross", [0], identity)
-    with pytest.raises(RuntimeError, match="no maps of layers"), capturing(attentions, capture):
-        capture.take()
-    assert not any(attention.captures for attention in attentions)
-
-
-def test_a_pass_ends_after_the_last_capture(build, make_sample):
-    model, inputs, ran = build(), make_sample([(3, 4)])["net_input"], []
-    attentions = norm_attentions(model)
-    for number, layer in enumerate(model.decoder.layers):
-        layer.fc1.register_forward_hook(lambda *_, number=number: ran.append(number))
-    whole, cut = (MapCapture("decoder.cross", [0, 1], lambda block: block.output) for _ in range(2))
-    with torch.no_grad():
-        with capturing(attentions, whole):
-            model(**inputs)
-        everything, ran[:] = list(ran), []
-        with capturing(attentions, cut, end_pass=True), pytest.raises(PassEnd):
-            model(**inputs)
-    assert everything == list(range(len(model.decoder.layers)))
-    assert ran == [0]  # neither the network of layer 1 nor what is above it
-    assert all(map(torch.equal, whole.take(), cut.take()))
-    assert not any(attention.ends_pass for attention in attentions)
-
-
-def test_teacher_forcing_is_undone(build):
-    model = build()
-    model.full_context_alignment = True
-    attention = norm_attentions(model)[0]
-    attention.beam_size = 5
-    with teacher_forcing(model):
-        assert not model.full_context_alignment
-        assert attention.beam_size == 1
-    assert model.full_context_alignment
-    assert attention.beam_size == 5
-
-
-def test_one_thread_at_a_time_runs_a_model(build):
-    """What is captured lies on the modules, where another thread's pass would be taken for this one's."""
-    model, order = build(), []
-
-    def wait():
-        with teacher_forcing(model):
-            order.append("second")
-
-    with ONE_THREAD, teacher_forcing(model):  # the same thread enters twice
-        second = threading.Thread(target=wait)
-        second.start()
-        second.join(0.05)
-        order.append("first leaves")
-    second.join(10)
-    assert order == ["first leaves", "second"]

@@ -33,12 +33,6 @@ def record(model, sample, kinds, layers=(0, 1, 2)):
     return recorder.take(), blocks.take()
 
 
-def test_quantities_of_kinds_have_a_fixed_order_and_no_factors_in_an_ensemble():
-    assert recorded_quantities(["attn_n", "attn_w"], 1) == ("head_attn_w", "transformed_norm", "layer_attn_n")
-    assert recorded_quantities(["attn_n"], 2) == ("head_attn_w", "head_attn_n", "layer_attn_n")
-    assert recorded_quantities(["attn_w", "alti"], 2) == ("head_attn_w", "layer_alti")
-
-
 def test_each_quantity_is_its_map_without_the_residuals_column(build, make_sample):
     sample, layers = make_sample(LENGTHS), (2, 0)
     kinds = [kind for kind in KINDS if "rollout" not in kind]

@@ -37,9 +37,6 @@ def test_printing_belongs_to_no_signature():
     [
         {"decoder_attention_heads": 2},
         {"no_scale_embedding": True},
-        {"decoder_normalize_before": True},
-        {"activation_fn": "gelu"},
-        {"no_token_positional_embeddings": True},
     ],
     ids=str,
 )
@@ -47,17 +44,8 @@ def test_what_changes_a_number_changes_the_architecture(build, options):
     assert architecture_hash([build(**options)]) != architecture_hash([build()])
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"dropout": 0.4, "attention_dropout": 0.3, "activation_dropout": 0.2},
-        {"encoder_layerdrop": 0.1},
-        {"max_source_positions": 99},
-        {"save_dir": "elsewhere", "encoder_embed_path": None, "lr": [3]},
-    ],
-    ids=str,
-)
-def test_paths_and_options_of_training_are_no_architecture(build, options):
+def test_paths_and_options_of_training_are_no_architecture(build):
+    options = {"dropout": 0.4, "encoder_layerdrop": 0.1, "max_source_positions": 99, "save_dir": "x", "lr": [3]}
     model = build()
     expected = architecture_hash([model])
     assert architecture_hash([build(seed=5, **options)]) == expected

@@ -13,11 +13,11 @@ from fairseq.registry import REGISTRIES
 from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.demo import DEMO
 
 import fairseq_norm_plugin as fnp
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.checkpoints.read import EVALUATED, PATHS, check_options
+from tests.demo import DEMO
 from tests.facts import facts
 
 PLAIN = {"arch": "transformer", "encoder_layers": 3, "adaptive_softmax_cutoff": None, "data": "/home/me/data (old)"}

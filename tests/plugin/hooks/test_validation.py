@@ -60,15 +60,6 @@ def join(tmp_path):
     return run
 
 
-def test_gold_of_known_words(join, caplog):
-    first, second = join(["a@@ b b", "b"], ["b b", "a@@ a@@ b"], ["0-0 1p1", "0-0"]).pairs
-    assert first.gold.sure.tolist() == [[True, False], [False, False]]
-    assert first.gold.possible.tolist() == [[True, False], [False, True]]
-    assert (len(first.links.sure), len(second.links.sure)) == (1, 1)
-    assert (first.sentence.ok, second.sentence.source.word_count) == (True, 1)
-    assert "<unk>" not in caplog.text
-
-
 def test_a_gold_of_possible_links_only(join):
     assert join(["b b"], ["b b"], ["0p1"]).pairs[0].gold.possible.tolist() == [[False, True], [False, False]]
 
@@ -172,33 +163,6 @@ def test_metrics_are_those_of_all_sentences(monitor):
     assert logged(monitor, {"loss": 1.0}).keys() == {"of another batch"}
     other = logged(monitor_of("shift-att"), tally, tally)
     assert [name for name, value in other.items() if value != pytest.approx(found[name], nan_ok=True)] == ["aer_method"]
-
-
-def test_a_failed_batch_makes_aer_inf_and_other_metrics_nan(monitor):
-    sample, tally = diagonal(monitor)
-    failed = monitor.tally(sample)
-    assert list(failed) == list(tally)  # processes sum their counts by position
-    found = logged(monitor, tally, failed)
-    assert found["aer"] == found["aer_l1_n_awi"] == math.inf
-    assert math.isnan(found["aer_precision"])
-    assert math.isnan(found["aer_recall"])
-    assert (found["aer_sentences"], found["aer_sentences_gold"], found["aer_gold"]) == (3, 6, 123456)
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_maps_that_are_not_finite_have_no_counts(monitor, value):
-    sample, _ = diagonal(monitor)
-    maps = torch.eye(4).repeat(3, 1, 1)
-    maps[2, 0, 0] = value
-    with pytest.raises(InputError, match="sentence 2: "):
-        monitor.hits(sample, [{"head_attn_w": maps[:, None], "layer_attn_n": maps}] * LAYERS)
-
-
-def test_the_best_map_is_the_one_of_the_lowest_aer(monitor):
-    stats = {name: 0.5 + number / 100 for number, name in enumerate(monitor.maps)}
-    aer, map_ = monitor.best_map({**stats, "aer_l1_w_awi": 0.25, "aer": 0.1})
-    assert (aer, map_.kind, map_.setting, map_.heads) == (0.25, "attn_w", "awi", MapNames([MapName(1)]))
-    assert set(monitor.choosable()) == {"aer", "aer_precision", "aer_recall", *stats}
 
 
 def test_mixing_ratios_are_means_over_positions_that_mix(monitor, build, make_sample):

@@ -94,25 +94,8 @@ def test_scores_have_the_log_probabilities_of_a_whole_pass(make_direction, pairs
         assert pair.scores.source_contribution == pytest.approx(maps[2].sum(axis=1).mean(), abs=2e-6)
 
 
-def test_an_ensemble_gives_the_mean_probability(make_direction):
-    directions = make_direction(1), make_direction(2), make_direction(1, 2)
-    pair = directions[0].encode(pair_of(["w3@@", "w1"], ["w4", "w6", "w7"]))
-    first, second, both = (
-        np.exp(direction.maps({0: pair}, ["attn_w"], parse_maps("1"), True)[0].log_probs) for direction in directions
-    )
-    np.testing.assert_allclose(both, (first + second) / 2, rtol=1e-5)
-
-
 def maps_alone(direction, id_, pair, options):
     return direction.maps({id_: direction.encode(pair)}, [options.kind], options.heads)[id_]
-
-
-def test_unknown_subwords_are_counted(make_direction):
-    aligner = Aligner(METHODS["one"], [make_direction(1)])
-    list(aligner.align([[(0, pair_of(["w1", "zz", "</s>"], ["w2", "w4"]))]]))
-    assert dict(aligner.unknown.tokens) == {"source": 3, "target": 2}
-    assert dict(aligner.unknown.unknown) == {"source": 2, "target": 0}  # a word that looks like </s> is none
-    assert "2 of 3 source subwords (66.7 %); check" in str(aligner.unknown.warning())
 
 
 @pytest.mark.parametrize(
@@ -130,12 +113,6 @@ def test_maps_that_the_model_has_not(make_direction, options, named):
             AlignmentMethod(ExtractionOptions(**{"kind": "attn_n", **options})), [make_direction(1, name="model.pt")]
         )
     assert all(text in str(error.value) for text in named)
-
-
-@pytest.mark.parametrize(("how", "models"), [("one", 2), ("joined", 1)])
-def test_models_of_other_directions_than_the_method(make_direction, how, models):
-    with pytest.raises(UsageError, match=f"{models} directions"):
-        Aligner(METHODS[how], [make_direction(seed) for seed in range(models)])
 
 
 @pytest.mark.parametrize("max_tokens", [1, 30, 100, 10**6])

@@ -16,11 +16,11 @@ from fairseq_norm_plugin import AlignBatch
 from fairseq_norm_plugin.align.engines import align_separately
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import TextPipeline
-from tests.facts import DEMO, facts
-from tests.plugin.model.test_alignments import SOURCES, TARGETS
+from tests.demo import DEMO, lines
+from tests.facts import facts
 
 MODEL = (DEMO / "checkpoint.pt", DEMO, "de", "en", DEMO / "codes.bpe")
-SOURCES, TARGETS = [*SOURCES[:9], "", "ja ."], [*TARGETS[:9], "x", None]
+SOURCES, TARGETS = [*lines("de")[:9], "", "ja ."], [*lines("en")[:9], "x", None]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def expected():
     return list(model.align(SOURCES[:10], TARGETS[:10]))
 
 
-def lists(found):
+def as_lists(found):
     if isinstance(found, pd.DataFrame):
         found = found.to_dict("list")
     found = found.to_pydict() if isinstance(found, (pa.Table, pa.RecordBatch)) else found
@@ -55,7 +55,7 @@ def test_the_links_are_those_of_the_lists(align, expected, kind):
     batch = KINDS[kind]({"source": SOURCES, "id": list(range(3, 14)), "target": TARGETS, "more": ["x"] * 11})
     given = align(batch)
     assert isinstance(given, type(batch))
-    found = lists(given)
+    found = as_lists(given)
     assert list(found) == ["id", "source_spans", "target_spans", "links", "confidences", "status"]
     assert found["id"] == list(range(3, 14))
     assert found["status"] == ["ok"] * 9 + ["empty", "not text"]
@@ -75,7 +75,7 @@ def test_models_are_not_pickled(align):
     align({"source": [], "target": []})
     content = pickle.dumps(align)
     assert len(content) < 2000
-    assert lists(pickle.loads(content)({"source": ["ja"], "target": ["yes"]}))["status"] == ["ok"]
+    assert as_lists(pickle.loads(content)({"source": ["ja"], "target": ["yes"]}))["status"] == ["ok"]
 
 
 def test_bad_batches(align, tmp_path):

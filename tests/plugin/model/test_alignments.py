@@ -9,10 +9,10 @@ from alignment_eval.alignment import Alignment
 from alignment_eval.cli import main as align_eval
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.model import align
-from tests.facts import DEMO
+from tests.demo import DEMO, lines
 
 TABLE = DEMO / "checkpoint.pt.align.parquet"
-SOURCES, TARGETS = ((DEMO / f"demo.{language}").read_text(encoding="utf-8").splitlines() for language in ("de", "en"))
+SOURCES, TARGETS = lines("de"), lines("en")
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +26,8 @@ def models():
 def command_line(tmp_path, source, target, *options):
     from fairseq_norm_plugin.align.cli import main
 
-    for name, lines in (("source", source), ("target", target)):
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    for name, content in (("source", source), ("target", target)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in content), encoding="utf-8")
     texts = ["--source-text", tmp_path / "source", "--target-text", tmp_path / "target"]
     model = ["--path", DEMO / "checkpoint.pt", "--data", DEMO, "-s", "de", "-t", "en"]
     args = [*model, "--bpe-codes", DEMO / "codes.bpe", *texts, "-o", tmp_path / "hyp", "--cpu", *options]
@@ -132,10 +132,3 @@ def test_pairs_that_cannot_be_aligned(models, capfd):
     for source in (" ", "a " * 2000):
         with pytest.raises(InputError, match=r"the sentence pair is (empty|longer than 1024 tokens)"):
             models[0].align(source, "x")
-
-
-def test_bad_input_is_named(models):
-    """More in tests/integration/test_mistakes.py."""
-    for source, target, text in (("a", None, r"target\[0\]: None"), (["a\ud800"], ["x"], r"source\[0\]: character 1")):
-        with pytest.raises(InputError, match=text):
-            models[0].align(source, target)

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 import fairseq_norm_plugin
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError
 from alignment_eval.extraction.method import MapName
 from fairseq_norm_plugin.model.languages import find_languages
 from fairseq_norm_plugin.model.load import guided_maps
-from tests.facts import DEMO
+from tests.demo import DEMO
 
 CODES = DEMO / "codes.bpe"
 
@@ -20,8 +20,6 @@ def test_missing_files_are_named(tmp_path):
         fairseq_norm_plugin.load(DEMO / "checkpoint.pt", tmp_path)
     with pytest.raises(InputError, match=r"nocodes: .*No such file"):
         fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=[CODES, tmp_path / "nocodes"])
-    with pytest.raises(InputError, match=r"noreverse\.pt: no such file"):
-        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", reverse_path=tmp_path / "noreverse.pt")
 
 
 def test_bundled_models_are_found_by_name(tmp_path, monkeypatch):
@@ -33,11 +31,6 @@ def test_bundled_models_are_found_by_name(tmp_path, monkeypatch):
     assert len(fairseq_norm_plugin.load("demo", reverse_path="none").with_reverse) == 1
     with pytest.raises(InputError, match=r"demo: no such file"):  # a path
         fairseq_norm_plugin.load("./demo", DEMO, "de", "en")
-
-
-def test_codes_of_no_model():
-    with pytest.raises(UsageError, match="without reverse_path"):
-        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", reverse_bpe_codes=CODES)
 
 
 @pytest.mark.parametrize(
@@ -82,19 +75,6 @@ def test_weights_that_do_not_fit_the_options(tmp_path, change, problem):
     with pytest.raises(InputError, match=rf"c\.pt: .*{problem}") as error:
         fairseq_norm_plugin.load(tmp_path / "c.pt", DEMO, "de", "en")
     assert str(error.value).isprintable()
-
-
-def test_a_dictionary_of_the_wrong_size_is_named_with_both_sizes(tmp_path):
-    """Also where fairseq would only say that both sides must have one."""
-    state = torch.load(DEMO / "checkpoint.pt", weights_only=True)
-    state["cfg"]["model"].share_all_embeddings = True
-    torch.save(state, tmp_path / "c.pt")
-    (tmp_path / "dict.de.txt").write_bytes((DEMO / "dict.de.txt").read_bytes())
-    lines = (DEMO / "dict.en.txt").read_bytes().splitlines(keepends=True)
-    (tmp_path / "dict.en.txt").write_bytes(b"".join(lines[:-7]))
-    size = len(state["model"]["decoder.embed_tokens.weight"])
-    with pytest.raises(InputError, match=rf"the checkpoint has {size} target tokens, but the task has {size - 7};"):
-        fairseq_norm_plugin.load(tmp_path / "c.pt", tmp_path, "de", "en")
 
 
 @pytest.mark.parametrize("line", [b"word x\n", b"\xff 3\n", b"<pad> 3\n"], ids=str)

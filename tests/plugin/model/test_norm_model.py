@@ -10,7 +10,8 @@ import fairseq_norm_plugin
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions
-from tests.facts import DEMO, facts
+from tests.demo import DEMO
+from tests.facts import facts
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ import torch
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.transfer.tags import parse_markup
 from fairseq_norm_plugin.model.translate import Markup, Translation, Translator
-from tests.facts import DEMO, facts, says
+from tests.demo import DEMO
+from tests.facts import facts, says
 
 SOURCES = ["Wir sind hier.", "Das Haus, das wir sahen, war groß.", "Ja!", "Die Kommission hat den Bericht angenommen."]
 LONG = "das " * 2000
@@ -18,16 +18,6 @@ def model():
     return fairseq_norm_plugin.load(DEMO / "checkpoint.pt", reverse_path=DEMO / "checkpoint.en-de.pt")
 
 
-def test_one_line_is_translated_as_in_a_list(model):
-    found = model.translate(SOURCES)
-    for alone, pair, source in zip(map(model.translate, SOURCES), found, SOURCES):
-        assert pair.source == source
-        assert (alone.target, alone.links, alone.target_spans) == (pair.target, pair.links, pair.target_spans)
-        assert alone.score == pytest.approx(pair.score, abs=1e-5)
-        assert alone.ok
-        assert alone.links
-
-
 def test_lines_that_cannot_be_translated(model, capsys):
     given = ["", SOURCES[0], " \t\u2003", LONG, SOURCES[1]]
     empty, first, blank, long, second = model.translate(iter(given))
@@ -35,17 +25,6 @@ def test_lines_that_cannot_be_translated(model, capsys):
     for pair, line in ((empty, ""), (blank, " \t\u2003"), (long, LONG)):
         assert (pair.source, pair.target, pair.links, pair.score, pair.ok) == (line, "", [], None, False)
     assert "without links" in capsys.readouterr().err
-
-
-def test_bad_options_raise_before_the_work(model, monkeypatch):
-    monkeypatch.setattr(Translator, "translate", None)
-    for options, text in (
-        *(({"beam": beam}, f"beam {beam}: expected") for beam in (0, 1.5, "5", True)),
-        ({"max_tokens": 0}, "max_tokens 0"),
-        ({"beams": 3}, "beams"),
-    ):
-        with pytest.raises((UsageError, TypeError), match=facts(text)):
-            model.translate(SOURCES, **options)
 
 
 @pytest.mark.parametrize("max_tokens", [1, 20, 4000])
@@ -88,16 +67,6 @@ def test_strings_come_out_once_letter_by_letter_and_are_linked_to_themselves(mod
     assert plain[0].target.split() == plain[1].target.replace("{anzahl}", "").replace("%1$s", "").split()
 
 
-def test_more_strings_and_none(model):
-    line = "Die Firma Ab-X hat {0} Häuser."
-    assert "Ab-X" in model.translate(line, protect=r"Ab-\w").target
-    assert "{0}" in model.translate(line, protect=r"Ab-\w").target
-    assert "report" in model.translate("Der report und der Bericht.", protect="report").target  # the model says it, too
-    assert model.translate(line, protect="none").target != model.translate(line).target
-    with pytest.raises(UsageError, match=facts("protect '(': no regular expression")):
-        model.translate([line], protect="(")
-
-
 def test_a_line_of_strings_alone(model):
     only, mixed = model.translate(["https://ep.example/x {0}", "ja {0}"])
     assert (only.target, only.ok, linked_text(only, "{0}", "{0}")) == (only.source, True, True)
@@ -137,38 +106,7 @@ def test_elements_that_are_not_translated(model):
         model.transfer_markup(["ja"], opaque="q")
 
 
-def test_lines_that_are_too_long(model):
-    long = "<b>Das</b> " + "haus " * 2000
-    limit = model.direction.limits[0]
-    assert model.translate(["ja", long])[1].status == f"longer than {limit} tokens"
-    for targets in (None, ["the " + "house " * 1500]):
-        with pytest.raises(InputError, match=facts(f"targets[0]: found a line with tags that is longer than {limit}")):
-            model.transfer_markup([long], targets)
-    with pytest.raises(InputError, match=facts(f"longer than {limit} tokens")):
-        model.translate(long)
-
-
 # Markup
-
-MARKED = ['Das <b>Haus</b> war <ph id="1"/>groß.', "<p>Wir <i>sind <b>hier</b></i>.</p>", "Ja &amp; nein.", ""]
-ENGLISH = ["The house was big.", "We are here.", "Yes & no.", ""]
-
-
-def test_markup_onto_given_translations(model):
-    found = model.transfer_markup(MARKED, ENGLISH)
-    assert found[:2] == ['The <b>house</b> was <ph id="1"/>big.', "<p>We <i>are <b>here</b></i>.</p>"]
-    assert found[2:] == ["Yes &amp; no.", ""]
-
-
-def test_the_model_translates_what_is_without_tags(model):
-    plain = ["Das Haus war groß.", "Wir sind hier.", "Ja & nein.", ""]
-    expected = model.translate(plain, beam=2)
-    for syntax in ("xml", "html"):
-        found = model.transfer_markup(MARKED, syntax=syntax, beam=2)
-        assert [parse_markup(line, syntax).text for line in found] == [pair.target for pair in expected]
-        for line, given in zip(found, MARKED):
-            tags = sorted(element.opening for element in parse_markup(given, syntax).elements)
-            assert sorted(element.opening for element in parse_markup(line, syntax).elements) == tags
 
 
 def test_html_has_tags_without_an_end(model):
@@ -177,23 +115,8 @@ def test_html_has_tags_without_an_end(model):
         model.transfer_markup(["Ja.<br>Nein."], ["Yes. No."])
 
 
-@pytest.mark.parametrize(
-    ("sources", "targets", "text"),
-    [
-        (["ja", "<b>ja"], ["yes", "yes"], "sources[1]: found <b> without an end tag"),
-        (["<b>ja</b>"], ["<b>yes</b>"], "targets[0]: found the tag '<b>' in the translation already"),
-        ("<b>ja</b>", "yes", "sources: '<b>ja</b>' (str): expected a list of lines"),
-    ],
-    ids=repr,
-)
-def test_bad_markup_is_named(model, sources, targets, text):
-    with pytest.raises(InputError, match=facts(text)):
-        model.transfer_markup(sources, targets)
-
-
 def test_damaged_lines_without_what_looks_like_a_tag():
     assert Markup("xml").plain("a <b>c &amp; d", keep_going=True) == "a c & d"
-    assert Markup("xml").plain("1 < 2 <br> und", keep_going=True) == "1 < 2  und"
     assert Markup("html").plain("x &#10; y <b>", keep_going=True).count("\n") == 0
 
 
@@ -207,20 +130,6 @@ def test_labels_of_words_that_whitespace_separates(model):
     found = model.project([labels[0], labels[1][:4]], sources, targets)
     assert found[0] == [("The", "O"), ("Commission", "B-LOC"), ("is", "O"), ("here", "O"), (".", "O")]
     assert [pair for pair in found[1] if pair[1] != "O"] == [("Mr", "B-PER"), ("President", "I-PER")]
-
-
-@pytest.mark.parametrize(
-    ("labels", "sources", "targets", "text"),
-    [
-        ([["O", "O"]], ["ja .", "ja ."], ["yes .", "yes ."], "labels of 1 sentences, but 2 sources"),
-        ([["O", "X"]], ["ja ."], ["yes ."], "labels[0]: label 'X' … expected O, B-TYPE or I-TYPE"),
-        ([["O", 3]], ["ja ."], ["yes ."], "labels[0]: ['O', 3]: expected a list of labels"),
-    ],
-    ids=repr,
-)
-def test_bad_labels_are_named(model, labels, sources, targets, text):
-    with pytest.raises(InputError, match=facts(text)):
-        model.project(labels, sources, targets)
 
 
 def test_spans_without_a_counterpart_are_counted(model, capsys):

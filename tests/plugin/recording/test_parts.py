@@ -9,7 +9,7 @@ import pytest
 from alignment_eval.errors import InputError
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.hooks import parts as shard_parts
-from fairseq_norm_plugin.hooks.parts import aligned_ids, parts_directory, written_ids
+from fairseq_norm_plugin.hooks.parts import parts_directory, written_ids
 from tests.facts import facts
 from tests.plugin.recording.parts import PART, alignment_parts, names, record_parts, write
 
@@ -45,14 +45,6 @@ def test_a_begun_shard_is_refused_continued_or_replaced(tmp_path, make):
     write(writer, 0).finish()
     assert written() == [0]
     assert names(directory) == ["part-00000-of-00002-00000.parquet"]
-
-
-def test_an_abandoned_part_leaves_nothing(tmp_path):
-    (tmp_path / "there").mkdir()
-    for name in ("there", "new"):
-        write(record_parts(tmp_path / name), 0).abandon()
-    assert names(tmp_path) == ["there"]
-    assert names(tmp_path / "there") == []
 
 
 def test_many_small_writes_make_few_row_groups_in_their_order(tmp_path):
@@ -119,13 +111,6 @@ def test_two_processes_of_one_shard_lose_nothing(tmp_path):
 
 def finish(file, size=2, **options):
     write(alignment_parts(file, size=size, **options), *range(size)).finish()
-
-
-def test_the_file_and_its_manifest(tmp_path):
-    finish(tmp_path / "deep" / "a", a=1)
-    assert (tmp_path / "deep" / "a").read_text() == "0-0 1-1\n" * 2
-    assert names(tmp_path / "deep") == ["a", "a.manifest.json"]
-    assert aligned_ids(tmp_path / "deep" / "a", 0, 1).tolist() == [0, 1]
 
 
 def test_a_file_is_only_replaced_with_overwrite(tmp_path):

@@ -12,7 +12,7 @@ from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY
-from fairseq_norm_plugin.hooks.session import NormOptions, Plan, RecordingSession, ids_in_all
+from fairseq_norm_plugin.hooks.session import NormOptions, Plan, RecordingSession
 from fairseq_norm_plugin.text.tokens import side_readers
 from tests.facts import facts, says
 from tests.plugin.dictionaries import dictionary_of, vocabulary_of
@@ -75,14 +75,6 @@ def test_a_batch_becomes_records_and_links(tmp_path, capsys):
     assert names(tmp_path) == ["a", "a.manifest.json", "r"]
 
 
-def test_parts_hold_so_many_sentences(tmp_path):
-    session = session_of(tmp_path, size=5, norm_part_sentences=2)
-    for id_ in range(5):
-        session.write(batch(id_, "b c c"), [[hypothesis("b"), hypothesis("c")]])
-        assert len(list((tmp_path / "r").glob("part-*"))) == (0, 1, 1, 2, 3)[id_]
-    assert [(s.id, s.rank) for s in Records(tmp_path / "r")] == [(id_, rank) for id_ in range(5) for rank in range(2)]
-
-
 def test_what_the_model_itself_does_not_know_is_a_word_of_its_own(tmp_path, caplog):
     session_of(tmp_path).write(batch(0, "c c c"), [[hypothesis("? c")]])
     (sentence,) = Records(tmp_path / "r")
@@ -96,19 +88,7 @@ def test_a_run_that_samples_is_not_resumed(tmp_path):
         session_of(tmp_path, size=2, kept=[0], signature=sampling, norm_records_resume=True)
 
 
-def test_ids_that_every_output_holds(tmp_path):
-    session = session_of(tmp_path, size=3, norm_part_sentences=1)
-    session.write(batch(2, "b c c"), [[hypothesis("b")]])
-    links = session_of(tmp_path / "x", size=3, norm_part_sentences=1, norm_records=None)
-    links.write(batch(1, "b c c"), [[hypothesis("b")]])
-    assert ids_in_all(str(tmp_path / "r"), str(tmp_path / "a"), {}).tolist() == [2]
-    assert ids_in_all(str(tmp_path / "r"), str(tmp_path / "x" / "a"), {}).tolist() == []
-    assert ids_in_all(None, str(tmp_path / "x" / "a"), {}).tolist() == [1]
-    assert len(ids_in_all(None, None, {})) == 0
-
-
-@pytest.mark.parametrize("value", [np.nan, -np.inf])
-@pytest.mark.parametrize("name", ["score", *QUANTITIES])
+@pytest.mark.parametrize(("name", "value"), [("score", np.nan), *((name, -np.inf) for name in QUANTITIES)])
 def test_a_value_that_is_not_finite_stops_the_run(tmp_path, name, value):
     session = session_of(tmp_path, size=2)
     session.write(batch(1, "b c c"), [[hypothesis("b")]])

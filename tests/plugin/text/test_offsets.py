@@ -33,6 +33,8 @@ LINES = (
     .map(lambda parts: re.sub(r"[\n\r]", "", "".join(part + blank for part, blank in parts)))
     .filter(lambda line: not line or is_visible(line))
 )
+#: What the words of a line are.
+WORDS = st.sampled_from(["tokens", "whitespace", "characters"])
 ORDINARY_TEXT = (
     """Das Haus, ist z.B. so-und-so groß (3,5 m) . "Ja!" sagt's & <geht> Peter's don't 50% U.S. – „Nein“ 1-2"""
 )
@@ -107,11 +109,10 @@ def check_pieces(pipeline, line, lowercase):
     return found
 
 
-@pytest.mark.parametrize("words", ["tokens", "whitespace", "characters"])
 @pytest.mark.parametrize("subwords", ["codes", "sentencepiece", "line"])
 @pytest.mark.parametrize("name", TOKENIZERS)
-@given(raw=LINES, lowercase=st.booleans())
-def test_words_and_pieces_of_any_line(segmenters, name, subwords, words, raw, lowercase):
+@given(raw=LINES, lowercase=st.booleans(), words=WORDS)
+def test_words_and_pieces_of_any_line(segmenters, name, subwords, raw, lowercase, words):
     tokenizer = TOKENIZERS[name]()
     splitter, alone = segmenters[subwords]
     pipeline = TextPipeline(splitter, tokenizer, tokenizer, lowercase, words)
@@ -128,9 +129,8 @@ def test_words_and_pieces_of_any_line(segmenters, name, subwords, words, raw, lo
 
 
 @pytest.mark.parametrize("mark", ["none", "@@", "▁", "##"])
-@pytest.mark.parametrize("words", ["tokens", "whitespace", "characters"])
-@given(raw=LINES, lowercase=st.booleans())
-def test_text_that_is_in_pieces(mark, words, raw, lowercase):
+@given(raw=LINES, lowercase=st.booleans(), words=WORDS)
+def test_text_that_is_in_pieces(mark, raw, lowercase, words):
     pipeline = TextPipeline(MarkedSubwords(mark), lowercase=lowercase, words=words)
     line = pipeline.read(raw)
     check_words(line)

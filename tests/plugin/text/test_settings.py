@@ -3,12 +3,12 @@
 import pytest
 from fairseq.data import Dictionary
 from omegaconf import OmegaConf
-from tests.demo import DEMO
 
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.checkpoints.files import find_files
 from fairseq_norm_plugin.text.settings import TextSettings, pipelines, text_settings
 from fairseq_norm_plugin.text.tokens import Vocabulary
+from tests.demo import DEMO
 from tests.facts import facts
 
 CODES = DEMO / "codes.bpe"

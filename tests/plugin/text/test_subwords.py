@@ -10,7 +10,6 @@ from fairseq.data.encoders.characters import Characters
 from hypothesis import given
 from hypothesis import strategies as st
 from subword_nmt import apply_bpe
-from tests.demo import DEMO
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.text import subwords
@@ -18,6 +17,7 @@ from fairseq_norm_plugin.text.settings import TextSettings, pipelines
 from fairseq_norm_plugin.text.subwords import BpeSegmenter, LineSegmenter, SentencePieceSegmenter, check_codes, read_bpe
 from fairseq_norm_plugin.text.tokenise import TextPipeline, runs_of
 from fairseq_norm_plugin.text.tokens import Vocabulary
+from tests.demo import DEMO
 from tests.facts import facts
 
 BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"

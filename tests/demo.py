@@ -1,11 +1,11 @@
-"""The bundled models, and their text: in tokens, in pieces, binarised, and raw as a user has it."""
+"""The bundled models, and their text: in tokens, in pieces, and raw as a user has it."""
+
+from pathlib import Path
 
 from sacremoses import MosesDetokenizer
 from subword_nmt.apply_bpe import BPE
 
-from tests.facts import DEMO as DEMO
-from tests.integration.conftest import run_program
-
+DEMO = Path(__file__).resolve().parents[1] / "data" / "demo"
 MODEL = ("--path", DEMO / "checkpoint.pt")
 BOTH = (*MODEL, "--reverse-path", DEMO / "checkpoint.en-de.pt")
 
@@ -32,12 +32,3 @@ def in_pieces(lines, codes=DEMO / "codes.bpe"):
     """Lines of tokens cut by subword-nmt."""
     with codes.open(encoding="utf-8") as file:
         return list(map(BPE(file).process_line, lines))
-
-
-def binarised(directory, source, target):
-    """Lines in pieces as fairseq-preprocess makes them for the models: a directory with the subset ``test``."""
-    for language, side in (("de", source), ("en", target)):
-        written(directory / f"test.{language}", side)
-    words = ["-s", "de", "-t", "en", "--testpref", directory / "test", "--destdir", directory / "bin"]
-    run_program("fairseq-preprocess", *words, "--srcdict", DEMO / "dict.de.txt", "--tgtdict", DEMO / "dict.en.txt")
-    return directory / "bin"
