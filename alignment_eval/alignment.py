@@ -280,8 +280,8 @@ class Alignments(Sequence[Alignment]):
 
         Returns:
             Columns ``log_prob``, ``reverse_log_prob``, ``confidence``, ``unlinked_source``, ``unlinked_target``,
-            ``source_contribution``, ``unsupported``, ``omitted`` (:class:`~alignment_eval.extraction.pair_scores`),
-            and ``status``.
+            ``source_contribution``, ``unsupported``, ``omitted``
+            (:class:`~alignment_eval.extraction.pair_scores.PairScores`), and ``status``.
 
         Raises:
             UsageError: the pairs were not scored.

@@ -1,6 +1,6 @@
 """Align raw parallel text with a trained translation model, without binarising and without fairseq's command line.
 
-    python -m fairseq_norm_plugin.align --path CHECKPOINT --data DICTIONARIES -s de -t en --bpe-codes CODES \
+    norm-align --path CHECKPOINT --data DICTIONARIES -s de -t en --bpe-codes CODES \
         --source-text F.de --target-text F.en -o F.pharaoh
 
 See docs/align.md.

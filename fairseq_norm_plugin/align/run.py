@@ -60,7 +60,7 @@ class Row(NamedTuple):
 def run(args: argparse.Namespace) -> None:
     """Align the text that ``args`` name."""
     keep_few_programs()
-    own = args.resume and partial_path(args.output).exists()  # what is there may be of the stopped run: see _write
+    own = args.resume and partial_path(args.output).exists()  # what is there may be of the stopped run
     check_output = check_new if args.output.endswith(".parquet") else check_signed
     check_output(args.output, args.overwrite or own, parents=True)
     for file in (*(args.tokens_out or ()), *([args.scores_out] if args.scores_out else ())):

@@ -283,7 +283,7 @@ def _warn_of_languages(model: NormModel) -> None:
 def guided_maps(options: Iterable[Any]) -> tuple[MapName, ...]:
     """The maps that all members of an ensemble, with these ``options``, were trained to align with, and their settings.
 
-    None if they have one setting only, since two maps of different settings that agree are better then.
+    Empty if they have one setting only, since two maps of different settings that agree are better then.
     """
     of_members = set()
     for cfg in options:

@@ -7,7 +7,7 @@ target exchanged, in lower case, with punctuation set apart.  A model prefers te
 two more signs: the model does not expect targets to end where they do; and the dictionary has subwords of a word as
 one, which the model's own BPE codes would have merged.
 
-The thresholds were set on cmu150, vilar508 and held-out Europarl; docs/reliability.md counts false alarms.
+The thresholds were set on cmu150, vilar508 and held-out Europarl; docs/reproduction.md counts false alarms.
 """
 
 from __future__ import annotations

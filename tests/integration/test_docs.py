@@ -207,7 +207,7 @@ def test_page_of_python(page, update):
 
 
 def test_example_of_the_help_of_align(bash):
-    help_text = bash("python -m fairseq_norm_plugin.align --help")
+    help_text = bash("python -m fairseq_norm_plugin.align.cli --help")
     (command,) = re.findall(r"^  (norm-align (?:.*\\\n)*.*)$", help_text, re.MULTILINE)
     assert bash(command).count("\n") == 60
 

@@ -53,7 +53,6 @@ def table(tmp_path):
 def test_when_a_lexical_table_is_counted(profile, pairs, options, counted):
     made = chosen([profile], pairs, **options)
     assert (made.method.table_pairs, made.method.sharpened, made.table) == (counted, True, None)
-    assert made.method.forward.rule == "balanced=0.4"
     assert ("table is of the text, so each pair depends on the others" in made.reason) == bool(counted)
 
 

@@ -85,7 +85,7 @@ def test_an_element_takes_the_best_of_all_intervals_in_the_one_around_it(source,
     if found[0] == found[1]:  # all words that it could take have sure links to others
         best = max(scores, key=scores.get)
         sure = {there[link.target].start for link in links if link.weight >= places._SURE}
-        assert not any(a <= s < b for link in links if link.weight for s in link.sources)
+        assert not any(a <= s < b for link in links if link.weight**2 for s in link.sources)
         assert {unit.start for unit in there if unit.kind == WORD and best[0] <= unit.start < best[1]} <= sure
         return
     assert math.isclose(scores[found], max(scores.values()), abs_tol=1e-9)

@@ -1,4 +1,4 @@
-"""``python -m fairseq_norm_plugin.align`` in this process, and the long way to the same links."""
+"""``norm-align`` in this process, and the long way to the same links."""
 
 from types import SimpleNamespace
 
