@@ -147,6 +147,11 @@ def test_an_element_that_is_a_sentence_begins_with_one_in_the_element_around_it(
     assert places_of("cc . bb", [(3, 7), (5, 7)], ", . “", {}, nested=True) == [(0, (2, 5)), (0, (4, 5))]
 
 
+def test_an_element_without_links_takes_no_word_whose_link_to_another_is_surer_than_a_half():
+    assert places_of("aa bb", [(0, 2)], "cc", {(1, 0): 0.45}) == [(0, (0, 2))]
+    assert places_of("aa bb", [(0, 2)], "cc", {(1, 0): 0.55}) == [(0, (0, 0))]
+
+
 def test_elements_that_fit_equally_well_in_both_orders_stay_in_that_of_the_source():
     assert [rank for rank, _ in places_of(". cc .", [(0, 1), (2, 4)], "“ . ,", {})] == [0, 1]
 
