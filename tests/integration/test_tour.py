@@ -13,7 +13,13 @@ TOUR = ROOT / "docs/tour.ipynb"
 
 def shown(cell):
     """The text and the media types of each output; the bytes of HTML and of pictures may differ."""
-    return [(out.get("text") or out.data["text/plain"], sorted(out.get("data", ()))) for out in cell.outputs]
+    found: list[tuple[str, list[str]]] = []
+    for out in cell.outputs:
+        text, media = out.get("text") or out.data["text/plain"], sorted(out.get("data", ()))
+        if not media and found and not found[-1][1]:  # what is printed comes in one part or in several
+            text = found.pop()[0] + text
+        found.append((text, media))
+    return found
 
 
 def test_tour(tmp_path, monkeypatch, pytestconfig):
