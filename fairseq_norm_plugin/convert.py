@@ -6,7 +6,7 @@ import argparse
 import re
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,15 +76,10 @@ def convert(
     if not model.is_dir():
         raise InputError(f"{model}: no such directory; give the directory of a model, with its config.json")
     with new_directory(Path(out), overwrite, _OWN) as directory:
-        try:
-            if family == "bert":
-                _write_checkpoint(directory, *read_bert(model, directory))
-            else:
-                _convert_translation(model, directory, source_lang, target_lang)
-        except InputError as error:
-            if str(error).startswith((f"{model}:", f"{model}/")):
-                raise
-            raise type(error)(f"{model}: {error}") from None
+        if family == "bert":
+            _build_and_write(model, directory, *read_bert(model, directory))
+        else:
+            _convert_translation(model, directory, source_lang, target_lang)
 
 
 def _convert_translation(model: Path, directory: Path, source_lang: str | None, target_lang: str | None) -> None:
@@ -94,7 +89,6 @@ def _convert_translation(model: Path, directory: Path, source_lang: str | None, 
     others would then use it instead of choosing.
     """
     from alignment_eval.profiles.profile import fit_profile
-    from fairseq_norm_plugin.checkpoints.build import build_model
     from fairseq_norm_plugin.checkpoints.identity import model_hash
     from fairseq_norm_plugin.model.languages import Languages, is_language_tagged, setup_task
     from fairseq_norm_plugin.text.tokens import NO_TAG, tagged_hash
@@ -110,31 +104,34 @@ def _convert_translation(model: Path, directory: Path, source_lang: str | None, 
         for file in map(Path, named if isinstance(named, list) else [named]):
             if file.parent == model:
                 shutil.copyfile(file, directory / file.name)
-    state = release.state
-    told = is_language_tagged(state["cfg"].task)  # others may have tags, of which each run chooses one
-    stated = {} if told else {"target_tag": NO_TAG}
-    task = setup_task(state["cfg"].task, Languages(*release.languages, directory, stated))
-    built = build_model(task, state, str(model))
-    _write_checkpoint(directory, built, release.cfg)
+    of_task = release.state["cfg"].task
+    stated = {} if is_language_tagged(of_task) else {"target_tag": NO_TAG}  # a run chooses one if there are tags
+    task = setup_task(of_task, Languages(*release.languages, directory, stated))
+    built = _build_and_write(model, directory, task, release.cfg, release.parameters)
     layers = range(release.cfg["model"].decoder_layers)
     profile = fit_profile((), layers, tagged_hash(model_hash([built]), task.special_tokens))
     (directory / "upper-layers.align.json").write_text(f"{profile.to_json()}\n", encoding="utf-8")
 
 
-def _write_checkpoint(directory: Path, model: Any, cfg: Mapping[str, Any]) -> None:
-    """Write the checkpoint of a model that fairseq built, without an optimizer; ``cfg`` are its options."""
+def _build_and_write(name: Path, directory: Path, task: Any, cfg: dict[str, Any], parameters: dict[str, Any]) -> Any:
+    """Build the model ``name``, and write its checkpoint, without an optimizer."""
     import torch
 
+    from fairseq_norm_plugin.checkpoints.build import build_model
+    from fairseq_norm_plugin.checkpoints.read import config_of
+
+    model = build_model(task, {"cfg": config_of(cfg), "model": parameters}, str(name))
     history = {"optimizer_name": "none", "criterion_name": "none", "lr_scheduler_state": {}, "num_updates": 0}
     content = {
         "args": None,
-        "cfg": dict(cfg),
+        "cfg": cfg,
         "model": model.state_dict(),
         "optimizer_history": [history],
         "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},
     }
     with (directory / "checkpoint.pt").open("wb") as file:  # given a path, torch would store its name in the file
         torch.save(content, file)
+    return model
 
 
 if __name__ == "__main__":

@@ -20,11 +20,10 @@ from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor
 
 from alignment_eval.errors import InputError, shown
-from fairseq_norm_plugin.checkpoints.read import config_of
+from fairseq_norm_plugin.checkpoints.read import PRETRAINED, config_of
 from fairseq_norm_plugin.transformers.networks import sinusoids
 from fairseq_norm_plugin.transformers.text import (
     SPECIALS,
-    Languages,
     Text,
     fsmt_text,
     m2m_text,
@@ -33,21 +32,15 @@ from fairseq_norm_plugin.transformers.text import (
     plain,
     write_dictionary,
 )
-from fairseq_norm_plugin.transformers.weights import (
-    Weights,
-    check_heads,
-    read_config,
-    read_json,
-    read_weights,
-)
+from fairseq_norm_plugin.transformers.weights import ACTIVATIONS, Weights, read_config, read_json, read_weights
 
-#: Transformers' activation_function -> fairseq's --activation-fn; swish needs the plugin's own network.
-ACTIVATIONS = {"gelu": "gelu", "relu": "relu", "gelu_new": "gelu_accurate", "swish": "swish", "silu": "swish"}
 #: The logit of ``<s>``, which Marian's vocabulary lacks: no probability in any dtype, and finite for training.
 NEVER = -1e4
 _STACKS = ("encoder", "decoder")
+#: The embeddings of both sides, and the matrix of the logits, whose name depends on the family.
+_SHARED, _HEADS = "model.shared.weight", ["lm_head.weight", "model.decoder.output_projection.weight"]
 # copies of others, and version numbers of fairseq
-_UNUSED = re.compile(r"model\.shared\.weight$|.*\.version$")
+_UNUSED = re.compile(rf"{re.escape(_SHARED)}$|.*\.version$")
 _SIZES = [
     *("d_model", "max_position_embeddings"),
     *(f"{stack}_{size}" for stack in _STACKS for size in ("layers", "ffn_dim", "attention_heads")),
@@ -57,13 +50,6 @@ _TRUE, _FALSE, _ALWAYS, _NEVER = (True, False), (False, True), (True,), (False,)
 # of Transformers, but for Marian, whose files state them
 _IDS = {"eos_token_id": 2, "pad_token_id": 1, "decoder_start_token_id": 2}
 _NORM_BEFORE = {"encoder_normalize_before": True, "decoder_normalize_before": True}
-_LEARNED = {"encoder_learned_pos": True, "decoder_learned_pos": True}
-
-
-def fairseq_sinusoids(count: int, width: int) -> Tensor:
-    """fairseq's sinusoids for ``count`` positions, with its two unused rows before them, [count + 2, width]."""
-    table: Tensor = SinusoidalPositionalEmbedding.get_embedding(count + 2, width, 1)
-    return table
 
 
 @dataclass(frozen=True)
@@ -77,23 +63,18 @@ class Family:
             configurations also options that Transformers no longer reads.
         text: reads the files of the tokenizer: called with directory, config.json and the stated languages.
         sizes: the options that give the numbers of tokens of source and target.
-        shared: names of the matrix of all embeddings, beside those of the stacks.
-        head: the matrix of the logits.
-        bias: whether the logits have a bias.
-        start: the option that names the first input of the decoder.
-        positions: computes the sinusoids of a number of positions and a width; None: positions are learned.
     """
 
     name: str
     options: Mapping[str, Any]
     allowed: Mapping[str, Sequence[object]]
-    text: Callable[[Path, Mapping[str, Any], Languages], Text]
+    text: Callable[[Path, Mapping[str, Any], Sequence[str | None]], Text]
     sizes: tuple[str, str] = ("vocab_size", "vocab_size")
-    shared: tuple[str, ...] = ("model.shared.weight",)
-    head: str = "lm_head.weight"
-    bias: bool = False
-    start: str = "eos_token_id"
-    positions: Callable[[int, int], Tensor] | None = fairseq_sinusoids
+
+    @property
+    def is_marian(self) -> bool:
+        """Whether the network is Marian's: with a bias of the logits, own sinusoids and ``<pad>`` as first input."""
+        return bool(self.options["_name"] == "marian")
 
 
 _RELU = {"activation_function": ("relu", "gelu", "gelu_new")}
@@ -111,9 +92,6 @@ FAMILIES = {
         },
         marian_text,
         sizes=("vocab_size", "decoder_vocab_size"),
-        bias=True,
-        start="pad_token_id",
-        positions=sinusoids,
     ),
     "m2m_100": Family(
         "M2M-100 or NLLB",
@@ -123,7 +101,10 @@ FAMILIES = {
     ),
     "mbart": Family(
         "mBART",
-        {"_name": "transformer", "layernorm_embedding": True, **_NORM_BEFORE, **_LEARNED},
+        {
+            **{"_name": "transformer", "layernorm_embedding": True, **_NORM_BEFORE},
+            **{"encoder_learned_pos": True, "decoder_learned_pos": True},
+        },
         {
             "activation_function": ("gelu", "relu", "gelu_new"),
             "scale_embedding": _FALSE,
@@ -132,7 +113,6 @@ FAMILIES = {
             **dict.fromkeys(("add_bias_logits", "static_position_embeddings"), _NEVER),
         },
         mbart_text,
-        positions=None,
     ),
     "fsmt": Family(
         "FSMT",
@@ -140,8 +120,6 @@ FAMILIES = {
         {**_RELU, "scale_embedding": _TRUE, "tie_word_embeddings": _FALSE},
         fsmt_text,
         sizes=("src_vocab_size", "tgt_vocab_size"),
-        shared=(),
-        head="model.decoder.output_projection.weight",
     ),
 }
 
@@ -169,7 +147,7 @@ def read_release(directory: Path, place: Path, source: str | None, target: str |
     family, config = _read_config(directory / "config.json")
     text = family.text(directory, config, (source, target))
     _check_ids(directory, family, config, text)
-    parameters = _parameters(family, config, read_weights(directory), text.tokens)
+    parameters = _parameters(directory, family, config, text.tokens)
     joint = isinstance(text.task, Namespace)  # multilingual tasks have one dictionary
     names = ["dict.txt"] if joint else [f"dict.{language}.txt" for language in text.languages]
     for file, tokens in zip(names, text.tokens):
@@ -192,16 +170,14 @@ def _read_config(path: Path) -> tuple[Family, dict[str, Any]]:
         raise InputError(
             f"{path}: model_type is {shown(given.get('model_type'))}{what} and cannot be read; supported are {known}"
         )
-    allowed = {"model_type": [given["model_type"]], "is_encoder_decoder": _ALWAYS, **family.allowed}
+    allowed = {"is_encoder_decoder": _ALWAYS, **family.allowed}
     config = {**_IDS, **read_config(path, allowed, dict.fromkeys((*_SIZES, *family.sizes[:1])))}
-    check_heads(path, config, "d_model", "encoder_attention_heads", "decoder_attention_heads")
-    if not config.get(family.sizes[1]):
-        config[family.sizes[1]] = config[family.sizes[0]]
-    flags = "share_encoder_decoder_embeddings", "tie_word_embeddings"
-    option = next(flag for flag in flags if flag in family.allowed)
-    if config[option] and len({config[size] for size in family.sizes}) > 1:
-        said = " and ".join(f"{size} {config[size]}" for size in family.sizes)
-        raise InputError(f"{path}: {said} differ, but {option} is True; the two must be equal then")
+    config[family.sizes[1]] = config.get(family.sizes[1]) or config[family.sizes[0]]
+    if _is_one_matrix(config) and len({config[size] for size in family.sizes}) > 1:
+        raise InputError(
+            f"{path}: {' and '.join(f'{size} {config[size]}' for size in family.sizes)} differ, but source and target "
+            f"have one matrix of embeddings; the two must be equal then"
+        )
     return family, config
 
 
@@ -216,10 +192,10 @@ def _check_ids(directory: Path, family: Family, config: Mapping[str, Any], text:
                     f"{directory}: {token} has the id {tokens.index(token)} in the vocabulary, but config.json gives "
                     f"{option} {config.get(option)!r}"
                 )
-    start, only = config.get("decoder_start_token_id"), config[family.start]
-    if start != only and not text.starts_with_tag:
+    start, name = config.get("decoder_start_token_id"), "pad_token_id" if family.is_marian else "eos_token_id"
+    if start != config[name] and getattr(text.task, "_name", None) != PRETRAINED:  # whose targets begin with a tag
         raise InputError(
-            f"{directory / 'config.json'}: decoder_start_token_id is {start!r}, but only {family.start} {only!r} is "
+            f"{directory / 'config.json'}: decoder_start_token_id is {start!r}, but only {name} {config[name]!r} is "
             f"supported"
         )
 
@@ -245,45 +221,39 @@ def _is_one_matrix(config: Mapping[str, Any]) -> bool:
 
 
 def _parameters(
-    family: Family, config: Mapping[str, Any], tensors: Mapping[str, Tensor], tokens: Sequence[Sequence[str]]
+    directory: Path, family: Family, config: Mapping[str, Any], tokens: Sequence[Sequence[str]]
 ) -> dict[str, Tensor]:
     """The parameters of fairseq's model, under fairseq's names; ``tokens`` are those of both sides, by their ids."""
-    weights = Weights(tensors, f"a model of {config['encoder_layers']} and {config['decoder_layers']} layers")
-    result = _embeddings(family, config, weights, tokens)
-    for stack in _STACKS:
-        _check_positions(family, config, weights, f"model.{stack}.embed_positions")
-    result.update(weights.take_all(_UNUSED))
-    # what fairseq's present version gives; it would change models without it
-    return {**result, **{f"{stack}.version": torch.Tensor([3]) for stack in _STACKS}}
-
-
-def _embeddings(
-    family: Family, config: Mapping[str, Any], weights: Weights, tokens: Sequence[Sequence[str]]
-) -> dict[str, Tensor]:
-    """The three matrices, or what they share, and the bias of the logits; rows in fairseq's order."""
+    weights = Weights(read_weights(directory), directory)
     width, tied = config["d_model"], config["tie_word_embeddings"]
-    encoder, decoder, head = (*(f"model.{stack}.embed_tokens.weight" for stack in _STACKS), family.head)
-    rows = [config[size] for size in family.sizes]
+    rows, (source, target) = [config[size] for size in family.sizes], tokens
+    encoder, decoder = (f"model.{stack}.embed_tokens.weight" for stack in _STACKS)
     if _is_one_matrix(config):
-        of_encoder = of_decoder = of_head = weights.take_one([*family.shared, encoder, decoder, head], rows[0], width)
+        of_encoder = of_decoder = weights.take_one([_SHARED, encoder, decoder, *_HEADS], rows[0], width)
     else:
-        of_encoder = weights.take_one([encoder], rows[0], width)
-        of_decoder = weights.take_one([decoder, head] if tied else [decoder], rows[1], width)
-        of_head = of_decoder if tied else weights.take(head, rows[1], width)
-    source, target = tokens
-    rows_of_decoder = _in_order(of_decoder, target)
+        of_encoder = weights.take(encoder, rows[0], width)
+        of_decoder = weights.take_one([decoder, *(_HEADS if tied else ())], rows[1], width)
+    embeddings = _in_order(of_decoder, target)
     result = {
         "encoder.embed_tokens.weight": _in_order(of_encoder, source),
-        "decoder.embed_tokens.weight": rows_of_decoder,
-        "decoder.output_projection.weight": rows_of_decoder if tied else _in_order(of_head, target),
+        "decoder.embed_tokens.weight": embeddings,
+        "decoder.output_projection.weight": embeddings
+        if tied
+        else _in_order(weights.take_one(_HEADS, rows[1], width), target),
     }
-    if "final_logits_bias" in weights or family.bias:
+    if "final_logits_bias" in weights or family.is_marian:
         bias = weights.take("final_logits_bias", 1, rows[1])[0]
-        if family.bias:
+        if family.is_marian:
             result["decoder.output_projection.bias"] = _in_order(bias, target, NEVER)
         elif bias.any():
-            raise InputError(f"final_logits_bias is not 0, but {family.name} models have no bias of the logits")
-    return result
+            raise InputError(
+                f"{directory}: final_logits_bias is not 0, but {family.name} models have no bias of the logits"
+            )
+    if "encoder_learned_pos" not in family.options:
+        _check_positions(directory, family, config, weights)
+    # the version that fairseq gives at present; it would change models without it
+    versions = {f"{stack}.version": torch.Tensor([3]) for stack in _STACKS}
+    return {**result, **weights.take_rest(_UNUSED), **versions}
 
 
 def _in_order(rows: Tensor, tokens: Sequence[str], missing: float = 0.0) -> Tensor:
@@ -296,15 +266,20 @@ def _in_order(rows: Tensor, tokens: Sequence[str], missing: float = 0.0) -> Tens
     return torch.cat([rows, rows.new_full((1, *rows.shape[1:]), missing)])[order]
 
 
-def _check_positions(family: Family, config: Mapping[str, Any], weights: Weights, name: str) -> None:
+def _check_positions(directory: Path, family: Family, config: Mapping[str, Any], weights: Weights) -> None:
     """Check that stored sinusoids, which newer files leave out, are those that are computed."""
-    for stored in (f"{name}.weight", f"{name}.weights"):
-        if family.positions is not None and stored in weights:
-            computed = family.positions(config["max_position_embeddings"], config["d_model"])
-            found = weights.take(stored, *computed.shape)
-            rounding = max(1e-3, torch.finfo(found.dtype).eps)  # computed by another library, stored in 16 bits
-            if not torch.allclose(found.float(), computed, rtol=0, atol=rounding):
-                raise InputError(
-                    f"{stored} holds other positions than {family.name}'s sinusoids; learned positions are not "
-                    f"supported"
-                )
+    count, width = config["max_position_embeddings"], config["d_model"]
+    for name in (f"model.{stack}.embed_positions.weight{ending}" for stack in _STACKS for ending in ("", "s")):
+        if name not in weights:
+            continue
+        if family.is_marian:
+            computed = sinusoids(count, width)
+        else:  # fairseq's table, with its two unused rows before the positions
+            computed = SinusoidalPositionalEmbedding.get_embedding(count + 2, width, 1)
+        found = weights.take(name, *computed.shape)
+        rounding = max(1e-3, torch.finfo(found.dtype).eps)  # computed by another library, stored in 16 bits
+        if not torch.allclose(found.float(), computed, rtol=0, atol=rounding):
+            raise InputError(
+                f"{directory}: {name} holds other positions than {family.name}'s sinusoids; learned positions are not "
+                f"supported"
+            )

@@ -37,34 +37,39 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
 from alignment_eval.files import TextFile
-from fairseq_norm_plugin.checkpoints.build import load_parameters
 from fairseq_norm_plugin.transformers.text import plain, write_dictionary
-from fairseq_norm_plugin.transformers.weights import Weights, check_heads, read_config, read_weights
+from fairseq_norm_plugin.transformers.weights import ACTIVATIONS, Weights, read_config, read_weights
 
-#: Transformers' hidden_act -> fairseq's --activation-fn.
-ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_accurate", "gelu_pytorch_tanh": "gelu_accurate", "relu": "relu"}
 #: BERT's special token -> fairseq's, in the order of fairseq's ids; the masked-LM task counts <mask> as the last.
-SPECIALS = {"[CLS]": "<s>", "[PAD]": "<pad>", "[SEP]": "</s>", "[UNK]": "<unk>", "[MASK]": "<mask>"}
-#: fairseq module -> BERT's, in an encoder layer.
-LAYER = {
-    "self_attn.q_proj": "attention.self.query",
-    "self_attn.k_proj": "attention.self.key",
-    "self_attn.v_proj": "attention.self.value",
-    "self_attn.out_proj": "attention.output.dense",
-    "self_attn_layer_norm": "attention.output.LayerNorm",
-    "fc1": "intermediate.dense",
-    "fc2": "output.dense",
-    "final_layer_norm": "output.LayerNorm",
+BERT_SPECIALS = {"[CLS]": "<s>", "[PAD]": "<pad>", "[SEP]": "</s>", "[UNK]": "<unk>", "[MASK]": "<mask>"}
+_ENCODER, _HEAD = "encoder.sentence_encoder", "encoder.lm_head"
+_WORDS, _HEAD_BIAS = "embeddings.word_embeddings.weight", "cls.predictions.bias"
+#: Parts of the names of BERT's tensors -> fairseq's, replaced one after the other.
+_RENAMED = {
+    "gamma": "weight",  # of models converted from TensorFlow
+    "beta": "bias",
+    "encoder.layer.": f"{_ENCODER}.layers.",
+    "attention.self.query": "self_attn.q_proj",
+    "attention.self.key": "self_attn.k_proj",
+    "attention.self.value": "self_attn.v_proj",
+    "attention.output.dense": "self_attn.out_proj",
+    "attention.output.LayerNorm": "self_attn_layer_norm",
+    "intermediate.dense": "fc1",
+    "output.dense": "fc2",
+    "output.LayerNorm": "final_layer_norm",
+    "embeddings.LayerNorm": f"{_ENCODER}.layernorm_embedding",
+    "cls.predictions.transform.dense": f"{_HEAD}.dense",
+    "cls.predictions.transform.LayerNorm": f"{_HEAD}.layer_norm",
 }
 #: Tensors that no hidden state and no masked-LM prediction depends on, or that are copies of others.
 _UNUSED = re.compile(
-    r"pooler\.|cls\.seq_relationship\.|embeddings\.(position|token_type)_ids$|cls\.predictions\.decoder\."
+    r"pooler\.|cls\.seq_relationship\.|embeddings\.(position|token_type)_ids$|cls\.predictions\.decoder\.bias$"
 )
 _ALLOWED: dict[str, Sequence[object]] = {
     "model_type": ["bert"],
     "position_embedding_type": ["absolute"],
     "is_decoder": [False],
-    "hidden_act": list(ACTIVATIONS),
+    "hidden_act": [name for name, ours in ACTIVATIONS.items() if ours != "swish"],
 }
 _SIZES = {
     **dict.fromkeys(
@@ -131,11 +136,6 @@ class MarianModel(TransformerModel):  # type: ignore[misc]  # fairseq is untyped
     """fairseq's Transformer with Marian's decoder start, positions, output bias and swish."""
 
     @classmethod
-    def hub_models(cls) -> dict[str, str]:
-        """No models: ``python -m fairseq_norm_plugin.convert translation`` makes the checkpoints."""
-        return {}
-
-    @classmethod
     def build_model(cls, args: Any, task: Any) -> Any:
         """Build fairseq's model, then change the parts that differ."""
         model = super().build_model(args, task)
@@ -163,11 +163,6 @@ def marian_architecture(args: Any) -> None:
 class BertModel(RobertaModel):  # type: ignore[misc]  # fairseq is untyped
     """fairseq's RoBERTa with ``--layer-norm-eps``; parameters and their names are RoBERTa's."""
 
-    @classmethod
-    def hub_models(cls) -> dict[str, str]:
-        """No models: ``python -m fairseq_norm_plugin.convert bert`` makes the checkpoints."""
-        return {}
-
     @staticmethod
     def add_args(parser: argparse.ArgumentParser) -> None:
         """Add RoBERTa's options and eps."""
@@ -191,19 +186,18 @@ def bert_architecture(args: Any) -> None:
     roberta_base(args)
 
 
-def read_bert(model: Path, place: Path) -> tuple[Any, dict[str, Any]]:
-    """fairseq's model of a directory of Transformers, and the options of its checkpoint; dict.txt goes to ``place``."""
-    config = read_config(model / "config.json", _ALLOWED, _SIZES)
-    check_heads(model / "config.json", config, "hidden_size", "num_attention_heads")
+def read_bert(model: Path, place: Path) -> tuple[Any, dict[str, Any], dict[str, Tensor]]:
+    """fairseq's task, options and parameters of a directory of Transformers; dict.txt is written to ``place``."""
+    path = model / "config.json"
+    config = read_config(path, _ALLOWED, _SIZES)
     if type(config.get("layer_norm_eps")) not in (int, float):
-        raise InputError(f"config.json: layer_norm_eps is {config.get('layer_norm_eps')!r}, not a number")
+        raise InputError(f"{path}: layer_norm_eps is {config.get('layer_norm_eps')!r}, not a number")
     tokens = _read_vocabulary(model / "vocab.txt")
     if config.get("vocab_size", len(tokens)) != len(tokens):
-        raise InputError(f"vocab.txt has {len(tokens)} tokens, but config.json gives {config['vocab_size']}")
-    ids = {token: number for number, token in enumerate(tokens)}
-    ordinary = [token for token in tokens if token not in SPECIALS]
-    *first, mask = SPECIALS
-    dictionary = write_dictionary(place / "dict.txt", [*ordinary, SPECIALS[mask]])
+        raise InputError(f"{model / 'vocab.txt'}: {len(tokens)} tokens, but config.json gives {config['vocab_size']}")
+    *first, mask = BERT_SPECIALS
+    order = [*first, *(token for token in tokens if token not in BERT_SPECIALS), mask]
+    dictionary = write_dictionary(place / "dict.txt", [*order[len(first) : -1], BERT_SPECIALS[mask]])
     args = argparse.Namespace(
         _name="bert",
         layer_norm_eps=config["layer_norm_eps"],
@@ -215,15 +209,8 @@ def read_bert(model: Path, place: Path) -> tuple[Any, dict[str, Any]]:
         max_positions=config["max_position_embeddings"],
     )
     task = MaskedLMConfig(_name="masked_lm", data=".", sample_break_mode="eos", tokens_per_sample=args.max_positions)
-    built = MaskedLMTask(task, dictionary).build_model(args)
-    order = [ids[token] for token in (*first, *ordinary, mask)]
-    state = built.state_dict()
-    no_head = {name: torch.full_like(state[name], torch.nan) for name in state if ".lm_head." in name}
-    parameters = {**no_head, **_parameters(config, model, order)}
-    built.upgrade_state_dict(parameters)
-    load_parameters(built, parameters, str(model))
     cfg = {**plain(FairseqConfig()), "model": args, "task": plain(task), "criterion": {"_name": "masked_lm"}}
-    return built, cfg
+    return MaskedLMTask(task, dictionary), cfg, _parameters(model, config, [tokens.index(token) for token in order])
 
 
 def _read_vocabulary(path: Path) -> list[str]:
@@ -231,61 +218,39 @@ def _read_vocabulary(path: Path) -> list[str]:
     tokens = [line for chunk in TextFile(path) for line in chunk.decode().split("\n")[:-1]]
     seen: set[str] = set()
     for number, token in enumerate(tokens, 1):
-        if token.split() != [token] or token in seen or token in SPECIALS.values():
+        if token.split() != [token] or token in seen or token in BERT_SPECIALS.values():
             raise InputError(
                 f"{path}:{number}: token {token!r} contains a blank, is a duplicate, or is one of fairseq's own"
             )
         seen.add(token)
-    for special in SPECIALS:
+    for special in BERT_SPECIALS:
         if special not in seen:
             raise InputError(f"{path}: the file has no {special}; give the vocab.txt of a BERT model")
     return tokens
 
 
-def _parameters(config: dict[str, Any], model: Path, order: Sequence[int]) -> dict[str, Tensor]:
+def _parameters(model: Path, config: dict[str, Any], order: list[int]) -> dict[str, Tensor]:
     """The parameters of fairseq's model, under fairseq's names; ``order`` has BERT's id of each of fairseq's tokens."""
-    # gamma and beta: the layer norms of models converted from TensorFlow
-    tensors = {
-        name.removeprefix("bert.").replace("Norm.gamma", "Norm.weight").replace("Norm.beta", "Norm.bias"): tensor
-        for name, tensor in read_weights(model).items()
-    }
-    weights = Weights(tensors, f"a BERT of {config['num_hidden_layers']} layers")
+    tensors = read_weights(model)
+    for old, new in {"bert.": "", **_RENAMED}.items():
+        tensors = {name.replace(old, new): tensor for name, tensor in tensors.items()}
+    weights = Weights(tensors, model)
     width = config["hidden_size"]
-    words, places, types = (
-        weights.take(f"embeddings.{name}_embeddings.weight", count, width).float()
-        for name, count in (
-            ("word", len(order)),
-            ("position", config["max_position_embeddings"]),
-            ("token_type", config["type_vocab_size"]),
-        )
+    words = weights.take_one([_WORDS, "cls.predictions.decoder.weight"], len(order), width)[order]
+    places, types = (
+        weights.take(f"embeddings.{name}_embeddings.weight", config[size], width).float()
+        for name, size in (("position", "max_position_embeddings"), ("token_type", "type_vocab_size"))
     )
-    encoder = "encoder.sentence_encoder"
-    result = {
-        f"{encoder}.embed_tokens.weight": words[list(order)],
-        # fairseq counts positions from the id of <pad>, 1, plus one; single sentences are all of token type 0
-        f"{encoder}.embed_positions.weight": torch.cat([torch.zeros(2, width), places + types[0]]),
-        **weights.module(f"{encoder}.layernorm_embedding", "embeddings.LayerNorm"),
-        **_head(weights, words, order),
-    }
-    for number in range(config["num_hidden_layers"]):
-        for ours, theirs in LAYER.items():
-            result.update(weights.module(f"{encoder}.layers.{number}.{ours}", f"encoder.layer.{number}.{theirs}"))
-    weights.check_empty(_UNUSED)
-    return result
-
-
-def _head(weights: Weights, words: Tensor, order: Sequence[int]) -> dict[str, Tensor]:
-    """The masked-LM head, as far as the model has one."""
-    head = "encoder.lm_head"
-    tied = {f"{head}.weight": words[list(order)]}
-    if "cls.predictions.bias" not in weights:
-        return tied
-    decoder = "cls.predictions.decoder.weight"
-    if decoder in weights and not torch.equal(weights.take(decoder, *words.shape).float(), words):
-        raise InputError(f"{decoder} differs from the word embeddings; the head must be tied")
+    if _HEAD_BIAS in weights:
+        head = {"bias": weights.take(_HEAD_BIAS, len(order))[order]}
+    else:
+        shapes: dict[str, tuple[int, ...]] = {"dense.weight": (width, width), "bias": (len(order),)}
+        shapes.update(dict.fromkeys(("dense.bias", "layer_norm.weight", "layer_norm.bias"), (width,)))
+        head = {name: torch.full(shape, torch.nan) for name, shape in shapes.items()}
     return {
-        **tied,
-        f"{head}.bias": weights.take("cls.predictions.bias", len(words))[list(order)],
-        **weights.module(f"{head}.dense", "cls.predictions.transform.dense"),
-        **weights.module(f"{head}.layer_norm", "cls.predictions.transform.LayerNorm"),
+        f"{_ENCODER}.embed_tokens.weight": words,
+        # fairseq counts positions from the id of <pad>, 1, plus one; single sentences are all of token type 0
+        f"{_ENCODER}.embed_positions.weight": torch.cat([torch.zeros(2, width), places + types[0]]),
+        **{f"{_HEAD}.{name}": tensor for name, tensor in {"weight": words, **head}.items()},
+        **weights.take_rest(_UNUSED),
     }

@@ -6,7 +6,7 @@ import os
 import re
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,35 +39,22 @@ _LANGUAGE = re.compile(r"[\w-]+")
 _CODE = re.compile(r"__([\w-]+)__|([a-z]{2,3}_[A-Z][A-Za-z]{1,3})")
 
 
-#: The languages of source and target as a caller states them; None: as the files say.
-Languages = tuple[str | None, str | None]
-
-
 @dataclass(frozen=True)
 class Text:
-    """What the files of a tokenizer say: the tokens of both sides by id, the task, subwords and tokenizer.
-
-    ``starts_with_tag``: sources end, and targets begin, with the language, as in mBART before mBART-50.
-    """
+    """What the files of a tokenizer say: the tokens of both sides by id, the task, subwords and tokenizer."""
 
     tokens: tuple[list[str], list[str]]
     languages: tuple[str, str]
     task: Any
     subwords: dict[str, Any]
     tokenizer: dict[str, Any] | None = None
-    starts_with_tag: bool = False
 
 
 class _Token(msgspec.Struct):
-    """A token that a tokenizer has besides those of its model."""
+    """A token that a tokenizer has besides those of its model, and its id if it is stated here."""
 
     content: str
-
-
-class _NumberedToken(_Token):
-    """One with its id."""
-
-    id: Count
+    id: Count = 0
 
 
 _Digits = Annotated[str, msgspec.Meta(pattern=r"^\d{1,9}$")]
@@ -84,7 +71,7 @@ def write_dictionary(path: Path, tokens: Iterable[str]) -> Dictionary:
     return Dictionary.load(str(path))
 
 
-def marian_text(directory: Path, config: Mapping[str, Any], stated: Languages) -> Text:
+def marian_text(directory: Path, config: Mapping[str, Any], stated: Sequence[str | None]) -> Text:
     """Marian: a SentencePiece model and a vocabulary of each language, or one vocabulary for both."""
     path = directory / "tokenizer_config.json"
     known = _optional(path)
@@ -104,7 +91,7 @@ def marian_text(directory: Path, config: Mapping[str, Any], stated: Languages) -
     return Text((source, target), languages, _translation(languages), subwords)
 
 
-def fsmt_text(directory: Path, config: Mapping[str, Any], stated: Languages) -> Text:
+def fsmt_text(directory: Path, config: Mapping[str, Any], stated: Sequence[str | None]) -> Text:
     """FSMT: Moses' tokens, cut by the codes of fastBPE; a vocabulary of each language."""
     path = directory / "config.json"
     own = config.get("langs")
@@ -112,7 +99,11 @@ def fsmt_text(directory: Path, config: Mapping[str, Any], stated: Languages) -> 
     trained = tuple(own) if isinstance(own, list) and languages == tuple(own[::-1]) else languages
     sides = zip(("src", "tgt"), ("src_vocab_size", "tgt_vocab_size"))
     source, target = (
-        [_fastbpe_subword(token) for token in _vocabulary(directory / f"vocab-{side}.json", config[size])]
+        [
+            # fastBPE's be@@ and low are Transformers' be and low</w>
+            token if token in SPECIALS else f"{token}@@".removesuffix("</w>@@")
+            for token in _vocabulary(directory / f"vocab-{side}.json", config[size])
+        ]
         for side, size in sides
     )
     codes = _present(directory / "merges.txt", "the codes")
@@ -121,27 +112,19 @@ def fsmt_text(directory: Path, config: Mapping[str, Any], stated: Languages) -> 
     return Text((source, target), languages, _translation(trained), subwords, {"_name": "moses_normalized"})
 
 
-def _fastbpe_subword(token: str) -> str:
-    """fastBPE's ``be@@`` and ``low`` of Transformers' ``be`` and ``low</w>``."""
-    if token in SPECIALS:
-        return token
-    return token.removesuffix("</w>") if token.endswith("</w>") else f"{token}@@"
-
-
-def mbart_text(directory: Path, config: Mapping[str, Any], stated: Languages) -> Text:
+def mbart_text(directory: Path, config: Mapping[str, Any], stated: Sequence[str | None]) -> Text:
     """mBART-50, and mBART before, whose sources end, and whose targets begin, with the language."""
     text = m2m_text(directory, config, stated, "mbart", "[{}]")
     named = (config, _optional(directory / "tokenizer_config.json"))
-    if any(str(options.get("tokenizer_class")).startswith("MBart50") for options in named):
-        return text
-    text.task._name, text.task.langs, text.task.prepend_bos = PRETRAINED, ",".join(text.task.langs), False
-    return replace(text, starts_with_tag=True)
+    if not any(str(options.get("tokenizer_class")).startswith("MBart50") for options in named):
+        text.task._name, text.task.langs, text.task.prepend_bos = PRETRAINED, ",".join(text.task.langs), False
+    return text
 
 
 def m2m_text(
     directory: Path,
     config: Mapping[str, Any],
-    stated: Languages,
+    stated: Sequence[str | None],
     style: str = "multilingual",
     form: str = "__{}__",
 ) -> Text:
@@ -202,7 +185,7 @@ def _added_tokens(directory: Path, count: int, own_ids: bool) -> Iterable[tuple[
             (int(number), token.content) for number, token in file.convert(by_id, dict[_Digits, _Token], name).items()
         ]
     if listed := _optional(directory / "tokenizer.json").get(name := "added_tokens"):
-        return [(token.id, token.content) for token in file.convert(listed, list[_NumberedToken], name)]
+        return [(token.id, token.content) for token in file.convert(listed, list[_Token], name)]
     name = "additional_special_tokens"
     if not (named := special.get(name) or settings.get(name)):
         raise InputError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import re
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +14,13 @@ from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.checkpoints.files import weights_file
+from fairseq_norm_plugin.checkpoints.read import explained
 
+#: Transformers' names of activations -> fairseq's --activation-fn; only the plugin's Marian network has swish.
+ACTIVATIONS = {
+    **{"gelu": "gelu", "relu": "relu", "gelu_new": "gelu_accurate", "gelu_pytorch_tanh": "gelu_accurate"},
+    **{"swish": "swish", "silu": "swish"},
+}
 #: Types of weights; those of quantised models mean other numbers.
 _TYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
@@ -34,27 +39,20 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
 def read_config(path: Path, allowed: Mapping[str, Sequence[object]], sizes: Mapping[str, int | None]) -> dict[str, Any]:
     """Read config.json, and refuse options that would compute something else.
 
-    ``allowed`` has the values that can be read of each option, the default first (``model_type`` has none); ``sizes``
-    the options that must be positive integers, and their defaults.
+    ``allowed`` has the values that can be read of each option, the default first; ``sizes`` the options that must be
+    positive integers, and their defaults.
     """
-    defaults = {name: values[0] for name, values in allowed.items() if name != "model_type"}
+    defaults = {name: values[0] for name, values in allowed.items()}
     config = {**defaults, **sizes, **read_json(path, "the model's config.json")}
     for name, values in allowed.items():
-        if not any(type(config.get(name)) is type(value) and config[name] == value for value in values):
+        if not any(type(config[name]) is type(value) and config[name] == value for value in values):
             raise InputError(
-                f"{path}: {name} is {config.get(name)!r}, but only {' or '.join(map(str, values))} is supported"
+                f"{path}: {name} is {config[name]!r}, but only {' or '.join(map(str, values))} is supported"
             )
     for name in sizes:
         if type(config[name]) is not int or config[name] < 1:
             raise InputError(f"{path}: {name} is {config[name]!r}, not a positive integer")
     return config
-
-
-def check_heads(path: Path, config: Mapping[str, Any], width: str, *heads: str) -> None:
-    """Check that the option ``width`` is a multiple of each of the options ``heads``."""
-    for name in heads:
-        if config[width] % config[name]:
-            raise InputError(f"{path}: {width} {config[width]} is not a multiple of {name} {config[name]}")
 
 
 def own_file(path: Path) -> Path:
@@ -100,38 +98,30 @@ def read_weights(directory: Path) -> dict[str, Tensor]:
 
 def _mapped(path: Path) -> dict[str, Tensor]:
     """The tensors of a file."""
-    try:
+    with explained(str(path)):
         if own_file(path).suffix == ".safetensors":
-            return _mapped_safetensors(path)
+            return _load_safetensors(path)
         # weights_only: a .bin cannot run code
         tensors = torch.load(path, "cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
-    except (pickle.UnpicklingError, OSError, EOFError, RuntimeError, ValueError) as error:
-        reason = str(error).partition("\n")[0]
-        # from None: torch's message recommends weights_only=False, which would run the file's code
-        raise InputError(f"{path}: cannot read the file ({reason}); give the weights of a model") from None
     if not isinstance(tensors, dict) or not all(isinstance(tensor, Tensor) for tensor in tensors.values()):
         raise InputError(f"{path}: the file holds more than named tensors; give the weights of a model")
     return {str(name): tensor for name, tensor in tensors.items()}
 
 
-def _mapped_safetensors(path: Path) -> dict[str, Tensor]:
+def _load_safetensors(path: Path) -> dict[str, Tensor]:
     try:
-        from safetensors import SafetensorError, safe_open
+        from safetensors.torch import load_file
     except ImportError:
         raise UsageError(f"{path}: reading this file needs safetensors; pip install safetensors") from None
-    try:
-        with safe_open(path, "pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is no mapping
-    except SafetensorError as error:
-        raise ValueError(str(error)) from error
+    return load_file(path)
 
 
 class Weights:
-    """Tensors that are taken one by one, so that none is forgotten; ``model`` says whose they are, for messages."""
+    """The tensors of the model in ``directory``, which are taken one by one, so that none is forgotten."""
 
-    def __init__(self, tensors: Mapping[str, Tensor], model: str) -> None:
+    def __init__(self, tensors: Mapping[str, Tensor], directory: Path) -> None:
         self._tensors = dict(tensors)
-        self._model = model
+        self._directory = directory
 
     def __contains__(self, name: str) -> bool:
         return name in self._tensors
@@ -139,12 +129,16 @@ class Weights:
     def take(self, name: str, *shape: int) -> Tensor:
         """Take out a tensor, which has the ``shape`` if one is given."""
         if name not in self._tensors:
-            raise InputError(f"the weights have no {name}, which {self._model} has")
+            raise InputError(f"{self._directory}: the weights have no {name}; copy the model again")
         tensor = self._tensors.pop(name)
         if shape and tensor.shape != shape:
-            raise InputError(f"{name} has the shape {list(tensor.shape)}, but config.json gives {list(shape)}")
+            raise InputError(
+                f"{self._directory}: {name} has the shape {list(tensor.shape)}, but config.json gives {list(shape)}"
+            )
         if tensor.dtype not in _TYPES:
-            raise InputError(f"{name} is of the type {tensor.dtype}; give the weights that are not quantised")
+            raise InputError(
+                f"{self._directory}: {name} is of the type {tensor.dtype}; give the weights that are not quantised"
+            )
         return tensor
 
     def take_one(self, names: Iterable[str], *shape: int) -> Tensor:
@@ -153,20 +147,12 @@ class Weights:
         tensor = self.take(first, *shape)
         for name in others:
             if not torch.equal(tensor, self.take(name, *shape)):
-                raise InputError(f"{name} differs from {first}, but config.json says that the two are one matrix")
+                raise InputError(
+                    f"{self._directory}: {name} differs from {first}; in this model the two are one matrix"
+                )
         return tensor
 
-    def module(self, to: str, name: str) -> dict[str, Tensor]:
-        """Take out weight and bias of a linear layer or a layer norm, under the name ``to``."""
-        return {f"{to}.{part}": self.take(f"{name}.{part}") for part in ("weight", "bias")}
-
-    def take_all(self, unused: re.Pattern[str]) -> dict[str, Tensor]:
+    def take_rest(self, unused: re.Pattern[str]) -> dict[str, Tensor]:
         """Take out all other tensors, but ``unused`` ones, under their names without ``model.``."""
         names = [name for name in self._tensors if not unused.match(name)]
         return {name.removeprefix("model."): self.take(name) for name in names}
-
-    def check_empty(self, unused: re.Pattern[str]) -> None:
-        """Check that all tensors were taken, but for those whose names match ``unused``."""
-        left = sorted(name for name in self._tensors if not unused.match(name))
-        if left:
-            raise InputError(f"{len(left)} tensors have no place in {self._model}: {left[0]}, …")

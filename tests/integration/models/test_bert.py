@@ -12,6 +12,7 @@ from fairseq_cli import preprocess
 import fairseq_norm_plugin  # noqa: F401  # registers --arch bert
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.convert import convert, main
+from tests.facts import facts
 from tests.families import transformers
 from tests.integration.scripts.preparing import run
 
@@ -72,12 +73,6 @@ def states(model, ids):
     return [state[:, 0] for state in extra["inner_states"]]
 
 
-def check_last_state(loaded, theirs):
-    model, task = loaded
-    found = states(model, fairseq_ids(task, IDS[0]))[-1]
-    torch.testing.assert_close(found, hidden(theirs, IDS[0])[-1], rtol=0, atol=1e-5)
-
-
 def fairseq_ids(task, ids):
     specials = {"[CLS]": "<s>", "[PAD]": "<pad>", "[SEP]": "</s>", "[UNK]": "<unk>", "[MASK]": "<mask>"}
     return [task.dictionary.index(specials.get(WORDS[number], WORDS[number])) for number in ids]
@@ -101,6 +96,7 @@ def test_from_a_model_and_text_to_hidden_states(tmp_path):
     assert found == [fairseq_ids(task, ids) for ids in IDS]
     with torch.no_grad():
         features, _ = model(data_utils.collate_tokens(list(map(torch.tensor, found)), 1), features_only=True)
+        assert model(torch.tensor(found[:1]))[0].isnan().all()  # the model has no masked-LM head
     for sentence, ids, row in zip(found, IDS, features):
         expected = hidden(theirs, ids)
         for state, other in zip(states(model, sentence), expected, strict=True):
@@ -108,15 +104,19 @@ def test_from_a_model_and_text_to_hidden_states(tmp_path):
         torch.testing.assert_close(row[: len(ids)], expected[-1], rtol=0, atol=1e-5)
 
 
-def converted(tmp_path, weights, **changes):
-    model = save(tmp_path / "model", weights, {**CONFIG, **changes})
-    convert("bert", model, tmp_path / "out")
-    return load(tmp_path / "out", tmp_path / "out")
+def test_a_masked_lm_of_an_old_file_comes_along(tmp_path):
+    """A .bin in half precision under the names of TensorFlow's models; and another activation."""
+    theirs, weights = reference("BertForMaskedLM", hidden_act="gelu_new")
+    theirs.load_state_dict({name: tensor.half().float() for name, tensor in weights.items()})
 
+    def old(name):
+        return name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
 
-def test_the_masked_lm_head_comes_along(tmp_path):
-    theirs, weights = reference("BertForMaskedLM")
-    model, task = converted(tmp_path, weights)
+    directory = save(tmp_path / "model", {}, {**CONFIG, "hidden_act": "gelu_new"})
+    (directory / "model.safetensors").unlink()
+    torch.save({old(name): tensor.half() for name, tensor in weights.items()}, directory / "pytorch_model.bin")
+    convert("bert", directory, tmp_path / "out")
+    model, task = load(tmp_path / "out", tmp_path / "out")
     with torch.no_grad():
         logits, _ = model(torch.tensor([fairseq_ids(task, IDS[1])]))
         expected = theirs(torch.tensor([IDS[1]])).logits[0]
@@ -124,67 +124,27 @@ def test_the_masked_lm_head_comes_along(tmp_path):
     torch.testing.assert_close(logits[0][:, every], expected, rtol=0, atol=1e-5)
 
 
-def test_without_a_head_predictions_are_nan(tmp_path):
-    model, task = converted(tmp_path, reference("BertModel")[1])
-    with torch.no_grad():
-        logits, _ = model(torch.tensor([fairseq_ids(task, IDS[0])]))
-    assert logits.isnan().all()
-
-
-def test_names_of_old_models(tmp_path):
-    """A .bin in half precision under the names of TensorFlow's models, with the heads' prefix."""
-    theirs, weights = reference("BertForMaskedLM")
-    theirs.load_state_dict({name: tensor.half().float() for name, tensor in weights.items()})
-
-    def old(name):
-        return name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
-
-    directory = save(tmp_path / "model", {})
-    (directory / "model.safetensors").unlink()
-    torch.save({old(name): tensor.half() for name, tensor in weights.items()}, directory / "pytorch_model.bin")
-    convert("bert", directory, tmp_path / "out")
-    check_last_state(load(tmp_path / "out", tmp_path / "out"), theirs)
-
-
-def test_another_activation(tmp_path):
-    theirs, weights = reference("BertModel", hidden_act="gelu_new")
-    check_last_state(converted(tmp_path, weights, hidden_act="gelu_new"), theirs)
-
-
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("config", "words", "decoder", "message"),
     [
-        ({"model_type": "roberta"}, "model_type is 'roberta', but only bert"),
-        ({"layer_norm_eps": None}, "layer_norm_eps is None, not a number"),
-        ({"vocab_size": 99}, "vocab.txt has 13 tokens, but config.json gives 99"),
+        ({"model_type": "roberta"}, WORDS, 0, "config.json: model_type is 'roberta', but only bert"),
+        ({"layer_norm_eps": None}, WORDS, 0, "config.json: layer_norm_eps is None, not a number"),
+        ({"num_attention_heads": 5}, WORDS, 0, "model: … options … heads"),
+        ({"num_hidden_layers": 1}, WORDS, 0, "model: … parameters do not fit … layers.1."),
+        ({"vocab_size": 99}, WORDS, 0, "vocab.txt: 13 tokens, but config.json gives 99"),
+        ({}, WORDS, 1, "model: cls.predictions.decoder.weight differs from … word_embeddings"),
+        ({}, [*WORDS[:-1], "cat"], 0, "vocab.txt:13: token 'cat' … duplicate"),
+        ({}, [*WORDS[:-1], "a\u2003b"], 0, "vocab.txt:13: token 'a\\u2003b' contains a blank"),
+        ({}, ["<pad]", *WORDS[1:]], 0, "has no [PAD]; give the vocab.txt of a BERT model"),
     ],
 )
-def test_other_models_are_refused(tmp_path, change, message):
-    model = save(tmp_path / "model", reference("BertModel")[1], {**CONFIG, **change})
-    with pytest.raises(InputError, match=message):
+def test_other_models_are_refused(tmp_path, config, words, decoder, message):
+    weights = reference("BertForMaskedLM")[1]
+    weights["cls.predictions.decoder.weight"] += decoder
+    model = save(tmp_path / "model", weights, {**CONFIG, **config}, words)
+    with pytest.raises(InputError, match=facts(message)):
         convert("bert", model, tmp_path / "out")
     assert not list(tmp_path.glob("out/*"))
-
-
-def test_an_untied_head_is_refused(tmp_path):
-    weights = reference("BertForMaskedLM")[1]
-    weights["cls.predictions.decoder.weight"] += 1
-    with pytest.raises(InputError, match="differs from the word embeddings"):
-        convert("bert", save(tmp_path / "model", weights), tmp_path / "out")
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([*WORDS[:-1], "cat"], r"vocab\.txt:13: token 'cat' .*duplicate"),
-        ([*WORDS[:-1], "a\u2003b"], r"vocab\.txt:13: token 'a\\u2003b' contains a blank"),
-        (["<pad]", *WORDS[1:]], r"has no \[PAD\]; give the vocab.txt of a BERT model"),
-    ],
-)
-def test_vocabularies_that_fairseq_would_read_otherwise(tmp_path, words, message):
-    model = save(tmp_path / "model", reference("BertModel")[1], words=words)
-    with pytest.raises(InputError, match=message):
-        convert("bert", model, tmp_path / "out")
 
 
 def test_wordpiece_keeps_lines_and_refuses_special_tokens(tmp_path):
