@@ -71,15 +71,15 @@ def run(args: argparse.Namespace) -> None:
     args.confidences |= args.output.endswith(WITH_TEXT) and args.join not in METHODS
     text = read_text(args)
     strings = protected_strings(args.protect, default=bool(args.translate))
-    markup = None
+    markup = plain = None
     if args.markup is not None:
         markup = Markup.of(args.markup, args.opaque, strings if args.translate else None)
-        text = text.marked_up(partial(markup.plain, keep_going=args.force))
+        plain = partial(markup.plain, keep_going=args.force)
     models = load_models(args)
     of_models = [file for model in models for file in (*model.text.files, str(model.direction.profile))]
     check_outputs(args, of_models, begun_with(args.output))
     check_directions(args, len(models))
-    text = text.through(models[0].pipelines(args.split_sentences)).protected(strings)
+    text = text.through(models[0].pipelines(args.split_sentences), strings, plain)
     try:
         with ExitStack() as stack:
             if isinstance(text, TranslatedText):

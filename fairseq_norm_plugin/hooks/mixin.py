@@ -232,7 +232,7 @@ class NormMixin:
     ) -> dict[str, Any]:
         """The signature of a run: everything that every output depends on."""
         cfg, languages = self.cfg, (self.cfg.source_lang, self.cfg.target_lang)
-        texts = [reader.text and reader.text.hash for reader in readers]
+        texts = [reader.hash for reader in readers]
         return {
             **versions(),
             "task": type(self).__name__,

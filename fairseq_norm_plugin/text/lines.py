@@ -20,7 +20,8 @@ from alignment_eval.files import STANDARD, TextFile, file_hash, split_joined, wr
 from alignment_eval.links.files import GROUP_ROWS, row_numbers
 from alignment_eval.schema import ForeignFile
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
-from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline, with_copies
+from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline, with_copies
+from fairseq_norm_plugin.text.tokens import at
 
 _TEXT = ("source", "target")
 _ADVICE = "give Parquet files with the columns source and target (text), and perhaps id (whole numbers or text)"
@@ -37,7 +38,7 @@ class SentencePairs(ABC):
         name: the file of the source.
         size: the number of pairs.
         hashes: hashes of the files' content.
-        strings: strings that are not translated, if their copies are linked.
+        strings: strings that are not translated, whose copies are linked; None: there are none.
     """
 
     name: str
@@ -53,7 +54,8 @@ class SentencePairs(ABC):
 
     def segmented(self, files: tuple[str | None, str | None]) -> SentencePairs:
         """The same pairs, whose words are given in files, of source and target; None: by the pipeline."""
-        text = self._with(_segmentations=files)
+        text = copy.copy(self)
+        text._segmentations = files
         for name in filter(None, files):
             self._note(name)
             file = TextFile(name)
@@ -63,21 +65,22 @@ class SentencePairs(ABC):
             text.hashes = (*text.hashes, file.hash.short)
         return text
 
-    def marked_up(self, plain: Callable[[str], str]) -> SentencePairs:
-        """The same pairs, whose source lines have markup; ``plain`` takes it out.  ``Line.marked`` still has it."""
-        return self._with(_plain=plain)
+    def through(
+        self,
+        pipelines: tuple[TextPipeline, TextPipeline],
+        strings: re.Pattern[str] | None = None,
+        plain: Callable[[str], str] | None = None,
+    ) -> SentencePairs:
+        """The same pairs, whose lines are read by the pipelines of source and target.
 
-    def through(self, pipelines: tuple[TextPipeline, TextPipeline]) -> SentencePairs:
-        """The same pairs, whose lines are read by the pipelines of source and target."""
-        return self._with(_pipelines=pipelines)
-
-    def protected(self, strings: re.Pattern[str] | None) -> SentencePairs:
-        """The same pairs, with the copies of strings that are not translated (:func:`with_copies`)."""
-        return self._with(strings=strings) if all(pipeline.reads_raw for pipeline in self._pipelines) else self
-
-    def _with(self, **changes: Any) -> SentencePairs:
+        Args:
+            pipelines: of source and target.
+            strings: what is not translated; raw text then has its copies (:func:`with_copies`).
+            plain: takes the markup out of a source line; ``Line.marked`` still has it.
+        """
         text = copy.copy(self)
-        vars(text).update(changes)
+        text._pipelines, text._plain = pipelines, plain
+        text.strings = strings if all(pipeline.reads_raw for pipeline in pipelines) else None
         return text
 
     def scores(self) -> Iterator[float | None]:
@@ -95,17 +98,19 @@ class SentencePairs(ABC):
         return row_numbers(self.size)
 
     def __iter__(self) -> Iterator[SentencePair]:
-        words = [_words_of(name) for name in self._segmentations]
+        words = [itertools.repeat(None) if name is None else _lines_of(name) for name in self._segmentations]
         for number, (lines, *given) in enumerate(zip(self._lines(), *words), 1):
-            source, target = map(_read, self._pipelines, (self._without_markup(lines[0], number), lines[1]), given)
-            pair = SentencePair(source if self._plain is None else replace(source, marked=lines[0]), target)
+            sides = []
+            raw = self._without_markup(lines[0], number), lines[1]
+            for pipeline, line, name, own in zip(self._pipelines, raw, self._segmentations, given):
+                with at(f"{name}:{number}"):
+                    sides.append(pipeline.read(line, None if own is None else own.decode().split()))
+            pair = SentencePair(sides[0] if self._plain is None else replace(sides[0], marked=lines[0]), sides[1])
             yield pair if self.strings is None else with_copies(pair, self.strings)
 
     def _without_markup(self, source: str, number: int) -> str:
-        try:
+        with at(f"{self.name}:{number}"):
             return source if self._plain is None else self._plain(source)
-        except InputError as error:
-            raise InputError(f"{self.name}:{number}: {error}") from error
 
     def _note(self, path: str) -> None:
         """Note the state of a file before it is read for the first time."""
@@ -203,27 +208,6 @@ def _file_state(path: str) -> tuple[int, ...] | None:
 def _lines_of(path: str) -> Iterator[bytes]:
     for chunk in TextFile(path):
         yield from chunk.split(b"\n")[:-1]
-
-
-#: Where the words of a line are given, FILE:LINE, and the words.
-_GivenWords = tuple[str, list[str]]
-
-
-def _words_of(name: str | None) -> Iterator[_GivenWords | None]:
-    """The given words of each line of a file; endless None without a file."""
-    if name is None:
-        return itertools.repeat(None)
-    return ((f"{name}:{number}", line.decode().split()) for number, line in enumerate(_lines_of(name), 1))
-
-
-def _read(pipeline: TextPipeline, line: str | Sequence[str], given: _GivenWords | None) -> Line:
-    if given is None:
-        return pipeline.read(line)
-    place, words = given
-    try:
-        return pipeline.read(line, words)
-    except InputError as error:
-        raise InputError(f"{place}: {error}") from error
 
 
 class ParquetText(SentencePairs):

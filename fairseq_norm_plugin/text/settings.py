@@ -145,9 +145,9 @@ class TextSettings:
         """The files of BPE codes: none, one of joint codes, or two, of source and target."""
         return self.files_of("bpe_codes")
 
-    def exchanged(self, codes: Sequence[str] = ()) -> TextSettings:
-        """The settings of the other direction, which may have ``codes`` of its own."""
-        return replace(self, options=exchanged_options(self.options, codes), words=self.words[::-1])
+    def exchanged(self) -> TextSettings:
+        """The settings of the other direction."""
+        return replace(self, options=exchanged_options(self.options), words=self.words[::-1])
 
     @property
     def files(self) -> list[str]:

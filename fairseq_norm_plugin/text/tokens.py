@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -242,46 +243,51 @@ class UnknownTokens:
         )
 
 
-class TextLines:
-    """The sentences of a text file, one per line, and the hash of its content."""
+@contextmanager
+def at(place: str) -> Iterator[None]:
+    """Let the messages of bad input begin with the ``place``, FILE:LINE."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from error
 
-    def __init__(self, path: str | Path, size: int) -> None:
-        file = TextFile(path)
+
+class SideReader:
+    """Reads one side, ``src`` or ``tgt``, of fairseq's data set of ``size`` sentence pairs, with the help of its text.
+
+    ``text`` is the file of the text; without one, the data set may hold the text itself.  ``cut``: a sentence may be
+    only the beginning of its text.
+
+    Attributes:
+        hash: of the text's content; None: there is no text.
+    """
+
+    hash: str | None = None
+
+    def __init__(
+        self, vocabulary: Vocabulary, dataset: Any, which: str, text: str | Path | None, size: int, cut: bool
+    ) -> None:
+        self.vocabulary, self._dataset, self._which, self._cut = vocabulary, dataset, which, cut
+        if text is None:
+            return
+        file = TextFile(text)
         self._lines = [line for _, line in file.lines()]
-        self.name, self.hash = file.name, file.hash.short
+        self._name, self.hash = file.name, file.hash.short
         if len(self._lines) != size:
             raise InputError(
-                f"{self.name}: the text has {len(self._lines)} lines, but the binarised data has {size} sentences; "
+                f"{file.name}: the text has {len(self._lines)} lines, but the binarised data has {size} sentences; "
                 f"give the text of that data, line by line"
             )
 
-    def tokens(self, id_: int) -> list[str]:
-        """The tokens of sentence ``id_``, separated by ASCII whitespace only; fairseq also separates at others."""
-        return [token.decode() for token in self._lines[id_].split()]
-
-
-@dataclass(frozen=True, eq=False)
-class SideReader:
-    """Reads one side, ``src`` or ``tgt``, of fairseq's data set of sentence pairs, with the help of its text.
-
-    ``cut``: a sentence may be only the beginning of its text.  Without a text, the data set may hold one itself.
-    """
-
-    vocabulary: Vocabulary
-    dataset: Any
-    which: str
-    text: TextLines | None = None
-    cut: bool = False
-
     def spell(self, id_: int, ids: Tensor) -> Spelling:
         """The tokens and words that the ``ids`` of sentence ``id_`` spell."""
-        if self.text is not None:
-            try:
-                return self.vocabulary.spell(ids, self.text.tokens(id_), self.cut)
-            except InputError as error:
-                raise InputError(f"{self.text.name}:{id_ + 1}: {error}") from error
+        if self.hash is not None:
+            # separated by ASCII whitespace only; fairseq also separates at others
+            tokens = [token.decode() for token in self._lines[id_].split()]
+            with at(f"{self._name}:{id_ + 1}"):
+                return self.vocabulary.spell(ids, tokens, self._cut)
         try:
-            return self.vocabulary.spell(ids, surface(self.dataset, self.which, id_), cut=True)
+            return self.vocabulary.spell(ids, surface(self._dataset, self._which, id_), cut=True)
         except InputError:  # the data set has changed the sentence, so its text does not help with these tokens
             return self.vocabulary.spell(ids)
 
@@ -294,11 +300,11 @@ def side_readers(
     cut: bool,
 ) -> tuple[SideReader, SideReader]:
     """Readers of source and target; ``cut``: source sentences may be cut (``--truncate-source``)."""
-    source, target = (
-        SideReader(vocabulary, dataset, which, None if path is None else TextLines(path, size), cut and which == "src")
-        for vocabulary, which, path in zip(vocabularies, ("src", "tgt"), texts)
+    (source, target), (source_text, target_text) = vocabularies, texts
+    return (
+        SideReader(source, dataset, "src", source_text, size, cut),
+        SideReader(target, dataset, "tgt", target_text, size, False),
     )
-    return source, target
 
 
 def surface(dataset: Any, which: str, id_: int) -> list[str] | None:

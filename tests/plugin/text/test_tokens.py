@@ -153,7 +153,7 @@ def test_a_text_goes_before_what_the_data_set_knows(tmp_path, vocabulary, ids):
 def test_a_data_set_that_changed_its_sentences_knows_no_words(tmp_path, vocabulary, ids):
     text = raw(tmp_path / "raw", "b a b b\n", vocabulary.dictionary)
     pairs = LanguagePairDataset(text, text.sizes, vocabulary.dictionary)
-    found = SideReader(vocabulary, pairs, "src").spell(0, ids[[0, 1, 3]])
+    found = SideReader(vocabulary, pairs, "src", None, 1, cut=False).spell(0, ids[[0, 1, 3]])
     assert (found.side.tokens, found.certain) == (("<unk>", "a", "</s>"), False)
 
 
