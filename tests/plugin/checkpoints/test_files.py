@@ -36,8 +36,8 @@ def directory(tmp_path):
             [["checkpoint.pt"]],
             {"bpe": "sentencepiece", "sentencepiece_model": ["source.spm", "target.spm"]},
         ),
-        (["model-shard0.pt", "model-shard1.pt"], [["model-shard0.pt", "model-shard1.pt"]], {}),
         (["checkpoint_best.pt", "checkpoint_last.pt", "checkpoint3.pt"], [["checkpoint_best.pt"]], {}),
+        (["model-shard0.pt", "model-shard1.pt"], [["model-shard0.pt", "model-shard1.pt"]], {}),
     ],
 )
 def test_released_directories(directory, names, members, subwords):
@@ -76,15 +76,12 @@ def test_files_that_are_named(directory):
     assert [len(parts) for parts in find_files(path / "c-shard0.pt", path).members] == [2]
     with pytest.raises(InputError, match=r"no\.pt: no such file"):
         find_files(f"{path / 'a.pt'}:{path / 'no.pt'}", None)
+    with pytest.raises(InputError, match=r"owner/opus-de-fr: no such file.* hf download owner/opus-de-fr --local-dir"):
+        find_files("owner/opus-de-fr", None)
     with pytest.raises(InputError, match=r"nowhere: no such directory"):
         find_files(path / "a.pt", path / "nowhere")
     with pytest.raises(UsageError, match="--data is missing"):
         find_files(path / "a.pt", None)
-
-
-def test_a_model_of_the_hub_is_to_be_downloaded():
-    with pytest.raises(InputError, match=r"owner/opus-de-fr: no such file.* hf download owner/opus-de-fr --local-dir"):
-        find_files("owner/opus-de-fr", None)
 
 
 def test_dictionaries_of_languages_or_of_all(directory):
@@ -103,7 +100,6 @@ def test_dictionaries_of_languages_or_of_all(directory):
     ("checkpoints", "direction", "name"),
     [
         (["d/a.pt"], None, "a.pt.align.json"),
-        (["d/a.pt", "d/b.pt"], None, "a.pt+1.align.json"),
         (["d/a.pt", "d/b.pt"], "de-en", "a.pt+1.de-en.align.json"),
         (["d/a.pt"], "en-x/y", "a.pt.en-x_y.align.json"),
     ],

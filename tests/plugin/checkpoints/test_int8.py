@@ -24,27 +24,18 @@ def in_8_bits(inputs, outputs):
     return linear
 
 
-def test_a_product_is_that_of_rounded_numbers():
+@torch.no_grad()
+def test_a_product_is_that_of_rounded_numbers_whatever_the_batch():
     torch.manual_seed(0)
     linear = in_8_bits(64, 48)
     inputs = torch.randn(5, 3, 64) * torch.logspace(-6, 6, 5)[:, None, None]  # tokens of any size
-    with torch.no_grad():
-        found = linear(inputs)
-    assert found.shape == (5, 3, 48)
+    found = linear(inputs)
     assert found.dtype == torch.float32
     expected = slow_product(linear, inputs)
     sizes = expected.abs().amax(dim=-1, keepdim=True)
     torch.testing.assert_close(found.double() / sizes, expected / sizes, rtol=0, atol=1e-6)
-
-
-@torch.no_grad()
-def test_a_token_does_not_depend_on_its_batch():
-    torch.manual_seed(1)
-    linear = in_8_bits(64, 48)
-    inputs = torch.randn(7, 5, 64) * torch.logspace(-3, 3, 7)[:, None, None]
-    together = linear(inputs)
-    for i in range(7):
-        assert torch.equal(linear(inputs[i : i + 1, 2:4]), together[i : i + 1, 2:4])
+    for i in range(5):  # a token does not depend on its batch
+        assert torch.equal(linear(inputs[i : i + 1, 1:]), found[i : i + 1, 1:])
 
 
 def test_zeros_and_no_bias():

@@ -51,7 +51,6 @@ def call(victim):
     [
         {"share_decoder_input_output_embed": False, "share_all_embeddings": False, "adaptive_softmax_cutoff": call},
         {"_name": "fconv", "arch": "fconv", "encoder_layers": call},
-        {"encoder_xformers_att_config": call},
     ],
     ids=lambda options: str(options.get("arch", next(reversed(options)))),
 )
@@ -86,7 +85,6 @@ def test_options_that_are_refused(state, text):
     "options",
     [
         {"adaptive_softmax_cutoff": "[10000, 20000]", "adam_betas": "(0.9, 0.98)", "lr": [0.0005]},
-        {"arch": "transformer_wmt_en_de_big", "encoder_layers": "6", "save_dir": "/a (b)/c", "user_dir": None},
         {"arch": "roberta_base", "user_dir": "${common.user_dir}"},
     ],
 )
@@ -170,13 +168,6 @@ def test_fairseq_opens_no_path_of_a_checkpoint(tmp_path, legacy):
     for section in (cfg.model, cfg.task):
         assert {getattr(section, name, None) for name in names - {"data"}} == {None}
     assert cfg.task.data == "mine"  # what the user says
-
-
-def test_a_model_whose_embeddings_are_gone_is_loaded(changed, tmp_path):
-    """The weights replace them: a path of the training's machine is not needed, nor opened."""
-    os.mkfifo(tmp_path / "pipe")
-    model = fnp.load(changed(encoder_embed_path=str(tmp_path / "pipe")), DEMO, "de", "en", bpe_codes=DEMO / "codes.bpe")
-    assert model.identity == fnp.load(DEMO / "checkpoint.pt", DEMO, "de", "en").identity
 
 
 @pytest.mark.parametrize("name", ["fastbpe", "sentencepiece"])

@@ -12,10 +12,9 @@ from tests.released import STRUCTURES, save, scored
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
-def test_structures_of_released_checkpoints(tmp_path, name, capsys):
+def test_structures_of_released_checkpoints(tmp_path, name):
     stock = save(tmp_path, name)
     model = fairseq_norm_plugin.load(tmp_path, bpe="none")
-    assert f"{tmp_path / 'model.pt'}: dictionaries in {tmp_path}, no tokenizer" in capsys.readouterr().err
     (mine,) = model.models
     for key, value in stock.state_dict().items():
         if is_unread(key):
@@ -25,8 +24,6 @@ def test_structures_of_released_checkpoints(tmp_path, name, capsys):
     assert tied[0] == tied[1]
     pair = "w1 w2 w3", "w4 w5"
     assert model.maps(*pair).score == pytest.approx(scored(stock, *pair), abs=1e-5)
-    alignment = model.align(*pair, profile="none")
-    assert (alignment.source, alignment.target, alignment.ok) == ("w1 w2 w3", "w4 w5", True)
 
 
 def test_an_ensemble(tmp_path):

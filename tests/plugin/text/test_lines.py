@@ -12,18 +12,35 @@ from fairseq_norm_plugin.text.lines import ParallelText, ParquetText
 from tests.facts import facts
 
 
-def test_a_line_without_its_separator(tmp_path):
-    (tmp_path / "one").write_text("a ||| b\n\n a b\n")
-    with pytest.raises(InputError, match=facts("one:3: 0 separators |||: expected one, SOURCE ||| TARGET")):
-        ParallelText([str(tmp_path / "one")])
-
-
 def test_pairs_of_a_text(tmp_path):
     (tmp_path / "one").write_bytes("a\u00a0b  c ||| d\r\n\n||| e".encode())
     text = ParallelText([str(tmp_path / "one")])
     assert text.size == 3
     for _ in range(2):
         assert [pair.words for pair in text] == [(("a\u00a0b", "c"), ("d",)), ((), ()), ((), ("e",))]
+    (tmp_path / "one").write_text("a ||| b\n\n a b\n")
+    with pytest.raises(InputError, match=facts("one:3: 0 separators |||: expected one, SOURCE ||| TARGET")):
+        ParallelText([str(tmp_path / "one")])
+
+
+def test_words_that_a_file_gives(tmp_path):
+    """Each line's words are found in it; the other side's words are the pipeline's."""
+    for name, content in (("one", "我们今天来 ||| we come today\n ||| x\n"), ("words", "我们 今天 来\n\n")):
+        (tmp_path / name).write_text(content)
+    text = ParallelText([str(tmp_path / "one")])
+    cut = text.segmented((str(tmp_path / "words"), None))
+    assert [pair.words for pair in cut] == [(("我们", "今天", "来"), ("we", "come", "today")), ((), ("x",))]
+    assert next(iter(cut))[0].text == "我们今天来"
+    assert next(iter(text))[0].words == ("我们今天来",)
+    assert cut.hashes[:-1] == text.hashes
+    (tmp_path / "words").write_text("我们今天来\n今\n")
+    with pytest.raises(InputError, match=facts("words: the text was changed")):
+        cut.check_unchanged()
+    with pytest.raises(InputError, match=facts("words:2: word 1 of the segmentation, '今', does not come next")):
+        list(text.segmented((str(tmp_path / "words"), None)))
+    (tmp_path / "words").write_text("我们\n")
+    with pytest.raises(InputError, match=facts("words: 1 lines, but the text has 2: expected the words of each")):
+        text.segmented((str(tmp_path / "words"), None))
 
 
 def test_a_pipe_is_read_once_and_kept(tmp_path):
@@ -37,35 +54,6 @@ def test_a_pipe_is_read_once_and_kept(tmp_path):
     for _ in range(2):
         assert [pair.words for pair in text] == [(("a",), ("x",)), (("b",), ("y",))]
     text.check_unchanged()
-
-
-def test_words_that_a_file_gives(tmp_path):
-    """Each line's words are found in it; the other side's words are the pipeline's."""
-    for name, content in (("one", "我们今天来\n\n"), ("other", "we come today\nx\n"), ("words", "我们 今天 来\n\n")):
-        (tmp_path / name).write_text(content)
-    text = ParallelText([str(tmp_path / name) for name in ("one", "other")])
-    cut = text.segmented((str(tmp_path / "words"), None))
-    assert [pair.words for pair in cut] == [(("我们", "今天", "来"), ("we", "come", "today")), ((), ("x",))]
-    assert next(iter(cut))[0].text == "我们今天来"
-    assert next(iter(text))[0].words == ("我们今天来",)
-    assert cut.hashes[:-1] == text.hashes
-    (tmp_path / "words").write_text("我 们今天来\n\n")
-    with pytest.raises(InputError, match=facts("words: the text was changed")):
-        cut.check_unchanged()
-
-
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        ("a b\n", "words: 1 lines, but the text has 2: expected the words of each"),
-        ("a b\nc d\n", "words:2: word 2 of the segmentation, 'd', does not come next in the line"),
-    ],
-)
-def test_words_that_are_not_those_of_the_text(tmp_path, words, text):
-    for name, content in (("one", "ab ||| x\nc ||| y\n"), ("words", words)):
-        (tmp_path / name).write_text(content)
-    with pytest.raises(InputError, match=facts(text)):
-        list(ParallelText([str(tmp_path / "one")]).segmented((str(tmp_path / "words"), None)))
 
 
 GOOD = {"source": ["a b", "", "c"], "target": ["A", "B", "C D"]}

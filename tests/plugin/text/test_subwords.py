@@ -106,23 +106,6 @@ def test_sentencepiece_pieces_belong_to_words_of_the_text(sentencepiece_model, l
         assert spelled == word.replace("\u00a0", "").replace("ﬁ", "fi").replace("①", "1")
 
 
-@pytest.mark.parametrize("given_words", [None, "我们今 天来 了。"], ids=["characters", "given"])
-def test_pieces_that_span_words(sentencepiece_model, given_words):
-    pieces = SentencePieceSegmenter(sentencepiece_model)
-    pipeline = TextPipeline(pieces, words="characters")
-    read = pipeline.read("我们今天来了。", given_words and given_words.split())
-    found = pipeline.segment(read)
-    assert found.tokens == tuple(pieces._processor.Encode("我们今天来了。", out_type=str))
-    assert any(len(piece.strip("▁")) > 1 for piece in found.tokens)
-    side = pipeline.segment(read, (), ("</s>",))
-    assert side.word_count == len(read) == sum(found.spans)
-    assert side.word_strings() == list(read.words)
-    ends = np.cumsum(found.spans)
-    for number, end in enumerate(ends):
-        of_run = "".join(piece for piece, of in zip(found.tokens, found.words) if of == number).replace("▁", "")
-        assert of_run == "".join(read.words[end - found.spans[number] : end])
-
-
 def test_a_model_of_another_vocabulary(sentencepiece_model, tmp_path):
     pieces = SentencePieceSegmenter(sentencepiece_model)
     mine, other = Dictionary(), Dictionary()
@@ -145,8 +128,6 @@ WORDS = (DEMO / "demo.de").read_text(encoding="utf-8").split()
 #: What is no codes file, and what the message names.
 BAD = {
     "three pieces": (b"#version: 0.2\nb a</w>\nthree pieces here\n", "line 3 .*three pieces here"),
-    "no version": (b"#version: x\nb a</w>\n", "x"),
-    "no pieces": (b"", "invalid line 1"),
     "control characters": (b"#version: 0.2\nb\x1b[2J a x\n", r"b\\x1b"),
     "a later version": (b"#version: 0.3\nb a</w>\n", "1: version '0.3'"),
     "no UTF-8": (b"\xff \xff\n", "utf-8"),

@@ -7,10 +7,9 @@ import torch
 from fairseq.data import AppendTokenDataset, ConcatDataset, LanguagePairDataset, PrependTokenDataset
 from fairseq.data.indexed_dataset import IndexedRawTextDataset
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, UsageError
 from alignment_eval.maps.subwords import word_indices
 from fairseq_norm_plugin.text.tokens import (
-    SideReader,
     Vocabulary,
     side_readers,
     source_tag,
@@ -119,42 +118,51 @@ def test_tags_that_the_dictionary_has_are_special():
         ([], "none", "de", None),
     ],
 )
-def test_stated_or_of_the_language(tokens, stated, language, tag):
+def test_tags_that_are_stated_or_of_the_language(tokens, stated, language, tag):
     assert source_tag(dictionary_of(*tokens), stated, language) == tag
 
 
-@pytest.fixture
-def vocabulary():
-    return vocabulary_of("a", "b")
+@pytest.mark.parametrize(
+    ("stated", "message"),
+    [
+        (None, "several languages … 'en' … --model-option target_tag=TAG (2 known: >>fra<< >>spa<<)"),
+        ("deu", "target_tag='deu': … no such tag (2 known: >>fra<< >>spa<<)"),
+    ],
+)
+def test_tags_that_a_model_lacks(stated, message):
+    with pytest.raises(UsageError, match=facts(message)):
+        source_tag(dictionary_of(">>fra<<", ">>spa<<"), stated, "en")
 
 
 @pytest.fixture
-def ids(vocabulary):
+def read(tmp_path):
+    """What a reader of the sentence "? a b" makes of it; the data set has the tokens ``known``, a file the ``text``."""
+    vocabulary = vocabulary_of("a", "b")
     dictionary = vocabulary.dictionary
-    return torch.tensor([dictionary.unk(), dictionary.index("a"), dictionary.index("b"), dictionary.eos()])
+
+    def make(known, text=None):
+        (tmp_path / "raw").write_text(f"{known}\n", encoding="utf-8")
+        raw = IndexedRawTextDataset(str(tmp_path / "raw"), dictionary)
+        pairs = LanguagePairDataset(raw, raw.sizes, dictionary, raw, raw.sizes, dictionary)
+        if text is not None:
+            (tmp_path / "t").write_text(text)
+        reader, _ = side_readers(pairs, 1, (vocabulary,) * 2, (text and tmp_path / "t", None), cut=False)
+        found = reader.spell(0, torch.tensor([dictionary.index(token) for token in ("?", "a", "b", "</s>")]))
+        return " ".join(found.side.tokens[:-1]), found.side.words.tolist(), found.certain
+
+    return make
 
 
-def raw(path, text, dictionary):
-    path.write_text(text, encoding="utf-8")
-    return IndexedRawTextDataset(str(path), dictionary)
-
-
-def test_a_text_goes_before_what_the_data_set_knows(tmp_path, vocabulary, ids):
+def test_a_text_goes_before_what_the_data_set_knows(read):
     """Also of a sentence that --truncate-source has cut."""
-    text = raw(tmp_path / "raw", "x@@ a b a a\n", vocabulary.dictionary)
-    pairs = LanguagePairDataset(text, text.sizes, vocabulary.dictionary, text, text.sizes, vocabulary.dictionary)
-    (tmp_path / "t").write_text("y a b\n")
-    with_text, without = side_readers(pairs, 1, (vocabulary, vocabulary), (tmp_path / "t", None), cut=False)
-    assert with_text.spell(0, ids).side.tokens == ("y", "a", "b", "</s>")
-    assert without.spell(0, ids).side.tokens == ("x@@", "a", "b", "</s>")
-    assert without.spell(0, ids).side.words.tolist() == [0, 0, 1, -1]
-
-
-def test_a_data_set_that_changed_its_sentences_knows_no_words(tmp_path, vocabulary, ids):
-    text = raw(tmp_path / "raw", "b a b b\n", vocabulary.dictionary)
-    pairs = LanguagePairDataset(text, text.sizes, vocabulary.dictionary)
-    found = SideReader(vocabulary, pairs, "src", None, 1, cut=False).spell(0, ids[[0, 1, 3]])
-    assert (found.side.tokens, found.certain) == (("<unk>", "a", "</s>"), False)
+    assert read("x@@ a b a a", "y a b\n") == ("y a b", [0, 1, 2, -1], True)
+    assert read("x@@ a b a a") == ("x@@ a b", [0, 0, 1, -1], True)
+    # a data set that changed its sentences knows no words
+    assert read("b a b b") == ("<unk> a b", [0, 1, 2, -1], False)
+    with pytest.raises(InputError, match=facts("t:1: the line has 1 words, but")):
+        read("x@@ a b", "y\n")
+    with pytest.raises(InputError, match=facts("t: the text has 2 lines, but the binarised data has 1 sentences")):
+        read("x@@ a b", "y a b\n\n")
 
 
 def test_the_surface_is_found_behind_tags_and_in_the_only_part_of_a_data_set(tmp_path):

@@ -110,10 +110,13 @@ def test_one_vocabulary_and_two_embeddings(changed):
 
 
 def test_a_vocabulary_may_have_fairseqs_first_token(changed):
-    """``<s>`` of a vocabulary is fairseq's."""
-    model = changed(tokens=renamed(i7="<s>"))
+    """``<s>`` of a vocabulary is fairseq's; a token with whitespace of Unicode keeps its place."""
+    model = changed(tokens=renamed(i5="▁\u3000\u2028", i7="<s>"))
+    tokens = list(json.loads((model / "vocab.json").read_text(encoding="utf-8")))
     weights = safetensors.load_file(model / "model.safetensors")
-    projection = converted(model).models[0].decoder.output_projection
+    loaded = converted(model)
+    assert loaded.task.source_dictionary.symbols[4:] == [*tokens[2:7], *tokens[8:-1]]
+    projection = loaded.models[0].decoder.output_projection
     assert len(projection.bias) == len(weights["model.shared.weight"])
     assert torch.equal(projection.weight[0], weights["model.shared.weight"][7])
     assert projection.bias[0] == weights["final_logits_bias"][0, 7]
@@ -135,16 +138,6 @@ def test_tags_of_target_languages_are_named(changed, capsys):
     converted(model)
     warning = "warning: … model: … tag … none is of en: … --model-option target_tag=TAG … 1 known: >>fra<<"
     assert says(capsys.readouterr().err, warning)
-    path = model / "vocab.json"
-    path.write_text(path.read_text().replace(">>fra<<", ">>en<<"))
-    converted(model)
-    assert "none is of en" not in capsys.readouterr().err
-
-
-def test_a_token_with_whitespace_of_unicode_keeps_its_place(changed):
-    model = changed(tokens=renamed(i5="▁\u3000\u2028"))
-    tokens = list(json.loads((model / "vocab.json").read_text(encoding="utf-8")))
-    assert converted(model).task.source_dictionary.symbols[4:] == tokens[2:-1]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +187,7 @@ def test_languages(changed):
     ("name", "change", "dtype", "message"),
     [
         ("lm_head.weight", 1, torch.float32, "model: lm_head.weight differs from model.shared.weight"),
-        (POSITIONS, 0.02, torch.bfloat16, "embed_positions.weight … learned"),
+        (POSITIONS, 0.02, torch.bfloat16, "model: … embed_positions.weight … learned"),
     ],
 )
 def test_copies_of_what_is_known(changed, name, change, dtype, message):
@@ -206,4 +199,11 @@ def test_copies_of_what_is_known(changed, name, change, dtype, message):
     converted(model)
     safetensors.save_file({**stored, name: (copy + change).to(dtype)}, model / "model.safetensors")
     with pytest.raises(InputError, match=facts(message)):
+        converted(model)
+    safetensors.save_file({**stored, name: copy[1:]}, model / "model.safetensors")
+    with pytest.raises(InputError, match=facts(f"model: {name} has the shape")):
+        converted(model)
+    stored["model.encoder.layers.0.fc1.bias"] = torch.ones(24, dtype=torch.int8)
+    safetensors.save_file(stored, model / "model.safetensors")
+    with pytest.raises(InputError, match=facts("fc1.bias is of the type torch.int8 … not quantised")):
         converted(model)

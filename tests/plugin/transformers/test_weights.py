@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.transformers.weights import Weights, read_weights
+from fairseq_norm_plugin.transformers.weights import read_weights
 from tests.facts import facts
 
 safetensors = pytest.importorskip("safetensors.torch")
@@ -79,15 +79,3 @@ def test_files_that_are_no_weights(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"no weights")
     with pytest.raises(InputError, match=facts("model.safetensors: damaged")):
         read_weights(tmp_path)
-
-
-def test_tensors_are_taken_once(tmp_path):
-    safetensors.save_file({**TENSORS, "c": torch.ones(2, dtype=torch.int8)}, tmp_path / "model.safetensors")
-    stored = read_weights(tmp_path)
-    weights = Weights(stored, tmp_path)
-    with pytest.raises(InputError, match=facts(f"{tmp_path}: a has the shape [2, 3] … [3, 2]")):
-        weights.take("a", 3, 2)
-    with pytest.raises(InputError, match=facts("c is of the type torch.int8 … not quantised")):
-        weights.take("c", 2)
-    with pytest.raises(InputError, match=facts("the weights have no a")):
-        weights.take("a", 2, 3)
