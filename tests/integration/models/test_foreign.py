@@ -175,52 +175,45 @@ def test_calibrated_and_aligned(directories, tmp_path, capsys, name):
 
 def binarised(directory, name, made):
     """The text in pieces, binarised with the dictionaries of a conversion."""
-    model = load(made / name, name)
-    languages = KINDS[name][2]
-    for which, language in enumerate(languages):
-        lines = [" ".join(model.direction.pipelines[which].segment(model.direction.pipelines[which].read(line)).tokens)
-                 for line in LINES]  # fmt: skip
+    words = ["-s", "de", "-t", "en", "--destdir", directory / "bin"]
+    for side, language, pipeline in zip(("src", "tgt"), KINDS[name][2], load(made / name, name).direction.pipelines):
+        lines = (" ".join(pipeline.segment(pipeline.read(line)).tokens) for line in LINES)
         write_lines(directory / f"text.{language}", lines)
-    words = ["-s", languages[0], "-t", languages[1], "--destdir", directory / "bin"]
-    for side, language in zip(("src", "tgt"), languages):
-        file = made / f"{name}-fairseq" / f"dict.{language}.txt"
-        words += [f"--{side}dict", file if file.exists() else file.with_name("dict.txt")]
+        words += [f"--{side}dict", made / f"{name}-fairseq" / f"dict.{language}.txt"]
     words += [f"--{split}pref={directory / 'text'}" for split in ("test", "train", "valid")]
     preprocess.main(options.get_preprocessing_parser().parse_args([str(word) for word in words]))
     return directory / "bin"
 
 
-@pytest.mark.parametrize("name", ["marian", "nllb"])
-def test_analysed(directories, tmp_path, capsys, monkeypatch, name):
+def test_analysed(directories, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("fairseq_norm_plugin.analyze.cli.draw_figures", lambda *_: {})
-    data, (source, target) = binarised(tmp_path, name, directories), KINDS[name][2]
+    data = binarised(tmp_path, "marian", directories)
 
     def run(path, out):
-        words = [data, "--path", directories / path, "-s", source, "-t", target, "--cpu", "-o", tmp_path / out]
+        words = [data, "--path", directories / path, "-s", "de", "-t", "en", "--cpu", "-o", tmp_path / out]
         return analyze.main([str(word) for word in words])
 
-    for path, out in ((name, "direct"), (f"{name}-fairseq/checkpoint.pt", "converted")):
+    for path, out in (("marian", "direct"), ("marian-fairseq/checkpoint.pt", "converted")):
         assert run(path, out) == 0, capsys.readouterr().err
     tables = [(tmp_path / out / "mixing.csv").read_text() for out in ("direct", "converted")]
     assert tables[0] == tables[1]
-    if name == "marian":
-        assert run("fsmt", "other") == 1
-        assert "not binarised with the dictionaries" in capsys.readouterr().err
+    assert run("fsmt", "other") == 1
+    assert "not binarised with the dictionaries" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("name", "shape"), [("fsmt", ()), ("marian", ("--arch", "marian", "--activation-fn", "gelu"))])
-def test_monitored_while_it_is_trained_further(directories, tmp_path, trained, caplog, name, shape):
-    data = binarised(tmp_path, name, directories)
+def test_monitored_while_it_is_trained_further(directories, tmp_path, trained, caplog):
+    data = binarised(tmp_path, "marian", directories)
     (tmp_path / "gold").write_text("1-1\n" * len(LINES))
     sizes = {"layers": (2, 3), "attention-heads": (2, 4), "embed-dim": (16, 16), "ffn-embed-dim": (24, 20)}
     words = [word for size, of in sizes.items() for side, value in zip(("encoder", "decoder"), of)
              for word in (f"--{side}-{size}", value)]  # fmt: skip
-    words += ["--finetune-from-model", directories / f"{name}-fairseq" / "checkpoint.pt", "-s", "de", "-t", "en"]
+    words += ["--finetune-from-model", directories / "marian-fairseq" / "checkpoint.pt", "-s", "de", "-t", "en"]
     words += ["--aer-gold", f"test={tmp_path / 'gold'}", "--aer-gold-base", 1, "--valid-subset", "test"]
-    further = trained(name, *words, *shape, "--lr", 0, data=data, task="translation_norm", updates=1)
+    words += ["--arch", "marian", "--activation-fn", "gelu", "--lr", 0]
+    further = trained("marian", *words, data=data, task="translation_norm", updates=1)
     assert "aer_l2_n_awo" in caplog.text
     # of a learning rate of 0
-    assert load(further, name, data=data).identity == load(directories / name, name).identity
+    assert load(further, "marian", data=data).identity == load(directories / "marian", "marian").identity
 
 
 @pytest.mark.parametrize(
@@ -240,35 +233,20 @@ def test_other_configurations_and_languages_are_refused(directories, tmp_path, n
         fairseq_norm_plugin.load(tmp_path / "model", source_lang=source, target_lang=target)
 
 
-def saved_by_transformers_5(model):
-    (model / "sentencepiece.bpe.model").unlink()
-    assert (model / "tokenizer.json").is_file()
+def test_files_that_are_missing_or_of_another_model(directories, tmp_path):
+    shutil.copytree(directories / "nllb", tmp_path / "model")
+    model = tmp_path / "model" / "sentencepiece.bpe.model"
 
+    def refused(message):
+        with pytest.raises(InputError, match=facts(message)):
+            load(model.parent, "nllb")
 
-def linked(model):
-    (model / "sentencepiece.bpe.model").rename(model.parent / "elsewhere")
-    (model / "sentencepiece.bpe.model").symlink_to(model.parent / "elsewhere")
-
-
-def of_another(model):
-    shutil.copyfile(model.parent / "other" / "sentencepiece.bpe.model", model / "sentencepiece.bpe.model")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (saved_by_transformers_5, "sentencepiece.bpe.model: no such file, and tokenizer.json does not replace it"),
-        (linked, "sentencepiece.bpe.model: a symbolic link to … elsewhere, outside of the model's directory"),
-        (of_another, "the tokenizer has … tokens with ids up to"),
-        (lambda model: [file.unlink() for file in model.iterdir()], "no checkpoint (.pt), and no config.json"),
-    ],
-)
-def test_files_that_are_missing_or_of_another_model(directories, tmp_path, change, message):
-    for name, other in (("model", "nllb"), ("other", "m2m_100")):
-        shutil.copytree(directories / other, tmp_path / name)
-    change(tmp_path / "model")
-    with pytest.raises(InputError, match=facts(message)):
-        load(tmp_path / "model", "nllb")
+    shutil.copyfile(directories / "m2m_100" / model.name, model)
+    refused("the tokenizer has … tokens with ids up to")
+    model.rename(tmp_path / "elsewhere")
+    refused("sentencepiece.bpe.model: no such file, and tokenizer.json does not replace it")
+    model.symlink_to(tmp_path / "elsewhere")
+    refused("sentencepiece.bpe.model: a symbolic link to … elsewhere, outside of the model's directory")
 
 
 def test_a_directory_of_hugging_faces_cache(directories, tmp_path):

@@ -14,7 +14,6 @@ from alignment_eval.files import write_lines
 from fairseq_norm_plugin.align import cli as align
 from fairseq_norm_plugin.convert import main
 from tests.demo import DEMO, lines
-from tests.facts import says
 from tests.families import save, transformers
 
 sentencepiece = pytest.importorskip("sentencepiece")
@@ -63,16 +62,12 @@ def generate(opus, run_generate):
     return lambda *options: run_generate(*words, *options)
 
 
-def subwords_of(opus):
-    models = [f"sentencepiece_model={opus / 'out' / side}.spm" for side in SIDES]
-    return ["--bpe", "sentencepiece", "--model-option", models[0], "--model-option", models[1]]
-
-
 def test_links_of_raw_text_of_pieces_and_of_fairseq_generate(opus, run, generate, tmp_path):
     stub = opus / "out" / "upper-layers.align.json"
     profile = ("--profile", stub, "--table", "none")
     words = ("--words", "whitespace")
-    raw = run(*subwords_of(opus), *profile, *words)
+    models = [word for side in SIDES for word in ("--model-option", f"sentencepiece_model={opus / 'out' / side}.spm")]
+    raw = run("--bpe", "sentencepiece", *models, *profile, *words)
     assert len(raw) == 60
     pieces = [opus / "data" / f"test.de-en.{language}" for language in SIDES.values()]
     assert run("--bpe", "none", *profile, text=pieces) == raw
@@ -111,28 +106,6 @@ def test_a_tag_before_each_source_as_transformers_puts_it(tagged):
     assert model.direction.profile == tagged / "out" / "checkpoint.pt.de-fra.align.json"
 
 
-def test_alignments_depend_on_the_tag_and_unknown_ones_are_refused(tagged, run, capsys, tmp_path):
-    named = ["--kind", "attn_n", "--heads", 1, "--rule", "kobayashi2020"]
-    text = [tmp_path / language for language in SIDES.values()]
-    for file in text:
-        write_lines(file, lines(file.name)[:5])
-
-    def links(*tag):
-        return run(*named, *tag, text=text, model=["--path", tagged / "out"])
-
-    french = links("--model-option", "target_tag=fra")
-    assert links("--model-option", "target_tag=>>fra<<") == french
-    assert links("--model-option", "target_tag=spa") != french
-    assert links("--model-option", "target_tag=none") != french
-    words = ["--path", tagged / "out", "--source-text", DEMO / "demo.de", "--target-text", DEMO / "demo.en", "-o", "-"]
-    for tag, said in (
-        ((), "several languages … 'en' … --model-option target_tag=TAG (2 known: >>fra<< >>spa<<)"),
-        (("--model-option", "target_tag=deu"), "target_tag='deu': … no such tag (2 known: >>fra<< >>spa<<)"),
-    ):
-        assert align.main([str(word) for word in (*words, *tag)]) == 2
-        assert says(capsys.readouterr().err, said)
-
-
 def test_raw_text_gets_the_translations_of_fairseq_generate(opus, generate):
     pieces = ("--bpe", "sentencepiece", "--sentencepiece-model", opus / "out" / "target.spm")
     expected = [content.split("\t") for _, _, content in generate(*pieces, "--beam", 3).lines("D")]
@@ -151,12 +124,9 @@ def test_lines_of_which_the_model_reads_nothing_are_empty(opus, words):
     found = model.align(*sides, scores=True, force=True)  # the maps are chosen on the text
     assert [pair.status for pair in found] == ["ok"] * 60 + ["empty"] * 14
     assert all(pair.scores.log_prob is None for pair in found[60:])
-    assert (found[60].source_words, found[60].target_words) == (("\ufffd",), ("yes",))
     named = {"heads": "1", "setting": "awo"}
     assert [(pair.status, pair.target) for pair in model.translate(nothing, **named)] == [("empty", "")] * 7
     for line in nothing:
         for refused in (model.translate, model.maps):
             with pytest.raises(InputError, match="empty"):
                 refused(line)
-    labels = [["B-X"], ["O"]]  # of words that blanks separate
-    assert model.project(labels, ["\u3000", "\u200b"], ["ja", "ja"], **named) == [[("ja", "O")]] * 2

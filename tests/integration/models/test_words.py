@@ -118,14 +118,5 @@ def test_unknown_pieces_of_binarised_text_shift_no_word(norm, bpe, binarised, tm
     assert records[0].source.tokens == ("ba@@", "<unk>@@", "ki", "lo", "</s>")
     with pytest.raises(InputError, match=r"output of another run \(different: texts\)"):
         run_binarised(norm, bpe, binarised, tmp_path / "plain")
-
-
-def test_wrong_texts_are_refused(norm, bpe, binarised, tmp_path):
-    (tmp_path / "t").write_text("bazzki lo\nkiba mu mu\nzz\n")
-    with pytest.raises(InputError, match=r"t:2: .*3 words, but the binarised sentence has 2 words in 3 tokens"):
-        run_binarised(norm, bpe, binarised, tmp_path / "a", "--norm-source-text", tmp_path / "t")
-    (tmp_path / "t").write_text("bazzki lo\n")
-    with pytest.raises(InputError, match="t: the text has 1 lines, but the binarised data has 3 sentences"):
-        run_binarised(norm, bpe, binarised, tmp_path / "b", "--norm-source-text", tmp_path / "t")
     with pytest.raises(UsageError, match="--norm-target-text needs --score-reference"):
-        norm("--norm-alignments", tmp_path / "c", "--norm-target-text", tmp_path / "t", data=binarised, path=bpe[1])
+        norm("--norm-alignments", tmp_path / "c", *options[2:], data=binarised, path=bpe[1])
