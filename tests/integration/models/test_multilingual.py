@@ -40,36 +40,6 @@ def word_numbers(tokens):
     return numbers
 
 
-@pytest.mark.parametrize(
-    ("name", "mode"),
-    [*((name, GENERATE) for name in KINDS), ("m2m", SCORE), ("mbart", SCORE), ("mbart-bos", SCORE)],
-    ids=str,
-)
-def test_as_stock_and_tags_in_no_word(run, lines, tmp_path, capsys, name, mode):
-    expected = run(name, *mode, ours=False).lines()
-    files = ["--norm-records", tmp_path / "r", "--norm-alignments", tmp_path / "a"]
-    output = run(name, *mode, *files, "--print-alignment", "hard", "--norm-layer", 1)
-    assert len(expected) == 3 * 9 * (2 if mode is GENERATE else 1)
-    assert output.lines() == expected
-    kind, records = KINDS[name], list(Records(tmp_path / "r"))
-    assert {record.id for record in records} == set(range(9))
-    for record in records:
-        source, target = lines[record.id]
-        assert list(record.source.tokens) == tokens_of(kind.source, source)
-        if mode is SCORE:
-            assert list(record.target.tokens) == tokens_of(kind.target, target)
-        for side in (record.source, record.target):
-            assert side.words.tolist() == word_numbers(side.tokens)
-    capsys.readouterr()
-    assert cli.main(["extract", str(tmp_path / "r"), *EXTRACTION]) == 0
-    assert capsys.readouterr().out == (tmp_path / "a").read_text()
-    for (id_, _, printed), record in zip(output.lines("A"), sorted(records, key=lambda r: (r.id, r.rank))):
-        assert id_ == record.id
-        source, target = (np.flatnonzero(side.words >= 0) for side in (record.source, record.target))
-        best = record.layer_maps("attn_n")[1][np.ix_(target, source)].argmax(axis=1)
-        assert printed == " ".join(f"{i}-{j}" for j, i in enumerate(best))
-
-
 @torch.no_grad()
 def by_hand(model, source, inputs, targets):
     """Attention weights [L, T, S] and log probabilities [T], a decoder pass a target token, without any cache."""
@@ -87,19 +57,6 @@ def by_hand(model, source, inputs, targets):
     return torch.stack(maps, dim=1).numpy(), torch.stack(scores).numpy()
 
 
-@pytest.mark.parametrize(("name", "mode"), [*((name, PREFIX) for name in KINDS), ("m2m", SCORE), ("mbart", SCORE)])
-def test_rows_are_those_of_a_slow_pass(run, stock_model, tmp_path, name, mode):
-    run(name, *mode, "--norm-records", tmp_path / "r")
-    model, dictionary = stock_model(name)
-    for record in Records(tmp_path / "r"):
-        source, target = ([dictionary.index(t) for t in side.tokens] for side in (record.source, record.target))
-        assert dictionary.unk() not in (*source, *target)
-        inputs = [dictionary.index(KINDS[name].first), *target[:-1]]
-        maps, scores = by_hand(model, source, inputs, target)
-        np.testing.assert_allclose(record.layer_maps("attn_w"), maps, atol=1e-5)
-        assert record.score == pytest.approx(scores.mean(), abs=1e-5)
-
-
 @pytest.fixture
 def stock_model(corpus, model_of):
     """The model that fairseq's own task loads, and its dictionary."""
@@ -115,14 +72,47 @@ def stock_model(corpus, model_of):
     return load
 
 
-@pytest.mark.parametrize("name", ["m2m", "mbart"])
-def test_a_finished_run_resumes_and_another_tag_is_another_run(run, tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [("m2m", GENERATE), *((name, PREFIX) for name in KINDS), ("m2m", SCORE), ("mbart", SCORE), ("mbart-bos", SCORE)],
+    ids=str,
+)
+def test_as_stock_and_tags_in_no_word_and_rows_of_a_slow_pass(run, stock_model, lines, tmp_path, capsys, name, mode):
+    expected = run(name, *mode, ours=False).lines()
+    files = ["--norm-records", tmp_path / "r", "--norm-alignments", tmp_path / "a"]
+    output = run(name, *mode, *files, "--print-alignment", "hard", "--norm-layer", 1)
+    assert len(expected) == 3 * 9 * (1 if mode is SCORE else 2)
+    assert output.lines() == expected
+    kind, records, (model, dictionary) = KINDS[name], list(Records(tmp_path / "r")), stock_model(name)
+    assert {record.id for record in records} == set(range(9))
+    for record in records:
+        source, target = lines[record.id]
+        assert list(record.source.tokens) == tokens_of(kind.source, source)
+        if mode is SCORE:
+            assert list(record.target.tokens) == tokens_of(kind.target, target)
+        for side in (record.source, record.target):
+            assert side.words.tolist() == word_numbers(side.tokens)
+        source, target = ([dictionary.index(token) for token in side.tokens] for side in (record.source, record.target))
+        assert dictionary.unk() not in (*source, *target)
+        maps, scores = by_hand(model, source, [dictionary.index(kind.first), *target[:-1]], target)
+        np.testing.assert_allclose(record.layer_maps("attn_w"), maps, atol=1e-5)
+        assert record.score == pytest.approx(scores.mean(), abs=1e-5)
+    capsys.readouterr()
+    assert cli.main(["extract", str(tmp_path / "r"), *EXTRACTION]) == 0
+    assert capsys.readouterr().out == (tmp_path / "a").read_text()
+    for (id_, _, printed), record in zip(output.lines("A"), sorted(records, key=lambda r: (r.id, r.rank))):
+        assert id_ == record.id
+        source, target = (np.flatnonzero(side.words >= 0) for side in (record.source, record.target))
+        best = record.layer_maps("attn_n")[1][np.ix_(target, source)].argmax(axis=1)
+        assert printed == " ".join(f"{i}-{j}" for j, i in enumerate(best))
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "differing"),
+    [("m2m", ["--encoder-langtok", "tgt"], "langtoks"), ("mbart", ["--prepend-bos"], "prepend_bos")],
+)
+def test_another_tag_is_another_run(run, tmp_path, name, other, differing):
     run(name, *SCORE, "--norm-records", tmp_path / "r")
-    with pytest.raises(SystemExit) as end:
-        run(name, *SCORE, "--norm-records", tmp_path / "r", "--norm-records-resume")
-    assert end.value.code == 0
-    other = ["--encoder-langtok", "tgt"] if name == "m2m" else ["--prepend-bos"]
-    differing = "langtoks" if name == "m2m" else "prepend_bos"
     with pytest.raises(InputError, match=rf"of another run \(different: {differing}"):
         run(name, *SCORE, *other, "--norm-records", tmp_path / "r", "--norm-records-resume")
 
