@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line ``argv`` (default: the process's) and return its exit status."""
     let_waiting_threads_sleep()
     arguments = sys.argv[1:] if argv is None else list(argv)
-    return exit_status(PROG, lambda: _parser().parse_args(arguments), _run)
+    return exit_status(PROG, lambda: _parser().parse_args(arguments), lambda args: convert(**vars(args)))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -54,29 +54,25 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(args: argparse.Namespace) -> None:
-    from fairseq_norm_plugin import hooks as hooks  # fairseq is imported there first
-
-    languages = (args.source_lang, args.target_lang) if args.command == "translation" else ()
-    convert(args.command, args.model, args.out, args.overwrite, *languages)
-
-
 def convert(
-    family: str,
+    command: str,
     model: str | Path,
     out: str | Path,
     overwrite: bool = False,
     source_lang: str | None = None,
     target_lang: str | None = None,
 ) -> None:
-    """Write a checkpoint of the model in the directory ``model``, and what belongs to it, to the directory ``out``."""
+    """Write a checkpoint of the model in ``model``, and what belongs to it, to ``out``; ``command``: bert or translation."""
+    from fairseq_norm_plugin import hooks as hooks  # fairseq is imported there first
+
+    # isort: split
     from fairseq_norm_plugin.transformers.networks import read_bert
 
     model = Path(model)
     if not model.is_dir():
         raise InputError(f"{model}: no such directory; give the directory of a model, with its config.json")
     with new_directory(Path(out), overwrite, _OWN) as directory:
-        if family == "bert":
+        if command == "bert":
             _build_and_write(model, directory, *read_bert(model, directory))
         else:
             _convert_translation(model, directory, source_lang, target_lang)

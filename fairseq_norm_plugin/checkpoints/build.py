@@ -66,14 +66,6 @@ def build_model(
         for entry in sorted(weights):
             see(entry, weights[entry])
     model.to(_TYPES[dtype])  # before they have numbers, so that no two copies of all are in memory
-    load_parameters(model, weights, name)
-    if dtype == "int8":
-        use_int8(model)
-    return model.eval()
-
-
-def load_parameters(model: nn.Module, weights: Mapping[str, Tensor], name: str) -> None:
-    """Copy all parameters into a model; ``name`` is their file, for messages."""
     try:
         nn.Module.load_state_dict(model, weights, strict=True)
     except (RuntimeError, KeyError) as error:  # fairseq 0.12.2 looks some up itself
@@ -83,6 +75,9 @@ def load_parameters(model: nn.Module, weights: Mapping[str, Tensor], name: str) 
             f"({printable(next(iter(reasons), str(error)), 120)}): expected the dictionaries that it was trained with, "
             f"and all of its parts, unchanged"
         ) from error
+    if dtype == "int8":
+        use_int8(model)
+    return model.eval()
 
 
 class _Unfilled(TorchFunctionMode):

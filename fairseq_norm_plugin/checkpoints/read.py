@@ -265,14 +265,6 @@ def config_of(options: Mapping[str, Any]) -> DictConfig:
         _utils.is_primitive_type = known
 
 
-def entries_of(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The names and values of options; references are not followed."""
-    if not isinstance(options, DictConfig):
-        return list(options.items())
-    nodes = ((name, options._get_node(name)) for name in options)
-    return [(str(name), node._value() if isinstance(node, ValueNode) else node) for name, node in nodes]
-
-
 def check_options(state: Mapping[str, Any], path: str) -> None:
     """Check the options of a checkpoint that was read from ``path`` but not yet given to fairseq."""
     for group in ("args", "cfg"):
@@ -298,11 +290,11 @@ def forget_paths(options: Any, kept: Collection[str] = ()) -> None:
     """
     forgotten = frozenset().union(*PATHS.values()) - {*kept, "data"}
     inner = _plain(options)
-    for name, value in entries_of(inner) if isinstance(inner, Mapping) else ():
+    for name in inner if isinstance(inner, Mapping) else ():
         if name in forgotten:
-            inner[name] = None  # a dict or a DictConfig
-        else:
-            forget_paths(value, kept)
+            inner[name] = None
+        else:  # a node of a DictConfig: references are not followed
+            forget_paths(inner._get_node(name) if isinstance(inner, DictConfig) else inner[name], kept)
 
 
 def _check_architecture(model: Any, path: str) -> None:
@@ -319,6 +311,7 @@ def _check_architecture(model: Any, path: str) -> None:
 
 
 def _plain(options: Any) -> Any:
+    options = options._value() if isinstance(options, ValueNode) else options
     return vars(options) if isinstance(options, argparse.Namespace) else options
 
 
@@ -341,18 +334,11 @@ def _check_text(name: str, text: str, path: str) -> None:
             f"{path}: option {printable(name, 80)} is {shown(text)}, a reference that would be resolved on this "
             f"machine, so the file is not loaded"
         )
-    names_a_file = name.split("_")[-1] in _PATHS
-    if (name in EVALUATED or ("(" in text and not names_a_file)) and not _is_literal(text):
-        raise InputError(
-            f"{path}: option {printable(name, 80)} is {shown(text)}, not numbers; fairseq would evaluate this "
-            f"text, which could run code, so the file is not loaded"
-        )
-
-
-def _is_literal(text: str) -> bool:
-    """Whether ``text`` is a number, a string, or a list, tuple or mapping of these, with nothing to compute."""
-    try:
-        ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return False
-    return True
+    if name in EVALUATED or ("(" in text and name.split("_")[-1] not in _PATHS):
+        try:
+            ast.literal_eval(text)  # a number, a string, or a list, tuple or mapping of these
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+            raise InputError(
+                f"{path}: option {printable(name, 80)} is {shown(text)}, not numbers; fairseq would evaluate this "
+                f"text, which could run code, so the file is not loaded"
+            ) from error

@@ -76,7 +76,7 @@ class TextSettings:
         words: what the words of source and target are (offsets.WORDS).
         mark: the subword mark of text in subwords.
         lowercase: whether the model reads lower case.
-        normalize: how raw text is normalised before, one of normalise.NORMALIZATIONS.
+        normalize: how raw text is normalised before, one of offsets.NORMALIZATIONS.
     """
 
     tokenizer: str | None = None
