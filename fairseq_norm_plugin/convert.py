@@ -62,7 +62,7 @@ def convert(
     source_lang: str | None = None,
     target_lang: str | None = None,
 ) -> None:
-    """Write a checkpoint of the model in ``model``, and what belongs to it, to ``out``; ``command``: bert or translation."""
+    """Write a checkpoint of a ``model``, and what belongs to it, to ``out``; ``command``: bert or translation."""
     from fairseq_norm_plugin import hooks as hooks  # fairseq is imported there first
 
     # isort: split

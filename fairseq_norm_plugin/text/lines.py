@@ -57,7 +57,7 @@ class SentencePairs(ABC):
         text = copy.copy(self)
         text._segmentations = files
         for name in filter(None, files):
-            self._note(name)
+            self._states[name] = _file_state(name)  # before it is read for the first time
             file = TextFile(name)
             lines = sum(chunk.count(b"\n") for chunk in file)
             if lines != self.size:
@@ -112,10 +112,6 @@ class SentencePairs(ABC):
         with at(f"{self.name}:{number}"):
             return source if self._plain is None else self._plain(source)
 
-    def _note(self, path: str) -> None:
-        """Note the state of a file before it is read for the first time."""
-        self._states[path] = _file_state(path)
-
     @abstractmethod
     def _lines(self) -> Iterator[tuple[str, str]]:
         """Source and target of each pair."""
@@ -135,7 +131,7 @@ class ParallelText(SentencePairs):
         names, sizes, hashes = [], [], []
         for path in paths:
             file = TextFile(path)
-            self._note(path)
+            self._states[path] = _file_state(path)
             sizes.append(self._read_once(file, path, joined=len(paths) == 1 if joined is None else joined))
             names.append(file.name)
             hashes.append(file.hash.short)
@@ -220,7 +216,7 @@ class ParquetText(SentencePairs):
         super().__init__()
         self.name, self._paths = place, parquet_files(place)
         for path in self._paths:
-            self._note(path)
+            self._states[path] = _file_state(path)
         self._id_type = type_of_ids(self._paths)
         self.size = sum(_check_rows(path, self._id_type is not None) for path in self._paths)
         self.hashes = tuple(file_hash(path) for path in self._paths)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from fairseq.data import encoders
 from fairseq.data.encoders import register_tokenizer
 from fairseq.data.encoders.moses_tokenizer import MosesTokenizer, MosesTokenizerConfig
 from fairseq.registry import REGISTRIES
+from omegaconf import OmegaConf
 
 from alignment_eval.errors import InputError, UsageError, printable, shown, warn_on_stderr
 from alignment_eval.profiles.profile import TextRecipe
@@ -240,31 +240,23 @@ def _segmenters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabula
     return [LineSegmenter(encoder.encode, encoder.decode, str(name))] * 2
 
 
-def _typed(option: Any, value: Any) -> Any:
-    """The value of an option; a command line gives text."""
-    if option.type is not bool or isinstance(value, bool):
-        return value
-    if str(value).lower() not in ("true", "false"):
-        raise UsageError(f"{option.name}={value}: expected true or false")
-    return str(value).lower() == "true"
-
-
-def _build(registry: str, name: str, options: Mapping[str, Any], **more: Any) -> Any:
+def _build(registry: str, name: str, options: Mapping[str, Any], **more: str) -> Any:
     """Build a tokenizer or subwords of fairseq's registry."""
-    known = {option.name: option for option in options_of(registry, name)}
-    defaults = {key: option.default for key, option in known.items() if option.default not in (MISSING, _REQUIRED)}
-    stated = {key: _typed(known[key], value) for key, value in options.items() if key in known and value is not None}
-    build = getattr(encoders, f"build_{registry}")
+    known = {option.name for option in options_of(registry, name)}
+    config = REGISTRIES[registry]["dataclass_registry"].get(name)
+    # omegaconf reads text as the type of the option
+    stated = {key: str(value) for key, value in options.items() if key in known and value is not None}
+    stated.update((key, value) for key, value in more.items() if hasattr(config, key))
     for option in PATHS["bpe"] & stated.keys():
         if not Path(stated[option]).is_file():
             raise InputError(f"{stated[option]}: no such file, but --bpe {name} needs it as {option}; check the path")
     try:
-        return build(Namespace(**{registry: name}, **{**defaults, **stated, **more}))
+        return getattr(encoders, f"build_{registry}")(OmegaConf.create({"_name": name, **stated}))
     except ImportError as error:
         raise InputError(f"--{registry} {name}: {error}") from error
     except Exception as error:  # tokenizers raises plain exceptions
-        reason = printable(str(error), 200)
-        raise InputError(f"--{registry} {name}: {reason}; check the files that its options name") from error
+        reason = printable(" ".join(str(error).split()), 200)
+        raise InputError(f"--{registry} {name}: {reason}; check its options and the files that they name") from error
 
 
 def text_settings(

@@ -81,12 +81,12 @@ def test_what_does_not_go_together(stated, text):
 
 
 def test_what_cannot_be_read(build, tmp_path):
-    with pytest.raises(UsageError, match=facts("moses_no_escape=maybe: expected true or false")):
+    with pytest.raises(InputError, match=facts("--tokenizer moses: … 'maybe' … bool … moses_no_escape")):
         build("moses", "none", {"moses_no_escape": "maybe"})
     with pytest.raises(InputError, match=facts("no-such: no such file … --bpe hf_byte_bpe needs it as")):
         build(None, "hf_byte_bpe", {"bpe_merges": "no-such", "bpe_vocab": "no-such"})
     (tmp_path / "merges").write_text("{}")
-    with pytest.raises(InputError, match=facts("--bpe hf_byte_bpe: … check the files")):
+    with pytest.raises(InputError, match=facts("--bpe hf_byte_bpe: … check its options and the files")):
         build(None, "hf_byte_bpe", {"bpe_merges": tmp_path / "merges", "bpe_vocab": CODES})
 
 
