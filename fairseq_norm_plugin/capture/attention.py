@@ -232,11 +232,9 @@ def swap_attention(model: nn.Module, required: str = DECODER_CROSS) -> None:
         what = "encoder-decoder Transformer" if kind == "cross" else "Transformer encoder"
         raise InputError(f"model {name} has no {stack} layers; maps need a fairseq {what} (--arch transformer…)")
     for site in found:
-        try:
-            site.check()
-        except InputError:
+        if problem := site.problem():
             if site.block == required:
-                raise
+                raise InputError(f"{site}: {problem}")
             continue
         attention = site.attention
         attention.__class__ = NormAttention

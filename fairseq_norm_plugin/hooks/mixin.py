@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,17 +23,11 @@ from fairseq_norm_plugin.checkpoints.identity import ReadParameters, architectur
 from fairseq_norm_plugin.checkpoints.read import languages_warning, other_languages
 from fairseq_norm_plugin.environment import versions
 from fairseq_norm_plugin.hooks.generator import carry_maps
-from fairseq_norm_plugin.hooks.options import (
-    check_command,
-    other_option,
-    printed_map,
-    resolve,
-    vocabularies,
-)
-from fairseq_norm_plugin.hooks.session import NormOptions, Plan, RecordingSession, ids_in_all
+from fairseq_norm_plugin.hooks.options import check_command, other_option, printed_map, resolve, vocabularies
+from fairseq_norm_plugin.hooks.session import NormOptions, Plan, RecordingSession
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
-from fairseq_norm_plugin.text.tokens import SideReader, SpecialTokens, Vocabulary, side_readers, tagged_hash
+from fairseq_norm_plugin.text.tokens import SpecialTokens, Vocabulary, side_readers, tagged_hash
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +49,7 @@ class NormMixin:
     datasets: dict[str, Any]
     source_dictionary: Any
     target_dictionary: Any
+    input_options: Sequence[str] = ()  #: more options of the task that change the input of the model
     built: nn.Module | None = None  #: the last model, until the criterion is built
     _training = False
     _skipped: Mapping[int, str]
@@ -92,11 +86,6 @@ class NormMixin:
         return f"{self.cfg.source_lang}-{self.cfg.target_lang}" if self.language_tags else None
 
     @property
-    def input_options(self) -> dict[str, Any]:
-        """More options of the task that change the input of the model."""
-        return {}
-
-    @property
     def special_tokens(self) -> SpecialTokens:
         """What the model reads around a sentence pair of the task's languages."""
         return SpecialTokens.plain(self.target_dictionary.eos())
@@ -127,9 +116,7 @@ class NormMixin:
         subset = next((name for name, loaded in self.datasets.items() if loaded is dataset), None)
         if self._training or subset is None:  # sentences of fairseq-interactive belong to no subset
             return iterator
-        resumed = self.cfg.norm_records_resume
-        written = ids_in_all(self.cfg.norm_records, self.cfg.norm_alignments, kwargs) if resumed else ()
-        self._plan = Plan.of(subset, iterator, self._skipped, kwargs, written)
+        self._plan = Plan(self.cfg, subset, iterator, self._skipped, kwargs)
         return self._plan.iterator(iterator)
 
     def build_generator(self, models: Sequence[nn.Module], args: Any, **kwargs: Any) -> Any:
@@ -212,28 +199,12 @@ class NormMixin:
                 "--norm-records and --norm-alignments need sentence ids, which only fairseq-generate gives; "
                 "binarise the text with fairseq-preprocess and use fairseq-generate"
             )
-        dataset, cut = self.datasets[plan.subset], bool(self.cfg.truncate_source)
-        texts = self.cfg.norm_source_text, self.cfg.norm_target_text
-        readers = side_readers(dataset, plan.size, self.vocabularies, texts, cut)
-        signature = self._signature(plan, models, parameters, readers, generation_options(args))
-        self._session = RecordingSession(self.cfg, plan, readers, options, signature, len(models), profile)
-        if self._session.finished:
-            # Nothing is left to do, and fairseq-generate has no other way to end successfully at this point.
-            raise SystemExit(0)
-        return self._session.recorded
-
-    def _signature(
-        self,
-        plan: Plan,
-        models: Sequence[nn.Module],
-        parameters: str,
-        readers: Sequence[SideReader],
-        generation: dict[str, Any],
-    ) -> dict[str, Any]:
-        """The signature of a run: everything that every output depends on."""
-        cfg, languages = self.cfg, (self.cfg.source_lang, self.cfg.target_lang)
+        cfg, languages, generation = self.cfg, (self.cfg.source_lang, self.cfg.target_lang), generation_options(args)
+        named = cfg.norm_source_text, cfg.norm_target_text
+        dataset, cut = self.datasets[plan.subset], bool(cfg.truncate_source)
+        readers = side_readers(dataset, plan.size, self.vocabularies, named, cut)
         texts = [reader.text and reader.text.hash for reader in readers]
-        return {
+        signature = {  # everything that every output depends on
             **versions(),
             "task": type(self).__name__,
             "model": parameters,
@@ -245,7 +216,7 @@ class NormMixin:
             "languages": list(languages),
             "marks": [reader.vocabulary.mark for reader in readers],
             "special_tokens": [sorted(reader.vocabulary.specials) for reader in readers],
-            **self.input_options,
+            **{name: getattr(self, name, None) or getattr(cfg, name) for name in self.input_options},
             "left_pad": [cfg.left_pad_source, cfg.left_pad_target],
             "max_positions": [cfg.max_source_positions, cfg.max_target_positions],
             "truncate_source": cfg.truncate_source,
@@ -254,6 +225,11 @@ class NormMixin:
             **({"texts": texts} if any(texts) else {}),
             **(plan.batching if plan.shards > 1 or generation.get("sampling") else {}),
         }
+        self._session = RecordingSession(cfg, plan, readers, options, signature, len(models), profile)
+        if self._session.finished:
+            # Nothing is left to do, and fairseq-generate has no other way to end successfully at this point.
+            raise SystemExit(0)
+        return self._session.recorded
 
     def inference_step(
         self, generator: Any, models: Sequence[nn.Module], sample: dict[str, Any], **kwargs: Any
@@ -267,10 +243,7 @@ class NormMixin:
 
 def generation_options(args: Any) -> dict[str, Any]:
     """The generation options of a run (fairseq's GenerationConfig in any of its forms), for JSON."""
-    if dataclasses.is_dataclass(args) and not isinstance(args, type):
-        options = dataclasses.asdict(args)
-    else:
-        options = dict(args.items() if hasattr(args, "items") else vars(args))
+    options = dict(args.items() if hasattr(args, "items") else vars(args))
     return {
         name: value if isinstance(value, (int, float, type(None))) else str(value)
         for name, value in sorted(options.items())

@@ -166,8 +166,7 @@ def vocabularies(cfg: Any, dictionaries: tuple[Any, Any], tags: Sequence[str]) -
 def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ChosenMethod] = None) -> NormOptions:
     """Check the task's options against a model; ``profile`` says how to align, unless ``cfg`` names maps."""
     # the second last layer aligns best in AWO (Kobayashi et al. 2020: layer 5 of 6, counted from 1)
-    layer = max(0, layers - 2) if cfg.norm_layer is None else int(cfg.norm_layer)
-    _check_number(layer, "--norm-layer", layers)
+    layer = max(0, layers - 2) if cfg.norm_layer is None else parse_numbers(cfg.norm_layer, "--norm-layer", layers)[0]
     chosen = None if cfg.norm_heads is None else parse_numbers(cfg.norm_heads, "--norm-heads", heads)
     record_layers = set(range(layers))
     if cfg.norm_record_layers is not None:
@@ -237,14 +236,9 @@ def parse_numbers(text: Any, option: str, count: int) -> tuple[int, ...]:
         raise UsageError(f"{option} {text!r}: give numbers separated by commas, such as 0,2") from None
     if len(set(numbers)) != len(numbers):
         raise UsageError(f"{option} {text!r} has a duplicate number; give each once")
-    for number in numbers:
-        _check_number(number, option, count)
+    if wrong := [number for number in numbers if not 0 <= number < count]:
+        raise UsageError(f"{option} {wrong[0]}: not in the model; choose 0 to {count - 1} (counted from 0)")
     return numbers
-
-
-def _check_number(number: int, option: str, count: int) -> None:
-    if not 0 <= number < count:
-        raise UsageError(f"{option} {number}: not in the model; choose 0 to {count - 1} (counted from 0)")
 
 
 def parse_kinds(text: str, option: str, known: Sequence[str]) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ def ids_in(parts: Iterable[Part]) -> NDArray[np.int64]:
     return np.concatenate([np.empty(0, dtype=np.int64), *(part.ids() for part in parts)])
 
 
-def written_ids(directory: Path, content: str, shard: int, shards: int) -> NDArray[np.int64]:
+def recorded_ids(directory: Path, shard: int, shards: int, content: str = "records") -> NDArray[np.int64]:
     """The ids of the sentences in a shard's parts, of any run."""
     return ids_in(p for p in parts_in(directory, content) if (p.info.shard, p.info.shards) == (shard, shards))
 
@@ -170,7 +170,7 @@ def aligned_ids(file: Path, shard: int, shards: int) -> NDArray[np.int64]:
     """The ids of the sentences that a shard has aligned before, in ``file`` or its parts, in any run."""
     if shards == 1 and (finished := _finished_run(file)):
         return np.arange(finished.size)
-    return written_ids(parts_directory(file), "alignments", shard, shards)
+    return recorded_ids(parts_directory(file), shard, shards, "alignments")
 
 
 def _finished_run(file: Path) -> RunInfo | None:

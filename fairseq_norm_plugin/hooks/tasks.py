@@ -132,6 +132,8 @@ class ArgparseMixin:
 class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationMultiSimpleEpochTask):  # type: ignore[misc]
     """fairseq's ``translation_multi_simple_epoch`` whose models show their maps."""
 
+    input_options = ("langs", "langtoks", "lang_tok_style", "lang_tok_replacing_bos_eos")
+
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
         """Add fairseq's arguments and those of the plugin."""
@@ -184,12 +186,6 @@ class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationM
             return SpecialTokens((), (eos, *before[0]), before[1], (eos,), eos)
         return SpecialTokens(before[0], (eos,), before[1], (eos,), eos)
 
-    @property
-    def input_options(self) -> dict[str, Any]:
-        """The options that decide how the model sees the languages."""
-        names = ("langtoks", "lang_tok_style", "lang_tok_replacing_bos_eos")
-        return {"langs": self.langs, **{name: getattr(self.args, name) for name in names}}
-
 
 @dataclass
 class MonitoredNormConfig(NormConfig, MonitorConfig):
@@ -206,6 +202,7 @@ class TranslationFromPretrainedBARTNormTask(
     """fairseq's ``translation_from_pretrained_bart`` whose models show their maps, in training too."""
 
     added_options = MonitoredNormConfig
+    input_options = ("langs", "prepend_bos")
 
     @classmethod
     def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
@@ -243,11 +240,6 @@ class TranslationFromPretrainedBARTNormTask(
         before = (dictionaries[0].bos(),) if getattr(self.args, "prepend_bos", False) else ()
         source, target = ((dictionary.eos(), tag) for dictionary, tag in zip(dictionaries, tags))
         return SpecialTokens(before, source, before, target, tags[1])
-
-    @property
-    def input_options(self) -> dict[str, Any]:
-        """The options that decide how the model sees the languages."""
-        return {"langs": self.langs, "prepend_bos": self.args.prepend_bos}
 
 
 def _check_languages(args: Namespace, known: Sequence[str], origin: str) -> None:

@@ -1,6 +1,6 @@
 """Streaming statistics against the same numbers computed with everything in memory."""
 
-import dataclasses
+import copy
 import math
 
 import numpy as np
@@ -25,7 +25,7 @@ def token_types(tgt_dict):
     for index, mark in ((10, "."), (11, ",@@")):
         tgt_dict.symbols[index] = mark
     tgt_dict.count = [(i * 7) % 40 + 1 for i in range(len(tgt_dict))]
-    return TokenTypes.of(tgt_dict)
+    return TokenTypes(tgt_dict)
 
 
 def run(model, samples, type_, layer, statistics):
@@ -97,7 +97,8 @@ def test_streamed_numbers_equal_those_of_lists(build, make_sample, token_types, 
     assert table["norm"].tolist() == pytest.approx(types["mean"].tolist())
     assert table["frequency"].fillna(-1).tolist() == [token_types.frequency[i] if i > 3 else -1 for i in types.index]
     ordinary = types[types.index > 3]
-    uncounted = dataclasses.replace(token_types, frequency=np.ones_like(token_types.frequency))
+    uncounted = copy.copy(token_types)
+    uncounted.frequency = np.ones_like(token_types.frequency)
     for known, counts, where in (
         (token_types, token_types.frequency[ordinary.index], "training text"),
         (uncounted, ordinary["size"], "this text"),
@@ -126,15 +127,15 @@ def test_pairs_are_all_real_ones_or_a_sample_of_them(build, make_sample, token_t
         assert row["pairs"] == len(pairs)
         assert row["spearman"] == pytest.approx(stats.spearmanr(alpha, norm).statistic)
     monkeypatch.setattr(analysis, "SAMPLED_PAIRS", 20)
-    sampled = BlockStatistics(DECODER_SELF, KINDS, token_types, token_types, seed=1)
+    sampled = BlockStatistics(DECODER_SELF, KINDS, token_types, token_types)
     run(model, samples, DECODER_SELF, 0, sampled)
     known = {tuple(torch.cat(pair).tolist()) for pair in pairs}
     assert len(sampled.pairs) == 20
-    assert {tuple(row.tolist()) for row in sampled.pairs} <= known
+    assert {tuple(row.tolist()) for row in sampled.pairs[:, 1:]} <= known
 
 
 def test_token_classes(token_types):
-    named = {token: TOKEN_CLASSES[c] for token, c in zip(token_types.tokens, token_types.classes.tolist())}
+    named = {token: TOKEN_CLASSES[c] for token, c in zip(token_types.tokens, token_types.classes)}
     assert (named["<s>"], named["</s>"], named["."], named[",@@"]) == ("<s>", "</s>", "punctuation", "punctuation")
     assert {named[token] for token in token_types.tokens[12:]} == {"other"}
 
