@@ -3,13 +3,11 @@
 import json
 import math
 import os
-import re
 import socket
 import subprocess
 import sys
 
 import pytest
-import torch
 
 from tests.integration.conftest import ROOT, training_words
 
@@ -65,15 +63,6 @@ def several(options, processes):
     # fairseq hands torch's own DDP a device number, which it refuses for modules on a CPU
     common += ["--distributed-no-spawn", "--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"]
     return [[*options, *common, "--distributed-rank", str(rank)] for rank in range(processes)]
-
-
-@pytest.mark.slow
-def test_training_in_two_processes_restarts_from_its_checkpoint(data, gold, tmp_path):
-    options = words(data, tmp_path / "ckpt", gold)
-    train_at_once(tmp_path, *several(options, 2))
-    output = train_at_once(tmp_path, *several([*options, "--max-update", "2"], 2))[0]
-    assert re.search(r"Loaded checkpoint \S*checkpoint_last\.pt \(epoch \d+ @ 1 updates\)", output)
-    assert torch.load(tmp_path / "ckpt/checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] == 2
 
 
 def test_counts_of_several_processes_are_those_of_one(data, gold, tmp_path):

@@ -1,7 +1,8 @@
-"""Streaming statistics against the same numbers computed with everything in memory."""
+"""Streaming statistics against the same numbers computed with everything in memory; their tables and figures."""
 
 import copy
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -9,12 +10,16 @@ import pytest
 import torch
 from scipy import stats
 
+from alignment_eval.errors import InputError
+from alignment_eval.figures.style import kind_name
 from fairseq_norm_plugin.analyze import statistics as analysis
-from fairseq_norm_plugin.analyze.statistics import TOKEN_CLASSES, BlockStatistics, TokenTypes, spearman
+from fairseq_norm_plugin.analyze.cli import draw_figures
+from fairseq_norm_plugin.analyze.statistics import TOKEN_CLASSES, Analysis, BlockStatistics, TokenTypes, spearman
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.maps.kinds import head_map, head_mixing_ratio, layer_map, mixing_ratio
 from fairseq_norm_plugin.maps.norms import transformed_norms
+from tests.eval.figures.printed import check_print
 
 KINDS = ("attn_w", "attn_n", "attnres_n", "attnresln_n")
 BATCHES = [[(7, 5), (3, 6), (4, 4)], [(1, 1), (8, 2)]]
@@ -148,3 +153,56 @@ def test_spearman_has_mean_ranks_for_ties_and_nothing_to_say_of_constants():
     assert math.isnan(spearman(0.5 + 1e-7 * np.arange(9), range(9)))
     assert spearman(0.5 + 1e-4 * np.arange(9), range(9)) == pytest.approx(1)
     assert math.isnan(spearman([1], [1]))
+
+
+@pytest.fixture
+def analyse(make_sample, tgt_dict, token_types):
+    """The tables of a model over :data:`BATCHES`."""
+
+    def run(model, kinds=KINDS):
+        analysis = Analysis(model, SimpleNamespace(source_dictionary=tgt_dict, target_dictionary=tgt_dict), kinds)
+        for seed, lengths in enumerate(BATCHES):
+            analysis.add(make_sample(lengths, seed=seed))
+        return analysis.tables()
+
+    return run
+
+
+def test_nan_in_a_model_is_named_where_it_arises(build, analyse):
+    model = build()
+    model.decoder.layers[1].self_attn.out_proj.weight.data[0, 0] = float("nan")
+    with pytest.raises(InputError, match=rf"{DECODER_SELF} 1 .*NaN"):
+        analyse(model)
+
+
+# -- figures, read from matplotlib's own objects
+
+
+def test_lines_are_the_means_of_whole_blocks_in_percent(build, analyse):
+    """A kind that is constant has no line where others vary."""
+    tables = analyse(build(), ("attnres_w", "attnres_n"))
+    for name, kinds in (("encoder-self", ("attnres_w", "attnres_n")), ("decoder-cross", ("attnres_n",))):
+        figure, mixing = draw_figures(tables)[f"mixing-{name}"], tables["mixing"]
+        rows = mixing[(mixing["block"] == name.replace("-", ".")) & mixing["head"].isna()]
+        means = rows[rows["token_class"] == "all"].set_index(["kind", "layer"])["mean"]
+        lines = {line.get_label(): line.get_xydata().tolist() for line in figure.axes[0].lines}
+        expected = {kind_name(k): [[n, pytest.approx(100 * m)] for n, m in means[k].items()] for k in kinds}
+        assert lines == expected
+        check_print(figure)
+
+
+@pytest.mark.parametrize(("counted", "text"), [("frequency", "training"), ("occurrences", "analysed")])
+def test_points_are_the_tokens_that_are_counted(build, analyse, counted, text):
+    """Not ``</s>``, whose frequency is fairseq's placeholder; without frequencies the text itself is counted."""
+    tables = analyse(build())
+    norms = tables["token_norms"]
+    if counted == "occurrences":
+        norms["frequency"] = norms["frequency"].where(lambda f: f.isna(), 1)
+    figure = draw_figures(tables)["norm-frequency-decoder-cross"]
+    points = figure.axes[0].collections[1]
+    rows = norms[(norms["block"] == DECODER_CROSS) & (norms["layer"] == 1) & (norms["token"] != "</s>")]
+    assert sorted(map(tuple, points.get_offsets().tolist())) == sorted(zip(rows[counted], rows["norm"]))
+    (rho,) = tables["norm_by_frequency"].query(f"block == '{DECODER_CROSS}' and layer == 1")["spearman"]
+    assert points.get_label() == f"layer 1, ρ {rho:.2f}"
+    assert figure.axes[0].get_xlabel() == f"frequency in the {text} text"
+    check_print(figure)

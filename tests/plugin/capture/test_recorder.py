@@ -128,11 +128,6 @@ def test_the_probability_of_an_ensemble_is_the_mean_of_its_models(build, make_sa
         np.testing.assert_allclose(found, of_sentence[row], atol=1e-5)
 
 
-def test_real_positions_on_both_padding_sides():
-    tokens = torch.tensor([[1, 1, 7, 2], [8, 2, 1, 1], [4, 5, 6, 2]])
-    assert real_positions(tokens, 1) == [slice(2, 4), slice(0, 2), slice(0, 4)]
-
-
 def test_models_of_an_ensemble_have_the_same_layers_and_heads(build):
     assert layers_and_heads([build(), build(seed=1)]) == (3, 4)
     with pytest.raises(InputError, match=r"\[\[4, 4, 4\], \[2, 2, 2\]\]"):

@@ -87,12 +87,6 @@ def test_messages_name_the_options_of_training(join):
     assert "unused-zero" not in str(error.value)
 
 
-def test_a_gold_link_outside_the_words(join):
-    with pytest.raises(InputError) as error:
-        join(["b b"], ["b b"], ["1-1 5-0"])
-    assert says(str(error.value), "gold, subset test: link 5-0 … outside sentence 0")
-
-
 def test_numbers_tell_golds_and_texts_apart(join):
     """The curves of two runs are of one only where they are equal."""
     first = join(["b b"], ["b b"], ["0-0"]).numbers
