@@ -108,7 +108,7 @@ class Recorder:
                 self._encoders[name] = encoder_rollout(encoder.take())
             maps = decoder_rollout(decoder_self.take(), decoder_cross.take(), self._encoders[name][list(self.order)])
             for recorded, layer in zip(layers, self._layers):
-                recorded[name] = maps[layer][0]
+                recorded[name] = maps[layer]
         return layers
 
     def _quantities(self, block: Block, names: Sequence[str], whole: bool) -> Quantities:

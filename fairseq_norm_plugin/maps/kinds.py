@@ -198,23 +198,17 @@ def encoder_rollout(maps: Sequence[Tensor]) -> Tensor:
     return rollout
 
 
-def decoder_rollout(
-    self_maps: Sequence[Tensor], cross_maps: Sequence[Tensor], encoder: Tensor
-) -> list[tuple[Tensor, Tensor]]:
-    """P_l, [B, T, S], and Q_l, [B, T, T], of every decoder layer (ALTI+, Ferrando et al. 2022b).
+def decoder_rollout(self_maps: Sequence[Tensor], cross_maps: Sequence[Tensor], encoder: Tensor) -> list[Tensor]:
+    """P_l, [B, T, S], of every decoder layer: what comes from source tokens (ALTI+, Ferrando et al. 2022b).
 
-    Each row of a layer is divided among source tokens, P, and the target prefix, Q, with P_0 = 0 and Q_0 = 1.
-    ``self_maps`` are D_l, [B, T, T]; ``cross_maps`` are X_l with the residual r_l in the last column, [B, T, S + 1];
-    ``encoder`` is R, :func:`encoder_rollout`:
+    The rest of a row comes from the target prefix.  ``self_maps`` are D_l, [B, T, T]; ``cross_maps`` are X_l with the
+    residual r_l in the last column, [B, T, S + 1]; ``encoder`` is R, :func:`encoder_rollout`; P_0 = 0:
 
-        P_l = X_l R + r_l ⊙ (D_l P_{l−1}),   Q_l = r_l ⊙ (D_l Q_{l−1}).
+        P_l = X_l R + r_l ⊙ (D_l P_{l−1}).
     """
-    prefix = torch.eye(self_maps[0].size(-1), dtype=encoder.dtype, device=encoder.device).expand_as(self_maps[0])
     source = torch.zeros_like(cross_maps[0][..., :-1])
     layers = []
     for self_map, cross_map in zip(self_maps, cross_maps):
-        residual = cross_map[..., -1:]
-        source = torch.matmul(cross_map[..., :-1], encoder) + residual * torch.matmul(self_map, source)
-        prefix = residual * torch.matmul(self_map, prefix)
-        layers.append((source, prefix))
+        source = torch.matmul(cross_map[..., :-1], encoder) + cross_map[..., -1:] * torch.matmul(self_map, source)
+        layers.append(source)
     return layers

@@ -99,10 +99,8 @@ def test_ensembles_too(stock, norm, checkpoint, trained, tmp_path):
     both = f"{checkpoint}:{trained('second', seed=2)}"
     for mode in (["--beam", 2], [SCORE]):
         expected = stock(*mode, path=both).lines()
-        directory = tmp_path / mode[0]
-        output = norm(*mode, "--print-alignment", "hard", "--norm-records", directory, path=both)
+        output = norm(*mode, "--print-alignment", "hard", "--norm-records", tmp_path / mode[0], path=both)
         assert output.lines() == expected
-        check_printed(output, directory, "attn_n", 0, "awo")
 
 
 def test_a_model_of_the_other_direction_is_told(norm, trained, tmp_path, capfd):
@@ -113,38 +111,6 @@ def test_a_model_of_the_other_direction_is_told(norm, trained, tmp_path, capfd):
     assert "checkpoint_last.pt was trained from xx to yy, but is used from yy to xx" in capfd.readouterr().err
 
 
-def check_printed(output, directory, kind, layer, setting, heads=None, nbest=1):
-    """A- lines (hard) against the recorded maps of the same run; equal values may win in either."""
-    records = {(s.id, s.rank): s for s in Records(directory)}
-    printed = output.lines("A")
-    assert [id_ for id_, _, _ in printed] == sorted(id_ for id_, _ in records)
-    for number, (id_, _, content) in enumerate(printed):
-        sentence = records[id_, number % nbest]
-        map_ = sentence.layer_maps(kind)[layer]
-        if heads is not None:
-            map_ = sentence.head_maps(kind)[layer, heads].mean(axis=0)
-        map_ = map_[1 if setting == "awi" else 0 :, :-1]  # </s> barred
-        links = [tuple(map(int, link.split("-"))) for link in content.split()]
-        assert [target for _, target in links] == list(range(len(sentence.target.tokens) - 1))
-        for source, target in links:
-            assert map_[target, source] == pytest.approx(map_[target].max(), rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("mode", "kind", "layer", "setting", "heads"),
-    [
-        ([SCORE], "attn_n", 1, "awi", None),
-        (NBEST, "attn_n", 1, "awo", [2]),
-        ([SCORE], "attn_w", 1, "awo", [0, 3]),
-    ],
-)
-def test_printed_alignments_are_those_of_the_records(norm, tmp_path, mode, kind, layer, setting, heads):
-    options = ["--norm-map", kind, "--norm-layer", layer, "--norm-setting", setting]
-    options += [] if heads is None else ["--norm-heads", ",".join(map(str, heads))]
-    output = norm(*mode, *options, "--print-alignment", "hard", "--norm-records", tmp_path / "r")
-    check_printed(output, tmp_path / "r", kind, layer, setting, heads, nbest=1 if SCORE in mode else 2)
-
-
 @pytest.mark.parametrize("options", [["--beam", 2, "--left-pad-source"], [SCORE]], ids=str)
 def test_weights_of_the_last_layer_are_what_stock_prints(stock, norm, options):
     expected = stock(*options, "--print-alignment", "hard").lines("A")
@@ -152,12 +118,15 @@ def test_weights_of_the_last_layer_are_what_stock_prints(stock, norm, options):
     assert norm(*options, "--norm-map", "attn_w", "--norm-layer", 1, "--print-alignment", "hard").lines("A") == expected
 
 
-def test_soft_alignments(norm, tmp_path):
-    options = ["--print-alignment", "soft", "--norm-layer", 0, "--norm-setting", "awi", "--norm-records"]
-    printed = {id_: content for id_, _, content in norm("--beam", 2, *options, tmp_path / "r").lines("A")}
+@pytest.mark.parametrize("mode", [["--beam", 2], [SCORE]], ids=str)
+@pytest.mark.parametrize("heads", [[], ["--norm-map", "attn_w", "--norm-heads", "0,3"]], ids=str)
+def test_soft_alignments_are_the_maps_of_the_records(norm, tmp_path, mode, heads):
+    options = ["--print-alignment", "soft", "--norm-layer", 0, "--norm-setting", "awi", *heads, "--norm-records"]
+    printed = {id_: content for id_, _, content in norm(*mode, *options, tmp_path / "r").lines("A")}
     for id_, sentence in records_of(tmp_path / "r").items():
         values = [[float(v) for v in row.split(",")] for row in printed[id_].split(" ")]
-        np.testing.assert_allclose(values, sentence.layer_maps("attn_n")[0][1:], atol=1e-5)
+        map_ = sentence.head_maps("attn_w")[0, [0, 3]].mean(0) if heads else sentence.layer_maps("attn_n")[0]
+        np.testing.assert_allclose(values, map_[1:], atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,6 @@ def commands(out, request):
         "plain": (align(*options, *text, *plain), content),
         "jsonl": (align(*options, *text, "-o", out / "out.jsonl"), content),
         "parquet": (align(*options, *text, "-o", out / "out.parquet"), content),
-        "lexical table": (align(*options, *text, "-o", out / "out", "--table", "text"), content),
         "translate": (align(*options, *text[:2], "--translate", 2, "-o", out / "out.jsonl"), content),
         "markup": (align(*options, "--source-text", marked, *text[2:], "--markup", "xml", "-o", out / "out"), content),
         "calibrate": (calibrated, content),
@@ -116,7 +115,7 @@ def commands(out, request):
 
 
 NAMES = [
-    *("plain", "jsonl", "parquet", "lexical table", "translate", "markup"),
+    *("plain", "jsonl", "parquet", "translate", "markup"),
     *("calibrate", "convert", "generate", "train"),
 ]
 

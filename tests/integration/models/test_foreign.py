@@ -192,7 +192,7 @@ def binarised(directory, name, made):
 
 def test_analysed_when_converted(directories, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("fairseq_norm_plugin.analyze.cli.draw_figures", lambda *_: {})
-    data = binarised(tmp_path, "marian", directories)[0]
+    data = binarised(tmp_path, "marian", directories)
     words = [data, "--path", directories / "marian-fairseq/checkpoint.pt", "-s", "de", "-t", "en", "--cpu"]
     assert analyze.main([str(word) for word in [*words, "-o", tmp_path / "out"]]) == 0, capsys.readouterr().err
     assert (tmp_path / "out/mixing.csv").read_text().count("decoder.cross") > 6

@@ -150,11 +150,3 @@ def test_a_run_that_fails_while_merging_is_resumed(tmp_path, there):
 def test_a_stream_is_no_file(path):
     with pytest.raises(InputError, match=facts(f"{path} … is not a regular file")):
         alignment_parts(Path(path))
-
-
-@pytest.mark.parametrize("shards", [1, 2])
-def test_a_directory_is_not_the_name_of_a_file(tmp_path, shards):
-    (tmp_path / "here").mkdir()
-    with pytest.raises(InputError, match=facts("here: this is a directory")):
-        alignment_parts(tmp_path / "here", shards=shards)
-    assert names(tmp_path) == ["here"]

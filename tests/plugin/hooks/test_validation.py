@@ -126,11 +126,11 @@ class Criterion:
         return model(**sample["net_input"])
 
 
-def diagonal(monitor, certain=(True, False, True)):
+def diagonal(monitor, certain=(True, False, True), scale=1.0):
     """A batch whose maps are the gold, and its counts."""
     tokens = torch.tensor([[4, 5, 6, 2]] * len(certain))
     sample = gold_batch({"net_input": {"src_tokens": tokens}, "target": tokens}, certain)
-    maps = torch.eye(4).expand(len(certain), 4, 4)
+    maps = scale * torch.eye(4).expand(len(certain), 4, 4)
     hits = monitor.hits(sample, [{"head_attn_w": maps[:, None], "layer_attn_n": maps}] * LAYERS)
     return sample, monitor.tally(sample, hits)
 
@@ -157,6 +157,17 @@ def test_metrics_are_those_of_all_sentences(monitor):
     assert logged(monitor, {"loss": 1.0}).keys() == {"of another batch"}
     other = logged(monitor_of("shift-att"), tally, tally)
     assert [name for name, value in other.items() if value != pytest.approx(found[name], nan_ok=True)] == ["aer_method"]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_maps_of_broken_weights_are_not_counted(monitor, value):
+    """A model that diverged: never a finite AER out of maps that are not finite."""
+    with pytest.raises(InputError, match="NaN or infinite"):
+        diagonal(monitor, scale=value)
+    sample, tally = diagonal(monitor)
+    failed = monitor.tally(sample)
+    assert list(failed) == list(tally)  # processes sum their counts by position
+    assert math.isinf(logged(monitor, tally, failed)["aer"])
 
 
 def test_mixing_ratios_are_means_over_positions_that_mix(monitor, build, make_sample):
