@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -111,7 +111,7 @@ class Analysis:
         self.sentences, self.tokens = 0, dict.fromkeys(types, 0)
         self.statistics: dict[tuple[str, int], BlockStatistics] = {}
         self._captures: list[MapCapture[None]] = []
-        self._ids: dict[str, Tensor] = {}  # of the batch, by side
+        self._ids: dict[str, Tensor] = {}  # of the batch, by side; its captures read it
         self._pad = types["source"].pad
         for attention in sorted(norm_attentions(model), key=lambda known: BLOCK_TYPES.index(known.site.block)):
             block, layer, weights = attention.site.block, attention.site.number, attention.block_weights()
@@ -120,14 +120,13 @@ class Analysis:
                 for kind in kinds
                 if (weights.feed_forward if KINDS[kind].feed_forward else KINDS[kind].residual or not weights.cross)
             ]  # a mixing ratio without residual is constantly 1 in encoder-decoder attention
-            rows, columns = (types[side] for side in _SIDES[block])
-            self.statistics[block, layer] = BlockStatistics(block, known, rows, columns)
-            self._captures.append(MapCapture(block, [layer], partial(self._add_block, (block, layer))))
+            statistics = self.statistics[block, layer] = BlockStatistics(block, known, types)
+            self._captures.append(MapCapture(block, [layer], partial(statistics.add, ids=self._ids)))
 
     def add(self, sample: dict[str, Any]) -> None:
         """Run the model over one batch, teacher-forced, and add it."""
         inputs = sample["net_input"]
-        self._ids = {"source": inputs["src_tokens"], "target": inputs.get("prev_output_tokens")}
+        self._ids.update(source=inputs["src_tokens"], target=inputs.get("prev_output_tokens"))
         self.sentences += len(inputs["src_tokens"])
         for side in self.tokens:
             self.tokens[side] += int(self._ids[side].ne(self._pad).sum())
@@ -135,9 +134,6 @@ class Analysis:
             self._model(**inputs, features_only=True)
         for capture in self._captures:
             capture.take()
-
-    def _add_block(self, place: tuple[str, int], block: Block) -> None:
-        self.statistics[place].add(block, *(self._ids[side] for side in _SIDES[place[0]]))
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """The results, one table per file (docs/analysis.md)."""
@@ -202,20 +198,19 @@ class _Sums:
 
 
 class BlockStatistics:
-    """The sums of one block: of its block type, for ``kinds`` of mixing ratios.
+    """The sums of one block: of its block type, for ``kinds`` of mixing ratios; ``types`` are of each side's tokens."""
 
-    ``rows`` and ``columns`` are the vocabularies of target and source positions.
-    """
-
-    def __init__(self, type_: str, kinds: Sequence[str], rows: TokenTypes, columns: TokenTypes) -> None:
-        self.type, self.kinds, self.rows, self.columns = type_, kinds, _Sums(rows), _Sums(columns)
+    def __init__(self, type_: str, kinds: Sequence[str], types: Mapping[str, TokenTypes]) -> None:
+        self.type, self.kinds = type_, kinds
+        self.rows, self.columns = (_Sums(types[side]) for side in _SIDES[type_])
         self.left_out = 0  #: positions with nothing to mix
         #: Of the pairs with the largest random keys: key, α and ‖f(x)‖ of each head, float64 [pairs, 1 + 2 · heads].
         self.pairs = torch.empty(0)
         self._generator = torch.Generator().manual_seed(0)
 
-    def add(self, block: Block, row_tokens: Tensor, column_tokens: Tensor) -> None:
-        """Add the block of one pass; the ids of its target and source positions are [B, T] and [B, S], with padding."""
+    def add(self, block: Block, ids: Mapping[str, Tensor]) -> None:
+        """Add the block of one pass; ``ids`` are the tokens of each side, [B, N], with padding."""
+        row_tokens, column_tokens = (ids[side] for side in _SIDES[self.type])
         real_rows, real_columns = row_tokens.ne(self.rows.types.pad), column_tokens.ne(self.columns.types.pad)
         mixes = mixing_positions(self.type, real_rows)
         self.left_out += int((real_rows & ~mixes).sum())

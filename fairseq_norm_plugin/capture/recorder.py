@@ -158,9 +158,7 @@ class BatchMaps:
 
     def means(self) -> dict[str, NDArray[Any]]:
         """The mean of each quantity over the models, [B, L, …]."""
-        # a division of the arrays of one model would only copy them
-        means = {name: total / self._models if self._models > 1 else total for name, total in self._sums.items()}
-        return {name: mean.cpu().numpy() for name, mean in means.items()}
+        return {name: (total / self._models).cpu().numpy() for name, total in self._sums.items()}
 
     def sentences(self, source: Sequence[slice], target: Sequence[slice]) -> list[dict[str, NDArray[Any]]]:
         """The arrays of each sentence without padding: ``source[i]`` and ``target[i]`` are its columns and rows."""

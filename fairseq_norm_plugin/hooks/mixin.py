@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fairseq.data.iterators import EpochBatchIterator
 from torch import nn
 
 from alignment_eval.errors import UsageError, say, warn_on_stderr
+from alignment_eval.maps.kinds import DEFAULT_KINDS
 from alignment_eval.profiles.chosen import AlignmentOptions, choose_method
 from alignment_eval.profiles.profile import NO_PROFILE, Profile, read_profile
 from fairseq_norm_plugin.capture.attention import swap_attention
@@ -22,12 +24,12 @@ from fairseq_norm_plugin.checkpoints.files import profile_file
 from fairseq_norm_plugin.checkpoints.identity import ReadParameters, architecture_hash, data_hash, dictionary_hash
 from fairseq_norm_plugin.checkpoints.read import languages_warning, other_languages
 from fairseq_norm_plugin.environment import versions
-from fairseq_norm_plugin.hooks.generator import carry_maps
-from fairseq_norm_plugin.hooks.options import check_command, other_option, printed_map, resolve, vocabularies
-from fairseq_norm_plugin.hooks.session import NormOptions, Plan, RecordingSession
+from fairseq_norm_plugin.hooks.generator import NormOptions, PrintedMap, carry_maps
+from fairseq_norm_plugin.hooks.options import check_command, other_option, resolve
+from fairseq_norm_plugin.hooks.session import Plan, RecordingSession
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
-from fairseq_norm_plugin.text.tokens import SpecialTokens, Vocabulary, side_readers, tagged_hash
+from fairseq_norm_plugin.text.tokens import SpecialTokens, Vocabulary, side_readers, special_ids, tagged_hash
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +95,19 @@ class NormMixin:
     @property
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
         """The vocabularies of source and target."""
-        return vocabularies(self.cfg, (self.source_dictionary, self.target_dictionary), self.language_tags)
+        dictionaries = self.source_dictionary, self.target_dictionary
+        stated = [token for token in str(self.cfg.norm_special_tokens or "").split(",") if token]
+        for token in stated:
+            if not any(token in dictionary for dictionary in dictionaries):
+                raise UsageError(
+                    f"--norm-special-tokens {self.cfg.norm_special_tokens}: neither dictionary has {token}; "
+                    f"give tokens of the binarised text, separated by commas"
+                )
+        source, target = (
+            Vocabulary(known, str(self.cfg.norm_subword_mark), special_ids(known, [*self.language_tags, *stated]))
+            for known in dictionaries
+        )
+        return source, target
 
     def filter_indices_by_size(
         self, indices: Any, dataset: Any, max_positions: Any = None, ignore_invalid_inputs: bool = False
@@ -116,8 +130,11 @@ class NormMixin:
         subset = next((name for name, loaded in self.datasets.items() if loaded is dataset), None)
         if self._training or subset is None:  # sentences of fairseq-interactive belong to no subset
             return iterator
-        self._plan = Plan(self.cfg, subset, iterator, self._skipped, kwargs)
-        return self._plan.iterator(iterator)
+        plan = self._plan = Plan(self.cfg, subset, iterator, self._skipped, kwargs)
+        if not plan.kept:
+            return iterator
+        workers = {"num_workers": iterator.num_workers, "buffer_size": iterator.buffer_size}
+        return EpochBatchIterator(dataset, iterator.collate_fn, plan.batches, **workers)
 
     def build_generator(self, models: Sequence[nn.Module], args: Any, **kwargs: Any) -> Any:
         """fairseq's generator or scorer; it carries maps if an option needs them."""
@@ -141,7 +158,13 @@ class NormMixin:
             chosen = choose_method(AlignmentOptions(), 1, [profile], None)
         options = resolve(self.cfg, layers, heads, chosen)
         logger.info("maps: %s of decoder layer %d of %d (counted from 0)", options.kind, options.layer, layers)
-        printed = printed_map(options, str(style), self.vocabularies) if style else None
+        if style and options.kind not in DEFAULT_KINDS:
+            raise UsageError(
+                f"--print-alignment cannot show --norm-map {options.kind}, only {' or '.join(DEFAULT_KINDS)}, which "
+                f"follow beam search step by step; --norm-alignments and --norm-records support all kinds"
+            )
+        specials = [vocabulary.specials for vocabulary in self.vocabularies]
+        printed = PrintedMap(options, str(style), specials) if style else None
         if chosen is not None and options.extraction is chosen:
             say(f"--norm-alignments: {chosen.reason}")
         recorded = self._open_session(models, args, parameters, options, profile) if wanted else None

@@ -244,8 +244,6 @@ class MonitorMixin:
 
     def post_validate(self, model: nn.Module, stats: dict[str, Any], agg: Any) -> None:
         """Hook that fairseq calls after the validation of a subset, with the metrics that it will print."""
-        if hasattr(super(), "post_validate"):
-            super().post_validate(model, stats, agg)  # type: ignore[misc]
         if self._monitor is None:
             return
         if self._errors:

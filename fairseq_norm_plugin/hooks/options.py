@@ -18,10 +18,8 @@ from alignment_eval.maps.subwords import MARKS
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.chosen import ChosenMethod
 from fairseq_norm_plugin.checkpoints.read import PATHS
-from fairseq_norm_plugin.hooks.generator import PrintedMap
+from fairseq_norm_plugin.hooks.generator import NormOptions
 from fairseq_norm_plugin.hooks.parts import manifest_file, parts_directory
-from fairseq_norm_plugin.hooks.session import NormOptions
-from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 
 
 def option(help: str, default: Any = None) -> Any:
@@ -93,17 +91,6 @@ def other_option(cfg: Any, group: str, name: str) -> Any:
     return OmegaConf.select(cfg._get_root(), f"{group}.{name}")  # omegaconf 2.0 (fairseq 0.12.2) knows no "..group"
 
 
-def printed_map(options: NormOptions, style: str, vocabularies: Sequence[Vocabulary]) -> PrintedMap:
-    """The map that ``--print-alignment`` shows, ``hard`` or ``soft``; a kind that it cannot show is refused."""
-    if options.kind not in DEFAULT_KINDS:
-        raise UsageError(
-            f"--print-alignment cannot show --norm-map {options.kind}, only {' or '.join(DEFAULT_KINDS)}, which "
-            f"follow beam search step by step; --norm-alignments and --norm-records support all kinds"
-        )
-    specials = vocabularies[0].specials, vocabularies[1].specials
-    return PrintedMap(options.kind, options.layer, options.heads, options.setting, style, specials)
-
-
 def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) -> None:
     """Check, before a run that prints maps or (``wanted``) writes them, the options of the task and of generation."""
     for name in ("norm_records", "norm_alignments"):
@@ -145,22 +132,6 @@ def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) ->
             f"--num-shards {shards} has no effect in fairseq-generate: every run would take the whole "
             f"corpus; run shard k, from 0, of N with --distributed-world-size N --distributed-rank k"
         )
-
-
-def vocabularies(cfg: Any, dictionaries: tuple[Any, Any], tags: Sequence[str]) -> tuple[Vocabulary, Vocabulary]:
-    """The vocabularies of source and target, from their fairseq dictionaries and the task's language tags."""
-    stated = [token for token in str(cfg.norm_special_tokens or "").split(",") if token]
-    for token in stated:
-        if not any(token in dictionary for dictionary in dictionaries):
-            raise UsageError(
-                f"--norm-special-tokens {cfg.norm_special_tokens}: neither dictionary has {token}; "
-                f"give tokens of the binarised text, separated by commas"
-            )
-    source, target = (
-        Vocabulary(dictionary, str(cfg.norm_subword_mark), special_ids(dictionary, [*tags, *stated]))
-        for dictionary in dictionaries
-    )
-    return source, target
 
 
 def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ChosenMethod] = None) -> NormOptions:

@@ -5,24 +5,23 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fairseq.data.iterators import EpochBatchIterator
 from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.files import write_bytes
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide, status_of
-from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.profiles.profile import Profile
 from alignment_eval.records.manifest import RunInfo
 from alignment_eval.records.store import arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
+from fairseq_norm_plugin.hooks.generator import NormOptions
 from fairseq_norm_plugin.hooks.parts import AlignmentParts, ShardParts, aligned_ids, recorded_ids
 from fairseq_norm_plugin.text.tokens import SideReader, UnknownTokens
 
@@ -62,28 +61,6 @@ class Plan:
         names = ("max_tokens", "max_sentences", "required_batch_size_multiple", "seed")
         #: What decides the distribution over shards and what ``--sampling`` draws.
         self.batching = {name: batching.get(name) for name in names}
-
-    def iterator(self, whole: Any) -> Any:
-        """fairseq's iterator ``whole``, or one over the remaining sentences."""
-        if not self.kept:
-            return whole
-        workers = {"num_workers": whole.num_workers, "buffer_size": whole.buffer_size}
-        return EpochBatchIterator(whole.dataset, whole.collate_fn, self.batches, **workers)
-
-
-@dataclass(frozen=True)
-class NormOptions:
-    """The options of a norm task, checked against a model (hooks.options.resolve)."""
-
-    #: The map that is printed and extracted; ``heads`` None: all of the layer.
-    kind: str
-    layer: int
-    heads: tuple[int, ...] | None
-    setting: str
-    recorded_kinds: tuple[str, ...]
-    recorded_layers: tuple[int, ...]  #: decoder layers, from 0
-    layer_heads: int  #: number of heads of a layer
-    extraction: ChosenMethod | None  #: how word alignments are read from the maps; None: there are none
 
 
 class RecordingSession:

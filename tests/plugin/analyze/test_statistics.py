@@ -44,7 +44,7 @@ def run(model, samples, type_, layer, statistics):
         with torch.no_grad(), capturing(norm_attentions(model), capture):
             model(**inputs)
         (block,) = capture.take()
-        statistics.add(block, rows, columns)
+        statistics.add(block, {"source": inputs["src_tokens"], "target": inputs["prev_output_tokens"]})
         seen.append((block, rows, columns))
     return seen
 
@@ -52,7 +52,7 @@ def run(model, samples, type_, layer, statistics):
 @pytest.mark.parametrize("type_", BLOCK_TYPES)
 def test_streamed_numbers_equal_those_of_lists(build, make_sample, token_types, type_):
     """Special tokens have no frequency and are in no correlation: fairseq counts each once, whatever the text."""
-    statistics = BlockStatistics(type_, KINDS, token_types, token_types)
+    statistics = BlockStatistics(type_, KINDS, {"source": token_types, "target": token_types})
     samples = [make_sample(lengths, seed=i) for i, lengths in enumerate(BATCHES)]
     for name in ("src_tokens", "prev_output_tokens"):
         samples[0]["net_input"][name][0, 1] = 3  # <unk>
@@ -117,7 +117,7 @@ def test_streamed_numbers_equal_those_of_lists(build, make_sample, token_types, 
 def test_pairs_are_all_real_ones_or_a_sample_of_them(build, make_sample, token_types, monkeypatch):
     model = build().double()
     samples = [make_sample(lengths, seed=i) for i, lengths in enumerate(BATCHES)]
-    whole = BlockStatistics(DECODER_SELF, KINDS, token_types, token_types)
+    whole = BlockStatistics(DECODER_SELF, KINDS, {"source": token_types, "target": token_types})
     seen = run(model, samples, DECODER_SELF, 0, whole)
     pairs = [
         (block.alpha[b, :, t, s], transformed_norms(block.factor)[b, :, s])
@@ -132,7 +132,7 @@ def test_pairs_are_all_real_ones_or_a_sample_of_them(build, make_sample, token_t
         assert row["pairs"] == len(pairs)
         assert row["spearman"] == pytest.approx(stats.spearmanr(alpha, norm).statistic)
     monkeypatch.setattr(analysis, "SAMPLED_PAIRS", 20)
-    sampled = BlockStatistics(DECODER_SELF, KINDS, token_types, token_types)
+    sampled = BlockStatistics(DECODER_SELF, KINDS, {"source": token_types, "target": token_types})
     run(model, samples, DECODER_SELF, 0, sampled)
     known = {tuple(torch.cat(pair).tolist()) for pair in pairs}
     assert len(sampled.pairs) == 20

@@ -12,7 +12,8 @@ from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY
-from fairseq_norm_plugin.hooks.session import NormOptions, Plan, RecordingSession
+from fairseq_norm_plugin.hooks.generator import NormOptions
+from fairseq_norm_plugin.hooks.session import Plan, RecordingSession
 from fairseq_norm_plugin.text.tokens import side_readers
 from tests.facts import facts, says
 from tests.plugin.dictionaries import dictionary_of, vocabulary_of
