@@ -111,14 +111,15 @@ class ArgparseMixin:
     Such a task gets the options of all groups in one Namespace, which is ``cfg`` here.
     """
 
-    #: The dataclass of the options that are added.
-    added_options: type[FairseqDataclass] = NormConfig
+    #: The dataclasses of the options that are added.
+    added_options: tuple[type[FairseqDataclass], ...] = (NormConfig,)
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
         """Add fairseq's arguments and those of :attr:`added_options`."""
         super().add_args(parser)  # type: ignore[misc]
-        gen_parser_from_dataclass(parser, cls.added_options())
+        for options in cls.added_options:
+            gen_parser_from_dataclass(parser, options())
 
     @classmethod
     def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
@@ -187,11 +188,6 @@ class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationM
         return SpecialTokens(before[0], (eos,), before[1], (eos,), eos)
 
 
-@dataclass
-class MonitoredNormConfig(NormConfig, MonitorConfig):
-    """The plugin's options."""
-
-
 @register_task("translation_from_pretrained_bart_norm")
 class TranslationFromPretrainedBARTNormTask(
     ArgparseMixin,
@@ -201,7 +197,7 @@ class TranslationFromPretrainedBARTNormTask(
 ):
     """fairseq's ``translation_from_pretrained_bart`` whose models show their maps, in training too."""
 
-    added_options = MonitoredNormConfig
+    added_options = (NormConfig, MonitorConfig)
     input_options = ("langs", "prepend_bos")
 
     @classmethod

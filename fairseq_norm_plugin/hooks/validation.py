@@ -148,12 +148,8 @@ def mixing_name(block: str, layer: int, kind: str) -> str:
 class Monitor:
     """Counts validation batches that have gold, and derives the metrics from the counts.
 
-    Args:
-        extraction: kind, layer and setting of ``aer``; its rule is used for all metrics.
-        layers: the number of decoder layers.
-        mixing: kinds of mixing ratios that are logged.
-        blocks: the block types whose mixing ratios are logged, with their numbers of layers.
-        pads: the padding symbols of source and target.
+    ``extraction`` has kind, layer and setting of ``aer``, and the rule of all metrics; ``layers`` is the number of
+    decoder layers.  Mixing ratios of the kinds ``mixing`` are logged for ``blocks``, block type -> number of layers.
     """
 
     def __init__(

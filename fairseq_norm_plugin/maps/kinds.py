@@ -75,10 +75,6 @@ def _attnres_w(block: Block) -> Tensor:
     return _with_own(weights, torch.full_like(weights[..., 0], 0.5), block, add=True)
 
 
-def _attnresln_n(block: Block) -> Tensor:
-    return _with_residual(block, _scaled(layer_norms(block.alpha, block.norm_factor), block), "attnresln")
-
-
 def _with_residual(block: Block, norms: Tensor, stage: str) -> Tensor:
     own = block.carry(block.own + block.residual, stage)
     return _with_own(norms, torch.linalg.vector_norm(own, dim=-1), block)
@@ -102,10 +98,10 @@ def _scaled(norms: Tensor, block: Block, heads: bool = False) -> Tensor:
 
 def _ff_norms(stage: str, block: Block) -> Tensor:
     """The norms of vectors that are carried through the feed-forward network."""
-    maps = []
-    for sentence in map(block.sentence, range(len(block.alpha))):
-        maps.append(torch.cat([torch.linalg.vector_norm(part, dim=-1) for part in sentence.vectors(stage)]).t())
-    return torch.stack(maps)
+    sentences = (block.sentence(b).vectors(stage) for b in range(len(block.alpha)))
+    return torch.stack(
+        [torch.cat([torch.linalg.vector_norm(part, dim=-1) for part in parts]).t() for parts in sentences]
+    )
 
 
 def _alti(block: Block) -> Tensor:
@@ -153,7 +149,9 @@ LAYER_MAPS: dict[str, MapFunction] = {
     "attn_n": lambda block: block.sum_norms,
     "attnres_w": _attnres_w,
     "attnres_n": lambda block: _with_residual(block, block.sum_norms.clone(), "attnres"),
-    "attnresln_n": _attnresln_n,
+    "attnresln_n": lambda block: _with_residual(
+        block, _scaled(layer_norms(block.alpha, block.norm_factor), block), "attnresln"
+    ),
     "ff_n": partial(_ff_norms, "ff"),
     "ffres_n": partial(_ff_norms, "ffres"),
     "ffresln_n": partial(_ff_norms, "ffresln"),

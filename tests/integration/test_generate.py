@@ -155,7 +155,10 @@ def test_the_alignments_file_is_the_extraction(norm, tmp_path, capsys, mode, map
     [
         (["--num-shards", 2], "--distributed-world-size N --distributed-rank k"),
         (["--retain-dropout"], "--retain-dropout"),
-        (["--print-alignment", "hard", "--norm-map", "alti"], "--norm-map alti, only attn_w or attn_n"),
+        (
+            ["--print-alignment", "hard", "--norm-map", "alti", "--norm-record-kinds", "alti"],
+            "--norm-map alti, only attn_w or attn_n",
+        ),
         (SHORTER, r"Size of sample #3 is invalid .*max_positions=.*60"),
         (
             ["--gen-subset", "test1", "--max-source-positions", 1, "--skip-invalid-size-inputs-valid-test"],
