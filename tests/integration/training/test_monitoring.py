@@ -204,22 +204,6 @@ def test_combined_subsets_are_refused_before_training(monitored):
         monitored("combined", "--combine-valid-subsets")
 
 
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (lambda lines: [""] * len(lines), r"gold of subset test has no links"),
-        (lambda lines: lines[:-1], r"11 sentences, but subset test has 12"),
-        (lambda lines: ["99-1", *lines[1:]],
-         r"subset test: link 98-0 .* outside sentence 0 \(line 1\)"),
-    ],
-)  # fmt: skip
-def test_wrong_gold_is_told_before_training(set_up, gold, tmp_path, spoil, message):
-    lines = gold.read_text(encoding="utf-8").splitlines()
-    task, _, _ = set_up(written(tmp_path / "gold.talp", spoil(lines)))
-    with pytest.raises(InputError, match=message):
-        task.load_dataset("test")
-
-
 # -- what fails at run time --------------------------------------------------------------------------------------
 
 

@@ -27,7 +27,7 @@ from fairseq_norm_plugin.hooks.validation import (
 )
 from fairseq_norm_plugin.maps.kinds import mixing_ratio
 from fairseq_norm_plugin.text.tokens import side_readers
-from tests.facts import says
+from tests.facts import facts, says
 from tests.plugin.dictionaries import vocabulary_of
 from tests.plugin.maps.blocks import capture_blocks
 
@@ -85,6 +85,19 @@ def test_messages_name_the_options_of_training(join):
         join(["b b"] * 40, ["b b"] * 40, ["1-1"] * 40)
     assert says(str(error.value), "give --aer-gold-base 1")
     assert "unused-zero" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("gold", "said"),
+    [
+        (["", ""], "gold of subset test has no links"),
+        (["0-0"], "1 sentences, but subset test has 2"),
+        (["0-0", "1-1 5-0"], "gold, subset test: link 5-0 … outside sentence 1 (line 2)"),
+    ],
+)
+def test_wrong_gold_is_told(join, gold, said):
+    with pytest.raises(InputError, match=facts(said)):
+        join(["b b"] * 2, ["b b"] * 2, gold)
 
 
 def test_numbers_tell_golds_and_texts_apart(join):
