@@ -163,8 +163,7 @@ class NormMixin:
                 f"--print-alignment cannot show --norm-map {options.kind}, only {' or '.join(DEFAULT_KINDS)}, which "
                 f"follow beam search step by step; --norm-alignments and --norm-records support all kinds"
             )
-        specials = [vocabulary.specials for vocabulary in self.vocabularies]
-        printed = PrintedMap(options, str(style), specials) if style else None
+        printed = PrintedMap(options, str(style), [known.specials for known in self.vocabularies]) if style else None
         if chosen is not None and options.extraction is chosen:
             say(f"--norm-alignments: {chosen.reason}")
         recorded = self._open_session(models, args, parameters, options, profile) if wanted else None

@@ -11,7 +11,7 @@ from alignment_eval.records.store import Records
 from fairseq_norm_plugin.hooks import parts as shard_parts
 from fairseq_norm_plugin.hooks.parts import parts_directory, recorded_ids
 from tests.facts import facts
-from tests.plugin.hooks.parts import PART, alignment_parts, names, record_parts, write
+from tests.plugin.hooks.output import PART, alignment_parts, names, record_parts, write
 
 
 @pytest.mark.parametrize("make", [record_parts, alignment_parts], ids=["records", "alignments"])

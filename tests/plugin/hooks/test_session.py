@@ -17,7 +17,7 @@ from fairseq_norm_plugin.hooks.session import Plan, RecordingSession
 from fairseq_norm_plugin.text.tokens import side_readers
 from tests.facts import facts, says
 from tests.plugin.dictionaries import dictionary_of, vocabulary_of
-from tests.plugin.hooks.parts import OPTIONS, QUANTITIES, names
+from tests.plugin.hooks.output import OPTIONS, QUANTITIES, names
 
 SIGNATURE = {"generation": {"nbest": 2, "score_reference": False, "sampling": False}}
 
