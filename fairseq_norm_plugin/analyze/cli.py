@@ -6,42 +6,43 @@ The model runs once over the subset, teacher-forced, in float32; memory does not
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
-from alignment_eval.figures.style import (
-    COLUMN,
-    DEFAULT,
-    MARKERS,
-    FigureOptions,
-    add_legend,
-    draw_heatmap,
-    kind_look,
-    kind_name,
-    layer_colours,
-    new_figure,
-    place_name,
-    styled,
-)
-from alignment_eval.maps.kinds import mixing_kinds
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 import json
 import logging
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from alignment_eval.cli import CommandParser, add_list, add_output, check_outputs, exit_status
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.figures.style import add_figure_options, figure_options, save_figures
+from alignment_eval.figures.style import (
+    COLUMN,
+    DEFAULT,
+    MARKERS,
+    FigureOptions,
+    add_figure_options,
+    add_legend,
+    draw_heatmap,
+    figure_options,
+    kind_look,
+    kind_name,
+    layer_colours,
+    new_figure,
+    place_name,
+    save_figures,
+    styled,
+)
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
+from alignment_eval.maps.kinds import mixing_kinds
 from alignment_eval.maps.words import require_known
 from fairseq_norm_plugin.environment import let_waiting_threads_sleep, silence_libraries
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 logger = logging.getLogger(__name__)
 
@@ -124,8 +125,11 @@ def run(args: Any) -> None:
     check_directory(args.output, args.overwrite, _OWN_FILES)
     if not args.path or ":" in args.path:
         raise UsageError(f"--path {args.path}: give one checkpoint; analyse the models of an ensemble one by one")
-    if not Path(args.path).exists():
-        raise InputError(f"{args.path}: no such file; give a fairseq checkpoint")
+    if not Path(args.path).is_file():
+        raise InputError(
+            f"{args.path}: no such file; give a fairseq checkpoint; python -m fairseq_norm_plugin.convert makes one of "
+            f"a model in the format of Transformers"
+        )
     tables, summary = analyse(convert_namespace_to_omegaconf(args), args.path, args.mixing_kinds)
     layers = tables["mixing"].query("head.isna() and token_class == 'all'")
     summary["mixing_ratio"] = json.loads(layers[["block", "layer", "kind", "mean"]].to_json(orient="records"))

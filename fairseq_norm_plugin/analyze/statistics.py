@@ -10,11 +10,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +19,6 @@ import pandas as pd
 import torch
 from fairseq import utils
 from fairseq.tasks import setup_task
-from numpy.typing import NDArray
 from torch import Tensor
 from tqdm import tqdm
 
@@ -32,14 +28,12 @@ from alignment_eval.maps.subwords import bare_piece, is_punctuation
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF, mixing_positions
 from fairseq_norm_plugin.checkpoints.build import build_model
-from fairseq_norm_plugin.checkpoints.files import dictionary_files
 from fairseq_norm_plugin.checkpoints.identity import data_hash, model_hash
 from fairseq_norm_plugin.checkpoints.read import fairseq_errors, read_checkpoint_parts
 from fairseq_norm_plugin.environment import versions
 from fairseq_norm_plugin.maps.block import Block
 from fairseq_norm_plugin.maps.kinds import HEAD_MIXING_RATIOS, head_map, head_mixing_ratio, layer_map, mixing_ratio
 from fairseq_norm_plugin.maps.norms import transformed_norms
-from fairseq_norm_plugin.transformers.families import read_release
 
 #: The tokens of the rows and of the columns of each block type's maps.
 _SIDES = {ENCODER_SELF: ("source",) * 2, DECODER_SELF: ("target",) * 2, DECODER_CROSS: ("target", "source")}
@@ -52,15 +46,14 @@ ROUNDING = 1e-5
 
 
 def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
-    """Run one model, a checkpoint or a directory in the format of Transformers, over the subset of fairseq's ``cfg``.
+    """Run the model of the checkpoint ``path`` over the subset of fairseq's ``cfg``.
 
     Returns the tables, with ``kinds`` of mixing ratios, and a summary of the run.
     """
     with fairseq_errors(f"{cfg.task.data}: fairseq cannot set up its task", "give data of fairseq-preprocess"):
         task = setup_task(cfg.task)
     # fairseq-validate would take the task from the checkpoint; here it must be one that can read maps
-    state = _released(path, task, cfg.task) if Path(path).is_dir() else read_checkpoint_parts([path])
-    model: Any = build_model(task, state, path)
+    model: Any = build_model(task, read_checkpoint_parts([path]), path)
     if torch.cuda.is_available() and not cfg.common.cpu:
         model.cuda()
     subset = cfg.dataset.gen_subset
@@ -86,26 +79,22 @@ def analyse(cfg: Any, path: str, kinds: Sequence[str]) -> tuple[dict[str, pd.Dat
         "checkpoint": path,
         "model": model_hash([model]),
         "subset": subset,
-        "data": data_hash(cfg.task.data.split(":")[0], subset, analysis.languages),
+        "data": data_hash(
+            cfg.task.data.split(":")[0],
+            subset,
+            (getattr(task.cfg, "source_lang", None), getattr(task.cfg, "target_lang", None)),
+        ),
         "task": str(cfg.task._name),
         "kinds": list(kinds),
-        **analysis.size(),
+        "sentences": analysis.sentences,
+        "tokens": analysis.tokens,
+        "positions_with_nothing_to_mix": {
+            f"{block} {layer}": found.left_out
+            for (block, layer), found in analysis.statistics.items()
+            if found.left_out
+        },
     }
     return analysis.tables(), summary
-
-
-def _released(path: str, task: Any, cfg: Any) -> dict[str, Any]:
-    """What a checkpoint would hold, of a directory in the format of Transformers."""
-    with TemporaryDirectory(prefix="dictionaries-") as place:
-        release = read_release(Path(path), Path(place), cfg.source_lang, cfg.target_lang)
-        files = dictionary_files(Path(place), release.languages)
-        own = [task.load_dictionary(str(file)) for file in files]
-    if own != [task.source_dictionary, task.target_dictionary]:
-        raise InputError(
-            f"{cfg.data}: was not binarised with the dictionaries of {path}; write them with python -m "
-            f"fairseq_norm_plugin.convert, and use them as --srcdict and --tgtdict of fairseq-preprocess"
-        )
-    return release.state
 
 
 class Analysis:
@@ -116,58 +105,46 @@ class Analysis:
 
     def __init__(self, model: Any, task: Any, kinds: Sequence[str]) -> None:
         self._model = model
-        self._decodes = hasattr(model, "decoder")
-        source = TokenTypes.of(task.source_dictionary)
-        types = {"source": source, "target": TokenTypes.of(task.target_dictionary) if self._decodes else source}
-        self.languages = (task.cfg.source_lang, task.cfg.target_lang) if self._decodes else (None, None)
+        types = {"source": TokenTypes(task.source_dictionary)}
+        if hasattr(model, "decoder"):
+            types["target"] = TokenTypes(task.target_dictionary)
+        self.sentences, self.tokens = 0, dict.fromkeys(types, 0)
         self.statistics: dict[tuple[str, int], BlockStatistics] = {}
         self._captures: list[MapCapture[None]] = []
-        self._tokens: dict[str, Tensor] = {}
-        self._sentences, self._pad = 0, source.pad
-        self._counts = dict.fromkeys(types if self._decodes else ("source",), 0)
+        self._ids: dict[str, Tensor] = {}  # of the batch, by side; its captures read it
+        self._pad = types["source"].pad
         for attention in sorted(norm_attentions(model), key=lambda known: BLOCK_TYPES.index(known.site.block)):
-            block, number, weights = attention.site.block, attention.site.number, attention.block_weights()
+            block, layer, weights = attention.site.block, attention.site.number, attention.block_weights()
             known = [
                 kind
                 for kind in kinds
                 if (weights.feed_forward if KINDS[kind].feed_forward else KINDS[kind].residual or not weights.cross)
             ]  # a mixing ratio without residual is constantly 1 in encoder-decoder attention
-            rows, columns = (types[side] for side in _SIDES[block])
-            self.statistics[block, number] = BlockStatistics(block, known, rows, columns)
-            self._captures.append(MapCapture(block, [number], partial(self._add_block, (block, number))))
+            statistics = self.statistics[block, layer] = BlockStatistics(block, known, types)
+            self._captures.append(MapCapture(block, [layer], partial(statistics.add, ids=self._ids)))
 
     def add(self, sample: dict[str, Any]) -> None:
         """Run the model over one batch, teacher-forced, and add it."""
         inputs = sample["net_input"]
-        source = inputs["src_tokens"]
-        self._tokens = {"source": source, "target": inputs.get("prev_output_tokens", source)}
-        self._sentences += len(source)
-        for side in self._counts:
-            self._counts[side] += int(self._tokens[side].ne(self._pad).sum())
+        self._ids.update(source=inputs["src_tokens"], target=inputs.get("prev_output_tokens"))
+        self.sentences += len(inputs["src_tokens"])
+        for side in self.tokens:
+            self.tokens[side] += int(self._ids[side].ne(self._pad).sum())
         with torch.no_grad(), teacher_forcing(self._model), capturing(norm_attentions(self._model), *self._captures):
-            self._model(**(inputs if self._decodes else {"src_tokens": source}), features_only=True)
+            self._model(**inputs, features_only=True)
         for capture in self._captures:
             capture.take()
-
-    def _add_block(self, key: tuple[str, int], block: Block) -> None:
-        rows, columns = (self._tokens[side] for side in _SIDES[key[0]])
-        self.statistics[key].add(block, rows, columns)
-
-    def size(self) -> dict[str, Any]:
-        """The numbers of analysed sentences and tokens, and of positions that were left out."""
-        left_out = {f"{type_} {number}": s.left_out for (type_, number), s in self.statistics.items() if s.left_out}
-        return {"sentences": self._sentences, "tokens": self._counts, "positions_with_nothing_to_mix": left_out}
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """The results, one table per file (docs/analysis.md)."""
         broken = [place for place, statistics in self.statistics.items() if statistics.broken]
         if broken:  # the first one of a forward pass, where it arises
-            block, number = min(broken, key=lambda place: (place[0] != ENCODER_SELF, place[1]))
-            raise InputError(f"the maps of {block} {number} hold NaN; check whether the checkpoint holds NaN")
-        collected: dict[str, list[dict[Any, Any]]] = {}
-        for (block, number), statistics in self.statistics.items():
+            block, layer = min(broken, key=lambda place: (place[0] != ENCODER_SELF, place[1]))
+            raise InputError(f"the maps of {block} {layer} hold NaN; check whether the checkpoint holds NaN")
+        collected: dict[str, list[dict[str, Any]]] = {}
+        for (block, layer), statistics in self.statistics.items():
             for name, rows in statistics.tables().items():
-                collected.setdefault(name, []).extend({"block": block, "layer": number, **row} for row in rows)
+                collected.setdefault(name, []).extend({"block": block, "layer": layer, **row} for row in rows)
         tables = {name: pd.DataFrame(rows) for name, rows in collected.items()}
         for name, table in tables.items():  # pandas would turn integers with gaps into floats
             column = "frequency" if name == "token_norms" else "head"
@@ -176,31 +153,21 @@ class Analysis:
         return tables
 
 
-@dataclass(frozen=True)
 class TokenTypes:
-    """Properties of each token of a dictionary: arrays [V]."""
+    """Properties of each token of a fairseq dictionary."""
 
-    tokens: tuple[str, ...]
-    classes: Tensor  #: index into :data:`TOKEN_CLASSES`
-    special: NDArray[np.bool_]  #: ``<s>``, ``<pad>``, ``</s>``, ``<unk>``, which fairseq does not count
-    frequency: NDArray[np.int64]  #: count in the training text, from the dictionary; all equal: unknown
-    pad: int
-
-    @classmethod
-    def of(cls, dictionary: Any) -> TokenTypes:
-        """The properties of the tokens of a fairseq dictionary."""
-        tokens = tuple(dictionary.symbols)
+    def __init__(self, dictionary: Any) -> None:
+        self.tokens, self.pad = tuple(dictionary.symbols), dictionary.pad()
         special = {dictionary.bos(): 0, dictionary.eos(): 1}
-        spelled = map(bare_piece, tokens)
-        classes = [special.get(i, 2 if piece and is_punctuation(piece) else 3) for i, piece in enumerate(spelled)]
-        placeholders = np.arange(len(tokens)) < dictionary.nspecial
-        frequency = np.asarray(dictionary.count, dtype=np.int64)
-        return cls(tokens, torch.tensor(classes), placeholders, frequency, dictionary.pad())
-
-    @cached_property
-    def by_class(self) -> Tensor:
-        """1 where a token is of a class: float64 [V, classes]."""
-        return torch.nn.functional.one_hot(self.classes, len(TOKEN_CLASSES)).double()
+        spelled = map(bare_piece, self.tokens)
+        #: Index into :data:`TOKEN_CLASSES`, [V].
+        self.classes = [special.get(i, 2 if piece and is_punctuation(piece) else 3) for i, piece in enumerate(spelled)]
+        #: 1 where a token is of a class, float64 [V, classes].
+        self.by_class = torch.nn.functional.one_hot(torch.tensor(self.classes), len(TOKEN_CLASSES)).double()
+        #: ``<s>``, ``<pad>``, ``</s>``, ``<unk>``, which fairseq does not count, bool [V].
+        self.special = np.arange(len(self.tokens)) < dictionary.nspecial
+        #: Count in the training text, from the dictionary, [V]; all equal: unknown.
+        self.frequency = np.asarray(dictionary.count, dtype=np.int64)
 
 
 class _Sums:
@@ -221,11 +188,6 @@ class _Sums:
             self.by_type.setdefault(name, torch.zeros_like(self.counts)).index_add_(0, ids, values[:, -1])
             self.by_class[name] = self.by_class.get(name, 0) + values.t() @ self.types.by_class[ids]
 
-    @property
-    def class_counts(self) -> Tensor:
-        """Positions of each class."""
-        return self.counts @ self.types.by_class
-
     def correlation(self, name: str) -> dict[str, Any]:
         """Spearman's ρ of a mean and the frequency in the dictionary, or in this text, over types that occurred."""
         used = (self.counts > 0).numpy() & ~self.types.special
@@ -236,22 +198,19 @@ class _Sums:
 
 
 class BlockStatistics:
-    """The sums of one block: of its block type, for ``kinds`` of mixing ratios.
+    """The sums of one block: of its block type, for ``kinds`` of mixing ratios; ``types`` are of each side's tokens."""
 
-    ``rows`` and ``columns`` are the vocabularies of target and source positions; ``seed`` is of the sample of pairs.
-    """
-
-    def __init__(self, type_: str, kinds: Sequence[str], rows: TokenTypes, columns: TokenTypes, seed: int = 0) -> None:
-        self.type, self.kinds, self.rows, self.columns = type_, kinds, _Sums(rows), _Sums(columns)
+    def __init__(self, type_: str, kinds: Sequence[str], types: Mapping[str, TokenTypes]) -> None:
+        self.type, self.kinds = type_, kinds
+        self.rows, self.columns = (_Sums(types[side]) for side in _SIDES[type_])
         self.left_out = 0  #: positions with nothing to mix
-        self._heads = 0
-        #: α, then ‖f(x)‖ of each head, float64 [pairs, 2 · heads], of the pairs with the largest random keys.
-        self.pairs, self._keys = torch.empty(0, 0), torch.empty(0)
-        self._generator = torch.Generator().manual_seed(seed)
+        #: Of the pairs with the largest random keys: key, α and ‖f(x)‖ of each head, float64 [pairs, 1 + 2 · heads].
+        self.pairs = torch.empty(0)
+        self._generator = torch.Generator().manual_seed(0)
 
-    def add(self, block: Block, row_tokens: Tensor, column_tokens: Tensor) -> None:
-        """Add the block of one pass; the ids of its target and source positions are [B, T] and [B, S], with padding."""
-        self._heads = block.weights.heads
+    def add(self, block: Block, ids: Mapping[str, Tensor]) -> None:
+        """Add the block of one pass; ``ids`` are the tokens of each side, [B, N], with padding."""
+        row_tokens, column_tokens = (ids[side] for side in _SIDES[self.type])
         real_rows, real_columns = row_tokens.ne(self.rows.types.pad), column_tokens.ne(self.columns.types.pad)
         mixes = mixing_positions(self.type, real_rows)
         self.left_out += int((real_rows & ~mixes).sum())
@@ -276,75 +235,59 @@ class BlockStatistics:
         best = torch.topk(keys, min(SAMPLED_PAIRS, len(keys))).indices
         b, i, j = (index[best.to(index.device)] for index in (b, i, j))
         pairs = torch.cat([alpha[b, :, i, j].double(), norms[b, :, j]], dim=1).cpu()
-        self._keys = torch.cat([self._keys, keys[best]])
-        self.pairs = pairs if not len(self.pairs) else torch.cat([self.pairs, pairs])
-        kept = torch.topk(self._keys, min(SAMPLED_PAIRS, len(self._keys))).indices
-        self._keys, self.pairs = self._keys[kept], self.pairs[kept]
+        self.pairs = torch.cat([self.pairs, torch.cat([keys[best, None].double(), pairs], dim=1)])
+        self.pairs = self.pairs[torch.topk(self.pairs[:, 0], min(SAMPLED_PAIRS, len(self.pairs))).indices]
 
     @property
     def broken(self) -> bool:
         """Whether a map had NaN or infinite values."""
-        sums = [*self.rows.by_class.values(), *self.columns.by_class.values()]
-        return not all(bool(total.isfinite().all()) for total in sums)
+        return not all(total.isfinite().all() for sums in (self.rows, self.columns) for total in sums.by_class.values())
 
-    def tables(self) -> dict[str, list[dict[Any, Any]]]:
-        """The rows of each table, by the name of its file (docs/analysis.md)."""
-        pairs, heads = self.pairs.numpy(), range(self._heads)
-        spearmans = [spearman(pairs[:, head], pairs[:, self._heads + head]) for head in heads]
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """The rows of each table, by the name of its file (docs/analysis.md); head None is the whole block."""
+        pairs, ratios = self.pairs.numpy(), self.rows.by_class
+        weights, norms = (self.columns.by_class[kind] for kind in ("attn_w", "attn_n"))
+        heads = len(weights) - 1
+        means: list[tuple[str, int | None, Tensor]] = [(kind, None, ratios[kind][-1]) for kind in self.kinds]
+        means += [(kind, head, row) for kind, rows in ratios.items() for head, row in enumerate(rows[:-1])]
+        mixing, attended = (sums.counts @ sums.types.by_class for sums in (self.rows, self.columns))
+        types, counts, total = self.columns.types, self.columns.counts, self.columns.by_type["norm"]
         return {
-            "mixing": self.mixing(),
+            "mixing": [
+                {"kind": kind, "head": head, "token_class": name, "mean": float(ratio / count), "positions": int(count)}
+                for kind, head, row in means
+                for name, ratio, count in [("all", row.sum(), mixing.sum()), *zip(TOKEN_CLASSES, row, mixing)]
+                if count
+            ],
             "mixing_by_frequency": [{"kind": kind, **self.rows.correlation(kind)} for kind in self.kinds],
-            "attention": self._attention(),
-            "weight_norm_correlation": [{"head": h, "spearman": spearmans[h], "pairs": len(pairs)} for h in heads],
+            "attention": [
+                {
+                    "head": None if head < 0 else head,
+                    "token_class": TOKEN_CLASSES[c],
+                    "weight_share": float(weights[head, c] / weights[head].sum()),
+                    "norm_share": float(norms[head, c] / norms[head].sum()),
+                    "token_share": float(attended[c] / attended.sum()),
+                }
+                for head in range(-1, heads)
+                for c in attended.nonzero()[:, 0].tolist()
+            ],
+            "weight_norm_correlation": [
+                {"head": h, "spearman": spearman(pairs[:, 1 + h], pairs[:, 1 + heads + h]), "pairs": len(pairs)}
+                for h in range(heads)
+            ],
             "norm_by_frequency": [self.columns.correlation("norm")],
-            "token_norms": self._token_norms(),
+            # the count of special tokens in fairseq's dictionary is a placeholder
+            "token_norms": [
+                {
+                    "token": types.tokens[i],
+                    "frequency": None if types.special[i] else int(types.frequency[i]),
+                    "occurrences": int(counts[i]),
+                    "norm": float(total[i] / counts[i]),
+                    "token_class": TOKEN_CLASSES[types.classes[i]],
+                }
+                for i in counts.nonzero()[:, 0].tolist()
+            ],
         }
-
-    def mixing(self) -> list[dict[str, Any]]:
-        """Mean mixing ratios: rows of kind, head (None: the block), token class (also ``all``), mean, positions."""
-        sums: list[tuple[str, int | None, Tensor]] = [(kind, None, self.rows.by_class[kind][-1]) for kind in self.kinds]
-        sums += [(k, head, row) for k, rows in self.rows.by_class.items() for head, row in enumerate(rows[:-1])]
-        counts = self.rows.class_counts
-        return [
-            {"kind": kind, "head": head, "token_class": name, "mean": float(total / count), "positions": int(count)}
-            for kind, head, by_class in sums
-            for name, total, count in [("all", by_class.sum(), counts.sum()), *zip(TOKEN_CLASSES, by_class, counts)]
-            if count
-        ]
-
-    def _attention(self) -> list[dict[str, Any]]:
-        """Shares of attention weight, of norm and of source tokens for each class, by head (None: the block)."""
-        shares = {kind: self.columns.by_class[kind] for kind in ("attn_w", "attn_n")}
-        shares = {kind: mass / mass.sum(1, keepdim=True) for kind, mass in shares.items()}
-        counts = self.columns.class_counts
-        return [
-            {
-                "head": head,
-                "token_class": TOKEN_CLASSES[c],
-                "weight_share": float(shares["attn_w"][-1 if head is None else head][c]),
-                "norm_share": float(shares["attn_n"][-1 if head is None else head][c]),
-                "token_share": float(counts[c] / counts.sum()),
-            }
-            for head in [None, *range(self._heads)]
-            for c in counts.nonzero()[:, 0].tolist()
-        ]
-
-    def _token_norms(self) -> list[dict[Any, Any]]:
-        """Mean ‖f(x)‖ (over heads and occurrences) of every source token type that occurred.
-
-        Special tokens have no ``frequency``, because their count in fairseq's dictionary is a placeholder.
-        """
-        types, counts, norms = self.columns.types, self.columns.counts.numpy(), self.columns.by_type["norm"].numpy()
-        return [
-            {
-                "token": types.tokens[i],
-                "frequency": None if types.special[i] else int(types.frequency[i]),
-                "occurrences": int(counts[i]),
-                "norm": float(norms[i] / counts[i]),
-                "token_class": TOKEN_CLASSES[types.classes[i]],
-            }
-            for i in counts.nonzero()[0].tolist()
-        ]
 
 
 def spearman(x: Any, y: Any) -> float:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any, Generic, TypeVar
 
@@ -37,6 +38,7 @@ class PassEnd(Exception):  # noqa: N818  # no error
     """Ends a forward pass after its last capture; see :func:`capturing`."""
 
 
+@dataclass(eq=False)
 class MapCapture(Generic[Value]):
     """Collects ``compute(block)`` for the ``layers`` of a block type during one forward pass.
 
@@ -45,28 +47,20 @@ class MapCapture(Generic[Value]):
     is an error.
     """
 
-    def __init__(
-        self,
-        block: str,
-        layers: Sequence[int],
-        compute: Callable[[Block], Value],
-        needs_norms: bool = True,
-        first_pass: bool = False,
-    ) -> None:
-        self.block = block
-        self.layers = tuple(layers)
-        self.needs_norms = needs_norms
-        self._compute = compute
-        self._first_pass = first_pass
-        self._taken: dict[int, Value] = {}
+    block: str
+    layers: Sequence[int]
+    compute: Callable[[Block], Value]
+    needs_norms: bool = True
+    first_pass: bool = False
+    _taken: dict[int, Value] = field(default_factory=dict)
 
     def receive(self, layer: int, block: Block) -> None:
         """Receive the block of ``layer``; its attention calls this."""
         if layer in self._taken:
-            if self._first_pass:
+            if self.first_pass:
                 return
             raise RuntimeError(f"layer {layer} ran twice in one forward pass, so its map is ambiguous")
-        self._taken[layer] = self._compute(block)
+        self._taken[layer] = self.compute(block)
 
     def take(self) -> list[Value]:
         """The values collected since the last call, in the order of ``layers``."""
@@ -107,7 +101,7 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         if fused and self.needs_norms:
             values.append(self.v_proj(value))  # inside the fused kernel, nothing shows the values
         alpha = alpha.to(at_least_float32(output).dtype)
-        block = self._block(alpha, query, values, output, options.get("key_padding_mask"), state)
+        block = self._block(alpha, query, values, output, options)
         for capture in self.captures:
             capture.receive(self.site.number, block)
         if self.ends_pass:
@@ -137,15 +131,9 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         return torch.softmax(logits, dim=-1).masked_fill(blind, 0.0)
 
     def _block(
-        self,
-        alpha: Tensor,
-        query: Tensor,
-        projected: Sequence[Tensor],
-        output: Tensor,
-        padding: Tensor | None,
-        state: dict[str, dict[str, Tensor | None]] | None,
+        self, alpha: Tensor, query: Tensor, projected: Sequence[Tensor], output: Tensor, options: dict[str, Any]
     ) -> Block:
-        factor = None
+        state, padding, factor = options.get("incremental_state"), options.get("key_padding_mask"), None
         if not self.needs_norms:
             values = alpha.new_empty(alpha.size(0), 0)
         elif state is None:
@@ -232,11 +220,9 @@ def swap_attention(model: nn.Module, required: str = DECODER_CROSS) -> None:
         what = "encoder-decoder Transformer" if kind == "cross" else "Transformer encoder"
         raise InputError(f"model {name} has no {stack} layers; maps need a fairseq {what} (--arch transformer…)")
     for site in found:
-        try:
-            site.check()
-        except InputError:
+        if problem := site.problem():
             if site.block == required:
-                raise
+                raise InputError(f"{site}: {problem}")
             continue
         attention = site.attention
         attention.__class__ = NormAttention

@@ -73,12 +73,8 @@ class Site:
     def __str__(self) -> str:
         return f"model {self.model}, {self.block.partition('.')[0]} layer {self.number}"
 
-    def check(self) -> None:
-        """Check that the maps' equations hold for this block."""
-        if problem := self._problem():
-            raise InputError(f"{self}: {problem}")
-
-    def _problem(self) -> str | None:
+    def problem(self) -> str | None:
+        """Why the maps' equations do not hold for this block; None if they do."""
         layer, stack = self.layer, self.block.partition(".")[0]
         if type(layer) not in _LAYER_TYPES[stack]:
             return (
@@ -204,7 +200,11 @@ def check_layers() -> None:
         torch.manual_seed(1)
         for before in (False, True):
             for kind in (TransformerEncoderLayerBase, TransformerDecoderLayerBase):
-                layer = kind(_config(before)).eval()
+                config = TransformerConfig()
+                for stack in (config.encoder, config.decoder):
+                    stack.embed_dim, stack.ffn_embed_dim, stack.attention_heads = _WIDTH, _NETWORK, _HEADS
+                    stack.normalize_before = before
+                layer = kind(config).eval()
                 for parameter in layer.parameters():
                     parameter.normal_()
                 x, source = torch.randn(3, 1, _WIDTH), torch.randn(4, 1, _WIDTH)
@@ -215,14 +215,6 @@ def check_layers() -> None:
                         f"fairseq's {kind.__name__} computes something else than attention, residual sums, layer norms "
                         f"and a network of fc1 and fc2, so maps would be wrong; install a fairseq without this change"
                     )
-
-
-def _config(before: bool) -> TransformerConfig:
-    config = TransformerConfig()
-    for stack in (config.encoder, config.decoder):
-        stack.embed_dim, stack.ffn_embed_dim, stack.attention_heads = _WIDTH, _NETWORK, _HEADS
-        stack.normalize_before = before
-    return config
 
 
 def _equations(layer: Any, x: Tensor, source: Tensor | None) -> Tensor:

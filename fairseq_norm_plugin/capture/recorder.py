@@ -75,14 +75,16 @@ class Recorder:
         # quantities that need the maps of all blocks up to a layer -> the kind of those maps
         rollouts = {kind.quantities[-1]: kind.rollout for kind in KINDS.values() if kind.rollout}
         names = [name for name in recorded.quantities if name not in rollouts]
-        self._order = list(range(len(sample["id"])))
+        #: The sentences of the batch that the next decoder pass has.
+        self.order: Sequence[int] = range(len(sample["id"]))
         needs_norms = set(names) - {"head_attn_w"} != set()
         whole = [layer for layer in self._layers if recorded.whole is None or layer in recorded.whole]
         self._cross = [
             MapCapture(DECODER_CROSS, layers, partial(self._quantities, names=names, whole=of), needs_norms, first_pass)
             for layers, of in ((whole, True), ([layer for layer in self._layers if layer not in whole], False))
         ]
-        self._rollouts: dict[str, list[MapCapture[Tensor]]] = {
+        #: By quantity, the captures of encoder, decoder and between them; with any, an encoder pass is needed.
+        self.rollouts: dict[str, list[MapCapture[Tensor]]] = {
             name: [
                 MapCapture(block, range(len(norm_attentions(model, block))), partial(layer_map, kind=rollouts[name]))
                 for block in BLOCK_TYPES
@@ -95,27 +97,18 @@ class Recorder:
     @property
     def captures(self) -> list[MapCapture[Any]]:
         """The captures to attach to the model's attentions."""
-        return [*self._cross, *(capture for captures in self._rollouts.values() for capture in captures)]
-
-    @property
-    def reads_encoder(self) -> bool:
-        """Whether an encoder pass is needed for maps of the encoder."""
-        return bool(self._rollouts)
-
-    def select(self, order: Sequence[int]) -> None:
-        """Set the sentences of the batch that the next decoder pass has."""
-        self._order = list(order)
+        return [*self._cross, *(capture for captures in self.rollouts.values() for capture in captures)]
 
     def take(self) -> list[Quantities]:
         """The quantities of the last decoder pass, one dictionary per layer; arrays [B, …]."""
         found = {layer: of for capture in self._cross for layer, of in zip(capture.layers, capture.take())}
         layers = [found[layer] for layer in self._layers]
-        for name, (encoder, decoder_self, decoder_cross) in self._rollouts.items():
+        for name, (encoder, decoder_self, decoder_cross) in self.rollouts.items():
             if name not in self._encoders:
                 self._encoders[name] = encoder_rollout(encoder.take())
-            maps = decoder_rollout(decoder_self.take(), decoder_cross.take(), self._encoders[name][self._order])
+            maps = decoder_rollout(decoder_self.take(), decoder_cross.take(), self._encoders[name][list(self.order)])
             for recorded, layer in zip(layers, self._layers):
-                recorded[name] = maps[layer][0]
+                recorded[name] = maps[layer]
         return layers
 
     def _quantities(self, block: Block, names: Sequence[str], whole: bool) -> Quantities:
@@ -165,9 +158,7 @@ class BatchMaps:
 
     def means(self) -> dict[str, NDArray[Any]]:
         """The mean of each quantity over the models, [B, L, …]."""
-        # a division of the arrays of one model would only copy them
-        means = {name: total / self._models if self._models > 1 else total for name, total in self._sums.items()}
-        return {name: mean.cpu().numpy() for name, mean in means.items()}
+        return {name: (total / self._models).cpu().numpy() for name, total in self._sums.items()}
 
     def sentences(self, source: Sequence[slice], target: Sequence[slice]) -> list[dict[str, NDArray[Any]]]:
         """The arrays of each sentence without padding: ``source[i]`` and ``target[i]`` are its columns and rows."""
@@ -229,13 +220,13 @@ def forced_maps(
     for number, model in enumerate(models):
         recorder = Recorder(model, recorded, sample)
         with teacher_forcing(model), capturing(norm_attentions(model), *recorder.captures, end_pass=not log_probs):
-            known = bool(encoder_outs) and not recorder.reads_encoder
+            known = bool(encoder_outs) and not recorder.rollouts
             encoder_out = encoder_outs[number] if known else model.encoder.forward_torchscript(net_input)
             for rank in ranks:
                 tokens = [hypotheses[i][rank]["tokens"] for i in present[rank]]
                 inputs = data_utils.collate_tokens(tokens, pad, bos, left_pad=False, move_eos_to_beginning=True)
                 order = torch.tensor(present[rank], device=inputs.device)
-                recorder.select(present[rank])
+                recorder.order = present[rank]
                 rank_out = model.encoder.reorder_encoder_out(encoder_out, order)
                 with suppress(PassEnd):
                     features, _ = model.decoder(inputs, encoder_out=rank_out, features_only=True)

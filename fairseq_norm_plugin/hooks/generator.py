@@ -19,6 +19,7 @@ from fairseq.sequence_scorer import SequenceScorer
 from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.profiles.chosen import ChosenMethod
 from fairseq_norm_plugin.capture.attention import ONE_THREAD, MapCapture, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.recorder import (
     MAPS_KEY,
@@ -35,29 +36,42 @@ _SPECIAL, _PAD = -1, -2  # what stands for all special tokens, and for padding, 
 
 
 @dataclass(frozen=True)
-class PrintedMap:
-    """The map that ``--print-alignment`` shows; ``heads`` None means all.
+class NormOptions:
+    """The options of a norm task, checked against a model (hooks.options.resolve)."""
 
-    ``specials`` are the ids, of source and target, that a hard alignment omits (tokens.special_ids).
-    """
-
+    #: The map that is printed and extracted; ``heads`` None: all of the layer.
     kind: str
     layer: int
     heads: tuple[int, ...] | None
     setting: str
+    recorded_kinds: tuple[str, ...]
+    recorded_layers: tuple[int, ...]  #: decoder layers, from 0
+    layer_heads: int  #: number of heads of a layer
+    extraction: ChosenMethod | None  #: how word alignments are read from the maps; None: there are none
+
+
+@dataclass(frozen=True)
+class PrintedMap:
+    """The map of ``options`` that ``--print-alignment`` shows.
+
+    ``specials`` are the ids, of source and target, that a hard alignment omits (tokens.special_ids).
+    """
+
+    options: NormOptions
     style: str  # hard or soft
-    specials: tuple[Collection[int], Collection[int]]
+    specials: Sequence[Collection[int]]
 
     def captures(self, models: Sequence[Any]) -> list[MapCapture[Tensor]]:
         """A capture of the map for each model."""
-        return [layer_capture(self.kind, self.layer, self.heads) for _ in models]
+        options = self.options
+        return [layer_capture(options.kind, options.layer, options.heads) for _ in models]
 
     def alignment(self, map_: Tensor, source: Tensor, target: Tensor) -> Any:
         """The alignment in the form that fairseq-generate prints, from a map [T, S] without padding.
 
         AWO takes the row that predicts a token, AWI the row that it is input to; ``</s>``, the last, is no input.
         """
-        if self.setting == "awi":
+        if self.options.setting == "awi":
             map_, target = map_[1:], target[:-1]
         extract = utils.extract_soft_alignment if self.style == "soft" else utils.extract_hard_alignment
         tokens = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fairseq.data.iterators import EpochBatchIterator
 from torch import nn
 
 from alignment_eval.errors import UsageError, say, warn_on_stderr
+from alignment_eval.maps.kinds import DEFAULT_KINDS
 from alignment_eval.profiles.chosen import AlignmentOptions, choose_method
 from alignment_eval.profiles.profile import NO_PROFILE, Profile, read_profile
 from fairseq_norm_plugin.capture.attention import swap_attention
@@ -23,18 +24,12 @@ from fairseq_norm_plugin.checkpoints.files import profile_file
 from fairseq_norm_plugin.checkpoints.identity import ReadParameters, architecture_hash, data_hash, dictionary_hash
 from fairseq_norm_plugin.checkpoints.read import languages_warning, other_languages
 from fairseq_norm_plugin.environment import versions
-from fairseq_norm_plugin.hooks.generator import carry_maps
-from fairseq_norm_plugin.hooks.options import (
-    check_command,
-    other_option,
-    printed_map,
-    resolve,
-    vocabularies,
-)
-from fairseq_norm_plugin.hooks.session import NormOptions, Plan, RecordingSession, ids_in_all
+from fairseq_norm_plugin.hooks.generator import NormOptions, PrintedMap, carry_maps
+from fairseq_norm_plugin.hooks.options import check_command, other_option, resolve
+from fairseq_norm_plugin.hooks.session import Plan, RecordingSession
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
-from fairseq_norm_plugin.text.tokens import SideReader, SpecialTokens, Vocabulary, side_readers, tagged_hash
+from fairseq_norm_plugin.text.tokens import SpecialTokens, Vocabulary, side_readers, special_ids, tagged_hash
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +51,7 @@ class NormMixin:
     datasets: dict[str, Any]
     source_dictionary: Any
     target_dictionary: Any
+    input_options: Sequence[str] = ()  #: more options of the task that change the input of the model
     built: nn.Module | None = None  #: the last model, until the criterion is built
     _training = False
     _skipped: Mapping[int, str]
@@ -92,11 +88,6 @@ class NormMixin:
         return f"{self.cfg.source_lang}-{self.cfg.target_lang}" if self.language_tags else None
 
     @property
-    def input_options(self) -> dict[str, Any]:
-        """More options of the task that change the input of the model."""
-        return {}
-
-    @property
     def special_tokens(self) -> SpecialTokens:
         """What the model reads around a sentence pair of the task's languages."""
         return SpecialTokens.plain(self.target_dictionary.eos())
@@ -104,7 +95,19 @@ class NormMixin:
     @property
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
         """The vocabularies of source and target."""
-        return vocabularies(self.cfg, (self.source_dictionary, self.target_dictionary), self.language_tags)
+        dictionaries = self.source_dictionary, self.target_dictionary
+        stated = [token for token in str(self.cfg.norm_special_tokens or "").split(",") if token]
+        for token in stated:
+            if not any(token in dictionary for dictionary in dictionaries):
+                raise UsageError(
+                    f"--norm-special-tokens {self.cfg.norm_special_tokens}: neither dictionary has {token}; "
+                    f"give tokens of the binarised text, separated by commas"
+                )
+        source, target = (
+            Vocabulary(known, str(self.cfg.norm_subword_mark), special_ids(known, [*self.language_tags, *stated]))
+            for known in dictionaries
+        )
+        return source, target
 
     def filter_indices_by_size(
         self, indices: Any, dataset: Any, max_positions: Any = None, ignore_invalid_inputs: bool = False
@@ -127,10 +130,11 @@ class NormMixin:
         subset = next((name for name, loaded in self.datasets.items() if loaded is dataset), None)
         if self._training or subset is None:  # sentences of fairseq-interactive belong to no subset
             return iterator
-        resumed = self.cfg.norm_records_resume
-        written = ids_in_all(self.cfg.norm_records, self.cfg.norm_alignments, kwargs) if resumed else ()
-        self._plan = Plan.of(subset, iterator, self._skipped, kwargs, written)
-        return self._plan.iterator(iterator)
+        plan = self._plan = Plan(self.cfg, subset, iterator, self._skipped, kwargs)
+        if not plan.kept:
+            return iterator
+        workers = {"num_workers": iterator.num_workers, "buffer_size": iterator.buffer_size}
+        return EpochBatchIterator(dataset, iterator.collate_fn, plan.batches, **workers)
 
     def build_generator(self, models: Sequence[nn.Module], args: Any, **kwargs: Any) -> Any:
         """fairseq's generator or scorer; it carries maps if an option needs them."""
@@ -154,7 +158,12 @@ class NormMixin:
             chosen = choose_method(AlignmentOptions(), 1, [profile], None)
         options = resolve(self.cfg, layers, heads, chosen)
         logger.info("maps: %s of decoder layer %d of %d (counted from 0)", options.kind, options.layer, layers)
-        printed = printed_map(options, str(style), self.vocabularies) if style else None
+        if style and options.kind not in DEFAULT_KINDS:
+            raise UsageError(
+                f"--print-alignment cannot show --norm-map {options.kind}, only {' or '.join(DEFAULT_KINDS)}, which "
+                f"follow beam search step by step; --norm-alignments and --norm-records support all kinds"
+            )
+        printed = PrintedMap(options, str(style), [known.specials for known in self.vocabularies]) if style else None
         if chosen is not None and options.extraction is chosen:
             say(f"--norm-alignments: {chosen.reason}")
         recorded = self._open_session(models, args, parameters, options, profile) if wanted else None
@@ -212,28 +221,12 @@ class NormMixin:
                 "--norm-records and --norm-alignments need sentence ids, which only fairseq-generate gives; "
                 "binarise the text with fairseq-preprocess and use fairseq-generate"
             )
-        dataset, cut = self.datasets[plan.subset], bool(self.cfg.truncate_source)
-        texts = self.cfg.norm_source_text, self.cfg.norm_target_text
-        readers = side_readers(dataset, plan.size, self.vocabularies, texts, cut)
-        signature = self._signature(plan, models, parameters, readers, generation_options(args))
-        self._session = RecordingSession(self.cfg, plan, readers, options, signature, len(models), profile)
-        if self._session.finished:
-            # Nothing is left to do, and fairseq-generate has no other way to end successfully at this point.
-            raise SystemExit(0)
-        return self._session.recorded
-
-    def _signature(
-        self,
-        plan: Plan,
-        models: Sequence[nn.Module],
-        parameters: str,
-        readers: Sequence[SideReader],
-        generation: dict[str, Any],
-    ) -> dict[str, Any]:
-        """The signature of a run: everything that every output depends on."""
-        cfg, languages = self.cfg, (self.cfg.source_lang, self.cfg.target_lang)
+        cfg, languages, generation = self.cfg, (self.cfg.source_lang, self.cfg.target_lang), generation_options(args)
+        named = cfg.norm_source_text, cfg.norm_target_text
+        dataset, cut = self.datasets[plan.subset], bool(cfg.truncate_source)
+        readers = side_readers(dataset, plan.size, self.vocabularies, named, cut)
         texts = [reader.hash for reader in readers]
-        return {
+        signature = {  # everything that every output depends on
             **versions(),
             "task": type(self).__name__,
             "model": parameters,
@@ -245,7 +238,7 @@ class NormMixin:
             "languages": list(languages),
             "marks": [reader.vocabulary.mark for reader in readers],
             "special_tokens": [sorted(reader.vocabulary.specials) for reader in readers],
-            **self.input_options,
+            **{name: getattr(self, name, None) or getattr(cfg, name) for name in self.input_options},
             "left_pad": [cfg.left_pad_source, cfg.left_pad_target],
             "max_positions": [cfg.max_source_positions, cfg.max_target_positions],
             "truncate_source": cfg.truncate_source,
@@ -254,6 +247,11 @@ class NormMixin:
             **({"texts": texts} if any(texts) else {}),
             **(plan.batching if plan.shards > 1 or generation.get("sampling") else {}),
         }
+        self._session = RecordingSession(cfg, plan, readers, options, signature, len(models), profile)
+        if self._session.finished:
+            # Nothing is left to do, and fairseq-generate has no other way to end successfully at this point.
+            raise SystemExit(0)
+        return self._session.recorded
 
     def inference_step(
         self, generator: Any, models: Sequence[nn.Module], sample: dict[str, Any], **kwargs: Any
@@ -267,10 +265,7 @@ class NormMixin:
 
 def generation_options(args: Any) -> dict[str, Any]:
     """The generation options of a run (fairseq's GenerationConfig in any of its forms), for JSON."""
-    if dataclasses.is_dataclass(args) and not isinstance(args, type):
-        options = dataclasses.asdict(args)
-    else:
-        options = dict(args.items() if hasattr(args, "items") else vars(args))
+    options = dict(args.items() if hasattr(args, "items") else vars(args))
     return {
         name: value if isinstance(value, (int, float, type(None))) else str(value)
         for name, value in sorted(options.items())

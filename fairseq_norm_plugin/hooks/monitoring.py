@@ -58,21 +58,6 @@ class MonitorConfig(FairseqDataclass):  # type: ignore[misc]
     )
 
 
-def _monitor_of(cfg: Any, model: nn.Module, pads: tuple[int, int]) -> Monitor:
-    """The monitor of a model, by the checked options ``cfg``, which name gold."""
-    layers, heads = layers_and_heads([model])
-    options = resolve(cfg, layers, heads)
-    if options.kind not in DEFAULT_KINDS or options.heads is not None:
-        raise UsageError(
-            f"--aer-gold does not work with --norm-map {options.kind} and --norm-heads {cfg.norm_heads}; monitoring "
-            f"reads whole layers with map {' or '.join(DEFAULT_KINDS)}; choose one of these and omit --norm-heads"
-        )
-    extraction = extraction_options(cfg, options.kind, options.layer, None)
-    mixing = () if cfg.aer_mixing is None else parse_kinds(cfg.aer_mixing, "--aer-mixing", MONITORED_MIXING)
-    blocks = Counter(attention.site.block for attention in norm_attentions(model))
-    return Monitor(extraction, layers, mixing, blocks if mixing else {}, pads)
-
-
 def _files_of_subsets(cfg: Any, name: str) -> dict[str, str]:
     """Subset -> the file that the option ``name`` gives for it."""
     files: dict[str, str] = {}
@@ -101,14 +86,7 @@ def _check_files(cfg: Any, files: Mapping[str, Mapping[str, str]]) -> None:
         )
     stated = str(other_option(cfg, "dataset", "valid_subset"))
     subsets = stated.split(",")
-    # of binarised data, by the files of its directories (``test.de-en.de.idx``)
-    indices = (index for directory in str(cfg.data).split(":") for index in Path(directory).glob("*.*-*.*.idx"))
-    present = sorted({index.name.split(".")[0] for index in indices})
     for subset in gold:
-        if present and subset not in present and not _PIECE.fullmatch(subset):
-            raise UsageError(
-                f"--aer-gold {cfg.aer_gold}: {cfg.data} has no subset {subset!r}; choose one of {', '.join(present)}"
-            )
         if subset not in subsets:
             remedy = f"add it, such as --valid-subset {subset},valid"
             if _PIECE.fullmatch(subset):
@@ -173,13 +151,24 @@ class MonitorMixin:
     def build_criterion(self, *args: Any, **kwargs: Any) -> Any:
         """fairseq's criterion; this checks the options of monitoring before training starts."""
         criterion = super().build_criterion(*args, **kwargs)  # type: ignore[misc]
-        if self.cfg.aer_gold is not None and self.built is not None:
-            self._files = {name: _files_of_subsets(self.cfg, name) for name in (GOLD, *TEXTS)}
-            _check_files(self.cfg, self._files)
+        cfg = self.cfg
+        if cfg.aer_gold is not None and self.built is not None:
+            self._files = {name: _files_of_subsets(cfg, name) for name in (GOLD, *TEXTS)}
+            _check_files(cfg, self._files)
+            layers, heads = layers_and_heads([self.built])
+            options = resolve(cfg, layers, heads)
+            if options.kind not in DEFAULT_KINDS or options.heads is not None:
+                raise UsageError(
+                    f"--aer-gold does not work with --norm-map {options.kind} and --norm-heads {cfg.norm_heads}; "
+                    f"monitoring reads whole layers with map {' or '.join(DEFAULT_KINDS)}; choose one of these and "
+                    f"omit --norm-heads"
+                )
+            maps = extraction_options(cfg, options.kind, options.layer, None)
+            mixing = () if cfg.aer_mixing is None else parse_kinds(cfg.aer_mixing, "--aer-mixing", MONITORED_MIXING)
+            blocks = Counter(attention.site.block for attention in norm_attentions(self.built)) if mixing else {}
             pads = self.source_dictionary.pad(), self.target_dictionary.pad()
-            self._monitor = _monitor_of(self.cfg, self.built, pads)
-            _check_best_metric(self.cfg, self._monitor.choosable())
-            maps = self._monitor.extraction
+            self._monitor = Monitor(maps, layers, mixing, blocks, pads)
+            _check_best_metric(cfg, ["aer", "aer_precision", "aer_recall", *sorted(self._monitor.maps)])
             logger.info(
                 "aer: %s of decoder layer %s (counted from 0), %s, rule %s, null %s",
                 *(maps.kind, maps.heads, maps.setting, maps.rule, maps.null),
@@ -255,8 +244,6 @@ class MonitorMixin:
 
     def post_validate(self, model: nn.Module, stats: dict[str, Any], agg: Any) -> None:
         """Hook that fairseq calls after the validation of a subset, with the metrics that it will print."""
-        if hasattr(super(), "post_validate"):
-            super().post_validate(model, stats, agg)  # type: ignore[misc]
         if self._monitor is None:
             return
         if self._errors:
@@ -286,7 +273,8 @@ class MonitorMixin:
         path = Path(other_option(self.cfg, "checkpoint", "save_dir"), FOLDER, f"{update:06d}.png")
         tensorboard = other_option(self.cfg, "common", "tensorboard_logdir")
         try:
-            aer, map_ = monitor.best_map(stats)
+            aer, name = min((float(stats[name]), name) for name in monitor.maps)
+            map_ = monitor.maps[name]
             (place,) = map_.heads
             what = f"{kind_name(map_.kind)}, {map_.setting.upper()}, {place_name(place.layer)}"
             title = f"Update {update}: AER {100 * aer:.1f} % of all sentences"

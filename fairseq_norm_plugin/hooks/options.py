@@ -18,10 +18,8 @@ from alignment_eval.maps.subwords import MARKS
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.chosen import ChosenMethod
 from fairseq_norm_plugin.checkpoints.read import PATHS
-from fairseq_norm_plugin.hooks.generator import PrintedMap
+from fairseq_norm_plugin.hooks.generator import NormOptions
 from fairseq_norm_plugin.hooks.parts import manifest_file, parts_directory
-from fairseq_norm_plugin.hooks.session import NormOptions
-from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 
 
 def option(help: str, default: Any = None) -> Any:
@@ -93,17 +91,6 @@ def other_option(cfg: Any, group: str, name: str) -> Any:
     return OmegaConf.select(cfg._get_root(), f"{group}.{name}")  # omegaconf 2.0 (fairseq 0.12.2) knows no "..group"
 
 
-def printed_map(options: NormOptions, style: str, vocabularies: Sequence[Vocabulary]) -> PrintedMap:
-    """The map that ``--print-alignment`` shows, ``hard`` or ``soft``; a kind that it cannot show is refused."""
-    if options.kind not in DEFAULT_KINDS:
-        raise UsageError(
-            f"--print-alignment cannot show --norm-map {options.kind}, only {' or '.join(DEFAULT_KINDS)}, which "
-            f"follow beam search step by step; --norm-alignments and --norm-records support all kinds"
-        )
-    specials = vocabularies[0].specials, vocabularies[1].specials
-    return PrintedMap(options.kind, options.layer, options.heads, options.setting, style, specials)
-
-
 def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) -> None:
     """Check, before a run that prints maps or (``wanted``) writes them, the options of the task and of generation."""
     for name in ("norm_records", "norm_alignments"):
@@ -147,27 +134,10 @@ def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) ->
         )
 
 
-def vocabularies(cfg: Any, dictionaries: tuple[Any, Any], tags: Sequence[str]) -> tuple[Vocabulary, Vocabulary]:
-    """The vocabularies of source and target, from their fairseq dictionaries and the task's language tags."""
-    stated = [token for token in str(cfg.norm_special_tokens or "").split(",") if token]
-    for token in stated:
-        if not any(token in dictionary for dictionary in dictionaries):
-            raise UsageError(
-                f"--norm-special-tokens {cfg.norm_special_tokens}: neither dictionary has {token}; "
-                f"give tokens of the binarised text, separated by commas"
-            )
-    source, target = (
-        Vocabulary(dictionary, str(cfg.norm_subword_mark), special_ids(dictionary, [*tags, *stated]))
-        for dictionary in dictionaries
-    )
-    return source, target
-
-
 def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ChosenMethod] = None) -> NormOptions:
     """Check the task's options against a model; ``profile`` says how to align, unless ``cfg`` names maps."""
     # the second last layer aligns best in AWO (Kobayashi et al. 2020: layer 5 of 6, counted from 1)
-    layer = max(0, layers - 2) if cfg.norm_layer is None else int(cfg.norm_layer)
-    _check_number(layer, "--norm-layer", layers)
+    layer = max(0, layers - 2) if cfg.norm_layer is None else parse_numbers(cfg.norm_layer, "--norm-layer", layers)[0]
     chosen = None if cfg.norm_heads is None else parse_numbers(cfg.norm_heads, "--norm-heads", heads)
     record_layers = set(range(layers))
     if cfg.norm_record_layers is not None:
@@ -237,14 +207,9 @@ def parse_numbers(text: Any, option: str, count: int) -> tuple[int, ...]:
         raise UsageError(f"{option} {text!r}: give numbers separated by commas, such as 0,2") from None
     if len(set(numbers)) != len(numbers):
         raise UsageError(f"{option} {text!r} has a duplicate number; give each once")
-    for number in numbers:
-        _check_number(number, option, count)
+    if wrong := [number for number in numbers if not 0 <= number < count]:
+        raise UsageError(f"{option} {wrong[0]}: not in the model; choose 0 to {count - 1} (counted from 0)")
     return numbers
-
-
-def _check_number(number: int, option: str, count: int) -> None:
-    if not 0 <= number < count:
-        raise UsageError(f"{option} {number}: not in the model; choose 0 to {count - 1} (counted from 0)")
 
 
 def parse_kinds(text: str, option: str, known: Sequence[str]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.files import NewFile, check_new, is_stream, new_file, write_lines, writing_errors
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.profiles.chosen import ChosenMethod
-from alignment_eval.records.manifest import COLUMNS, Part, RunInfo, merged, parts_in, read_manifest
+from alignment_eval.records.manifest import COLUMNS, RunInfo, merged, parts_in, read_manifest
 from alignment_eval.records.store import parquet_writer
 from alignment_eval.schema import ForeignFile
 
@@ -30,14 +30,10 @@ OVERWRITE = "--norm-records-overwrite"
 _OPTIONS = {"records": "--norm-records", "alignments": "--norm-alignments"}
 
 
-def ids_in(parts: Iterable[Part]) -> NDArray[np.int64]:
-    """The ids of the sentences in parts."""
-    return np.concatenate([np.empty(0, dtype=np.int64), *(part.ids() for part in parts)])
-
-
-def written_ids(directory: Path, content: str, shard: int, shards: int) -> NDArray[np.int64]:
+def recorded_ids(directory: Path, shard: int, shards: int, content: str = "records") -> NDArray[np.int64]:
     """The ids of the sentences in a shard's parts, of any run."""
-    return ids_in(p for p in parts_in(directory, content) if (p.info.shard, p.info.shards) == (shard, shards))
+    parts = (p for p in parts_in(directory, content) if (p.info.shard, p.info.shards) == (shard, shards))
+    return np.concatenate([np.empty(0, dtype=np.int64), *(part.ids() for part in parts)])
 
 
 class ShardParts:
@@ -70,7 +66,8 @@ class ShardParts:
             )
         self._stale, kept = (own, []) if overwrite else ([], own)
         self.written = np.zeros(info.size, dtype=np.bool_)  #: which sentences were written before, [size]
-        self.written[ids_in(kept)] = True
+        for part in kept:
+            self.written[part.ids()] = True
         self._number = max((part.number + 1 for part in kept), default=0)
         self._transient = not directory.exists()
         with writing_errors(directory):
@@ -170,7 +167,7 @@ def aligned_ids(file: Path, shard: int, shards: int) -> NDArray[np.int64]:
     """The ids of the sentences that a shard has aligned before, in ``file`` or its parts, in any run."""
     if shards == 1 and (finished := _finished_run(file)):
         return np.arange(finished.size)
-    return written_ids(parts_directory(file), "alignments", shard, shards)
+    return recorded_ids(parts_directory(file), shard, shards, "alignments")
 
 
 def _finished_run(file: Path) -> RunInfo | None:

@@ -2,100 +2,65 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fairseq.data.iterators import EpochBatchIterator
-from numpy.typing import NDArray
 from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.files import write_bytes
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide, status_of
-from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.profiles.profile import Profile
 from alignment_eval.records.manifest import RunInfo
 from alignment_eval.records.store import arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
-from fairseq_norm_plugin.hooks.parts import AlignmentParts, ShardParts, aligned_ids, written_ids
+from fairseq_norm_plugin.hooks.generator import NormOptions
+from fairseq_norm_plugin.hooks.parts import AlignmentParts, ShardParts, aligned_ids, recorded_ids
 from fairseq_norm_plugin.text.tokens import SideReader, UnknownTokens
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
 class Plan:
-    """The sentences that a run over a data set will yield, known before its first batch."""
+    """The sentences that a run over a data set will yield, known before its first batch.
 
-    subset: str
-    size: int  #: of the data set
-    batches: Sequence[Sequence[int]]  #: the expected ids of this shard, without those that were written before
-    kept: int  #: the number of the latter
-    skipped: Mapping[int, str]  #: the ids (of all shards) that fairseq skipped, with the reason
-    shard: int
-    shards: int
-    batching: Mapping[str, int | None]  #: it decides the distribution over shards and what ``--sampling`` draws
+    ``iterator`` is fairseq's over ``subset``, ``batching`` its arguments, ``skipped`` the ids (of all shards) that
+    fairseq skipped, with the reason.  Sentences stay in their batches: in other batches the last digits of values would
+    change.
+    """
 
-    @classmethod
-    def of(
-        cls,
-        subset: str,
-        iterator: Any,
-        skipped: Mapping[int, str],
-        batching: Mapping[str, Any],
-        written: Sequence[int] | NDArray[np.int64] = (),
-    ) -> Plan:
-        """The plan for fairseq's ``iterator`` with the arguments ``batching``, when ``written`` ids are done.
-
-        Sentences stay in their batches: in other batches the last digits of values would change.
-        """
-        size, batches = len(iterator.dataset), iterator.frozen_batches
-        if not batches:
+    def __init__(
+        self, cfg: Any, subset: str, iterator: Any, skipped: Mapping[int, str], batching: Mapping[str, Any]
+    ) -> None:
+        self.subset, self.skipped, self.size = subset, skipped, len(iterator.dataset)
+        self.shard, self.shards = batching.get("shard_id", 0), batching.get("num_shards", 1)
+        if not iterator.frozen_batches:
             raise InputError(
-                f"subset {subset} has no sentence to process ({size} sentences, {len(skipped)} skipped as too "
+                f"subset {subset} has no sentence to process ({self.size} sentences, {len(skipped)} skipped as too "
                 f"long); raise --max-source-positions or --max-target-positions"
             )
-        shard, shards = batching.get("shard_id", 0), batching.get("num_shards", 1)
-        batches = batches[shard::shards]
-        done = np.zeros(size, dtype=np.bool_)
-        ids = np.asarray(written, dtype=np.int64)
-        done[ids[ids < size]] = True  # that of a run with more sentences is refused later
-        if done.any():
-            batches = [[id_ for id_ in batch if not done[id_]] for batch in batches]
-            batches = [batch for batch in batches if batch]
+        done = np.zeros(self.size, dtype=np.bool_)
+        outputs = [
+            ids(Path(output), self.shard, self.shards)
+            for output, ids in ((cfg.norm_records, recorded_ids), (cfg.norm_alignments, aligned_ids))
+            if output and cfg.norm_records_resume
+        ]
+        if outputs:  # the sentences that each has; a later check, with the model, compares the runs
+            written = reduce(np.intersect1d, outputs)
+            done[written[written < self.size]] = True
+        self.kept = int(done.sum())  #: the number of sentences of this shard that were written before
+        left = ([id_ for id_ in batch if not done[id_]] for batch in iterator.frozen_batches[self.shard :: self.shards])
+        self.batches = [batch for batch in left if batch]  #: the ids of the others
         names = ("max_tokens", "max_sentences", "required_batch_size_multiple", "seed")
-        deciding = {name: batching.get(name) for name in names}
-        return cls(subset, size, batches, int(done.sum()), skipped, shard, shards, deciding)
-
-    def iterator(self, whole: Any) -> Any:
-        """fairseq's iterator ``whole``, or one over the remaining sentences."""
-        if not self.kept:
-            return whole
-        workers = {"num_workers": whole.num_workers, "buffer_size": whole.buffer_size}
-        return EpochBatchIterator(whole.dataset, whole.collate_fn, self.batches, **workers)
-
-
-@dataclass(frozen=True)
-class NormOptions:
-    """The options of a norm task, checked against a model (hooks.options.resolve)."""
-
-    #: The map that is printed and extracted; ``heads`` None: all of the layer.
-    kind: str
-    layer: int
-    heads: tuple[int, ...] | None
-    setting: str
-    recorded_kinds: tuple[str, ...]
-    recorded_layers: tuple[int, ...]  #: decoder layers, from 0
-    layer_heads: int  #: number of heads of a layer
-    extraction: ChosenMethod | None  #: how word alignments are read from the maps; None: there are none
+        #: What decides the distribution over shards and what ``--sampling`` draws.
+        self.batching = {name: batching.get(name) for name in names}
 
 
 class RecordingSession:
@@ -131,7 +96,7 @@ class RecordingSession:
             recorded_quantities(options.recorded_kinds, models),
             nbest=int(generation["nbest"]) if cfg.norm_records and not self._forced else 1,
         )
-        self._outputs = _open_outputs(cfg, plan, options, signature, self.recorded, profile)
+        self._outputs = self._open_outputs(cfg, options, signature, profile)
         self._part_sentences, self._in_part = int(cfg.norm_part_sentences), 0
         self._start = time.monotonic()
         every = {*options.recorded_kinds, *([options.extraction.method.forward.kind] if options.extraction else [])}
@@ -145,6 +110,38 @@ class RecordingSession:
             logger.warning("%d of %d sentences were skipped and get no maps", len(skipped), plan.size)
         empty = SentenceSide.of_words(())
         self._write([SentenceMaps(id_, empty, empty, self.recorded.layers, status=why) for id_, why in skipped])
+
+    def _open_outputs(
+        self, cfg: Any, options: NormOptions, signature: Mapping[str, Any], profile: Profile | None
+    ) -> list[ShardParts]:
+        plan = self._plan
+        if plan.kept and plan.batches and signature["generation"].get("sampling"):
+            raise UsageError(
+                "--norm-records-resume does not work with --sampling, because each draw depends on all earlier ones; "
+                "start again with --norm-records-overwrite"
+            )
+        existing = {"resume": bool(cfg.norm_records_resume), "overwrite": bool(cfg.norm_records_overwrite)}
+        shard = (plan.size, plan.shard, plan.shards)
+        outputs: list[ShardParts] = []
+        if cfg.norm_records:
+            signed = {**signature, "kinds": list(options.recorded_kinds), "layers": list(options.recorded_layers)}
+            if "dtype" in signed:  # it comes last
+                signed["dtype"] = signed.pop("dtype")
+            maps = options.recorded_kinds, options.recorded_layers, options.layer_heads
+            directory, table, stored = Path(cfg.norm_records), None if profile is None else profile.table, profile
+            if profile is not None and table is not None:  # it lies beside the records, wherever they are moved to
+                stored = replace(profile, table=replace(table, name=Path(table.name).name))
+            known = None if stored is None else stored.to_json()
+            info = RunInfo("records", signed, *shard, *maps, self.recorded.nbest, known)
+            schema = arrow_schema(info, self.recorded.quantities)
+            outputs.append(ShardParts(directory, info, schema, partial(to_table, schema=schema), **existing))
+            if table is not None:
+                directory.mkdir(parents=True, exist_ok=True)
+                write_bytes(directory / Path(table.name).name, Path(table.name).read_bytes())
+        if options.extraction is not None:
+            run = RunInfo("alignments", {**signature, "extraction": options.extraction.fields}, *shard)
+            outputs.append(AlignmentParts(Path(cfg.norm_alignments), run, options.extraction, **existing))
+        return outputs
 
     @property
     def finished(self) -> bool:
@@ -212,53 +209,3 @@ class RecordingSession:
                 f"NaN, or omit --fp16, which may overflow"
             )
         return sentence
-
-
-def _open_outputs(
-    cfg: Any,
-    plan: Plan,
-    options: NormOptions,
-    signature: Mapping[str, Any],
-    recorded: RecordedMaps,
-    profile: Profile | None,
-) -> list[ShardParts]:
-    if plan.kept and plan.batches and signature["generation"].get("sampling"):
-        raise UsageError(
-            "--norm-records-resume does not work with --sampling, because each draw depends on all earlier ones; "
-            "start again with --norm-records-overwrite"
-        )
-    existing = {"resume": bool(cfg.norm_records_resume), "overwrite": bool(cfg.norm_records_overwrite)}
-    shard = (plan.size, plan.shard, plan.shards)
-    outputs: list[ShardParts] = []
-    if cfg.norm_records:
-        signed = {**signature, "kinds": list(options.recorded_kinds), "layers": list(options.recorded_layers)}
-        if "dtype" in signed:  # it comes last
-            signed["dtype"] = signed.pop("dtype")
-        maps = options.recorded_kinds, options.recorded_layers, options.layer_heads
-        directory, table, stored = Path(cfg.norm_records), None if profile is None else profile.table, profile
-        if profile is not None and table is not None:  # it lies beside the records, wherever they are moved to
-            stored = replace(profile, table=replace(table, name=Path(table.name).name))
-        info = RunInfo("records", signed, *shard, *maps, recorded.nbest, None if stored is None else stored.to_json())
-        schema = arrow_schema(info, recorded.quantities)
-        outputs.append(ShardParts(directory, info, schema, partial(to_table, schema=schema), **existing))
-        if table is not None:
-            directory.mkdir(parents=True, exist_ok=True)
-            write_bytes(directory / Path(table.name).name, Path(table.name).read_bytes())
-    if options.extraction is not None:
-        run = RunInfo("alignments", {**signature, "extraction": options.extraction.fields}, *shard)
-        outputs.append(AlignmentParts(Path(cfg.norm_alignments), run, options.extraction, **existing))
-    return outputs
-
-
-def ids_in_all(
-    records: str | None, alignments: str | None, batching: Mapping[str, Any]
-) -> NDArray[np.int64] | tuple[()]:
-    """The ids that every output of this shard has; a later check, with the model, compares the run.
-
-    ``batching`` has fairseq's arguments of the batch iterator.
-    """
-    shard, shards = batching.get("shard_id", 0), batching.get("num_shards", 1)
-    written = [written_ids(Path(records), "records", shard, shards)] if records else []
-    if alignments:
-        written.append(aligned_ids(Path(alignments), shard, shards))
-    return functools.reduce(np.intersect1d, written) if written else ()

@@ -111,14 +111,15 @@ class ArgparseMixin:
     Such a task gets the options of all groups in one Namespace, which is ``cfg`` here.
     """
 
-    #: The dataclass of the options that are added.
-    added_options: type[FairseqDataclass] = NormConfig
+    #: The dataclasses of the options that are added.
+    added_options: tuple[type[FairseqDataclass], ...] = (NormConfig,)
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
         """Add fairseq's arguments and those of :attr:`added_options`."""
         super().add_args(parser)  # type: ignore[misc]
-        gen_parser_from_dataclass(parser, cls.added_options())
+        for options in cls.added_options:
+            gen_parser_from_dataclass(parser, options())
 
     @classmethod
     def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
@@ -131,6 +132,8 @@ class ArgparseMixin:
 @register_task("translation_multi_simple_epoch_norm")
 class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationMultiSimpleEpochTask):  # type: ignore[misc]
     """fairseq's ``translation_multi_simple_epoch`` whose models show their maps."""
+
+    input_options = ("langs", "langtoks", "lang_tok_style", "lang_tok_replacing_bos_eos")
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
@@ -184,17 +187,6 @@ class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationM
             return SpecialTokens((), (eos, *before[0]), before[1], (eos,), eos)
         return SpecialTokens(before[0], (eos,), before[1], (eos,), eos)
 
-    @property
-    def input_options(self) -> dict[str, Any]:
-        """The options that decide how the model sees the languages."""
-        names = ("langtoks", "lang_tok_style", "lang_tok_replacing_bos_eos")
-        return {"langs": self.langs, **{name: getattr(self.args, name) for name in names}}
-
-
-@dataclass
-class MonitoredNormConfig(NormConfig, MonitorConfig):
-    """The plugin's options."""
-
 
 @register_task("translation_from_pretrained_bart_norm")
 class TranslationFromPretrainedBARTNormTask(
@@ -205,7 +197,8 @@ class TranslationFromPretrainedBARTNormTask(
 ):
     """fairseq's ``translation_from_pretrained_bart`` whose models show their maps, in training too."""
 
-    added_options = MonitoredNormConfig
+    added_options = (NormConfig, MonitorConfig)
+    input_options = ("langs", "prepend_bos")
 
     @classmethod
     def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
@@ -243,11 +236,6 @@ class TranslationFromPretrainedBARTNormTask(
         before = (dictionaries[0].bos(),) if getattr(self.args, "prepend_bos", False) else ()
         source, target = ((dictionary.eos(), tag) for dictionary, tag in zip(dictionaries, tags))
         return SpecialTokens(before, source, before, target, tags[1])
-
-    @property
-    def input_options(self) -> dict[str, Any]:
-        """The options that decide how the model sees the languages."""
-        return {"langs": self.langs, "prepend_bos": self.args.prepend_bos}
 
 
 def _check_languages(args: Namespace, known: Sequence[str], origin: str) -> None:

@@ -148,12 +148,8 @@ def mixing_name(block: str, layer: int, kind: str) -> str:
 class Monitor:
     """Counts validation batches that have gold, and derives the metrics from the counts.
 
-    Args:
-        extraction: kind, layer and setting of ``aer``; its rule is used for all metrics.
-        layers: the number of decoder layers.
-        mixing: kinds of mixing ratios that are logged.
-        blocks: the block types whose mixing ratios are logged, with their numbers of layers.
-        pads: the padding symbols of source and target.
+    ``extraction`` has kind, layer and setting of ``aer``, and the rule of all metrics; ``layers`` is the number of
+    decoder layers.  Mixing ratios of the kinds ``mixing`` are logged for ``blocks``, block type -> number of layers.
     """
 
     def __init__(
@@ -173,6 +169,7 @@ class Monitor:
             )
             for setting, layer, kind in itertools.product(SETTINGS, range(layers), KIND_LETTERS)
         }
+        self._no_hits = np.zeros((len(SETTINGS), layers, len(KIND_LETTERS), len(LINKS)), dtype=np.int64)
         places = [(block, layer) for block, number in blocks.items() for layer in range(number)]
         #: Mixing ratio -> the key of the number of positions that it is averaged over.
         self._positions = {
@@ -182,15 +179,6 @@ class Monitor:
         self._mixing_keys = [f"_{mixing_name(*place, kind)}" for place in places for kind in (*mixing, "positions")]
         #: The pair that is drawn, and its maps in the last validation.
         self.pictured: tuple[GoldPair, SentenceMaps] | None = None
-
-    def best_map(self, stats: Mapping[str, Any]) -> tuple[float, ExtractionOptions]:
-        """The lowest AER of a layer in the metrics of a validation, and its map."""
-        aer, name = min((float(stats[name]), name) for name in self.maps)
-        return aer, self.maps[name]
-
-    def choosable(self) -> list[str]:
-        """The names of the metrics that can choose the best checkpoint."""
-        return ["aer", "aer_precision", "aer_recall", *sorted(self.maps)]
 
     @contextmanager
     def listening(self, criterion: Any) -> Iterator[list[Callable[[], Tally]]]:
@@ -224,7 +212,7 @@ class Monitor:
         maps.add(quantities)
         tokens = (sample["net_input"]["src_tokens"], sample["target"])
         slices = [real_positions(ids, pad) for ids, pad in zip(tokens, self._pads)]
-        hits = self._no_hits()
+        hits = np.zeros_like(self._no_hits)
         for pair, arrays in zip(sample[GOLD_KEY], maps.sentences(*slices)):
             if pair.gold is None:
                 continue
@@ -238,10 +226,6 @@ class Monitor:
                 options = replace(self.extraction, setting=setting)
                 of_setting += pair.gold.hits(linked_cells(stacked, sentence, options))
         return hits
-
-    def _no_hits(self) -> NDArray[np.int64]:
-        layers = len(self._recorded.layers)
-        return np.zeros((len(SETTINGS), layers, len(KIND_LETTERS), len(LINKS)), dtype=np.int64)
 
     def tally(
         self, sample: dict[str, Any], hits: NDArray[np.int64] | None = None, mixing: Sequence[float] = ()
@@ -257,7 +241,7 @@ class Monitor:
             **{f"_{name}": number for name, number in sample[NUMBERS_KEY].items()},
             **dict(zip(self._mixing_keys, mixing or itertools.repeat(0))),
         }
-        links = (self._no_hits() if hits is None else hits).reshape(-1, len(LINKS))
+        links = (self._no_hits if hits is None else hits).reshape(-1, len(LINKS))
         for name, counts in zip(self.maps, links.tolist()):
             tally.update((f"_{name}_{count}", value) for count, value in zip(LINKS, counts))
         return tally

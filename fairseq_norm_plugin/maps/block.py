@@ -272,10 +272,6 @@ class Block:
         return torch.where(pre == 0, slope, activation(pre) / torch.where(pre == 0, 1.0, pre))
 
     @cached_property
-    def _ratio_by_scale(self) -> Tensor:
-        return self.ratio if self.scale is None else self.ratio / self.scale
-
-    @cached_property
     def _final_scale(self) -> Tensor | None:
         norm = self.weights.network.final_norm
         return None if norm is None else norm.scale(self.whole("ffres"))
@@ -292,7 +288,8 @@ class Block:
         if pre is None:
             assert stream is not None
             return stream
-        result = torch.matmul(pre.mul_(self._ratio_by_scale), self.weights.network.w_2.t())
+        ratio = self.ratio if self.scale is None else self.ratio / self.scale
+        result = torch.matmul(pre.mul_(ratio), self.weights.network.w_2.t())
         result = result if stream is None else result.add_(stream)
         return self.final(result) if stage == "ffresln" else result
 

@@ -75,10 +75,6 @@ def _attnres_w(block: Block) -> Tensor:
     return _with_own(weights, torch.full_like(weights[..., 0], 0.5), block, add=True)
 
 
-def _attnresln_n(block: Block) -> Tensor:
-    return _with_residual(block, _scaled(layer_norms(block.alpha, block.norm_factor), block), "attnresln")
-
-
 def _with_residual(block: Block, norms: Tensor, stage: str) -> Tensor:
     own = block.carry(block.own + block.residual, stage)
     return _with_own(norms, torch.linalg.vector_norm(own, dim=-1), block)
@@ -102,10 +98,10 @@ def _scaled(norms: Tensor, block: Block, heads: bool = False) -> Tensor:
 
 def _ff_norms(stage: str, block: Block) -> Tensor:
     """The norms of vectors that are carried through the feed-forward network."""
-    maps = []
-    for sentence in map(block.sentence, range(len(block.alpha))):
-        maps.append(torch.cat([torch.linalg.vector_norm(part, dim=-1) for part in sentence.vectors(stage)]).t())
-    return torch.stack(maps)
+    sentences = (block.sentence(b).vectors(stage) for b in range(len(block.alpha)))
+    return torch.stack(
+        [torch.cat([torch.linalg.vector_norm(part, dim=-1) for part in parts]).t() for parts in sentences]
+    )
 
 
 def _alti(block: Block) -> Tensor:
@@ -153,7 +149,9 @@ LAYER_MAPS: dict[str, MapFunction] = {
     "attn_n": lambda block: block.sum_norms,
     "attnres_w": _attnres_w,
     "attnres_n": lambda block: _with_residual(block, block.sum_norms.clone(), "attnres"),
-    "attnresln_n": _attnresln_n,
+    "attnresln_n": lambda block: _with_residual(
+        block, _scaled(layer_norms(block.alpha, block.norm_factor), block), "attnresln"
+    ),
     "ff_n": partial(_ff_norms, "ff"),
     "ffres_n": partial(_ff_norms, "ffres"),
     "ffresln_n": partial(_ff_norms, "ffresln"),
@@ -198,23 +196,17 @@ def encoder_rollout(maps: Sequence[Tensor]) -> Tensor:
     return rollout
 
 
-def decoder_rollout(
-    self_maps: Sequence[Tensor], cross_maps: Sequence[Tensor], encoder: Tensor
-) -> list[tuple[Tensor, Tensor]]:
-    """P_l, [B, T, S], and Q_l, [B, T, T], of every decoder layer (ALTI+, Ferrando et al. 2022b).
+def decoder_rollout(self_maps: Sequence[Tensor], cross_maps: Sequence[Tensor], encoder: Tensor) -> list[Tensor]:
+    """P_l, [B, T, S], of every decoder layer: what comes from source tokens (ALTI+, Ferrando et al. 2022b).
 
-    Each row of a layer is divided among source tokens, P, and the target prefix, Q, with P_0 = 0 and Q_0 = 1.
-    ``self_maps`` are D_l, [B, T, T]; ``cross_maps`` are X_l with the residual r_l in the last column, [B, T, S + 1];
-    ``encoder`` is R, :func:`encoder_rollout`:
+    The rest of a row comes from the target prefix.  ``self_maps`` are D_l, [B, T, T]; ``cross_maps`` are X_l with the
+    residual r_l in the last column, [B, T, S + 1]; ``encoder`` is R, :func:`encoder_rollout`; P_0 = 0:
 
-        P_l = X_l R + r_l ⊙ (D_l P_{l−1}),   Q_l = r_l ⊙ (D_l Q_{l−1}).
+        P_l = X_l R + r_l ⊙ (D_l P_{l−1}).
     """
-    prefix = torch.eye(self_maps[0].size(-1), dtype=encoder.dtype, device=encoder.device).expand_as(self_maps[0])
     source = torch.zeros_like(cross_maps[0][..., :-1])
     layers = []
     for self_map, cross_map in zip(self_maps, cross_maps):
-        residual = cross_map[..., -1:]
-        source = torch.matmul(cross_map[..., :-1], encoder) + residual * torch.matmul(self_map, source)
-        prefix = residual * torch.matmul(self_map, prefix)
-        layers.append((source, prefix))
+        source = torch.matmul(cross_map[..., :-1], encoder) + cross_map[..., -1:] * torch.matmul(self_map, source)
+        layers.append(source)
     return layers

@@ -1,5 +1,7 @@
 """SIGKILL at any moment: the same command, or ``--resume``, gives the same files, and nothing else lies about.
 
+test_records_runs.py kills fairseq-generate.
+
 ``pytest -m slow tests/integration/test_kills.py`` kills each command ``KILLS`` times (default: 3).  A command runs in a
 fork of this process, so a try does not wait for torch and fairseq.
 """
@@ -22,7 +24,7 @@ from fairseq_norm_plugin.align import cli as norm_align
 from tests.demo import DEMO, lines, written
 from tests.facts import content
 from tests.families import save
-from tests.integration.conftest import ROOT, run_generate, training_config, without_fairseqs_warnings
+from tests.integration.conftest import ROOT, training_config, without_fairseqs_warnings
 
 pytestmark = pytest.mark.slow
 KILLS = int(os.environ.get("KILLS", "3"))
@@ -77,10 +79,7 @@ def commands(out, request):
     options = [*MODEL, "--cpu", "--window", 3]
     plain = ["-o", out / "out", "--tokens-out", out / "words.de", out / "words.en"]
     marked = written(out.parent / "marked", [f"<b>{line}</b>" for line in lines("de")[:15]])
-    data, path = (request.getfixturevalue(name) for name in ("data", "checkpoint"))
-    generated = [data, "--path", path, "--user-dir", ROOT / "fairseq_norm_plugin", "--task", "translation_norm"]
-    generated += ["--gen-subset", "test5", "--batch-size", 2, "--norm-part-sentences", 2]
-    generated += ["--norm-records", out / "records", "--norm-alignments", out / "links"]
+    data = request.getfixturevalue("data")
     gold = written(out.parent / "gold", ["0-0"] * 12)
     monitored = ["--valid-subset", "test", "--aer-gold", f"test={gold}", "--aer-gold-base", 0]
     monitored += ["--save-interval-updates", 2]
@@ -92,9 +91,6 @@ def commands(out, request):
     def converted(again):
         return convert.main(["translation", str(out.parent / "marian"), str(out / "model")])
 
-    def recorded(again):
-        run_generate(*generated, *(["--norm-records-resume"] if again else []))
-
     def trained(again):
         fields = {"task": "translation_norm", "updates": 12}
         words = [*monitored, "--user-dir", ROOT / "fairseq_norm_plugin"]
@@ -105,19 +101,17 @@ def commands(out, request):
         "plain": (align(*options, *text, *plain), content),
         "jsonl": (align(*options, *text, "-o", out / "out.jsonl"), content),
         "parquet": (align(*options, *text, "-o", out / "out.parquet"), content),
-        "lexical table": (align(*options, *text, "-o", out / "out", "--table", "text"), content),
         "translate": (align(*options, *text[:2], "--translate", 2, "-o", out / "out.jsonl"), content),
         "markup": (align(*options, "--source-text", marked, *text[2:], "--markup", "xml", "-o", out / "out"), content),
         "calibrate": (calibrated, content),
         "convert": (converted, content),
-        "generate": (recorded, content),
         "train": (trained, names),
     }
 
 
 NAMES = [
-    *("plain", "jsonl", "parquet", "lexical table", "translate", "markup"),
-    *("calibrate", "convert", "generate", "train"),
+    *("plain", "jsonl", "parquet", "translate", "markup"),
+    *("calibrate", "convert", "train"),
 ]
 
 
@@ -143,7 +137,7 @@ def test_killed(name, tmp_path, request):
             killed += 1
         process.join()
         left = content(out)
-        if name not in ("generate", "train") and left == expected:  # it was killed after its work, or not at all
+        if name != "train" and left == expected:  # it was killed after its work, or not at all
             continue
         drop_incomplete(out)
         again = started(run, again=True)

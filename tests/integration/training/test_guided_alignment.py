@@ -92,16 +92,9 @@ def test_what_cannot_be_guided_is_refused(trained, guided, words, message):
         trained(message, *words, data=guided / "bin", task="translation_norm", updates=1)
 
 
-@pytest.mark.parametrize(
-    ("name", "words", "arch"),
-    [
-        ("aligns ours", (*OURS, "0.1:awi"), "transformer"),
-        ("aligns stock", (*STOCK, "--alignment-layer", 1), "transformer_align"),
-        ("aligns full", (*STOCK, "--alignment-layer", 1, "--full-context-alignment"), "transformer_align"),
-    ],
-)
-def test_guided_models_generate_align_and_calibrate(trained, guided, norm, align, tmp_path, name, words, arch):
-    path = trained(name, *words, data=guided / "bin", task="translation_norm", arch=arch, updates=4)
+def test_a_model_guided_with_full_context_generates_aligns_and_calibrates(trained, guided, norm, align, tmp_path):
+    words = (*STOCK, "--alignment-layer", 1, "--full-context-alignment")
+    path = trained("full", *words, data=guided / "bin", task="translation_norm", arch="transformer_align", updates=4)
     generated = norm("--print-alignment", "hard", "--gen-subset", "test", path=path, data=guided / "bin")
     assert len(generated.lines("A")) == 12
     align("calibrate", "--path", path, "-o", tmp_path / "profile")

@@ -4,6 +4,7 @@ import math
 import re
 from argparse import Namespace
 from collections import Counter
+from unittest.mock import MagicMock
 
 import pytest
 import torch
@@ -80,21 +81,13 @@ def test_a_checkpoint_trained_under_the_plugin_is_stocks(trained, norm, command,
     assert norm(*beam, "--print-alignment", "hard", path=path).lines() == expected
 
 
-def stop(figures, patience):
-    """After how many validations ``patience`` ones in a row without a lower figure stop training."""
-    for count in range(1, len(figures) + 1):
-        if count - 1 - figures[:count].index(min(figures[:count])) >= patience:
-            return count
-    return math.inf
-
-
 def test_the_best_checkpoint_and_patience_follow_aer(monitored, logged, caplog):
     options = ["--best-checkpoint-metric", "aer", "--patience", 2, "--save-interval-updates", 2, "--lr", "0.02"]
     path = monitored("best", *options, "--validate-interval-updates", 2, updates=12)
     lines = logged("test")
     figures, losses = ([float(line[name]) for line in lines] for name in ("aer", "loss"))
-    assert len(figures) == stop(figures, 2) < 6
-    assert stop(losses, 2) > len(figures)
+    assert len(figures) == figures.index(min(figures)) + 3 < 6  # two without a lower figure stop training
+    assert losses.index(min(losses)) == len(losses) - 1
     state = torch.load(path.with_name("checkpoint_best.pt"), weights_only=True)
     assert state["extra_state"]["best"] == min(figures)
     assert all(line["aer"] is None for line in logged("valid"))  # not measured there
@@ -176,7 +169,6 @@ def set_up(train_config):
     [
         ({"aer_gold": "test"}, "give SUBSET=FILE"),
         ({"aer_gold": "train=g"}, "subset 'train' is not in --valid-subset test,valid; add it"),
-        ({"aer_gold": "tst=g"}, "has no subset 'tst'; choose one of test, .*train, valid"),
         ({"aer_gold_base": None}, "--aer-gold-base is missing; give 0 or 1"),
         ({"max_valid_steps": 3}, "--max-valid-steps 3, because the AER would cover only a part"),
         ({"norm_layer": 2}, "--norm-layer 2: .*choose 0 to 1"),
@@ -212,22 +204,6 @@ def test_combined_subsets_are_refused_before_training(monitored):
         monitored("combined", "--combine-valid-subsets")
 
 
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (lambda lines: [""] * len(lines), r"gold of subset test has no links"),
-        (lambda lines: lines[:-1], r"11 sentences, but subset test has 12"),
-        (lambda lines: ["99-1", *lines[1:]],
-         r"subset test: link 98-0 .* outside sentence 0 \(line 1\)"),
-    ],
-)  # fmt: skip
-def test_wrong_gold_is_told_before_training(set_up, gold, tmp_path, spoil, message):
-    lines = gold.read_text(encoding="utf-8").splitlines()
-    task, _, _ = set_up(written(tmp_path / "gold.talp", spoil(lines)))
-    with pytest.raises(InputError, match=message):
-        task.load_dataset("test")
-
-
 # -- what fails at run time --------------------------------------------------------------------------------------
 
 
@@ -252,49 +228,11 @@ def test_a_failing_monitor_does_not_end_training(monitored, logged, caplog, monk
     assert errors[1:] == ["monitoring failed in 1 batches of this process"]
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_broken_weights_give_inf(set_up, gold, value):
-    """A model that diverged: never a finite AER out of maps that are not finite."""
-    task, model, criterion = set_up(gold)
-    task.load_dataset("test")
-    dataset = task.dataset("test")
-    sample = dataset.collater([dataset[i] for i in range(len(dataset))])
-    whole = task.valid_step(sample, model, criterion)[2]
-    with torch.no_grad():
-        model.decoder.layers[1].encoder_attn.v_proj.weight[0, 0] = value
-    broken = task.valid_step(sample, model, criterion)[2]
-    assert list(broken) == list(whole)  # processes sum their counts by position
-    assert (whole["_aer_sentences"], whole["_aer_failed"]) == (12, 0)
-    assert (broken["_aer_sentences"], broken["_aer_failed"]) == (0, 12)
-    assert not any(attention.captures for attention in model.modules() if hasattr(attention, "captures"))
-
-
 def test_a_picture_of_a_sentence_at_each_validation(monitored, logged, monkeypatch, tmp_path):
     """In the save directory, in TensorBoard and in W&B, of the layer and map with the lowest AER."""
-    images, runs, titles = [], [], []
-
-    class Writer:
-        def __init__(self, directory):
-            self.directory = directory
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *error):
-            pass
-
-        def __getattr__(self, name):  # what fairseq itself writes
-            return lambda *args: None
-
-        def add_image(self, tag, image, update, dataformats):
-            images.append((self.directory, tag, image.shape[2], update, dataformats))
-
-    def drawn(picture):
-        titles.append(picture.title)
-        return draw(picture)
-
+    runs, writer, drawn = [], MagicMock(), MagicMock(wraps=draw)
     wandb = Namespace(run=1, Image=str, log=lambda values, step: runs.append(values))
-    monkeypatch.setattr(progress_bar, "SummaryWriter", Writer)
+    monkeypatch.setattr(progress_bar, "SummaryWriter", writer)
     monkeypatch.setattr(progress_bar, "wandb", wandb)
     monkeypatch.setattr("fairseq_norm_plugin.hooks.monitoring.draw", drawn)
     often = ("--validate-interval-updates", 4, "--num-workers", 1)  # whose batches are copies
@@ -303,11 +241,13 @@ def test_a_picture_of_a_sentence_at_each_validation(monitored, logged, monkeypat
     updates = [int(line["num_updates"]) for line in validations]
     assert len(files) > 1
     assert [int(file.stem) for file in files] == updates
-    assert images == [(str(tmp_path / "test"), "aer_picture", 3, update, "HWC") for update in updates]
+    writer.assert_called_with(str(tmp_path / "test"))
+    images = [call.args for call in writer.return_value.__enter__.return_value.add_image.call_args_list]
+    assert [(tag, image.shape[2], update) for tag, image, update in images] == [("aer_picture", 3, n) for n in updates]
     assert runs == [{"test/aer_picture": str(file)} for file in files]
-    for title, line in zip(titles, validations, strict=True):
+    for call, line in zip(drawn.call_args_list, validations, strict=True):
         lowest = min(float(value) for name, value in line.items() if name.startswith("aer_l"))
-        assert f"AER {100 * lowest:.1f} %" in title
+        assert f"AER {100 * lowest:.1f} %" in call.args[0].title
 
 
 def test_a_picture_of_no_sentence_is_refused_before_training(monitored):

@@ -21,12 +21,3 @@ def test_bad_input(tmp_path, capsys, options, status, facts):
     assert err.startswith("norm-analyze: ")
     assert all(fact in err for fact in facts), err
     assert not (tmp_path / "out").exists()
-
-
-def test_a_directory_that_exists_is_kept(tmp_path, capsys):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "mine").touch()
-    for words in ((), ("--overwrite",)):
-        assert main([str(tmp_path), "--path", "a.pt", "-o", str(tmp_path / "out"), *words]) != 0
-        assert str(tmp_path / "out") in capsys.readouterr().err
-        assert (tmp_path / "out" / "mine").exists()

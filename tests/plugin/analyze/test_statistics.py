@@ -1,7 +1,8 @@
-"""Streaming statistics against the same numbers computed with everything in memory."""
+"""Streaming statistics against the same numbers computed with everything in memory; their tables and figures."""
 
-import dataclasses
+import copy
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -9,12 +10,16 @@ import pytest
 import torch
 from scipy import stats
 
+from alignment_eval.errors import InputError
+from alignment_eval.figures.style import kind_name
 from fairseq_norm_plugin.analyze import statistics as analysis
-from fairseq_norm_plugin.analyze.statistics import TOKEN_CLASSES, BlockStatistics, TokenTypes, spearman
+from fairseq_norm_plugin.analyze.cli import draw_figures
+from fairseq_norm_plugin.analyze.statistics import TOKEN_CLASSES, Analysis, BlockStatistics, TokenTypes, spearman
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.maps.kinds import head_map, head_mixing_ratio, layer_map, mixing_ratio
 from fairseq_norm_plugin.maps.norms import transformed_norms
+from tests.eval.figures.printed import check_print
 
 KINDS = ("attn_w", "attn_n", "attnres_n", "attnresln_n")
 BATCHES = [[(7, 5), (3, 6), (4, 4)], [(1, 1), (8, 2)]]
@@ -25,7 +30,7 @@ def token_types(tgt_dict):
     for index, mark in ((10, "."), (11, ",@@")):
         tgt_dict.symbols[index] = mark
     tgt_dict.count = [(i * 7) % 40 + 1 for i in range(len(tgt_dict))]
-    return TokenTypes.of(tgt_dict)
+    return TokenTypes(tgt_dict)
 
 
 def run(model, samples, type_, layer, statistics):
@@ -39,7 +44,7 @@ def run(model, samples, type_, layer, statistics):
         with torch.no_grad(), capturing(norm_attentions(model), capture):
             model(**inputs)
         (block,) = capture.take()
-        statistics.add(block, rows, columns)
+        statistics.add(block, {"source": inputs["src_tokens"], "target": inputs["prev_output_tokens"]})
         seen.append((block, rows, columns))
     return seen
 
@@ -47,7 +52,7 @@ def run(model, samples, type_, layer, statistics):
 @pytest.mark.parametrize("type_", BLOCK_TYPES)
 def test_streamed_numbers_equal_those_of_lists(build, make_sample, token_types, type_):
     """Special tokens have no frequency and are in no correlation: fairseq counts each once, whatever the text."""
-    statistics = BlockStatistics(type_, KINDS, token_types, token_types)
+    statistics = BlockStatistics(type_, KINDS, {"source": token_types, "target": token_types})
     samples = [make_sample(lengths, seed=i) for i, lengths in enumerate(BATCHES)]
     for name in ("src_tokens", "prev_output_tokens"):
         samples[0]["net_input"][name][0, 1] = 3  # <unk>
@@ -97,7 +102,8 @@ def test_streamed_numbers_equal_those_of_lists(build, make_sample, token_types, 
     assert table["norm"].tolist() == pytest.approx(types["mean"].tolist())
     assert table["frequency"].fillna(-1).tolist() == [token_types.frequency[i] if i > 3 else -1 for i in types.index]
     ordinary = types[types.index > 3]
-    uncounted = dataclasses.replace(token_types, frequency=np.ones_like(token_types.frequency))
+    uncounted = copy.copy(token_types)
+    uncounted.frequency = np.ones_like(token_types.frequency)
     for known, counts, where in (
         (token_types, token_types.frequency[ordinary.index], "training text"),
         (uncounted, ordinary["size"], "this text"),
@@ -111,7 +117,7 @@ def test_streamed_numbers_equal_those_of_lists(build, make_sample, token_types, 
 def test_pairs_are_all_real_ones_or_a_sample_of_them(build, make_sample, token_types, monkeypatch):
     model = build().double()
     samples = [make_sample(lengths, seed=i) for i, lengths in enumerate(BATCHES)]
-    whole = BlockStatistics(DECODER_SELF, KINDS, token_types, token_types)
+    whole = BlockStatistics(DECODER_SELF, KINDS, {"source": token_types, "target": token_types})
     seen = run(model, samples, DECODER_SELF, 0, whole)
     pairs = [
         (block.alpha[b, :, t, s], transformed_norms(block.factor)[b, :, s])
@@ -126,15 +132,15 @@ def test_pairs_are_all_real_ones_or_a_sample_of_them(build, make_sample, token_t
         assert row["pairs"] == len(pairs)
         assert row["spearman"] == pytest.approx(stats.spearmanr(alpha, norm).statistic)
     monkeypatch.setattr(analysis, "SAMPLED_PAIRS", 20)
-    sampled = BlockStatistics(DECODER_SELF, KINDS, token_types, token_types, seed=1)
+    sampled = BlockStatistics(DECODER_SELF, KINDS, {"source": token_types, "target": token_types})
     run(model, samples, DECODER_SELF, 0, sampled)
     known = {tuple(torch.cat(pair).tolist()) for pair in pairs}
     assert len(sampled.pairs) == 20
-    assert {tuple(row.tolist()) for row in sampled.pairs} <= known
+    assert {tuple(row.tolist()) for row in sampled.pairs[:, 1:]} <= known
 
 
 def test_token_classes(token_types):
-    named = {token: TOKEN_CLASSES[c] for token, c in zip(token_types.tokens, token_types.classes.tolist())}
+    named = {token: TOKEN_CLASSES[c] for token, c in zip(token_types.tokens, token_types.classes)}
     assert (named["<s>"], named["</s>"], named["."], named[",@@"]) == ("<s>", "</s>", "punctuation", "punctuation")
     assert {named[token] for token in token_types.tokens[12:]} == {"other"}
 
@@ -147,3 +153,56 @@ def test_spearman_has_mean_ranks_for_ties_and_nothing_to_say_of_constants():
     assert math.isnan(spearman(0.5 + 1e-7 * np.arange(9), range(9)))
     assert spearman(0.5 + 1e-4 * np.arange(9), range(9)) == pytest.approx(1)
     assert math.isnan(spearman([1], [1]))
+
+
+@pytest.fixture
+def analyse(make_sample, tgt_dict, token_types):
+    """The tables of a model over :data:`BATCHES`."""
+
+    def run(model, kinds=KINDS):
+        analysis = Analysis(model, SimpleNamespace(source_dictionary=tgt_dict, target_dictionary=tgt_dict), kinds)
+        for seed, lengths in enumerate(BATCHES):
+            analysis.add(make_sample(lengths, seed=seed))
+        return analysis.tables()
+
+    return run
+
+
+def test_nan_in_a_model_is_named_where_it_arises(build, analyse):
+    model = build()
+    model.decoder.layers[1].self_attn.out_proj.weight.data[0, 0] = float("nan")
+    with pytest.raises(InputError, match=rf"{DECODER_SELF} 1 .*NaN"):
+        analyse(model)
+
+
+# -- figures, read from matplotlib's own objects
+
+
+def test_lines_are_the_means_of_whole_blocks_in_percent(build, analyse):
+    """A kind that is constant has no line where others vary."""
+    tables = analyse(build(), ("attnres_w", "attnres_n"))
+    for name, kinds in (("encoder-self", ("attnres_w", "attnres_n")), ("decoder-cross", ("attnres_n",))):
+        figure, mixing = draw_figures(tables)[f"mixing-{name}"], tables["mixing"]
+        rows = mixing[(mixing["block"] == name.replace("-", ".")) & mixing["head"].isna()]
+        means = rows[rows["token_class"] == "all"].set_index(["kind", "layer"])["mean"]
+        lines = {line.get_label(): line.get_xydata().tolist() for line in figure.axes[0].lines}
+        expected = {kind_name(k): [[n, pytest.approx(100 * m)] for n, m in means[k].items()] for k in kinds}
+        assert lines == expected
+        check_print(figure)
+
+
+@pytest.mark.parametrize(("counted", "text"), [("frequency", "training"), ("occurrences", "analysed")])
+def test_points_are_the_tokens_that_are_counted(build, analyse, counted, text):
+    """Not ``</s>``, whose frequency is fairseq's placeholder; without frequencies the text itself is counted."""
+    tables = analyse(build())
+    norms = tables["token_norms"]
+    if counted == "occurrences":
+        norms["frequency"] = norms["frequency"].where(lambda f: f.isna(), 1)
+    figure = draw_figures(tables)["norm-frequency-decoder-cross"]
+    points = figure.axes[0].collections[1]
+    rows = norms[(norms["block"] == DECODER_CROSS) & (norms["layer"] == 1) & (norms["token"] != "</s>")]
+    assert sorted(map(tuple, points.get_offsets().tolist())) == sorted(zip(rows[counted], rows["norm"]))
+    (rho,) = tables["norm_by_frequency"].query(f"block == '{DECODER_CROSS}' and layer == 1")["spearman"]
+    assert points.get_label() == f"layer 1, ρ {rho:.2f}"
+    assert figure.axes[0].get_xlabel() == f"frequency in the {text} text"
+    check_print(figure)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.kinds import KINDS, axes_of
+from alignment_eval.maps.kinds import KINDS
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS
 from fairseq_norm_plugin.capture.recorder import (
@@ -13,7 +13,6 @@ from fairseq_norm_plugin.capture.recorder import (
     RecordedMaps,
     Recorder,
     forced_maps,
-    layer_capture,
     layers_and_heads,
     real_positions,
     recorded_quantities,
@@ -47,30 +46,6 @@ def test_each_quantity_is_its_map_without_the_residuals_column(build, make_sampl
             else:
                 expected = head_map(block, kind) if part == "head" else layer_map(block, kind)[..., :source]
                 torch.testing.assert_close(value, expected)
-
-
-@pytest.mark.parametrize("dead", [[2], [0, 1, 2, 3]])
-def test_dead_heads_are_exactly_zero_in_every_map(build, make_sample, dead):
-    """Else pruned heads would rank rounding noise: in records, and in printed maps step by step."""
-    model, sample = build(), make_sample(LENGTHS)
-    for attention in norm_attentions(model):
-        for head in dead:
-            attention.out_proj.weight.data[:, head * attention.head_dim : (head + 1) * attention.head_dim] = 0
-    quantities, blocks = record(model, sample, ["attn_n", "attnresln_n", "attnres_n", "ff_n"])
-    for found, block in zip(quantities, blocks):
-        for name, value in found.items():
-            if "H" in axes_of(name) and name != "head_attn_w":
-                assert (value[:, dead] == 0).all(), name
-                assert value.any() or len(dead) == 4, name
-        if len(dead) == 4:
-            assert not any(found[f"layer_{kind}"].any() for kind in ("attn_n", "attnresln_n", "ff_n"))
-            own = layer_map(block, "attnres_n")[..., -1]
-            torch.testing.assert_close(own, torch.linalg.vector_norm(block.residual, dim=-1))
-    printed, inputs = layer_capture("attn_n", 1, dead), sample["net_input"]
-    with torch.no_grad(), capturing(norm_attentions(model), printed):
-        encoder_out = model.encoder(inputs["src_tokens"], inputs["src_lengths"])
-        model.decoder(inputs["prev_output_tokens"][:, :1], encoder_out=encoder_out, incremental_state={})
-    assert not printed.take()[0].any()
 
 
 def forced(model, sample, nbest):
@@ -126,11 +101,6 @@ def test_the_probability_of_an_ensemble_is_the_mean_of_its_models(build, make_sa
     expected = shares.gather(-1, sample["target"][..., None])[..., 0].log()
     for found, of_sentence, row in zip(maps.log_probs([row.stop - row.start for row in rows]), expected, rows):
         np.testing.assert_allclose(found, of_sentence[row], atol=1e-5)
-
-
-def test_real_positions_on_both_padding_sides():
-    tokens = torch.tensor([[1, 1, 7, 2], [8, 2, 1, 1], [4, 5, 6, 2]])
-    assert real_positions(tokens, 1) == [slice(2, 4), slice(0, 2), slice(0, 4)]
 
 
 def test_models_of_an_ensemble_have_the_same_layers_and_heads(build):

@@ -1,4 +1,5 @@
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -45,16 +46,8 @@ def test_weights_of_zero_give_a_finite_loss(weights, sample):
 
 
 def test_the_losses_of_several_maps_are_averaged(weights, sample):
-    class Layers:
-        layers = (0, 1)
-
-        def take(self):
-            return [weights, weights.flip(1)]
-
-    criterion = GuidedAlignmentCriterion.__new__(GuidedAlignmentCriterion)
-    torch.nn.Module.__init__(criterion)
-    names = parse_maps("0.1:awi,1.0:awo")
-    criterion._maps = names
-    criterion._guided = Layers()  # type: ignore[assignment]
-    each = [map_loss(of, name, sample) for of, name in zip(Layers().take(), names)]
-    assert criterion.compute_alignment_loss(sample, None).item() == pytest.approx((each[0] + each[1]).item() / 2)
+    names, layers = parse_maps("0.1:awi,1.0:awo"), [weights, weights.flip(1)]
+    criterion = SimpleNamespace(_maps=names, _guided=SimpleNamespace(layers=(0, 1), take=lambda: layers))
+    losses = [map_loss(of, name, sample).item() for of, name in zip(layers, names)]
+    found = GuidedAlignmentCriterion.compute_alignment_loss(criterion, sample, None)
+    assert found.item() == pytest.approx(sum(losses) / 2)

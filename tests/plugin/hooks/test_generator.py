@@ -11,12 +11,16 @@ from fairseq.sequence_scorer import SequenceScorer
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.capture.attention import ONE_THREAD
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
-from fairseq_norm_plugin.hooks.generator import PrintedMap, carry_maps
+from fairseq_norm_plugin.hooks.generator import NormOptions, PrintedMap, carry_maps
 from tests.facts import facts
 
 SPECIALS = ({1, 2}, {1, 2})
 LENGTHS = [(9, 4), (3, 6), (5, 1), (1, 3)]
 ALL = RecordedMaps((0, 1, 2), recorded_quantities(["attn_w", "attn_n"], 1), nbest=4)
+
+
+def shown(kind, layer, setting="awo", style="hard", specials=SPECIALS):
+    return PrintedMap(NormOptions(kind, layer, None, setting, (), (), 4, None), style, specials)
 
 
 def search(models, dictionary, printed=None, recorded=None, **options):
@@ -40,7 +44,7 @@ def test_the_incremental_map_is_the_teacher_forced_one(
     build, make_sample, tgt_dict, kind, layer, left_pad, seeds, beam
 ):
     models, sample = [build(seed) for seed in seeds], make_sample(LENGTHS, left_pad_source=left_pad)
-    printed = PrintedMap(kind, layer, None, "awo", "hard", SPECIALS)
+    printed = shown(kind, layer)
     generator = search(models, tgt_dict, printed, ALL, beam_size=beam, max_len_b=12)
     stock = SequenceGenerator([build(seed, swap=False) for seed in seeds], tgt_dict, beam_size=beam, max_len_b=12)
     nbests = zip(generator.generate(models, sample), stock.generate([], sample), sample["net_input"]["src_tokens"])
@@ -60,7 +64,7 @@ def test_the_incremental_map_is_the_teacher_forced_one(
 
 def test_a_prefix_over_whole_targets_is_refused(build, make_sample, tgt_dict):
     model, sample = build(), make_sample(LENGTHS)
-    generator = search([model], tgt_dict, PrintedMap("attn_n", 0, None, "awo", "hard", SPECIALS), beam_size=2)
+    generator = search([model], tgt_dict, shown("attn_n", 0), beam_size=2)
     with pytest.raises(InputError, match=facts("--score-reference for forced decoding")):
         generator.generate([model], sample, prefix_tokens=sample["target"])
     generator.generate([model], sample, prefix_tokens=sample["target"][:, :1])  # a language tag, say, is fine
@@ -95,7 +99,7 @@ EOS, PAD, TAG = 2, 1, 9
 def printed(map_, source, target, setting, style="hard"):
     """The printed alignment, where :data:`TAG` and ``</s>`` are special."""
     map_, source, target = map(torch.tensor, (map_, source, target))
-    return PrintedMap("attn_n", 0, None, setting, style, ({EOS, PAD, TAG},) * 2).alignment(map_, source, target)
+    return shown("attn_n", 0, setting, style, ({EOS, PAD, TAG},) * 2).alignment(map_, source, target)
 
 
 def test_each_ordinary_token_is_linked_to_the_ordinary_token_of_the_largest_value():

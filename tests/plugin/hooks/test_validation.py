@@ -27,7 +27,7 @@ from fairseq_norm_plugin.hooks.validation import (
 )
 from fairseq_norm_plugin.maps.kinds import mixing_ratio
 from fairseq_norm_plugin.text.tokens import side_readers
-from tests.facts import says
+from tests.facts import facts, says
 from tests.plugin.dictionaries import vocabulary_of
 from tests.plugin.maps.blocks import capture_blocks
 
@@ -87,10 +87,17 @@ def test_messages_name_the_options_of_training(join):
     assert "unused-zero" not in str(error.value)
 
 
-def test_a_gold_link_outside_the_words(join):
-    with pytest.raises(InputError) as error:
-        join(["b b"], ["b b"], ["1-1 5-0"])
-    assert says(str(error.value), "gold, subset test: link 5-0 … outside sentence 0")
+@pytest.mark.parametrize(
+    ("gold", "said"),
+    [
+        (["", ""], "gold of subset test has no links"),
+        (["0-0"], "1 sentences, but subset test has 2"),
+        (["0-0", "1-1 5-0"], "gold, subset test: link 5-0 … outside sentence 1 (line 2)"),
+    ],
+)
+def test_wrong_gold_is_told(join, gold, said):
+    with pytest.raises(InputError, match=facts(said)):
+        join(["b b"] * 2, ["b b"] * 2, gold)
 
 
 def test_numbers_tell_golds_and_texts_apart(join):
@@ -132,11 +139,11 @@ class Criterion:
         return model(**sample["net_input"])
 
 
-def diagonal(monitor, certain=(True, False, True)):
+def diagonal(monitor, certain=(True, False, True), scale=1.0):
     """A batch whose maps are the gold, and its counts."""
     tokens = torch.tensor([[4, 5, 6, 2]] * len(certain))
     sample = gold_batch({"net_input": {"src_tokens": tokens}, "target": tokens}, certain)
-    maps = torch.eye(4).expand(len(certain), 4, 4)
+    maps = scale * torch.eye(4).expand(len(certain), 4, 4)
     hits = monitor.hits(sample, [{"head_attn_w": maps[:, None], "layer_attn_n": maps}] * LAYERS)
     return sample, monitor.tally(sample, hits)
 
@@ -163,6 +170,17 @@ def test_metrics_are_those_of_all_sentences(monitor):
     assert logged(monitor, {"loss": 1.0}).keys() == {"of another batch"}
     other = logged(monitor_of("shift-att"), tally, tally)
     assert [name for name, value in other.items() if value != pytest.approx(found[name], nan_ok=True)] == ["aer_method"]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_maps_of_broken_weights_are_not_counted(monitor, value):
+    """A model that diverged: never a finite AER out of maps that are not finite."""
+    with pytest.raises(InputError, match="NaN or infinite"):
+        diagonal(monitor, scale=value)
+    sample, tally = diagonal(monitor)
+    failed = monitor.tally(sample)
+    assert list(failed) == list(tally)  # processes sum their counts by position
+    assert math.isinf(logged(monitor, tally, failed)["aer"])
 
 
 def test_mixing_ratios_are_means_over_positions_that_mix(monitor, build, make_sample):

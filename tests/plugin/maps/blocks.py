@@ -1,10 +1,12 @@
 """Blocks of random models and of random numbers, and their vectors by slow loops."""
 
+from functools import partial
+
 import torch
 
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES
-from fairseq_norm_plugin.maps.block import Block, BlockWeights, FeedForward, Norm
+from fairseq_norm_plugin.maps.block import STAGES, Block, BlockWeights, FeedForward, Norm
 
 #: (source, target) lengths of a batch, without </s>.
 LENGTHS = [(6, 4), (3, 5), (1, 1)]
@@ -71,6 +73,37 @@ def slow_vectors(block, stage):
             out = torch.stack([linear_norm(v, network.final_norm, whole) for v in out])
         result[:, i] = out
     return result
+
+
+def slow_weights(block):
+    """α of one sentence, the mean of its heads, as vectors of one number, [S, T, 1]."""
+    return block.alpha.mean(0).t()[..., None]
+
+
+def slow_weights_with_own(block):
+    """Half of α, and half of the own position (Abnar and Zuidema 2020)."""
+    target = block.alpha.size(1)
+    own = torch.ones(1, target) if block.weights.cross else torch.eye(target)
+    halves = 0.5 * slow_weights(block)
+    return torch.cat([halves, 0.5 * own[..., None]]) if block.weights.cross else halves + 0.5 * own[..., None]
+
+
+def slow_alti(block):
+    """Contributions of Ferrando et al. (2022) as vectors of one number, [S', T, 1]."""
+    y = block.whole("attnresln")
+    gain = torch.stack(
+        [(y.abs().sum(-1) - (y - z).abs().sum(-1)).clamp_min(0) for z in slow_vectors(block, "attnresln")]
+    )
+    return (gain / torch.where(gain.sum(0) == 0, 1.0, gain.sum(0)))[..., None]
+
+
+#: Kind -> the slow oracle of its vectors in one sentence, [S', T, …]: their norms are the map.
+SLOW = {
+    "attn_w": slow_weights,
+    "attnres_w": slow_weights_with_own,
+    **{f"{stage}_n": partial(slow_vectors, stage=stage) for stage in STAGES},
+    "alti": slow_alti,
+}
 
 
 def bias_contribution(block, stage):

@@ -1,4 +1,4 @@
-"""The vectors of a block, their norms and mixing ratios: those of slow loops over fairseq's modules, and complete."""
+"""The vectors of a block: those of slow loops, complete, and what fairseq's modules give."""
 
 from dataclasses import replace
 
@@ -8,8 +8,7 @@ from torch.nn import functional
 
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.maps.block import STAGES, Block, BlockWeights, FeedForward
-from fairseq_norm_plugin.maps.kinds import layer_map, mixing_ratio
-from tests.plugin.maps.blocks import bias_contribution, capture_blocks, random_block, slow_mixing, slow_vectors
+from tests.plugin.maps.blocks import bias_contribution, capture_blocks, random_block, slow_vectors
 
 
 def module_at(layer, block):
@@ -70,10 +69,6 @@ def test_complete_and_equal_to_slow_loops_on_a_fairseq_model(build, make_sample,
                 biases = bias_contribution(sentence, stage)
                 total, terms = fast.sum(0) + biases, scale + biases.norm(dim=-1)
                 assert ((total - whole[b]).norm(dim=-1) / terms).max() < 1e-10, (type_, stage)
-                error = layer_map(block, f"{stage}_n")[b] - slow.norm(dim=-1).t()
-                assert (error.abs() / scale[:, None]).max() < 1e-7, (type_, stage)
-                expected = slow_mixing(slow, block.weights.cross, stage)
-                torch.testing.assert_close(mixing_ratio(block, f"{stage}_n")[b], expected)
 
 
 def test_a_factor_that_is_known_is_taken_and_a_sentence_makes_its_own():

@@ -12,16 +12,17 @@ from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY
-from fairseq_norm_plugin.hooks.session import NormOptions, Plan, RecordingSession
+from fairseq_norm_plugin.hooks.generator import NormOptions
+from fairseq_norm_plugin.hooks.session import Plan, RecordingSession
 from fairseq_norm_plugin.text.tokens import side_readers
 from tests.facts import facts, says
 from tests.plugin.dictionaries import dictionary_of, vocabulary_of
-from tests.plugin.recording.parts import OPTIONS, QUANTITIES, names
+from tests.plugin.hooks.output import OPTIONS, QUANTITIES, names
 
 SIGNATURE = {"generation": {"nbest": 2, "score_reference": False, "sampling": False}}
 
 
-def session_of(directory, size=1, kept=(), signature=SIGNATURE, texts=(None, None), skipped=(), **changes):
+def session_of(directory, size=1, signature=SIGNATURE, texts=(None, None), skipped=(), **changes):
     known = vocabulary_of("a@@", "b", "c", mark="auto")
     readers = side_readers(None, size, (known, known), texts, cut=False)
     outputs = {"norm_records": directory / "r", "norm_alignments": directory / "a", "norm_part_sentences": 10}
@@ -30,7 +31,7 @@ def session_of(directory, size=1, kept=(), signature=SIGNATURE, texts=(None, Non
         "attn_n", 0, None, "awo", ("attn_w", "attn_n"), (0,), 2, ChosenMethod(AlignmentMethod(OPTIONS))
     )
     batches = SimpleNamespace(dataset=range(size), frozen_batches=[[i] for i in range(size) if i not in skipped])
-    plan = Plan.of("test", batches, dict.fromkeys(skipped, "skipped: long"), {}, kept)
+    plan = Plan(cfg, "test", batches, dict.fromkeys(skipped, "skipped: long"), {})
     return RecordingSession(cfg, plan, readers, options, signature, models=1)
 
 
@@ -84,8 +85,9 @@ def test_what_the_model_itself_does_not_know_is_a_word_of_its_own(tmp_path, capl
 
 def test_a_run_that_samples_is_not_resumed(tmp_path):
     sampling = {"generation": {**SIGNATURE["generation"], "sampling": True}}
+    session_of(tmp_path, 2, sampling, norm_part_sentences=1).write(batch(0, "b"), [[hypothesis("b", source=2)]])
     with pytest.raises(UsageError, match=facts("--norm-records-resume … with --sampling")):
-        session_of(tmp_path, size=2, kept=[0], signature=sampling, norm_records_resume=True)
+        session_of(tmp_path, 2, sampling, norm_records_resume=True)
 
 
 @pytest.mark.parametrize(("name", "value"), [("score", np.nan), *((name, -np.inf) for name in QUANTITIES)])

@@ -9,9 +9,9 @@ import pytest
 from alignment_eval.errors import InputError
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.hooks import parts as shard_parts
-from fairseq_norm_plugin.hooks.parts import parts_directory, written_ids
+from fairseq_norm_plugin.hooks.parts import parts_directory, recorded_ids
 from tests.facts import facts
-from tests.plugin.recording.parts import PART, alignment_parts, names, record_parts, write
+from tests.plugin.hooks.output import PART, alignment_parts, names, record_parts, write
 
 
 @pytest.mark.parametrize("make", [record_parts, alignment_parts], ids=["records", "alignments"])
@@ -20,7 +20,7 @@ def test_a_begun_shard_is_refused_continued_or_replaced(tmp_path, make):
     directory = place if make is record_parts else parts_directory(place)
 
     def written(shard=0):
-        return sorted(written_ids(directory, content, shard, 2))
+        return sorted(recorded_ids(directory, shard, 2, content))
 
     writer = make(place, shards=2, a=1)
     write(writer, 2).commit()
@@ -78,7 +78,7 @@ def test_a_full_disk_fails_the_run_and_leaves_whole_parts(tmp_path, monkeypatch)
             again()
     writer.abandon()
     assert names(tmp_path) == [PART.format(0)]
-    assert written_ids(tmp_path, "records", 0, 1).tolist() == [0]
+    assert recorded_ids(tmp_path, 0, 1).tolist() == [0]
 
 
 @pytest.mark.parametrize("options", [{"resume": True}, {"overwrite": True}], ids=str)
@@ -150,11 +150,3 @@ def test_a_run_that_fails_while_merging_is_resumed(tmp_path, there):
 def test_a_stream_is_no_file(path):
     with pytest.raises(InputError, match=facts(f"{path} … is not a regular file")):
         alignment_parts(Path(path))
-
-
-@pytest.mark.parametrize("shards", [1, 2])
-def test_a_directory_is_not_the_name_of_a_file(tmp_path, shards):
-    (tmp_path / "here").mkdir()
-    with pytest.raises(InputError, match=facts("here: this is a directory")):
-        alignment_parts(tmp_path / "here", shards=shards)
-    assert names(tmp_path) == ["here"]
