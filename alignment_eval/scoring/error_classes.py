@@ -15,7 +15,7 @@ import numpy as np
 
 from alignment_eval.links.formats import GoldSentence, Links
 from alignment_eval.maps.subwords import is_punctuation
-from alignment_eval.scoring.aer import COUNT_NAMES, METRICS, Counts, IntArray, defined
+from alignment_eval.scoring.aer import COUNT_NAMES, Counts, IntArray, metrics_of
 
 #: The words of each sentence.
 Text = Sequence[Sequence[str]]
@@ -78,7 +78,7 @@ def error_table(
                         **dict(zip(COUNT_NAMES, map(int, sums))),
                         "missed_sure": int(counts_of_class.sure - counts_of_class.hypothesis_sure),
                         "wrong_links": int(counts_of_class.hypothesis - counts_of_class.hypothesis_possible),
-                        **{name: defined(float(metric(counts_of_class))) for name, metric in METRICS.items()},
+                        **metrics_of(counts_of_class),
                     }
                 )
     return rows

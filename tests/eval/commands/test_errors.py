@@ -63,10 +63,3 @@ def test_strange_training_text_is_a_warning(files, call):
     assert (status, err.count("\n")) == (0, 1)
     assert says(err, "warning: train.target: lacks 75 % of the source words")
     assert "By frequency of the word in the training texts" in out
-
-
-def test_texts_in_subwords_are_refused(files, call):
-    files("source", "da@@ s Ha@@ us .\nja\n")
-    status, out, err = call("errors", *STATED)
-    assert (status, out) == (1, "")
-    assert says(err, "source: … words have a subword mark … merge the subwords")

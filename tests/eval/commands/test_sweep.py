@@ -47,9 +47,8 @@ def random_gold(sentences, seed=0):
 def test_every_row_is_extract_and_score(make_sentence, final):
     sentences = corpus(make_sentence)
     gold = random_gold(sentences)
-    result = sweep(sentences, gold, configurations(*ALL, final_punctuation=final))
-    table = result.table
-    assert result.skipped == {2: "skipped: too long"}
+    table, skipped = sweep(sentences, gold, configurations(*ALL, final_punctuation=final))
+    assert skipped == {2: "skipped: too long"}
     assert len(table) == 2 * 2 * 3 * 2 * 4  # kinds, settings, (rule, null), layers, heads and layer
     assert not table.duplicated(["kind", "layer", "head", "setting", "rule", "null"]).any()
     for row in table.itertuples():
@@ -67,7 +66,7 @@ def test_a_head_without_links_has_no_precision(make_side):
     weights = np.array([[[[0, 1], [0, 1]], [[1, 0], [1, 0]]]], dtype=np.float32)  # head 0 looks at </s> only
     s = SentenceMaps(0, make_side("a </s>"), make_side("x </s>"), (0,), arrays={"head_attn_w": weights})
     gold = [GoldSentence(frozenset({(0, 0)}))]
-    table = sweep([s], gold, configurations(["attn_w"], ["awi"], ["kobayashi2020"])).table
+    table = sweep([s], gold, configurations(["attn_w"], ["awi"], ["kobayashi2020"]))[0]
     rows = table[table["null"] == "allow"].set_index("head")
     assert rows.loc[0, ["aer", "recall", "links"]].tolist() == [1, 0, 0]
     assert np.isnan(rows.loc[0, "precision"])
@@ -90,7 +89,7 @@ def test_sweep_end_to_end(stated, tmp_path, align_eval):
     assert done.returncode == 0, done.stderr
 
     everything = configurations(*ALL)
-    expected = sweep(Records(stated[0]).best(), GOLD, everything).table
+    expected = sweep(Records(stated[0]).best(), GOLD, everything)[0]
     pd.testing.assert_frame_equal(
         pd.read_csv(out / "sweep.csv", float_precision="round_trip").astype({"head": "Int64"}),
         expected,
@@ -143,9 +142,10 @@ def test_rules_with_values(stated, tmp_path, call):
     assert status == 0
     assert "|rules:threshold=0.2,top-k=2|" in signature
     assert "rule threshold=0.2, null allow" in printed
-    expected = sweep(Records(stated[0]).best(), GOLD, configurations(["attn_w"], ["awi"], ["threshold=0.2", "top-k=2"]))
+    options = configurations(["attn_w"], ["awi"], ["threshold=0.2", "top-k=2"])
+    expected, _ = sweep(Records(stated[0]).best(), GOLD, options)
     table = pd.read_csv(tmp_path / "out" / "sweep.csv", float_precision="round_trip")
-    assert table["aer"].tolist() == expected.table["aer"].tolist()
+    assert table["aer"].tolist() == expected["aer"].tolist()
     assert (tmp_path / "out" / "heads-attn_w-awi-top-k=2-mask.svg").exists()
     assert says(
         call("sweep", *stated, "--overwrite", "--rules", "x")[2], "unknown rule 'x' … one of kobayashi2020, shift-att"

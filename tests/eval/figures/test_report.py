@@ -36,7 +36,7 @@ def test_page_holds_what_extract_and_sweep_find(corpus, kinds, rule):
     report = build(corpus, GOLD, kinds=kinds, rule=rule)
     page = page_of(report)
     options = [ExtractionOptions(kind, "0", "mean", setting, rule) for kind in kinds for setting in SETTINGS]
-    table = sweep(corpus, GOLD, options).table
+    table = sweep(corpus, GOLD, options)[0]
     found = pd.DataFrame([(m.kind, m.setting, m.layer, m.head, m.score.aer) for m in report.maps])
     expected = table[["kind", "setting", "layer", "head", "aer"]]
     assert found.astype(object).where(found.notna(), None).to_numpy().tolist() == (
