@@ -144,9 +144,7 @@ def project_spans(
     for k in sorted(first, key=lambda k: -first[k].weight):
         run = target.best_run(k)  # of the words that are left
         if run is not None:
-            start, end = run.start, run.end
-            if words is not None:
-                start, end = _trimmed(spans[k], start, end, linked, words)
+            start, end = run[1:] if words is None else _trimmed(spans[k], run.start, run.end, linked, words)
             target.taken[start:end] = bytes([1]) * (end - start)
             counterparts[k] = Span(start, end, spans[k].type)
     return counterparts
