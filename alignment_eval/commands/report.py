@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from alignment_eval.cli import add_output
+from alignment_eval.cli import add_output, positive_integer
 from alignment_eval.errors import UsageError, progress_bar, say, warn_on_stderr
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.figures.report import build, render
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("page")
     group.add_argument("--title", metavar="TEXT", help="heading (default: what is compared)")
     help_ = "show at most N sentences, evenly spaced over the corpus, to keep the page small (default: all)"
-    group.add_argument("--max-sentences", type=int, metavar="N", help=help_)
+    group.add_argument("--max-sentences", type=positive_integer, metavar="N", help=help_)
     add_output(group, "the page (-: standard output)", required=True)
 
 
