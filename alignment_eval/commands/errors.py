@@ -11,8 +11,9 @@ from operator import itemgetter
 from typing import Any
 
 from alignment_eval.cli import add_format, file_name
-from alignment_eval.errors import UsageError, printable, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, printable, warn_on_stderr
 from alignment_eval.files import file_hash, token_lines
+from alignment_eval.maps.subwords import marks_of_tools
 from alignment_eval.options import (
     add_gold_arguments,
     add_hypothesis_arguments,
@@ -72,6 +73,9 @@ def run(args: argparse.Namespace) -> None:
     for system in systems:
         score_files(system, gold)  # for its checks
     source, target = zip(*words_of(args) or ())
+    for path, text in zip(texts.values(), (source, target)):
+        if cut := marks_of_tools([" ".join(line) for line in text])[0]:
+            raise InputError(f"{path}: {cut} (a subword mark): expected the words that the gold counts; merge them")
     frequencies = None
     if args.train_frequency:
         of_source, of_target = map(_frequencies, args.train_frequency, SIDES, (source, target))

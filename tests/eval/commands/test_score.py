@@ -125,11 +125,12 @@ def test_confidence(files, call):
 
 def test_confidence_where_it_is_undefined(files, call):
     files("hyp", "\n\n")
-    status, out, err = call("score", "--format", "json", *STATED, "--resamples", "200")
-    assert (status, json.loads(out)["confidence"]["precision"]) == (0, None)
-    assert (says(err, "warning: only 2 sentences"), err.count("\n")) == (True, 1)
-    text = call("score", *STATED, "--resamples", "200")[1].splitlines()[0]
-    assert text == "hyp: AER 100.00 % [100.00, 100.00], precision undefined [undefined], recall 0.00 % [0.00, 0.00]"
+    status, out, err = call("score", *STATED, "--resamples", "200")
+    assert (status, says(err, "warning: only 2 sentences"), err.count("\n")) == (0, True, 1)
+    assert (
+        out.splitlines()[0]
+        == "hyp: AER 100.00 % [100.00, 100.00], precision undefined [undefined], recall 0.00 % [0.00, 0.00]"
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,6 @@ def test_bad_data(files, call, contents, arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((*STATED, "--source", "s"), "only one of --source and --target is given: expected both or neither"),
         ((*STATED, "--source", "-", "--target", "t"), "--source: '-': expected the name of a file"),
         (("--gold", "-", "-"), "several inputs are -: expected at most one input from the standard input"),
         ((*STATED, "--resamples", "200", "--format", "sentences"), "--resamples with --format sentences"),
