@@ -76,10 +76,7 @@ def run(args: argparse.Namespace) -> None:
     for path, text in zip(texts.values(), (source, target)):
         if cut := marks_of_tools([" ".join(line) for line in text])[0]:
             raise InputError(f"{path}: {cut} (a subword mark): expected the words that the gold counts; merge them")
-    frequencies = None
-    if args.train_frequency:
-        of_source, of_target = map(_frequencies, args.train_frequency, SIDES, (source, target))
-        frequencies = of_source, of_target
+    frequencies = list(map(_frequencies, args.train_frequency or (), SIDES, (source, target)))
     links = [list(system.each_links()) for system in systems]
     sentences = list(gold)
     roles = dict(zip(("hypothesis", "against"), map(system_name, args.hypotheses)))

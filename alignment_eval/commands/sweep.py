@@ -137,13 +137,9 @@ def sweep(
     options: Sequence[ExtractionOptions],
     texts: Texts | None = None,
 ) -> tuple[pd.DataFrame, Mapping[int, str]]:
-    """Score every layer and head of ``sentences`` with each of ``options``.
+    """Score every layer and head of ``sentences`` with each of ``options``, which are :func:`configurations`.
 
-    Args:
-        sentences: the best hypothesis of each sentence, in any order; id k belongs to ``gold[k]``.
-        gold: the gold, one entry per sentence.
-        options: from :func:`configurations`.
-        texts: the lengths of the texts; if given, every sentence must have the same number of words as its text.
+    ``sentences``, ``gold`` and ``texts`` are those of a :class:`GoldCorpus`.
 
     Returns:
         One row per map (the heads of a layer, then the layer itself, which has no ``head``) and configuration.  AER,

@@ -142,15 +142,10 @@ def draw_maps(picture: Picture, ax: Axes | None = None) -> list[list[Axes]]:
             ax.figure.colorbar(mesh, ax=ax, label=picture.bar).outline.set_visible(False)
         figure.draw_without_rendering()
         cell = min(_cell(ax, picture))
-        ax.tick_params(labelsize=_type_of(cell, _type(ax)))
+        ax.tick_params(labelsize=_type_of(cell, float(ax.get_yticklabels()[0].get_fontsize())))
         if 72 * cell < SMALLEST_TYPE:
             warn_on_stderr("words overlap on these Axes: give them a larger figure")
     return [[ax]]
-
-
-def _type(axes: Axes) -> float:
-    """The type of the words on ``axes``."""
-    return float(axes.get_yticklabels()[0].get_fontsize())
 
 
 def _type_of(cell: float, largest: float) -> float:
@@ -201,7 +196,7 @@ def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: 
         bar.outline.set_visible(False)
         bar.set_label("relative value" if len(places) > 1 else picture.bar)
 
-    size = _type(grid[0, 0])
+    size = float(grid[0, 0].get_yticklabels()[0].get_fontsize())
     laid_out: tuple[float, dict[tuple[int, int], str]] | None = None
     for _ in range(3):  # smaller type leaves more for the cells; smaller cells make narrower titles
         letters = max(8, int(130 * inner / size))

@@ -120,14 +120,8 @@ def compare(
     draws whose delta is at least as large, in absolute value, as the observed one.  Both are
     (c + 1) / (resamples + 1), with ties counted in c, so systems with equal counts have p = 1.
 
-    Args:
-        baseline: the counts of each sentence, [sentences].
-        systems: the counts of each system, against the same gold.
-        options: how to draw.
-        progress: goes through the draws of each test.
-
-    Returns:
-        For each system: metric (:data:`alignment_eval.scoring.aer.METRICS`) -> difference.
+    Counts are those of each sentence, against the same gold.  The result is, for each system, metric
+    (:data:`alignment_eval.scoring.aer.METRICS`) -> difference.
     """
     pairs = [(0, k) for k in range(1, len(systems) + 1)]
     return list(compare_all([baseline, *systems], options, progress, pairs).values())

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
+from alignment_eval.errors import InputError
+
 Key = TypeVar("Key")
 Span = tuple[int, int]
 WordLink = tuple[int, int]
@@ -53,6 +55,16 @@ class UnitLink(NamedTuple):
     sources: tuple[int, ...]
     target: int
     weight: float
+
+
+def check_inside(links: Iterable[WordLink], sizes: tuple[int, int]) -> None:
+    """Check that links are inside a sentence pair of so many source and target words; raises InputError if not."""
+    for i, j in links:
+        if not (0 <= i < sizes[0] and 0 <= j < sizes[1]):
+            raise InputError(
+                f"link {i}-{j} is outside its sentence pair, which has {sizes[0]} and {sizes[1]} words; links count "
+                f"from 0: give the text that was aligned"
+            )
 
 
 def cut_units(text: str, words: Sequence[Span], cuts: Iterable[int] = ()) -> list[Unit]:

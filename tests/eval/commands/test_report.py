@@ -3,6 +3,7 @@ import re
 
 import pytest
 
+from alignment_eval.commands import report
 from tests.eval.figures.pages import Page
 from tests.facts import says
 
@@ -82,8 +83,11 @@ def test_alignments_of_any_aligners_without_records(tmp_path, call, monkeypatch)
     told = call("errors", *gold, "b", *TEXTS, "--format", "json")[1]
     aers = [f"{100 * row['aer']:.2f}" for row in json.loads(told)["classes"]]
     assert [row[5] for row in table_rows(html, "classes")] == aers
-    status, _, _ = call("report", *gold, "--hyp", "a", *TEXTS, "-o", "one")
-    assert (status, 'id="tests-table"' in (tmp_path / "one").read_text()) == (0, False)
+    monkeypatch.setattr(report, "LARGE", len(html) / 2)
+    status, _, err = call("report", *gold, "--hyp", "a", *TEXTS, "-o", "one")
+    one = (tmp_path / "one").read_text()
+    assert (status, 'id="tests-table"' in one) == (0, False)
+    assert says(err, f"--max-sentences {24 * len(html) // 2 // len(one)} makes a page")
 
 
 @pytest.mark.parametrize(

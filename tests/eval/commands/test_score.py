@@ -187,10 +187,7 @@ def test_diagnosis(files, call, swapped):
     assert diagnosis["explanation"] == [f"{EXCHANGE} or give --gold-swap"]
     assert diagnosis["readings"][0] == {"changes": [], "aer": plain["aer"]}
     assert {"changes": diagnosis["explanation"], "aer": 0.0} in diagnosis["readings"]
-    lines = call("score", *swapped, "--diagnose")[1].splitlines()
-    assert lines[3] == f"  diagnosis: {EXCHANGE} or give --gold-swap"
-    assert lines[4].split(maxsplit=2) == [f"{100 * plain['aer']:.2f}", "%", "as read"]
-    assert lines[-1].endswith(" a diagonal instead of the hypothesis")
+    assert f"\n  diagnosis: {EXCHANGE} or give --gold-swap\n" in call("score", *swapped, "--diagnose")[1]
     assert "no other reading of the files explains this AER" in call("score", *swapped, "--gold-swap", "--diagnose")[1]
 
 

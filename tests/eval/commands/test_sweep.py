@@ -114,6 +114,8 @@ def test_sweep_end_to_end(stated, tmp_path, align_eval):
     assert signature.startswith("records:9e5d467ff709ca60|gold:")
     assert "|gold_base:1|" in signature
     assert "|kinds:attn_w,attn_n|settings:awo,awi|rules:kobayashi2020,shift-att|final_punctuation:no|" in signature
+    layers = expected.query("level == 'layer' and rule == 'kobayashi2020' and null == 'allow'")["aer"]
+    assert set(re.findall(r"([\d.]+)\*", done.stdout.split("\n\n")[0])) == {f"{100 * layers.min():.2f}"}
     ranked = done.stdout.split("\n\n")[3].splitlines()
     assert ranked[0] == "The 10 lowest AERs"
     lowest = [line.split()[-3] for line in ranked[2:]]
