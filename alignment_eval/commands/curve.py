@@ -14,6 +14,7 @@ import io
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from html import escape
@@ -95,15 +96,14 @@ def run(args: argparse.Namespace) -> None:
     ending = Path(args.output).suffix.lower()
     if ending not in (".csv", ".html"):
         figure_ending(args.output)
-    if args.pictures is not None and ending != ".html":
-        raise UsageError(f"--pictures goes into a page: expected -o FILE.html, not {args.output}")
     check_new(args.output, args.overwrite)
-    files = [] if args.pictures is None else Path(args.pictures).glob("*.png")
-    pictures = sorted(path for path in files if path.stem.isdecimal())
-    if args.pictures is not None and not pictures:
-        raise InputError(
-            f"{args.pictures}: no pictures, such as 000200.png, as fairseq-train --aer-picture writes them"
-        )
+    pictures: list[Path] = []
+    if args.pictures is not None:
+        if ending != ".html":
+            raise UsageError(f"--pictures goes into a page: expected -o FILE.html, not {args.output}")
+        pictures = sorted(path for path in Path(args.pictures).glob("*.png") if path.stem.isdecimal())
+        if not pictures:
+            raise InputError(f"{args.pictures}: no pictures, such as 000200.png, as --aer-picture writes them")
     stems = [Path(path).stem for path in args.logs]
     names = stems if len({*stems}) == len(stems) else args.logs
     tables, hashes = zip(*(read_training_log(path, name) for path, name in zip(args.logs, names)))
@@ -136,7 +136,8 @@ def read_training_log(path: str | Path, run: str) -> tuple[pd.DataFrame, str]:
 
     file = TextFile(path, "the log of fairseq-train")
     values: dict[tuple[str, int, str, int], float] = {}
-    parts: dict[str, tuple[dict[str, float], int]] = {}  # what the AER of a subset is of, and the number of the part
+    basis: dict[tuple[str, str], float] = {}  # what the AER of a subset is of
+    parts = Counter[str]()
     last = 0
     for number, line in file.lines():
         where = f"{file.name}:{number}"
@@ -155,17 +156,15 @@ def read_training_log(path: str | Path, run: str) -> tuple[pd.DataFrame, str]:
             values = {key: value for key, value in values.items() if key[1] < update}
         last = update
         of = {name: metrics.pop(name) for name in _OF if name in metrics}
-        before, part = parts.get(subset, (of, 0))
-        if changed := [what for name, what in _OF.items() if of and before.get(name) != of.get(name)]:
+        if changed := [_OF[name] for name in of if basis.get((subset, name), of[name]) != of[name]]:
             warn_on_stderr(
                 f"{where}: from update {update} on the AER of {subset} is of another kind: "
                 f"{' and '.join(changed)} changed; the curve is broken there"
             )
-            part += 1
-        if of:
-            parts[subset] = of, part
+            parts[subset] += 1
+        basis.update({(subset, name): value for name, value in of.items()})
         for metric, value in metrics.items():
-            values[subset, update, metric, part if _OF_GOLD.fullmatch(metric) else 0] = value
+            values[subset, update, metric, parts[subset] if _OF_GOLD.fullmatch(metric) else 0] = value
     if not values:
         raise InputError(
             f"{file.name}: the file has no lines of statistics; give a log of fairseq-train, with lines like "
@@ -235,12 +234,10 @@ def _extremes(table: pd.DataFrame) -> str:
     return str(pd.DataFrame(rows, columns=columns).to_string(index=False))
 
 
-def _line_name(subset: str, letters: str) -> str:
-    """What a line shows: ``test, weights, AWO`` of the map ``w_awo``, ``test, norms, residual`` of ``attnres_n``."""
+def _map_name(letters: str) -> str:
+    """``weights, AWO`` for the map ``w_awo``, ``norms, residual`` for ``attnres_n``."""
     short = re.fullmatch("([wn])_(awo|awi)", letters)
-    return (
-        f"{subset}, {kind_name(f'attn_{short[1]}')}, {short[2].upper()}" if short else f"{subset}, {kind_name(letters)}"
-    )
+    return f"{kind_name(f'attn_{short[1]}')}, {short[2].upper()}" if short else kind_name(letters)
 
 
 @styled()
@@ -255,8 +252,8 @@ def draw_curves(table: pd.DataFrame, options: FigureOptions = DEFAULT) -> Figure
     from matplotlib.ticker import MaxNLocator
 
     names = table["metric"].str.extract(_PARTS)
-    lines = [_line_name(subset, m) if m == m else subset for subset, m in zip(table["subset"], names["map"])]
-    table = table.assign(**names, line=lines)
+    of_maps = names["map"].map(lambda letters: f", {_map_name(letters)}", na_action="ignore").fillna("")
+    table = table.assign(**names, line=table["subset"] + of_maps)
     table["value"] *= [100 if is_share(metric) else 1 for metric in table["metric"]]
     layers = sorted(table["layer"].dropna().astype(int).unique())
     runs, families, lines = (list(table[name].unique()) for name in ("run", "family", "line"))
@@ -271,8 +268,9 @@ def draw_curves(table: pd.DataFrame, options: FigureOptions = DEFAULT) -> Figure
         row[0].set_ylabel(family.replace("aer", "AER") + (" %" if is_share(family) else ""))
         for run, axes in zip(columns, row):
             drawn = table[(table["family"] == family) & (True if run is None else table["run"] == run)]
-            keys = ["run", "line", "layer", "part"]
-            for (name, line, layer, _), rows in drawn.groupby(keys, sort=False, dropna=False):
+            for (name, line, layer, _), rows in drawn.groupby(
+                ["run", "line", "layer", "part"], sort=False, dropna=False
+            ):
                 colour = colours.get(int(layer), "") if layer == layer else "grey" if layers else colours[name]
                 marker = "." if len(rows) <= 40 else None
                 axes.plot(rows["update"], rows["value"], color=colour, linestyle=styles[line], marker=marker)
@@ -291,12 +289,13 @@ def _page(figure: Figure, table: str, pictures: Sequence[Path]) -> list[str]:
     """An HTML page of a training run: its curves, a table, and the pictures of ``--aer-picture``, by update."""
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=200)
-    images = [("curves", content.getvalue()), *((f"update {int(path.stem)}", path.read_bytes()) for path in pictures)]
-    curves, *others = (
-        f'<figure><figcaption>{name}</figcaption><img alt="{name}" '
-        f'src="data:image/png;base64,{base64.b64encode(image).decode()}"></figure>'
-        for name, image in images
-    )
+
+    def shown(name: str, image: bytes) -> str:
+        source = f"data:image/png;base64,{base64.b64encode(image).decode()}"
+        return f'<figure><figcaption>{name}</figcaption><img alt="{name}" src="{source}"></figure>'
+
     view = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
     head = f'<!doctype html><html lang="en">{view}<title>Training</title><style>{_STYLE}</style>'
+    others = (shown(f"update {int(path.stem)}", path.read_bytes()) for path in pictures)
+    curves = shown("curves", content.getvalue())
     return [head, "<h1>Training</h1>", curves, f"<pre>{escape(table)}</pre>", *others, "</html>"]

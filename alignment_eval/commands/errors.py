@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import groupby
@@ -14,6 +13,7 @@ from typing import Any
 from alignment_eval.cli import add_format, file_name
 from alignment_eval.errors import InputError, UsageError, printable, warn_on_stderr
 from alignment_eval.files import file_hash, token_lines
+from alignment_eval.maps.subwords import marks_of_tools
 from alignment_eval.options import (
     add_gold_arguments,
     add_hypothesis_arguments,
@@ -44,9 +44,6 @@ _COUNTS = {
 _RATES = {"null_gold": "null gold", "null_hypothesis": "null hyp", **METRIC_LABELS}
 #: If more words than this share are not in the training text, it looks like another text.
 _UNKNOWN = 0.5
-#: If more words than this share have a subword mark, they look like subwords.
-_MARKED = 0.01
-_SUBWORD = re.compile(r".+@@|▁.+|##\w+")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,11 +74,9 @@ def run(args: argparse.Namespace) -> None:
         score_files(system, gold)  # for its checks
     source, target = zip(*words_of(args) or ())
     for path, text in zip(texts.values(), (source, target)):
-        _check_words(path, text)
-    frequencies = None
-    if args.train_frequency:
-        of_source, of_target = map(_frequencies, args.train_frequency, SIDES, (source, target))
-        frequencies = of_source, of_target
+        if cut := marks_of_tools([" ".join(line) for line in text])[0]:
+            raise InputError(f"{path}: {cut} (a subword mark): expected the words that the gold counts; merge them")
+    frequencies = list(map(_frequencies, args.train_frequency or (), SIDES, (source, target)))
     links = [list(system.each_links()) for system in systems]
     sentences = list(gold)
     roles = dict(zip(("hypothesis", "against"), map(system_name, args.hypotheses)))
@@ -103,17 +98,6 @@ def run(args: argparse.Namespace) -> None:
         ),
     }
     print(json.dumps(result, allow_nan=False) if args.format == "json" else "\n".join(_text(result)))
-
-
-def _check_words(path: str, text: Text) -> None:
-    """Check that a text is in words: subwords would count as words that the gold leaves unlinked."""
-    words = [word for line in text for word in line]
-    count = sum(_SUBWORD.fullmatch(word) is not None for word in words)
-    if count > _MARKED * len(words):
-        raise InputError(
-            f"{path}: {count} of {len(words)} words have a subword mark (@@, ▁ or ##): expected the words that the "
-            f"gold counts; merge the subwords"
-        )
 
 
 def _frequencies(path: str, side: str, text: Text) -> Mapping[str, int]:

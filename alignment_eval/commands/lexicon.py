@@ -9,12 +9,13 @@ from sys import intern
 from typing import NamedTuple
 
 from alignment_eval.cli import add_output, positive_integer
-from alignment_eval.errors import InputError, progress_bar, say
+from alignment_eval.errors import progress_bar, say
 from alignment_eval.files import check_new, file_hash, token_lines, write_lines
 from alignment_eval.links.files import read_hypothesis, read_texts
 from alignment_eval.links.formats import Link
 from alignment_eval.options import add_links_arguments, add_text_arguments, read_options, reading_fields
 from alignment_eval.signature import signature
+from alignment_eval.transfer.units import check_inside
 
 EPILOG = """\
 Example:
@@ -102,12 +103,8 @@ def bilingual_lexicon(
     """
     counts = Counter[tuple[str, str]]()
     for source_words, target_words, links in pairs:
+        check_inside(links, (len(source_words), len(target_words)))
         for i, j in links:
-            if not (0 <= i < len(source_words) and 0 <= j < len(target_words)):
-                raise InputError(
-                    f"link {i}-{j} is outside its sentence pair, which has {len(source_words)} and {len(target_words)} "
-                    f"words; give the text that was aligned"
-                )
             counts[intern(source_words[i]), intern(target_words[j])] += 1  # each word is in memory once
     of_source, of_target = Counter[str](), Counter[str]()
     for (source, target), count in counts.items():

@@ -23,7 +23,7 @@ from alignment_eval.figures.style import (
     visible,
 )
 from alignment_eval.files import check_new
-from alignment_eval.links.files import AlignmentFile, read_hypothesis
+from alignment_eval.links.files import read_hypothesis
 from alignment_eval.links.formats import GoldSentence, Links
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
@@ -34,8 +34,8 @@ from alignment_eval.options import (
     add_records,
     add_rule,
     add_text_arguments,
-    check_forced,
     distinct_names,
+    forced_records,
     gold_of,
     gold_of_records,
     read_options,
@@ -99,16 +99,16 @@ def run(args: argparse.Namespace) -> None:
     if args.hyp is not None and args.rule is not None:
         raise UsageError("--rule together with --hyp, which brings the links: leave one of the two out")
     check_new(args.output, args.overwrite)
-    records = None if args.records is None else Records(args.records)
-    if records is not None and args.gold is not None:
-        check_forced(records)
+    records = None if args.records is None else forced_records(args.records) if args.gold else Records(args.records)
     texts, paths = texts_of(args), args.hyp or []
     gold = [] if args.gold is None else [gold_of(args, texts)]
     files = [*gold, *(read_hypothesis(path, read_options(args, "hyp"), texts) for path in paths)]
     if records is not None:
         files = [gold_of_records(file, records) for file in files]
     sentence = _of_texts(args) if records is None else _of_records(records, args.sentence)
-    found = [_links_in(file, sentence) for file in files]
+    found = [list(file)[sentence.id] for file in files]
+    for file, read in zip(files, found):
+        check_links(read.possible, sentence, file.file.where(sentence.id))
     truth, links = found[0] if gold else None, [alignment.possible for alignment in found[len(gold) :]]
     if records is None:
         fields: dict[str, Value] = {"sentence": args.sentence}
@@ -119,8 +119,8 @@ def run(args: argparse.Namespace) -> None:
         picture, fields = _maps(args, sentence, truth, *links)
         fields = {"records": records.info.signature_hash, **fields}
     for number, file in enumerate(files[len(gold) :], 1):
-        read = reading_fields("hyp", file)
-        fields |= read if records is not None else {f"{name}_{number}": value for name, value in read.items()}
+        of_number = f"_{number}" if records is None else ""
+        fields |= {f"{name}{of_number}": value for name, value in reading_fields("hyp", file).items()}
     signed = signature(**fields, **(reading_fields("gold", files[0]) if gold else {}))
     look = figure_options(args)
     save_figure(draw(replace(picture, title=look.heading_of(picture.title)), look), args.output, signed)
@@ -136,14 +136,11 @@ def _maps(
     if any(name.setting for name in maps):
         raise UsageError(f"--heads {maps}: all maps of a picture have one setting: expected it by --setting")
     options = [ExtractionOptions(kind, MapNames("0"), setting=setting, rule=rule) for kind in kinds]
-    if maps:  # a row for each map, a column for each kind
-        rows = [[(option, name) for option in options] for name in maps]
-    else:  # a row for each kind and layer
-        rows = [
-            [(option, MapName(layer, head)) for head in (*range(sentence.head_maps(option.kind).shape[1]), None)]
-            for option in options
-            for layer in sentence.layers
-        ]
+    rows = [[(option, name) for option in options] for name in maps] or [  # a column for each kind
+        [(option, MapName(layer, head)) for head in (*range(sentence.head_maps(option.kind).shape[1]), None)]
+        for option in options
+        for layer in sentence.layers
+    ]
 
     def panel(option: ExtractionOptions, name: MapName) -> Panel:
         title = f"{place_name(name.layer, name.head)}, {kind_name(option.kind)}"
@@ -182,11 +179,4 @@ def _of_records(records: Records, id_: int) -> SentenceMaps:
             f"{records.directory}: sentence {id_} cannot be drawn ({found.status}): expected one with maps and certain "
             f"words; name another"
         )
-    return found
-
-
-def _links_in(alignments: AlignmentFile, sentence: SentenceMaps) -> GoldSentence:
-    """The links of ``sentence``, which are checked against its words."""
-    found = list(alignments)[sentence.id]
-    check_links(found.possible, sentence, alignments.file.where(sentence.id))
     return found

@@ -71,26 +71,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write the labelled target words."""
     check_new(args.output, args.overwrite)
-    labels = _Labels(args.labels, args.column)
-    texts = _sizes(labels, args.target_text)
+    scheme, sentences = _read_labels(args.labels, args.column)
+    target = token_counts(args.target_text)
+    if scheme != _CHARACTERS and not target.all():
+        raise InputError(
+            f"{args.target_text}:{int(np.argmin(target)) + 1}: a blank line: expected words, as CoNLL files have no "
+            f"sentence without words; remove the pair from all files"
+        )
+    if len(sentences) != len(target):
+        raise InputError(
+            f"{args.labels}: {len(sentences)} sentences, but {args.target_text} has {len(target)} lines: expected one "
+            f"line a sentence; separate sentences by blank lines"
+        )
+    source = np.array([len(sentence.words) for sentence in sentences])
+    texts = Texts(args.labels, source, args.target_text, target)
     links = read_hypothesis(args.links, read_options(args, "links", allow_possible=True), texts)
-    counts: list[tuple[int, int, int]] = []
-    write_lines(args.output, _projected(labels, links, args.target_text, counts))
-    spans, lost = (sum(count[k] for count in counts) for k in (1, 2))
+    lost: list[int] = []
+    write_lines(args.output, _projected(scheme, sentences, links, args.target_text, lost))
+    spans = sum(len(group) for sentence in sentences for group in sentence.groups)
     if lost:
-        first = next(line for line, _, missing in counts if missing)
         warn_on_stderr(
-            f"{lost} of {spans} spans have no counterpart, the first in the sentence at {args.labels}:{first}; their "
-            f"labels are left out"
+            f"{len(lost)} of {spans} spans have no counterpart, the first in the sentence at {args.labels}:{lost[0]}; "
+            f"their labels are left out"
         )
     say(
         signature(
             labels=file_hash(args.labels),
-            scheme=labels.scheme,
+            scheme=scheme,
             **reading_fields("links", links),
             text=file_hash(args.target_text),
             spans=spans,
-            projected=spans - lost,
+            projected=spans - len(lost),
         )
     )
 
@@ -121,46 +132,22 @@ class LabelledText(NamedTuple):
     quoted: Sequence[str] = ()
 
 
-class _Labels:
-    """The sentences of a file of labels, which each iteration reads again, and the scheme of the labels."""
-
-    def __init__(self, path: str, column: int | None) -> None:
-        self.path, self._column = path, column
-        self._file = TextFile(path, expected="lines with a word and a label, or JSON lines with text and spans")
-        is_json = re.match(rb'\s*\{\s*"', next(iter(self._file)))
-        self.scheme = _CHARACTERS if is_json else scheme_of(parse_conll(self._file.lines(), path, column), path)
-
-    def __iter__(self) -> Iterator[LabelledText]:
-        if self.scheme == _CHARACTERS:
-            return parse_json(self._file.lines(), self.path)
-        sentences = parse_conll(self._file.lines(), self.path, self._column)
-        return (LabelledText(words, [spans_of(labels, self.scheme)], line) for words, labels, line in sentences)
+def _read_labels(path: str, column: int | None) -> tuple[str, list[LabelledText]]:
+    """The scheme of the labels of a file, and its sentences."""
+    file = TextFile(path, expected="lines with a word and a label, or JSON lines with text and spans")
+    if re.match(rb'\s*\{\s*"', next(iter(file))):
+        return _CHARACTERS, list(parse_json(file.lines(), path))
+    sentences = list(parse_conll(file.lines(), path, column))
+    scheme = scheme_of(sentences, path)
+    return scheme, [LabelledText(words, [spans_of(labels, scheme)], line) for words, labels, line in sentences]
 
 
-def _sizes(labels: _Labels, text: str) -> Texts:
-    """The numbers of words of both sides."""
-    source = np.fromiter((len(sentence.words) for sentence in labels), dtype=np.int64)
-    target = token_counts(text)
-    if labels.scheme != _CHARACTERS and not target.all():
-        raise InputError(
-            f"{text}:{int(np.argmin(target)) + 1}: a blank line: expected words, as CoNLL files have no sentence "
-            f"without words; remove the pair from all files"
-        )
-    if len(source) != len(target):
-        raise InputError(
-            f"{labels.path}: {len(source)} sentences, but {text} has {len(target)} lines: expected one line a "
-            f"sentence; separate sentences by blank lines"
-        )
-    return Texts(labels.path, source, text, target)
-
-
-def _projected(labels: _Labels, links: AlignmentFile, text: str, counts: list[tuple[int, int, int]]) -> Iterator[str]:
-    """The lines of the target side.
-
-    ``counts`` gets of each sentence its line, the number of its spans, and of those that have no counterpart.
-    """
-    sentences = zip(labels, links, TextFile(text).lines())
-    for n, (source, sentence, (_, line)) in enumerate(progress_bar(sentences, len(links), "sentences")):
+def _projected(
+    scheme: str, sentences: Sequence[LabelledText], links: AlignmentFile, text: str, lost: list[int]
+) -> Iterator[str]:
+    """The lines of the target side; ``lost`` gets, for each span without a counterpart, the line of its sentence."""
+    triples = zip(sentences, links, TextFile(text).lines())
+    for n, (source, sentence, (_, line)) in enumerate(progress_bar(triples, len(links), "sentences")):
         words = [token.decode() for token in line.split()]
         weighted = sentence.possible if sentence.confidence is None else sentence.confidence
         sides, sizes = (source.words, words), (len(source.words), len(words))
@@ -168,25 +155,19 @@ def _projected(labels: _Labels, links: AlignmentFile, text: str, counts: list[tu
             found = [span for spans in source.groups for span in project_spans(spans, weighted, sizes, sides)]
         except InputError as error:
             raise InputError(f"{links.file.where(n)}: {error}") from None
-        counts.append((source.line, len(found), found.count(None)))
+        lost += [source.line] * found.count(None)
         if source.row is None:
-            yield from map("\t".join, zip(words, labels_of(found, len(words), labels.scheme)))
+            yield from map("\t".join, zip(words, labels_of(found, len(words), scheme)))
             yield ""
         else:
             yield format_json(line.decode(), found, source.row, source.quoted)
 
 
 def parse_conll(lines: Iterable[tuple[int, bytes]], name: str, column: int | None = None) -> Iterator[LabelledSentence]:
-    """The sentences of a file; blank lines in a row separate as one does.
+    """The sentences of the numbered lines of the file ``name``; blank lines in a row separate as one does.
 
     Lines of -DOCSTART- are skipped, and so are comments: lines before the first word of a sentence that begin with #
-    and have no label.
-
-    Args:
-        lines: number of each line, from 1, and the line in UTF-8 without its end.
-        name: the file, for messages.
-        column: that of the labels, from 1, whitespace between columns; the words are in the first.  None: the second,
-            and there is no third.
+    and have no label.  ``column`` is that of the labels, from 1; None: the second, and there is no third.
     """
     words: list[str] = []
     labels: list[str] = []

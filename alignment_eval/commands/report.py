@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from alignment_eval.cli import add_output
+from alignment_eval.cli import add_output, positive_integer
 from alignment_eval.errors import UsageError, progress_bar, say, warn_on_stderr
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.figures.report import build, render
@@ -65,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("page")
     group.add_argument("--title", metavar="TEXT", help="heading (default: what is compared)")
     help_ = "show at most N sentences, evenly spaced over the corpus, to keep the page small (default: all)"
-    group.add_argument("--max-sentences", type=int, metavar="N", help=help_)
+    group.add_argument("--max-sentences", type=positive_integer, metavar="N", help=help_)
     add_output(group, "the page (-: standard output)", required=True)
 
 
@@ -99,18 +98,17 @@ def run(args: argparse.Namespace) -> None:
                 warn_on_stderr(warning)
         warn_of_few(length)
     names = distinct_names(paths)
-    sentences: Iterable[SentenceMaps] = ()
     kinds: tuple[str, ...] = ()
     fields: dict[str, Value] = {}
-    provenance: dict[str, Any] = {}
-    title = f"Word alignments compared: {', '.join(names)}"
     if records is None:
-        sides = enumerate(tuple(map(SentenceSide.of_words, pair)) for pair in words or ())
-        sentences = (SentenceMaps(id_, source, target, layers=()) for id_, (source, target) in sides)
+        sentences: Iterable[SentenceMaps] = (
+            SentenceMaps(id_, SentenceSide.of_words(source), SentenceSide.of_words(target), layers=())
+            for id_, (source, target) in enumerate(words or ())
+        )
+        title = f"Word alignments compared: {', '.join(names)}"
     else:
         kinds, sentences = tuple(args.kinds or records.info.kinds), records.best()
         title = f"Attention maps and word alignments: {visible(Path(args.records).resolve().name)}"
-        provenance = dict(records.info.signature)
         fields["records"] = records.info.signature_hash
     report = build(
         progress_bar(sentences, length, "sentences"),
@@ -125,14 +123,14 @@ def run(args: argparse.Namespace) -> None:
     warn_skipped(report.skipped, length, "they have no maps" if gold is None else "each counts as an empty hypothesis")
     if gold is not None:
         fields |= reading_fields("gold", gold)
-    if report.method is not None:
-        fields |= {"kinds": ",".join(kinds), "settings": ",".join(SETTINGS)}
-        fields |= {"rule": report.method.rule, "null": report.method.null}
+    if (method := report.method) is not None:
+        fields |= {"kinds": ",".join(kinds), "settings": ",".join(SETTINGS), "rule": method.rule, "null": method.null}
     if gold is not None:
         fields |= resampling_fields(report.resampling, interval="bootstrap-percentile")
     for number, read in enumerate(hypotheses, 1):
         fields |= {f"{name}_{number}": value for name, value in reading_fields("hyp", read).items()}
     signed = signature(**fields)
+    provenance = {} if records is None else dict(records.info.signature)
     html = render(report, title if args.title is None else args.title, signed, provenance)
     write_lines(args.output, [html])
     if (bytes_ := len(html.encode())) > LARGE:

@@ -94,7 +94,12 @@ def run(args: argparse.Namespace) -> None:
             result["confidence"] = intervals
     if args.diagnose:
         for result, hypothesis in zip(results, hypotheses):
-            result["diagnosis"] = _diagnosis(hypothesis, gold)
+            found = diagnose(hypothesis, gold)
+            result["diagnosis"] = {
+                "explanation": found.explanation and found.explanation.changes,
+                "readings": [{"changes": reading.changes, "aer": reading.aer} for reading in found.readings],
+                "diagonal": found.diagonal,
+            }
     signatures = [result["signature"] for result in results]
     if is_table:
         aers = [result["confidence"]["aer"] for result in results]
@@ -137,13 +142,6 @@ def _result(
             **(resampling_fields(resampling, interval="bootstrap-percentile") if resampling else {}),
         ),
     }
-
-
-def _diagnosis(hypothesis: AlignmentFile, gold: AlignmentFile) -> dict[str, Any]:
-    found = diagnose(hypothesis, gold)
-    readings = [{"changes": reading.changes, "aer": reading.aer} for reading in found.readings]
-    explanation = found.explanation and found.explanation.changes
-    return {"explanation": explanation, "readings": readings, "diagonal": found.diagonal}
 
 
 def _diagnosis_text(diagnosis: dict[str, Any]) -> Iterator[str]:

@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -90,8 +89,9 @@ def run(args: argparse.Namespace) -> None:
     rules = list(dict.fromkeys(rule_of(rule).name for rule in given_rules))  # threshold=0.2 and threshold=.2 are one
     options = configurations(kinds, settings, rules, args.final_punctuation)
     gold, texts = gold_and_texts(args, records)
-    result = sweep(progress_bar(records.best(), records.info.size, "sentences"), list(gold), options, texts)
-    warn_skipped(result.skipped, records.info.size, "each counts as an empty hypothesis")
+    sentences = progress_bar(records.best(), records.info.size, "sentences")
+    table, skipped = sweep(sentences, list(gold), options, texts)
+    warn_skipped(skipped, records.info.size, "each counts as an empty hypothesis")
     signed = signature(
         records=records.info.signature_hash,
         **reading_fields("gold", gold),
@@ -104,25 +104,18 @@ def run(args: argparse.Namespace) -> None:
         "signature": signed,
         "records": dict(records.info.signature),
         "sentences": records.info.size,
-        "skipped": {str(id_): status for id_, status in sorted(result.skipped.items())},
+        "skipped": {str(id_): status for id_, status in sorted(skipped.items())},
         "note": ORACLE_NOTE,
-        "rows": result.table.astype(object).where(result.table.notna(), None).to_dict("records"),
+        "rows": table.astype(object).where(table.notna(), None).to_dict("records"),
     }
     with new_directory(args.output, args.overwrite, _OWN_FILES) as directory:
-        write_bytes(directory / "sweep.csv", result.table.to_csv(index=False).encode())
+        write_bytes(directory / "sweep.csv", table.to_csv(index=False).encode())
         write_lines(directory / "sweep.json", [json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)])
-        save_heatmaps(result.table, directory, figure_options(args), args.figure_formats)
-    for table in _tables(result.table, records.info.size):
-        print(*table.lines(args.format), "", sep="\n")
+        save_heatmaps(table, directory, figure_options(args), args.figure_formats)
+    for printed in _tables(table, records.info.size):
+        print(*printed.lines(args.format), "", sep="\n")
     print(f"{'% ' * (args.format == 'latex')}{ORACLE_NOTE}")
     say(signed)
-
-
-class SweepResult(NamedTuple):
-    """The table of a sweep, and the sentences without maps (id -> status), which count as empty hypotheses."""
-
-    table: pd.DataFrame
-    skipped: Mapping[int, str]
 
 
 def configurations(
@@ -143,18 +136,15 @@ def sweep(
     gold: Sequence[GoldSentence],
     options: Sequence[ExtractionOptions],
     texts: Texts | None = None,
-) -> SweepResult:
-    """Score every layer and head of ``sentences`` with each of ``options``.
+) -> tuple[pd.DataFrame, Mapping[int, str]]:
+    """Score every layer and head of ``sentences`` with each of ``options``, which are :func:`configurations`.
 
-    Args:
-        sentences: the best hypothesis of each sentence, in any order; id k belongs to ``gold[k]``.
-        gold: the gold, one entry per sentence.
-        options: from :func:`configurations`.
-        texts: the lengths of the texts; if given, every sentence must have the same number of words as its text.
+    ``sentences``, ``gold`` and ``texts`` are those of a :class:`GoldCorpus`.
 
     Returns:
         One row per map (the heads of a layer, then the layer itself, which has no ``head``) and configuration.  AER,
-        precision (missing where there are no links) and recall are fractions.
+        precision (missing where there are no links) and recall are fractions.  And the sentences without maps, which
+        count as empty hypotheses: id -> status.
     """
     hits = [np.zeros((1, 1, 3), dtype=np.int64) for _ in options]  # [L, H + 1, 3] each, summed over sentences
     corpus = GoldCorpus(sentences, gold, texts)
@@ -164,7 +154,7 @@ def sweep(
         hits = [summed + matrix.hits(linked) for summed, linked in zip(hits, linked_maps(sentence, options))]
     sure = sum(len(sentence.sure) for sentence in gold)  # of sentences that cannot be aligned, too
     blocks = [_block(option, hit, layers, sure) for option, hit in zip(options, hits)]
-    return SweepResult(pd.concat(blocks, ignore_index=True), corpus.skipped)
+    return pd.concat(blocks, ignore_index=True), corpus.skipped
 
 
 def _block(option: ExtractionOptions, hits: NDArray[np.int64], layers: Sequence[int], sure: int) -> pd.DataFrame:
@@ -208,19 +198,24 @@ def _tables(table: pd.DataFrame, sentences: int) -> Iterator[Table]:
 
 def _layer_table(rows: pd.DataFrame, title: str) -> Table:
     """One line a setting and kind, one column a layer, and the best head."""
-    layers = sorted(rows["layer"].unique())
-    heads = ("", *(layer_label(int(layer)) for layer in layers), "best head (layer, head)")
-    lines, whole = [], []
-    for setting, kind in [(setting, kind) for setting in rows["setting"].unique() for kind in rows["kind"].unique()]:
-        group = rows[(rows["setting"] == setting) & (rows["kind"] == kind)]
-        aers = group[group["level"] == "layer"].set_index("layer")["aer"].reindex(layers).tolist()
-        best = group[group["level"] == "head"].sort_values("aer", kind="stable").head(1)
+    grid = _of_layers(rows)
+    lines = []
+    for (setting, kind), aers in zip(grid.index, grid.to_numpy()):
+        group = rows[(rows["setting"] == setting) & (rows["kind"] == kind) & (rows["level"] == "head")]
+        best = group.sort_values("aer", kind="stable").head(1)
         found = [f"{percent(row.aer)} ({row.layer}, {row.head})" for row in best.itertuples()]
-        whole.append(aers)
         lines.append((f"{setting.upper()} {kind}", *map(percent, aers), *(found or ["-"])))
-    lowest = min(aer for aers in whole for aer in aers)
-    best_cells = {(r, 1 + c) for r, aers in enumerate(whole) for c, aer in enumerate(aers) if aer == lowest}
-    return Table(title, heads, lines, best_cells)
+    best_cells = {(int(r), 1 + int(c)) for r, c in np.argwhere(grid == np.nanmin(grid))}
+    return Table(
+        title, ("", *(layer_label(int(layer)) for layer in grid.columns), "best head (layer, head)"), lines, best_cells
+    )
+
+
+def _of_layers(rows: pd.DataFrame) -> pd.DataFrame:
+    """AER of whole layers: settings and kinds are rows, layers columns."""
+    order = [(setting, kind) for setting in rows["setting"].unique() for kind in rows["kind"].unique()]
+    layers = rows[rows["level"] == "layer"]
+    return layers.pivot(index=["setting", "kind"], columns="layer", values="aer").reindex(order)
 
 
 def save_heatmaps(table: pd.DataFrame, directory: Path, options: FigureOptions, formats: Sequence[str]) -> None:
@@ -246,8 +241,7 @@ def summary(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     layers = table[table["level"] == "layer"]
     best = layers.iloc[int(layers["aer"].argmin())]
     rows = layers[(layers["rule"] == best["rule"]) & (layers["null"] == best["null"])]
-    values = 100 * rows.pivot(index=["setting", "kind"], columns="layer", values="aer")
-    values = values.reindex([(setting, kind) for setting in rows["setting"].unique() for kind in rows["kind"].unique()])
+    values = 100 * _of_layers(rows)
     values.index = values.index.map(lambda of_row: f"{of_row[0].upper()}, {kind_name(of_row[1])}")
     what = f"{kind_name(best['kind'])}, {best['setting'].upper()}, "
     return values, f"Whole layers; {rule_name(best['rule'], best['null'])}. {_lowest(rows, what)}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PolyCollection, QuadMesh
     from matplotlib.figure import Figure
-    from matplotlib.legend import Legend
 
 #: Series -> label, marker of the legend, corners, size as a share of a cell, and colour; series differ in shape, too.
 MARKS: dict[str, tuple[str, str, int, float, str]] = {
@@ -142,15 +142,10 @@ def draw_maps(picture: Picture, ax: Axes | None = None) -> list[list[Axes]]:
             ax.figure.colorbar(mesh, ax=ax, label=picture.bar).outline.set_visible(False)
         figure.draw_without_rendering()
         cell = min(_cell(ax, picture))
-        ax.tick_params(labelsize=_type_of(cell, _type(ax)))
+        ax.tick_params(labelsize=_type_of(cell, float(ax.get_yticklabels()[0].get_fontsize())))
         if 72 * cell < SMALLEST_TYPE:
             warn_on_stderr("words overlap on these Axes: give them a larger figure")
     return [[ax]]
-
-
-def _type(axes: Axes) -> float:
-    """The type of the words on ``axes``."""
-    return float(axes.get_yticklabels()[0].get_fontsize())
 
 
 def _type_of(cell: float, largest: float) -> float:
@@ -169,6 +164,8 @@ def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: 
 
     It is as wide as the first of ``widths`` at which words do not overlap, and 24 cm high at most.
     """
+    from matplotlib.lines import Line2D
+
     columns, rows = picture.labels
     use_fonts_for([picture.title, *columns, *rows])
     width, inner, places = _arranged(picture, widths)
@@ -178,7 +175,12 @@ def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: 
     if picture.title:
         figure.suptitle(picture.title, x=_EDGE / width, ha="left", wrap=True, parse_math=False)
     if legend:
-        _legend(figure, legend)
+        marks = [MARKS[name] for name in legend]
+        handles = [
+            Line2D([], [], linestyle="none", marker=marker, color=colour, fillstyle="full" if corners > 4 else "none")
+            for _, marker, corners, _, colour in marks
+        ]
+        add_legend(figure, handles, [mark[0] for mark in marks])
     grid = figure.subplots(down, wide, squeeze=False)
     drawn: list[list[Axes]] = [[] for _ in range(down)]
     for (r, c), axes in np.ndenumerate(grid):
@@ -194,7 +196,7 @@ def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: 
         bar.outline.set_visible(False)
         bar.set_label("relative value" if len(places) > 1 else picture.bar)
 
-    size = _type(grid[0, 0])
+    size = float(grid[0, 0].get_yticklabels()[0].get_fontsize())
     laid_out: tuple[float, dict[tuple[int, int], str]] | None = None
     for _ in range(3):  # smaller type leaves more for the cells; smaller cells make narrower titles
         letters = max(8, int(130 * inner / size))
@@ -222,46 +224,29 @@ def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: 
 def _arranged(picture: Picture, widths: Sequence[float]) -> tuple[float, float, dict[tuple[int, int], Panel]]:
     """The width of a figure, about the width of each map, and the map at each line and place of it.
 
-    Rows of maps that are too wide continue below; if these are too many for the height, they go on in another column.
+    Rows of maps that are too wide continue below; if these are too many for the height, maps follow one another.
     """
     columns, rows = picture.labels
     cell = _PITCH * SMALLEST_TYPE / 72
     beside = text_width(rows, SMALLEST_TYPE) + 0.3 + (0.0 if picture.bar is None else 0.5)
     below = text_width(columns, SMALLEST_TYPE) + 0.8
 
-    def across(width: float) -> int:
-        """How many maps fit beside each other in the smallest type."""
-        return max(1, int((width - beside) / (cell * len(columns) + 2 * _EDGE)))
+    def lines(panels: Sequence[Sequence[Panel]], width: float) -> list[Sequence[Panel]]:
+        """Lines of similar length, whose words do not overlap in the smallest type."""
+        across = max(1, int((width - beside) / (cell * len(columns) + 2 * _EDGE)))
+        most = max(map(len, panels))
+        count = -(-most // -(-most // across))
+        return [row[start : start + count] for row in panels for start in range(0, len(row), count)]
 
-    def first(needed: int) -> float:
-        return next((width for width in widths if across(width) >= needed), widths[-1])
-
-    most = max(map(len, picture.panels))
-    count = -(-most // -(-most // across(first(most))))  # lines of similar length
-    lines = [row[start : start + count] for row in picture.panels for start in range(0, len(row), count)]
-    stacks = -(-len(lines) // max(1, int((HEIGHT - below) / (cell * len(rows) + 0.2))))
-    width = max(first(most), first(count * stacks))
-    down = -(-len(lines) // max(1, min(stacks, across(width) // count)))
-    if (HEIGHT - below) / down < _LOWEST:
-        raise InputError(f"{down} lines of maps do not fit in 24 cm: draw fewer maps or a wider figure")
-    places = {
-        (number % down, number // down * count + k): panel
-        for number, line in enumerate(lines)
-        for k, panel in enumerate(line)
-    }
-    return width, (width - beside) / (1 + max(place for _, place in places)), places
-
-
-def _legend(figure: Figure, names: Sequence[str]) -> Legend:
-    """Draw a legend of series."""
-    from matplotlib.lines import Line2D
-
-    marks = [MARKS[name] for name in names]
-    handles = [
-        Line2D([], [], linestyle="none", marker=marker, color=colour, fillstyle="full" if corners > 4 else "none")
-        for _, marker, corners, _, colour in marks
-    ]
-    return add_legend(figure, handles, [mark[0] for mark in marks])
+    widest = widths[-1], lines(picture.panels, widths[-1])
+    whole = [(width, found) for width in widths if len(found := lines(picture.panels, width)) == len(picture.panels)]
+    flowing = [(width, lines([list(chain(*picture.panels))], width)) for width in widths]
+    highest = max(1, int((HEIGHT - below) / (cell * len(rows) + 0.2)))
+    width, found = next((way for way in (*whole, widest, *flowing) if len(way[1]) <= highest), widest)
+    if (HEIGHT - below) / len(found) < _LOWEST:
+        raise InputError(f"{len(found)} lines of maps do not fit in 24 cm: draw fewer maps or a wider figure")
+    places = {(down, across): panel for down, line in enumerate(found) for across, panel in enumerate(line)}
+    return width, (width - beside) / max(map(len, found)), places
 
 
 def _draw_panel(

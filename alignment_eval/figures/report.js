@@ -1,5 +1,5 @@
 "use strict";
-// Sorts the tables of the page and shows the maps of its sentences. What stands in the data is set as text, never as HTML.
+// Shows the maps of the sentences of the page. What stands in the data is set as text, never as HTML.
 // The data's form is that of report.py; a map is known by its number, which is its place in page.maps.
 
 const $ = (id) => document.getElementById(id);
@@ -334,17 +334,6 @@ function step(by) {
 
 // ---- events
 
-function sortBy(heading) {
-  const column = heading.cellIndex;
-  const rising = heading.getAttribute("aria-sort") !== "ascending";
-  for (const other of heading.parentNode.cells) other.removeAttribute("aria-sort");
-  heading.setAttribute("aria-sort", rising ? "ascending" : "descending");
-  const { compare } = new Intl.Collator("en", { numeric: true });
-  const text = (row) => row.cells[column].textContent;
-  const body = $("sweep-table").tBodies[0];
-  body.append(...[...body.rows].sort((a, b) => (rising ? 1 : -1) * compare(text(a), text(b))));
-}
-
 const STEPS = { n: () => step(1), p: () => step(-1) };
 const MAP_STEPS = {
   l: () => change({ layer: Math.min(page.maps[map].layer + 1, page.layers.length - 1) }),
@@ -408,7 +397,7 @@ function listen() {
       chooseMap(Number(button.dataset.map));
       $("sentence-title").focus();
       $("sentences-section").scrollIntoView();
-    } else if (button?.matches(".sort")) sortBy(button.closest("th"));
+    }
   });
   for (const name of ["pointerover", "click", "focusin"]) document.addEventListener(name, (event) => readOut(event.target.closest("table.map td.cell")));
   document.addEventListener("keydown", mapKey);

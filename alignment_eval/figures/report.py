@@ -28,7 +28,7 @@ import json
 import math
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.resources import files
 from itertools import groupby
 from operator import attrgetter
@@ -40,7 +40,6 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from alignment_eval import __version__
-from alignment_eval.errors import UsageError
 from alignment_eval.extraction.extract import stacked_maps
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapNames
 from alignment_eval.figures.style import kind_name, layer_label
@@ -68,29 +67,18 @@ _RESAMPLING = Resampling()
 class LinkScore:
     """The score of the links of a map or of a file, over the whole corpus; sentences without maps have no links.
 
-    ``number`` counts all maps and then all files.  ``interval`` is of AER (95 %, bootstrap over sentences).
-    ``unaligned`` are target words without a link, of sentences that have maps.  ``kind`` and the following are a map's.
+    ``number`` counts all maps and then all files.  ``interval`` is of AER (95 %, bootstrap over sentences).  ``kind``
+    and the following are a map's.
     """
 
     number: int
     name: str
     score: Score
     interval: Interval
-    unaligned: int
     kind: str = ""
     setting: str = ""
     layer: int = 0
     head: int | None = None
-
-    @property
-    def missed(self) -> int:
-        """Sure links that are not predicted."""
-        return int(self.score.counts.sure - self.score.counts.hypothesis_sure)
-
-    @property
-    def wrong(self) -> int:
-        """Predicted links that are not even possible."""
-        return int(self.score.counts.hypothesis - self.score.counts.hypothesis_possible)
 
 
 @dataclass(frozen=True)
@@ -132,8 +120,6 @@ def build(
     are ``texts``, their lengths are checked.  Without ``words`` there are no classes of words.  Scores cover all
     sentences, also where the page shows at most ``max_sentences``, evenly spaced, with the first and the last.
     """
-    if max_sentences is not None and max_sentences < 1:
-        raise UsageError(f"max sentences {max_sentences}: the page must have 1 or more")
     scored = not isinstance(gold, int)
     truth = [GoldSentence(frozenset())] * gold if isinstance(gold, int) else gold
     options = [ExtractionOptions(kind, MapNames("0"), "mean", s, rule) for kind in kinds for s in SETTINGS]
@@ -142,7 +128,6 @@ def build(
     layers: tuple[int, ...] = ()
     heads: dict[str, int] = {}
     hits: dict[int, NDArray[np.int64]] = {}  # by sentence: |A|, |A∩S| and |A∩P| of each map
-    unaligned: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
     entries: dict[int, dict[str, Any]] = {}
     blocks: dict[int, str] = {}
     for sentence, matrix in corpus:
@@ -155,8 +140,6 @@ def build(
         beside = [aligned[sentence.id] for _, aligned in systems]
         for (name, _), chosen in zip(systems, beside):
             check_links(chosen, sentence, f"{name}:{sentence.id + 1}")
-        targets = [len({j for _, j in chosen}) for chosen in beside]
-        unaligned = unaligned + sentence.target.word_count - np.append(links.any(axis=1).sum(axis=-1), targets)
         if kinds:
             hits[sentence.id] = matrix.hits(links)
         if sentence.id in shown:
@@ -183,7 +166,7 @@ def build(
     counts = Counts(*np.stack(counted, axis=1))  # [maps + systems, sentences]
     drawn = confidence_each(np.stack(counts), resampling)
     intervals = (cast(Interval, sampled["aer"]) for sampled in drawn)  # AER is always defined
-    scores = zip(range(len(names)), names, map(Score.of, counted), intervals, unaligned.tolist())
+    scores = zip(range(len(names)), names, map(Score.of, counted), intervals)
     maps = tuple(LinkScore(*score, *place) for place, score in zip(places, scores))
     files = tuple(LinkScore(*score) for score in scores)
     planes = np.cumsum([0, *(len(layers) * (number + 1) for number in heads.values())]).tolist()
@@ -242,11 +225,7 @@ def _tables(
     if not systems:
         return
     names, scores = [system.name for system in systems], [system.score for system in systems]
-    title = "Missed: sure links that are not there. Wrong: not even possible. Unaligned: target words without a link."
-    table = score_table(title, names, scores, [system.interval for system in systems])
-    errors = [(str(system.missed), str(system.wrong), str(system.unaligned)) for system in systems]
-    rows = [(*row, *own) for row, own in zip(table.rows, errors)]
-    yield "scores", replace(table, heads=(*table.heads, "missed", "wrong", "unaligned"), rows=rows)
+    yield "scores", score_table("Alignments against the gold.", names, scores, [system.interval for system in systems])
     if len(systems) > 1:
         pairs = compare_all([score.per_sentence for score in scores], resampling)
         title = "AER of a row minus AER of a row above it, with p (approximate randomisation over sentences)."

@@ -11,11 +11,9 @@ arrays, None in a :class:`Score`.
 from __future__ import annotations
 
 import math
-from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,20 +45,18 @@ def aer(counts: Counts) -> NDArray[np.float64]:
     return np.where(size == 0, 0.0, (size - agreed) / np.maximum(size, 1))
 
 
-def precision(counts: Counts) -> NDArray[np.float64]:
-    """|A∩P| / |A|; NaN without hypothesis links.  Shape of the counts."""
-    return np.where(counts.hypothesis == 0, np.nan, counts.hypothesis_possible / np.maximum(counts.hypothesis, 1))
-
-
-def recall(counts: Counts) -> NDArray[np.float64]:
-    """|A∩S| / |S|; NaN without sure links.  Shape of the counts."""
-    return np.where(counts.sure == 0, np.nan, counts.hypothesis_sure / np.maximum(counts.sure, 1))
+def _share(part: IntArray, whole: IntArray) -> NDArray[np.float64]:
+    return np.where(whole == 0, np.nan, part / np.maximum(whole, 1))
 
 
 #: What files and objects of JSON call the counts, in the order of :class:`Counts`.
 COUNT_NAMES = ("hypothesis_links", "sure_links", "hypothesis_links_sure", "hypothesis_links_possible")
-#: The metrics of counts, by name.
-METRICS = {"aer": aer, "precision": precision, "recall": recall}
+#: The metrics of counts, by name: arrays of their shape, NaN where undefined.
+METRICS: dict[str, Callable[[Counts], NDArray[np.float64]]] = {
+    "aer": aer,
+    "precision": lambda counts: _share(counts.hypothesis_possible, counts.hypothesis),
+    "recall": lambda counts: _share(counts.hypothesis_sure, counts.sure),
+}
 #: Their names in text output.
 METRIC_LABELS = {"aer": "AER", "precision": "precision", "recall": "recall"}
 
@@ -79,13 +75,12 @@ class Score:
     def of(cls, per_sentence: Counts) -> Score:
         """The score of a corpus whose sentences have these counts."""
         total = per_sentence.total()
-        return cls(
-            aer=float(aer(total)),
-            precision=defined(float(precision(total))),
-            recall=defined(float(recall(total))),
-            counts=total,
-            per_sentence=per_sentence,
-        )
+        return cls(**metrics_of(total), counts=total, per_sentence=per_sentence)
+
+
+def metrics_of(total: Counts) -> dict[str, Any]:
+    """Metric -> fraction, None where it is undefined, for the counts of one corpus or class."""
+    return {name: defined(float(metric(total))) for name, metric in METRICS.items()}
 
 
 def defined(value: float) -> float | None:
@@ -95,19 +90,17 @@ def defined(value: float) -> float | None:
 
 def count(hypotheses: Iterable[Iterable[Link]], gold: Iterable[GoldSentence]) -> Counts:
     """The counts of each sentence, from its links and its gold."""
-    counts = array("q")
-    pairs = zip_longest(hypotheses, gold)
-    for links, truth in pairs:
-        if links is None or truth is None:
-            size, more = len(counts) // 4, 1 + sum(1 for _ in pairs)
-            sizes = (size, size + more) if links is None else (size + more, size)
-            raise InputError(
-                f"{sizes[0]} hypotheses do not match {sizes[1]} gold sentences; give one hypothesis for each, an empty "
-                f"set for a sentence without links"
-            )
-        links = frozenset(links)
-        counts.extend((len(links), len(truth.sure), len(links & truth.sure), len(links & truth.possible)))
-    return Counts(*np.asarray(counts, dtype=np.int64).reshape(-1, 4).T)
+    sentences, truths = [frozenset(links) for links in hypotheses], list(gold)
+    if len(sentences) != len(truths):
+        raise InputError(
+            f"{len(sentences)} hypotheses do not match {len(truths)} gold sentences; give one hypothesis for each, an "
+            f"empty set for a sentence without links"
+        )
+    counts = [
+        (len(links), len(truth.sure), len(links & truth.sure), len(links & truth.possible))
+        for links, truth in zip(sentences, truths)
+    ]
+    return Counts(*np.array(counts, dtype=np.int64).reshape(-1, 4).T)
 
 
 def score(hypotheses: Iterable[Iterable[Link]], gold: Iterable[GoldSentence]) -> Score:

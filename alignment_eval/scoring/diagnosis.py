@@ -5,7 +5,7 @@ All of this looks at the first :data:`LOOKED_AT` sentences only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice, product, repeat
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from alignment_eval.links.files import AlignmentFile
 from alignment_eval.links.formats import GoldSentence, Links, transpose
-from alignment_eval.scoring.aer import Counts, aer, count
+from alignment_eval.scoring.aer import Counts, aer, count, score
 
 LOOKED_AT = 10_000
 #: A warning is given if exchanging source and target lowers AER by more than this fraction.
@@ -32,11 +32,15 @@ _NOTHING: Links = frozenset()
 
 
 class Reading(NamedTuple):
-    """The files read in one way: what to change for it (nothing: as they were read), the counts, and AER."""
+    """The files read in one way: what to change for it (nothing: as they were read), and the counts."""
 
     changes: tuple[str, ...]
     counts: Counts
-    aer: float
+
+    @property
+    def aer(self) -> float:
+        """AER, a fraction."""
+        return float(aer(self.counts.total()))
 
 
 class Diagnosis(NamedTuple):
@@ -69,7 +73,7 @@ def diagnose(hypothesis: AlignmentFile, gold: AlignmentFile) -> Diagnosis:
         candidate = next((reading for reading in others if len(reading.changes) == changes), best)
         if explains(best.counts, candidate.counts):
             best = candidate
-    return Diagnosis((as_read, *others), None if best is as_read else best, _aer(map(diagonal, truth), truth))
+    return Diagnosis((as_read, *others), None if best is as_read else best, score(map(diagonal, truth), truth).aer)
 
 
 def _readings(
@@ -82,15 +86,14 @@ def _readings(
         moved = [frozenset((i + add, j + add) for i, j in sentence) for sentence in links]
         moved = list(map(transpose, moved)) if turned else moved
         counts = count(moved, truth)
-        yield Reading(changes, counts, float(aer(counts.total())))
+        yield Reading(changes, counts)
         for by in [difference] if difference else (-1, 1):
             start = _best_start(counts, count(_shift(moved, by, 0), truth), by)
             if start + abs(by) < len(moved):
                 lines = "1 line" if abs(by) == 1 else f"{abs(by)} lines"
                 what = f"insert {lines} into" if by > 0 else f"remove {lines} from"
                 advice = f"{what} the hypothesis at about line {start + 1} (or correct the gold)"
-                shifted = count(_shift(moved, by, start), truth)
-                yield Reading((*changes, advice), shifted, float(aer(shifted.total())))
+                yield Reading((*changes, advice), count(_shift(moved, by, start), truth))
 
 
 def _exchange(gold: AlignmentFile) -> str:
@@ -141,10 +144,7 @@ def explains(before: Counts, after: Counts) -> bool:
 
 def diagonal(gold: GoldSentence) -> Links:
     """Link each target word to the source word at the same relative position, up to the last words of the gold."""
-    last = _last_words(gold)
-    if last is None:
-        return _NOTHING
-    height, width = last[0] + 1, last[1] + 1
+    height, width = (1 + max(words) for words in zip(*gold.possible)) if gold.possible else (0, 0)
     return frozenset(((2 * j + 1) * height // (2 * width), j) for j in range(width))
 
 
@@ -163,7 +163,7 @@ def doubts(hypothesis: AlignmentFile, gold: AlignmentFile) -> str | None:
     if hypothesis.file.hash == gold.file.hash:
         return f"{name}: gold and hypothesis have the same content; give the links that are to be scored"
     directions = links, list(map(transpose, links))
-    own, exchanged = (_aer(direction, truth) for direction in directions)
+    own, exchanged = (score(direction, truth).aer for direction in directions)
     beyond, beyond_exchanged = (sum(map(_beyond, direction, truth)) for direction in directions)
     if own - exchanged > _SUSPICIOUS_GAIN or beyond > max(10, 4 * beyond_exchanged):
         return (
@@ -171,7 +171,7 @@ def doubts(hypothesis: AlignmentFile, gold: AlignmentFile) -> str | None:
             f"{100 * exchanged:.2f} % with source and target exchanged ({beyond} and {beyond_exchanged} links go "
             f"beyond the gold's indices); if the direction is swapped, {_exchange(gold)}"
         )
-    straight = _aer(map(diagonal, truth), truth)
+    straight = score(map(diagonal, truth), truth).aer
     if len(truth) < _MIN_BETTER or 0 < own <= straight:
         return None
     if own == 0:
@@ -185,16 +185,9 @@ def doubts(hypothesis: AlignmentFile, gold: AlignmentFile) -> str | None:
     return f"{name}: AER {100 * own:.2f} % is above the {100 * straight:.2f} % of a diagonal; {advice}"
 
 
-def _aer(links: Iterable[Links], gold: Sequence[GoldSentence]) -> float:
-    return float(aer(count(links, gold).total()))
-
-
-def _last_words(gold: GoldSentence) -> tuple[int, int] | None:
-    """The last source and the last target word that the gold links; None without links."""
-    return (max(i for i, _ in gold.possible), max(j for _, j in gold.possible)) if gold.possible else None
-
-
 def _beyond(links: Links, gold: GoldSentence) -> int:
     """The number of links with a word beyond all words that the gold links; 0 without gold links."""
-    last = _last_words(gold)
-    return 0 if last is None else sum(i > last[0] or j > last[1] for i, j in links)
+    if not gold.possible:
+        return 0
+    last_i, last_j = map(max, zip(*gold.possible))
+    return sum(i > last_i or j > last_j for i, j in links)

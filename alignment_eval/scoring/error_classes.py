@@ -15,7 +15,7 @@ import numpy as np
 
 from alignment_eval.links.formats import GoldSentence, Links
 from alignment_eval.maps.subwords import is_punctuation
-from alignment_eval.scoring.aer import COUNT_NAMES, METRICS, Counts, IntArray, defined
+from alignment_eval.scoring.aer import COUNT_NAMES, Counts, IntArray, metrics_of
 
 #: The words of each sentence.
 Text = Sequence[Sequence[str]]
@@ -38,23 +38,13 @@ def error_table(
     gold: Sequence[GoldSentence],
     source: Text,
     target: Text,
-    frequencies: tuple[Mapping[str, int], Mapping[str, int]] | None = None,
+    frequencies: Sequence[Mapping[str, int]] | None = None,
 ) -> Rows:
-    """Errors by class of word.  The links are inside the texts, and all arguments have the same number of sentences.
+    """Errors by class of word: a row per property (``by``, of :data:`TITLES`), side and class that has words.
 
-    Args:
-        hypothesis: the links to evaluate, of each sentence.
-        gold: the gold of the same sentences.
-        source: the source text.
-        target: the target text.
-        frequencies: word -> frequency, for each side.  None: counted in the texts themselves.
-
-    Returns:
-        One row per property (``by``), side and class that has words.  Properties: ``all``; ``sentence_length``, in
-        words of that side; ``frequency`` of the word form as written; ``word_type`` (``punctuation``, see
-        :func:`~alignment_eval.maps.subwords.is_punctuation`, or ``word``); ``fertility``, the number of gold links of
-        the word, sure and possible.  ``null_gold`` and ``null_hypothesis`` are shares of words without any link (in the
-        gold: neither sure nor possible).  Metrics are fractions, None where undefined.
+    The links are inside the texts, and all arguments have the same number of sentences.  ``frequencies``: word ->
+    frequency, for each side; none: counted in the texts themselves.  ``null_gold`` and ``null_hypothesis`` are shares
+    of words without any link (in the gold: neither sure nor possible).  Metrics are fractions, None where undefined.
     """
     sure, possible = [truth.sure for truth in gold], [truth.possible for truth in gold]
     linked = (hypothesis, sure, *([own & right for own, right in zip(hypothesis, kind)] for kind in (sure, possible)))
@@ -63,7 +53,7 @@ def error_table(
         fertility = _links_of_words(possible, axis, text)
         counts = [_links_of_words(links, axis, text) for links in linked]
         words = np.stack([np.ones_like(fertility), fertility == 0, counts[0] == 0, *counts], axis=-1)
-        sides.append((words, _classes(text, frequencies and frequencies[axis], fertility)))
+        sides.append((words, _classes(text, frequencies[axis] if frequencies else None, fertility)))
     rows: Rows = []
     for by in TITLES:
         for side, (words, classes) in zip(SIDES, sides):
@@ -78,7 +68,7 @@ def error_table(
                         **dict(zip(COUNT_NAMES, map(int, sums))),
                         "missed_sure": int(counts_of_class.sure - counts_of_class.hypothesis_sure),
                         "wrong_links": int(counts_of_class.hypothesis - counts_of_class.hypothesis_possible),
-                        **{name: defined(float(metric(counts_of_class))) for name, metric in METRICS.items()},
+                        **metrics_of(counts_of_class),
                     }
                 )
     return rows

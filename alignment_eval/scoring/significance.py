@@ -21,12 +21,8 @@ from numpy.typing import NDArray
 from alignment_eval.errors import InputError, Progress, UsageError, no_progress
 from alignment_eval.scoring.aer import METRICS, Counts, IntArray, defined
 
-#: A random generator, resamples, sentences -> weights [resamples, sentences].
-_Draw = Callable[[np.random.Generator, int, int], IntArray]
-
 #: Level of all intervals.
 LEVEL = 0.95
-MIN_RESAMPLES = 100
 #: Number of weights in memory at a time (8 MiB), so that memory does not grow with the number of resamples.
 _WEIGHTS = 2**20
 #: Differences within this distance are ties: equal fractions may differ by rounding.
@@ -46,8 +42,8 @@ class Resampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.resamples < MIN_RESAMPLES:
-            raise UsageError(f"{self.resamples} resamples: give {MIN_RESAMPLES} or more")
+        if self.resamples < 100:
+            raise UsageError(f"{self.resamples} resamples: give 100 or more")
         if self.seed < 0:
             raise UsageError(f"seed {self.seed}: the seed must be 0 or more")
 
@@ -124,30 +120,21 @@ def compare(
     draws whose delta is at least as large, in absolute value, as the observed one.  Both are
     (c + 1) / (resamples + 1), with ties counted in c, so systems with equal counts have p = 1.
 
-    Args:
-        baseline: the counts of each sentence, [sentences].
-        systems: the counts of each system, against the same gold.
-        options: how to draw.
-        progress: goes through the draws of each test.
-
-    Returns:
-        For each system: metric (:data:`alignment_eval.scoring.aer.METRICS`) -> difference.
+    Counts are those of each sentence, against the same gold.  The result is, for each system, metric
+    (:data:`alignment_eval.scoring.aer.METRICS`) -> difference.
     """
-    return _compared([baseline, *systems], [(0, k) for k in range(1, len(systems) + 1)], options, progress)
+    pairs = [(0, k) for k in range(1, len(systems) + 1)]
+    return list(compare_all([baseline, *systems], options, progress, pairs).values())
 
 
 def compare_all(
-    systems: Sequence[Counts], options: Resampling, progress: Progress = no_progress
+    systems: Sequence[Counts],
+    options: Resampling,
+    progress: Progress = no_progress,
+    pairs: Sequence[tuple[int, int]] | None = None,
 ) -> dict[tuple[int, int], dict[str, Difference]]:
-    """:func:`compare` for each pair of systems: (number of the baseline, number of a later system) -> differences."""
-    pairs = list(combinations(range(len(systems)), 2))
-    return dict(zip(pairs, _compared(systems, pairs, options, progress)))
-
-
-def _compared(
-    systems: Sequence[Counts], pairs: Sequence[tuple[int, int]], options: Resampling, progress: Progress
-) -> list[dict[str, Difference]]:
-    """The differences of pairs (baseline, system), all from one set of draws."""
+    """:func:`compare` for ``pairs`` (number of the baseline, of the system), by default all, with one set of draws."""
+    pairs = pairs or list(combinations(range(len(systems)), 2))
     if any(not np.array_equal(systems[0].sure, system.sure) for system in systems):
         raise InputError("baseline and systems have different sure links; score all of them against the same gold")
     table = np.stack(systems, axis=1)
@@ -157,13 +144,13 @@ def _compared(
     # what exchanging sentences adds to the baselines and takes from the systems
     moved = _sums(table[:, second] - table[:, first], _exchanges, options, progress)
     exchanged = Counts(*(totals[:, first] + moved)), Counts(*(totals[:, second] - moved))
-    results: list[dict[str, Difference]] = [{} for _ in pairs]
+    results: dict[tuple[int, int], dict[str, Difference]] = {pair: {} for pair in pairs}
     for name, metric in METRICS.items():
         values, drawn = metric(Counts(*totals))[:, 0].tolist(), metric(samples)
         null = metric(exchanged[1]) - metric(exchanged[0])
-        for (i, j), result, of_null in zip(pairs, results, null):
+        for (i, j), of_null in zip(pairs, null):
             delta, deltas = values[j] - values[i], drawn[j] - drawn[i]
-            result[name] = Difference(
+            results[i, j][name] = Difference(
                 baseline=defined(values[i]),
                 system=defined(values[j]),
                 delta=defined(delta),
@@ -189,8 +176,16 @@ def _p_value(observed: float, null: NDArray[np.float64]) -> float | None:
     return (extreme + 1) / (len(null) + 1)
 
 
-def _sums(table: IntArray, draw: _Draw, options: Resampling, progress: Progress) -> IntArray:
-    """The counts [4, systems, sentences] summed with each drawn row of weights: [4, systems, resamples]."""
+def _sums(
+    table: IntArray,
+    draw: Callable[[np.random.Generator, int, int], IntArray],
+    options: Resampling,
+    progress: Progress,
+) -> IntArray:
+    """The counts [4, systems, sentences] summed with each row of weights: [4, systems, resamples].
+
+    ``draw``: a random generator, resamples, sentences -> weights [resamples, sentences].
+    """
     sentences = table.shape[-1]
     if not sentences:
         raise InputError("cannot resample without sentences; give at least one")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from alignment_eval.errors import printable
@@ -17,8 +17,6 @@ _LATEX |= {"−": "$-$", "-": "$-$"}
 _LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
 #: Characters that LaTeX reads otherwise, and the minus of a number.
 _LATEX_SPECIAL = re.compile(r"[\\~^&%$#_{}–−]|(?<![^\[])-(?=\d)")
-
-
 #: The formats of :meth:`Table.lines`: the best cell, another cell of its column, and how a cell is escaped.
 FORMATS: dict[str, tuple[str, str, Callable[[str], str]]] = {
     "text": ("{}*", "{} ", str),
@@ -94,10 +92,10 @@ def interval_text(interval: Interval | None, sign: str = "") -> str:
 def score_table(title: str, names: Sequence[str], scores: Sequence[Score], aers: Sequence[Interval | None]) -> Table:
     """The scores of systems: AER with its interval, precision, recall, number of links."""
     heads = ("system", "AER %", "95 % interval", "precision %", "recall %", "links")
-    rows = [
-        (name, *(error, interval_text(interval), *others), f"{score.counts.hypothesis}")
-        for name, (error, *others), interval, score in zip(names, _metrics(scores), aers, scores)
-    ]
+    rows = []
+    for name, score, interval in zip(names, scores, aers):
+        others = percent(score.precision), percent(score.recall)
+        rows.append((name, percent(score.aer), interval_text(interval), *others, str(score.counts.hypothesis)))
     return Table(title, heads, rows, _best_scores(scores, (1, 3, 4)))
 
 
@@ -111,16 +109,12 @@ def difference_table(
     last = len(names) - 1
     heads = ("", "system", *(f"{label} %" for label in METRIC_LABELS.values()))
     rows = []
-    for row, (name, metrics) in enumerate(zip(names, _metrics(scores))):
+    for row, (name, score) in enumerate(zip(names, scores)):
         compared = [pairs[column, row]["aer"] for column in range(row)]
         cells = [f"{percent(entry.delta, '+')} ({entry.p_randomisation:.3g})" for entry in compared]
+        metrics = (percent(getattr(score, metric)) for metric in METRIC_LABELS)
         rows.append((f"{row + 1}", name, *metrics, *cells, *[""] * (last - row)))
     return Table(title, (*heads, *(f"− {n} (p)" for n in range(1, last + 1))), rows, _best_scores(scores, (2, 3, 4)), 2)
-
-
-def _metrics(scores: Iterable[Score]) -> list[tuple[str, str, str]]:
-    """AER, precision and recall of each score, in %."""
-    return [(percent(score.aer), percent(score.precision), percent(score.recall)) for score in scores]
 
 
 def _best_scores(scores: Sequence[Score], columns: Sequence[int]) -> set[tuple[int, int]]:

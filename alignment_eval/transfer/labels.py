@@ -27,6 +27,7 @@ from typing import NamedTuple, Union
 from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.links.formats import Link
 from alignment_eval.maps.subwords import is_punctuation
+from alignment_eval.transfer.units import check_inside
 
 #: Links, with the confidence (0 to 1) of each if there are any.
 WeightedLinks = Union[Collection[Link], Mapping[Link, float]]
@@ -144,9 +145,7 @@ def project_spans(
     for k in sorted(first, key=lambda k: -first[k].weight):
         run = target.best_run(k)  # of the words that are left
         if run is not None:
-            start, end = run.start, run.end
-            if words is not None:
-                start, end = _trimmed(spans[k], start, end, linked, words)
+            start, end = run[1:] if words is None else _trimmed(spans[k], run.start, run.end, linked, words)
             target.taken[start:end] = bytes([1]) * (end - start)
             counterparts[k] = Span(start, end, spans[k].type)
     return counterparts
@@ -155,12 +154,8 @@ def project_spans(
 def _checked(links: WeightedLinks, sizes: tuple[int, int]) -> Mapping[Link, float]:
     """The weight of each link."""
     weights = links if isinstance(links, Mapping) else dict.fromkeys(links, 1.0)
+    check_inside(weights, sizes)
     for (i, j), weight in weights.items():
-        if not (0 <= i < sizes[0] and 0 <= j < sizes[1]):
-            raise InputError(
-                f"link {i}-{j} is outside its sentence pair, which has {sizes[0]} and {sizes[1]} words; give the words "
-                f"that were aligned"
-            )
         if not 0 <= weight <= 1 + _ROUNDING:  # nor is NaN
             raise InputError(
                 f"link {i}-{j} has the confidence {weight}: expected 0 to 1; scale them, or drop them with align-eval "

@@ -20,7 +20,7 @@ from html import escape
 from alignment_eval.errors import InputError, shown
 from alignment_eval.transfer.places import element_places
 from alignment_eval.transfer.tags import Element, MarkedLine
-from alignment_eval.transfer.units import Span, WordLink, is_letter
+from alignment_eval.transfer.units import Span, WordLink, check_inside, is_letter
 
 #: Marks that have no space behind them, and before them.
 _OPENING, _CLOSING = "([{„“‚‘«‹¿¡/", ")]},.;:!?…”’»›%/"
@@ -53,12 +53,7 @@ def transfer_markup(
         InputError: the target has a tag of the source already, a line is too long, or a link is between words that
             there are not; without file and line.
     """
-    for i, j in links:
-        if not (0 <= i < len(source_spans) and 0 <= j < len(target_spans)):
-            raise InputError(
-                f"found the link {i}-{j}; expected links between {len(source_spans)} source and {len(target_spans)} "
-                "target words, from 0; align these very lines"
-            )
+    check_inside(links, (len(source_spans), len(target_spans)))
     for element in source.elements:
         for tag in filter(None, (element.opening, element.closing)):
             if source.escaped and tag.startswith("<") and tag in target and tag not in source.text:
@@ -111,11 +106,7 @@ def _escaped(text: str, source: MarkedLine) -> str:
 def _spaces(element: Element, source: str, last: str, rest: str) -> tuple[str, str]:
     """The spaces that a tag that stands for a word needs before and after it, where the target has none.
 
-    Args:
-        element: the tag.
-        source: the source text.
-        last: the last character that is shown before the tag, ``>`` of another such tag.
-        rest: the target behind it.
+    ``last`` is the last character that is shown before the tag (``>`` of another such tag), ``rest`` the target behind.
     """
     start, end = element.span
     is_spaced = source[:start][-1:].isspace(), source[end:][:1].isspace()

@@ -102,29 +102,27 @@ def element_places(
             f"found {units} words and marks in a line with tags; expected at most {_MOST_UNITS}; cut it into sentences"
         )
     pair = _Pair(source_units, target_units, unit_links(source_units, target_units, links))
-    members = [_units_inside(source_units, span) for span in spans]
+    members: list[Span] = []  # source units
+    for span in spans:
+        first = sum(unit.end <= span[0] for unit in source_units)
+        members.append((first, max(first, sum(unit.start < span[1] for unit in source_units))))
     children: dict[int | None, list[int]] = {}
     for index, element in enumerate(source.elements):
         children.setdefault(element.parent, []).append(index)
 
-    whole = ((0, len(source_units)), (0, len(target_units)), (0, len(target)))
+    # source units, target units and characters of the target
+    whole: tuple[Span, Span, Span] = (0, len(source_units)), (0, len(target_units)), (0, len(target))
+    found: dict[int | None, tuple[Span, Span, Span]] = {None: whole}
     ranks = [0] * len(spans)
-    found: dict[int | None, Span] = {}  # characters
-    intervals: dict[int | None, Span] = {}  # target units
     for parent, inner in sorted(children.items(), key=lambda item: -1 if item[0] is None else item[0]):
-        around, room, (at, last) = whole if parent is None else (members[parent], intervals[parent], found[parent])
+        around, room, (at, last) = found[parent]
         for rank, place in enumerate(_side_by_side(pair, [members[k] for k in inner], around, room)):
             index = inner[place.element]
             start, end = place.characters or _characters(pair, members[index], spans[index], place.interval)
             start = min(max(at, start), last)
             at = min(max(start, end), last)
-            ranks[index], intervals[index], found[index] = rank, place.interval, (start, at)
-    return [(ranks[index], found[index]) for index in range(len(spans))]
-
-
-def _units_inside(units: Sequence[Unit], span: Span) -> Span:
-    first = sum(unit.end <= span[0] for unit in units)
-    return first, max(first, sum(unit.start < span[1] for unit in units))
+            ranks[index], found[index] = rank, (members[index], place.interval, (start, at))
+    return [(ranks[index], found[index][2]) for index in range(len(spans))]
 
 
 class _Pair:
@@ -187,11 +185,6 @@ class _Intervals:
         """The sum of each interval, from the sums up to each place."""
         return np.asarray(sums[self.ends] - sums[self.starts])
 
-    def best_middle(self) -> int:
-        """Twice the middle of the best interval."""
-        row, column = np.unravel_index(self.scores.argmax(), self.scores.shape)
-        return int(row + self.starts[row, column])
-
 
 class _Place(NamedTuple):
     """Where one of several elements side by side goes.
@@ -222,7 +215,11 @@ def _side_by_side(pair: _Pair, elements: Sequence[Span], around: Span, room: Spa
 def _best_order(scored: Sequence[_Intervals], room: Span) -> list[_Place]:
     """Disjoint places with the highest sum of scores, in the order of the elements or in that of their best places."""
     in_order = list(range(len(scored)))
-    by_best = sorted(in_order, key=lambda index: scored[index].best_middle())
+    middles = []  # of the best intervals, twice
+    for intervals in scored:
+        row, column = np.unravel_index(intervals.scores.argmax(), intervals.scores.shape)
+        middles.append(row + intervals.starts[row, column])
+    by_best = sorted(in_order, key=middles.__getitem__)
     total, places = _disjoint(scored)
     if by_best != in_order:
         other_total, other_places = _disjoint([scored[index] for index in by_best])

@@ -190,11 +190,9 @@ def parse_markup(
     if half := _SURROGATE.search(line):
         raise InputError(f"found the surrogate {half[0]!r}; expected Unicode text; read the text as UTF-8")
     in_pairs = syntax == "html" or _check_xml(line)
-    if strings is None:
-        marked = _marked(_without_content(_pieces(line, syntax), frozenset(opaque)))
-    else:
-        whole = _without_content(_pieces(line, syntax), _UNTRANSLATED.union(opaque), untranslated=True)
-        marked = _marked(_without_strings(whole, strings, escaped=True))
+    names = frozenset(opaque) if strings is None else _UNTRANSLATED.union(opaque)
+    pieces = _without_content(_pieces(line, syntax), names, untranslated=strings is not None)
+    marked = _marked(pieces if strings is None else _without_strings(pieces, strings, escaped=True))
     if not in_pairs:  # inside an element whose content is no text
         raise InputError(f"found tags that are not in pairs in {shown(line)}; {_PAIRS}")
     return marked
@@ -263,7 +261,7 @@ def _pieces(line: str, syntax: Syntax) -> Iterator[_Piece]:
             yield _Piece("alone" if is_alone else "start", raw, name)
 
 
-def _without_content(pieces: Iterable[_Piece], opaque: Collection[str], untranslated: bool = False) -> Iterator[_Piece]:
+def _without_content(pieces: Iterable[_Piece], opaque: Collection[str], untranslated: bool) -> Iterator[_Piece]:
     """The pieces of a line, in which elements whose content is no text stand alone, together with it.
 
     ``opaque`` are names of such elements besides :data:`_OPAQUE`; ``untranslated``: so do those of

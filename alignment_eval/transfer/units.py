@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
-from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
+
+from alignment_eval.errors import InputError
 
 Key = TypeVar("Key")
 Span = tuple[int, int]
@@ -56,6 +57,16 @@ class UnitLink(NamedTuple):
     weight: float
 
 
+def check_inside(links: Iterable[WordLink], sizes: tuple[int, int]) -> None:
+    """Check that links are inside a sentence pair of so many source and target words; raises InputError if not."""
+    for i, j in links:
+        if not (0 <= i < sizes[0] and 0 <= j < sizes[1]):
+            raise InputError(
+                f"link {i}-{j} is outside its sentence pair, which has {sizes[0]} and {sizes[1]} words; links count "
+                f"from 0: give the text that was aligned"
+            )
+
+
 def cut_units(text: str, words: Sequence[Span], cuts: Iterable[int] = ()) -> list[Unit]:
     """Cut a line at whitespace, at borders of words, between letters and marks, between marks, and at ``cuts``.
 
@@ -70,7 +81,13 @@ def cut_units(text: str, words: Sequence[Span], cuts: Iterable[int] = ()) -> lis
             start,
             end,
             text=piece.casefold(),
-            kind=_kind(piece[0]),
+            kind=WORD
+            if is_letter(mark := piece[0])
+            else QUOTE
+            if mark in _QUOTES
+            else STOP
+            if mark in _STOPS
+            else mark,
             capital=piece[0].isupper(),
             whole=borders.issuperset((start, end)),
             word=word_of.get(start),
@@ -98,10 +115,6 @@ def is_letter(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-def _kind(char: str) -> str:
-    return WORD if is_letter(char) else QUOTE if char in _QUOTES else STOP if char in _STOPS else char
-
-
 def cut_both_sides(
     source: str, source_words: Sequence[Span], tags: Collection[int], target: str, target_words: Sequence[Span]
 ) -> tuple[list[Unit], list[Unit]]:
@@ -110,11 +123,10 @@ def cut_both_sides(
     A source word is cut at each tag.  Where that happens, target words that are equal to a source word are cut where it
     is, and others where a capital follows a small letter: ``EndeAnfang`` for ``<li>End</li><li>Start</li>``.
     """
-    ordered = sorted(tags)
     cuts_of: dict[tuple[str, int], set[int]] = {}  # the places of tags in a source word, by its text and length
     for unit in cut_units(source, source_words):
-        inside = ordered[bisect_right(ordered, unit.start) : bisect_left(ordered, unit.end)]
-        cuts_of.setdefault((unit.text, unit.end - unit.start), set()).update(tag - unit.start for tag in inside)
+        inside = {tag - unit.start for tag in tags if unit.start < tag < unit.end}
+        cuts_of.setdefault((unit.text, unit.end - unit.start), set()).update(inside)
     cuts: list[int] = []
     for unit in cut_units(target, target_words) if any(cuts_of.values()) else ():
         capitals = {

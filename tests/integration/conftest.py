@@ -277,7 +277,7 @@ def _run_generate():
 def layer_aers(records, gold):
     """The AER of each layer map by ``align-eval sweep``, under the names of monitoring: rows of its table."""
     options = configurations(["attn_w", "attn_n"], ["awo", "awi"], ["kobayashi2020"], ["allow"])
-    table = sweep(Records(records).best(), list(read_gold(gold, ReadOptions(base="1"))), options).table
+    table = sweep(Records(records).best(), list(read_gold(gold, ReadOptions(base="1"))), options)[0]
     layers = table[(table["level"] == "layer") & (table["null"] == "allow")]
     return {f"aer_l{row.layer}_{row.kind[-1]}_{row.setting}": row for row in layers.itertuples()}
 

@@ -60,7 +60,7 @@ def test_the_sweep_gives_the_independent_figures(name, shared, program, tmp_path
     record(shared, tmp_path, prefix, program)
     options = configurations(["attn_w", "attn_n"], ["awo", "awi"], ["kobayashi2020"])
     pairs = list(read_gold(shared / "data" / gold, ReadOptions(base="1")))
-    table = sweep(Records(tmp_path / "forced").best(), pairs, options).table
+    table = sweep(Records(tmp_path / "forced").best(), pairs, options)[0]
     for (setting, null, kind), figures in expected.items():
         rows = table[(table.setting == setting) & (table.null == null) & (table.kind == kind)]
         layers = rows[rows.level == "layer"].sort_values("layer").aer * 100

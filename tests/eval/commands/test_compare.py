@@ -1,12 +1,9 @@
 import json
 from dataclasses import asdict
 
-import pytest
-
 from alignment_eval.links.files import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.scoring.aer import count
 from alignment_eval.scoring.significance import Resampling, compare
-from tests.facts import says
 
 GOLD = "1-1 2-2 3p3\n1-2 2-1\n" * 15
 FIRST = "0-0 2-2 3-3\n0-1 1-0\n0-1\n1-0 1-1\n0-0\n0-1\n" * 5
@@ -40,16 +37,3 @@ def test_several_systems_are_a_matrix(files, call):
     for pair, cell in zip(map(json.loads, pairs), (rows[2][5], rows[3][5], rows[3][6])):
         delta, p = pair["aer"]["delta"], pair["aer"]["p_randomisation"]
         assert cell == f"{100 * delta:+.2f} ({p:.3g})".replace("-", "$-$", 1)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("first",), "the following arguments are required: SYSTEM"),
-        (("first", "second", "--resamples", "99"), "99 resamples … 100 or more"),
-    ],
-)
-def test_refused(files, call, arguments, message):
-    status, out, err = call("compare", *STATED, *arguments)
-    assert (status, out) == (2, "")
-    assert says(err, message)

@@ -3,6 +3,7 @@ import re
 
 import pytest
 
+from alignment_eval.commands import report
 from tests.eval.figures.pages import Page
 from tests.facts import says
 
@@ -75,15 +76,18 @@ def test_alignments_of_any_aligners_without_records(tmp_path, call, monkeypatch)
     assert [entry["aligned"][0] for entry in page.index["sentences"][:2]] == [[[0, 0], [1, 1], [3, 3]], [[0, 1]]]
     assert page.aers()[:, :2].tolist() == [[0, 1], [0.6, 0], [0.2, 1]]
     scored = call("score", *gold, *names, *TEXTS, "--format", "md")[1].splitlines()[4:7]
-    shown = [row[:6] for row in table_rows(html, "scores")]
-    assert [[cell.strip("* ") for cell in line.strip("|").split("|")] for line in scored] == shown
+    shown = [[cell.strip("* ") for cell in line.strip("|").split("|")] for line in scored]
+    assert table_rows(html, "scores") == shown
     compared = call("compare", *gold, *names, *TEXTS, "--format", "tsv")[1].splitlines()[1:]
     assert [row.split("\t") for row in compared] == table_rows(html, "tests")
     told = call("errors", *gold, "b", *TEXTS, "--format", "json")[1]
     aers = [f"{100 * row['aer']:.2f}" for row in json.loads(told)["classes"]]
     assert [row[5] for row in table_rows(html, "classes")] == aers
-    status, _, _ = call("report", *gold, "--hyp", "a", *TEXTS, "-o", "one")
-    assert (status, 'id="tests-table"' in (tmp_path / "one").read_text()) == (0, False)
+    monkeypatch.setattr(report, "LARGE", len(html) / 2)
+    status, _, err = call("report", *gold, "--hyp", "a", *TEXTS, "-o", "one")
+    one = (tmp_path / "one").read_text()
+    assert (status, 'id="tests-table"' in one) == (0, False)
+    assert says(err, f"--max-sentences {24 * len(html) // 2 // len(one)} makes a page")
 
 
 @pytest.mark.parametrize(

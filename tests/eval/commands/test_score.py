@@ -125,11 +125,12 @@ def test_confidence(files, call):
 
 def test_confidence_where_it_is_undefined(files, call):
     files("hyp", "\n\n")
-    status, out, err = call("score", "--format", "json", *STATED, "--resamples", "200")
-    assert (status, json.loads(out)["confidence"]["precision"]) == (0, None)
-    assert (says(err, "warning: only 2 sentences"), err.count("\n")) == (True, 1)
-    text = call("score", *STATED, "--resamples", "200")[1].splitlines()[0]
-    assert text == "hyp: AER 100.00 % [100.00, 100.00], precision undefined [undefined], recall 0.00 % [0.00, 0.00]"
+    status, out, err = call("score", *STATED, "--resamples", "200")
+    assert (status, says(err, "warning: only 2 sentences"), err.count("\n")) == (0, True, 1)
+    assert (
+        out.splitlines()[0]
+        == "hyp: AER 100.00 % [100.00, 100.00], precision undefined [undefined], recall 0.00 % [0.00, 0.00]"
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,6 @@ def test_bad_data(files, call, contents, arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((*STATED, "--source", "s"), "only one of --source and --target is given: expected both or neither"),
         ((*STATED, "--source", "-", "--target", "t"), "--source: '-': expected the name of a file"),
         (("--gold", "-", "-"), "several inputs are -: expected at most one input from the standard input"),
         ((*STATED, "--resamples", "200", "--format", "sentences"), "--resamples with --format sentences"),
@@ -187,10 +187,7 @@ def test_diagnosis(files, call, swapped):
     assert diagnosis["explanation"] == [f"{EXCHANGE} or give --gold-swap"]
     assert diagnosis["readings"][0] == {"changes": [], "aer": plain["aer"]}
     assert {"changes": diagnosis["explanation"], "aer": 0.0} in diagnosis["readings"]
-    lines = call("score", *swapped, "--diagnose")[1].splitlines()
-    assert lines[3] == f"  diagnosis: {EXCHANGE} or give --gold-swap"
-    assert lines[4].split(maxsplit=2) == [f"{100 * plain['aer']:.2f}", "%", "as read"]
-    assert lines[-1].endswith(" a diagonal instead of the hypothesis")
+    assert f"\n  diagnosis: {EXCHANGE} or give --gold-swap\n" in call("score", *swapped, "--diagnose")[1]
     assert "no other reading of the files explains this AER" in call("score", *swapped, "--gold-swap", "--diagnose")[1]
 
 

@@ -1,14 +1,16 @@
 import itertools
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from alignment_eval.commands.sweep import configurations, sweep
+from alignment_eval.commands.sweep import configurations, save_heatmaps, summary, sweep
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions, MapName
+from alignment_eval.figures.style import DEFAULT
 from alignment_eval.links.formats import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records.store import Records
@@ -47,9 +49,8 @@ def random_gold(sentences, seed=0):
 def test_every_row_is_extract_and_score(make_sentence, final):
     sentences = corpus(make_sentence)
     gold = random_gold(sentences)
-    result = sweep(sentences, gold, configurations(*ALL, final_punctuation=final))
-    table = result.table
-    assert result.skipped == {2: "skipped: too long"}
+    table, skipped = sweep(sentences, gold, configurations(*ALL, final_punctuation=final))
+    assert skipped == {2: "skipped: too long"}
     assert len(table) == 2 * 2 * 3 * 2 * 4  # kinds, settings, (rule, null), layers, heads and layer
     assert not table.duplicated(["kind", "layer", "head", "setting", "rule", "null"]).any()
     for row in table.itertuples():
@@ -67,7 +68,7 @@ def test_a_head_without_links_has_no_precision(make_side):
     weights = np.array([[[[0, 1], [0, 1]], [[1, 0], [1, 0]]]], dtype=np.float32)  # head 0 looks at </s> only
     s = SentenceMaps(0, make_side("a </s>"), make_side("x </s>"), (0,), arrays={"head_attn_w": weights})
     gold = [GoldSentence(frozenset({(0, 0)}))]
-    table = sweep([s], gold, configurations(["attn_w"], ["awi"], ["kobayashi2020"])).table
+    table = sweep([s], gold, configurations(["attn_w"], ["awi"], ["kobayashi2020"]))[0]
     rows = table[table["null"] == "allow"].set_index("head")
     assert rows.loc[0, ["aer", "recall", "links"]].tolist() == [1, 0, 0]
     assert np.isnan(rows.loc[0, "precision"])
@@ -90,7 +91,7 @@ def test_sweep_end_to_end(stated, tmp_path, align_eval):
     assert done.returncode == 0, done.stderr
 
     everything = configurations(*ALL)
-    expected = sweep(Records(stated[0]).best(), GOLD, everything).table
+    expected = sweep(Records(stated[0]).best(), GOLD, everything)[0]
     pd.testing.assert_frame_equal(
         pd.read_csv(out / "sweep.csv", float_precision="round_trip").astype({"head": "Int64"}),
         expected,
@@ -113,28 +114,25 @@ def test_sweep_end_to_end(stated, tmp_path, align_eval):
     assert signature.startswith("records:9e5d467ff709ca60|gold:")
     assert "|gold_base:1|" in signature
     assert "|kinds:attn_w,attn_n|settings:awo,awi|rules:kobayashi2020,shift-att|final_punctuation:no|" in signature
+    layers = expected.query("level == 'layer' and rule == 'kobayashi2020' and null == 'allow'")["aer"]
+    assert set(re.findall(r"([\d.]+)\*", done.stdout.split("\n\n")[0])) == {f"{100 * layers.min():.2f}"}
     ranked = done.stdout.split("\n\n")[3].splitlines()
     assert ranked[0] == "The 10 lowest AERs"
     lowest = [line.split()[-3] for line in ranked[2:]]
     assert lowest == [f"{100 * aer:.2f}" for aer in sorted(expected["aer"])[:10]]
 
 
-def test_gold_of_another_text(stated, tmp_path, call):
+def test_gold_of_other_sentences(stated, tmp_path, make_sentence, make_records, call):
+    """Of another text, or of references where the maps are of translations."""
+    signature = {"generation": {"beam": 5, "score_reference": False}}
+    records = make_records(tmp_path / "own", [make_sentence(i) for i in range(4)], signature=signature)
+    _, _, err = call("sweep", records, *stated[1:])
+    assert says(err, "maps of the model's own translations … record with --score-reference")
     stated[2].write_text("1-1\n\n\n")
     status, out, err = call("sweep", *stated)
     assert (status, out) == (1, "")
     assert says(err, "gold.talp: 3 sentences, but … run has records of 4")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "run"]
-
-
-def test_maps_of_translations_cannot_be_scored_against_gold_of_references(
-    stated, tmp_path, make_sentence, make_records, call
-):
-    signature = {"generation": {"beam": 5, "score_reference": False}}
-    records = make_records(tmp_path / "own", [make_sentence(i) for i in range(4)], signature=signature)
-    status, out, err = call("sweep", records, *stated[1:])
-    assert (status, out) == (1, "")
-    assert says(err, "maps of the model's own translations … record with --score-reference")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "own", "run"]
 
 
 def test_rules_with_values(stated, tmp_path, call):
@@ -143,10 +141,59 @@ def test_rules_with_values(stated, tmp_path, call):
     assert status == 0
     assert "|rules:threshold=0.2,top-k=2|" in signature
     assert "rule threshold=0.2, null allow" in printed
-    expected = sweep(Records(stated[0]).best(), GOLD, configurations(["attn_w"], ["awi"], ["threshold=0.2", "top-k=2"]))
+    options = configurations(["attn_w"], ["awi"], ["threshold=0.2", "top-k=2"])
+    expected, _ = sweep(Records(stated[0]).best(), GOLD, options)
     table = pd.read_csv(tmp_path / "out" / "sweep.csv", float_precision="round_trip")
-    assert table["aer"].tolist() == expected.table["aer"].tolist()
+    assert table["aer"].tolist() == expected["aer"].tolist()
     assert (tmp_path / "out" / "heads-attn_w-awi-top-k=2-mask.svg").exists()
     assert says(
         call("sweep", *stated, "--overwrite", "--rules", "x")[2], "unknown rule 'x' … one of kobayashi2020, shift-att"
     )
+
+
+# ---- figures
+
+
+def heads_and_layers():
+    """Two configurations of layers 2 and 5 with three heads; AER 0.10, 0.11, …, that of whole layers 0.99."""
+    rows = []
+    aer = iter(np.arange(0.10, 0.30, 0.01))
+    for setting, layer, head in itertools.product(("awo", "awi"), (2, 5), (0, 1, 2, None)):
+        names = {"kind": "attn_n", "setting": setting, "rule": "kobayashi2020", "null": "mask", "layer": layer}
+        level, value = ("layer", 0.99) if head is None else ("head", next(aer))
+        rows.append({**names, "head": head, "level": level, "aer": value})
+    return pd.DataFrame(rows).astype({"head": "Int64"})
+
+
+def test_one_figure_a_configuration_and_a_summary(tmp_path):
+    save_heatmaps(heads_and_layers(), tmp_path, DEFAULT, ("png", "svg"))
+    stems = ["summary", "heads-attn_n-awo-kobayashi2020-mask", "heads-attn_n-awi-kobayashi2020-mask"]
+    names = {f"{stem}.{ending}" for stem in stems for ending in ("png", "svg")}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    svg = (tmp_path / f"{stems[2]}.svg").read_text(encoding="utf-8")
+    shown = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+    heading = "Heads: norms, AWI; rule kobayashi2020, null masked. Lowest: 16.0, layer 2, head 0"
+    assert heading in " ".join(shown)
+    assert {"layer 2", "layer 5", "head", "AER %"} <= set(shown)
+    cells = [text for text in shown if re.fullmatch(r"\d\d\.\d", text)]
+    assert cells == ["16.0", "17.0", "18.0", "19.0", "20.0", "21.0"]  # no 99.0: whole layers are left out
+
+
+def test_summary_is_of_the_rule_with_the_lowest_layer():
+    """Settings and kinds are rows, layers columns; layers that a kind lacks stay empty."""
+    rows = [
+        {"kind": kind, "setting": setting, "rule": rule, "null": "mask", "level": level, "layer": layer, "aer": aer}
+        for kind, setting, rule, level, layer, aer in [
+            ("attn_w", "awo", "a", "layer", 0, 0.5),
+            ("attn_w", "awo", "b", "layer", 0, 0.6),
+            ("attn_w", "awo", "b", "layer", 1, 0.4),
+            ("attn_n", "awo", "b", "layer", 1, 0.3),
+            ("attn_n", "awi", "b", "layer", 1, 0.35),
+            ("attn_n", "awi", "a", "head", 1, 0.1),
+        ]
+    ]
+    grid, text = summary(pd.DataFrame(rows))
+    assert list(grid.index) == ["AWO, weights", "AWO, norms", "AWI, weights", "AWI, norms"]
+    assert [*map(int, grid.columns)] == [0, 1]
+    np.testing.assert_allclose(grid.values, [[60, 40], [np.nan, 30], [np.nan, np.nan], [np.nan, 35]])
+    assert text == "Whole layers; rule b, null masked. Lowest: 30.0, norms, AWO, layer 1"

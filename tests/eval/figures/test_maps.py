@@ -22,7 +22,6 @@ from alignment_eval.figures.maps import (
 )
 from alignment_eval.figures.style import COLUMN, HEIGHT, PAGE, FigureOptions, save_figure
 from alignment_eval.links.formats import GoldSentence
-from alignment_eval.maps.sentence import SentenceSide
 from tests.drawn import marks_of, meshes
 from tests.eval.figures.printed import check_print, picture, plain
 
@@ -105,25 +104,6 @@ def test_type_is_that_of_rc_params_and_two_maps_fit_one_figure():
         figure, both = pyplot.subplots(1, 2)
         assert [draw_maps(Picture("", *sides, [[panel]], bar="weights"), ax) for ax in both] == [[[ax]] for ax in both]
     check_print(figure)
-
-
-words = st.lists(st.integers(-1, 4), min_size=1, max_size=6).map(
-    lambda numbers: SentenceSide(("x",) * len(numbers), np.array(numbers, dtype=np.int32))
-)
-links = st.frozensets(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12)
-
-
-@given(links=links, source=words, target=words)
-def test_cells_against_a_slow_loop(links, source, target):
-    slow = {
-        (column, row)
-        for row, j in enumerate(target.words.tolist())
-        for column, i in enumerate(source.words.tolist())
-        if (i, j) in links
-    }
-    found = cells(links, source, target)
-    assert set(found) == slow
-    assert len(found) == len(slow)
 
 
 def test_subwords_have_the_links_of_their_words(make_sentence):

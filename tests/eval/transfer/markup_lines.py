@@ -65,6 +65,11 @@ xml | Der <b>Garten</b> <i>zaun</i> heute | the fence today | 0-0 2-1 3-2
 # a tag that stands for a word stays beside the word that it stood beside
 xml | Wir haben <x id="1"/> Brote gekauft | we bought breads | 0-0 2-2 3-1
     we bought <x id="1"/> breads
+# a tag without linked neighbours stays at its end of the element around it
+xml | Ja, <b>rot <x/></b> gelb | yes, red yellow | 0-0 3-3
+    yes, <b>red <x/></b> yellow
+xml | Ja, <b><x/> rot, blau</b> gelb | yes red, blue yellow | 0-0 5-4
+    yes <b><x/> red, blue</b> yellow
 # entities
 html | A &amp; B <i>C</i> | A & B C | =
     A &amp; B <i>C</i>

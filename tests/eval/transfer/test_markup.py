@@ -259,7 +259,7 @@ def test_a_target_that_has_a_tag_of_the_source_is_refused():
     assert moved("<b>&lt;b&gt; x</b>", "<b> y", "0-0 1-1 2-2 3-3") == "<b>&lt;b&gt; y</b>"
 
 
-@pytest.mark.parametrize("link", ["2-0", "0--1"])
+@pytest.mark.parametrize("link", ["2-0", "0--1", "0-1"])
 def test_links_outside_the_lines_are_refused(link):
     i, j = map(int, link.split("-", 1))
     with pytest.raises(InputError, match=link):
