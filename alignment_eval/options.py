@@ -264,10 +264,7 @@ def words_of(args: argparse.Namespace) -> list[PairWords] | None:
     """The words of each sentence pair of the texts that :func:`texts_of` checks; None if they are not given."""
     if None in (args.source, args.target):
         return None
-    source, target = (
-        [[word.decode() for word in line] for line in token_lines(path)] for path in (args.source, args.target)
-    )
-    return list(zip(source, target))
+    return list(zip(token_lines(args.source), token_lines(args.target)))
 
 
 def reading_fields(role: str, alignments: AlignmentFile) -> dict[str, Value]:

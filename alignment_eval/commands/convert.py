@@ -85,7 +85,7 @@ def marked_texts(args: argparse.Namespace) -> tuple[str | None, Texts | None]:
     paths = args.source, args.target
     if mark == "auto":
         try:
-            mark = detect_mark({token.decode() for path in paths for line in token_lines(path) for token in line})
+            mark = detect_mark({token for path in paths for line in token_lines(path) for token in line})
         except InputError as error:
             raise InputError(f"{paths[0]}, {paths[1]}: {error}: --subwords") from error
     source, target = (np.fromiter(map(len, word_lines(path, mark)), dtype=np.int64) for path in paths)
@@ -94,7 +94,7 @@ def marked_texts(args: argparse.Namespace) -> tuple[str | None, Texts | None]:
 
 def word_lines(path: str, mark: str) -> Iterator[list[list[int]]]:
     """The subwords of each word of each sentence of a text in subwords."""
-    return (word_pieces([token.decode() for token in line], mark) for line in token_lines(path))
+    return (word_pieces(tokens, mark) for tokens in token_lines(path))
 
 
 def _kept(sentence: GoldSentence, only_sure: bool, least: float | None) -> GoldSentence:

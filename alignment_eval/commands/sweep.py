@@ -28,7 +28,7 @@ from alignment_eval.figures.style import (
     rule_name,
     save_figures,
 )
-from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
+from alignment_eval.files import check_directory, new_directory, write_bytes, write_lines
 from alignment_eval.links.files import Texts
 from alignment_eval.links.formats import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
@@ -58,7 +58,7 @@ Example, after make demo:
   align-eval sweep out/demo/forced --gold data/demo/demo.talp --gold-base 1 --rules kobayashi2020 -o out/sweep
 """
 _BEST_ROWS = 10
-_OWN_FILES = OwnFiles("align-eval sweep", re.compile(r"sweep\.(csv|json)|(summary|heads-.*)\.(png|svg|pdf)"))
+_OWN_FILES = re.compile(r"sweep\.(csv|json)|(summary|heads-.*)\.(png|svg|pdf)")
 #: Columns of a sweep's table that identify a figure.
 CONFIGURATION = ["kind", "setting", "rule", "null"]
 
@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> None:
         "rows": result.table.astype(object).where(result.table.notna(), None).to_dict("records"),
     }
     with new_directory(args.output, args.overwrite, _OWN_FILES) as directory:
-        write_bytes(directory / "sweep.csv", result.table.to_csv(index=False).encode())
+        write_bytes(directory / "sweep.csv", [result.table.to_csv(index=False).encode()])
         write_lines(directory / "sweep.json", [json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)])
         save_heatmaps(result.table, directory, figure_options(args), args.figure_formats)
     for table in _tables(result.table, records.info.size):

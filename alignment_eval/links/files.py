@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, warn_on_stderr
-from alignment_eval.files import TextFile, check_new, is_stream, json_line, token_lines, write_lines
+from alignment_eval.files import TextFile, check_new, is_stream, json_line, write_lines
 from alignment_eval.links.formats import (
     GOLD_FORMATS,
     HYPOTHESIS_FORMATS,
@@ -109,7 +109,7 @@ class Texts:
 
 def token_counts(path: str | Path) -> IntArray:
     """The number of tokens on each line of a tokenised text, [lines]."""
-    return np.fromiter(map(len, token_lines(path)), dtype=np.int64)
+    return np.fromiter((len(line.split()) for _, line in TextFile(path).lines()), dtype=np.int64)
 
 
 def read_texts(source: str | Path, target: str | Path) -> Texts:
@@ -244,7 +244,7 @@ def _read(
     file = Contents(source.name, format)
     for sentence in parse(format, source.lines(), source.name, Tokens(), options.allow_possible):
         file.add(sentence)
-    file.hash = source.hash.short
+    file.hash = source.hash
     sentences = file.sentences if texts is None else len(texts.source)
     # a NAACL file does not state its number of sentences
     if file.sentences > sentences or (file.sentences != sentences and format != "naacl"):

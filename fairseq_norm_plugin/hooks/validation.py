@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import linked_cells
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
-from alignment_eval.files import ContentHash, json_hash
+from alignment_eval.files import content_hash, json_hash
 from alignment_eval.links.files import ReadOptions, read_gold
 from alignment_eval.links.formats import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, status_of
@@ -109,11 +109,11 @@ def with_gold(
         )
     if not file.possible:
         raise InputError(f"{path}: the gold of subset {subset} has no links, so every AER would be 1; check the file")
-    unknown, texts, pairs = UnknownTokens(), ContentHash(), []
+    unknown, texts, pairs = UnknownTokens(), [], []
     for id_, links in enumerate(gold):
         source, target = (reader.spell(id_, ids[id_]) for reader, ids in zip(readers, (dataset.src, dataset.tgt)))
         unknown.add_pair(source, target)
-        texts.update(json.dumps([(s.side.tokens, s.side.words.tolist()) for s in (source, target)]).encode())
+        texts.append(json.dumps([(s.side.tokens, s.side.words.tolist()) for s in (source, target)]).encode())
         status = status_of(source.certain, target.certain)
         sentence = SentenceMaps(id_, source.side, target.side, layers=(), status=status)
         if sentence.ok:
@@ -127,7 +127,7 @@ def with_gold(
     for warning in filter(None, (unknown.warning(), unknown.uncertain_warning())):
         logger.warning(warning)
     identity = {"gold": file.hash, "format": file.format, "base": alignments.base, "swap": alignments.swap}
-    return GoldDataset(dataset, pairs, {**identity, "texts": texts.short})
+    return GoldDataset(dataset, pairs, {**identity, "texts": content_hash(texts)})
 
 
 def log_number(value: Any) -> int:

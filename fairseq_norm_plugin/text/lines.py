@@ -60,7 +60,7 @@ class SentencePairs(ABC):
             lines = sum(chunk.count(b"\n") for chunk in file)
             if lines != self.size:
                 raise InputError(f"{name}: {lines} lines, but the text has {self.size}: expected the words of each")
-            text.hashes = (*text.hashes, file.hash.short)
+            text.hashes = (*text.hashes, file.hash)
         return text
 
     def marked_up(self, plain: Callable[[str], str]) -> SentencePairs:
@@ -133,7 +133,7 @@ class ParallelText(SentencePairs):
             self._note(path)
             sizes.append(self._read_once(file, path, joined=len(paths) == 1 if joined is None else joined))
             names.append(file.name)
-            hashes.append(file.hash.short)
+            hashes.append(file.hash)
         if len(set(sizes)) > 1:
             raise InputError(
                 f"{names[1]}: {sizes[1]} lines, but {names[0]} has {sizes[0]}: expected the same number, each line the "
@@ -160,7 +160,7 @@ class ParallelText(SentencePairs):
         return lines
 
     def _lines(self) -> Iterator[tuple[str, str]]:
-        texts = [_lines_of(path) for path in self._paths]
+        texts = [(line for _, line in TextFile(path).lines()) for path in self._paths]
         pairs = zip(*texts) if len(texts) == 2 else (split_joined(line, self.name) for line in texts[0])
         return ((source.decode(), target.decode()) for source, target in pairs)
 
@@ -180,7 +180,7 @@ class TranslatedText(ParallelText):
 
     def sources(self) -> Iterator[str]:
         """The lines to translate, without markup."""
-        for number, line in enumerate(_lines_of(self._paths[0]), 1):
+        for number, line in TextFile(self._paths[0]).lines():
             yield self._without_markup(line.decode(), number)
 
     def scores(self) -> Iterator[float | None]:
@@ -188,7 +188,7 @@ class TranslatedText(ParallelText):
         return (score for score, _ in self.translations())
 
     def _lines(self) -> Iterator[tuple[str, str]]:
-        sources = (line.decode() for line in _lines_of(self._paths[0]))
+        sources = (line.decode() for _, line in TextFile(self._paths[0]).lines())
         return zip(sources, (line for _, line in self.translations()))
 
 
@@ -200,11 +200,6 @@ def _file_state(path: str) -> tuple[int, ...] | None:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def _lines_of(path: str) -> Iterator[bytes]:
-    for chunk in TextFile(path):
-        yield from chunk.split(b"\n")[:-1]
-
-
 #: Where the words of a line are given, FILE:LINE, and the words.
 _GivenWords = tuple[str, list[str]]
 
@@ -213,7 +208,7 @@ def _words_of(name: str | None) -> Iterator[_GivenWords | None]:
     """The given words of each line of a file; endless None without a file."""
     if name is None:
         return itertools.repeat(None)
-    return ((f"{name}:{number}", line.decode().split()) for number, line in enumerate(_lines_of(name), 1))
+    return ((f"{name}:{number}", line.decode().split()) for number, line in TextFile(name).lines())
 
 
 def _read(pipeline: TextPipeline, line: str | Sequence[str], given: _GivenWords | None) -> Line:

@@ -13,7 +13,7 @@ from typing import Any
 from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError, printable, shown
-from alignment_eval.files import TextFile, file_hash
+from alignment_eval.files import TextFile, content_hash
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.maps.subwords import UNKNOWN, detect_mark, with_marks, word_indices
 
@@ -73,7 +73,7 @@ def tagged_hash(parameters: str, tokens: SpecialTokens) -> str:
         return parameters
     sides = (f"Frame(before={before}, after={after})" for before, after in map(tokens.around, (0, 1)))
     spelled = "Frames(source={}, target={}, first={})".format(*sides, tokens.first)  # as profiles have it
-    return f"{parameters}-{file_hash(spelled.encode())}"
+    return f"{parameters}-{content_hash([spelled.encode()])}"
 
 
 def source_tag(dictionary: Any, stated: str | None, language: str) -> str | None:
@@ -248,7 +248,7 @@ class TextLines:
     def __init__(self, path: str | Path, size: int) -> None:
         file = TextFile(path)
         self._lines = [line for _, line in file.lines()]
-        self.name, self.hash = file.name, file.hash.short
+        self.name, self.hash = file.name, file.hash
         if len(self._lines) != size:
             raise InputError(
                 f"{self.name}: the text has {len(self._lines)} lines, but the binarised data has {size} sentences; "

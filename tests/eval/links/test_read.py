@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.files import file_hash
+from alignment_eval.files import content_hash
 from alignment_eval.links.files import ReadOptions, Texts, read_gold, read_hypothesis
 from alignment_eval.links.formats import transpose
 from tests.eval.links.samples import gold, written
@@ -138,7 +138,7 @@ def test_a_file_and_a_pipe_are_read_as_often_as_asked(tmp_path, swap):
     for path in (written(tmp_path, text), Path(f"/dev/fd/{reading}")):
         file = read_gold(path, ReadOptions(base="1", swap=swap))
         assert [list(file), list(file)] == [expected] * 2
-        assert file.file.hash == file_hash(text.encode())
+        assert file.file.hash == content_hash([text.encode()])
     os.close(reading)
 
 
