@@ -26,7 +26,7 @@ from functools import partial
 from io import BufferedIOBase, BufferedReader
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from alignment_eval.errors import InputError, UsageError
 
@@ -272,6 +272,26 @@ def json_line(value: Any) -> str:
 def json_hash(value: Any) -> str:
     """Hash of a value's JSON form; the order of keys does not matter."""
     return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+class Size(NamedTuple):
+    """How many sentences a file has, and whether its last line is blank, for messages."""
+
+    name: str
+    sentences: int
+    unit: str = "sentences"
+    blank_end: bool = False
+
+
+def check_sizes(first: Size, second: Size) -> None:
+    """Check that two files of one text have as many sentences."""
+    if first.sentences != second.sentences:
+        longer = max(first, second, key=lambda size: size.sentences)
+        raise InputError(
+            f"{first.name} has {first.sentences} {first.unit}, but {second.name} has {second.sentences} {second.unit}: "
+            f"expected the same number, a line for each sentence; are both of the same text?"
+            f"{f' (the last line of {longer.name} is blank: delete it)' if longer.blank_end else ''}"
+        )
 
 
 class TextFile:

@@ -107,20 +107,20 @@ def _kept(sentence: GoldSentence, only_sure: bool, least: float | None) -> GoldS
 
 def _check_losses(read: AlignmentFile, args: argparse.Namespace) -> None:
     """Warn of what is not in the new file; refuse what needs a decision."""
-    file, name, to = read.file, read.file.name, args.to
-    more = file.possible - file.sure
+    name, to = read.name, args.to
+    more = read.possible - read.sure
     if more and args.possible is None and to not in _WITH_POSSIBLE:
         raise InputError(
             f"{name}: {more} possible links, which {to} cannot hold: decide with "
             f"--possible keep (they become links like others) or --possible drop"
         )
-    if not file.scored and (args.min_confidence is not None or to == "scored"):
+    if not read.scored and (args.min_confidence is not None or to == "scored"):
         option = "--to scored" if args.min_confidence is None else "--min-confidence"
         raise InputError(f"{name}: the links have no scores, which {option} needs; give a file of links i-j:p")
     warnings = {
-        "only the first A- line of each sentence is taken, no other line": file.format == "fairseq",
-        "the scores of its sentences are dropped": file.format == "fast_align",
-        f"the scores of its links are dropped: {to} cannot hold them": file.scored and to not in _WITH_CONFIDENCES,
+        "only the first A- line of each sentence is taken, no other line": read.format == "fairseq",
+        "the scores of its sentences are dropped": read.format == "fast_align",
+        f"the scores of its links are dropped: {to} cannot hold them": read.scored and to not in _WITH_CONFIDENCES,
     }
     if to == "naacl":
         kept = (_kept(sentence, args.possible == "drop", args.min_confidence).possible for sentence in read)

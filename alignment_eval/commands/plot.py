@@ -37,7 +37,6 @@ from alignment_eval.options import (
     check_forced,
     distinct_names,
     gold_of,
-    gold_of_records,
     read_options,
     reading_fields,
     refuse_without_records,
@@ -106,7 +105,8 @@ def run(args: argparse.Namespace) -> None:
     gold = [] if args.gold is None else [gold_of(args, texts)]
     files = [*gold, *(read_hypothesis(path, read_options(args, "hyp"), texts) for path in paths)]
     if records is not None:
-        files = [gold_of_records(file, records) for file in files]
+        for file in files:
+            file.fit(records.size)
     sentence = _of_texts(args) if records is None else _of_records(records, args.sentence)
     found = [_links_in(file, sentence) for file in files]
     truth, links = found[0] if gold else None, [alignment.possible for alignment in found[len(gold) :]]
@@ -188,5 +188,5 @@ def _of_records(records: Records, id_: int) -> SentenceMaps:
 def _links_in(alignments: AlignmentFile, sentence: SentenceMaps) -> GoldSentence:
     """The links of ``sentence``, which are checked against its words."""
     found = list(alignments)[sentence.id]
-    check_links(found.possible, sentence, alignments.file.where(sentence.id))
+    check_links(found.possible, sentence, alignments.where(sentence.id))
     return found

@@ -167,7 +167,7 @@ def _projected(labels: _Labels, links: AlignmentFile, text: str, counts: list[tu
         try:
             found = [span for spans in source.groups for span in project_spans(spans, weighted, sizes, sides)]
         except InputError as error:
-            raise InputError(f"{links.file.where(n)}: {error}") from None
+            raise InputError(f"{links.where(n)}: {error}") from None
         counts.append((source.line, len(found), found.count(None)))
         if source.row is None:
             yield from map("\t".join, zip(words, labels_of(found, len(words), labels.scheme)))

@@ -123,7 +123,7 @@ def _result(
 ) -> dict[str, Any]:
     """The object of a hypothesis."""
     counts = dict(zip(COUNT_NAMES, map(int, scored.counts)))
-    counts |= {"possible_links": gold.file.possible - gold.file.sure, "sentences": len(gold)}
+    counts |= {"possible_links": gold.possible - gold.sure, "sentences": len(gold)}
     return {
         "hypothesis": name,
         **{metric: getattr(scored, metric) for metric in METRICS},

@@ -39,8 +39,9 @@ from alignment_eval.options import (
     add_records,
     add_text_arguments,
     forced_records,
-    gold_and_texts,
+    gold_of,
     reading_fields,
+    texts_of,
     warn_skipped,
 )
 from alignment_eval.profiles.chosen import FINAL_PUNCTUATION
@@ -89,7 +90,9 @@ def run(args: argparse.Namespace) -> None:
     )
     rules = list(dict.fromkeys(rule_of(rule).name for rule in given_rules))  # threshold=0.2 and threshold=.2 are one
     options = configurations(kinds, settings, rules, args.final_punctuation)
-    gold, texts = gold_and_texts(args, records)
+    texts = texts_of(args)
+    gold = gold_of(args, texts)
+    gold.fit(records.size)
     result = sweep(progress_bar(records.best(), records.info.size, "sentences"), list(gold), options, texts)
     warn_skipped(result.skipped, records.info.size, "each counts as an empty hypothesis")
     signed = signature(

@@ -8,11 +8,11 @@ from itertools import islice
 
 from alignment_eval.cli import Input, add_output
 from alignment_eval.errors import progress_bar, say, warn_on_stderr
-from alignment_eval.files import check_new, write_lines
+from alignment_eval.files import check_new, check_sizes, write_lines
 from alignment_eval.links.files import AlignmentFile, read_hypothesis
 from alignment_eval.links.formats import format_links, transpose
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS, VARIANTS, check_method, symmetrize
-from alignment_eval.options import add_base, add_swap, check_as_many, read_options, reading_fields
+from alignment_eval.options import add_base, add_swap, read_options, reading_fields
 from alignment_eval.scoring.diagnosis import LOOKED_AT
 from alignment_eval.signature import signature
 
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
     options = read_options(args, "from")
     forward = read_hypothesis(args.forward, options)
     reverse = read_hypothesis(args.reverse, replace(options, swap=args.reverse_swap))
-    check_as_many(forward, reverse)
+    check_sizes(forward.size, reverse.size)
     if warning := _direction_warning(forward, reverse):
         warn_on_stderr(warning)
     pairs = progress_bar(zip(forward.each_links(), reverse.each_links()), len(forward), "sentences")
@@ -79,6 +79,6 @@ def _direction_warning(forward: AlignmentFile, reverse: AlignmentFile) -> str | 
         return None
     advice = "omit --reverse-swap" if reverse.swap else "give --reverse-swap"
     return (
-        f"{reverse.file.name}: {common} of its {total} links are in {forward.file.name}, but {exchanged} with source "
+        f"{reverse.name}: {common} of its {total} links are in {forward.name}, but {exchanged} with source "
         f"and target exchanged: one of the two looks swapped; if so, {advice}"
     )

@@ -121,8 +121,8 @@ def read_records(part):
 
 def read_alignments(path):
     with contextlib.suppress(InputError):
-        read_hypothesis(path, ReadOptions(allow_possible=True), warn=check_message)
-    read_gold(path, warn=check_message)
+        read_hypothesis(path, ReadOptions(allow_possible=True, warn=check_message))
+    read_gold(path, ReadOptions(warn=check_message))
 
 
 LINKS = {

@@ -156,7 +156,10 @@ def test_records_of_other_sentences(tmp_path, directory, make_sentence, make_rec
     strange = [replace(make_sentence(3, source="q@@ q q </s>", target="q q q q </s>"), layers=(1, 5)), *good[1:]]
     strange[2] = replace(make_sentence(1, source="q q . </s>", target="q q . </s>"), layers=(1, 5))
     few = [s for s in good if s.id < 4]
-    for name, sentences, text in (("few", few, "4 sentences, but"), ("strange", strange, "words are the same in")):
+    for name, sentences, text in (
+        ("few", few, "few has 4 sentences, but"),
+        ("strange", strange, "words are the same in"),
+    ):
         back = make_records(tmp_path / name, sentences)
         given = ("--reverse", back, "--join", "mutual", "--output", tmp_path / "out")
         status, out, messages = call("extract", directory, *OPTIONS, *given)
@@ -194,7 +197,7 @@ def test_texts_confirm_words_that_were_not_certain(tmp_path, make_sentence, make
         assert done.stdout == align_eval("extract", certain, *OPTIONS, *both).stdout
     done = align_eval("extract", directory, *OPTIONS, *texts("a\n", "b\n"))
     assert done.returncode == 1
-    assert f"{tmp_path}/source: 1 lines, but {directory} has records of 5 sentences" in done.stderr
+    assert f"{tmp_path}/source has 1 lines, but {directory} has 5 sentences" in done.stderr
 
 
 PROFILE = replace(

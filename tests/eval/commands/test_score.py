@@ -135,7 +135,7 @@ def test_confidence_where_it_is_undefined(files, call):
 @pytest.mark.parametrize(
     ("contents", "arguments", "message"),
     [
-        ({"gold": "1 1 1\n"}, (), "A NAACL file ends with its last link: pass --source"),
+        ({"gold": "1 1 1\n"}, (), "1 sentences up to its last link … NAACL … the texts"),
         ({"hyp": f"{HYPOTHESIS}\n"}, (), "gold has 2 … the last line of hyp is blank"),
     ],
 )  # fmt: skip
@@ -199,7 +199,7 @@ def test_where_a_line_is_missing(files, call):
     files("hyp", "".join(f"{line}\n" for line in LINES[:3] + LINES[4:] + LINES))
     status, out, err = call("score", *STATED, "--hyp-base", "1")
     assert (status, out) == (1, "")
-    assert says(err, "hyp has 23 sentences, gold has 24 … if you insert 1 line into the hypothesis at about line 4")
+    assert says(err, "hyp has 23 sentences, but gold has 24 … if you insert 1 line into the hypothesis at about line 4")
 
 
 def test_exchanged_texts_are_told_by_what_was_tried(files, call):

@@ -123,7 +123,7 @@ def test_gold_of_another_text(stated, tmp_path, call):
     stated[2].write_text("1-1\n\n\n")
     status, out, err = call("sweep", *stated)
     assert (status, out) == (1, "")
-    assert says(err, "gold.talp: 3 sentences, but … run has records of 4")
+    assert says(err, "gold.talp has 3 sentences, but … run has 4")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "run"]
 
 
