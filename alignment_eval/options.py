@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import islice, takewhile
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -203,15 +204,11 @@ def distinct_names(paths: Sequence[str]) -> list[str]:
     names = []
     for path, own in zip(paths, parts):
         alike = [other for other in parts if other[-1:] == own[-1:]]
-        start, end = (_in_common([other[::step] for other in alike]) for step in (1, -1))
+        turned = [other[::-1] for other in alike]
+        start, end = len(os.path.commonprefix(alike)), len(os.path.commonprefix(turned))  # noqa: RUF071  # of parts
         differing = str(Path(*(own[start : len(own) - end] or own[-1:])))
         names.append(getattr(path, "name", "") or ("standard input" if path == STANDARD else differing))
     return [visible(name) for name in (names if len(set(names)) == len(names) else map(system_name, paths))]
-
-
-def _in_common(paths: Sequence[Sequence[str]]) -> int:
-    """How many parts all paths begin with."""
-    return sum(1 for _ in takewhile(lambda level: len(set(level)) == 1, zip(*paths)))
 
 
 def print_table(table: Table, format: str, signatures: Sequence[str]) -> None:
@@ -250,11 +247,6 @@ def reading_fields(role: str, alignments: AlignmentFile) -> dict[str, Value]:
         f"{role}_base": alignments.base,
         f"{role}_swap": alignments.swap,
     }
-
-
-def add_resamples(group: argparse._ActionsContainer, help: str) -> None:
-    """Declare ``--resamples``, with this help; None where it is not given."""
-    group.add_argument("--resamples", type=int, metavar="N", help=help)
 
 
 def resampling_fields(options: Resampling, **methods: str) -> dict[str, str | int | float]:
