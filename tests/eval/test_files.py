@@ -183,24 +183,41 @@ def test_pieces_are_whole_lines(tmp_path, monkeypatch, size):
     assert list(map(len, token_lines(tmp_path / "x"))) == [2, 0, 3, 1]
 
 
-def test_not_utf8(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "content", "fact"),
+    [
+        ("x", "\ufeffä\nb".encode() + b"\xe4\n", "x: … not UTF-8 (byte 7) … iconv"),
+        ("x", b"\xef\xbb\xbf", "x: … empty … one line per sentence"),
+        ("nothing", b"", "nothing: no such file"),
+        (".", b"", "cannot read the file (Is a directory)"),
+    ],
+)
+def test_files_that_are_no_text(tmp_path, monkeypatch, name, content, fact):
     monkeypatch.setattr(files, "_CHUNK_BYTES", 3)
-    (tmp_path / "x").write_bytes("\ufeffä\nb".encode() + b"\xe4\n")
-    with pytest.raises(InputError, match=facts("x: … not UTF-8 (byte 7) … iconv")):
-        list(TextFile(tmp_path / "x"))
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(InputError, match=facts(fact)):
+        list(TextFile(tmp_path / name))
 
 
-def test_empty_file(tmp_path):
-    (tmp_path / "x").write_bytes(b"\xef\xbb\xbf")
-    with pytest.raises(InputError, match=facts("x: … empty … one line per sentence")):
-        list(TextFile(tmp_path / "x"))
-
-
-def test_missing_file_and_directory(tmp_path):
-    with pytest.raises(InputError, match="nothing: no such file"):
-        list(TextFile(tmp_path / "nothing"))
-    with pytest.raises(InputError, match=facts(f"{tmp_path}: … (Is a directory)")):
-        list(TextFile(tmp_path))
+@pytest.mark.parametrize(
+    ("place", "fact"),
+    [
+        ("", "a directory"),
+        ("..", "a directory"),
+        ("folder", "a directory"),
+        ("folder/", "a directory"),
+        ("no/where", "no is missing or read-only"),
+        ("locked", "the file is read-only"),
+    ],
+)
+def test_no_place_for_a_file(tmp_path, monkeypatch, place, fact):
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    Path("locked").touch(0o444)
+    with pytest.raises(InputError, match=facts(fact)):
+        check_new(place, overwrite=True)
+    if "where" in place:
+        check_new(place, overwrite=True, parents=True)
 
 
 @pytest.mark.parametrize("compressed", [gzip.compress, lzma.compress])
