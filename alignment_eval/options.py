@@ -44,11 +44,6 @@ if TYPE_CHECKING:
 _FEW_SENTENCES = 20
 #: Lines of a text that are looked at.
 _SAMPLED = 1000
-#: How the help describes hypotheses.
-_HYPOTHESES = (
-    "word alignments (-: standard input), as norm-align, awesome-align, simalign, eflomal, fast_align, GIZA++ (A3) and "
-    "fairseq-generate write them"
-)
 
 
 def add_gold_arguments(parser: argparse.ArgumentParser, required: bool = True, more: str = "") -> None:
@@ -62,7 +57,10 @@ def add_gold_arguments(parser: argparse.ArgumentParser, required: bool = True, m
 
 def add_hypothesis_arguments(group: argparse._ActionsContainer, name: str = "hypotheses", more: str = "") -> None:
     """Declare the hypotheses, or an option ``name`` for them, and how to read them; ``more`` is what the help adds."""
-    help_ = f"{_HYPOTHESES}, all read in the same way; NAME=FILE names the system{more}"
+    help_ = (
+        "word alignments (-: standard input), as norm-align, awesome-align, simalign, eflomal, fast_align, GIZA++ (A3) "
+        f"and fairseq-generate write them, all read in the same way; NAME=FILE names the system{more}"
+    )
     group.add_argument(name, action="extend", nargs="+", type=system, metavar="HYP", help=help_)
     add_base(group, "hyp", "0")
 
@@ -217,10 +215,8 @@ def print_table(table: Table, format: str, signatures: Sequence[str]) -> None:
     In LaTeX the signature is a comment; with TSV it goes to stderr.
     """
     signed = joined(signatures)
-    lines = list(table.lines(format))
-    if format != "tsv":
-        lines += {"text": [signed], "md": ["", signed], "latex": [f"% {signed}"]}[format]
-    print("\n".join(lines))
+    below = {"text": [signed], "md": ["", signed], "latex": [f"% {signed}"], "tsv": []}[format]
+    print("\n".join([*table.lines(format), *below]))
     if format == "tsv":
         say(signed)
 
@@ -282,21 +278,16 @@ def refuse_without_records(args: argparse.Namespace, options: Iterable[str]) -> 
 
 
 def forced_records(directory: str) -> Records:
-    """The records of forced scoring in a directory."""
+    """The records in a directory, which must hold maps of the reference texts, which gold is made for."""
     from alignment_eval.records.store import Records  # of pyarrow, which few commands need
 
     records = Records(directory)
-    check_forced(records)
-    return records
-
-
-def check_forced(records: Records) -> None:
-    """Check that the records hold maps of the reference texts, which gold is made for."""
     if not records.info.forced:
         raise InputError(
-            f"{records.directory}: maps of the model's own translations, which have other words than the gold: "
-            f"expected records of forced scoring; record with --score-reference"
+            f"{directory}: maps of the model's own translations, which have other words than the gold: expected "
+            f"records of forced scoring; record with --score-reference"
         )
+    return records
 
 
 def warn_skipped(skipped: Mapping[int, str], size: int, consequence: str) -> None:

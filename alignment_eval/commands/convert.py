@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from alignment_eval.cli import add_output, finite_number
+from alignment_eval.cli import add_output
 from alignment_eval.errors import InputError, UsageError, progress_bar, warn_on_stderr
 from alignment_eval.files import check_new, token_lines, write_lines
 from alignment_eval.links.files import AlignmentFile, Texts, read_hypothesis
@@ -33,12 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``convert``."""
     group = parser.add_argument_group("input")
     add_links_arguments(group, "input", "from", metavar="IN")
-    group.add_argument(
-        "--min-confidence",
-        type=finite_number,
-        metavar="P",
-        help="keep only links with this score or more (default: all links)",
-    )
+    help_ = "keep only links with this score or more (default: all links)"
+    group.add_argument("--min-confidence", type=float, metavar="P", help=help_)
     add_text_arguments(parser)
     parser.add_argument(
         "--subwords",

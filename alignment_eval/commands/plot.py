@@ -34,8 +34,8 @@ from alignment_eval.options import (
     add_records,
     add_rule,
     add_text_arguments,
-    check_forced,
     distinct_names,
+    forced_records,
     gold_of,
     read_options,
     reading_fields,
@@ -98,9 +98,7 @@ def run(args: argparse.Namespace) -> None:
     if args.hyp is not None and args.rule is not None:
         raise UsageError("--rule together with --hyp, which brings the links: leave one of the two out")
     check_new(args.output, args.overwrite)
-    records = None if args.records is None else Records(args.records)
-    if records is not None and args.gold is not None:
-        check_forced(records)
+    records = None if args.records is None else forced_records(args.records) if args.gold else Records(args.records)
     texts, paths = texts_of(args), args.hyp or []
     gold = [] if args.gold is None else [gold_of(args, texts)]
     files = [*gold, *(read_hypothesis(path, read_options(args, "hyp"), texts) for path in paths)]
