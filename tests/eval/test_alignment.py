@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from alignment_eval.alignment import Alignment, Alignments, align_pairs
+from alignment_eval.alignment import Alignment, Alignments, align_pairs, join_sentences
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
@@ -117,6 +117,15 @@ def test_scores_are_a_table(tmp_path):
         ALL.scores  # noqa: B018
     scored.to_parquet(tmp_path / "out.parquet")
     assert pq.read_table(tmp_path / "out.parquet")["omitted_words"].to_pylist() == [[1, 0, 0.25], None]
+
+
+def test_sentences_are_joined_to_the_alignment_of_their_lines():
+    first, second = replace(ONE, source="das haus das ", target="the  house "), aligned("ja .", "oh yes", [(1, 1)])
+    whole = join_sentences([first, second], 7, [(2,), (2,)])
+    expected = aligned("das haus das ja .", "the  house oh yes", [*ONE.links, (4, 3)], ONE.confidences)
+    assert (whole, whole.id) == (expected, 7)
+    refused = join_sentences([first, EMPTY], 7, [(2,), (1,)])
+    assert (refused.status, refused.links, refused.target) == ("empty", [], "the  house x")
 
 
 PAIR = "a b@@ c . </s>", "x y z@@ u . </s>"

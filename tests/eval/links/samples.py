@@ -14,3 +14,13 @@ def written(folder, text, name="x.talp"):
     path = folder / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return path
+
+
+def links_of(text):
+    """``links_of("0-1:.5 2-2")``."""
+    found = {}
+    for link in text.split():
+        pair, _, weight = link.partition(":")
+        i, j = pair.split("-")
+        found[int(i), int(j)] = float(weight or 1)
+    return found
