@@ -108,10 +108,9 @@ def symmetrize(
         InputError: the numbers of sentences differ.
         UsageError: method or variant is unknown.
     """
-    from alignment_eval.errors import InputError
+    from alignment_eval.files import Size, check_sizes
     from alignment_eval.links import symmetrize as growing
 
     pairs = list(forward), list(reverse)
-    if len(pairs[0]) != len(pairs[1]):
-        raise InputError(f"{len(pairs[0])} sentences forward, but {len(pairs[1])} in reverse; give the same sentences")
+    check_sizes(Size("forward", len(pairs[0])), Size("reverse", len(pairs[1])))
     return [growing.symmetrize(*pair, method, variant) for pair in zip(*pairs)]

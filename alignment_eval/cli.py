@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import math
 import os
 import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
 from itertools import groupby
@@ -23,11 +21,6 @@ from typing import Any, NoReturn, TextIO
 from alignment_eval import __version__
 from alignment_eval.errors import InputError, UsageError, one_line, say
 from alignment_eval.files import STANDARD, check_distinct
-
-#: The status that a shell gives a program that a closed pipe has ended: 128 + SIGPIPE.
-CLOSED_PIPE = 141
-#: The status that it gives a program that Ctrl-C has ended: 128 + SIGINT.
-STOPPED = 130
 
 
 class _HelpFormatter(argparse.HelpFormatter):
@@ -147,14 +140,6 @@ def file_name(text: str) -> Input:
     return Input(text)
 
 
-def finite_number(text: str) -> float:
-    """The value of an option that is a number, neither NaN nor infinite."""
-    with suppress(ValueError):
-        if math.isfinite(value := float(text)):
-            return value
-    raise argparse.ArgumentTypeError(f"{text!r}: expected a finite number")
-
-
 def positive_integer(text: str) -> int:
     """The value of an option that is a whole number, 1 or more."""
     if not text.isdecimal() or int(text) < 1:
@@ -223,10 +208,10 @@ def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         say(f"{name}: stopped by Ctrl-C")
-        return STOPPED
+        return 130  # as of a shell: 128 + SIGINT
     except BrokenPipeError:  # head or less has gone: no error of ours
         _discard_output(sys.stdout, sys.stderr)
-        return CLOSED_PIPE
+        return 141  # 128 + SIGPIPE
     except OSError as error:  # the disk is full, a file has gone
         place = error.filename
         try:

@@ -12,7 +12,7 @@ import reprlib
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 #: Seconds before a bar appears: what is done sooner shows none.
@@ -70,11 +70,8 @@ def one_line(message: str) -> str:
     return printable(_LONG_WORD.sub(lambda word: f"{word[0][:_SHOWN]}…", message), _LONGEST)
 
 
-class Progress(Protocol):
-    """Goes through ``items``, ``total`` of them, each a ``unit`` (a plural noun), and shows how far it is."""
-
-    def __call__(self, items: Iterable[T], total: int, unit: str) -> Iterable[T]:
-        """The same items."""
+#: Goes through items, so many of them, each a unit (a plural noun), and shows how far it is; gives the same items.
+Progress = Callable[[Iterable[Any], int, str], Iterable[Any]]
 
 
 def no_progress(items: Iterable[T], total: int, unit: str) -> Iterable[T]:

@@ -22,11 +22,11 @@ import stat
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from functools import partial
 from io import BufferedIOBase, BufferedReader
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from alignment_eval.errors import InputError, UsageError
 
@@ -63,28 +63,19 @@ def check_new(path: str | Path, overwrite: bool, option: str = "--overwrite", pa
 def check_distinct(outputs: Iterable[str | Path], inputs: Iterable[str | Path]) -> None:
     """Check, before the work, that no output of a command is one of its inputs, holds one, or is another output.
 
-    Links and other names of a file are followed.  An input that is a directory stands for its Parquet files, too.
+    Links are followed.  An input that is a directory stands for its Parquet files, too.
     """
     read = [Path(os.path.realpath("/dev/stdin" if str(name) == STANDARD else name)) for name in inputs]
-    read += [file for path in read if path.is_dir() for file in path.glob("*.parquet")]
-    taken = {_identity(place): "an input" for path in read for place in (path, *path.parents)}
+    read += [file.resolve() for path in read if path.is_dir() for file in path.glob("*.parquet")]
+    taken = {place: "an input" for path in read for place in (path, *path.parents)}
     for name in outputs:
         path = Path(os.path.realpath("/dev/stdout" if str(name) == STANDARD else name))
         if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe or a device
             continue
-        if (what := taken.get(_identity(path))) is not None:
-            raise UsageError(f"{name}: is also {what} of this command, or holds it; name another output")
+        if path in taken:
+            raise UsageError(f"{name}: is also {taken[path]} of this command, or holds it; name another output")
         if str(name) not in _STDOUT:
-            taken[_identity(path)] = "another output"
-
-
-def _identity(path: Path) -> Any:
-    """The same for all names of a file."""
-    try:
-        status = path.stat()
-    except OSError:
-        return path
-    return status.st_dev, status.st_ino
+            taken[path] = "another output"
 
 
 class NewFile:
@@ -136,7 +127,7 @@ def new_file(path: str | Path, resumed: bool = False) -> Iterator[Path]:
                 temporary = Path(directory) / "output"
                 yield temporary
                 with temporary.open("rb") as content:
-                    _write(path, content)
+                    write_bytes(path, content)
             return
         file = NewFile(path)
         try:
@@ -147,17 +138,12 @@ def new_file(path: str | Path, resumed: bool = False) -> Iterator[Path]:
 
 
 def write_lines(path: str | Path, lines: Iterable[str], resumed: bool = False) -> None:
-    """Write ``lines`` (without line ends) as UTF-8; as :func:`write_bytes`, or :meth:`NewFile.keep` if ``resumed``."""
-    _write(path, (f"{line}\n".encode() for line in lines), resumed)
+    """Write ``lines`` (without line ends) as UTF-8, as :func:`write_bytes` does."""
+    write_bytes(path, (f"{line}\n".encode() for line in lines), resumed)
 
 
-def write_bytes(path: str | Path, content: bytes) -> None:
-    """Write ``content`` to a file, or to standard output (``-``)."""
-    _write(path, [content])
-
-
-def _write(path: str | Path, content: Iterable[bytes], resumed: bool = False) -> None:
-    """Write a file whole; standard output, a pipe or a device is written to directly."""
+def write_bytes(path: str | Path, content: Iterable[bytes], resumed: bool = False) -> None:
+    """Write a file whole (``resumed``: as :meth:`NewFile.keep`); standard output, a pipe or a device directly."""
     if not is_stream(path):
         with new_file(path, resumed) as temporary, temporary.open("wb") as file:
             file.writelines(content)
@@ -213,16 +199,11 @@ def _temporary_name(target: Path) -> Path:
     return target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
 
 
-@dataclass(frozen=True)
-class OwnFiles:
-    """How to recognise a directory that ``command`` wrote: ``names`` matches the names of all files in it."""
+def check_directory(out: str | Path, overwrite: bool, own: re.Pattern[str]) -> None:
+    """Check, before the work, that a command may write the directory ``out``.
 
-    command: str
-    names: re.Pattern[str]
-
-
-def check_directory(out: str | Path, overwrite: bool, own: OwnFiles) -> None:
-    """Check, before the work, that a command may write the directory ``out``: only its own files are replaced."""
+    Only the command's own files are replaced, whose names match ``own``.
+    """
     path = Path(out)
     if str(out) == "" or path.name in ("", ".."):
         raise InputError(f"{str(out)!r} cannot be the name of a new directory; choose another path")
@@ -234,15 +215,15 @@ def check_directory(out: str | Path, overwrite: bool, own: OwnFiles) -> None:
     if entries and not overwrite:
         raise InputError(f"{out}: already exists; choose another path or pass --overwrite")
     for entry in entries:
-        if not (own.names.fullmatch(entry.name) and entry.is_file() and not entry.is_symlink()):
+        if not (own.fullmatch(entry.name) and entry.is_file() and not entry.is_symlink()):
             raise InputError(
-                f"{out}: the directory holds {entry.name!r}, which {own.command} did not write, so it is not replaced; "
+                f"{out}: the directory holds {entry.name!r}, which this command did not write, so it is not replaced; "
                 f"choose another path, or remove the directory yourself"
             )
 
 
 @contextlib.contextmanager
-def new_directory(out: str | Path, overwrite: bool, own: OwnFiles) -> Iterator[Path]:
+def new_directory(out: str | Path, overwrite: bool, own: re.Pattern[str]) -> Iterator[Path]:
     """A temporary directory that becomes ``out`` if the block succeeds, and is removed if it fails."""
     check_directory(out, overwrite, own)
     target = Path(os.path.realpath(out))
@@ -261,41 +242,26 @@ def new_directory(out: str | Path, overwrite: bool, own: OwnFiles) -> Iterator[P
                 shutil.rmtree(left, ignore_errors=True)
 
 
-class ContentHash:
-    """A running blake2b hash of ``size`` bytes; another size gives other digits."""
-
-    def __init__(self, size: int = 64) -> None:
-        self._hash = hashlib.blake2b(digest_size=size)
-        self.update = self._hash.update
-
-    def update_from(self, stream: BinaryIO) -> None:
-        """Add the rest of a stream, in blocks."""
-        while block := stream.read(_CHUNK_BYTES):
-            self.update(block)
-
-    @property
-    def short(self) -> str:
-        """The first 12 hexadecimal digits of the hash of all content so far."""
-        return self.whole[:12]
-
-    @property
-    def whole(self) -> str:
-        """All hexadecimal digits of the hash."""
-        return self._hash.hexdigest()
+def blocks(stream: BinaryIO) -> Iterator[bytes]:
+    """The rest of a stream, block by block."""
+    return iter(partial(stream.read, _CHUNK_BYTES), b"")
 
 
-def file_hash(content: str | Path | bytes) -> str:
-    """Short hash of a file's content; ``content`` is the path of the file or its bytes."""
-    result = ContentHash()
-    if isinstance(content, bytes):
-        result.update(content)
-        return result.short
+def content_hash(content: Iterable[bytes]) -> str:
+    """Short hash of content that comes in pieces: the first 12 hexadecimal digits."""
+    digest = hashlib.blake2b()
+    for piece in content:
+        digest.update(piece)
+    return digest.hexdigest()[:12]
+
+
+def file_hash(path: str | Path) -> str:
+    """The :func:`content_hash` of a file."""
     try:
-        with Path(content).open("rb") as stream:
-            result.update_from(stream)
+        with Path(path).open("rb") as stream:
+            return content_hash(blocks(stream))
     except OSError as error:
-        raise InputError(f"{content}: cannot read the file ({error.strerror})") from error
-    return result.short
+        raise InputError(f"{path}: cannot read the file ({error.strerror})") from error
 
 
 def json_line(value: Any) -> str:
@@ -308,13 +274,33 @@ def json_hash(value: Any) -> str:
     return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
+class Size(NamedTuple):
+    """How many sentences a file has, and whether its last line is blank, for messages."""
+
+    name: str
+    sentences: int
+    unit: str = "sentences"
+    blank_end: bool = False
+
+
+def check_sizes(first: Size, second: Size) -> None:
+    """Check that two files of one text have as many sentences."""
+    if first.sentences != second.sentences:
+        longer = max(first, second, key=lambda size: size.sentences)
+        raise InputError(
+            f"{first.name} has {first.sentences} {first.unit}, but {second.name} has {second.sentences} {second.unit}: "
+            f"expected the same number, a line for each sentence; are both of the same text?"
+            f"{f' (the last line of {longer.name} is blank: delete it)' if longer.blank_end else ''}"
+        )
+
+
 class TextFile:
     r"""A UTF-8 text file, or standard input (``-``).
 
     Iterating gives pieces of whole lines as bytes.  Every line ends with ``\n``: ``\r\n`` becomes ``\n``, a missing
     final ``\n`` is added, a byte order mark is dropped.  What gzip or xz compressed is decompressed.  ``name`` and
-    ``expected`` (what the file should hold) are for messages; ``hash`` is the hash of the decompressed content,
-    complete after the iteration.  ``keep`` keeps standard input and pipes in memory, to be read again as files can.
+    ``expected`` (what the file should hold) are for messages.  ``keep`` keeps standard input and pipes in memory, to be
+    read again as files can.
     """
 
     def __init__(self, path: str | Path, expected: str = "one line per sentence", keep: bool = False) -> None:
@@ -323,13 +309,18 @@ class TextFile:
         self._keep = keep and not Path(path).is_file()
         self._kept: list[bytes] = []
         self.name = "<stdin>" if str(path) == STANDARD else str(path)
-        self.hash = ContentHash()
+        self._digest = hashlib.blake2b()
+
+    @property
+    def hash(self) -> str:
+        """The :func:`content_hash` of the decompressed content, complete after an iteration."""
+        return self._digest.hexdigest()[:12]
 
     def __iter__(self) -> Iterator[bytes]:
         if self._kept:
             yield from self._kept
             return
-        self.hash = ContentHash()
+        self._digest = hashlib.blake2b()
         try:
             with contextlib.ExitStack() as stack:
                 standard = str(self._path) == STANDARD
@@ -359,7 +350,7 @@ class TextFile:
         read, lines = 0, False
         while chunk := file.read(_CHUNK_BYTES):
             chunk += file.readline()
-            self.hash.update(chunk)
+            self._digest.update(chunk)
             try:
                 chunk.decode()
             except UnicodeDecodeError as error:
@@ -379,13 +370,9 @@ class TextFile:
             raise InputError(f"{self.name}: the file is empty; expected {self._expected}")
 
 
-def token_lines(path: str | Path) -> Iterator[list[bytes]]:
-    """The tokens of each line of a tokenised text, as UTF-8.
-
-    Only ASCII whitespace separates tokens; other Unicode spaces may be part of a token.
-    """
-    for chunk in TextFile(path):
-        yield from map(bytes.split, chunk.split(b"\n")[:-1])
+def token_lines(path: str | Path) -> Iterator[list[str]]:
+    """The tokens of each line of a tokenised text; only ASCII whitespace separates them, other spaces may be in one."""
+    return ([token.decode() for token in line.split()] for _, line in TextFile(path).lines())
 
 
 def split_joined(line: bytes, where: str) -> tuple[bytes, bytes]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
-from itertools import islice, takewhile
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,18 +17,16 @@ from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.figures.style import visible
-from alignment_eval.files import STANDARD, TextFile, token_lines
+from alignment_eval.files import STANDARD, TextFile, check_sizes, token_lines
 from alignment_eval.links.files import (
     BASES,
     AlignmentFile,
     ReadOptions,
     Texts,
     Warn,
-    last_line_blank,
     read_gold,
     read_hypothesis,
     read_texts,
-    warn_of_gaps,
 )
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import PairWords
@@ -46,11 +44,6 @@ if TYPE_CHECKING:
 _FEW_SENTENCES = 20
 #: Lines of a text that are looked at.
 _SAMPLED = 1000
-#: How the help describes hypotheses.
-_HYPOTHESES = (
-    "word alignments (-: standard input), as norm-align, awesome-align, simalign, eflomal, fast_align, GIZA++ (A3) and "
-    "fairseq-generate write them"
-)
 
 
 def add_gold_arguments(parser: argparse.ArgumentParser, required: bool = True, more: str = "") -> None:
@@ -64,7 +57,10 @@ def add_gold_arguments(parser: argparse.ArgumentParser, required: bool = True, m
 
 def add_hypothesis_arguments(group: argparse._ActionsContainer, name: str = "hypotheses", more: str = "") -> None:
     """Declare the hypotheses, or an option ``name`` for them, and how to read them; ``more`` is what the help adds."""
-    help_ = f"{_HYPOTHESES}, all read in the same way; NAME=FILE names the system{more}"
+    help_ = (
+        "word alignments (-: standard input), as norm-align, awesome-align, simalign, eflomal, fast_align, GIZA++ (A3) "
+        f"and fairseq-generate write them, all read in the same way; NAME=FILE names the system{more}"
+    )
     group.add_argument(name, action="extend", nargs="+", type=system, metavar="HYP", help=help_)
     add_base(group, "hyp", "0")
 
@@ -106,7 +102,9 @@ def add_swap(group: argparse._ActionsContainer, role: str) -> None:
     group.add_argument(f"--{role}-swap", action="store_true", help="the file has target-source links: swap them")
 
 
-def read_options(args: argparse.Namespace, role: str, allow_possible: bool = False) -> ReadOptions:
+def read_options(
+    args: argparse.Namespace, role: str, allow_possible: bool = False, warn: Warn = warn_on_stderr
+) -> ReadOptions:
     """How ``--<role>-base`` and ``--<role>-swap`` say to read a file."""
 
     def advise(verb: str, option: str) -> str:
@@ -114,14 +112,15 @@ def read_options(args: argparse.Namespace, role: str, allow_possible: bool = Fal
             return "exchange the hypothesis with align-eval convert --from-swap --to pharaoh"
         return f"{verb} --{role}-{option}"
 
-    return ReadOptions(getattr(args, f"{role}_base"), getattr(args, f"{role}_swap", False), allow_possible, advise)
+    swap = getattr(args, f"{role}_swap", False)
+    return ReadOptions(getattr(args, f"{role}_base"), swap, allow_possible, advise, warn)
 
 
 def gold_of(args: argparse.Namespace, texts: Texts | None, warn: Warn = warn_on_stderr) -> AlignmentFile:
     """Read the gold of ``--gold``; warn if it has no links."""
-    gold = read_gold(args.gold, read_options(args, "gold"), texts, warn)
-    if not gold.file.possible:
-        warn(f"{gold.file.name}: the gold has no links: AER says nothing")
+    gold = read_gold(args.gold, read_options(args, "gold", warn=warn), texts)
+    if not gold.possible:
+        warn(f"{gold.name}: the gold has no links: AER says nothing")
     return gold
 
 
@@ -143,8 +142,8 @@ def read_systems(
 def _gold_and_systems(
     args: argparse.Namespace, paths: Sequence[str], texts: Texts | None, warn: Warn
 ) -> tuple[AlignmentFile, list[AlignmentFile]]:
-    gold, options = gold_of(args, texts, warn), read_options(args, "hyp")
-    return gold, [read_hypothesis(path, options, texts, warn) for path in paths]
+    gold, options = gold_of(args, texts, warn), read_options(args, "hyp", warn=warn)
+    return gold, [read_hypothesis(path, options, texts) for path in paths]
 
 
 def _better_advice(args: argparse.Namespace, paths: Sequence[str], texts: Texts, error: str) -> str:
@@ -163,7 +162,7 @@ def _better_advice(args: argparse.Namespace, paths: Sequence[str], texts: Texts,
             for links in systems:
                 if (found := diagnose(links, gold).explanation) is not None:
                     changes = " and ".join(found.changes)
-                    return f"{error}; {links.file.name}: AER is {100 * found.aer:.2f} % if you {changes}"
+                    return f"{error}; {links.name}: AER is {100 * found.aer:.2f} % if you {changes}"
     return error
 
 
@@ -176,35 +175,10 @@ def _warn_of_prepared(*paths: str) -> None:
             warn_on_stderr(f"{path}: looks {looks}; give the words that the gold links, uncut and without escapes")
 
 
-def gold_of_size(gold: AlignmentFile, size: int, others: str) -> AlignmentFile:
-    """The gold with ``size`` sentences, as many as ``others`` have; warns if a NAACL file ends before the last one."""
-    if gold.file.format == "naacl" and len(gold) < size:  # such a file does not say how many follow its last link
-        warn_of_gaps(gold.file, size)
-        return replace(gold, sentences=size)
-    if len(gold) != size:
-        raise InputError(
-            f"{gold.file.name}: {len(gold)} sentences, but {others}: expected the same number; are they of the same "
-            f"text?" + last_line_blank((gold.file.name, len(gold), gold.file.blank_end), (others, size, False))
-        )
-    return gold
-
-
-def check_as_many(first: AlignmentFile, second: AlignmentFile) -> None:
-    """Check that two files have the same number of sentences."""
-    if len(first) != len(second):
-        naacl = "naacl" in (first.file.format, second.file.format)
-        raise InputError(
-            f"{first.file.name} has {len(first)} sentences, {second.file.name} has {len(second)}: expected the same "
-            f"number, a blank line for a sentence without links; are both of the same text?"
-            f"{' A NAACL file ends with its last link: pass --source and --target' * naacl}"
-            + last_line_blank(*((file.file.name, len(file), file.file.blank_end) for file in (first, second)))
-        )
-
-
 def score_files(hypothesis: AlignmentFile, gold: AlignmentFile, diagnosed: bool = False) -> Score:
     """Score one file against another; warns on stderr of a doubtful AER, unless it is ``diagnosed`` anyway."""
     try:
-        check_as_many(hypothesis, gold)
+        check_sizes(hypothesis.size, gold.size)
     except InputError as error:
         if (explanation := diagnose(hypothesis, gold).explanation) is None:
             raise
@@ -228,15 +202,11 @@ def distinct_names(paths: Sequence[str]) -> list[str]:
     names = []
     for path, own in zip(paths, parts):
         alike = [other for other in parts if other[-1:] == own[-1:]]
-        start, end = (_in_common([other[::step] for other in alike]) for step in (1, -1))
+        turned = [other[::-1] for other in alike]
+        start, end = len(os.path.commonprefix(alike)), len(os.path.commonprefix(turned))  # noqa: RUF071  # of parts
         differing = str(Path(*(own[start : len(own) - end] or own[-1:])))
         names.append(getattr(path, "name", "") or ("standard input" if path == STANDARD else differing))
     return [visible(name) for name in (names if len(set(names)) == len(names) else map(system_name, paths))]
-
-
-def _in_common(paths: Sequence[Sequence[str]]) -> int:
-    """How many parts all paths begin with."""
-    return sum(1 for _ in takewhile(lambda level: len(set(level)) == 1, zip(*paths)))
 
 
 def print_table(table: Table, format: str, signatures: Sequence[str]) -> None:
@@ -245,10 +215,8 @@ def print_table(table: Table, format: str, signatures: Sequence[str]) -> None:
     In LaTeX the signature is a comment; with TSV it goes to stderr.
     """
     signed = joined(signatures)
-    lines = list(table.lines(format))
-    if format != "tsv":
-        lines += {"text": [signed], "md": ["", signed], "latex": [f"% {signed}"]}[format]
-    print("\n".join(lines))
+    below = {"text": [signed], "md": ["", signed], "latex": [f"% {signed}"], "tsv": []}[format]
+    print("\n".join([*table.lines(format), *below]))
     if format == "tsv":
         say(signed)
 
@@ -264,25 +232,17 @@ def words_of(args: argparse.Namespace) -> list[PairWords] | None:
     """The words of each sentence pair of the texts that :func:`texts_of` checks; None if they are not given."""
     if None in (args.source, args.target):
         return None
-    source, target = (
-        [[word.decode() for word in line] for line in token_lines(path)] for path in (args.source, args.target)
-    )
-    return list(zip(source, target))
+    return list(zip(token_lines(args.source), token_lines(args.target)))
 
 
 def reading_fields(role: str, alignments: AlignmentFile) -> dict[str, Value]:
     """Signature fields: what was read, and how."""
     return {
-        role: alignments.file.hash,
-        f"{role}_format": alignments.file.format,
+        role: alignments.hash,
+        f"{role}_format": alignments.format,
         f"{role}_base": alignments.base,
         f"{role}_swap": alignments.swap,
     }
-
-
-def add_resamples(group: argparse._ActionsContainer, help: str) -> None:
-    """Declare ``--resamples``, with this help; None where it is not given."""
-    group.add_argument("--resamples", type=int, metavar="N", help=help)
 
 
 def resampling_fields(options: Resampling, **methods: str) -> dict[str, str | int | float]:
@@ -318,41 +278,16 @@ def refuse_without_records(args: argparse.Namespace, options: Iterable[str]) -> 
 
 
 def forced_records(directory: str) -> Records:
-    """The records of forced scoring in a directory."""
+    """The records in a directory, which must hold maps of the reference texts, which gold is made for."""
     from alignment_eval.records.store import Records  # of pyarrow, which few commands need
 
     records = Records(directory)
-    check_forced(records)
-    return records
-
-
-def check_forced(records: Records) -> None:
-    """Check that the records hold maps of the reference texts, which gold is made for."""
     if not records.info.forced:
         raise InputError(
-            f"{records.directory}: maps of the model's own translations, which have other words than the gold: "
-            f"expected records of forced scoring; record with --score-reference"
+            f"{directory}: maps of the model's own translations, which have other words than the gold: expected "
+            f"records of forced scoring; record with --score-reference"
         )
-
-
-def check_size(found: str, size: int, records: Records) -> None:
-    """Check that what is ``found`` is of as many sentences as the records."""
-    if size != records.info.size:
-        raise InputError(
-            f"{found}, but {records.directory} has records of {records.info.size} sentences: expected the same number; "
-            f"are they of the same text?"
-        )
-
-
-def gold_and_texts(args: argparse.Namespace, records: Records) -> tuple[AlignmentFile, Texts | None]:
-    """The gold of ``--gold``, checked against the records, and the texts of ``--source`` and ``--target``."""
-    texts = texts_of(args)
-    return gold_of_records(gold_of(args, texts), records), texts
-
-
-def gold_of_records(gold: AlignmentFile, records: Records) -> AlignmentFile:
-    """The gold, checked to have as many sentences as the records."""
-    return gold_of_size(gold, records.info.size, f"{records.directory} has records of {records.info.size}")
+    return records
 
 
 def warn_skipped(skipped: Mapping[int, str], size: int, consequence: str) -> None:

@@ -5,7 +5,6 @@ Whatever is wrong with a file becomes one sentence.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,8 +19,6 @@ from alignment_eval.errors import InputError, printable, shown
 
 #: A number of things, or one of them counted from 0.
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-#: What pyarrow raises at a Parquet file that is damaged.
-PARQUET_ERRORS = (OSError, pa.ArrowException, UnicodeDecodeError)
 T = TypeVar("T")
 
 
@@ -45,7 +42,7 @@ class ForeignFile:
                 yield opened
         except FileNotFoundError as error:
             raise InputError(f"{self.name}: cannot read the file (no such file); {self.advice}") from error
-        except PARQUET_ERRORS as error:
+        except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
             raise self.error(printable(str(error), 200)) from error
 
     def table(self, known: pa.Schema) -> pa.Table:
@@ -76,7 +73,9 @@ class ForeignFile:
         try:
             return msgspec.convert(value, type_, dec_hook=_of_text)
         except msgspec.ValidationError as error:
-            raise self.error(_problem(str(error), value, path)) from error
+            problem, _, place = str(error).partition(" - at `$")
+            place = f"{path}{place.rstrip('`')}".lstrip(".") or "the content"
+            raise self.error(f"{printable(place, 200)}: {printable(problem, 200)}") from error
 
 
 def _of_text(type_: type[T], text: Any) -> T:
@@ -84,19 +83,6 @@ def _of_text(type_: type[T], text: Any) -> T:
     if not isinstance(text, str):
         raise TypeError("Expected `str`")
     return type_(text)  # type: ignore[call-arg]
-
-
-def _problem(error: str, value: Any, path: str) -> str:
-    """The problem that msgspec reports, with the value at the place that it names."""
-    problem, _, where = error.partition(" - at `$")
-    for key, position in re.findall(r"\.(\w+)|\[(\d+)\]", where.partition("[...]")[0]):
-        value = value[key] if key else value[int(position)]
-    where = f"{path}{where.rstrip('`')}".lstrip(".") or "the content"
-    expected = problem.split(", got `")[0].replace("`", "")
-    if expected.startswith("Invalid enum"):  # it repeats the value
-        return f"{where} is {shown(value)}, which is unknown"
-    shown_value = f" is {shown(value)}" if expected.startswith("Expected") else ""
-    return f"{where}{shown_value}: {printable(expected[:1].lower() + expected[1:], 200)}"
 
 
 def check_columns(found: pa.Schema, expected: pa.Schema, file: ForeignFile) -> None:

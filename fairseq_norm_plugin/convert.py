@@ -12,7 +12,7 @@ from typing import Any
 
 from alignment_eval.cli import CommandParser, Input, Output, exit_status
 from alignment_eval.errors import InputError
-from alignment_eval.files import OwnFiles, new_directory
+from alignment_eval.files import new_directory
 from fairseq_norm_plugin.environment import let_waiting_threads_sleep
 
 PROG = "python -m fairseq_norm_plugin.convert"
@@ -22,12 +22,9 @@ Turn a model in the format of Transformers into a fairseq checkpoint and diction
 MODEL is a directory with config.json, the vocabulary, and model.safetensors or pytorch_model.bin.  The checkpoint in
 OUT needs --user-dir fairseq_norm_plugin.
 """
-_OWN = OwnFiles(
-    PROG,
-    re.compile(
-        r"checkpoint\.pt|(checkpoint\.pt|upper-layers)\.align\.json|dict(\.[\w-]+)?\.txt|(source|target)\.spm"
-        r"|sentencepiece\.bpe\.model|merges\.txt"
-    ),
+_OWN = re.compile(
+    r"checkpoint\.pt|(checkpoint\.pt|upper-layers)\.align\.json|dict(\.[\w-]+)?\.txt|(source|target)\.spm"
+    r"|sentencepiece\.bpe\.model|merges\.txt"
 )
 
 

@@ -13,7 +13,6 @@ from alignment_eval.errors import printable, progress_bar
 from alignment_eval.options import (
     add_base,
     add_gold_arguments,
-    add_resamples,
     add_text_arguments,
     distinct_names,
     print_table,
@@ -55,7 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_gold_arguments(parser)
     add_text_arguments(parser)
     group = parser.add_argument_group("resampling", "paired bootstrap and approximate randomisation over sentences")
-    add_resamples(group, f"number of resamples (default: {Resampling().resamples})")
+    group.add_argument(
+        "--resamples", type=int, metavar="N", help=f"number of resamples (default: {Resampling().resamples})"
+    )
     group = parser.add_argument_group("output")
     add_format(group, (*FORMATS, "json"))
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from alignment_eval.cli import add_output, finite_number
+from alignment_eval.cli import add_output
 from alignment_eval.errors import InputError, UsageError, progress_bar, warn_on_stderr
 from alignment_eval.files import check_new, token_lines, write_lines
 from alignment_eval.links.files import AlignmentFile, Texts, read_hypothesis
@@ -33,12 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``convert``."""
     group = parser.add_argument_group("input")
     add_links_arguments(group, "input", "from", metavar="IN")
-    group.add_argument(
-        "--min-confidence",
-        type=finite_number,
-        metavar="P",
-        help="keep only links with this score or more (default: all links)",
-    )
+    help_ = "keep only links with this score or more (default: all links)"
+    group.add_argument("--min-confidence", type=float, metavar="P", help=help_)
     add_text_arguments(parser)
     parser.add_argument(
         "--subwords",
@@ -85,7 +81,7 @@ def marked_texts(args: argparse.Namespace) -> tuple[str | None, Texts | None]:
     paths = args.source, args.target
     if mark == "auto":
         try:
-            mark = detect_mark({token.decode() for path in paths for line in token_lines(path) for token in line})
+            mark = detect_mark({token for path in paths for line in token_lines(path) for token in line})
         except InputError as error:
             raise InputError(f"{paths[0]}, {paths[1]}: {error}: --subwords") from error
     source, target = (np.fromiter(map(len, word_lines(path, mark)), dtype=np.int64) for path in paths)
@@ -94,7 +90,7 @@ def marked_texts(args: argparse.Namespace) -> tuple[str | None, Texts | None]:
 
 def word_lines(path: str, mark: str) -> Iterator[list[list[int]]]:
     """The subwords of each word of each sentence of a text in subwords."""
-    return (word_pieces([token.decode() for token in line], mark) for line in token_lines(path))
+    return (word_pieces(tokens, mark) for tokens in token_lines(path))
 
 
 def _kept(sentence: GoldSentence, only_sure: bool, least: float | None) -> GoldSentence:
@@ -107,20 +103,20 @@ def _kept(sentence: GoldSentence, only_sure: bool, least: float | None) -> GoldS
 
 def _check_losses(read: AlignmentFile, args: argparse.Namespace) -> None:
     """Warn of what is not in the new file; refuse what needs a decision."""
-    file, name, to = read.file, read.file.name, args.to
-    more = file.possible - file.sure
+    name, to = read.name, args.to
+    more = read.possible - read.sure
     if more and args.possible is None and to not in _WITH_POSSIBLE:
         raise InputError(
             f"{name}: {more} possible links, which {to} cannot hold: decide with "
             f"--possible keep (they become links like others) or --possible drop"
         )
-    if not file.scored and (args.min_confidence is not None or to == "scored"):
+    if not read.scored and (args.min_confidence is not None or to == "scored"):
         option = "--to scored" if args.min_confidence is None else "--min-confidence"
         raise InputError(f"{name}: the links have no scores, which {option} needs; give a file of links i-j:p")
     warnings = {
-        "only the first A- line of each sentence is taken, no other line": file.format == "fairseq",
-        "the scores of its sentences are dropped": file.format == "fast_align",
-        f"the scores of its links are dropped: {to} cannot hold them": file.scored and to not in _WITH_CONFIDENCES,
+        "only the first A- line of each sentence is taken, no other line": read.format == "fairseq",
+        "the scores of its sentences are dropped": read.format == "fast_align",
+        f"the scores of its links are dropped: {to} cannot hold them": read.scored and to not in _WITH_CONFIDENCES,
     }
     if to == "naacl":
         kept = (_kept(sentence, args.possible == "drop", args.min_confidence).possible for sentence in read)

@@ -171,7 +171,7 @@ def read_training_log(path: str | Path, run: str) -> tuple[pd.DataFrame, str]:
             f'… {{"epoch": 1, "valid_loss": "7.6", "valid_num_updates": "200", …}}'
         )
     table = pd.DataFrame([(run, *key, value) for key, value in values.items()], columns=list(COLUMNS))
-    return table.astype({"value": "float64"}).replace([math.inf, -math.inf], math.nan), file.hash.short
+    return table.astype({"value": "float64"}).replace([math.inf, -math.inf], math.nan), file.hash
 
 
 def _statistics(text: str) -> tuple[str, int, dict[str, float]]:

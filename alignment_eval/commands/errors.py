@@ -102,8 +102,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _frequencies(path: str, side: str, text: Text) -> Mapping[str, int]:
     """Word -> frequency in a training text; warns if it looks like text of another kind."""
-    counts = Counter(token for line in token_lines(path) for token in line)
-    known = {word.decode(): count for word, count in counts.items()}
+    known = Counter(token for line in token_lines(path) for token in line)
     words = [word for line in text for word in line]
     unknown = sum(word not in known for word in words) / max(len(words), 1)
     if unknown > _UNKNOWN:

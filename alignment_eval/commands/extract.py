@@ -16,10 +16,11 @@ from alignment_eval.cli import Input, add_output
 from alignment_eval.errors import InputError, UsageError, progress_bar, say, warn_on_stderr
 from alignment_eval.extraction.extract import WordMap, WordMaps, check_same_text, read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
+from alignment_eval.files import check_sizes
 from alignment_eval.links.files import Texts, check_signed, write_signed
 from alignment_eval.maps.sentence import PairWords, SentenceMaps, words_of
 from alignment_eval.maps.words import LEVELS
-from alignment_eval.options import add_records, add_text_arguments, check_size, texts_of, warn_skipped
+from alignment_eval.options import add_records, add_text_arguments, texts_of, warn_skipped
 from alignment_eval.profiles.chosen import MAX_NORM, add_map_arguments, add_options, choose_method, given_options
 from alignment_eval.profiles.profile import Profile, find_profile, parse_profile
 from alignment_eval.records.store import Records
@@ -66,9 +67,9 @@ def run(args: argparse.Namespace) -> None:
     check_signed(args.output, args.overwrite)
     records = Records(args.records)
     runs = [records] if args.reverse is None else [records, Records(args.reverse)]
-    check_size(f"{runs[-1].directory}: {runs[-1].info.size} sentences", runs[-1].info.size, records)
-    if (texts := texts_of(args)) is not None:
-        check_size(f"{texts.source_name}: {len(texts.source)} lines", len(texts.source), records)
+    texts = texts_of(args)
+    for size in (runs[-1].size, *([texts.size] if texts else ())):
+        check_sizes(size, records.size)
     by_norm = args.heads == MAX_NORM
     if by_norm:
         setting = replace(options, heads="0").named_maps(len(runs)).forward.setting

@@ -13,7 +13,7 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.cli import add_output, file_name, finite_number
+from alignment_eval.cli import add_output, file_name
 from alignment_eval.errors import InputError, UsageError, say, shown
 from alignment_eval.files import TextFile, check_new, file_hash, write_lines
 from alignment_eval.signature import Value, signature
@@ -48,10 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _share(text: str) -> float:
-    value = finite_number(text)
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a number from 0 to 1")
-    return value
+    with suppress(ValueError):
+        if 0 <= (value := float(text)) <= 1:
+            return value
+    raise argparse.ArgumentTypeError(f"{shown(text)}: expected a number from 0 to 1")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -101,9 +101,8 @@ def _read_scores(path: str) -> tuple[NDArray[np.float64], Counter[str]]:
             statuses[status] += 1
             scores.append(math.nan)
             continue
-        with suppress(ValueError):
-            if 0 <= (value := float(score)) <= 1:
-                scores.append(value)
-                continue
-        raise InputError(f"{path}:{number}: {_COLUMN} is {shown(score)}: expected a number from 0 to 1")
+        try:
+            scores.append(_share(score))
+        except argparse.ArgumentTypeError as error:
+            raise InputError(f"{path}:{number}: {_COLUMN} is {error}") from None
     return np.frombuffer(scores, dtype=np.float64), statuses

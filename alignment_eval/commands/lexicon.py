@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from sys import intern
 from typing import NamedTuple
 
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     check_new(args.output, args.overwrite)
     texts = read_texts(args.source, args.target)
     links = read_hypothesis(args.links, read_options(args, "links", allow_possible=True), texts)
-    pairs = zip(_words(args.source), _words(args.target), links.each_links())
+    pairs = zip(token_lines(args.source), token_lines(args.target), links.each_links())
     entries = bilingual_lexicon(progress_bar(pairs, len(links), "sentences"), args.min_count)
     rows = (map(str, (*entry[:3], *(f"{share:.4f}" for share in entry[3:]))) for entry in entries)
     write_lines(args.output, ["source\ttarget\tcount\tp(t|s)\tp(s|t)\tdice", *map("\t".join, rows)])
@@ -61,10 +61,6 @@ def run(args: argparse.Namespace) -> None:
             entries=len(entries),
         )
     )
-
-
-def _words(path: str) -> Iterator[list[str]]:
-    return ([token.decode() for token in line] for line in token_lines(path))
 
 
 class Entry(NamedTuple):

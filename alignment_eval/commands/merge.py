@@ -29,12 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write one Pharaoh line a sentence."""
     check_new(args.output, args.overwrite)
-    alignments = merged(args.parts)
-    info, size = alignments.info, alignments.info.size
+    info, alignments = merged(args.parts)
     if not isinstance(extraction := info.signature.get("extraction"), dict):
         raise InputError(f"{args.parts}: the signature does not say how links were made; run the shards again")
-    run: dict[str, Value] = {"run": info.signature_hash, "sentences": size}
-    write_lines(args.output, progress_bar(alignments, size, "sentences"))
-    if alignments.skipped:
-        warn_on_stderr(f"{alignments.skipped} of {size} sentences cannot be aligned, their lines are blank")
+    run: dict[str, Value] = {"run": info.signature_hash, "sentences": info.size}
+    write_lines(args.output, progress_bar(map(str, alignments["links"]), info.size, "sentences"))
+    if skipped := info.size - alignments["status"].to_pylist().count("ok"):
+        warn_on_stderr(f"{skipped} of {info.size} sentences cannot be aligned, their lines are blank")
     say(signature(**{**run, **extraction, **run}))

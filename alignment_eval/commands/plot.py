@@ -37,7 +37,6 @@ from alignment_eval.options import (
     distinct_names,
     forced_records,
     gold_of,
-    gold_of_records,
     read_options,
     reading_fields,
     refuse_without_records,
@@ -104,11 +103,12 @@ def run(args: argparse.Namespace) -> None:
     gold = [] if args.gold is None else [gold_of(args, texts)]
     files = [*gold, *(read_hypothesis(path, read_options(args, "hyp"), texts) for path in paths)]
     if records is not None:
-        files = [gold_of_records(file, records) for file in files]
+        for file in files:
+            file.fit(records.size)
     sentence = _of_texts(args) if records is None else _of_records(records, args.sentence)
     found = [list(file)[sentence.id] for file in files]
     for file, read in zip(files, found):
-        check_links(read.possible, sentence, file.file.where(sentence.id))
+        check_links(read.possible, sentence, file.where(sentence.id))
     truth, links = found[0] if gold else None, [alignment.possible for alignment in found[len(gold) :]]
     if records is None:
         fields: dict[str, Value] = {"sentence": args.sentence}

@@ -154,7 +154,7 @@ def _projected(
         try:
             found = [span for spans in source.groups for span in project_spans(spans, weighted, sizes, sides)]
         except InputError as error:
-            raise InputError(f"{links.file.where(n)}: {error}") from None
+            raise InputError(f"{links.where(n)}: {error}") from None
         lost += [source.line] * found.count(None)
         if source.row is None:
             yield from map("\t".join, zip(words, labels_of(found, len(words), scheme)))

@@ -11,7 +11,7 @@ from alignment_eval.errors import UsageError, progress_bar, say, warn_on_stderr
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.figures.report import build, render
 from alignment_eval.figures.style import visible
-from alignment_eval.files import check_new, write_lines
+from alignment_eval.files import Size, check_new, write_lines
 from alignment_eval.links.files import AlignmentFile, read_hypothesis
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS
@@ -24,8 +24,6 @@ from alignment_eval.options import (
     add_text_arguments,
     distinct_names,
     forced_records,
-    gold_of_records,
-    gold_of_size,
     read_options,
     read_systems,
     reading_fields,
@@ -83,15 +81,15 @@ def run(args: argparse.Namespace) -> None:
     if args.gold is None:
         texts = texts_of(args)
         hypotheses = [read_hypothesis(path, read_options(args, "hyp"), texts) for path in paths]
-        length = records.info.size if records is not None else len(words or ())
-        size = f"{args.records or args.source} has {length}"
+        size = records.size if records is not None else Size(args.source, len(words or ()), "lines")
     else:
         texts, gold, hypotheses = read_systems(args, paths)
-        size = f"{gold.file.name} has {len(gold)}"
         if records is not None:
-            gold = gold_of_records(gold, records)
-        length = len(gold)
-    hypotheses = [gold_of_size(read, length, size) for read in hypotheses]
+            gold.fit(records.size)
+        size = gold.size
+    for read in hypotheses:
+        read.fit(size)
+    length = size.sentences
     if gold is not None:
         for read in hypotheses:
             if warning := doubts(read, gold):

@@ -16,7 +16,6 @@ from alignment_eval.links.files import AlignmentFile
 from alignment_eval.options import (
     add_gold_arguments,
     add_hypothesis_arguments,
-    add_resamples,
     add_text_arguments,
     distinct_names,
     print_table,
@@ -64,7 +63,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     add_format(group, ("text", *_TABLES, "tsv", "json", "sentences"))
     group = parser.add_argument_group("confidence", "95 % intervals from a bootstrap over sentences")
-    add_resamples(group, "add intervals to AER, precision and recall, from N resamples, such as 10000")
+    group.add_argument(
+        "--resamples",
+        type=int,
+        metavar="N",
+        help="add intervals to AER, precision and recall, from N resamples, such as 10000",
+    )
     parser.add_argument(
         "--diagnose",
         action="store_true",
@@ -128,7 +132,7 @@ def _result(
 ) -> dict[str, Any]:
     """The object of a hypothesis."""
     counts = dict(zip(COUNT_NAMES, map(int, scored.counts)))
-    counts |= {"possible_links": gold.file.possible - gold.file.sure, "sentences": len(gold)}
+    counts |= {"possible_links": gold.possible - gold.sure, "sentences": len(gold)}
     return {
         "hypothesis": name,
         **{metric: getattr(scored, metric) for metric in METRICS},

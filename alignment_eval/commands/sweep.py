@@ -27,7 +27,7 @@ from alignment_eval.figures.style import (
     rule_name,
     save_figures,
 )
-from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
+from alignment_eval.files import check_directory, new_directory, write_bytes, write_lines
 from alignment_eval.links.files import Texts
 from alignment_eval.links.formats import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
@@ -38,8 +38,9 @@ from alignment_eval.options import (
     add_records,
     add_text_arguments,
     forced_records,
-    gold_and_texts,
+    gold_of,
     reading_fields,
+    texts_of,
     warn_skipped,
 )
 from alignment_eval.profiles.chosen import FINAL_PUNCTUATION
@@ -57,7 +58,7 @@ Example, after make demo:
   align-eval sweep out/demo/forced --gold data/demo/demo.talp --gold-base 1 --rules kobayashi2020 -o out/sweep
 """
 _BEST_ROWS = 10
-_OWN_FILES = OwnFiles("align-eval sweep", re.compile(r"sweep\.(csv|json)|(summary|heads-.*)\.(png|svg|pdf)"))
+_OWN_FILES = re.compile(r"sweep\.(csv|json)|(summary|heads-.*)\.(png|svg|pdf)")
 #: Columns of a sweep's table that identify a figure.
 CONFIGURATION = ["kind", "setting", "rule", "null"]
 
@@ -88,7 +89,9 @@ def run(args: argparse.Namespace) -> None:
     )
     rules = list(dict.fromkeys(rule_of(rule).name for rule in given_rules))  # threshold=0.2 and threshold=.2 are one
     options = configurations(kinds, settings, rules, args.final_punctuation)
-    gold, texts = gold_and_texts(args, records)
+    texts = texts_of(args)
+    gold = gold_of(args, texts)
+    gold.fit(records.size)
     sentences = progress_bar(records.best(), records.info.size, "sentences")
     table, skipped = sweep(sentences, list(gold), options, texts)
     warn_skipped(skipped, records.info.size, "each counts as an empty hypothesis")
@@ -109,7 +112,7 @@ def run(args: argparse.Namespace) -> None:
         "rows": table.astype(object).where(table.notna(), None).to_dict("records"),
     }
     with new_directory(args.output, args.overwrite, _OWN_FILES) as directory:
-        write_bytes(directory / "sweep.csv", table.to_csv(index=False).encode())
+        write_bytes(directory / "sweep.csv", [table.to_csv(index=False).encode()])
         write_lines(directory / "sweep.json", [json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)])
         save_heatmaps(table, directory, figure_options(args), args.figure_formats)
     for printed in _tables(table, records.info.size):

@@ -8,11 +8,11 @@ from itertools import islice
 
 from alignment_eval.cli import Input, add_output
 from alignment_eval.errors import progress_bar, say, warn_on_stderr
-from alignment_eval.files import check_new, write_lines
+from alignment_eval.files import check_new, check_sizes, write_lines
 from alignment_eval.links.files import AlignmentFile, read_hypothesis
 from alignment_eval.links.formats import format_links, transpose
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS, VARIANTS, check_method, symmetrize
-from alignment_eval.options import add_base, add_swap, check_as_many, read_options, reading_fields
+from alignment_eval.options import add_base, add_swap, read_options, reading_fields
 from alignment_eval.scoring.diagnosis import LOOKED_AT
 from alignment_eval.signature import signature
 
@@ -51,9 +51,8 @@ def run(args: argparse.Namespace) -> None:
     options = read_options(args, "from")
     forward = read_hypothesis(args.forward, options)
     reverse = read_hypothesis(args.reverse, replace(options, swap=args.reverse_swap))
-    check_as_many(forward, reverse)
-    if warning := _direction_warning(forward, reverse):
-        warn_on_stderr(warning)
+    check_sizes(forward.size, reverse.size)
+    _warn_of_direction(forward, reverse)
     pairs = progress_bar(zip(forward.each_links(), reverse.each_links()), len(forward), "sentences")
     lines = (format_links(symmetrize(*pair, args.method, args.variant)) for pair in pairs)
     write_lines(args.output, lines)
@@ -68,17 +67,16 @@ def run(args: argparse.Namespace) -> None:
     )
 
 
-def _direction_warning(forward: AlignmentFile, reverse: AlignmentFile) -> str | None:
-    """A warning if the two look as if one were of the other direction, else None."""
+def _warn_of_direction(forward: AlignmentFile, reverse: AlignmentFile) -> None:
+    """Warn if the two look as if one were of the other direction."""
     common = exchanged = total = 0
     for links, others in islice(zip(forward.each_links(), reverse.each_links()), LOOKED_AT):
         total += len(others)
         common += len(links & others)
         exchanged += len(links & transpose(others))
-    if exchanged <= 2 * common:
-        return None
-    advice = "omit --reverse-swap" if reverse.swap else "give --reverse-swap"
-    return (
-        f"{reverse.file.name}: {common} of its {total} links are in {forward.file.name}, but {exchanged} with source "
-        f"and target exchanged: one of the two looks swapped; if so, {advice}"
-    )
+    if exchanged > 2 * common:
+        advice = "omit --reverse-swap" if reverse.swap else "give --reverse-swap"
+        warn_on_stderr(
+            f"{reverse.name}: {common} of its {total} links are in {forward.name}, but {exchanged} with source and "
+            f"target exchanged: one of the two looks swapped; if so, {advice}"
+        )

@@ -215,7 +215,7 @@ def save_figure(figure: Figure, path: str | Path, description: str | None = None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         figure.savefig(content, format=ending, metadata={**dates, **described})
-    write_bytes(path, content.getvalue())
+    write_bytes(path, [content.getvalue()])
     matches = [re.match(r"Glyph ([0-9]+) .*missing from", str(warning.message)) for warning in caught]
     missing = sorted({chr(int(match[1])) for match in matches if match})
     if missing and ending != "svg":  # its text is drawn by the viewer and with the viewer's fonts

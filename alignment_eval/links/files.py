@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, warn_on_stderr
-from alignment_eval.files import TextFile, check_new, is_stream, json_line, token_lines, write_lines
+from alignment_eval.files import Size, TextFile, check_new, check_sizes, is_stream, json_line, write_lines
 from alignment_eval.links.formats import (
     GOLD_FORMATS,
     HYPOTHESIS_FORMATS,
@@ -73,12 +73,17 @@ class ReadOptions:
         swap: the file has target-source links; exchange them.
         allow_possible: accept possible links of a hypothesis as links.
         advise: how a message says to ``give`` or ``omit`` one of these options, such as ``base 1`` or ``swap``.
+        warn: called with each warning.
     """
 
     base: str | None = None
     swap: bool = False
     allow_possible: bool = False
-    advise: Callable[[str, str], str] = field(default="{} {}".format, compare=False)
+    advise: Callable[[str, str], str] = "{} {}".format
+    warn: Warn = warn_on_stderr
+
+
+AS_IT_STANDS = ReadOptions()
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,15 +96,13 @@ class Texts:
     target: IntArray
 
     def __post_init__(self) -> None:
-        if len(self.source) != len(self.target):
-            raise InputError(
-                f"{self.source_name} has {len(self.source)} lines, but {self.target_name} has {len(self.target)}; give "
-                f"the two sides of one text, with one sentence per line"
-                + last_line_blank(
-                    (self.source_name, len(self.source), not self.source[-1:].all()),
-                    (self.target_name, len(self.target), not self.target[-1:].all()),
-                )
-            )
+        target = Size(self.target_name, len(self.target), "lines", not self.target[-1:].all())
+        check_sizes(self.size, target)
+
+    @property
+    def size(self) -> Size:
+        """How many lines each side has."""
+        return Size(self.source_name, len(self.source), "lines", not self.source[-1:].all())
 
     @property
     def exchanged(self) -> Texts:
@@ -109,7 +112,7 @@ class Texts:
 
 def token_counts(path: str | Path) -> IntArray:
     """The number of tokens on each line of a tokenised text, [lines]."""
-    return np.fromiter(map(len, token_lines(path)), dtype=np.int64)
+    return np.fromiter((len(line.split()) for _, line in TextFile(path).lines()), dtype=np.int64)
 
 
 def read_texts(source: str | Path, target: str | Path) -> Texts:
@@ -117,29 +120,93 @@ def read_texts(source: str | Path, target: str | Path) -> Texts:
     return Texts(str(source), token_counts(source), str(target), token_counts(target))
 
 
-@dataclass
-class Contents:
-    """What a file holds, counted with the indices of the file.
+class AlignmentFile:
+    """An alignment file in one of the ``formats``, read once and checked; the first format has no mark of its own.
 
-    ``possible`` links include the ``sure`` ones; ``linked`` is the number of sentences with links, ``zero`` the first
-    sentence that uses index 0 (None: no sentence does), ``ones`` the number of those that use index 1, up to ``zero``;
-    ``scored``: links have confidences; ``blank_end``: the last line is blank.
+    Iterating reads its sentences, with links that count from 0, source-target; ``len`` is their number.  The links of
+    a hypothesis are those of :meth:`each_links`.
+
+    Attributes:
+        name, format, hash: of the file.
+        base, swap: how it is read.
+        sure: the number of sure links.
+        possible: the number of possible links; the ``sure`` ones are among them.
+        linked: the number of sentences with links.
+        zero: the first sentence that uses index 0 in the file; None: no sentence does.
+        ones: the number of sentences that use index 1, up to ``zero``.
+        scored: links have confidences.
     """
 
-    name: str
-    format: str
-    hash: str = ""
-    sentences: int = 0
-    sure: int = 0
-    possible: int = 0
-    linked: int = 0
-    zero: int | None = None
-    ones: int = 0
-    scored: bool = False
-    blank_end: bool = False
+    def __init__(
+        self,
+        path: str | Path,
+        options: ReadOptions,
+        formats: tuple[str, ...],
+        default_base: str,
+        texts: Texts | None = None,
+    ) -> None:
+        self._source = TextFile(path, "one line per sentence (a blank line: no links)", keep=True)
+        self.name, self.swap, self._options = self._source.name, options.swap, options
+        self.format = detect_format(next(iter(self._source))) or formats[0]
+        if self.format not in formats:
+            raise InputError(
+                f"{self.name}: the file is in the format {self.format}, but gold must be in one of the formats "
+                f"{', '.join(formats)}; check that gold and hypothesis are not exchanged"
+            )
+        self.sure = self.possible = self.linked = self.ones = self._written = 0
+        self.zero: int | None = None
+        self.scored = self._blank_end = False
+        for sentence in self._parsed(Tokens()):
+            self._count(sentence)
+        self.hash, self._sentences = self._source.hash, self._written
+        if texts is not None:
+            self.fit(texts.size)
+        if self.format == "naacl" and len(self) == self._written:
+            self._warn_of_gaps()
+        self.base = self._find_base("1" if self.format in ("naacl", "giza") else default_base)
+        if texts is not None:
+            self._check_range(texts)
 
-    def add(self, sentence: GoldSentence) -> None:
-        """Count the next sentence."""
+    def __len__(self) -> int:
+        return self._sentences
+
+    def __iter__(self) -> Iterator[GoldSentence]:
+        return chain(self._parsed(Tokens(self.base, self.swap)), repeat(_NOTHING, len(self) - self._written))
+
+    def each_links(self) -> Iterator[Links]:
+        """The links of each sentence, possible ones too."""
+        return (sentence.possible for sentence in self)
+
+    @property
+    def size(self) -> Size:
+        """How many sentences it has."""
+        unit = "sentences up to its last link (NAACL: give the texts)" if self.format == "naacl" else "sentences"
+        return Size(self.name, len(self), unit, self._blank_end)
+
+    @property
+    def bases(self) -> frozenset[int]:
+        """The index bases that the indices allow."""
+        if self.zero is not None:
+            return frozenset({0})
+        return frozenset({1} if self.ones >= CONTRADICTED else {0, 1})
+
+    def fit(self, text: Size) -> None:
+        """Check that the file is as long as its text; a NAACL file, which does not say how long it is, is filled up."""
+        if self.format == "naacl" and len(self) < text.sentences:
+            self._sentences = text.sentences
+            self._warn_of_gaps()
+        check_sizes(self.size, text)
+
+    def where(self, sentence: int) -> str:
+        """The place of a sentence (counted from 0), for messages."""
+        if self.format not in ("naacl", "fairseq", "giza"):
+            return f"{self.name}:{sentence + 1}"
+        return f"{self.name}: sentence {sentence if self.format == 'fairseq' else sentence + 1}"
+
+    def _parsed(self, tokens: Tokens) -> Iterator[GoldSentence]:
+        return parse(self.format, self._source.lines(), self.name, tokens, self._options.allow_possible)
+
+    def _count(self, sentence: GoldSentence) -> None:
         links = sentence.possible
         self.sure += len(sentence.sure)
         self.possible += len(links)
@@ -149,205 +216,103 @@ class Contents:
             indices = set(chain.from_iterable(links))
             self.ones += 1 in indices
             if 0 in indices:
-                self.zero = self.sentences
-        self.sentences += 1
-        self.blank_end = not links and self.format in ("pharaoh", "talp", "scored")
+                self.zero = self._written
+        self._written += 1
+        self._blank_end = not links and self.format in ("pharaoh", "talp", "scored")
 
-    @property
-    def bases(self) -> frozenset[int]:
-        """The index bases that the indices allow."""
-        if self.zero is not None:
-            return frozenset({0})
-        return frozenset({1} if self.ones >= CONTRADICTED else {0, 1})
-
-    def where(self, sentence: int) -> str:
-        """The place of a sentence (counted from 0), for messages."""
-        if self.format not in ("naacl", "fairseq", "giza"):
-            return f"{self.name}:{sentence + 1}"
-        return f"{self.name}: sentence {sentence if self.format == 'fairseq' else sentence + 1}"
-
-
-@dataclass(frozen=True, eq=False)
-class AlignmentFile:
-    """An alignment file, read and checked.
-
-    Iterating reads its sentences, with links that count from 0, source-target; ``len`` is their number.  The links of
-    a hypothesis are those of :meth:`each_links`.
-    """
-
-    file: Contents
-    base: int
-    swap: bool
-    sentences: int
-    _source: TextFile
-    _allow_possible: bool
-
-    def __len__(self) -> int:
-        return self.sentences
-
-    def __iter__(self) -> Iterator[GoldSentence]:
-        tokens = Tokens(self.base, self.swap)
-        parsed = parse(self.file.format, self._source.lines(), self.file.name, tokens, self._allow_possible)
-        return chain(parsed, repeat(_NOTHING, self.sentences - self.file.sentences))
-
-    def each_links(self) -> Iterator[Links]:
-        """The links of each sentence, possible ones too."""
-        return (sentence.possible for sentence in self)
-
-
-def read_gold(
-    path: str | Path,
-    options: ReadOptions | None = None,
-    texts: Texts | None = None,
-    warn: Warn = warn_on_stderr,
-) -> AlignmentFile:
-    """Read gold alignments; ``-`` is standard input.
-
-    Every index is checked against ``texts``; ``warn`` is called with each warning.
-    """
-    options = replace(options or ReadOptions(), allow_possible=True)
-    return _read(path, options, GOLD_FORMATS, "auto", texts, warn)
-
-
-def read_hypothesis(
-    path: str | Path,
-    options: ReadOptions | None = None,
-    texts: Texts | None = None,
-    warn: Warn = warn_on_stderr,
-) -> AlignmentFile:
-    """Read word alignments to be scored, as :func:`read_gold` reads gold."""
-    read = _read(path, options or ReadOptions(), (*HYPOTHESIS_FORMATS, *TOOL_FORMATS), "0", texts, warn)
-    if read.file.format == "fairseq" and texts is None:
-        warn(
-            f"{read.file.name}: fairseq's A- lines link tokens, which are read as words here; check them against the "
-            f"texts, or extract word alignments from records"
-        )
-    return read
-
-
-def _read(
-    path: str | Path,
-    options: ReadOptions,
-    formats: tuple[str, ...],
-    default_base: str,
-    texts: Texts | None,
-    warn: Warn,
-) -> AlignmentFile:
-    """Read a file in one of the ``formats``; the first is that of lines without marks of another format."""
-    source = TextFile(path, "one line per sentence (a blank line: no links)", keep=True)
-    format = detect_format(next(iter(source))) or formats[0]
-    if format not in formats:
-        raise InputError(
-            f"{source.name}: the file is in the format {format}, but gold must be in one of the formats "
-            f"{', '.join(formats)}; check that gold and hypothesis are not exchanged"
-        )
-    file = Contents(source.name, format)
-    for sentence in parse(format, source.lines(), source.name, Tokens(), options.allow_possible):
-        file.add(sentence)
-    file.hash = source.hash.short
-    sentences = file.sentences if texts is None else len(texts.source)
-    # a NAACL file does not state its number of sentences
-    if file.sentences > sentences or (file.sentences != sentences and format != "naacl"):
-        assert texts is not None
-        raise InputError(
-            f"{file.name}: the file has {file.sentences} sentences, but {texts.source_name} has {sentences} lines; "
-            f"check that it is the alignment of this text and that no line is missing"
-            + last_line_blank((file.name, file.sentences, file.blank_end), (texts.source_name, sentences, False))
-        )
-    if format == "naacl":
-        warn_of_gaps(file, sentences, warn)
-    base = _base(file, options, "1" if format in ("naacl", "giza") else default_base, warn)
-    read = AlignmentFile(file, base, options.swap, sentences, source, options.allow_possible)
-    if texts is not None:
-        _check_range(read, options, texts)
-    return read
-
-
-def _base(file: Contents, options: ReadOptions, default: str, warn: Warn) -> int:
-    """The index base of a file, 0 or 1: as ``options`` state it, unless the indices contradict that.
-
-    An index 0 proves base 0.  Without one, :data:`DECIDED` sentences that use index 1 are taken as proof of base 1.
-    """
-    wanted, give = options.base or default, partial(options.advise, "give")
-    if file.zero is not None:
-        if wanted == "1":
-            null = " (some NAACL files write 0 for NULL; if so, remove those lines)" if file.format == "naacl" else ""
-            raise InputError(
-                f"{file.where(file.zero)}: the file uses index 0, but it is read as 1-based; {give('base 0')}{null}"
+    def _warn_of_gaps(self) -> None:
+        """Warn of sentences without a line in a NAACL file, whose lines are links, not sentences."""
+        if missing := len(self) - self.linked:
+            self._options.warn(
+                f"{self.name}: {missing} of {len(self)} sentences have no line; they are read as sentences without "
+                f"links"
             )
+
+    def _find_base(self, default: str) -> int:
+        """The index base, 0 or 1: as the options state it, unless the indices contradict that.
+
+        An index 0 proves base 0.  Without one, :data:`DECIDED` sentences that use index 1 are taken as proof of base 1.
+        """
+        stated, warn, give = self._options.base, self._options.warn, partial(self._options.advise, "give")
+        wanted, name = stated or default, self.name
+        if self.zero is not None:
+            first = self.where(self.zero)
+            if wanted == "1":
+                null = " (some NAACL files write 0 for NULL; if so, remove those lines)" * (self.format == "naacl")
+                raise InputError(f"{first}: the file uses index 0, but it is read as 1-based; {give('base 0')}{null}")
+            if wanted == "auto":
+                warn(
+                    f"{name}: read as 0-based, because it uses index 0 (first at {first}); {give('base 0')} to be sure"
+                )
+            return 0
+        if not self.possible or wanted in ("1", "0-unused"):
+            return int(wanted == "1")
+        seen = f"{self.ones} sentences use index 1 and none uses index 0"
         if wanted == "auto":
+            if self.ones < DECIDED:
+                raise InputError(
+                    f"{name}: cannot detect the index base, because no index is 0 and only {self.ones} sentences use "
+                    f"index 1; {give('base 0')} or {give('base 1')}"
+                )
+            warn(f"{name}: read as 1-based, because {seen}; {give('base 1')} to be sure")
+            return 1
+        if self.ones >= CONTRADICTED:
+            raise InputError(
+                f"{name}: the file is read as 0-based, but {seen}; {give('base 1')}, or {give('base 0-unused')} if the "
+                f"file really is 0-based"
+            )
+        if stated is None or self.linked >= DECIDED:
             warn(
-                f"{file.name}: read as 0-based, because it uses index 0 (first at {file.where(file.zero)}); "
-                f"{give('base 0')} to be sure"
+                f"{name}: read as 0-based, but none of its {self.linked} sentences with links uses index 0; "
+                f"{give('base 1')} if it is 1-based"
             )
         return 0
-    if not file.possible or wanted in ("1", "0-unused"):
-        return int(wanted == "1")
-    seen = f"{file.ones} sentences use index 1 and none uses index 0"
-    if wanted == "auto":
-        if file.ones < DECIDED:
-            raise InputError(
-                f"{file.name}: cannot detect the index base, because no index is 0 and only {file.ones} sentences use "
-                f"index 1; {give('base 0')} or {give('base 1')}"
+
+    def _check_range(self, texts: Texts) -> None:
+        """Check that every link lies inside its sentence pair; the file is read again if one lies outside."""
+        lengths = list(zip(texts.source.tolist(), texts.target.tolist()))
+        outside = [
+            (n, *link, height, width)
+            for n, (sentence, (height, width)) in enumerate(zip(self, lengths))
+            for link in sorted(sentence.possible)
+            if link[0] >= height or link[1] >= width
+        ]
+        if not outside:
+            return
+        links = [(*link, *size) for sentence, size in zip(self, lengths) for link in sentence.possible]
+        if not any(i >= width or j >= height for i, j, height, width in links):
+            advice = self._options.advise("omit" if self.swap else "give", "swap")
+            advice = f"with source and target exchanged all links are inside; {advice}"
+        elif self.base == 0 and all(0 < i <= height and 0 < j <= width for i, j, height, width in links):
+            advice = f"read as 1-based all links are inside; {self._options.advise('give', 'base 1')}"
+        else:
+            advice = (
+                "give the texts that the alignment was made from, with the same tokenisation (norm-align --tokens-out)"
             )
-        warn(f"{file.name}: read as 1-based, because {seen}; {give('base 1')} to be sure")
-        return 1
-    if file.ones >= CONTRADICTED:
+        n, i, j, height, width = outside[0]
+        if self.swap:
+            i, j = j, i
         raise InputError(
-            f"{file.name}: the file is read as 0-based, but {seen}; {give('base 1')}, or {give('base 0-unused')} if "
-            f"the file really is 0-based"
+            f"{self.where(n)}: link {i + self.base}-{j + self.base} is outside its sentence pair, which has {height} "
+            f"words in {texts.source_name} and {width} in {texts.target_name}; {len(outside)} of {self.possible} "
+            f"links are outside, read as {self.base}-based; {advice}"
         )
-    if options.base is None or file.linked >= DECIDED:
-        warn(
-            f"{file.name}: read as 0-based, but none of its {file.linked} sentences with links uses index 0; "
-            f"{give('base 1')} if it is 1-based"
+
+
+def read_gold(path: str | Path, options: ReadOptions = AS_IT_STANDS, texts: Texts | None = None) -> AlignmentFile:
+    """Read gold alignments; ``-`` is standard input.  Every index is checked against ``texts``."""
+    return AlignmentFile(path, replace(options, allow_possible=True), GOLD_FORMATS, "auto", texts)
+
+
+def read_hypothesis(path: str | Path, options: ReadOptions = AS_IT_STANDS, texts: Texts | None = None) -> AlignmentFile:
+    """Read word alignments to be scored, as :func:`read_gold` reads gold."""
+    read = AlignmentFile(path, options, (*HYPOTHESIS_FORMATS, *TOOL_FORMATS), "0", texts)
+    if read.format == "fairseq" and texts is None:
+        options.warn(
+            f"{read.name}: fairseq's A- lines link tokens, which are read as words here; check them against the texts, "
+            f"or extract word alignments from records"
         )
-    return 0
-
-
-def _check_range(read: AlignmentFile, options: ReadOptions, texts: Texts) -> None:
-    """Check that every link of a file lies inside its sentence pair; the file is read again if one lies outside."""
-    lengths = list(zip(texts.source.tolist(), texts.target.tolist()))
-    outside = [
-        (n, *link, height, width)
-        for n, (sentence, (height, width)) in enumerate(zip(read, lengths))
-        for link in sorted(sentence.possible)
-        if link[0] >= height or link[1] >= width
-    ]
-    if not outside:
-        return
-    links = [(*link, *size) for sentence, size in zip(read, lengths) for link in sentence.possible]
-    if not any(i >= width or j >= height for i, j, height, width in links):
-        advice = options.advise("omit" if read.swap else "give", "swap")
-        advice = f"with source and target exchanged all links are inside; {advice}"
-    elif read.base == 0 and all(0 < i <= height and 0 < j <= width for i, j, height, width in links):
-        advice = f"read as 1-based all links are inside; {options.advise('give', 'base 1')}"
-    else:
-        advice = "give the texts that the alignment was made from, with the same tokenisation (norm-align --tokens-out)"
-    n, i, j, height, width = outside[0]
-    if read.swap:
-        i, j = j, i
-    raise InputError(
-        f"{read.file.where(n)}: link {i + read.base}-{j + read.base} is outside its sentence pair, which has {height} "
-        f"words in {texts.source_name} and {width} in {texts.target_name}; {len(outside)} of {read.file.possible} "
-        f"links are outside, read as {read.base}-based; {advice}"
-    )
-
-
-def warn_of_gaps(file: Contents, sentences: int, warn: Warn = warn_on_stderr) -> None:
-    """Warn of sentences without a line in a NAACL file, whose lines are links, not sentences."""
-    if file.linked < sentences:
-        missing = sentences - file.linked
-        warn(f"{file.name}: {missing} of {sentences} sentences have no line; they are read as sentences without links")
-
-
-def last_line_blank(*files: tuple[str, int, bool]) -> str:
-    """What ends a message on different numbers of lines if the last line of the longest file is blank.
-
-    ``files``: the name of each, its number of lines, and whether the last is blank.
-    """
-    name, _, blank = max(files, key=lambda file: file[1])
-    return f" (the last line of {name} is blank: delete it)" if blank else ""
+    return read
 
 
 def check_signed(path: str | Path, overwrite: bool, parents: bool = False) -> None:

@@ -31,12 +31,22 @@ def symmetrize(forward: Links, reverse: Links, method: str, variant: str = DEFAU
     ``variant`` makes no difference to intersection and union.
     """
     check_method(method, variant)
-    if method == "union":
-        return forward | reverse
-    both = forward & reverse
-    if method == "intersection" or forward == reverse:
-        return both
-    return both.union(_grown(both, forward, reverse, method, variant))
+    both, union = forward & reverse, forward | reverse
+    if method in ("intersection", "union") or forward == reverse:
+        return union if method == "union" else both
+    growth, points = _Growth(both), sorted(union)
+    # all forward links come first: the words that they align count as aligned for the reverse links
+    final: Iterable[Link] = chain(sorted(forward), sorted(reverse))
+    if variant == "moses":
+        final = points = sorted(union, key=lambda link: link[::-1])
+        growth.around_points(points, _NEIGHBOURS, unaligned=1)
+    elif variant == "atools":
+        growth.among_candidates(points)
+    else:
+        growth.around_points(points, _LILT_NEIGHBOURS, unaligned=2)
+    if method != "grow-diag":
+        growth.final(final, unaligned=2 if method == "grow-diag-final-and" or variant == "lilt" else 1)
+    return frozenset(growth.links)
 
 
 def check_method(method: str, variant: str) -> None:
@@ -51,24 +61,6 @@ def check_method(method: str, variant: str) -> None:
         )
 
 
-def _grown(both: Iterable[Link], forward: Links, reverse: Links, method: str, variant: str) -> list[Link]:
-    """The links added to the intersection ``both``, in the order in which they are added."""
-    growth = _Growth(both)
-    union = sorted(forward | reverse)
-    # all forward links come first: the words that they align count as aligned for the reverse links
-    final: Iterable[Link] = chain(sorted(forward), sorted(reverse))
-    if variant == "moses":
-        final = union = sorted(union, key=lambda link: link[::-1])
-        growth.around_points(union, _NEIGHBOURS, unaligned=1)
-    elif variant == "atools":
-        growth.among_candidates(union)
-    else:
-        growth.around_points(union, _LILT_NEIGHBOURS, unaligned=2)
-    if method != "grow-diag":
-        growth.final(final, unaligned=2 if method == "grow-diag-final-and" or variant == "lilt" else 1)
-    return growth.added
-
-
 class _Growth:
     """A growing set of links, and the words that it aligns."""
 
@@ -76,7 +68,6 @@ class _Growth:
         self.links = set(links)
         self.sources = {i for i, _ in self.links}
         self.targets = {j for _, j in self.links}
-        self.added: list[Link] = []
 
     def _unaligned(self, link: Link) -> int:
         """How many of the two words of ``link`` are unaligned."""
@@ -86,7 +77,6 @@ class _Growth:
         self.links.add(link)
         self.sources.add(link[0])
         self.targets.add(link[1])
-        self.added.append(link)
 
     def around_points(self, union: Sequence[Link], neighbours: Sequence[Link], unaligned: int) -> None:
         """Visit the links in the order of ``union`` and add their neighbours, until a pass adds none.

@@ -29,7 +29,7 @@ from alignment_eval.errors import InputError, UsageError, printable
 from alignment_eval.extraction.extract import merged, stacked_maps
 from alignment_eval.extraction.lexical_table import count_lexical_table
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName, MapNames
-from alignment_eval.files import ContentHash
+from alignment_eval.files import content_hash
 from alignment_eval.maps.sentence import SentenceMaps, words_of
 from alignment_eval.maps.words import balanced_shares, row_shares
 from alignment_eval.schema import Count, ForeignFile
@@ -220,10 +220,9 @@ def fit_profile(
         chosen_by, maps = "training", product_of(guided)
     elif dice is not None and dice >= FORMED:
         chosen_by, maps = "agreement", product_of(agreeing)
-    text = ContentHash()
-    for id_, words in sorted((sentence.id, words_of(sentence)) for sentence in sentences):
-        text.update(json.dumps([id_, *words]).encode())
-    return Profile(model, maps, chosen_by, dice, len(sentences), text.short if enough else "")
+    rows = sorted((sentence.id, words_of(sentence)) for sentence in sentences) if enough else []
+    text = content_hash(json.dumps([id_, *words]).encode() for id_, words in rows)
+    return Profile(model, maps, chosen_by, dice, len(sentences), text if enough else "")
 
 
 def choose_by_agreement(sentences: Iterable[SentenceMaps]) -> tuple[MapNames, float] | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Optional
@@ -181,10 +181,9 @@ def _check_ids(directory: Path, parts: Sequence[Part]) -> None:
     info = parts[0].info
     seen: set[int] = set()
     for part in parts:
-        ids = part.ids().tolist()
-        before = len(seen)
+        expected = len(seen) + len(ids := part.ids().tolist())
         seen.update(ids)
-        if len(seen) < before + len(ids):
+        if len(seen) < expected:
             raise InputError(f"{part.path}: the part repeats sentences of itself or another part; run its shard again")
     if missing := info.size - len(seen):
         ids_missing = abbreviate((id_ for id_ in range(info.size) if id_ not in seen), missing)
@@ -220,24 +219,8 @@ def abbreviate(ids: Iterable[int], count: int) -> str:
     return first if count <= 5 else f"{first}, … ({count} in total)"
 
 
-@dataclass(frozen=True)
-class MergedAlignments:
-    """The word alignments of a finished run: its manifest, the number of sentences that cannot be aligned, and lines.
-
-    ``lines`` has the Pharaoh line of each sentence, in corpus order.
-    """
-
-    info: RunInfo
-    skipped: int
-    lines: pa.ChunkedArray
-
-    def __iter__(self) -> Iterator[str]:
-        for chunk in self.lines.chunks:
-            yield from (line.as_py() for line in chunk)
-
-
-def merged(directory: str | Path) -> MergedAlignments:
-    """The alignments of a finished run; they are all in memory."""
+def merged(directory: str | Path) -> tuple[RunInfo, pa.Table]:
+    """The manifest of a finished run of alignments, and its rows (:data:`COLUMNS`) in corpus order, all in memory."""
     parts, schema = finished_run(directory, "alignments"), pa.schema(COLUMNS)
     tables = []
     for part in parts:
@@ -248,6 +231,4 @@ def merged(directory: str | Path) -> MergedAlignments:
         if pc.any(pc.and_(pc.not_equal(table["status"], "ok"), pc.not_equal(table["links"], ""))).as_py():
             raise file.error("a sentence has links, but its status says why it has none")
         tables.append(table.cast(schema))  # of a copy by another program, which may allow nulls
-    table = pa.concat_tables(tables).sort_by("id")
-    skipped = pc.sum(pc.not_equal(table["status"], "ok"), min_count=0).as_py()
-    return MergedAlignments(parts[0].info, skipped, table["links"])
+    return parts[0].info, pa.concat_tables(tables).sort_by("id")

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from alignment_eval.errors import shown
+from alignment_eval.files import Size
 from alignment_eval.maps.kinds import axes_of, quantities
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.records.manifest import RunInfo, finished_run, part_file
@@ -96,6 +97,11 @@ class Records:
         self.directory = Path(directory)
         self._parts = finished_run(self.directory, "records")
         self.info = self._parts[0].info
+
+    @property
+    def size(self) -> Size:
+        """How many sentences it has."""
+        return Size(str(self.directory), self.info.size)
 
     def __iter__(self) -> Iterator[SentenceMaps]:
         for part in self._parts:

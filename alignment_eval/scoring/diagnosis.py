@@ -109,7 +109,7 @@ def _base_changes(hypothesis: AlignmentFile, gold: AlignmentFile) -> dict[int, s
     """
     changes: dict[int, list[str]] = {0: []}
     for role, file, sign in (("hyp", hypothesis, 1), ("gold", gold, -1)):
-        for base in sorted(file.file.bases - {file.base}):
+        for base in sorted(file.bases - {file.base}):
             changes.setdefault(sign * (file.base - base), []).append(f"give --{role}-base {base}")
     return {add: " or ".join(options) for add, options in changes.items()}
 
@@ -155,12 +155,12 @@ def doubts(hypothesis: AlignmentFile, gold: AlignmentFile) -> str | None:
     than a few links go beyond all gold links of their sentence, and less than a quarter of them do when exchanged.  The
     second sign works for bad alignments too.  An AER of a few sentences is doubtful for no other reason.
     """
-    name = hypothesis.file.name
+    name = hypothesis.name
     truth = list(islice(gold, LOOKED_AT))
     links = list(islice(hypothesis.each_links(), LOOKED_AT))
     if not any(sentence.possible for sentence in truth):
         return None
-    if hypothesis.file.hash == gold.file.hash:
+    if hypothesis.hash == gold.hash:
         return f"{name}: gold and hypothesis have the same content; give the links that are to be scored"
     directions = links, list(map(transpose, links))
     own, exchanged = (score(direction, truth).aer for direction in directions)
@@ -176,7 +176,7 @@ def doubts(hypothesis: AlignmentFile, gold: AlignmentFile) -> str | None:
         return None
     if own == 0:
         return f"{name}: AER 0: the links equal the gold; check that the hypothesis was not made from the gold"
-    if not hypothesis.file.possible:
+    if not hypothesis.possible:
         advice = "it has no links; check how it was made, and with which threshold for confidences"
     elif (explanation := diagnose(hypothesis, gold).explanation) is not None:
         advice = f"AER is {100 * explanation.aer:.2f} % if you {' and '.join(explanation.changes)}"

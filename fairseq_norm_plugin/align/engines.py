@@ -20,7 +20,7 @@ import torch
 
 from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError, UsageError, printable, say, shown, warn_on_stderr
-from alignment_eval.files import OwnFiles, check_directory, file_hash, new_directory
+from alignment_eval.files import check_directory, file_hash, new_directory
 from alignment_eval.links.files import TYPES
 from alignment_eval.profiles.chosen import OF_TEXT, AlignmentOptions
 from alignment_eval.profiles.profile import NO_PROFILE
@@ -41,7 +41,7 @@ _BATCH = 1000
 #: What Ray reads when it is imported: no network call for statistics of usage.
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 _MARK = "_SUCCESS"
-_OWN_FILES = OwnFiles("norm-align --ray", re.compile(rf"{_MARK}|.*\.parquet"))
+_OWN_FILES = re.compile(rf"{_MARK}|.*\.parquet")
 
 
 class AlignBatch:

@@ -35,7 +35,7 @@ from alignment_eval.figures.style import (
     save_figures,
     styled,
 )
-from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
+from alignment_eval.files import check_directory, new_directory, write_bytes, write_lines
 from alignment_eval.maps.kinds import mixing_kinds
 from alignment_eval.maps.words import require_known
 from fairseq_norm_plugin.environment import let_waiting_threads_sleep, silence_libraries
@@ -64,11 +64,8 @@ _BLOCKS = {
     "decoder.cross": "encoder-decoder attention",
 }
 _TABLES = ("mixing", "mixing_by_frequency", "attention", "weight_norm_correlation", "norm_by_frequency", "token_norms")
-_OWN_FILES = OwnFiles(
-    PROG,
-    re.compile(
-        rf"summary\.json|({'|'.join(_TABLES)})\.csv|(mixing|mixing-heads|norm-frequency)-[a-z-]+\.(png|svg|pdf)"
-    ),
+_OWN_FILES = re.compile(
+    rf"summary\.json|({'|'.join(_TABLES)})\.csv|(mixing|mixing-heads|norm-frequency)-[a-z-]+\.(png|svg|pdf)"
 )
 
 
@@ -135,7 +132,7 @@ def run(args: Any) -> None:
     summary["mixing_ratio"] = json.loads(layers[["block", "layer", "kind", "mean"]].to_json(orient="records"))
     with new_directory(args.output, args.overwrite, _OWN_FILES) as directory:
         for name, table in tables.items():
-            write_bytes(directory / f"{name}.csv", table.to_csv(index=False).encode())
+            write_bytes(directory / f"{name}.csv", [table.to_csv(index=False).encode()])
         write_lines(directory / "summary.json", [json.dumps(summary, indent=1, ensure_ascii=False)])
         save_figures(draw_figures(tables, figure_options(args)), directory, args.figure_formats)
     means = layers.set_index(["block", "layer", "kind"])["mean"]

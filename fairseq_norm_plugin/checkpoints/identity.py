@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ import torch
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
-from alignment_eval.files import ContentHash
+from alignment_eval.files import blocks
 
 #: fairseq 0.12.2 saves a second copy of each encoder layer's parameters.  It makes this copy again when it loads, and
 #: fairseq's main branch (ve-fairseq) refuses it as unexpected.
@@ -38,7 +39,7 @@ class ParameterHash:
     """
 
     def __init__(self, dtype: torch.dtype | None = None) -> None:
-        self._digest = ContentHash(size=8)
+        self._digest = hashlib.blake2b(digest_size=8)
         self._dtype = dtype
 
     def add(self, name: str, tensor: Tensor) -> None:
@@ -59,7 +60,7 @@ class ParameterHash:
     @property
     def whole(self) -> str:
         """The hash of what was added so far."""
-        return self._digest.whole
+        return self._digest.hexdigest()
 
 
 def model_hash(models: Sequence[nn.Module]) -> str:
@@ -94,13 +95,13 @@ def architecture_hash(models: Sequence[nn.Module]) -> str:
 
     It covers the plain attributes of the modules.  The options would not do, because they also hold paths and training.
     """
-    digest = ContentHash(size=8)
+    digest = hashlib.blake2b(digest_size=8)
     for model in models:
         for name, module in model.named_modules():
             if not isinstance(module, (FairseqDropout, nn.ModuleList)):  # these act in training only
                 facts = [name, type(module).__name__, dict(sorted(_facts(module)))]
                 digest.update(json.dumps(facts).encode())
-    return digest.whole
+    return digest.hexdigest()
 
 
 def _facts(module: nn.Module) -> Iterator[tuple[str, Any]]:
@@ -114,16 +115,16 @@ def _facts(module: nn.Module) -> Iterator[tuple[str, Any]]:
 
 def dictionary_hash(*dictionaries: Any) -> str:
     """Hash of the symbols of fairseq dictionaries, by id."""
-    digest = ContentHash(size=8)
+    digest = hashlib.blake2b(digest_size=8)
     for dictionary in dictionaries:
         digest.update("\n".join(dictionary.symbols).encode())
         digest.update(b"\0")
-    return digest.whole
+    return digest.hexdigest()
 
 
 def data_hash(directory: str, subset: str, languages: Sequence[str | None]) -> str:
     """Hash of a subset's files (``subset.src-tgt.lang…``, or ``subset.*`` without languages) and dictionaries."""
-    digest = ContentHash(size=8)
+    digest = hashlib.blake2b(digest_size=8)
     source, target = languages
     patterns = [f"{subset}.{source}-{target}.*", f"{subset}.{target}-{source}.*", "dict.*.txt"]
     if source is None:  # monolingual text
@@ -131,5 +132,6 @@ def data_hash(directory: str, subset: str, languages: Sequence[str | None]) -> s
     for file in sorted({file for pattern in patterns for file in Path(directory).glob(pattern)}):
         digest.update(file.name.encode())
         with file.open("rb") as stream:
-            digest.update_from(stream)
-    return digest.whole
+            for block in blocks(stream):
+                digest.update(block)
+    return digest.hexdigest()

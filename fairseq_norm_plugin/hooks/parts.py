@@ -206,7 +206,7 @@ class AlignmentParts(ShardParts):
         if not self._finished:
             with new_file(self.file) as temporary:
                 with temporary.open("w", encoding="utf-8", newline="\n") as opened:
-                    opened.writelines(f"{line}\n" for line in merged(self.directory))
+                    opened.writelines(f"{line}\n" for line in merged(self.directory)[1]["links"])
                 # a replaced file goes first, so that the manifest never describes another file
                 Path(os.path.realpath(self.file)).unlink(missing_ok=True)
                 write_lines(manifest_file(self.file), [self.info.to_json()])

@@ -137,7 +137,7 @@ class RecordingSession:
             outputs.append(ShardParts(directory, info, schema, partial(to_table, schema=schema), **existing))
             if table is not None:
                 directory.mkdir(parents=True, exist_ok=True)
-                write_bytes(directory / Path(table.name).name, Path(table.name).read_bytes())
+                write_bytes(directory / Path(table.name).name, [Path(table.name).read_bytes()])
         if options.extraction is not None:
             run = RunInfo("alignments", {**signature, "extraction": options.extraction.fields}, *shard)
             outputs.append(AlignmentParts(Path(cfg.norm_alignments), run, options.extraction, **existing))

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import linked_cells
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
-from alignment_eval.files import ContentHash, json_hash
+from alignment_eval.files import content_hash, json_hash
 from alignment_eval.links.files import ReadOptions, read_gold
 from alignment_eval.links.formats import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, status_of
@@ -100,20 +100,20 @@ def with_gold(
     """Add the gold of the file ``path``, whose line k belongs to sentence k, to fairseq's data set of a subset."""
     if not Path(path).is_file():
         raise InputError(f"{path}: no such file, but --aer-gold names it for subset {subset}; check the path")
-    alignments = read_gold(path, ReadOptions(base=base, advise="{} --aer-gold-{}".format), warn=logger.warning)
-    gold, file = list(alignments), alignments.file
+    alignments = read_gold(path, ReadOptions(base=base, advise="{} --aer-gold-{}".format, warn=logger.warning))
+    gold = list(alignments)
     if len(gold) != len(dataset):
         raise InputError(
             f"{path}: the gold has {len(gold)} sentences, but subset {subset} has {len(dataset)}; binarise the subset "
             f"from the text of the gold (fairseq-preprocess --testpref)"
         )
-    if not file.possible:
+    if not alignments.possible:
         raise InputError(f"{path}: the gold of subset {subset} has no links, so every AER would be 1; check the file")
-    unknown, texts, pairs = UnknownTokens(), ContentHash(), []
+    unknown, texts, pairs = UnknownTokens(), [], []
     for id_, links in enumerate(gold):
         source, target = (reader.spell(id_, ids[id_]) for reader, ids in zip(readers, (dataset.src, dataset.tgt)))
         unknown.add_pair(source, target)
-        texts.update(json.dumps([(s.side.tokens, s.side.words.tolist()) for s in (source, target)]).encode())
+        texts.append(json.dumps([(s.side.tokens, s.side.words.tolist()) for s in (source, target)]).encode())
         status = status_of(source.certain, target.certain)
         sentence = SentenceMaps(id_, source.side, target.side, layers=(), status=status)
         if sentence.ok:
@@ -126,8 +126,8 @@ def with_gold(
     )
     for warning in filter(None, (unknown.warning(), unknown.uncertain_warning())):
         logger.warning(warning)
-    identity = {"gold": file.hash, "format": file.format, "base": alignments.base, "swap": alignments.swap}
-    return GoldDataset(dataset, pairs, {**identity, "texts": texts.short})
+    read = {"gold": alignments.hash, "format": alignments.format, "base": alignments.base, "swap": alignments.swap}
+    return GoldDataset(dataset, pairs, {**read, "texts": content_hash(texts)})
 
 
 def log_number(value: Any) -> int:

@@ -20,7 +20,7 @@ from alignment_eval.extraction.lexical_table import LexicalTable, count_lexical_
 from alignment_eval.extraction.method import AlignmentMethod, MapName
 from alignment_eval.extraction.pair_scores import PairScores
 from alignment_eval.extraction.rules import rule_of
-from alignment_eval.files import ContentHash, json_hash
+from alignment_eval.files import content_hash, json_hash
 from alignment_eval.links.formats import Link
 from alignment_eval.maps.sentence import SentenceMaps, words_of
 from alignment_eval.profiles.chosen import AlignmentOptions, ChosenMethod, choose_method
@@ -382,7 +382,4 @@ def signed(models: Sequence[Model], texts: Iterable[str], sentences: int, fields
 
 def _lines_hash(lines: Iterable[str]) -> str:
     """The hash of a file with these lines."""
-    content = ContentHash()
-    for line in lines:
-        content.update(f"{line}\n".encode())
-    return content.short
+    return content_hash(f"{line}\n".encode() for line in lines)

@@ -62,7 +62,7 @@ class SentencePairs(ABC):
             lines = sum(chunk.count(b"\n") for chunk in file)
             if lines != self.size:
                 raise InputError(f"{name}: {lines} lines, but the text has {self.size}: expected the words of each")
-            text.hashes = (*text.hashes, file.hash.short)
+            text.hashes = (*text.hashes, file.hash)
         return text
 
     def through(
@@ -98,7 +98,10 @@ class SentencePairs(ABC):
         return row_numbers(self.size)
 
     def __iter__(self) -> Iterator[SentencePair]:
-        words = [itertools.repeat(None) if name is None else _lines_of(name) for name in self._segmentations]
+        words = [
+            itertools.repeat(None) if name is None else (line for _, line in TextFile(name).lines())
+            for name in self._segmentations
+        ]
         for number, (lines, *given) in enumerate(zip(self._lines(), *words), 1):
             sides = []
             raw = self._without_markup(lines[0], number), lines[1]
@@ -134,7 +137,7 @@ class ParallelText(SentencePairs):
             self._states[path] = _file_state(path)
             sizes.append(self._read_once(file, path, joined=len(paths) == 1 if joined is None else joined))
             names.append(file.name)
-            hashes.append(file.hash.short)
+            hashes.append(file.hash)
         if len(set(sizes)) > 1:
             raise InputError(
                 f"{names[1]}: {sizes[1]} lines, but {names[0]} has {sizes[0]}: expected the same number, each line the "
@@ -161,7 +164,7 @@ class ParallelText(SentencePairs):
         return lines
 
     def _lines(self) -> Iterator[tuple[str, str]]:
-        texts = [_lines_of(path) for path in self._paths]
+        texts = [(line for _, line in TextFile(path).lines()) for path in self._paths]
         pairs = zip(*texts) if len(texts) == 2 else (split_joined(line, self.name) for line in texts[0])
         return ((source.decode(), target.decode()) for source, target in pairs)
 
@@ -181,7 +184,7 @@ class TranslatedText(ParallelText):
 
     def sources(self) -> Iterator[str]:
         """The lines to translate, without markup."""
-        for number, line in enumerate(_lines_of(self._paths[0]), 1):
+        for number, line in TextFile(self._paths[0]).lines():
             yield self._without_markup(line.decode(), number)
 
     def scores(self) -> Iterator[float | None]:
@@ -189,7 +192,7 @@ class TranslatedText(ParallelText):
         return (score for score, _ in self.translations())
 
     def _lines(self) -> Iterator[tuple[str, str]]:
-        sources = (line.decode() for line in _lines_of(self._paths[0]))
+        sources = (line.decode() for _, line in TextFile(self._paths[0]).lines())
         return zip(sources, (line for _, line in self.translations()))
 
 
@@ -199,11 +202,6 @@ def _file_state(path: str) -> tuple[int, ...] | None:
         return None
     status = Path(path).stat()
     return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-def _lines_of(path: str) -> Iterator[bytes]:
-    for chunk in TextFile(path):
-        yield from chunk.split(b"\n")[:-1]
 
 
 class ParquetText(SentencePairs):

@@ -14,7 +14,7 @@ from typing import Any
 from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError, printable, shown
-from alignment_eval.files import TextFile, file_hash
+from alignment_eval.files import TextFile, content_hash
 from alignment_eval.maps.sentence import SentenceSide
 from alignment_eval.maps.subwords import UNKNOWN, detect_mark, with_marks, word_indices
 
@@ -74,7 +74,7 @@ def tagged_hash(parameters: str, tokens: SpecialTokens) -> str:
         return parameters
     sides = (f"Frame(before={before}, after={after})" for before, after in map(tokens.around, (0, 1)))
     spelled = "Frames(source={}, target={}, first={})".format(*sides, tokens.first)  # as profiles have it
-    return f"{parameters}-{file_hash(spelled.encode())}"
+    return f"{parameters}-{content_hash([spelled.encode()])}"
 
 
 def source_tag(dictionary: Any, stated: str | None, language: str) -> str | None:
@@ -272,7 +272,7 @@ class SideReader:
             return
         file = TextFile(text)
         self._lines = [line for _, line in file.lines()]
-        self._name, self.hash = file.name, file.hash.short
+        self._name, self.hash = file.name, file.hash
         if len(self._lines) != size:
             raise InputError(
                 f"{file.name}: the text has {len(self._lines)} lines, but the binarised data has {size} sentences; "

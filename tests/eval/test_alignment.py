@@ -5,14 +5,16 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from alignment_eval.alignment import Alignment, Alignments, align_pairs
+from alignment_eval.alignment import Alignment, Alignments, align_pairs, join_sentences
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.extraction.pair_scores import PairScores
+from alignment_eval.links import files as links_files
 
 
 def aligned(source, target, *more, **named):
@@ -78,6 +80,19 @@ def test_all_rows_as_a_frame_as_json_and_as_a_table(tmp_path):
     assert pq.read_table(tmp_path / "hyp.parquet").to_pylist() == numbered
 
 
+@pytest.mark.parametrize("alignment", [ONE, SYMMETRIZED, EMPTY])
+def test_batches_of_ids_decide_the_row_groups_of_a_table(tmp_path, monkeypatch, alignment):
+    """The types do not depend on the rows."""
+    monkeypatch.setattr(links_files, "GROUP_ROWS", 2)
+    row = alignment.to_row()
+    for ids, groups in ((list(links_files.row_numbers(5)), 3), ([pa.array(["x"]), pa.array(list("yzab"))], 2)):
+        links_files.write_table(tmp_path / "t", iter([row] * 5), iter(ids))
+        written = pq.ParquetFile(tmp_path / "t")
+        assert written.num_row_groups == groups
+        assert written.read().to_pylist() == [{"id": id_, **row} for batch in ids for id_ in batch.to_pylist()]
+        assert {name: written.schema_arrow.field(name).type for name in links_files.TYPES} == links_files.TYPES
+
+
 def test_a_file_has_a_line_a_pair_and_replaces_what_was_there(tmp_path):
     path = tmp_path / "hyp.pharaoh"
     path.write_text("old")
@@ -102,6 +117,15 @@ def test_scores_are_a_table(tmp_path):
         ALL.scores  # noqa: B018
     scored.to_parquet(tmp_path / "out.parquet")
     assert pq.read_table(tmp_path / "out.parquet")["omitted_words"].to_pylist() == [[1, 0, 0.25], None]
+
+
+def test_sentences_are_joined_to_the_alignment_of_their_lines():
+    first, second = replace(ONE, source="das haus das ", target="the  house "), aligned("ja .", "oh yes", [(1, 1)])
+    whole = join_sentences([first, second], 7, [(2,), (2,)])
+    expected = aligned("das haus das ja .", "the  house oh yes", [*ONE.links, (4, 3)], ONE.confidences)
+    assert (whole, whole.id) == (expected, 7)
+    refused = join_sentences([first, EMPTY], 7, [(2,), (1,)])
+    assert (refused.status, refused.links, refused.target) == ("empty", [], "the  house x")
 
 
 PAIR = "a b@@ c . </s>", "x y z@@ u . </s>"
@@ -175,22 +199,6 @@ def test_a_cell_of_nothing_is_explained(make_sentence):
     """Neither the table nor neighbours change it."""
     _, cells = explained(make_sentence, TWO_WAY, None, True, layer_attn_n=lambda maps: maps[1, :, :1].fill(0))
     assert (cells[0, 1].share, cells[0, 1].neighbours) == (0, 1)
-
-
-@pytest.mark.parametrize(
-    ("rule", "reason"),
-    [
-        ("grow=0.5", "at least 0.5, below 0.714"),
-        ("grow=0.35", "at least 0.500 (0.35 / 0.7)"),
-        ("two-way=0.5", "at least 0.5."),
-    ],
-)
-def test_a_share_that_is_just_enough(make_sentence, rule, reason):
-    options = ExtractionOptions("attn_n", "1", setting="awo", rule=rule)
-    uniform = {"layer_attn_n": lambda maps: maps.fill(1)}
-    pair, cells = explained(make_sentence, options, texts=("a b </s>", "x y </s>"), **uniform)
-    assert len(pair.links) == 4
-    assert all(f"share 0.500 is {reason}" in f"{why.reason}." for why in cells.values())
 
 
 def test_what_cannot_be_explained(make_sentence):

@@ -37,5 +37,5 @@ def test_symmetrizes():
     assert ae.symmetrize(FORWARD, REVERSE, "union") == [FORWARD[0] | REVERSE[0]]
     assert ae.symmetrize(FORWARD, REVERSE) == [{(0, 0), (1, 1), (2, 1)}]
     assert ae.symmetrize(FORWARD, REVERSE, "grow-diag", "lilt") == [{(0, 0), (1, 1)}]
-    with pytest.raises(InputError, match="1 sentences forward, but 2 in reverse"):
+    with pytest.raises(InputError, match="forward has 1 sentences, but reverse has 2"):
         ae.symmetrize(FORWARD, REVERSE * 2)

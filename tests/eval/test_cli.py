@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from alignment_eval import __version__
-from alignment_eval.cli import CommandParser, add_list, exit_status, main, system
+from alignment_eval.cli import exit_status, main, names, system
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.options import distinct_names
 
@@ -19,19 +19,27 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"align-eval {__version__}\n"
 
 
+GOLD = ["--gold", "g", "hyp"]
+
+
 @pytest.mark.parametrize(
-    ("words", "meant"),
+    ("words", "message"),
     [
-        (["scor"], "score"),
-        (["score", "--golf", "g", "hyp"], "--gold"),
-        (["score", "--gold", "g", "--fromat=tsv", "hyp"], "--format"),
-        (["score", "--gold", "g", "--format", "jsom", "hyp"], "json"),
+        (["scor"], "do you mean score?"),
+        (["score", "--golf", "g", "hyp"], "do you mean --gold?"),
+        (["score", *GOLD, "--fromat=tsv"], "do you mean --format?"),
+        (["score", *GOLD, "--format", "jsom"], "do you mean json?"),
+        (["score", *GOLD, "--gold-bas", "1"], "unrecognized arguments: --gold-bas"),
+        (["score", "--gold", "", "hyp"], "--gold '': the value is empty"),
+        *((["sweep", "run", *GOLD, "-o", "x", "--kinds", kinds], f"{kinds!r}: expected names") for kinds in ("", "a,")),
     ],
 )
-def test_what_a_mistyped_word_may_mean(words, meant, capsys):
+def test_words_that_are_refused(words, message, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(words)
-    assert f"do you mean {meant}?" in capsys.readouterr().err
+    out, err = capsys.readouterr()
+    assert (out, len(err.splitlines())) == ("", 1)
+    assert message in err
 
 
 @pytest.mark.parametrize(
@@ -70,34 +78,8 @@ def test_no_name_of_a_file_controls_the_terminal(align_eval, tmp_path, monkeypat
     assert done.returncode == (1 if "none" in words else 2 if "--none" in words else 0)
 
 
-@pytest.fixture
-def parser():
-    parser = CommandParser(prog="p", description="what it does\n\nin lines")
-    parser.add_argument("records", nargs="+")
-    add_list(parser, "--kinds", "which")
-    add_list(parser, "--heads", "maps", type=str)
-    return parser
-
-
-def test_a_list(parser):
-    args = parser.parse_args(["run", "--kinds=a, b,a"])
-    assert (args.kinds, args.records, args.heads) == (("a", "b"), ["run"], None)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["run", "--kinds", "a", "b"], "p: unrecognized arguments: "),
-        (["run", "--kind", "a"], "p: unrecognized arguments: "),
-        (["run", "-o", ""], "p: -o/--output '': the value is empty"),
-        *((["run", "--kinds", value], f"{value!r}: expected names") for value in ("", "a,")),
-    ],
-)
-def test_refused_words(parser, capsys, words, message):
-    parser.add_argument("-o", "--output", default="-")
-    with pytest.raises(SystemExit, match="2"):
-        parser.parse_args(words)
-    assert message in capsys.readouterr().err
+def test_a_list():
+    assert names("a, b,a") == ("a", "b")
 
 
 @pytest.mark.parametrize(
@@ -150,15 +132,15 @@ def test_a_reader_that_goes_away_is_no_error(converting):
 
 
 @pytest.mark.parametrize(
-    ("given", "names"),
+    ("given", "expected"),
     [
         (["runs/small/1/links", "runs/large/1/links", "other"], ["small", "large", "other"]),
         (["x/links", "x/links"], ["x/links", "x/links"]),
         (["ours=x/links", "x/links", "-"], ["ours", "links", "standard input"]),
     ],
 )
-def test_names_of_systems(given, names):
-    assert distinct_names([system(word) for word in given]) == names
+def test_names_of_systems(given, expected):
+    assert distinct_names([system(word) for word in given]) == expected
 
 
 def test_a_file_whose_name_has_the_sign(tmp_path, monkeypatch):

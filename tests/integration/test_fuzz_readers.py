@@ -121,8 +121,8 @@ def read_records(part):
 
 def read_alignments(path):
     with contextlib.suppress(InputError):
-        read_hypothesis(path, ReadOptions(allow_possible=True), warn=check_message)
-    read_gold(path, warn=check_message)
+        read_hypothesis(path, ReadOptions(allow_possible=True, warn=check_message))
+    read_gold(path, ReadOptions(warn=check_message))
 
 
 LINKS = {
@@ -152,7 +152,7 @@ def files(directory):
     known = {
         "manifest": (directory / "manifest", damaged_json, read_manifest),
         "records": (run / PART, damaged_pages, read_records),
-        "alignments": (parts / PART, damaged_pages, lambda part: list(merged(part.parent))),
+        "alignments": (parts / PART, damaged_pages, lambda part: merged(part.parent)),
         "lexical_table": (directory / "lexical_table", damaged_pages, read_lexical_table),
         "profile": (directory / "profile", damaged_json, read_profile),
         "log": (directory / "log", damaged_bytes, lambda path: read_training_log(path, "run")),

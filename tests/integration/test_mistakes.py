@@ -65,7 +65,7 @@ MISTAKES = [
     ("align-eval score --gold gold hyp", 0, "gold: read as 1-based"),
     ("align-eval score --gold gold --gold-base 0 hyp", 1, "give --gold-base 1"),
     (f"{SCORE} hyp1", 1, "hyp1: … give --hyp-base 1"),
-    (f"{SCORE} hyp59", 1, "hyp59 has 59 sentences, gold has 60"),
+    (f"{SCORE} hyp59", 1, "hyp59 has 59 sentences, but gold has 60"),
     (f"{SCORE} turned", 0, "turned: … with source and target exchanged"),
     (f"{SCORE} moved", 0, "moved: … remove 1 line from the hypothesis"),
     (f"{SCORE} gold --hyp-base 1", 1, "gold: … possible"),

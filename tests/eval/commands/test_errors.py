@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from alignment_eval.files import file_hash
+from alignment_eval.files import content_hash
 from tests.facts import says
 
 OPTIONS = ("--gold", "gold", "--gold-base", "1", "--source", "source", "--target", "target")
@@ -44,7 +44,7 @@ def test_json(files, align_eval):
     assert list(result["confusion"][0]) == ["gold", "both", "only_hypothesis", "only_other", "neither"]
     fields = dict(field.split(":", 1) for field in result["signature"].split("|"))
     files = {"against": "other", **{name: name for name in ("gold", "hyp", "source", "target")}}
-    assert {name: fields[name] for name in files} == {n: file_hash(FILES[f].encode()) for n, f in files.items()}
+    assert {name: fields[name] for name in files} == {n: content_hash([FILES[f].encode()]) for n, f in files.items()}
     assert (fields["metric"], fields["frequency"], fields["sentences"]) == ("errors", "texts", "2")
 
 
@@ -56,7 +56,7 @@ def test_training_frequency(files, call):
     # das 10, Haus 5, "." and ja 0
     source = rows(result, by="frequency", side="source")
     assert [(row["class"], row["words"]) for row in source] == [("0", 2), ("2-9", 1), ("10-99", 1)]
-    hashes = ",".join(file_hash(FILES[name].encode()) for name in ("train.source", "train.target"))
+    hashes = ",".join(content_hash([FILES[name].encode()]) for name in ("train.source", "train.target"))
     assert f"|frequency:{hashes}|" in result["signature"]
 
 

@@ -61,7 +61,7 @@ def test_end_to_end(files, align_eval):
     ("links", "options", "expected", "message"),
     [
         ("0-0\n2-0\n", (), 1, "links:2: link 2-0 is outside … 2 words in source and 2 in target"),
-        ("0-0\n", (), 1, "links: the file has 1 sentences, but source has 2"),
+        ("0-0\n", (), 1, "links has 1 sentences, but source has 2"),
         ("0-0\n\n", ("--min-count", "0"), 2, "1 or more"),
     ],
 )

@@ -52,13 +52,6 @@ def refuse(call, directory, name, place, *options):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("place", ["", "..", "run"])
-@pytest.mark.parametrize("options", [(), ("--overwrite",)], ids=str)
-def test_no_place_for_output(call, directory, name, place, options):
-    refuse(call, directory, name, place, *options)
-
-
-@pytest.mark.parametrize("name", COMMANDS)
 def test_what_exists_is_not_replaced_unasked(call, directory, name):
     place = directory / ("there.png" if name in PICTURES else "there")
     if name == "sweep":
@@ -69,16 +62,6 @@ def test_what_exists_is_not_replaced_unasked(call, directory, name):
     assert refuse(call, directory, name, place).endswith(": already exists; choose another path or pass --overwrite")
     assert call(*COMMANDS[name], place, "--overwrite")[0] == 0
     assert content(directory)[f"{place.name}/sweep.json" if name == "sweep" else place.name] != b"mine"
-
-
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "sweep"])
-def test_no_such_directory_and_read_only(call, directory, name):
-    ending = ".png" if name in PICTURES else ""
-    assert "no is missing or read-only" in refuse(call, directory, name, f"no/where{ending}")
-    place = directory / f"there{ending}"
-    place.write_text("mine")
-    place.chmod(0o444)
-    assert f"there{ending}: the file is read-only" in refuse(call, directory, name, place, "--overwrite")
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("merge", "sweep")])

@@ -107,7 +107,7 @@ def test_spans_without_counterpart_are_counted(files, call):
         ("labels", "", "labels: the file is empty … a word and a label"),
         ("text", "In Graz\n\n", "text:2: a blank line"),
         ("text", "In Graz\nforests\n", "links:1: link … outside its sentence pair … 6 words in labels and 2 in text"),
-        ("links", LINKS + "\n", "links: the file has 3 sentences, but labels has 2"),
+        ("links", LINKS + "\n", "links has 3 sentences, but labels has 2"),
         ("links", "0-0:1.5\n\n", "links:1: link 0-0 has the confidence 1.5"),
     ],
 )

@@ -37,7 +37,7 @@ def test_report_end_to_end(inputs, tmp_path, align_eval):
 
 
 @pytest.mark.parametrize(
-    ("content", "text"), [("0-9\n\n\n\n", "bad:1: link 0-9 … sentence 0"), ("0-0\n", "bad: 1 sentences")]
+    ("content", "text"), [("0-9\n\n\n\n", "bad:1: link 0-9 … sentence 0"), ("0-0\n", "bad has 1 sentences")]
 )
 def test_a_file_of_other_words(inputs, tmp_path, call, content, text):
     (tmp_path / "bad").write_text(content)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from alignment_eval.files import file_hash
+from alignment_eval.files import content_hash
 from alignment_eval.signature import version
 from tests.facts import says
 
@@ -33,8 +33,8 @@ def test_json(files, align_eval):
         "possible_links": 1,
         "sentences": 2,
         "signature": (
-            f"metric:aer|gold:{file_hash(GOLD.encode())}|gold_format:talp|gold_base:1|gold_swap:no"
-            f"|hyp:{file_hash(HYPOTHESIS.encode())}|hyp_format:pharaoh|hyp_base:0|hyp_swap:no|hyp_possible:no"
+            f"metric:aer|gold:{content_hash([GOLD.encode()])}|gold_format:talp|gold_base:1|gold_swap:no"
+            f"|hyp:{content_hash([HYPOTHESIS.encode()])}|hyp_format:pharaoh|hyp_base:0|hyp_swap:no|hyp_possible:no"
             f"|sentences:2|version:align-eval-{version()}"
         ),
     }
@@ -55,7 +55,7 @@ def test_tsv_of_several_hypotheses(files, call):
     assert header[:4] == ["hypothesis", "aer_percent", "precision_percent", "recall_percent"]
     assert first == ["hyp", "37.50", "75.00", "50.00", "4", "2", "3", "4", "1", "2"]
     assert second == [r"a\tb\x1b", "100.00", "", "0.00", "0", "0", "0", "4", "1", "2"]  # a name is one cell
-    hashes = ",".join(file_hash(text.encode()) for text in (HYPOTHESIS, "\n\n"))
+    hashes = ",".join(content_hash([text.encode()]) for text in (HYPOTHESIS, "\n\n"))
     assert f"|hyp:{hashes}|hyp_format:pharaoh|" in err
     assert err.count("\n") == 1
 
@@ -136,7 +136,7 @@ def test_confidence_where_it_is_undefined(files, call):
 @pytest.mark.parametrize(
     ("contents", "arguments", "message"),
     [
-        ({"gold": "1 1 1\n"}, (), "A NAACL file ends with its last link: pass --source"),
+        ({"gold": "1 1 1\n"}, (), "1 sentences up to its last link … NAACL … the texts"),
         ({"hyp": f"{HYPOTHESIS}\n"}, (), "gold has 2 … the last line of hyp is blank"),
     ],
 )  # fmt: skip
@@ -196,7 +196,7 @@ def test_where_a_line_is_missing(files, call):
     files("hyp", "".join(f"{line}\n" for line in LINES[:3] + LINES[4:] + LINES))
     status, out, err = call("score", *STATED, "--hyp-base", "1")
     assert (status, out) == (1, "")
-    assert says(err, "hyp has 23 sentences, gold has 24 … if you insert 1 line into the hypothesis at about line 4")
+    assert says(err, "hyp has 23 sentences, but gold has 24 … if you insert 1 line into the hypothesis at about line 4")
 
 
 def test_exchanged_texts_are_told_by_what_was_tried(files, call):

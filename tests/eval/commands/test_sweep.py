@@ -131,7 +131,7 @@ def test_gold_of_other_sentences(stated, tmp_path, make_sentence, make_records, 
     stated[2].write_text("1-1\n\n\n")
     status, out, err = call("sweep", *stated)
     assert (status, out) == (1, "")
-    assert says(err, "gold.talp: 3 sentences, but … run has records of 4")
+    assert says(err, "gold.talp has 3 sentences, but … run has 4")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "own", "run"]
 
 

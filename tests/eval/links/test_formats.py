@@ -25,10 +25,9 @@ from tests.eval.links.samples import gold, written
 from tests.facts import facts
 
 
-def read(path, allow_possible=True):
+def read(path):
     """Read a file from 0, as it stands."""
-    options = ReadOptions("0-unused", allow_possible=allow_possible)
-    return read_hypothesis(path, options, warn=lambda message: None)
+    return read_hypothesis(path, ReadOptions("0-unused", allow_possible=True, warn=lambda message: None))
 
 
 def parsed(text, format_):
@@ -59,7 +58,7 @@ def test_detected_format(text, format_):
 
 def test_naacl(tmp_path):
     file = read(written(tmp_path, "0001 1 2 S\n1 2 2 P 0.5\n\n3 4 5\n3 4 5 P .25\n 3\t1 1 0.25\r\n3 2 2\n"))
-    assert file.file.format == "naacl"
+    assert file.format == "naacl"
     assert list(file) == [gold("1-2", "2-2"), gold(), gold("4-5 1-1 2-2")]
     expected = [{(1, 2): 1, (2, 2): 0.5}, {}, {(4, 5): 1, (1, 1): 0.25, (2, 2): 1}]
     assert [sentence.confidence for sentence in file] == expected

@@ -144,10 +144,6 @@ def test_links_and_probabilities_of_awesome_align(run):
 
 
 def test_forgotten_direction(run):
-    status, out, err = score(run, "exchanged")
-    assert status == 0
-    assert says(err, "exchanged … convert --from-swap --to pharaoh")
-    assert json.loads(out)["aer"] > 0.7
     status, out, err = score(run, "exchanged", *TEXTS)
     assert (status, out) == (1, "")
     assert says(err, "exchanged all links are inside … convert --from-swap --to pharaoh")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.files import file_hash
+from alignment_eval.files import content_hash
 from alignment_eval.links.files import ReadOptions, Texts, read_gold, read_hypothesis
 from alignment_eval.links.formats import transpose
 from tests.eval.links.samples import gold, written
@@ -27,7 +27,7 @@ class Reader:
     def __call__(self, sentences, first=0, read=read_gold, texts=None, **options):
         lines = (" ".join(f"{i + first}-{j + first}" for i, j in links) for links in sentences)
         path = written(self.folder, "".join(f"{line}\n" for line in lines), "x")
-        return read(path, ReadOptions(**options), texts, self.warnings.append)
+        return read(path, ReadOptions(**options, warn=self.warnings.append), texts)
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_a_base_that_the_indices_contradict(reader, sentences, written_base, rea
         reader(sentences, written_base, read, base=stated)
     result = reader(diagonals(5), 1, read, base="0-unused")
     assert (result.base, next(result.each_links())) == (0, frozenset((k, k) for k in range(1, 5)))
-    assert result.file.bases == {1}
+    assert result.bases == {1}
 
 
 @pytest.mark.parametrize("link", [(0, 2), (2, 0), (0, 3), (3, 0)])
@@ -115,12 +115,13 @@ def test_swapped_direction_is_seen_by_the_texts(reader):
 
 def test_naacl_sentences_without_lines(tmp_path):
     path, warnings = written(tmp_path, "1 1 1\n4 1 1\n"), []
-    result = read_gold(path, None, lengths([9] * 6, [9] * 6), warnings.append)
+    result = read_gold(path, ReadOptions(warn=warnings.append), lengths([9] * 6, [9] * 6))
     assert list(result) == [gold("0-0"), gold(), gold(), gold("0-0"), gold(), gold()]
     assert len(result) == 6
-    assert says("|".join(warnings), f"{path}: 4 of 6 sentences")
-    whole = written(tmp_path, "1 1 1\n2 1 1\n"), None, lengths([9] * 2, [9] * 2)
-    assert len(read_gold(*whole, pytest.fail)) == 2
+    (warning,) = warnings
+    assert says(warning, f"{path}: 4 of 6 sentences")
+    whole = written(tmp_path, "1 1 1\n2 1 1\n"), ReadOptions(warn=pytest.fail), lengths([9] * 2, [9] * 2)
+    assert len(read_gold(*whole)) == 2
 
 
 def test_index_0_of_naacl_may_be_null(tmp_path):
@@ -138,20 +139,20 @@ def test_a_file_and_a_pipe_are_read_as_often_as_asked(tmp_path, swap):
     for path in (written(tmp_path, text), Path(f"/dev/fd/{reading}")):
         file = read_gold(path, ReadOptions(base="1", swap=swap))
         assert [list(file), list(file)] == [expected] * 2
-        assert file.file.hash == file_hash(text.encode())
+        assert file.hash == content_hash([text.encode()])
     os.close(reading)
 
 
 @pytest.mark.parametrize(
     ("text", "fact"),
     [
-        ("0-0\n", "1 sentences … test.de has 2 lines"),
-        ("0-0\n1-1\n\n", "3 sentences … the last line of … is blank"),
+        ("0-0\n", "has 1 sentences, but test.de has 2 lines"),
+        ("0-0\n1-1\n\n", "has 3 sentences, but … the last line of … is blank"),
     ],
 )
 def test_as_many_lines_as_the_texts(tmp_path, text, fact):
     path = written(tmp_path, text)
-    with pytest.raises(InputError, match=facts(f"{path}: … {fact}")):
-        read_gold(path, None, lengths([5, 5], [5, 5]))
-    with pytest.raises(InputError, match=facts("test.de has 2 … test.en has 3 … the last line of test.en is blank")):
+    with pytest.raises(InputError, match=facts(f"{path} {fact}")):
+        read_gold(path, texts=lengths([5, 5], [5, 5]))
+    with pytest.raises(InputError, match=facts("test.de has 2 lines, but test.en has 3 … test.en is blank")):
         lengths([5, 5], [5, 5, 0])

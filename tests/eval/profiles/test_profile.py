@@ -93,8 +93,8 @@ def test_a_lexical_table_lies_beside_its_profile(write):
     ("content", "problem"),
     [
         ({"profile": 1}, "profile is 1: expected version 2"),
-        (without(maps=None), "maps is None: expected object"),
-        (without(chosen_by="\x1b[31m" * 99), r"chosen_by is '\\x1b\[31m"),
+        (without(maps=None), "maps: Expected `object`, got `null`"),
+        (without(chosen_by="\x1b[31m" * 99), r"chosen_by: Invalid enum value '\\x1b\[31m"),
         (without(reverse_model="m2"), "reverse model"),
         (maps(rule="grow=0.4"), "keys are missing or unknown"),
         (maps(heads="x"), "maps.heads: cannot read heads 'x'"),

@@ -82,7 +82,7 @@ def test_columns_of_another_form(tmp_path, make_sentence, make_records, change, 
         ({"layers": (1, 1)}, "layers are [1, 1]: expected each once"),
         ({"kinds": ("attn_q",)}, "kinds are ['attn_q']: expected some of attn_w, attn_n"),
         ({"layers": (0, 1, 2)}, "sentence 0 … shape [2, 3, 5, 5] … [3, 3, 5, 5]"),
-        ({"profile": 3}, "profile is 3: expected str"),
+        ({"profile": 3}, "profile: Expected `str | null`, got `int`"),
     ],
 )
 def test_the_manifest_fits_the_shapes(tmp_path, make_sentence, make_records, details, text):

@@ -8,7 +8,7 @@ import pytest
 
 from alignment_eval.profiles.profile import fit_profile
 
-DOCS = Path(__file__).resolve().parents[3] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def undocumented(names, page):
