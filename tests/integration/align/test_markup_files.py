@@ -126,19 +126,6 @@ def test_what_is_not_translated(run):
     assert "<code>haus(x)</code>" not in done.lines[0]
 
 
-def test_a_stopped_run_is_continued(run, stop, tmp_path):
-    options = ("--markup", "xml", "--window", 4)
-    given = {"sources": [marked(line, k) for k, line in enumerate(GERMAN)], "targets": ENGLISH}
-    whole = run(*options, **given, out="whole")
-    stop(9)
-    assert run(*options, **given).status == 130
-    stop(None)
-    other = run("--markup", "html", "--window", 4, "--resume", **given)
-    assert (other.status, says(other.err, "output of another run")) == (1, True)
-    assert run(*options, "--resume", **given).lines == whole.lines
-    assert sorted(path.name for path in tmp_path.glob("out*")) == ["out", "out.signature.json"]
-
-
 @pytest.mark.parametrize(
     ("options", "out", "text"),
     [

@@ -179,20 +179,6 @@ def test_a_lexical_table_is_counted_on_sentences(model):
     assert [pair.confidences for pair in whole] == [union(alone[:12]), union(alone[12:])]
 
 
-def test_a_stopped_run_goes_on_only_with_the_option(run, lines_run, stop, tmp_path):
-    options = ("--translate", "--window", 1)
-    whole = run(*options, out="whole.jsonl")
-    stop(1, RuntimeError("the power is off"))
-    with pytest.raises(RuntimeError, match="the power is off"):
-        run(*options, out="out.jsonl")
-    stop(None)
-    refused = lines_run(*options, "--resume", sources=SOURCES, models=BOTH, out="out.jsonl")
-    assert refused.status == 1
-    assert "split" in refused.err
-    done = run(*options, "--resume", out="out.jsonl")
-    assert (done.status, done.lines) == (0, whole.lines), done.err
-
-
 def test_what_cannot_be_cut(model, monkeypatch):
     pieces = fairseq_norm_plugin.load("demo", tokenizer="none", bpe="none")
     with pytest.raises(UsageError, match="subwords"):
