@@ -2,7 +2,6 @@
 
 import json
 import math
-from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -83,17 +82,6 @@ def test_scores_of_text_with_tags(lines_run, tmp_path, sources, warned):
     done = lines_run("--scores", tmp_path / "scores.tsv", "--force", sources=sources, targets=["The house."])
     assert done.status == 0
     assert ("give --markup" in done.err) == warned
-
-
-@pytest.mark.parametrize(
-    "options", [("--scores",), ("--source-contribution",), ("--scores", "there"), ("--scores", "source")]
-)
-def test_scores_that_cannot_be_written(write, tmp_path, monkeypatch, options):
-    monkeypatch.chdir(tmp_path)
-    Path("there").write_text("mine")
-    assert write("out", *options)[0] in (1, 2)
-    assert Path("there").read_text() == "mine"
-    assert not Path("out").exists()
 
 
 def test_links_of_two_models_that_are_symmetrized_have_no_confidences(write):

@@ -14,8 +14,9 @@ from tests.demo import BOTH, raw_lines, written
 from tests.facts import content, facts, says
 from tests.integration.align.conftest import ALIGNING, PAPER, TRANSLATING
 
-
-SOURCES, TARGETS = ([" ".join(pair) for pair in zip(text[:12:2], text[1:12:2])] for text in map(raw_lines, ("de", "en")))
+SOURCES, TARGETS = (
+    [" ".join(pair) for pair in zip(text[:12:2], text[1:12:2])] for text in map(raw_lines, ("de", "en"))
+)
 RULE = ("--heads", 2, "--rule", "kobayashi2020")
 TRANSLATED = ("--translate", 2)
 

