@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from alignment_eval.errors import InputError
+from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.profiles import chosen
 from fairseq_norm_plugin.align.unfinished import UnfinishedOutput
 from fairseq_norm_plugin.model.direction import Direction
@@ -38,7 +39,7 @@ TRANSLATED = ("--translate", 2)
 def test_every_output_is_continued(lines_run, stop, tmp_path, monkeypatch, out, options, where, others):
     """Only by a run that would write the same; what is translated is not translated again."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(chosen, "DEFAULTS", replace(chosen.DEFAULTS, table_pairs=2))
+    monkeypatch.setattr(chosen, "DEFAULTS", replace(DEFAULTS, table_pairs=2))
     written(tmp_path / "target", TARGETS)
     sources = [f"<b>{line}</b>" if "--markup" in options else line for line in SOURCES]
     targets = None if "--translate" in options else TARGETS

@@ -52,6 +52,6 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, backward):
     for options in ((), both):
         expected = run(*options, "--overwrite", text=pieces).lines
         assert run(*options, "--overwrite", text=words, bpe=("--bpe-codes", *codes)).lines == expected
-    for options, given in (((), codes[:1]), ((*both, "--model-option", f"reverse_bpe_codes={codes[0]}"), codes)):
-        done = run("--overwrite", *options, text=words, bpe=("--bpe-codes", *given))
+    for more, given in (((), codes[:1]), ((*both, "--model-option", f"reverse_bpe_codes={codes[0]}"), codes)):
+        done = run("--overwrite", *more, text=words, bpe=("--bpe-codes", *given))
         assert (done.status, "codes.xx: no line of the codes makes" in done.err) == (1, True)

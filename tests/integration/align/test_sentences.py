@@ -157,10 +157,9 @@ def test_outputs_of_the_command(run, model, tmp_path):
 
 
 def test_a_lexical_table_is_counted_on_sentences(model):
-    nouns = dict(zip(["Haus", "Buch", "Dorf", "Kind", "Meer"], ["house", "book", "village", "child", "sea"]))
-    adjectives = dict(
-        zip(["alt", "neu", "schön", "groß", "wichtig", "gut"], ["old", "new", "beautiful", "big", "important", "good"])
-    )
+    nouns = {"Haus": "house", "Buch": "book", "Dorf": "village", "Kind": "child", "Meer": "sea"}
+    adjectives = ["alt", "neu", "schön", "groß", "wichtig", "gut"]
+    others = ["old", "new", "beautiful", "big", "important", "good"]
     sources = [f"Das {noun} ist sehr {adjective}." for noun in nouns for adjective in adjectives]
     targets = [f"The {noun} is very {adjective}." for noun in nouns.values() for adjective in others]
     alone = model.align(sources, targets, table="text", force=True)
