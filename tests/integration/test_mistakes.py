@@ -192,17 +192,14 @@ def model():
     return fnp.load("demo", reverse_path="none", tokenizer="none")
 
 
+CHECKPOINT = DEMO / "checkpoint.pt"
 IN_PYTHON = [
     (lambda model: fnp.load("none.pt", DEMO), InputError, "none.pt: no such file"),
     (lambda model: fnp.load("demo", profile="none.json"), InputError, "none.json: no such profile"),
     (lambda model: fnp.load("demo", dtype="half"), UsageError, "dtype half: choose one of"),
     (lambda model: fnp.load("demo", reverse_path="no.pt"), InputError, "no.pt: no such file"),
-    (
-        lambda model: fnp.load(DEMO / "checkpoint.pt", DEMO, "de", "en", reverse_bpe_codes="c"),
-        UsageError,
-        "without reverse_path",
-    ),
-    (lambda model: fnp.load(DEMO / "checkpoint.pt", s="de", t="en"), UsageError, "s: no tokenizer"),
+    (lambda model: fnp.load(CHECKPOINT, DEMO, "de", "en", reverse_bpe_codes="c"), UsageError, "without reverse_path"),
+    (lambda model: fnp.load(CHECKPOINT, s="de", t="en"), UsageError, "s: no tokenizer"),
     (lambda model: model.align(GERMAN, ENGLISH[:59]), InputError, "60 sources, but 59 targets"),
     (lambda model: model.align(GERMAN, ENGLISH[0]), InputError, "target: … expected a list of lines"),
     (lambda model: model.align([1], ["x"]), InputError, "source[0]: 1: expected text"),
@@ -212,11 +209,7 @@ IN_PYTHON = [
     (lambda model: model.align("ja", "yes", rule="best"), UsageError, "best"),
     (lambda model: model.align("ja", "yes", kind="attn"), UsageError, "kind without heads"),
     (lambda model: model.align("ja", "yes", max_tokens=0), UsageError, "max_tokens 0"),
-    (
-        lambda model: model.align("ja", "yes", table="missing.parquet"),
-        InputError,
-        "missing.parquet: cannot read the file",
-    ),
+    (lambda model: model.align("ja", "yes", table="none.parquet"), InputError, "none.parquet: cannot read the file"),
     (lambda model: model.align("ja", "yes", profile="none.json"), InputError, "none.json: cannot be read"),
     (lambda model: model.align(["ja"], ["yes"], source_words=[["ja"], ["x"]]), InputError, "source_words: words of 2"),
     (lambda model: model.align("ja", "yes").explain(7, 0), UsageError, "words 7 and 0"),
