@@ -1,6 +1,5 @@
 """The gold sets of docs/reproduction.md, and what the scripts of this folder share."""
 
-import lzma
 import os
 import shlex
 import subprocess
@@ -74,11 +73,6 @@ def make(path: Path, *words: object, env: Mapping[str, str] | None = None) -> Pa
 def lowercased(path: Path) -> list[str]:
     """The lines of a text."""
     return path.read_text(encoding="utf-8").lower().split("\n")[:-1]
-
-
-def training_text(folder: Path, name: str) -> list[str]:
-    """The lines of ``train.NAME.xz``."""
-    return lzma.decompress((folder / f"train.{name}.xz").read_bytes()).decode().split("\n")[:-1]
 
 
 def write(path: Path, lines: Iterable[str]) -> Path:

@@ -93,18 +93,8 @@ class Aligner:
         for side, language in (("--srcdict", source), ("--tgtdict", target)):
             words += [side, self.models / f"dict.{language}.txt"]
         make(folder / "bin/preprocess.log", *words, "--destdir", folder / "bin")
-        words = [
-            "fairseq-generate",
-            folder / "bin",
-            "--path",
-            self.checkpoints[way],
-            "-s",
-            source,
-            "-t",
-            target,
-            "--cpu",
-        ]
-        words += ["--score-reference", "--print-alignment", "hard", "--required-batch-size-multiple", "1"]
+        words = ["fairseq-generate", folder / "bin", "--path", self.checkpoints[way], "-s", source, "-t", target]
+        words += ["--cpu", "--score-reference", "--print-alignment", "hard", "--required-batch-size-multiple", "1"]
         trusted = {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}  # fairseq cannot read its own files with torch >= 2.6
         make(folder / "generate-test.txt", *words, "--results-path", folder, env=trusted)
         links = ae.read_links(folder / "generate-test.txt", swap=source != self.gold.languages[0])

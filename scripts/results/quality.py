@@ -1,4 +1,4 @@
-"""The tables of docs/scores.md: scores of pairs against human labels, and against noise in a training text.
+"""The scores of pairs of docs/reproduction.md, against human labels and against noise in a training text.
 
 DATA/use/quality has translations with human labels (Guerreiro et al. 2022).  Rows count from 1: the constants of the
 scores were chosen on odd rows, the table is of even rows.  DATA/train gives the noise test: 10,000 pairs, of which 1 %
@@ -8,13 +8,14 @@ are shifted, exchanged or from elsewhere.  AUROC is the chance that a bad pair s
 
 import argparse
 import csv
+import lzma
 import random
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from gold_sets import NORM_ALIGN, make, markdown, run_script, training_text, write
+from gold_sets import NORM_ALIGN, make, markdown, run_script, write
 from numpy.typing import NDArray
 
 from fairseq_norm_plugin import load
@@ -92,7 +93,8 @@ def quality(data: Path, out: Path) -> str:
 
 def noise(data: Path, out: Path, others: Sequence[str]) -> str:
     """AUROC of each score for the bad pairs of a training text."""
-    sources, targets = (training_text(data / "train", language)[: PAIRS + MORE] for language in ("de", "en"))
+    texts = [data / f"train/train.{language}.xz" for language in ("de", "en")]
+    sources, targets = (lzma.decompress(file.read_bytes()).decode().split("\n")[: PAIRS + MORE] for file in texts)
     chance = random.Random(1)
     pairs = list(zip(sources[:PAIRS], targets))
     kinds = np.full(PAIRS, "", dtype=object)

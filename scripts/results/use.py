@@ -1,4 +1,4 @@
-"""The tables of docs/use.md: labels and inline tags that follow the links of the bundled models, and of other aligners.
+"""The jobs of docs/reproduction.md: labels and inline tags that follow the links of the bundled models and of others.
 
     use.py labels DATA OUT [NAME=FILE …]
     use.py markup DATA OUT [NAME=FILE …]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from alignment_eval.cli import COMMANDS, main
+from alignment_eval.cli import COMMANDS
 from tests.integration.conftest import PATH, PROGRAMS, ROOT, run_program
 
 PAGES = sorted(path for path in (ROOT / "docs/commands").glob("*.md") if path.name != "README.md")
@@ -101,7 +101,7 @@ def words(command):
 
 def epilog_examples(help_text):
     """The commands in the examples of a --help text."""
-    commands = re.findall(r"^  (align-eval (?:.*\\\n)*.*)$", help_text, re.MULTILINE)
+    commands = re.findall(r"^  ((?:align-eval|norm-align) (?:.*\\\n)*.*)$", help_text, re.MULTILINE)
     return [command for command in commands if "…" not in command]
 
 
@@ -206,21 +206,13 @@ def test_page_of_python(page, update):
     check_python_examples(ROOT / page, update)
 
 
-def test_example_of_the_help_of_align(bash):
-    help_text = bash("python -m fairseq_norm_plugin.align.cli --help")
-    (command,) = re.findall(r"^  (norm-align (?:.*\\\n)*.*)$", help_text, re.MULTILINE)
-    assert bash(command).count("\n") == 60
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_examples_of_help(name, bash, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", WIDE)
-    with pytest.raises(SystemExit):
-        main([name, "--help"])
-    examples = epilog_examples(capsys.readouterr().out)
-    assert any(command.startswith(f"align-eval {name} ") for command in examples)
-    page = (ROOT / f"docs/commands/{name}.md").read_text(encoding="utf-8")
-    if not {*map(words, examples)} <= {words(command) for command, _ in console_examples(page)}:
+@pytest.mark.parametrize("name", ["norm-align", *(f"align-eval {name}" for name in COMMANDS)])
+def test_examples_of_help(name, bash):
+    examples = epilog_examples(run_program(*name.split(), "--help").stdout)
+    assert any(command.startswith(f"{name} ") for command in examples)
+    page = f"docs/commands/{name.split()[1]}.md" if " " in name else "docs/align.md"
+    shown = console_examples((ROOT / page).read_text(encoding="utf-8"))
+    if not {*map(words, examples)} <= {words(command) for command, _ in shown}:
         for command in examples:  # one may need what the one before wrote
             bash(command)
 

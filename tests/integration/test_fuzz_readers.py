@@ -1,21 +1,21 @@
 """Damaged files of every kind: a reader takes them or refuses them in one sentence, nothing else.
 
-``FUZZ_CASES=20000 pytest tests/integration/test_fuzz_readers.py`` tries so many cases for each reader; the default is a
-share of a few seconds.  Cases are drawn by number, so a failure can be repeated: ``FUZZ_FIRST`` is the first number.
+``pytest --hypothesis-profile=thorough`` tries many.  Links as text are in tests/eval/links/test_formats.py.
 """
 
-import contextlib
 import copy
 import json
-import os
-import random
 import warnings
 from argparse import Namespace
+from functools import reduce
+from operator import getitem
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import fairseq_norm_plugin
 from alignment_eval.commands.curve import read_training_log
@@ -25,8 +25,6 @@ from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.lexical_table import LexicalTable, WordCounts, read_lexical_table, write_lexical_table
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.files import TextFile
-from alignment_eval.links.files import ReadOptions, read_gold, read_hypothesis
-from alignment_eval.links.formats import HYPOTHESIS_FORMATS
 from alignment_eval.profiles.profile import read_profile
 from alignment_eval.records.manifest import merged
 from alignment_eval.records.store import Records
@@ -36,7 +34,8 @@ from tests.eval.conftest import records, sentence
 from tests.eval.profiles.test_profile import FORMED, REVERSE
 from tests.eval.records import shards
 
-CASES, FIRST = int(os.environ.get("FUZZ_CASES", "25")), int(os.environ.get("FUZZ_FIRST", "0"))
+#: Draws the damage; the file of one case is overwritten by that of the next.
+CASES = given(st.randoms(use_true_random=True))
 
 #: Values that a JSON file may hold in the place of others, and bytes that any file may.
 VALUES = [
@@ -75,22 +74,19 @@ def places(value, path=()):
 
 
 def damaged_values(rng, value, values=VALUES):
-    """One or two values replaced, removed, or added."""
+    """A value inside replaced, removed, or added, or the whole replaced."""
     value = copy.deepcopy(value)
-    for _ in range(rng.randint(1, 2)):
-        path = rng.choice([path for path in places(value) if path] or [()])
-        if not path:
-            return rng.choice(values)
-        parent = value
-        for key in path[:-1]:
-            parent = parent[key]
-        kind = rng.randrange(4)
-        if kind == 0:
-            del parent[path[-1]]
-        elif kind == 1 and isinstance(parent, dict):
-            parent[rng.choice(("x", "", *map(str, parent)))] = rng.choice(values)
-        else:
-            parent[path[-1]] = copy.deepcopy(rng.choice(values))
+    *parents, key = rng.choice([path for path in places(value) if path] or [(None,)])
+    if key is None:
+        return rng.choice(values)
+    parent = reduce(getitem, parents, value)
+    kind = rng.randrange(4)
+    if kind == 0:
+        del parent[key]
+    elif kind == 1 and isinstance(parent, dict):
+        parent[rng.choice(("x", "", *map(str, parent)))] = rng.choice(values)
+    else:
+        parent[key] = copy.deepcopy(rng.choice(values))
     return value
 
 
@@ -119,19 +115,6 @@ def read_records(part):
         read_word_map(maps, ExtractionOptions("attn_n", "0", setting="awo"))
 
 
-def read_alignments(path):
-    with contextlib.suppress(InputError):
-        read_hypothesis(path, ReadOptions(allow_possible=True, warn=check_message))
-    read_gold(path, ReadOptions(warn=check_message))
-
-
-LINKS = {
-    "pharaoh": b"0-0 1-1 2-3\n\n3-1\n" * 3,
-    "talp": b"0-0 1p1 2-3\n\n3p1\n" * 3,
-    "scored": b"0-0:0.5 1-1:1e-05\n\n3-1:-2\n" * 3,
-    "naacl": b"1 1 1 S\n1 2 2 P 0.5\n3 1 4\n" * 3,
-    "fairseq": b"S-0\tx\nA-0\t0-0 1-1\nA-1\t\nA-2\t3-1\n",
-}
 LOG = [
     '2026-01-01 | INFO | valid | {"epoch": 1, "valid_loss": "3.5", "valid_num_updates": "8", "valid_aer": "0.5"}',
     '{"epoch": 2, "valid_loss": "3.25", "valid_num_updates": "16", "valid_aer": "0.25", "valid_aer_l1_n_awo": "0.3"}',
@@ -149,7 +132,7 @@ def files(directory):
     (directory / "profile").write_text(FORMED.with_reverse(REVERSE).to_json())
     (directory / "log").write_text("\n".join(LOG) + "\n")
     (directory / "labels").write_text("In\tO\nUnter-\tB-LOC\ntirol\tI-LOC\n\nAnna\tB-PER\n")
-    known = {
+    return {
         "manifest": (directory / "manifest", damaged_json, read_manifest),
         "records": (run / PART, damaged_pages, read_records),
         "alignments": (parts / PART, damaged_pages, lambda part: merged(part.parent)),
@@ -158,45 +141,33 @@ def files(directory):
         "log": (directory / "log", damaged_bytes, lambda path: read_training_log(path, "run")),
         "labels": (directory / "labels", damaged_bytes, lambda path: list(parse_conll(TextFile(path).lines(), "x"))),
     }
-    for format_, content in LINKS.items():
-        (directory / format_).write_bytes(content)
-        known[format_] = (directory / format_, damaged_bytes, read_alignments)
-    return known
 
 
-def check_message(error):
-    text = str(error)
-    assert text.isprintable(), repr(text)
-    assert len(text) < 1500, len(text)
+def read_or_refused(read):
+    """The only exception is an InputError of one printable sentence."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            read()
+        except BuiltError:
+            pass
+        except InputError as error:
+            text = str(error)
+            assert text.isprintable(), repr(text)
+            assert len(text) < 1500, len(text)
 
 
-READERS = ["manifest", "records", "alignments", "lexical_table", "profile", "log", "labels", *HYPOTHESIS_FORMATS]
-
-
-def try_cases(name, read, write):
-    """Read the file of each case; the only exception is an InputError of one printable sentence."""
-    refused = 0
-    for number in range(FIRST, FIRST + CASES):
-        write(random.Random(f"{name} {number}"))
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            try:
-                read()
-            except BuiltError:
-                pass
-            except InputError as error:
-                refused += 1
-                check_message(error)
-            except BaseException as error:
-                raise AssertionError(f"{name}, case {number}: {type(error).__name__}: {error}") from error
-    print(f"{name}: {CASES} cases, {refused} refused")
-
-
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", ["manifest", "records", "alignments", "lexical_table", "profile", "log", "labels"])
 def test_damaged_files(tmp_path, name):
     path, damaged, read = files(tmp_path)[name]
     data = path.read_bytes()
-    try_cases(name, lambda: read(path), lambda rng: path.write_bytes(damaged(rng, data)))
+
+    @CASES
+    def check(rng):
+        path.write_bytes(damaged(rng, data))
+        read_or_refused(lambda: read(path))
+
+    check()
 
 
 # -- files of a model -------------------------------------------------------------------------------------------------
@@ -232,7 +203,7 @@ def demo():
 
 
 def damaged_checkpoint(rng, state):
-    """The content of a checkpoint with one to two changes in its whole or in a section."""
+    """The content of a checkpoint with a change in its whole or in a section."""
     state = {**state, "cfg": {**state["cfg"]}}
     place = rng.choice(("", "model", "cfg", "task", "arch", "bpe"))
     if place == "":
@@ -255,8 +226,11 @@ def test_damaged_checkpoints(tmp_path, demo, monkeypatch):
     for name in ("dict.de.txt", "dict.en.txt"):
         (tmp_path / name).write_bytes(b"".join((DEMO / name).read_bytes().splitlines(keepends=True)[:WORDS]))
     monkeypatch.setattr(loading, "build_model", build_nothing)
-    try_cases(
-        "checkpoint",
-        lambda: fairseq_norm_plugin.load(tmp_path / "c.pt", tmp_path, "de", "en"),
-        lambda rng: torch.save(damaged_checkpoint(rng, demo), tmp_path / "c.pt"),
-    )
+
+    @settings(max_examples=settings().max_examples // 4)
+    @CASES
+    def check(rng):
+        torch.save(damaged_checkpoint(rng, demo), tmp_path / "c.pt")
+        read_or_refused(lambda: fairseq_norm_plugin.load(tmp_path / "c.pt", tmp_path, "de", "en"))
+
+    check()

@@ -1,4 +1,4 @@
-"""Every kind of map in records, on a trained model: rollouts, batched, n-best, extracted."""
+"""Every kind of map in records, on a trained model: rollouts, batched, extracted."""
 
 import numpy as np
 import pytest
@@ -14,8 +14,8 @@ ALL = ("--norm-record-kinds", ",".join(KINDS))
 SCORE = ("--score-reference", *ALL)
 
 
-def by_id(directory, rank=0):
-    return {sentence.id: sentence for sentence in Records(directory) if sentence.rank == rank}
+def by_id(directory):
+    return {sentence.id: sentence for sentence in Records(directory)}
 
 
 @pytest.fixture(scope="module")
@@ -57,20 +57,6 @@ def test_a_batch_is_each_sentence_alone(norm, records, tmp_path):
     for id_, sentence in by_id(tmp_path / "alone").items():
         for name, array in by_id(records)[id_].arrays.items():
             np.testing.assert_allclose(array, sentence.arrays[name], rtol=1e-3, atol=2e-5, err_msg=name)
-
-
-def test_every_rank_of_an_n_best_list_is_its_own_forced_pass(norm, tmp_path, data, checkpoint):
-    norm("--beam", 3, "--nbest", 2, *ALL, "--norm-records", tmp_path / "r")
-    model = fairseq_norm_plugin.load(checkpoint, data)
-    dictionary = model.task.source_dictionary
-    for rank in (0, 1):
-        sentence = by_id(tmp_path / "r", rank)[3]
-        ids = [[dictionary.index(t) for t in side.tokens] for side in (sentence.source, sentence.target)]
-        (forced,) = model.maps(*([side] for side in ids), kinds=tuple(KINDS))
-        for kind in KINDS:
-            np.testing.assert_allclose(
-                sentence.layer_maps(kind), forced.layer_maps(kind), rtol=1e-3, atol=2e-5, err_msg=kind
-            )
 
 
 def test_align_eval_understands_every_kind(norm, records, tmp_path, capsys, monkeypatch):

@@ -5,7 +5,10 @@ status of the command.
 """
 
 import shlex
+import shutil
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import fairseq_norm_plugin as fnp
@@ -51,6 +54,10 @@ def place(tmp_path_factory):
         written(place / name, content)
     (place / "latin1").write_bytes("ü\n".encode("latin-1") * 60)
     (place / "empty").mkdir()
+    (place / "link").symlink_to("de")
+    shutil.copytree(DEMO, place / "model")
+    (place / "text").mkdir()
+    pq.write_table(pa.table({"id": [0], "source": ["ein Haus"], "target": ["a house"]}), place / "text/part.parquet")
     return place
 
 
@@ -58,6 +65,9 @@ SCORE = "align-eval score --gold gold --gold-base 1"
 TEXTS = "--source de --target en"
 ERRORS = "align-eval errors --gold gold --gold-base 1"
 ALIGN = "norm-align --path demo --reverse-path none --tokenizer none --cpu -o links"
+OWN = "--path model/checkpoint.pt --data model -s de -t en --bpe-codes model/codes.bpe --cpu --overwrite"
+BOTH = "norm-align --path demo --tokenizer none --cpu -o links"
+CALIBRATE = "norm-align calibrate --path demo --reverse-path none --tokenizer none --cpu -o new"
 PAIR = "--source-text de --target-text en"
 MISTAKES = [
     ("align-eval scor", 2, "invalid choice"),
@@ -113,17 +123,51 @@ MISTAKES = [
     (f"{ALIGN} {PAIR} --bpe-codes none", 1, "none: "),
     (f"{ALIGN} {PAIR} --table missing", 1, "missing: cannot read the file"),
     (f"{ALIGN} {PAIR} --table hyp", 1, "hyp: … not a lexical table"),
-    (f"norm-align --path demo --tokenizer none --cpu -o hyp {PAIR}", 1, "hyp: already exists"),
-    (f"norm-align --path demo --cpu -o de {PAIR} --overwrite", 2, "de: is also an input"),
-    (f"norm-align --path demo --cpu -o - {PAIR} --resume", 2, "--resume with -o -"),
-    (f"norm-align --path demo --tokenizer mose --cpu -o new {PAIR}", 2, "--tokenizer mose: choose one of"),
+    (f"{ALIGN} {PAIR} -o hyp", 1, "hyp: already exists"),
+    *(
+        (f"norm-align {OWN} {words}", 2, "of this command, or holds it")
+        for words in (
+            f"{PAIR} -o link",
+            f"{PAIR} -o model/codes.bpe",
+            f"{PAIR} -o model/checkpoint.pt",
+            f"{PAIR} -o model/dict.de.txt",
+            f"{PAIR} -o model/checkpoint.pt.align.json",
+            f"{PAIR} -o f --tokens-out f g",
+            f"{PAIR} -o f --tokens-out f.partial g",
+            "--text 'text/*.parquet' -o text/part.parquet",
+            "--text 'text/*.parquet' -o text --ray",
+        )
+    ),
+    (f"norm-align calibrate {OWN} {PAIR} -o de", 2, "de: is also an input"),
+    (f"norm-align calibrate {OWN} {PAIR} --reverse-path model/checkpoint.pt", 2, "of this command, or holds it"),
+    (f"{ALIGN} {PAIR} --heads 1 --rule two-way=0.9", 0, "the maps show no alignment"),
+    (f"{ALIGN} {PAIR} --heads 1 --rule threshold=0", 0, "each word is linked to all … the maps show no alignment"),
+    (f"{ALIGN} {PAIR} -o - --resume", 2, "--resume with -o -"),
+    (f"{ALIGN} {PAIR} --tokenizer mose", 2, "--tokenizer mose: choose one of"),
     (f"norm-align --path none.pt --data {DEMO} --cpu -o new {PAIR}", 1, "none.pt: no such file"),
     (f"norm-align --path demo -s de -t fr --cpu -o new {PAIR}", 1, "dict.fr.txt: no such file"),
-    (
-        "norm-align calibrate --path demo --reverse-path none --cpu --source-text de5 --target-text en5 -o new",
-        1,
-        "5 different … 30",
-    ),
+    (f"{ALIGN} {PAIR} --text de", 2, "no text, or more than one"),
+    (f"{ALIGN} {PAIR} --resume --overwrite", 2, "--resume and --overwrite contradict each other"),
+    (f"{ALIGN} {PAIR} --heads max-norm", 2, "--heads max-norm needs all maps"),
+    (f"{ALIGN} {PAIR} --source-contribution", 2, "--source-contribution without --scores"),
+    (f"{ALIGN} {PAIR} --scores", 2, "--scores without FILE.tsv"),
+    (f"{ALIGN} {PAIR} --scores de", 2, "de: is also an input"),
+    (f"{ALIGN} {PAIR} --scores hyp", 1, "hyp: already exists"),
+    (f"{ALIGN} {PAIR} --opaque b", 2, "--opaque without --markup"),
+    (f"{ALIGN} {PAIR} --markup xml --confidences", 2, "--confidences with --markup"),
+    (f"{ALIGN} {PAIR} --markup xml -o links.jsonl", 2, "--markup writes the target text"),
+    (f"{ALIGN} {PAIR} --translate", 2, "--translate: expected --source-text, and no other text"),
+    (f"{ALIGN} --source-text de --translate", 2, "--translate with links only … .jsonl"),
+    (f"{ALIGN} --source-text de --translate 0", 2, "--translate … 0"),
+    (f"{ALIGN} --text '*.parquet' --ray --heads 1", 2, "--heads does not work with --ray"),
+    (f"{ALIGN} --text '*.parquet' --ray -o -", 2, "--ray: expected Parquet files as --text, and a directory as -o"),
+    (f"{BOTH} {PAIR} --join union --confidences", 2, "makes links without confidences"),
+    (f"{BOTH} {PAIR} --rule top-k=2", 2, "give --join"),
+    (f"{BOTH} {PAIR} --heads 1 --rule shift-att --join average", 2, "join 'average' does not work"),
+    (f"norm-align --path none.pt --cpu -o new {PAIR} --rule two-way=2", 2, "share from 0 to 1"),  # no model is loaded
+    (f"{CALIBRATE} --source-text de5 --target-text en5", 1, "5 different … 30"),
+    (f"{CALIBRATE} --source-text en --target-text de", 0, "look exchanged"),
+    (f"{CALIBRATE} {PAIR} --table-pairs -1", 2, "--table-pairs -1"),
 ]
 
 
@@ -131,15 +175,15 @@ MISTAKES = [
 def test_commands(program, place, monkeypatch, command, status, text):
     """A mistake that is refused leaves no file."""
     monkeypatch.chdir(place)
-    before = sorted(place.iterdir())
+    before = {file: file.stat().st_mtime_ns for file in place.rglob("*")}
     done = program(*shlex.split(command), check=False)
     assert done.returncode == status, done.stderr
     assert says(done.stderr, text), done.stderr
     if status:
         assert done.stdout == ""
         assert "Traceback" not in done.stderr
-        assert sorted(place.iterdir()) == before
-    for file in set(place.iterdir()) - set(before):
+        assert {file: file.stat().st_mtime_ns for file in place.rglob("*")} == before
+    for file in set(place.iterdir()) - before.keys():
         file.unlink()
 
 
@@ -148,17 +192,14 @@ def model():
     return fnp.load("demo", reverse_path="none", tokenizer="none")
 
 
+CHECKPOINT = DEMO / "checkpoint.pt"
 IN_PYTHON = [
     (lambda model: fnp.load("none.pt", DEMO), InputError, "none.pt: no such file"),
     (lambda model: fnp.load("demo", profile="none.json"), InputError, "none.json: no such profile"),
     (lambda model: fnp.load("demo", dtype="half"), UsageError, "dtype half: choose one of"),
     (lambda model: fnp.load("demo", reverse_path="no.pt"), InputError, "no.pt: no such file"),
-    (
-        lambda model: fnp.load(DEMO / "checkpoint.pt", DEMO, "de", "en", reverse_bpe_codes="c"),
-        UsageError,
-        "without reverse_path",
-    ),
-    (lambda model: fnp.load(DEMO / "checkpoint.pt", s="de", t="en"), UsageError, "s: no tokenizer"),
+    (lambda model: fnp.load(CHECKPOINT, DEMO, "de", "en", reverse_bpe_codes="c"), UsageError, "without reverse_path"),
+    (lambda model: fnp.load(CHECKPOINT, s="de", t="en"), UsageError, "s: no tokenizer"),
     (lambda model: model.align(GERMAN, ENGLISH[:59]), InputError, "60 sources, but 59 targets"),
     (lambda model: model.align(GERMAN, ENGLISH[0]), InputError, "target: … expected a list of lines"),
     (lambda model: model.align([1], ["x"]), InputError, "source[0]: 1: expected text"),
@@ -168,11 +209,7 @@ IN_PYTHON = [
     (lambda model: model.align("ja", "yes", rule="best"), UsageError, "best"),
     (lambda model: model.align("ja", "yes", kind="attn"), UsageError, "kind without heads"),
     (lambda model: model.align("ja", "yes", max_tokens=0), UsageError, "max_tokens 0"),
-    (
-        lambda model: model.align("ja", "yes", table="missing.parquet"),
-        InputError,
-        "missing.parquet: cannot read the file",
-    ),
+    (lambda model: model.align("ja", "yes", table="none.parquet"), InputError, "none.parquet: cannot read the file"),
     (lambda model: model.align("ja", "yes", profile="none.json"), InputError, "none.json: cannot be read"),
     (lambda model: model.align(["ja"], ["yes"], source_words=[["ja"], ["x"]]), InputError, "source_words: words of 2"),
     (lambda model: model.align("ja", "yes").explain(7, 0), UsageError, "words 7 and 0"),

@@ -1,74 +1,29 @@
-"""No output of a command is one of its inputs or another of its outputs, whatever it is called."""
+"""No output of a command is one of its inputs or another of its outputs; test_mistakes.py has those of norm-align."""
 
 import shutil
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from alignment_eval.errors import UsageError
-from tests.demo import DEMO
+from fairseq_norm_plugin import convert
 from tests.facts import content
 from tests.families import save
 from tests.integration.conftest import ROOT
 
-MODEL = ["--path", "model.pt", "--data", "model", "-s", "de", "-t", "en", "--bpe-codes", "codes.bpe", "--cpu"]
-TEXT = ["--source-text", "demo.de", "--target-text", "demo.en"]
-JOINT = ["--text", "text/*.parquet"]
 
-
-@pytest.fixture
-def directory(tmp_path, monkeypatch):
-    """The working directory, with inputs and other names of them."""
-    (tmp_path / "model").mkdir()
-    for name in ("demo.de", "demo.en", "codes.bpe", "model/dict.de.txt", "model/dict.en.txt"):
-        shutil.copy(DEMO / name.rpartition("/")[2], tmp_path / name)
-    for name in ("checkpoint.pt", "checkpoint.pt.align.json"):
-        shutil.copy(DEMO / name, tmp_path / name.replace("checkpoint", "model"))
-    (tmp_path / "text").mkdir()
-    pq.write_table(pa.table({"id": [0], "source": ["ein Haus"], "target": ["a house"]}), tmp_path / "text/part.parquet")
-    (tmp_path / "link").symlink_to("demo.de")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        *([*MODEL, *TEXT, "-o", name] for name in ("link", "codes.bpe", "model.pt")),
-        *([*MODEL, *TEXT, "-o", name] for name in ("model/dict.de.txt", "model.pt.align.json")),
-        [*MODEL, *TEXT, "-o", "f", "--tokens-out", "f", "g"],
-        [*MODEL, *TEXT, "-o", "f", "--tokens-out", "f.partial", "g"],
-        [*MODEL, *JOINT, "-o", "text/part.parquet"],
-        [*MODEL, *JOINT, "-o", "text", "--ray"],
-        ["calibrate", *MODEL, *TEXT, "-o", "demo.de"],
-        ["calibrate", *MODEL, *TEXT, "--reverse-path", "model.pt"],
-    ],
-    ids=lambda words: " ".join(words[words.index("-o") if "-o" in words else -2 :]),
-)
-def test_norm_align(directory, program, words):
-    before = content(directory)
-    done = program("norm-align", *words, "--overwrite", check=False)
-    assert (done.returncode, done.stderr.count(" of this command, or holds it")) == (2, 1), done.stderr
-    assert content(directory) == before
-
-
-def test_standard_input_is_an_input(directory, command):
-    before = content(directory)
-    words = ["python", "-m", "alignment_eval", "convert", "-", "--to", "pharaoh", "-o", "demo.de"]
-    shell = ["bash", "-c", '"$@" --overwrite < demo.de', "_", *words]
-    done = command(*shell, cwd=directory, check=False, PYTHONPATH=str(ROOT))
+def test_standard_input_is_an_input(command, tmp_path):
+    (tmp_path / "links").write_text("0-0\n")
+    words = "python -m alignment_eval convert - --to talp -o links --overwrite < links"
+    done = command("bash", "-c", words, cwd=tmp_path, check=False, PYTHONPATH=str(ROOT))
     assert (done.returncode, "an input of this command" in done.stderr) == (2, True), done.stderr
-    assert content(directory) == before
+    assert (tmp_path / "links").read_text() == "0-0\n"
 
 
-def test_converted_models(directory):
-    from fairseq_norm_plugin import convert
-
-    save(directory / "marian", "marian")
-    before = content(directory)
-    assert convert.main(["translation", "marian", "marian", "--overwrite"]) == 2
-    assert content(directory) == before
+def test_converted_models(tmp_path):
+    save(tmp_path / "marian", "marian")
+    before = content(tmp_path)
+    assert convert.main(["translation", *[str(tmp_path / "marian")] * 2, "--overwrite"]) == 2
+    assert content(tmp_path) == before
 
 
 def test_norm_analyze(program, data, checkpoint):

@@ -7,11 +7,14 @@ import pytest
 from alignment_eval import cli
 from fairseq_norm_plugin.align import cli as align
 from fairseq_norm_plugin.model.direction import Direction
+from fairseq_norm_plugin.model.translate import Translator
 from tests.demo import MODEL, written
 
 PAPER = ("--kind", "attn_n", "--heads", 0, "--setting", "awo", "--rule", "kobayashi2020")
 #: What is done with --table text, by a model of two layers whose text is too short to choose maps by.
 DEFAULT = ("--kind", "attn_n", "--heads", "0,1", "--setting", "awo", "--table", "text")
+#: The methods that make maps and translations of a batch.
+ALIGNING, TRANSLATING = (Direction, "maps"), (Translator, "search")
 
 
 @pytest.fixture(scope="module")
@@ -84,18 +87,21 @@ def lines_run(program, tmp_path):
 
 
 @pytest.fixture
-def stop(monkeypatch):
-    """Let runs fail at the batch that holds a pair, or none; the batches that were read."""
-    maps, batches = Direction.maps, []
+def stop():
+    """Let a method fail from the call ``calls`` on, the first is 0; None: it does not.  The batches that it got."""
+    with pytest.MonkeyPatch.context() as patch:
 
-    def at(pair, error=KeyboardInterrupt):
-        def counted(self, pairs, *what):
-            if pair in pairs:
-                raise error
-            batches.append(sorted(pairs))
-            return maps(self, pairs, *what)
+        def at(calls, method=ALIGNING, error=KeyboardInterrupt):
+            patch.undo()
+            original, batches = getattr(*method), []
 
-        monkeypatch.setattr(Direction, "maps", counted)
-        return batches
+            def counted(self, pairs, *what, **named):
+                if len(batches) == calls:
+                    raise error
+                batches.append(sorted(pairs))
+                return original(self, pairs, *what, **named)
 
-    return at
+            patch.setattr(*method, counted)
+            return batches
+
+        yield at

@@ -55,9 +55,6 @@ def test_defaults_of_both_directions(run, extracted, records, backward):
     done = run("--reverse-path", backward, "--table", "text")
     assert done.lines == extracted(*DEFAULT, "--join", "product", "--reverse", records / "reverse")
     assert "|rule:grow=0.4|" in done.err
-    single, joined = "balanced=0.25", "grow=0.4"
-    for options, rule in (("--join mutual", single), ("--join average", joined), ("--join union", single)):
-        assert f"|rule:{rule}|" in run("--reverse-path", backward, *options.split(), "--overwrite").err
 
 
 def test_confidences(run, extracted):
@@ -128,15 +125,3 @@ def test_a_reader_that_goes_away_is_no_error(data, checkpoint, files):
     assert process.wait() == 141
     for strange in ("Traceback", "BrokenPipe", "dictionary:", "UserWarning", "key_padding_mask"):
         assert strange not in messages
-
-
-TWO_WAY = ("--kind", "attn_n", "--heads", 0, "--setting", "awo", "--rule", "two-way=0.3", "--table", "text")
-
-
-def test_links_by_a_lexical_table_are_those_of_the_long_way(run, extracted, records, backward):
-    done = run(*TWO_WAY)
-    assert done.lines == extracted(*TWO_WAY)
-    assert "|table:text|" in done.err
-    both = (*TWO_WAY, "--join", "product")
-    found = run(*both, "--reverse-path", backward, "--overwrite").lines
-    assert found == extracted(*both, "--reverse", records / "reverse") != done.lines

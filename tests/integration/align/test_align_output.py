@@ -2,7 +2,6 @@
 
 import json
 import math
-from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -83,32 +82,6 @@ def test_scores_of_text_with_tags(lines_run, tmp_path, sources, warned):
     done = lines_run("--scores", tmp_path / "scores.tsv", "--force", sources=sources, targets=["The house."])
     assert done.status == 0
     assert ("give --markup" in done.err) == warned
-
-
-@pytest.mark.parametrize(
-    "options", [("--scores",), ("--source-contribution",), ("--scores", "there"), ("--scores", "source")]
-)
-def test_scores_that_cannot_be_written(write, tmp_path, monkeypatch, options):
-    monkeypatch.chdir(tmp_path)
-    Path("there").write_text("mine")
-    assert write("out", *options)[0] in (1, 2)
-    assert Path("there").read_text() == "mine"
-    assert not Path("out").exists()
-
-
-@pytest.mark.parametrize(("name", "scores"), [("out.parquet", False), ("out", True)])
-def test_a_stopped_run_is_continued(write, stop, tmp_path, name, scores):
-    files = [tmp_path / "whole.tsv", tmp_path / "out.tsv"]
-    whole_scores, out_scores = [("--scores", file) if scores else () for file in files]
-    status, whole = write(f"whole.{name}", "--window", 1, *whole_scores)
-    assert status == 0
-    stop(3)
-    assert write(name, "--window", 1, *out_scores)[0] == 130
-    assert (tmp_path / f"{name}.partial").exists()
-    stop(None)
-    status, path = write(name, "--window", 1, "--resume", *out_scores)
-    assert (status, path.read_bytes()) == (0, whole.read_bytes())
-    assert not scores or files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_links_of_two_models_that_are_symmetrized_have_no_confidences(write):

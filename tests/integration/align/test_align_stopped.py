@@ -1,24 +1,81 @@
 """``norm-align``: runs that were stopped and are continued or replaced."""
 
 import resource
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from alignment_eval.errors import InputError
+from alignment_eval.extraction.method import DEFAULTS
+from alignment_eval.profiles import chosen
 from fairseq_norm_plugin.align.unfinished import UnfinishedOutput
 from fairseq_norm_plugin.model.direction import Direction
-from tests.facts import facts
-from tests.integration.align.conftest import PAPER
+from tests.demo import BOTH, raw_lines, written
+from tests.facts import content, facts, says
+from tests.integration.align.conftest import ALIGNING, PAPER, TRANSLATING
+
+SOURCES, TARGETS = (
+    [" ".join(pair) for pair in zip(text[:12:2], text[1:12:2])] for text in map(raw_lines, ("de", "en"))
+)
+RULE = ("--heads", 2, "--rule", "kobayashi2020")
+TRANSLATED = ("--translate", 2)
+
+
+@pytest.mark.parametrize(
+    ("out", "options", "where", "others"),
+    [
+        ("out.parquet", RULE, ALIGNING, [("--final-punctuation",)]),
+        ("out", (*RULE, "--scores", "out.tsv"), ALIGNING, [("--source-contribution",)]),
+        # counted again, on pairs whose links are written
+        ("out", ("--heads", 2, "--rule", "two-way=0.3", "--table", "text"), ALIGNING, [("--table", "none")]),
+        ("out", ("--markup", "xml"), ALIGNING, [("--markup", "html")]),
+        ("out.jsonl", TRANSLATED, ALIGNING, [("--translate", 3), ("--split-sentences",)]),
+        ("out.jsonl", TRANSLATED, TRANSLATING, [("--translate", 3), ("--path", BOTH[3]), ("--source-text", "target")]),
+        ("out.jsonl", (*TRANSLATED, "--split-sentences"), TRANSLATING, []),
+    ],
+    ids=["parquet", "scores", "lexical table", "markup", "aligning", "translating", "sentences"],
+)
+def test_every_output_is_continued(lines_run, stop, tmp_path, monkeypatch, out, options, where, others):
+    """Only by a run that would write the same; what is translated is not translated again."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(chosen, "DEFAULTS", replace(DEFAULTS, table_pairs=2))
+    written(tmp_path / "target", TARGETS)
+    sources = [f"<b>{line}</b>" if "--markup" in options else line for line in SOURCES]
+    targets = None if "--translate" in options else TARGETS
+
+    def run(*more):
+        return lines_run(*options, "--window", 2, *more, sources=sources, targets=targets, out=out)
+
+    assert run().status == 0
+    whole = content(tmp_path)
+    for file in tmp_path.glob("out*"):
+        file.unlink()
+    stop(2, where)
+    assert run().status == 130
+    left = content(tmp_path)
+    assert out not in left
+    stop(None, where)
+    for more, text in (
+        ((), "was stopped, or is running; give --resume"),
+        *(((*other, "--resume"), "output of another run") for other in others),
+    ):
+        done = run(*more)
+        assert (done.status, says(done.err, text)) == (1, True), done.err
+        assert content(tmp_path) == left
+    stop(0 if where == ALIGNING else None, TRANSLATING)
+    done = run("--resume")
+    assert done.status == 0, done.err
+    assert content(tmp_path) == whole
 
 
 @pytest.fixture
 def stopped(run, stop, tmp_path):
     """A run of windows of 4 sentences that was stopped in its third window; its unfinished output."""
-    stop(8, RuntimeError("the power is off"))
+    stop(2, error=RuntimeError("the power is off"))
     with pytest.raises(RuntimeError, match="the power is off"):
         run(*PAPER, "--window", 4, "--confidences")
-    stop(None).clear()
+    stop(None)
     assert not (tmp_path / "out.pharaoh").exists()
     return tmp_path / "out.pharaoh.partial"
 
@@ -26,7 +83,6 @@ def stopped(run, stop, tmp_path):
 def test_a_stopped_run_is_continued(run, stopped, stop, tmp_path):
     whole = run(*PAPER, "--window", 4, "--confidences", out=tmp_path / "whole")
     batches = stop(None)
-    batches.clear()
     done = run(*PAPER, "--window", 4, "--confidences", "--resume")
     assert (done.status, done.lines) == (0, whole.lines)
     assert batches == [[8, 9, 10, 11]]
@@ -38,28 +94,21 @@ def test_a_stopped_run_is_continued(run, stopped, stop, tmp_path):
 
 def test_wherever_the_file_ends(run, stopped, tmp_path):
     """A process or a machine that is killed may leave any beginning of the file, and half a line."""
-    content = stopped.read_bytes()
+    left = stopped.read_bytes()
     expected = run(*PAPER, "--window", 4, "--confidences", out=tmp_path / "whole").lines
-    lines = content.splitlines(keepends=True)
+    lines = left.splitlines(keepends=True)
     assert len(lines) == 9  # the signature, and two windows
-    for cut in (0, 10, len(lines[0]), len(content) - 1, sum(map(len, lines[:6])), sum(map(len, lines[:5])) + 2):
-        stopped.write_bytes(content[:cut])
+    for cut in (0, 10, len(lines[0]), len(left) - 1, sum(map(len, lines[:6])), sum(map(len, lines[:5])) + 2):
+        stopped.write_bytes(left[:cut])
         done = run(*PAPER, "--window", 4, "--confidences", "--resume", out=tmp_path / "out.pharaoh")
         assert (done.status, done.lines) == (0, expected), cut
         (tmp_path / "out.pharaoh").unlink()
 
 
 def test_a_stopped_run_is_replaced_only_with_overwrite(run, stopped):
-    content = stopped.read_bytes()
-    for options, expected in (
-        (("--confidences",), "was stopped, or is running; give --resume … --overwrite"),
-        (("--confidences", "--resume", "--heads", 1), "output of another run (different: layer, run)"),
-        (("--resume",), "output of another run (different: confidences)"),
-    ):
-        done = run(*PAPER, "--window", 4, *options)
-        assert (done.status, done.err.count("\n")) == (1, 1), done.err
-        assert all(part in done.err for part in ("out.pharaoh.partial", *expected.split(" … "))), done.err
-        assert stopped.read_bytes() == content
+    done = run(*PAPER, "--window", 4, "--resume", "--heads", 1)
+    assert (done.status, done.err.count("\n")) == (1, 1), done.err
+    assert says(done.err, "out.pharaoh.partial … output of another run (different: confidences, layer, run)"), done.err
     assert run(*PAPER, "--window", 4, "--overwrite").status == 0
     assert not stopped.exists()
 
@@ -105,26 +154,15 @@ def test_what_a_stopped_run_had_written(run, stopped, tmp_path, monkeypatch):
 
 
 def test_ctrl_c(run, stop, tmp_path):
-    stop(4, KeyboardInterrupt)
+    stop(1)
     done = run(*PAPER, "--window", 4)
     assert done.status == 130
     last = ["norm-align: 4 sentences are kept: --resume continues this run", "norm-align: stopped by Ctrl-C"]
     assert done.err.splitlines()[-2:] == last
+    stop(0)
     done = run(*PAPER, "--window", 20, out=tmp_path / "other")
     assert (done.status, "are kept" in done.err) == (130, False)
     assert not list(tmp_path.glob("other*"))
-
-
-def test_a_lexical_table_is_counted_again(run, stop, tmp_path):
-    """On all its pairs, also those whose links are written; then it is the same."""
-    options = (*PAPER[:-2], "--rule", "two-way=0.3", "--table", "text", "--window", 4)
-    whole = run(*options, out=tmp_path / "whole")
-    stop(8, RuntimeError("the power is off"))
-    with pytest.raises(RuntimeError, match="the power is off"):
-        run(*options)
-    stop(None)
-    done = run(*options, "--resume")
-    assert (done.status, done.lines) == (0, whole.lines), done.err
 
 
 def test_a_text_that_is_changed_in_the_meantime(run, files, tmp_path, monkeypatch):

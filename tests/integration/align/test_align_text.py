@@ -1,7 +1,5 @@
 """``norm-align``: text as it comes, raw or in subwords, and bad input."""
 
-import pytest
-
 from tests.demo import in_pieces, written
 from tests.integration.align.conftest import PAPER
 from tests.integration.conftest import SYLLABLES
@@ -41,16 +39,6 @@ def test_unknown_subwords_are_counted_in_their_words(run, files, tmp_path):
     assert all(i <= 3 and j <= 4 for i, j in links)
 
 
-def test_codes_of_the_other_model_are_checked_too(run, files, tmp_path, backward):
-    (tmp_path / "good").write_text(codes_of([*SYLLABLES, *(syllable[::-1] for syllable in SYLLABLES)]))
-    bad = tmp_path / "bad"
-    bad.write_text(codes_of(SYLLABLES))
-    options = ("--reverse-path", backward, "--join", "mutual", "--model-option", f"reverse_bpe_codes={bad}")
-    done = run(*options, text=files, bpe=("--bpe-codes", tmp_path / "good"))
-    assert done.status == 1
-    assert "bad: no line of the codes makes" in done.err
-
-
 def test_subword_nmt_codes_are_applied(run, files, tmp_path, backward):
     codes, words, pieces = [], [], []
     reverse = codes_of([syllable[::-1] for syllable in SYLLABLES])
@@ -60,30 +48,10 @@ def test_subword_nmt_codes_are_applied(run, files, tmp_path, backward):
         plain = file.read_text().replace("@@ ", "").splitlines()
         words.append(written(tmp_path / f"words{file.suffix}", plain))
         pieces.append(written(tmp_path / f"pieces{file.suffix}", in_pieces(plain, codes[-1])))
-    for options in ((), ("--reverse-path", backward, "--join", "union")):
+    both = ("--reverse-path", backward, "--join", "union")
+    for options in ((), both):
         expected = run(*options, "--overwrite", text=pieces).lines
         assert run(*options, "--overwrite", text=words, bpe=("--bpe-codes", *codes)).lines == expected
-    assert run("--overwrite", text=words, bpe=("--bpe-codes", codes[0])).status == 1
-
-
-@pytest.mark.parametrize(
-    ("options", "status", "text"),
-    [
-        (("--table", "text", "--rule", "kobayashi2020"), 2, "rule 'kobayashi2020', null 'allow'"),
-        (("--text", "t"), 2, "no text, or more than one: expected --source-text and --target-text, or --text"),
-        (("--reverse-path", "r", "--rule", "top-k=2"), 2, "give --join"),
-        (("--null", "mask"), 2, "null without heads"),
-        (("--reverse-path", "r", "--join", "union", "--confidences"), 2, "makes links without confidences"),
-        (("--reverse-path", "REVERSE", "--join", "average", "--rule", "shift-att"), 2, "join 'average' does not work"),
-        (("--heads", "max-norm"), 2, "--heads max-norm needs all maps"),
-        (("--resume", "--overwrite"), 2, "--resume and --overwrite contradict each other"),
-        (("--path", "none.pt", "--rule", "two-way=2"), 2, "share from 0 to 1"),  # before the model is loaded
-    ],
-    ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
-)
-def test_bad_usage(run, options, status, text, tmp_path, backward):
-    done = run(*(backward if option == "REVERSE" else option for option in options))
-    assert (done.status, done.err.count("\n")) == (status, 1), done.err
-    assert done.err.startswith("norm-align: ")
-    assert text in done.err
-    assert not list(tmp_path.glob("*out*"))
+    for more, given in (((), codes[:1]), ((*both, "--model-option", f"reverse_bpe_codes={codes[0]}"), codes)):
+        done = run("--overwrite", *more, text=words, bpe=("--bpe-codes", *given))
+        assert (done.status, "codes.xx: no line of the codes makes" in done.err) == (1, True)

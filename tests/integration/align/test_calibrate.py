@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from alignment_eval import cli as align_eval
 from alignment_eval.extraction.lexical_table import read_lexical_table
 from alignment_eval.files import file_hash
 from fairseq_norm_plugin.align import cli
@@ -73,9 +72,12 @@ def test_profiles_and_their_table(call, models):
     (models / "checkpoint.pt.align.parquet").write_bytes((DEMO / "checkpoint.pt.align.parquet").read_bytes())
     other = call(*both(models))
     assert (other.status, "checkpoint.pt.align.parquet with hash" in other.err) == (1, True)
-    none = call("calibrate", *both(models), "--table-pairs", 0, "--overwrite")
-    assert (none.status, "lexical table" in none.out) == (0, False)
-    assert call("calibrate", "--table-pairs", -1).status == 2
+
+
+def test_a_profile_of_one_direction_and_without_a_table(call, models):
+    done = call("calibrate", "--table-pairs", 0, pairs=30)
+    assert (done.status, "lexical table" in done.out) == (0, False)
+    assert call("--profile", models / "checkpoint.pt.align.json", pairs=1).status == 0
 
 
 def test_without_a_profile_the_text_decides(call, models):
@@ -97,33 +99,3 @@ def test_too_few_different_pairs(call, models, tmp_path):
         said = f"{count} different sentence pairs that can be aligned, of {count * times}: expected 30 or more"
         assert (done.status, said in done.err) == (1, True)
     assert not (models / "checkpoint.pt.align.json").exists()
-
-
-def test_text_of_another_language_is_noticed(call):
-    done = call("calibrate", texts=(DEMO / "demo.en", DEMO / "demo.de"))
-    assert done.status == 0
-    assert "source and target look exchanged" in done.err
-
-
-def test_a_profile_of_one_direction_serves_one(call, models):
-    assert call("calibrate", pairs=30).status == 0
-    profile = models / "checkpoint.pt.align.json"
-    assert call("--profile", profile, pairs=1).status == 0
-    done = call("--profile", profile, *both(models), pairs=1)
-    assert done.status == 2
-    assert "of one direction, but two models are given" in done.err
-
-
-def test_a_model_that_has_not_formed(shared, tmp_path, capsys):
-    """deen-small: no AWI map aligns yet, so the upper layers are read with a lexical table."""
-    folder, dev = shared / "models/deen-small", shared / "data/gold/cmu150"
-    for lang in ("de", "en"):
-        (tmp_path / f"dev.{lang}").write_text((dev / f"dev.{lang}").read_text().lower())
-    words = ["--path", folder / "checkpoint.pt", "--data", folder, "-s", "de", "-t", "en", "--cpu"]
-    words += ["--bpe-codes", folder / "codes.bpe", "--source-text", tmp_path / "dev.de", "--target-text"]
-    words += [tmp_path / "dev.en", "-o", tmp_path / "out"]
-    assert cli.main([str(word) for word in words]) == 0
-    assert "reading the mean of layer 1 (AWO) and layer 2 (AWO)" in capsys.readouterr().err
-    words = ["score", "--gold", dev / "dev.talp", "--gold-base", 1, tmp_path / "out", "--format", "json"]
-    assert align_eval.main([str(word) for word in words]) == 0
-    assert json.loads(capsys.readouterr().out)["aer"] < 0.275

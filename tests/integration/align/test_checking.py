@@ -1,23 +1,19 @@
 """Texts that are no translations of each other are warned of before the work starts."""
 
 import re
-from argparse import Namespace
 from copy import copy
 
 import numpy as np
 import pytest
 import torch
-from fairseq.models.transformer import base_architecture
 
 import fairseq_norm_plugin as fnp
 from alignment_eval.errors import InputError
-from alignment_eval.profiles.chosen import AlignmentOptions
-from fairseq_norm_plugin.model.align import Aligner
-from fairseq_norm_plugin.model.direction import Direction, can_align
+from fairseq_norm_plugin.model.direction import Direction
 from fairseq_norm_plugin.model.text_check import find_mismatch, sampled
 from fairseq_norm_plugin.text.lines import ParallelText
 from fairseq_norm_plugin.text.subwords import BpeSegmenter, MarkedSubwords
-from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
+from fairseq_norm_plugin.text.tokenise import TextPipeline
 from tests.demo import DEMO, in_pieces, lines, written
 from tests.facts import says
 from tests.integration.conftest import ROOT, demo_binarised
@@ -60,8 +56,6 @@ DRAWN = np.random.default_rng(0).integers(0, 60, 300).tolist()
     ("source", "target"),
     [
         (GERMAN, ENGLISH),
-        (GERMAN[:20], ENGLISH[:20]),
-        (GERMAN[:3], ENGLISH[:3]),
         (GERMAN[:3], ENGLISH[3:6]),  # too few to tell that they are unrelated
         ([""], [""]),
         ([GERMAN[k] for k in DRAWN], [ENGLISH[k] for k in DRAWN]),
@@ -113,7 +107,7 @@ def test_text_unlike_that_of_the_training(warned, dev, change, target_only, name
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("kept", [1000, 6000, 8000])
+@pytest.mark.parametrize("kept", [1000, 8000])
 def test_text_cut_by_other_codes(warned, dev, tmp_path, kept):
     """All pieces are known to the model, so that nothing else shows it."""
     codes = written(tmp_path / "codes", (DEMO / "codes.bpe").read_text().splitlines()[: kept + 1])
@@ -131,26 +125,6 @@ def test_models_of_other_directions(warned, direction):
     assert "exchange the two texts, or the two models" in warned(*texts, reverse, direction)
     assert "checkpoint.pt: looks like a model of the other direction" in warned(*texts, direction, direction)
     assert "checkpoint.en-de.pt: looks like a model of the other direction" in warned(*texts, reverse, reverse)
-
-
-@pytest.mark.shared
-def test_a_model_without_an_alignment_is_not_praised(direction, dev):
-    """Near-uniform maps share the few links that they have: without a floor they agree to 100 %."""
-    task = fnp.load(DEMO / "checkpoint.pt", DEMO, "de", "en").task
-    options = Namespace(arch="transformer", share_all_embeddings=True, encoder_embed_dim=128, encoder_ffn_embed_dim=256)
-    options.max_source_positions = options.max_target_positions = 99
-    base_architecture(options)
-    torch.manual_seed(0)
-    models = [task.build_model(options).eval()]
-    untrained = Direction(models, direction.vocabularies, direction.pipelines, "untrained")
-    source, target = direction.pipelines
-    pairs = [SentencePair(source.read(german), target.read(english)) for german, english in zip(*dev)]
-    pairs = [pair for pair in pairs if can_align(pair, [untrained])]
-    assert untrained.fit_profile(pairs, "hash", 4000).chosen_by == "upper-layers"
-    named = AlignmentOptions(heads="1:awi,4.7", combine="product", final_punctuation=True)
-    aligner = Aligner(named.named_maps(directions=1), [untrained])
-    assert len(list(aligner.align([enumerate(pairs)]))) == len(pairs)
-    assert "the maps show no alignment" in next(aligner.warnings())
 
 
 @pytest.mark.parametrize("pairs", [9, 10])

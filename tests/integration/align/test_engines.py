@@ -1,5 +1,6 @@
 """``norm-align`` of Parquet, to Parquet, and on Ray; and the example of docs/scale.md, as it stands there."""
 
+import json
 import logging
 import re
 import sys
@@ -17,7 +18,6 @@ from tests.integration.align.conftest import PAPER
 from tests.integration.conftest import ROOT
 
 SOURCES, TARGETS = lines("de"), lines("en")
-LEXICAL_TABLE = (*PAPER[:-2], "--rule", "two-way=0.3", "--table", "text")
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +32,10 @@ def corpus(files, tmp_path_factory):
     return directory
 
 
-@pytest.mark.parametrize("options", [PAPER, LEXICAL_TABLE], ids=["paper", "lexical_table"])
-def test_parquet(run, corpus, tmp_path, options):
-    expected = run("--confidences", *options).lines
-    assert run("--confidences", *options, "--overwrite", text=[corpus]).lines == expected
+def test_parquet(run, corpus, tmp_path):
+    options = (*PAPER[:-2], "--rule", "two-way=0.3", "--table", "text", "--confidences")
+    expected = run(*options).lines
+    assert run(*options, "--overwrite", text=[corpus]).lines == expected
     done = run(*options, text=[corpus], out=tmp_path / "links.parquet")
     assert done.status == 0, done.err
     table = pq.read_table(tmp_path / "links.parquet").to_pydict()
@@ -44,20 +44,6 @@ def test_parquet(run, corpus, tmp_path, options):
     for links, confidences, line in zip(table["links"], table["confidences"], expected):
         assert " ".join(f"{i}-{j}:{p!r}" for (i, j), p in zip(links, confidences)) == line
     assert run(*options, text=[corpus], out=tmp_path / "links.parquet").status == 1
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        (("--source-text", "x"), "no text, or more than one"),
-        (("--ray", "--heads", 1), "--heads does not work with --ray"),
-        (("--ray", "--resume"), "--resume does not work with --ray"),
-        (("--ray", "-o", "-"), "--ray: expected Parquet files as --text, and a directory as -o"),
-    ],
-)
-def test_bad_usage(run, corpus, options, text):
-    done = run(*options, text=[corpus])
-    assert (done.status, text in done.err) == (2, True), done.err
 
 
 def test_ray_is_not_installed(run, corpus, monkeypatch):
@@ -95,7 +81,11 @@ def test_on_ray(ray, tmp_path, capsys):
         status = align.main([str(word) for word in (*words, "-o", tmp_path / "links", *options)])
         return status, capsys.readouterr().err
 
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links/_SUCCESS").touch()
     status, err = run()
+    assert (status, "links: already exists" in err) == (1, True)
+    status, err = run("--overwrite")
     assert status == 0, err
     assert "sentence pairs that are empty: 1" in err
     assert "|sentences:12|" in f"|{err.splitlines()[-1]}"
@@ -105,9 +95,6 @@ def test_on_ray(ray, tmp_path, capsys):
     expected = model.align(SOURCES[:10], TARGETS[:10])
     assert rows["links"][:10] == [[list(link) for link in pair.links] for pair in expected]
     assert rows["status"] == ["ok"] * 10 + ["empty", "not text"]
-    status, err = run()
-    assert (status, "links: already exists" in err) == (1, True)
-    assert run("--overwrite")[0] == 0
     shifted = {
         "id": range(20),
         "source": [f"{line} ☃ ☃ ☃" for line in SOURCES[:20]],
@@ -140,10 +127,7 @@ def test_example_of_the_page(tmp_path, monkeypatch):
         exec(block, names)
     found = pq.read_table("links").to_pydict()
     expected = AlignBatch(**names["MODEL"])(table).to_pydict()
-    assert {name: list(map(str, found[name])) for name in ("id", "status")} == {
-        name: list(map(str, expected[name])) for name in ("id", "status")
-    }
-    for name in ("links", "source_spans", "target_spans"):  # lists, or arrays
-        assert [list(map(tuple, pairs)) for pairs in found[name]] == [list(map(tuple, x)) for x in expected[name]]
+    for name in ("id", "status", "links", "source_spans", "target_spans"):  # lists, or arrays
+        assert json.dumps(found[name], default=list) == json.dumps(expected[name], default=list)
     assert [len(confidences) for confidences in found["confidences"]] == [len(x) for x in expected["confidences"]]
     names["ray"].shutdown()

@@ -6,7 +6,7 @@ from alignment_eval.transfer.tags import parse_markup
 from tests.demo import BOTH, MODEL, raw_lines
 from tests.facts import says
 
-GERMAN, ENGLISH = (raw_lines(language)[:20] for language in ("de", "en"))
+GERMAN, ENGLISH = (raw_lines(language)[:8] for language in ("de", "en"))
 SOURCES = ['Das <b>Haus</b> war <ph id="1"/>groß.', "<p>Wir <i>sind <b>hier</b></i>.</p>", "", "Ja &amp; <b>nein</b>."]
 TARGETS = ["The house was big.", "We are here.", "", "Yes & no."]
 MOVED = ['The <b>house</b> was <ph id="1"/>big.', "<p>We <i>are <b>here</b></i>.</p>", "", "Yes &amp; <b>no</b>."]
@@ -62,11 +62,10 @@ def test_the_model_never_sees_a_tag(run):
     assert list(map(tags, with_tags.lines)) == list(map(tags, sources))
 
 
-@pytest.mark.parametrize("targets", [TARGETS, None], ids=["given", "translated"])
-def test_standard_output(run, tmp_path, targets):
-    options = ("--markup", "xml", *(() if targets else ("--translate", 2)))
-    file = run(*options, targets=targets)
-    assert run(*options, targets=targets, out="-").out == "".join(f"{line}\n" for line in file.lines)
+def test_standard_output(run, tmp_path):
+    options = ("--markup", "xml", "--translate", 2)
+    file = run(*options, targets=None)
+    assert run(*options, targets=None, out="-").out == "".join(f"{line}\n" for line in file.lines)
     assert sorted(path.name for path in tmp_path.glob("out*")) == ["out", "out.signature.json"]
 
 
@@ -103,8 +102,8 @@ def test_tags_in_the_translation(run):
 
 def test_a_long_line(run):
     """As translated text, and as text that is much longer than a model takes."""
-    long = "das <b>haus</b> ist alt . " * 900
-    sources, targets = ["<i>ja</i>", long, "<i>ja</i>"], ["yes", "the house is old . " * 900, "yes"]
+    long = "das <b>haus</b> ist alt . " * 250
+    sources, targets = ["<i>ja</i>", long, "<i>ja</i>"], ["yes", "the house is old . " * 250, "yes"]
     text = "source:2: found a line with tags that is longer than 1024 tokens; cut it into sentences"
     assert refused(run("--markup", "xml", sources=sources, targets=targets), text)
     done = run("--markup", "xml", "--force", sources=sources, targets=targets, out="kept")
@@ -113,8 +112,8 @@ def test_a_long_line(run):
     done = run("--markup", "xml", "--translate", 1, "--force", sources=sources, targets=None, out="translated")
     assert done.lines[1] == ""
     assert says(done.err, "lines written without tags: 1")
-    untagged = run("--markup", "xml", sources=["ja " * 9000], targets=["yes " * 9000], out="untagged")
-    assert untagged.lines == ["yes " * 9000]
+    untagged = run("--markup", "xml", sources=["ja " * 1100], targets=["yes " * 1100], out="untagged")
+    assert untagged.lines == ["yes " * 1100]
 
 
 def test_what_is_not_translated(run):
@@ -124,32 +123,3 @@ def test_what_is_not_translated(run):
     assert "<q>hier</q>" in lines[1]
     done = run("--markup", "xml", "--translate", 1, "--protect", "none", sources=sources, targets=None, out="all")
     assert "<code>haus(x)</code>" not in done.lines[0]
-
-
-def test_a_stopped_run_is_continued(run, stop, tmp_path):
-    options = ("--markup", "xml", "--window", 4)
-    given = {"sources": [marked(line, k) for k, line in enumerate(GERMAN)], "targets": ENGLISH}
-    whole = run(*options, **given, out="whole")
-    stop(9)
-    assert run(*options, **given).status == 130
-    stop(None)
-    other = run("--markup", "html", "--window", 4, "--resume", **given)
-    assert (other.status, says(other.err, "output of another run")) == (1, True)
-    assert run(*options, "--resume", **given).lines == whole.lines
-    assert sorted(path.name for path in tmp_path.glob("out*")) == ["out", "out.signature.json"]
-
-
-@pytest.mark.parametrize(
-    ("options", "out", "text"),
-    [
-        (("--markup", "xml"), "out.jsonl", "--markup writes the target text"),
-        (("--markup", "xml", "--confidences"), "out", "--confidences"),
-        (("--opaque", "b"), "out", "--opaque without --markup"),
-        (("--markup", "xml", "--protect", "["), "out", "protect '[': no regular expression"),
-    ],
-    ids=str,
-)
-def test_bad_usage(run, tmp_path, options, out, text):
-    done = run(*options, out=out)
-    assert (done.status, done.err.count("\n")) == (2, 1), done.err
-    assert says(done.err, text), done.err

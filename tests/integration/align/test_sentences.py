@@ -4,7 +4,6 @@ import json
 import sys
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 import fairseq_norm_plugin
@@ -28,7 +27,7 @@ PARTS = [
     ["The house is old. ", "I thank you, Mr President! ", "We are voting today."],
 ]
 #: A line longer than the models take.
-LONG = "Ich danke Ihnen, <b>Herr</b> Präsident! <i>Das Haus ist alt. Wir</i> stimmen heute ab. " * 100
+LONG = "Ich danke Ihnen, <b>Herr</b> Präsident! <i>Das Haus ist alt. Wir</i> stimmen heute ab. " * 70
 
 
 @pytest.fixture(scope="module")
@@ -140,8 +139,8 @@ def test_a_line_longer_than_the_model_takes(run, lines_run):
     done = run("--markup", "xml", "--translate", "--overwrite", sources=longest["sources"])
     assert done.status == 0, done.err
     long, _ = done.lines
-    assert [long.count(tag) for tag in ("<b>", "</b>", "<i>", "</i>", "president", "house")] == [100] * 6
-    assert long.count("<b>mr</b> president") == 100
+    assert [long.count(tag) for tag in ("<b>", "</b>", "<i>", "</i>", "president", "house")] == [70] * 6
+    assert long.count("<b>mr</b> president") == 70
 
 
 def test_outputs_of_the_command(run, model, tmp_path):
@@ -152,10 +151,6 @@ def test_outputs_of_the_command(run, model, tmp_path):
     assert list(map(json.loads, done.lines)) == [json.loads(json.dumps(pair.to_row())) for pair in aligned]
     for file, words in zip(tokens, ("source_words", "target_words")):
         assert file.read_text(encoding="utf-8").splitlines() == [" ".join(getattr(pair, words)) for pair in aligned]
-    table = run(targets=TARGETS, out="out.parquet")
-    assert table.status == 0, table.err
-    assert pq.read_table(tmp_path / "out.parquet")["links"].to_pylist() == [list(map(list, p.links)) for p in aligned]
-    assert run(targets=TARGETS).lines == [pair.to_pharaoh() for pair in aligned]
     assert "|split:sentencex-" in done.err
     assert fields_of(aligned.signature)["split"].startswith("sentencex-")
     assert "split" not in fields_of(model.align(SOURCES, TARGETS).signature)
@@ -163,34 +158,14 @@ def test_outputs_of_the_command(run, model, tmp_path):
 
 def test_a_lexical_table_is_counted_on_sentences(model):
     nouns = {"Haus": "house", "Buch": "book", "Dorf": "village", "Kind": "child", "Meer": "sea"}
-    adjectives = {
-        "alt": "old",
-        "neu": "new",
-        "schön": "beautiful",
-        "groß": "big",
-        "wichtig": "important",
-        "gut": "good",
-    }
+    adjectives = ["alt", "neu", "schön", "groß", "wichtig", "gut"]
+    others = ["old", "new", "beautiful", "big", "important", "good"]
     sources = [f"Das {noun} ist sehr {adjective}." for noun in nouns for adjective in adjectives]
-    targets = [f"The {noun} is very {adjective}." for noun in nouns.values() for adjective in adjectives.values()]
+    targets = [f"The {noun} is very {adjective}." for noun in nouns.values() for adjective in others]
     alone = model.align(sources, targets, table="text", force=True)
     lines = [[" ".join(side[:12]), " ".join(side[12:])] for side in (sources, targets)]
     whole = model.align(*lines, table="text", split_sentences=True, force=True)
     assert [pair.confidences for pair in whole] == [union(alone[:12]), union(alone[12:])]
-
-
-def test_a_stopped_run_goes_on_only_with_the_option(run, lines_run, stop, tmp_path):
-    options = ("--translate", "--window", 1)
-    whole = run(*options, out="whole.jsonl")
-    stop(1, RuntimeError("the power is off"))
-    with pytest.raises(RuntimeError, match="the power is off"):
-        run(*options, out="out.jsonl")
-    stop(None)
-    refused = lines_run(*options, "--resume", sources=SOURCES, models=BOTH, out="out.jsonl")
-    assert refused.status == 1
-    assert "split" in refused.err
-    done = run(*options, "--resume", out="out.jsonl")
-    assert (done.status, done.lines) == (0, whole.lines), done.err
 
 
 def test_what_cannot_be_cut(model, monkeypatch):

@@ -1,6 +1,5 @@
 """``norm-align --translate``: fairseq's own translations, aligned; also after a stop."""
 
-import itertools
 import json
 import math
 
@@ -8,14 +7,11 @@ import pytest
 from sacremoses import MosesTokenizer
 
 import fairseq_norm_plugin
-from fairseq_norm_plugin.model.direction import Direction
-from fairseq_norm_plugin.model.translate import Translator
 from tests.demo import BOTH, DEMO, in_pieces, lines, raw_lines, written
 from tests.facts import says
 from tests.integration.conftest import demo_binarised
 
-LINES = raw_lines("de")[:12]
-FEW = LINES[:6]
+LINES = raw_lines("de")[:8]
 
 
 @pytest.fixture
@@ -34,15 +30,12 @@ def natural(scores):
     return [float(score) * math.log(2) for score in scores]
 
 
-# The translations are those of fairseq-generate
-
-
 @pytest.fixture(scope="module")
 def demo_data(tmp_path_factory):
     """The raw lines as the model reads them, made without this package, and binarised."""
     tokenize = MosesTokenizer(lang="de").tokenize
     tokens = [tokenize(line, escape=False, return_str=True).lower() for line in LINES]
-    return demo_binarised(tmp_path_factory.mktemp("demo"), in_pieces(tokens), in_pieces(lines("en")[:12]))
+    return demo_binarised(tmp_path_factory.mktemp("demo"), in_pieces(tokens), in_pieces(lines("en")[:8]))
 
 
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # fairseq leaves the file of codes open
@@ -70,9 +63,6 @@ def test_a_model_of_pieces(data, checkpoint, texts, stock, run):
     assert any(row["links"] for row in found)
 
 
-# The alignments are those of the pairs
-
-
 def test_the_links_are_those_of_the_pairs(run, tmp_path):
     translated = run("--translate", models=BOTH)
     targets = written(tmp_path / "target", [row["target"] for row in rows(translated)])
@@ -81,14 +71,6 @@ def test_the_links_are_those_of_the_pairs(run, tmp_path):
     assert all(row["links"] for row in aligned)
     model = fairseq_norm_plugin.load(DEMO / "checkpoint.pt", reverse_path=DEMO / "checkpoint.en-de.pt")
     assert [json.loads(json.dumps(pair.to_row())) for pair in model.translate(LINES)] == rows(translated)
-
-
-@pytest.mark.parametrize("line", ["a\u2028b", "a\x00b", "\u2066שלום עולם\u2069", "a\rb"])
-def test_odd_characters_stay_in_one_line(run, line):
-    (row,) = rows(run("--translate", 1, lines=[line]))
-    assert row["source"] == line
-    for name in ("source", "target"):
-        assert all(0 <= a < b <= len(row[name]) for a, b in row[f"{name}_spans"])
 
 
 def test_strings_that_are_not_translated(run, tmp_path):
@@ -101,95 +83,3 @@ def test_strings_that_are_not_translated(run, tmp_path):
     done = run("--target-text", targets, "--protect", "Ja", "--protect", "X+", lines=lines, out="aligned.jsonl")
     assert rows(done)[0]["links"] == found[0]["links"]
     assert says(done.err, "each protected string of the source once: 2; the first is … source:2")
-
-
-# Stops
-
-
-@pytest.fixture
-def halt(monkeypatch):
-    """Let one method fail from its n-th call on, or none."""
-
-    def at(kind=None, name=None, calls=0):
-        monkeypatch.undo()
-        if kind is None:
-            return
-        method, numbers = getattr(kind, name), itertools.count()
-
-        def failing(*args, **kwargs):
-            if next(numbers) >= calls:
-                raise KeyboardInterrupt
-            return method(*args, **kwargs)
-
-        monkeypatch.setattr(kind, name, failing)
-
-    return at
-
-
-WINDOWS = ("--translate", 2, "--window", 2)
-TRANSLATING, ALIGNING = (Translator, "search"), (Direction, "maps")
-
-
-@pytest.mark.parametrize(("where", "calls"), [(TRANSLATING, 0), (TRANSLATING, 2), (ALIGNING, 2)])
-def test_a_stopped_run_is_continued(run, halt, tmp_path, where, calls):
-    whole = run(*WINDOWS, lines=FEW, out="whole.jsonl")
-    halt(*where, calls)
-    assert run(*WINDOWS, lines=FEW).status == 130
-    assert not (tmp_path / "out.jsonl").exists()
-    halt()
-    left = sorted(tmp_path.glob("out.jsonl.*"))
-    if left:
-        refused = run(*WINDOWS, lines=FEW)
-        assert refused.status == 1
-        assert says(refused.err, "was stopped, or is running; give --resume")
-        assert sorted(tmp_path.glob("out.jsonl.*")) == left
-    if where == ALIGNING:  # what is translated is not translated again; it would be stopped
-        halt(*TRANSLATING)
-    done = run(*WINDOWS, "--resume", lines=FEW)
-    assert (done.status, done.lines) == (0, whole.lines), done.err
-    names = ["out.jsonl", "out.jsonl.signature.json", "source", "whole.jsonl", "whole.jsonl.signature.json"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == names
-
-
-@pytest.mark.parametrize("where", [TRANSLATING, ALIGNING], ids=["translating", "aligning"])
-def test_a_run_of_another_model_text_or_beam_is_not_continued(run, halt, tmp_path, where):
-    halt(*where, 1)
-    assert run(*WINDOWS, lines=FEW).status == 130
-    halt()
-    left = {path: path.read_bytes() for path in tmp_path.glob("out.jsonl.*")}
-    assert left
-    for options, changes in (
-        (("--translate", 3, "--window", 2), {}),
-        (WINDOWS, {"lines": FEW[::-1]}),
-        (WINDOWS, {"models": ("--path", DEMO / "checkpoint.en-de.pt")}),
-    ):
-        done = run(*options, "--resume", **{"lines": FEW, **changes})
-        assert done.status == 1
-        assert says(done.err, "output of another run")
-        assert {path: path.read_bytes() for path in tmp_path.glob("out.jsonl.*")} == left
-    assert run(*WINDOWS, "--overwrite", lines=FEW).status == 0
-    assert [path.name for path in tmp_path.glob("out.jsonl.*")] == ["out.jsonl.signature.json"]
-
-
-# Usage
-
-
-@pytest.mark.parametrize(
-    ("options", "out", "text"),
-    [
-        (("--translate",), "out.pharaoh", "--translate with links only … .jsonl"),
-        (("--translate", 0), "out.jsonl", "--translate … 0"),
-        (
-            ("--translate", "--target-text", DEMO / "demo.en"),
-            "out.jsonl",
-            "--translate: expected --source-text, and no other text",
-        ),
-        (("--translate", "--resume", "--markup", "xml"), "-", "--resume with -o -"),
-    ],
-    ids=str,
-)
-def test_bad_usage(run, tmp_path, options, out, text):
-    done = run(*options, out=out)
-    assert (done.status, done.err.count("\n"), done.out) == (2, 1, ""), done.err
-    assert says(done.err, text), done.err
-    assert [path.name for path in tmp_path.iterdir()] == ["source"]

@@ -1,4 +1,4 @@
-"""The scripts of the tables of results: systems.py of the main table, use.py of docs/use.md."""
+"""The scripts of the tables of results: systems.py of the main table, use.py of the jobs."""
 
 import argparse
 from functools import partial
