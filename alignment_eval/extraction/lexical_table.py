@@ -302,16 +302,16 @@ def read_lexical_table(path: str | Path) -> LexicalTable:
     (sources, source), (targets, target) = (_numbered(table[side]) for side in _WORDS)
     width = len(sources) + 1
     rows = target * width + source
-    if len(np.unique(rows)) < len(rows):
+    order = np.argsort(rows)
+    if (np.diff(rows[order]) == 0).any():
         raise file.error("duplicate rows")
     no_source, no_target = source == len(sources), target == len(targets)
-    cells = ~(no_source | no_target)
-    order = np.argsort(rows[cells])
+    order = order[~(no_source | no_target)[order]]
     return LexicalTable(
         WordCounts(sources, _counts(source[no_target], weights[no_target], len(sources), file)),
         WordCounts(targets, _counts(target[no_source], weights[no_source], len(targets), file)),
-        rows[cells][order],
-        weights[cells][order].astype(np.float32),
+        rows[order],
+        weights[order].astype(np.float32),
         header.pairs,
         str(path),
     )

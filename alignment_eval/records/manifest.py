@@ -17,7 +17,6 @@ from typing import Any, Optional
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, printable, shown
@@ -238,6 +237,8 @@ class MergedAlignments:
 
 def merged(directory: str | Path) -> MergedAlignments:
     """The alignments of a finished run; they are all in memory."""
+    import pyarrow.compute as pc  # it takes a tenth of a second, and most runs merge nothing
+
     parts, schema = finished_run(directory, "alignments"), pa.schema(COLUMNS)
     tables = []
     for part in parts:

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from alignment_eval.errors import InputError, printable, shown
-from alignment_eval.files import STANDARD, TextFile, file_hash, split_joined, writing_errors
+from alignment_eval.files import STANDARD, TextFile, file_hash, file_state, split_joined, writing_errors
 from alignment_eval.links.files import GROUP_ROWS, row_numbers
 from alignment_eval.schema import ForeignFile
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
@@ -87,7 +87,7 @@ class SentencePairs(ABC):
     def check_unchanged(self) -> None:
         """Check that the files still hold what their hashes say."""
         for path, state in self._states.items():
-            if _file_state(path) != state:
+            if file_state(path) != state:
                 raise InputError(f"{path}: the text was changed while it was read; leave it, and start again")
 
     def ids(self) -> Iterator[pa.Array]:
@@ -109,7 +109,7 @@ class SentencePairs(ABC):
 
     def _note(self, path: str) -> None:
         """Note the state of a file before it is read for the first time."""
-        self._states[path] = _file_state(path)
+        self._states[path] = file_state(path)
 
     @abstractmethod
     def _lines(self) -> Iterator[tuple[str, str]]:
@@ -190,14 +190,6 @@ class TranslatedText(ParallelText):
     def _lines(self) -> Iterator[tuple[str, str]]:
         sources = (line.decode() for line in _lines_of(self._paths[0]))
         return zip(sources, (line for _, line in self.translations()))
-
-
-def _file_state(path: str) -> tuple[int, ...] | None:
-    """What changes when a regular file does; None for anything else."""
-    if not Path(path).is_file():
-        return None
-    status = Path(path).stat()
-    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _lines_of(path: str) -> Iterator[bytes]:
