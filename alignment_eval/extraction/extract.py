@@ -19,8 +19,7 @@ from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.extraction.rules import SUPPORTED, Rule, apply_rule, barred_cells, rule_of, word_numbers
 from alignment_eval.links.formats import Link, Links
 from alignment_eval.links.symmetrize import symmetrize
-from alignment_eval.maps.sentence import Array, PairWords, SentenceMaps, SentenceSide, words_of
-from alignment_eval.maps.subwords import is_punctuation
+from alignment_eval.maps.sentence import Array, PairWords, SentenceMaps, SentenceSide, is_punctuation, words_of
 from alignment_eval.maps.words import (
     balanced_shares,
     column_shares,

@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.extraction.extract import WordMap, WordMaps
 from alignment_eval.links.formats import Link
-from alignment_eval.maps.sentence import SentenceSide
-from alignment_eval.maps.subwords import is_punctuation
+from alignment_eval.maps.sentence import SentenceSide, is_punctuation
 
 Floats = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from alignment_eval.links.formats import GoldSentence, Links
-from alignment_eval.maps.subwords import is_punctuation
+from alignment_eval.maps.sentence import is_punctuation
 from alignment_eval.scoring.aer import COUNT_NAMES, METRICS, Counts, IntArray, defined
 
 #: The words of each sentence.
@@ -52,7 +52,7 @@ def error_table(
     Returns:
         One row per property (``by``), side and class that has words.  Properties: ``all``; ``sentence_length``, in
         words of that side; ``frequency`` of the word form as written; ``word_type`` (``punctuation``, see
-        :func:`~alignment_eval.maps.subwords.is_punctuation`, or ``word``); ``fertility``, the number of gold links of
+        :func:`~alignment_eval.maps.sentence.is_punctuation`, or ``word``); ``fertility``, the number of gold links of
         the word, sure and possible.  ``null_gold`` and ``null_hypothesis`` are shares of words without any link (in the
         gold: neither sure nor possible).  Metrics are fractions, None where undefined.
     """

@@ -126,7 +126,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _counted(args: argparse.Namespace, text: SentencePairs, direction: Direction, profile: Profile) -> LexicalTable:
     """The lexical table of the first pairs of the text, counted with the maps of the first model."""
-    from fairseq_norm_plugin.model.align import Aligner
+    from fairseq_norm_plugin.model.aligner import Aligner
 
     method = AlignmentMethod(profile.extraction(), sharpened=True)
     size = min(args.table_pairs, text.size)

@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> None:
     _check_usage(args)
     with without_unused_libraries():
-        from fairseq_norm_plugin import hooks as hooks
+        import fairseq_norm_plugin.hooks  # noqa: F401
     if args.ray is not None:
         from fairseq_norm_plugin.align.engines import run
     else:

@@ -25,7 +25,7 @@ from alignment_eval.links.files import TYPES
 from alignment_eval.profiles.chosen import OF_TEXT, AlignmentOptions
 from alignment_eval.profiles.profile import NO_PROFILE
 from fairseq_norm_plugin.align.arguments import model_options
-from fairseq_norm_plugin.model.align import Aligner, aligner_of, signed
+from fairseq_norm_plugin.model.aligner import Aligner, aligner_of, signed
 from fairseq_norm_plugin.model.load import load
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.model.text_check import SAMPLE, check_parallel

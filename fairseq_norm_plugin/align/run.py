@@ -14,9 +14,6 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from fairseq_norm_plugin import hooks as hooks  # fairseq is imported there first
-
-# isort: split
 import torch
 
 from alignment_eval.alignment import TYPES_WITH_SCORES, Alignment
@@ -38,7 +35,7 @@ from fairseq_norm_plugin.align.unfinished import (
     translations_of,
 )
 from fairseq_norm_plugin.environment import keep_few_programs
-from fairseq_norm_plugin.model.align import aligner_of, signed
+from fairseq_norm_plugin.model.aligner import aligner_of, signed
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.model.text_check import check_parallel, sampled
 from fairseq_norm_plugin.model.translate import Markup

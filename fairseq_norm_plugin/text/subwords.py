@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.files import read_once
-from alignment_eval.maps.subwords import bare_piece, word_indices, word_strings
+from alignment_eval.maps.sentence import bare_piece, word_indices, word_strings
 from fairseq_norm_plugin.text.offsets import Span, word_spans
 
 #: fairseq's names for the programs whose codes can be read.
@@ -61,7 +61,7 @@ class Segmenter:
 
 @dataclass(frozen=True)
 class MarkedSubwords(Segmenter):
-    """Text that is in subwords already: their ``mark``, one of alignment_eval.maps.subwords.MARKS, shows the words."""
+    """Text that is in subwords already: their ``mark``, one of alignment_eval.maps.sentence.MARKS, shows the words."""
 
     mark: str
     reads_raw = False

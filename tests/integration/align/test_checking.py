@@ -12,7 +12,7 @@ from fairseq.models.transformer import base_architecture
 import fairseq_norm_plugin as fnp
 from alignment_eval.errors import InputError
 from alignment_eval.profiles.chosen import AlignmentOptions
-from fairseq_norm_plugin.model.align import Aligner
+from fairseq_norm_plugin.model.aligner import Aligner
 from fairseq_norm_plugin.model.direction import Direction, can_align
 from fairseq_norm_plugin.model.text_check import find_mismatch, sampled
 from fairseq_norm_plugin.text.lines import ParallelText
