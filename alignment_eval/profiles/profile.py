@@ -247,7 +247,7 @@ def choose_by_agreement(sentences: Iterable[SentenceMaps]) -> tuple[MapNames, fl
     layers = np.array([name.layer for name in names])
     # by the AWO map; of one layer, neighbouring rows share links, right or wrong
     awo, awi = np.nonzero(layers[:, None] > layers)
-    linked = _linked(found)
+    linked = _links_by_map(found)
     sums: NDArray[np.float64] = sum((_in_common(of_pair, awo, awi) for of_pair in linked), np.zeros((5, len(awo))))
     common, sizes, shared, straight, words = sums
     counts = (common >= FEWEST_SHARED * words) & (shared - straight >= OFF_DIAGONAL * shared)
@@ -264,7 +264,7 @@ def choose_by_agreement(sentences: Iterable[SentenceMaps]) -> tuple[MapNames, fl
     return MapNames(maps), float(dice[best])
 
 
-def _linked(sentences: Sequence[SentenceMaps]) -> list[NDArray[np.bool_]]:
+def _links_by_map(sentences: Sequence[SentenceMaps]) -> list[NDArray[np.bool_]]:
     """The links of each map of each sentence in AWO and in AWI, [2, maps, target words, source words].
 
     They are those of the map as a lexical table of all these sentences has sharpened it.

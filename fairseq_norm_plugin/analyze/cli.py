@@ -41,7 +41,7 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.figures.style import add_figure_options, figure_options, save_figures
 from alignment_eval.files import OwnFiles, check_directory, new_directory, write_bytes, write_lines
 from alignment_eval.maps.words import require_known
-from fairseq_norm_plugin.environment import let_waiting_threads_sleep, silence_libraries
+from fairseq_norm_plugin.environment import set_up_torch, silence_libraries
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format=style, stream=sys.stderr, force=True)
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     logging.getLogger("fontTools").setLevel(logging.WARNING)  # it logs every step of a PDF's fonts
-    let_waiting_threads_sleep()
+    set_up_torch()
     silence_libraries()
     words = sys.argv[1:] if argv is None else list(argv)
     return exit_status(PROG, lambda: _parsed(words), run)
