@@ -21,12 +21,12 @@ import shutil
 import stat
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache, partial, wraps
 from io import BufferedIOBase, BufferedReader
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 from alignment_eval.errors import InputError, UsageError
 
@@ -34,6 +34,7 @@ from alignment_eval.errors import InputError, UsageError
 STANDARD = "-"
 _STDOUT = (STANDARD, "/dev/stdout")
 _CHUNK_BYTES = 2**20
+Read = TypeVar("Read")
 #: How compressed files begin.
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\0"
 _SEPARATOR = re.compile(rb"(?<!\S)\|\|\|(?!\S)")
@@ -262,6 +263,28 @@ def file_hash(path: str | Path) -> str:
             return content_hash(blocks(stream))
     except OSError as error:
         raise InputError(f"{path}: cannot read the file ({error.strerror})") from error
+
+
+def file_state(path: str | Path) -> tuple[int, ...] | None:
+    """What changes when a regular file does; None for anything else."""
+    if not Path(path).is_file():
+        return None
+    status = Path(path).stat()
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def read_once(read: Callable[..., Read]) -> Callable[..., Read]:
+    """Let ``read(path, …)`` keep what it has read of the last files, as long as these do not change.
+
+    Both directions of a pair share files, and single pairs are often aligned one by one.
+    """
+    kept = lru_cache(maxsize=4)(lambda state, *args: read(*args))
+
+    @wraps(read)
+    def reader(path: str | Path, *args: Any) -> Read:
+        return kept(file_state(path), str(path), *args)
+
+    return reader
 
 
 def json_line(value: Any) -> str:

@@ -29,8 +29,7 @@ from alignment_eval.links.files import (
     read_texts,
 )
 from alignment_eval.maps.kinds import KINDS
-from alignment_eval.maps.sentence import PairWords
-from alignment_eval.maps.subwords import marks_of_tools
+from alignment_eval.maps.sentence import PairWords, marks_of_tools
 from alignment_eval.scoring.aer import Score, score
 from alignment_eval.scoring.diagnosis import diagnose, doubts
 from alignment_eval.scoring.significance import LEVEL, Resampling

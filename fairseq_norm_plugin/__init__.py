@@ -14,8 +14,8 @@ if sys.version_info < (3, 10):  # noqa: UP036  # pip refuses it, but --user-dir 
 if TYPE_CHECKING:
     from fairseq_norm_plugin.align.engines import AlignBatch
     from fairseq_norm_plugin.model.load import load
-    from fairseq_norm_plugin.model.maps import BlockMaps, MaskedLM, load_masked_lm
     from fairseq_norm_plugin.model.norm_model import NormModel
+    from fairseq_norm_plugin.model.read_maps import BlockMaps, MaskedLM, load_masked_lm
 
 __all__ = ["AlignBatch", "BlockMaps", "MaskedLM", "NormModel", "load", "load_masked_lm"]
 _MODULES = {"AlignBatch": "align.engines", "NormModel": "model.norm_model", "load": "model.load"}
@@ -30,4 +30,4 @@ if "fairseq" in sys.modules:
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'model.maps')}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'model.read_maps')}"), name)

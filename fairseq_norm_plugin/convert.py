@@ -13,7 +13,7 @@ from typing import Any
 from alignment_eval.cli import CommandParser, Input, Output, exit_status
 from alignment_eval.errors import InputError
 from alignment_eval.files import new_directory
-from fairseq_norm_plugin.environment import let_waiting_threads_sleep
+from fairseq_norm_plugin.environment import set_up_torch
 
 PROG = "python -m fairseq_norm_plugin.convert"
 _DESCRIPTION = """\
@@ -30,7 +30,7 @@ _OWN = re.compile(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line ``argv`` (default: the process's) and return its exit status."""
-    let_waiting_threads_sleep()
+    set_up_torch()
     arguments = sys.argv[1:] if argv is None else list(argv)
     return exit_status(PROG, lambda: _parser().parse_args(arguments), lambda args: convert(**vars(args)))
 

@@ -68,23 +68,17 @@ _NOISE = (
 )
 
 
-def let_waiting_threads_sleep() -> None:
-    """Let threads that wait for each other sleep, unless the environment says otherwise; call it before torch comes.
+def set_up_torch() -> None:
+    """Let waiting threads sleep and oneDNN keep few programs, unless the environment says otherwise.
+
+    Call it before torch is imported.
 
     OpenMP lets a waiting thread spin on its processor.  On a busy machine it holds up the very thread that it waits
-    for: small models took 20 times as long with two threads as with one.
+    for: small models took 20 times as long with two threads as with one.  oneDNN makes a program for each size of a
+    product, and keeps the last 1,000 (500 MB).  Batches rarely have the same sizes, so more save no time.
     """
-    os.environ.setdefault(_POLICY, "passive")
-
-
-def keep_few_programs() -> None:
-    """Let oneDNN keep few programs, unless the environment says how many; call it before the first matrix product.
-
-    It makes a program for each size of a product, and keeps the last 1,000 (500 MB).  Batches rarely have the same
-    sizes, so more save no time.
-    """
-    for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
-        os.environ.setdefault(name, "8")
+    for name, value in ((_POLICY, "passive"), ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "8"), ("LRU_CACHE_CAPACITY", "8")):
+        os.environ.setdefault(name, value)
 
 
 class _Unused(ModuleType):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
@@ -12,8 +13,8 @@ from alignment_eval.cli import add_output
 from alignment_eval.errors import InputError, UsageError, progress_bar, warn_on_stderr
 from alignment_eval.files import check_new, token_lines, write_lines
 from alignment_eval.links.files import AlignmentFile, Texts, read_hypothesis
-from alignment_eval.links.formats import HYPOTHESIS_FORMATS, GoldSentence, format_lines
-from alignment_eval.maps.subwords import MARKS, detect_mark, subword_links, word_pieces
+from alignment_eval.links.formats import HYPOTHESIS_FORMATS, GoldSentence, Link, Links, format_lines
+from alignment_eval.maps.sentence import MARKS, detect_mark, word_indices
 from alignment_eval.options import add_links_arguments, add_text_arguments, read_options, texts_of
 
 EPILOG = """\
@@ -27,6 +28,8 @@ What the new format cannot hold is an error that asks for a decision (--possible
 """
 _WITH_POSSIBLE = ("talp", "naacl", "scored")
 _WITH_CONFIDENCES = ("scored", "naacl")
+#: For each word of a sentence, the positions of its subwords.
+WordSubwords = Sequence[Sequence[int]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -90,7 +93,27 @@ def marked_texts(args: argparse.Namespace) -> tuple[str | None, Texts | None]:
 
 def word_lines(path: str, mark: str) -> Iterator[list[list[int]]]:
     """The subwords of each word of each sentence of a text in subwords."""
-    return (word_pieces(tokens, mark) for tokens in token_lines(path))
+    return (word_subwords(tokens, mark) for tokens in token_lines(path))
+
+
+def word_subwords(tokens: Sequence[str], mark: str) -> list[list[int]]:
+    """The positions of the subwords of each word, for a sentence in subwords, none of them special."""
+    words: list[list[int]] = []
+    for position, word in enumerate(word_indices(tokens, mark).tolist()):
+        if word == len(words):
+            words.append([])
+        words[word].append(position)
+    return words
+
+
+def subword_links(links: GoldSentence, source: WordSubwords, target: WordSubwords) -> GoldSentence:
+    """The links between subwords: each subword of a word has all links of the word."""
+
+    def cells(words: Iterable[Link]) -> Links:
+        return frozenset(cell for i, j in words for cell in product(source[i], target[j]))
+
+    confidence = links.confidence and {cell: p for link, p in links.confidence.items() for cell in cells([link])}
+    return GoldSentence(cells(links.sure), cells(links.possible), confidence)
 
 
 def _kept(sentence: GoldSentence, only_sure: bool, least: float | None) -> GoldSentence:

@@ -13,7 +13,7 @@ from typing import Any
 from alignment_eval.cli import add_format, file_name
 from alignment_eval.errors import InputError, UsageError, printable, warn_on_stderr
 from alignment_eval.files import file_hash, token_lines
-from alignment_eval.maps.subwords import marks_of_tools
+from alignment_eval.maps.sentence import marks_of_tools
 from alignment_eval.options import (
     add_gold_arguments,
     add_hypothesis_arguments,

@@ -19,7 +19,7 @@ from alignment_eval.cli import add_output, file_name, positive_integer
 from alignment_eval.errors import InputError, progress_bar, say, shown, warn_on_stderr
 from alignment_eval.files import TextFile, check_new, file_hash, write_lines
 from alignment_eval.links.files import AlignmentFile, Texts, read_hypothesis, token_counts
-from alignment_eval.maps.subwords import is_punctuation
+from alignment_eval.maps.sentence import is_punctuation
 from alignment_eval.options import add_links_arguments, read_options, reading_fields
 from alignment_eval.signature import signature
 from alignment_eval.transfer.labels import SCHEMES, Span, labels_of, mismatch, project_spans, spans_of

@@ -19,8 +19,7 @@ from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.extraction.rules import SUPPORTED, Rule, apply_rule, barred_cells, rule_of, word_numbers
 from alignment_eval.links.formats import Link, Links
 from alignment_eval.links.symmetrize import symmetrize
-from alignment_eval.maps.sentence import Array, PairWords, SentenceMaps, SentenceSide, words_of
-from alignment_eval.maps.subwords import is_punctuation
+from alignment_eval.maps.sentence import Array, PairWords, SentenceMaps, SentenceSide, is_punctuation, words_of
 from alignment_eval.maps.words import (
     balanced_shares,
     column_shares,
@@ -336,8 +335,8 @@ def explain(maps: ReadMaps, words: PairWords, link: Link, linked: bool) -> Expla
     scores = np.where(barred_cells(*word_numbers(whole.scores), method.forward.null, final), 0, whole.scores)
     rows = row_shares(column_shares(row_shares(scores)) if rule.shares is balanced_shares else scores)
     if reverse is not None and method.reverse is not None and not method.joins_maps:
-        ways = forward.linked(method.forward)[i, j], reverse.linked(method.reverse)[j, i]
-        said = (f"{name} {'yes' if way else 'no'}" for name, way in zip(("forward", "reverse"), ways))
+        made = {"forward": forward.linked(method.forward)[i, j], "reverse": reverse.linked(method.reverse)[j, i]}
+        said = (f"{direction} {'yes' if has_link else 'no'}" for direction, has_link in made.items())
         reason = f"{method.join} of the links of each direction ({', '.join(said)})"
     elif final and (i == len(words[0]) - 1 or j == len(words[1]) - 1):
         reason = "the final punctuation of both sides is linked to each other only"

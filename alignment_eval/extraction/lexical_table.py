@@ -212,33 +212,33 @@ def count_lexical_table(pairs: Sequence[CountedPair], shares: Shares) -> tuple[L
 
     def added(pair: CountedPair) -> Evidence:
         cells = cell_numbers(source.lookup(pair[0][0]), target.lookup(pair[0][1]), source)
-        return cells.ravel(), evidence(_counted(tables, pair, shares), shares).ravel()
+        return cells.ravel(), evidence(_reweighted_by_others(tables, pair, shares), shares).ravel()
 
     for _ in range(PASSES):
-        cells, sums = _summed(map(added, pairs))
+        cells, sums = _sum_evidence(map(added, pairs))
         tables.append(LexicalTable(source, target, cells, sums, len(words)))
     kept = sums >= LEAST_SUM
     table = replace(tables[-1], cells=cells[kept], sums=sums[kept].astype(np.float32))
-    return table, (_counted(tables, pair, shares) for pair in pairs)
+    return table, (_reweighted_by_others(tables, pair, shares) for pair in pairs)
 
 
-def _counted(tables: Iterable[LexicalTable], pair: CountedPair, shares: Shares) -> Floats:
+def _reweighted_by_others(tables: Iterable[LexicalTable], pair: CountedPair, shares: Shares) -> Floats:
     """The map of a pair whose own evidence is in the sums of the ``tables``."""
     words, word_map = pair[0], pair[1].astype(np.float64)
     return _reweighted(tables, words, word_map, shares, OWN - 1) if word_map.size else word_map
 
 
-def _summed(pairs: Iterator[Evidence]) -> Evidence:
+def _sum_evidence(pairs: Iterator[Evidence]) -> Evidence:
     """The different cells of all pairs, ascending, and the sum of each."""
     runs: list[Evidence] = [(np.empty(0, np.int64), np.empty(0))]
     while chunk := list(itertools.islice(pairs, _CHUNK)):
-        runs.append(_merged(chunk))
+        runs.append(_merge_runs(chunk))
         while len(runs) > 1 and len(runs[-2][0]) < 2 * len(runs[-1][0]):  # each number moves a few times only
-            runs[-2:] = [_merged(runs[-2:])]
-    return _merged(runs)
+            runs[-2:] = [_merge_runs(runs[-2:])]
+    return _merge_runs(runs)
 
 
-def _merged(runs: Sequence[Evidence]) -> Evidence:
+def _merge_runs(runs: Sequence[Evidence]) -> Evidence:
     every = np.concatenate([cells for cells, _ in runs])
     order = np.argsort(every, kind="stable")  # merges ascending runs, in less memory than np.unique
     every, added = every[order], np.concatenate([sums for _, sums in runs])[order]
@@ -302,16 +302,16 @@ def read_lexical_table(path: str | Path) -> LexicalTable:
     (sources, source), (targets, target) = (_numbered(table[side]) for side in _WORDS)
     width = len(sources) + 1
     rows = target * width + source
-    if len(np.unique(rows)) < len(rows):
+    order = np.argsort(rows)
+    if (np.diff(rows[order]) == 0).any():
         raise file.error("duplicate rows")
     no_source, no_target = source == len(sources), target == len(targets)
-    cells = ~(no_source | no_target)
-    order = np.argsort(rows[cells])
+    order = order[~(no_source | no_target)[order]]
     return LexicalTable(
         WordCounts(sources, _counts(source[no_target], weights[no_target], len(sources), file)),
         WordCounts(targets, _counts(target[no_source], weights[no_source], len(targets), file)),
-        rows[cells][order],
-        weights[cells][order].astype(np.float32),
+        rows[order],
+        weights[order].astype(np.float32),
         header.pairs,
         str(path),
     )

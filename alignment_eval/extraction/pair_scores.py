@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.extraction.extract import WordMap, WordMaps
 from alignment_eval.links.formats import Link
-from alignment_eval.maps.sentence import SentenceSide
-from alignment_eval.maps.subwords import is_punctuation
+from alignment_eval.maps.sentence import SentenceSide, is_punctuation
 
 Floats = NDArray[np.float64]
 
@@ -86,22 +85,22 @@ def score_pair(pair: WordMaps, linked: NDArray[np.bool_], shares: Floats | None)
     if reverse is not None:
         support = np.sqrt(support * reverse.shares[:, :-1].T)
     supports = support.max(axis=0), support.max(axis=1)
-    counted = _counted(source), _counted(target)
+    content = _content_words(source), _content_words(target)
     known = [None if reverse is None else _surprise(reverse), _surprise(forward)]
     surprises = [np.full(len(own), 0.5) if surprise is None else surprise for own, surprise in zip(supports, known)]
     new = [surprise * (1 - own) for surprise, own in zip(surprises, supports)]
     missing = new if reverse is not None else [0.5 * (1 - own) for own in supports]
     weak = [surprise * (1 - own / 2) for surprise, own in zip(surprises, supports)]
-    x = sum(_mean(values, words) for values, words in zip(weak, counted)) / 2
-    y = _mean(missing[1], counted[1]) - _mean(missing[0], counted[0])
+    x = sum(_mean(values, words) for values, words in zip(weak, content)) / 2
+    y = _mean(missing[1], content[1]) - _mean(missing[0], content[0])
     unlinked = [linked.sum(axis=axis) == 0 for axis in (1, 0)]
     confidences = None if shares is None else shares[:, :-1].T[linked]
     return PairScores(
         log_prob=_rounded(_log_probs(forward).mean()),
         reverse_log_prob=None if reverse is None else _rounded(_log_probs(reverse).mean()),
         confidence=None if confidences is None else _rounded(confidences.mean() if len(confidences) else 0.0),
-        unlinked_source=_rounded(_mean(unlinked[0], counted[0])),
-        unlinked_target=_rounded(_mean(unlinked[1], counted[1])),
+        unlinked_source=_rounded(_mean(unlinked[0], content[0])),
+        unlinked_target=_rounded(_mean(unlinked[1], content[1])),
         source_contribution=None if forward.contribution is None else _rounded(forward.contribution),
         unsupported=_answer(max(x - DOUBTFUL, y - MORE)),
         omitted=_answer(-y - MORE),
@@ -130,7 +129,7 @@ def join_scores(
     def unlinked(which: int) -> float:
         linked = {link[which] for link in links}
         free = np.array([word not in linked for word in range(len(words[which]))])
-        return _rounded(_mean(free, _counted(SentenceSide.of_words(words[which]))))
+        return _rounded(_mean(free, _content_words(SentenceSide.of_words(words[which]))))
 
     shares = list(confidences.values())
     return PairScores(
@@ -165,14 +164,14 @@ def _log_probs(word_map: WordMap) -> Floats:
     return word_map.sentence.log_probs
 
 
-def _counted(side: SentenceSide) -> NDArray[np.bool_]:
+def _content_words(side: SentenceSide) -> NDArray[np.bool_]:
     """The words that means are over: those that are not punctuation, or all if there is no other."""
     words = np.array([not is_punctuation(word) for word in side.word_strings()], dtype=np.bool_)
     return words if words.any() else ~words
 
 
-def _mean(values: NDArray[Any], counted: NDArray[np.bool_]) -> float:
-    return float(values[counted].mean())
+def _mean(values: NDArray[Any], words: NDArray[np.bool_]) -> float:
+    return float(values[words].mean())
 
 
 def _rounded(value: float) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.lexical_table import LexicalTable, read_lexical_table
 from alignment_eval.extraction.method import DEFAULTS, JOINS, AlignmentMethod, ExtractionOptions, MapNames
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES, rule_of
-from alignment_eval.files import file_hash
+from alignment_eval.files import file_hash, read_once
 from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS
@@ -232,7 +231,7 @@ def choose_method(
     sharpened = wanted not in (None, NO_TABLE) or (not is_named and method.can_be_sharpened)
     table, hash_ = None, ""
     if wanted not in (None, OF_TEXT, NO_TABLE):
-        table, hash_ = _read_table(str(wanted))
+        table, hash_ = _read_table(wanted)
     elif wanted is None and sharpened:
         table, hash_ = _table_of(profiles)
     counted = wanted == OF_TEXT
@@ -266,16 +265,9 @@ def _table_of(profiles: Sequence[Profile]) -> tuple[LexicalTable | None, str]:
     return None, ""
 
 
+@read_once
 def _read_table(file: str) -> tuple[LexicalTable, str]:
     """The lexical table of a file, and the file's hash."""
-    path = Path(file)
-    state = path.stat() if path.is_file() else None
-    return _read_once(str(path), state and (state.st_mtime_ns, state.st_size))
-
-
-@lru_cache(maxsize=2)  # single pairs are often aligned one by one
-def _read_once(file: str, state: object) -> tuple[LexicalTable, str]:
-    """``state`` changes when the file does."""
     return read_lexical_table(file), file_hash(file)
 
 

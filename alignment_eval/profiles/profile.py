@@ -191,23 +191,13 @@ class Profile:
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
 
 
-def product_of(maps: Sequence[MapName]) -> ExtractionOptions:
-    """The product of maps of which some are read in AWI and some in AWO, and which agree."""
-    return ExtractionOptions(DEFAULTS.kind, MapNames(maps), combine="product", setting="awo")
-
-
-def upper_layers(layers: Sequence[int]) -> ExtractionOptions:
-    """The mean of the last two layers in AWO, which aligns best in a model whose AWI maps are still forming."""
-    names = MapNames(MapName(layer) for layer in sorted(layers)[-2:])
-    return ExtractionOptions(DEFAULTS.kind, names, combine="mean", setting="awo")
-
-
 def fit_profile(
     sentences: Sequence[SentenceMaps], layers: Sequence[int], model: str, guided: Sequence[MapName] = ()
 ) -> Profile:
     """The profile of a model by its training to align, else by the agreement of its own maps.
 
-    If the sentence pairs are too few to compare maps on, or no two maps agree well, it reads the upper layers.
+    If the sentence pairs are too few to compare maps on, or no two maps agree well, it reads the mean of the last two
+    layers in AWO, which aligns best in a model whose AWI maps are still forming.
 
     ``sentences`` are different pairs with the maps of all ``layers``, ``model`` is the hash of the model; ``guided``
     are the maps that it was trained to align with, in AWI and in AWO.
@@ -215,11 +205,12 @@ def fit_profile(
     enough = len(sentences) >= DEFAULTS.fewest_pairs
     agreeing, dice = (choose_by_agreement(sentences) if enough and not guided else None) or ((), None)
     chosen_by: ChosenBy = "upper-layers"
-    maps = upper_layers(layers)
+    names, combine = MapNames(MapName(layer) for layer in sorted(layers)[-2:]), "mean"
     if guided:
-        chosen_by, maps = "training", product_of(guided)
+        chosen_by, names, combine = "training", MapNames(guided), "product"
     elif dice is not None and dice >= FORMED:
-        chosen_by, maps = "agreement", product_of(agreeing)
+        chosen_by, names, combine = "agreement", MapNames(agreeing), "product"
+    maps = ExtractionOptions(DEFAULTS.kind, names, combine, setting="awo")
     rows = sorted((sentence.id, words_of(sentence)) for sentence in sentences) if enough else []
     text = content_hash(json.dumps([id_, *words]).encode() for id_, words in rows)
     return Profile(model, maps, chosen_by, dice, len(sentences), text if enough else "")
@@ -246,7 +237,7 @@ def choose_by_agreement(sentences: Iterable[SentenceMaps]) -> tuple[MapNames, fl
     layers = np.array([name.layer for name in names])
     # by the AWO map; of one layer, neighbouring rows share links, right or wrong
     awo, awi = np.nonzero(layers[:, None] > layers)
-    linked = _linked(found)
+    linked = _links_by_map(found)
     sums: NDArray[np.float64] = sum((_in_common(of_pair, awo, awi) for of_pair in linked), np.zeros((5, len(awo))))
     common, sizes, shared, straight, words = sums
     counts = (common >= FEWEST_SHARED * words) & (shared - straight >= OFF_DIAGONAL * shared)
@@ -263,7 +254,7 @@ def choose_by_agreement(sentences: Iterable[SentenceMaps]) -> tuple[MapNames, fl
     return MapNames(maps), float(dice[best])
 
 
-def _linked(sentences: Sequence[SentenceMaps]) -> list[NDArray[np.bool_]]:
+def _links_by_map(sentences: Sequence[SentenceMaps]) -> list[NDArray[np.bool_]]:
     """The links of each map of each sentence in AWO and in AWI, [2, maps, target words, source words].
 
     They are those of the map as a lexical table of all these sentences has sharpened it.

@@ -17,7 +17,6 @@ from typing import Any, Optional
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, printable, shown
@@ -221,6 +220,8 @@ def abbreviate(ids: Iterable[int], count: int) -> str:
 
 def merged(directory: str | Path) -> tuple[RunInfo, pa.Table]:
     """The manifest of a finished run of alignments, and its rows (:data:`COLUMNS`) in corpus order, all in memory."""
+    import pyarrow.compute as pc  # it takes a tenth of a second, and most runs merge nothing
+
     parts, schema = finished_run(directory, "alignments"), pa.schema(COLUMNS)
     tables = []
     for part in parts:

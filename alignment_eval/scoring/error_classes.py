@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from alignment_eval.links.formats import GoldSentence, Links
-from alignment_eval.maps.subwords import is_punctuation
+from alignment_eval.maps.sentence import is_punctuation
 from alignment_eval.scoring.aer import COUNT_NAMES, Counts, IntArray, metrics_of
 
 #: The words of each sentence.

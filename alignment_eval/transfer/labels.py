@@ -26,7 +26,7 @@ from typing import NamedTuple, Union
 
 from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.links.formats import Link
-from alignment_eval.maps.subwords import is_punctuation
+from alignment_eval.maps.sentence import is_punctuation
 from alignment_eval.transfer.units import check_inside
 
 #: Links, with the confidence (0 to 1) of each if there are any.

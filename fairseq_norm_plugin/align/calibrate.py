@@ -99,9 +99,9 @@ def run(args: argparse.Namespace) -> None:
             f"{DEFAULTS.fewest_pairs} or more to choose maps by; pass more text of these languages"
         )
     check_parallel(sampled(text, text.size), directions)
-    ways = pairs, [pair.exchanged for pair in pairs]
-    profiles = [model.direction.fit_profile(own, model.identity, args.max_tokens) for model, own in zip(models, ways)]
-    table = _counted(args, text, directions[0], profiles[0]) if args.table_pairs else None
+    own_pairs = zip(models, (pairs, [pair.exchanged for pair in pairs]))
+    profiles = [model.direction.fit_profile(own, model.identity, args.max_tokens) for model, own in own_pairs]
+    table = _count_table(args, text, directions[0], profiles[0]) if args.table_pairs else None
     text.check_unchanged()
     if len(profiles) > 1:
         profiles = [profiles[0].with_reverse(profiles[1]), profiles[1].with_reverse(profiles[0])]
@@ -124,9 +124,9 @@ def run(args: argparse.Namespace) -> None:
             )
 
 
-def _counted(args: argparse.Namespace, text: SentencePairs, direction: Direction, profile: Profile) -> LexicalTable:
+def _count_table(args: argparse.Namespace, text: SentencePairs, direction: Direction, profile: Profile) -> LexicalTable:
     """The lexical table of the first pairs of the text, counted with the maps of the first model."""
-    from fairseq_norm_plugin.model.align import Aligner
+    from fairseq_norm_plugin.model.aligner import Aligner
 
     method = AlignmentMethod(profile.extraction(), sharpened=True)
     size = min(args.table_pairs, text.size)

@@ -31,7 +31,7 @@ from fairseq_norm_plugin.align.arguments import (
 from fairseq_norm_plugin.align.unfinished import begun_with
 from fairseq_norm_plugin.checkpoints.files import DEMO, NO_REVERSE
 from fairseq_norm_plugin.environment import (
-    let_waiting_threads_sleep,
+    set_up_torch,
     silence_libraries,
     version_line,
     without_unused_libraries,
@@ -57,7 +57,7 @@ The signature goes to stderr.  Exit status: 0 success, 1 bad data, 2 bad usage.
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line ``argv`` (default: the process's) and return its exit status."""
     arguments = sys.argv[1:] if argv is None else list(argv)
-    let_waiting_threads_sleep()
+    set_up_torch()
     silence_libraries()
     if arguments[:1] == ["calibrate"]:
         from fairseq_norm_plugin.align import calibrate
@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> None:
     _check_usage(args)
     with without_unused_libraries():
-        from fairseq_norm_plugin import hooks as hooks
+        import fairseq_norm_plugin.hooks  # noqa: F401
     if args.ray is not None:
         from fairseq_norm_plugin.align.engines import run
     else:

@@ -25,7 +25,7 @@ from alignment_eval.links.files import TYPES
 from alignment_eval.profiles.chosen import OF_TEXT, AlignmentOptions
 from alignment_eval.profiles.profile import NO_PROFILE
 from fairseq_norm_plugin.align.arguments import model_options
-from fairseq_norm_plugin.model.align import Aligner, aligner_of, signed
+from fairseq_norm_plugin.model.aligner import Aligner, aligner_of, signed
 from fairseq_norm_plugin.model.load import load
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.model.text_check import SAMPLE, check_parallel
@@ -157,18 +157,18 @@ def align_separately(aligner: Aligner, pairs: Mapping[int, tuple[Any, Any]]) -> 
     What is no text gets the status ``not text``.
     """
     texts = {id_: pair for id_, pair in pairs.items() if all(isinstance(side, str) for side in pair)}
-    aligned = _aligned(aligner, texts)
+    aligned = _align_or_halve(aligner, texts)
     return {id_: aligned.get(id_) or Alignment("", "", (), (), [], status="not text") for id_ in pairs}
 
 
-def _read(aligner: Aligner, source: str, target: str) -> SentencePair:
+def _read_pair(aligner: Aligner, source: str, target: str) -> SentencePair:
     pipelines = aligner.directions[0].pipelines
     return SentencePair(pipelines[0].read(source), pipelines[1].read(target))
 
 
-def _aligned(aligner: Aligner, pairs: Mapping[int, tuple[str, str]]) -> dict[int, Alignment]:
+def _align_or_halve(aligner: Aligner, pairs: Mapping[int, tuple[str, str]]) -> dict[int, Alignment]:
     try:
-        lines = {id_: _read(aligner, *pair) for id_, pair in pairs.items()}
+        lines = {id_: _read_pair(aligner, *pair) for id_, pair in pairs.items()}
         return {alignment.id: alignment for alignment in aligner.align([lines.items()])}
     except (MemoryError, torch.OutOfMemoryError):  # of no single pair
         raise
@@ -177,9 +177,8 @@ def _aligned(aligner: Aligner, pairs: Mapping[int, tuple[str, str]]) -> dict[int
             (id_,) = pairs
             reason = printable((str(error) or type(error).__name__)[:300])
             return {id_: Alignment(*pairs[id_], (), (), [], status=f"failed: {reason}")}
-    items = list(pairs.items())
-    middle = len(items) // 2
-    return {**_aligned(aligner, dict(items[:middle])), **_aligned(aligner, dict(items[middle:]))}
+    items, middle = list(pairs.items()), len(pairs) // 2
+    return _align_or_halve(aligner, dict(items[:middle])) | _align_or_halve(aligner, dict(items[middle:]))
 
 
 def run(args: argparse.Namespace) -> None:
@@ -234,7 +233,7 @@ def run(args: argparse.Namespace) -> None:
 def _check_text(pairs: Sequence[tuple[str, str]], aligner: Aligner, force: bool) -> None:
     """Warn of a text that does not suit the models, by its first pairs; refuse unrelated lines, unless ``force``."""
     direction, unknown = aligner.directions[0], UnknownTokens()
-    read = [_read(aligner, *pair) for pair in pairs]
+    read = [_read_pair(aligner, *pair) for pair in pairs]
     for pair in read:
         for name, side in zip(("source", "target"), direction.encode(pair)):
             unknown.add(name, len(side.ids), side.unknown)

@@ -14,9 +14,6 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from fairseq_norm_plugin import hooks as hooks  # fairseq is imported there first
-
-# isort: split
 import torch
 
 from alignment_eval.alignment import TYPES_WITH_SCORES, Alignment
@@ -37,8 +34,7 @@ from fairseq_norm_plugin.align.unfinished import (
     partial_path,
     translations_of,
 )
-from fairseq_norm_plugin.environment import keep_few_programs
-from fairseq_norm_plugin.model.align import aligner_of, signed
+from fairseq_norm_plugin.model.aligner import aligner_of, signed
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.model.text_check import check_parallel, sampled
 from fairseq_norm_plugin.model.translate import Markup
@@ -59,7 +55,6 @@ class Row(NamedTuple):
 
 def run(args: argparse.Namespace) -> None:
     """Align the text that ``args`` name."""
-    keep_few_programs()
     own = args.resume and partial_path(args.output).exists()  # what is there may be of the stopped run
     check_output = check_new if args.output.endswith(".parquet") else check_signed
     check_output(args.output, args.overwrite or own, parents=True)
@@ -144,7 +139,7 @@ class _Job:
         self._described = signed(models, text.hashes, text.size, {**chosen.fields, **_of_text(args)})
         self._untagged: dict[int, str] = {}  # pairs that are written without tags, and why
         self._uncopied: list[int] = []  # pairs with protected strings that have no copy
-        self._noted: dict[int, tuple[str, float | None]] = {}  # source lines with markup, and scores of translations
+        self._extras: dict[int, tuple[str, float | None]] = {}  # source lines with markup, and scores of translations
         # windows are sorted by length; one ends with the last pair that a lexical table is counted on
         self._counted = min(self._aligner.counted_pairs, text.size)
         self._ends = sorted({*range(args.window, text.size, args.window), self._counted, text.size} - {0})
@@ -156,7 +151,7 @@ class _Job:
         if args.resume:
             self._write_tokens(only_existing=True)
         if is_stream(args.output):
-            self._write(itertools.chain.from_iterable(self._aligned(0)))
+            self._write(itertools.chain.from_iterable(self._windows(0)))
         else:
             form = {
                 "confidences": args.confidences,
@@ -167,7 +162,7 @@ class _Job:
             head = "|".join([self._described, *(f"{name}:{value}" for name, value in form.items())])
             with UnfinishedOutput(args.output, head, self._ends, args.resume, args.overwrite) as unfinished:
                 kept = unfinished.kept
-                for rows in self._aligned(kept):
+                for rows in self._windows(kept):
                     unfinished.append(rows)
                 self._write(itertools.starmap(Row, unfinished.rows()))
         if untagged := self._untagged:
@@ -185,13 +180,13 @@ class _Job:
             say(f"norm-align: {done} sentences in {seconds:.1f} s, {done / seconds:.1f} sentences/s{said}")
         say(self._described)
 
-    def _aligned(self, done: int) -> Iterator[list[Row]]:
+    def _windows(self, done: int) -> Iterator[list[Row]]:
         """Align the windows after the first ``done`` pairs; yields the rows of each, in the order of the text.
 
         The pairs that a lexical table is counted on are always aligned, so that it is the same after a stop.
         """
         windows = [(a, b) for a, b in zip([0, *self._ends], self._ends) if b > done or b <= self._counted]
-        numbered = self._pairs()
+        numbered = self._numbered_pairs()
         places = zip([0, *(end for _, end in windows)], windows)  # each window is read before the next
         read = (itertools.islice(numbered, start - place, end - place) for place, (start, end) in places)
         with progress_meter(sum(b - a for a, b in windows), "sentences") as progress:
@@ -206,20 +201,20 @@ class _Job:
                     warn_on_stderr(warning)
                     warned = True
 
-    def _pairs(self) -> Iterator[tuple[int, SentencePair]]:
-        """The pairs, numbered; what rows need and alignments lack is noted."""
+    def _numbered_pairs(self) -> Iterator[tuple[int, SentencePair]]:
+        """The pairs, numbered; keeps what rows need and alignments lack."""
         strings = self._text.strings
         for id_, (pair, score) in enumerate(zip(self._text, self._text.scores())):
             counts = {len(strings_of(line.text, strings)) for line in pair} if strings and pair.target else set()
             if counts - {len(pair.source.copies)}:
                 self._uncopied.append(id_)
             if self._markup is not None or score is not None:
-                self._noted[id_] = pair.source.marked, score
+                self._extras[id_] = pair.source.marked, score
             yield id_, pair
 
     def _row(self, alignment: Alignment) -> Row:
         """What the outputs say of a pair."""
-        marked, score = self._noted.pop(alignment.id, ("", None))
+        marked, score = self._extras.pop(alignment.id, ("", None))
         scored = alignment.scores is not None and self._args.scores_out
         scores = [getattr(alignment.scores, name) for name in FIGURES] if scored else ()
         content: str | dict[str, Any]
@@ -255,7 +250,12 @@ class _Job:
                     scores.write("\t".join((*fields, row.status)) + "\n")
                 yield row.content
 
-        with _scores_file(args.scores_out, args.resume) as scores:
+        with ExitStack() as stack:
+            scores: TextIO | None = None
+            if args.scores_out:
+                temporary = stack.enter_context(new_file(args.scores_out, args.resume))
+                scores = stack.enter_context(temporary.open("w", encoding="utf-8", newline="\n"))
+                scores.write("\t".join((*FIGURES, "status")) + "\n")
             if args.output.endswith(".parquet"):
                 types = TYPES if args.scores_out is None else TYPES_WITH_SCORES
                 with new_file(args.output, args.resume) as temporary:
@@ -271,14 +271,3 @@ class _Job:
         for which, file in enumerate(self._args.tokens_out or ()):
             if Path(file).exists() or not only_existing:
                 write_lines(file, (" ".join(pair[which].words) for pair in self._text), self._args.resume)
-
-
-@contextmanager
-def _scores_file(path: str | None, resumed: bool) -> Iterator[TextIO | None]:
-    """The file of ``--scores``, with its heads; None: there is none."""
-    if not path:
-        yield None
-        return
-    with new_file(path, resumed) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
-        file.write("\t".join((*FIGURES, "status")) + "\n")
-        yield file

@@ -38,7 +38,7 @@ from alignment_eval.figures.style import (
 from alignment_eval.files import check_directory, new_directory, write_bytes, write_lines
 from alignment_eval.maps.kinds import mixing_kinds
 from alignment_eval.maps.words import require_known
-from fairseq_norm_plugin.environment import let_waiting_threads_sleep, silence_libraries
+from fairseq_norm_plugin.environment import set_up_torch, silence_libraries
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format=style, stream=sys.stderr, force=True)
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     logging.getLogger("fontTools").setLevel(logging.WARNING)  # it logs every step of a PDF's fonts
-    let_waiting_threads_sleep()
+    set_up_torch()
     silence_libraries()
     words = sys.argv[1:] if argv is None else list(argv)
     return exit_status(PROG, lambda: _parsed(words), run)

@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from alignment_eval.errors import InputError
 from alignment_eval.maps.kinds import KINDS
-from alignment_eval.maps.subwords import bare_piece, is_punctuation
+from alignment_eval.maps.sentence import bare_piece, is_punctuation
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF, mixing_positions
 from fairseq_norm_plugin.checkpoints.build import build_model

@@ -14,7 +14,7 @@ from alignment_eval.extraction.method import DEFAULTS, AlignmentMethod, Extracti
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.files import check_distinct
 from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS, head_kinds
-from alignment_eval.maps.subwords import MARKS
+from alignment_eval.maps.sentence import MARKS
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.chosen import ChosenMethod
 from fairseq_norm_plugin.checkpoints.read import PATHS

@@ -67,8 +67,8 @@ def length_batches(
 
 def can_align(pair: SentencePair, directions: Sequence[Direction]) -> bool:
     """Whether each of the models can read a source-target pair."""
-    ways = zip(directions, (pair, pair.exchanged))
-    return not any(direction.refusal(direction.encode(way)) for direction, way in ways)
+    read = zip(directions, (pair, pair.exchanged))
+    return not any(direction.refusal(direction.encode(own)) for direction, own in read)
 
 
 def usable_pairs(pairs: Iterable[SentencePair], directions: Sequence[Direction]) -> list[SentencePair]:

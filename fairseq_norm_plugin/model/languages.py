@@ -12,8 +12,10 @@ from typing import Any
 from fairseq.tasks import TASK_REGISTRY
 
 from alignment_eval.errors import InputError, UsageError, printable, shown
+from alignment_eval.files import read_once
 from fairseq_norm_plugin.checkpoints.files import dictionary_files
 from fairseq_norm_plugin.checkpoints.read import MULTILINGUAL, PRETRAINED
+from fairseq_norm_plugin.hooks.tasks import TranslationNormConfig, TranslationNormTask
 from fairseq_norm_plugin.text.tokens import source_tag
 
 #: Options of multilingual tasks that may be stated, and override those of the checkpoint; and the tag of other models.
@@ -143,11 +145,14 @@ def setup_task(options: Any, languages: Languages) -> Any:
     return task.setup_task(args)
 
 
-def _translation_task(languages: Languages) -> Any:
-    from fairseq_norm_plugin.hooks.tasks import TranslationNormConfig, TranslationNormTask
+@read_once
+def _read_dictionary(file: str) -> Any:
+    return TranslationNormTask.load_dictionary(file)
 
+
+def _translation_task(languages: Languages) -> Any:
     cfg = TranslationNormConfig(data=str(languages.data), source_lang=languages.source, target_lang=languages.target)
-    source, target = (TranslationNormTask.load_dictionary(str(file)) for file in languages.dictionaries())
+    source, target = map(_read_dictionary, languages.dictionaries())
     task = TranslationNormTask(cfg, source, target)
     task.target_tag = source_tag(source, languages.stated.get("target_tag"), languages.target)
     return task

@@ -26,9 +26,9 @@ from alignment_eval.transfer.tags import NO_PROTECTION, protected_strings
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.checkpoints.identity import architecture_hash, dictionary_hash, model_hash
-from fairseq_norm_plugin.model.align import align_lists, text_lines
+from fairseq_norm_plugin.model.aligner import align_lists, text_lines
 from fairseq_norm_plugin.model.direction import Direction
-from fairseq_norm_plugin.model.maps import (
+from fairseq_norm_plugin.model.read_maps import (
     BlockMaps,
     Sentence,
     block_maps_of,

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from alignment_eval.errors import InputError, printable, shown
-from alignment_eval.files import STANDARD, TextFile, file_hash, split_joined, writing_errors
+from alignment_eval.files import STANDARD, TextFile, file_hash, file_state, split_joined, writing_errors
 from alignment_eval.links.files import GROUP_ROWS, row_numbers
 from alignment_eval.schema import ForeignFile
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
@@ -57,7 +57,7 @@ class SentencePairs(ABC):
         text = copy.copy(self)
         text._segmentations = files
         for name in filter(None, files):
-            self._states[name] = _file_state(name)  # before it is read for the first time
+            self._states[name] = file_state(name)  # before it is read for the first time
             file = TextFile(name)
             lines = sum(chunk.count(b"\n") for chunk in file)
             if lines != self.size:
@@ -90,7 +90,7 @@ class SentencePairs(ABC):
     def check_unchanged(self) -> None:
         """Check that the files still hold what their hashes say."""
         for path, state in self._states.items():
-            if _file_state(path) != state:
+            if file_state(path) != state:
                 raise InputError(f"{path}: the text was changed while it was read; leave it, and start again")
 
     def ids(self) -> Iterator[pa.Array]:
@@ -134,7 +134,7 @@ class ParallelText(SentencePairs):
         names, sizes, hashes = [], [], []
         for path in paths:
             file = TextFile(path)
-            self._states[path] = _file_state(path)
+            self._states[path] = file_state(path)
             sizes.append(self._read_once(file, path, joined=len(paths) == 1 if joined is None else joined))
             names.append(file.name)
             hashes.append(file.hash)
@@ -196,14 +196,6 @@ class TranslatedText(ParallelText):
         return zip(sources, (line for _, line in self.translations()))
 
 
-def _file_state(path: str) -> tuple[int, ...] | None:
-    """What changes when a regular file does; None for anything else."""
-    if not Path(path).is_file():
-        return None
-    status = Path(path).stat()
-    return status.st_mtime_ns, status.st_size, status.st_ino
-
-
 class ParquetText(SentencePairs):
     """Sentence pairs in the columns ``source`` and ``target`` of Parquet files, in the order of the files' names.
 
@@ -214,7 +206,7 @@ class ParquetText(SentencePairs):
         super().__init__()
         self.name, self._paths = place, parquet_files(place)
         for path in self._paths:
-            self._states[path] = _file_state(path)
+            self._states[path] = file_state(path)
         self._id_type = type_of_ids(self._paths)
         self.size = sum(_check_rows(path, self._id_type is not None) for path in self._paths)
         self.hashes = tuple(file_hash(path) for path in self._paths)

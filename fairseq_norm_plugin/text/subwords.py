@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass
 from operator import itemgetter
@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, printable, shown
-from alignment_eval.maps.subwords import bare_piece, word_indices, word_strings
+from alignment_eval.files import read_once
+from alignment_eval.maps.sentence import bare_piece, word_indices, word_strings
 from fairseq_norm_plugin.text.offsets import Span, word_spans
 
 #: fairseq's names for the programs whose codes can be read.
@@ -60,7 +61,7 @@ class Segmenter:
 
 @dataclass(frozen=True)
 class MarkedSubwords(Segmenter):
-    """Text that is in subwords already: their ``mark``, one of alignment_eval.maps.subwords.MARKS, shows the words."""
+    """Text that is in subwords already: their ``mark``, one of alignment_eval.maps.sentence.MARKS, shows the words."""
 
     mark: str
     reads_raw = False
@@ -180,7 +181,7 @@ class BpeSegmenter(Segmenter):
         glossaries: str = "",
     ) -> None:
         known = None if vocabulary is None else _read_vocabulary(vocabulary, threshold)
-        self._bpe = read_bpe(codes, separator, known, [f"(?:{glossaries})"] if glossaries else None)
+        self._bpe = read_bpe(codes, separator, known, (f"(?:{glossaries})",) if glossaries else None)
         self._mark = separator
 
     def cut(self, text: str, given: str) -> Segments:
@@ -218,11 +219,12 @@ def check_codes(codes: Mapping[str, BpeSegmenter], dictionaries: Iterable[Any]) 
         )
 
 
+@read_once
 def read_bpe(
-    path: str | Path,
+    path: str,
     separator: str = "@@",
-    vocabulary: Collection[str] | None = None,
-    glossaries: Sequence[str] | None = None,
+    vocabulary: frozenset[str] | None = None,
+    glossaries: tuple[str, ...] | None = None,
 ) -> Any:
     """The segmenter of a codes file, with ``segment_tokens``, ``process_line``, and a ``cache`` of all words so far.
 
@@ -262,11 +264,11 @@ def read_bpe(
     return bpe
 
 
-def _read_vocabulary(path: str | Path, threshold: int) -> set[str]:
+def _read_vocabulary(path: str | Path, threshold: int) -> frozenset[str]:
     """The subwords of a file whose count is at least ``threshold``."""
     try:
         rows = [line.split(" ") for line in Path(path).read_text(encoding="utf-8").rstrip("\n").split("\n")]
-        return {word for word, count in rows if int(count) >= threshold}
+        return frozenset(word for word, count in rows if int(count) >= threshold)
     except (OSError, ValueError) as error:
         raise InputError(
             f"{path}: cannot read a vocabulary ({printable(str(error), 200)}); expected lines with a subword and its "

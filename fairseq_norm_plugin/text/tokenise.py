@@ -18,8 +18,7 @@ from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError, shown
 from alignment_eval.links.formats import Link
-from alignment_eval.maps.sentence import SentenceSide
-from alignment_eval.maps.subwords import marks_of_tools
+from alignment_eval.maps.sentence import SentenceSide, marks_of_tools
 from alignment_eval.transfer.tags import is_inside_word
 from fairseq_norm_plugin.text.offsets import (
     Span,

@@ -15,8 +15,7 @@ from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError, printable, shown
 from alignment_eval.files import TextFile, content_hash
-from alignment_eval.maps.sentence import SentenceSide
-from alignment_eval.maps.subwords import UNKNOWN, detect_mark, with_marks, word_indices
+from alignment_eval.maps.sentence import UNKNOWN, SentenceSide, detect_mark, with_marks, word_indices
 
 #: A larger share of unknown tokens suggests that the text does not suit the model, such as words instead of subwords.
 SUSPICIOUS = 0.05
@@ -129,7 +128,7 @@ class Vocabulary:
 
     Attributes:
         dictionary: fairseq's dictionary.
-        stated_mark: the subword marker, one of alignment_eval.maps.subwords.MARKS, or ``auto``.
+        stated_mark: the subword marker, one of alignment_eval.maps.sentence.MARKS, or ``auto``.
         specials: the ids that belong to no word (:func:`special_ids`).
     """
 

@@ -15,8 +15,7 @@ import pytest
 
 from alignment_eval.cli import main
 from alignment_eval.maps.kinds import DEFAULT_KINDS
-from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from alignment_eval.maps.subwords import word_indices
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide, word_indices
 from alignment_eval.records.manifest import RunInfo
 from alignment_eval.records.store import arrow_schema, to_table
 

@@ -242,3 +242,22 @@ def test_a_pipe_that_was_read_before():
     with pytest.raises(InputError, match=facts(f"{path}: the pipe is empty … second time, give a file")):
         list(TextFile(path))
     os.close(reading)
+
+
+def test_a_file_is_read_again_once_it_has_changed(tmp_path):
+    """And for other arguments; a reader that fails keeps nothing."""
+    taken = []
+
+    @files.read_once
+    def read(path, suffix=""):
+        taken.append(path)
+        return Path(path).read_text() + suffix
+
+    file = tmp_path / "a"
+    with pytest.raises(FileNotFoundError):
+        read(file)
+    file.write_text("1")
+    assert [read(file), read(str(file)), read(file, "x")] == ["1", "1", "1x"]
+    file.write_text("22")
+    assert read(file) == "22"
+    assert taken == [str(file)] * 4

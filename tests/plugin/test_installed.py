@@ -17,15 +17,20 @@ from tests.facts import facts
 COMPILED = ("libbleu.py", "data/data_utils_fast.py", "data/token_block_utils_fast.py")
 
 
+def make_package(directory, files):
+    """A fairseq of empty modules."""
+    for name in ("__init__.py", *files):
+        file = directory / "fairseq" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+
+
 @pytest.fixture
 def only(monkeypatch, tmp_path):
     """Let the named modules be the only ones that are installed, with these files inside, and a version of torch."""
 
     def make(*modules, files=(), torch="2.6.0"):
-        for name in ("__init__.py", *files):
-            file = tmp_path / "fairseq" / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.touch()
+        make_package(tmp_path, files)
         spec = ModuleSpec("fairseq", None, is_package=True)
         spec.submodule_search_locations.append(str(tmp_path / "fairseq"))
         monkeypatch.setattr(installed, "find_spec", lambda name: spec if name in modules else None)
@@ -75,10 +80,7 @@ def test_one_that_lacks_what_is_called(monkeypatch):
 
 
 def test_an_old_one_ends_a_command_in_one_sentence(tmp_path):
-    for name in ("__init__.py", *COMPILED):  # it can be imported, but has no such module
-        file = tmp_path / "fairseq" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
+    make_package(tmp_path, COMPILED)  # it can be imported, but lacks what is called
     program = "import sys; sys.path.insert(0, sys.argv.pop(1)); "
     program += "from fairseq_norm_plugin.align.cli import main; sys.exit(main())"
     words = ["--path", "demo", "--source-text", "a", "--target-text", "b", "-o", "c"]

@@ -56,32 +56,23 @@ def test_a_command_imports_fairseq_without_what_it_does_not_use():
 
 
 @pytest.mark.parametrize(
-    ("program", "expected"),
+    ("program", "said"),
     [
-        ("/usr/bin/fairseq-generate", True),
-        ("/site-packages/fairseq_cli/train.py", True),
-        ("train.py", False),
-        ("/usr/bin/norm-align", False),
-        ("-c", False),
-        ("", False),
+        ("/usr/bin/fairseq-generate", "fairseq-generate: --norm-layer 9: not there\n"),
+        ("/site-packages/fairseq_cli/train.py", "train: --norm-layer 9: not there\n"),
+        *((program, "") for program in ("train.py", "/usr/bin/norm-align", "-c", "")),
     ],
 )
-def test_a_program_that_imports_the_plugin_keeps_its_tracebacks(program, expected, monkeypatch):
-    former = sys.excepthook
-    monkeypatch.setattr(sys, "excepthook", former)
+def test_fairseqs_commands_say_a_refusal_in_a_sentence(program, said, monkeypatch, capsys):
+    """Other errors, and all errors of other programs that import the plugin, keep their tracebacks."""
+    tracebacks = []
+    monkeypatch.setattr(sys, "excepthook", lambda *error: tracebacks.append(error))
     set_up_command(program)
-    assert (sys.excepthook is not former) == expected
-
-
-def test_a_refusal_is_a_sentence_and_another_error_a_traceback(monkeypatch, capsys):
-    others = []
-    monkeypatch.setattr(sys, "excepthook", lambda *error: others.append(error))
-    set_up_command("/usr/bin/fairseq-generate")
     refusal, defect = UsageError("--norm-layer 9: not there"), ValueError("a defect")
-    sys.excepthook(UsageError, refusal, None)
-    assert capsys.readouterr().err == "fairseq-generate: --norm-layer 9: not there\n"
-    sys.excepthook(ValueError, defect, None)
-    assert others == [(ValueError, defect, None)]
+    for error in (refusal, defect):
+        sys.excepthook(type(error), error, None)
+    assert capsys.readouterr().err == said
+    assert [error for _, error, _ in tracebacks] == ([defect] if said else [refusal, defect])
 
 
 @pytest.fixture

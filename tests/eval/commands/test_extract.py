@@ -10,9 +10,9 @@ from alignment_eval.alignment import align_pairs
 from alignment_eval.commands.extract import directed_pairs
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract, read_word_map
-from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.files import json_hash
-from alignment_eval.profiles.profile import fit_profile, product_of
+from alignment_eval.profiles.profile import fit_profile
 from alignment_eval.records.store import Records
 from tests.facts import says
 
@@ -188,7 +188,9 @@ def test_texts_confirm_words_that_were_not_certain(tmp_path, make_sentence, make
 
 
 PROFILE = replace(
-    fit_profile((), (0, 1), "m1"), maps=product_of([MapName(0, 0, "awi"), MapName(1)]), chosen_by="agreement"
+    fit_profile((), (0, 1), "m1"),
+    maps=ExtractionOptions("attn_n", "0.0:awi,1", "product", "awo"),
+    chosen_by="agreement",
 )
 NAMED = ("--heads", "0.0:awi,1", "--combine", "product", "--final-punctuation")
 

@@ -2,11 +2,113 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from alignment_eval.commands.convert import subword_links, word_subwords
 from alignment_eval.errors import InputError
+from alignment_eval.links.formats import GoldSentence
 from alignment_eval.maps.kinds import DEFAULT_KINDS
-from alignment_eval.maps.sentence import status_of
+from alignment_eval.maps.sentence import MARKS, detect_mark, status_of, with_marks, word_indices, word_strings
 from tests.facts import facts
+
+
+@pytest.mark.parametrize(
+    ("mark", "tokens", "words"),
+    [
+        ("@@", "cut@@", [0]),  # a piece cut off at the end of the sentence
+        ("@@", "a @-@ b", [0, 1, 2]),  # a hyphen of Moses, no mark
+        ("▁", "▁ un der ▁ ▁way", [0, 0, 0, 1, 2]),  # a lone mark begins a word that "un" continues
+        ("##", "##der now", [0, 1]),  # nothing before it to continue
+        ("none", "un@@ ▁der ##way", [0, 1, 2]),
+        # special tokens belong to no word
+        ("@@", "a@@ <x> b </s>", [0, -1, 1, -1]),  # a special token ends the word
+        ("##", "a <x> ##b </s>", [0, -1, 1, -1]),
+    ],
+)
+def test_word_indices(mark, tokens, words):
+    result = word_indices(tokens.split(), mark, [token.startswith("<") for token in tokens.split()])
+    assert result.dtype == np.int32
+    assert result.tolist() == words
+
+
+def test_unknown_mark():
+    with pytest.raises(InputError, match=facts("'@' … one of @@, ▁, ##, none")):
+        word_indices(["a"], "@")
+
+
+def split_word(word, mark, cuts):
+    """Cut ``word`` after each character whose cut is true, and mark the pieces."""
+    pieces = [""]
+    for character, cut in zip(word, [*cuts, False]):
+        pieces[-1] += character
+        if cut:
+            pieces.append("")
+    pieces = [piece for piece in pieces if piece]
+    if mark == "@@":
+        return [piece + "@@" for piece in pieces[:-1]] + pieces[-1:]
+    if mark == "▁":
+        return ["▁" + pieces[0], *pieces[1:]]
+    return pieces[:1] + ["##" + piece for piece in pieces[1:]]
+
+
+WORD = st.text("abc.", min_size=1, max_size=5)
+
+
+@given(
+    st.lists(st.tuples(WORD, st.lists(st.booleans(), min_size=4, max_size=4)), max_size=6), st.sampled_from(MARKS[:3])
+)
+def test_splitting_is_undone(cut_words, mark):
+    split = [split_word(word, mark, cuts) for word, cuts in cut_words]
+    tokens = [piece for pieces in split for piece in pieces]
+    words = word_indices(tokens, mark)
+    assert words.tolist() == [i for i, pieces in enumerate(split) for _ in pieces]
+    assert word_strings(tokens, words) == [word for word, _ in cut_words]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "words", "strings"),
+    [
+        ("▁ . </s>", [0, 0, -1], ["."]),  # a lone mark and its piece
+        ("## @@ </s>", [0, 1, -1], ["##", "@@"]),  # words that look like marks stay what they are
+    ],
+)
+def test_word_strings(tokens, words, strings):
+    assert word_strings(tokens.split(), words) == strings
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "mark"),
+    [
+        (["th@@", "e", "a", "##"], "@@"),
+        (["the", "@@", "##", "▁"], "none"),  # the bare marks may be words
+        (["##1", *(f"w{i}" for i in range(29)), *(f"p{i}@@" for i in range(20))], "@@"),  # a stray one of 50
+        (["th@@", *(f"w{i}" for i in range(19))], "@@"),  # one of 20 is a scheme with few subwords
+    ],
+)
+def test_detect_mark(vocabulary, mark):
+    assert detect_mark(vocabulary) == mark
+
+
+@pytest.mark.parametrize(("mark", "marked"), [("@@", "<unk>@@"), ("▁", "▁<unk>"), ("##", "##<unk>"), ("none", "<unk>")])
+def test_unknown_tokens_with_the_mark_that_they_may_have_lost(mark, marked):
+    assert with_marks(["<unk>", "<unk>", "b"], [False, True, False], mark) == ["<unk>", marked, "b"]
+
+
+COUNTS = st.lists(st.integers(1, 3), max_size=4)
+
+
+@given(COUNTS, COUNTS, st.data())
+def test_each_subword_has_the_links_of_its_word(source, target, data):
+    cells = [(i, j) for i in range(len(source)) for j in range(len(target))]
+    links = data.draw(st.frozensets(st.sampled_from(cells))) if cells else frozenset()
+    texts = [" ".join("w@@ " * (count - 1) + "w" for count in counts) for counts in (source, target)]
+    sides = [word_subwords(text.split(), "@@") for text in texts]
+    made = subword_links(GoldSentence(links, confidence=dict.fromkeys(links, 0.25)), *sides)
+    expected = frozenset((a, b) for i, j in links for a in sides[0][i] for b in sides[1][j])
+    assert made == GoldSentence(expected)
+    assert made.confidence == dict.fromkeys(expected, 0.25)
+    assert [list(map(len, side)) for side in sides] == [source, target]
 
 
 def test_kinds_are_derived_as_the_slow_loop(make_sentence):

@@ -15,10 +15,10 @@ from alignment_eval.extraction.lexical_table import (
     read_lexical_table,
     write_lexical_table,
 )
-from alignment_eval.extraction.method import MapName
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.files import file_hash
 from alignment_eval.maps.words import two_way_shares
-from alignment_eval.profiles.profile import TableFile, fit_profile, product_of
+from alignment_eval.profiles.profile import TableFile, fit_profile
 from tests.facts import facts, says
 
 METADATA = b"alignment_eval.lexical_table"
@@ -84,7 +84,7 @@ def test_records_are_moved_with_their_lexical_table(tmp_path, monkeypatch, call,
     monkeypatch.chdir(tmp_path)
     write_lexical_table("t.parquet", counted(), "")
     table = TableFile("/far/away/t.parquet", file_hash("t.parquet"))
-    maps = product_of([MapName(0, 0, "awi"), MapName(1)])
+    maps = ExtractionOptions("attn_n", "0.0:awi,1", "product", "awo")
     profile = replace(fit_profile((), (0, 1), "m"), maps=maps, chosen_by="agreement", table=table)
     made = [make_sentence(0, source="a b c . </s>", target="x y z . </s>")]
     make_records(tmp_path / "run", made, signature={"model": "m"}, profile=profile.to_json())

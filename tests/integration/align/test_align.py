@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from alignment_eval import cli
-from alignment_eval.extraction.method import MapName
-from alignment_eval.profiles.profile import Profile, product_of
+from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.profiles.profile import Profile
 from alignment_eval.records.store import Records
 from tests.demo import written
 from tests.integration.align.conftest import DEFAULT, PAPER
@@ -92,7 +92,7 @@ def test_both_directions_symmetrized(run, extracted, records, backward, tmp_path
 
 def test_a_profile_of_both_directions(run, extracted, records, backward, tmp_path):
     hashes = [Records(records / name).info.signature["model"] for name in ("forward", "reverse")]
-    maps = product_of([MapName(0, 0, "awi"), MapName(1)])
+    maps = ExtractionOptions("attn_n", "0.0:awi,1", "product", "awo")
     forward, reverse = (Profile(str(model), maps, "agreement", 0.5, 30, "t") for model in hashes)
     profile = written(tmp_path / "profile.json", [forward.with_reverse(reverse).to_json()])
     done = run("--profile", profile, "--reverse-path", backward, "--join", "mutual")

@@ -8,7 +8,7 @@ import fairseq_norm_plugin
 from alignment_eval.alignment import Alignment
 from alignment_eval.cli import main as align_eval
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.model import align
+from fairseq_norm_plugin.model import aligner
 from tests.demo import DEMO, lines
 
 TABLE = DEMO / "checkpoint.pt.align.parquet"
@@ -116,7 +116,7 @@ def test_it_says_once_which_way_it_takes(models, capfd):
 
 
 def test_the_first_alignments_keep_their_maps(models, monkeypatch):
-    monkeypatch.setattr(align, "KEPT", 5)
+    monkeypatch.setattr(aligner, "KEPT", 5)
     alignments = models[0].align(SOURCES[:20], TARGETS[:20])
     assert [alignment.maps is not None for alignment in alignments] == [True] * 5 + [False] * 15
 

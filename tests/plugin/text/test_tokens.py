@@ -8,7 +8,7 @@ from fairseq.data import AppendTokenDataset, ConcatDataset, LanguagePairDataset,
 from fairseq.data.indexed_dataset import IndexedRawTextDataset
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.maps.subwords import word_indices
+from alignment_eval.maps.sentence import word_indices
 from fairseq_norm_plugin.text.tokens import (
     Vocabulary,
     side_readers,

@@ -12,7 +12,7 @@ from alignment_eval.errors import UsageError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, parse_maps
 from alignment_eval.extraction.pair_scores import PairScores
-from fairseq_norm_plugin.model.align import Aligner
+from fairseq_norm_plugin.model.aligner import Aligner
 from fairseq_norm_plugin.model.direction import length_batches
 from tests.plugin.model.conftest import pair_of
 

@@ -85,13 +85,13 @@ def choose(
 
 
 @dataclass
-class _Pair:
+class _OpenPair:
     """A pair while its sentences are aligned: by the number of each, the lengths of its sides and its alignment."""
 
     id: int
     copies: tuple[set[int], set[int], set[Link]] | None
     tokens: dict[int, list[int]] = field(default_factory=dict)
-    aligned: dict[int, Alignment | None] = field(default_factory=dict)
+    alignments: dict[int, Alignment | None] = field(default_factory=dict)
 
 
 class Aligner:
@@ -134,10 +134,12 @@ class Aligner:
         self._on_cpu = all(direction.device.type == "cpu" for direction in directions)
         self._max_tokens = min(max_tokens, _CPU_TOKENS) if self._on_cpu else max_tokens
         self.unknown = UnknownTokens()
-        self._linked: Counter[str] = Counter()  # of long pairs: all, those of one link at most, those of every link
+        self._link_counts: Counter[str] = (
+            Counter()
+        )  # of long pairs: all, those of one link at most, those of every link
         self._uneven = 0  # pairs that are aligned whole since their lines have different numbers of sentences
         self._numbers = itertools.count(-1, -1)
-        self._pairs: dict[int, _Pair] = {}
+        self._open_pairs: dict[int, _OpenPair] = {}
 
     def align(
         self, windows: Iterable[Iterable[tuple[int, SentencePair]]], progress: Progress = lambda _: None
@@ -149,13 +151,15 @@ class Aligner:
         of the :attr:`counted_pairs`, and ``progress`` is called long before the first alignment is yielded.
         """
         sentences = (maps for window in windows for maps in self._word_maps(self._cut(window)))
-        maps = (self._noted(maps, progress) for maps in sentences)
+        maps = (self._count_tokens(maps, progress) for maps in sentences)
         for sentence in align_pairs(maps, self._method, self._table, check=self._check_table):
-            pair = self._pairs.pop(sentence.id)
-            pair.aligned[sentence.id] = sentence
-            if None not in pair.aligned.values():
-                tokens = [pair.tokens[number] for number in pair.aligned]
-                yield self._finished(join_sentences(list(filter(None, pair.aligned.values())), pair.id, tokens), pair)
+            pair = self._open_pairs.pop(sentence.id)
+            pair.alignments[sentence.id] = sentence
+            if None not in pair.alignments.values():
+                tokens = [pair.tokens[number] for number in pair.alignments]
+                yield self._finished(
+                    join_sentences(list(filter(None, pair.alignments.values())), pair.id, tokens), pair
+                )
 
     def count(self, pairs: Iterable[SentencePair], progress: Progress) -> LexicalTable:
         """Count the lexical table of sentence pairs, of the maps of one direction; progress as for :meth:`align`."""
@@ -170,21 +174,22 @@ class Aligner:
     def _cut(self, pairs: Iterable[tuple[int, SentencePair]]) -> Iterator[tuple[int, SentencePair]]:
         """The sentences of pairs: the first has the number of its pair, those after it have negative ones."""
         for id_, pair in pairs:
-            open_pair = _Pair(id_, linked_copies(pair) if pair.source.copies else None)
+            open_pair = _OpenPair(id_, linked_copies(pair) if pair.source.copies else None)
             self._uneven += len({len(line.sentences) for line in pair if line}) > 1
             sentences = {next(self._numbers) if k else id_: each for k, each in enumerate(pair.sentences)}
-            open_pair.aligned = dict.fromkeys(sentences)
-            self._pairs |= dict.fromkeys(sentences, open_pair)
+            open_pair.alignments = dict.fromkeys(sentences)
+            self._open_pairs |= dict.fromkeys(sentences, open_pair)
             yield from sentences.items()
 
-    def _noted(self, maps: WordMaps, progress: Progress) -> WordMaps:
-        """Note the tokens of the sentence that ``maps`` are of; the first sentence of a pair is progress."""
+    def _count_tokens(self, maps: WordMaps, progress: Progress) -> WordMaps:
+        """Count the tokens of the sentence that ``maps`` are of; the first sentence of a pair is progress."""
         number = maps[0].sentence.id
-        self._pairs[number].tokens[number] = [len(way.sentence.target.tokens) for way in maps if way is not None]
+        tokens = [len(word_map.sentence.target.tokens) for word_map in maps if word_map is not None]
+        self._open_pairs[number].tokens[number] = tokens
         progress(int(number >= 0))
         return maps
 
-    def _finished(self, alignment: Alignment, pair: _Pair) -> Alignment:
+    def _finished(self, alignment: Alignment, pair: _OpenPair) -> Alignment:
         """Count the links; gives them with copies linked to each other only, and with scores: unknown without maps."""
         if pair.copies is not None and alignment.ok:
             sources, targets, links = pair.copies
@@ -195,9 +200,9 @@ class Aligner:
             alignment = replace(alignment, links=sorted(kept | links), confidences=confidences)
         sizes = len(alignment.source_spans), len(alignment.target_spans)
         if alignment.ok and min(sizes) >= _LONG:
-            self._linked["pairs"] += 1
-            self._linked["none"] += len(alignment.links) <= 1  # one may be of the final punctuation
-            self._linked["all"] += len(alignment.links) == sizes[0] * sizes[1]
+            self._link_counts["pairs"] += 1
+            self._link_counts["none"] += len(alignment.links) <= 1  # one may be of the final punctuation
+            self._link_counts["all"] += len(alignment.links) == sizes[0] * sizes[1]
         return replace(alignment, scores=PairScores()) if self._scores and alignment.scores is None else alignment
 
     def _word_maps(self, pairs: Iterable[tuple[int, SentencePair]]) -> Iterator[WordMaps]:
@@ -207,8 +212,8 @@ class Aligner:
         """
         encoded: dict[int, list[SentencePair]] = {}
         for id_, pair in pairs:
-            both = [direction.encode(way) for direction, way in zip(self.directions, (pair, pair.exchanged))]
-            refusals = [direction.refusal(way) for direction, way in zip(self.directions, both)]
+            both = [direction.encode(side) for direction, side in zip(self.directions, (pair, pair.exchanged))]
+            refusals = (direction.refusal(encoded) for direction, encoded in zip(self.directions, both))
             if reason := next(filter(None, refusals), ""):
                 source, target = (line.side for line in both[0])
                 yield WordMap(SentenceMaps(id_, source, target, (), status=reason), None), None
@@ -217,7 +222,9 @@ class Aligner:
             for name, line in zip(_SIDES, itertools.chain.from_iterable(both)):
                 self.unknown.add(name, len(line.ids) - 1, line.unknown)
         waiting: deque[list[Future[dict[int, WordMap]]]] = deque()
-        batches = length_batches(encoded, self._max_tokens, lambda ways: [n for way in ways for n in way.lengths])
+        batches = length_batches(
+            encoded, self._max_tokens, lambda both: [length for pair in both for length in pair.lengths]
+        )
         with executors(len(self.directions), self._on_cpu) as threads:
             for batch in batches:
                 waiting.append([thread.submit(self._read_batch, which, batch) for which, thread in enumerate(threads)])
@@ -243,7 +250,7 @@ class Aligner:
         """Warnings about the pairs so far: lines of unlike sentences, and maps of which no links come."""
         if self._uneven:
             yield f"pairs of which source and target have different numbers of sentences: {self._uneven}, aligned whole"
-        total, none, every = (self._linked[name] for name in ("pairs", "none", "all"))
+        total, none, every = (self._link_counts[name] for name in ("pairs", "none", "all"))
         if total >= _FEWEST and none + every > total / 2:
             yield (
                 f"{none} of {total} sentence pairs of {_LONG} or more words have one link or none, and in {every} each "
@@ -322,7 +329,7 @@ def align_lists(
         )
     pipelines = models[0].pipelines(options.split_sentences)
     given = [None if side is None else [list(line) for line in side] for side in words]
-    pairs = list(map(SentencePair, *map(_lines, pipelines, (sources, targets), given, ("source", "target"))))
+    pairs = list(map(SentencePair, *map(_read_lines, pipelines, (sources, targets), given, ("source", "target"))))
     if strings is not None and all(pipeline.reads_raw for pipeline in pipelines):
         pairs = [with_copies(pair, strings) for pair in pairs]
     if not quiet and len(pairs) >= FEWEST:
@@ -347,7 +354,9 @@ def align_lists(
     return Alignments(aligned, signed(models, texts, len(pairs), fields))
 
 
-def _lines(pipeline: TextPipeline, side: Sequence[str | Sequence[str]], given: GivenWords, name: str) -> Iterator[Line]:
+def _read_lines(
+    pipeline: TextPipeline, side: Sequence[str | Sequence[str]], given: GivenWords, name: str
+) -> Iterator[Line]:
     """The lines of a side, called ``name`` in messages, with their words if they are ``given``."""
     words: list[Sequence[str] | None] = [None] * len(side) if given is None else list(given)
     if len(words) != len(side):
