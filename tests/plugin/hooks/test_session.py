@@ -22,16 +22,16 @@ from tests.plugin.hooks.output import OPTIONS, QUANTITIES, names
 SIGNATURE = {"generation": {"nbest": 2, "score_reference": False, "sampling": False}}
 
 
-def session_of(directory, size=1, signature=SIGNATURE, texts=(None, None), skipped=(), **changes):
+def session_of(directory, size=1, signature=SIGNATURE, batching=None, skipped=(), **changes):
     known = vocabulary_of("a@@", "b", "c", mark="auto")
-    readers = side_readers(None, size, (known, known), texts, cut=False)
+    readers = side_readers(None, size, (known, known), (None, None), cut=False)
     outputs = {"norm_records": directory / "r", "norm_alignments": directory / "a", "norm_part_sentences": 10}
     cfg = SimpleNamespace(**{"norm_records_resume": False, "norm_records_overwrite": False, **outputs, **changes})
     options = NormOptions(
         "attn_n", 0, None, "awo", ("attn_w", "attn_n"), (0,), 2, ChosenMethod(AlignmentMethod(OPTIONS))
     )
     batches = SimpleNamespace(dataset=range(size), frozen_batches=[[i] for i in range(size) if i not in skipped])
-    plan = Plan(cfg, "test", batches, dict.fromkeys(skipped, "skipped: long"), {})
+    plan = Plan(cfg, "test", batches, dict.fromkeys(skipped, "skipped: long"), batching or {})
     return RecordingSession(cfg, plan, readers, options, signature, models=1)
 
 
@@ -74,6 +74,13 @@ def test_a_batch_becomes_records_and_links(tmp_path, capsys):
     assert (first.score, first.layers) == (-0.5, (0,))
     assert (tmp_path / "a").read_text() == "0-0\n0-0 0-1\n\n"
     assert names(tmp_path) == ["a", "a.manifest.json", "r"]
+
+
+def test_the_first_shard_records_the_skipped_sentences_of_all(tmp_path):
+    for shard in (0, 1):
+        batching = {"shard_id": shard, "num_shards": 2}
+        session_of(tmp_path, size=3, batching=batching, skipped=[2]).write(batch(shard, "b"), [[hypothesis("b", 2)]])
+    assert sorted(sentence.id for sentence in Records(tmp_path / "r")) == [0, 1, 2]
 
 
 def test_what_the_model_itself_does_not_know_is_a_word_of_its_own(tmp_path, caplog):
