@@ -55,6 +55,9 @@ def test_defaults_of_both_directions(run, extracted, records, backward):
     done = run("--reverse-path", backward, "--table", "text")
     assert done.lines == extracted(*DEFAULT, "--join", "product", "--reverse", records / "reverse")
     assert "|rule:grow=0.4|" in done.err
+    single, joined = "balanced=0.25", "grow=0.4"
+    for options, rule in (("--join mutual", single), ("--join average", joined), ("--join union", single)):
+        assert f"|rule:{rule}|" in run("--reverse-path", backward, *options.split(), "--overwrite").err
 
 
 def test_confidences(run, extracted):
