@@ -1,13 +1,15 @@
-"""Monitoring in several processes."""
+"""Monitoring in several processes, and under fairseq's other way to start."""
 
 import json
 import math
 import os
+import re
 import socket
 import subprocess
 import sys
 
 import pytest
+import torch
 
 from tests.integration.conftest import ROOT, training_words
 
@@ -65,6 +67,15 @@ def several(options, processes):
     return [[*options, *common, "--distributed-rank", str(rank)] for rank in range(processes)]
 
 
+@pytest.mark.slow
+def test_training_in_two_processes_restarts_from_its_checkpoint(data, gold, tmp_path):
+    options = words(data, tmp_path / "ckpt", gold)
+    train_at_once(tmp_path, *several(options, 2))
+    output = train_at_once(tmp_path, *several([*options, "--max-update", "2"], 2))[0]
+    assert re.search(r"Loaded checkpoint \S*checkpoint_last\.pt \(epoch \d+ @ 1 updates\)", output)
+    assert torch.load(tmp_path / "ckpt/checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] == 2
+
+
 def test_counts_of_several_processes_are_those_of_one(data, gold, tmp_path):
     """6 batches: over 4 processes the second round has two real batches and two of the other kind."""
     one, four = (words(data, tmp_path / name, gold, "--aer-mixing", "attnres_n", "--no-save") for name in ("1", "4"))
@@ -75,3 +86,20 @@ def test_counts_of_several_processes_are_those_of_one(data, gold, tmp_path):
     assert {key: first[key] for key in same} == {key: alone[key] for key in same}
     for key in (key for key in alone if "mixing" in key):
         assert float(first[key]) == pytest.approx(float(alone[key]), abs=2e-6)
+
+
+def test_hydra_train(data, gold, command, tmp_path):
+    overrides = [
+        f"common.user_dir={ROOT / 'fairseq_norm_plugin'}", "common.cpu=true", "common.log_format=json",
+        "+task._name=translation_norm", f"+task.data={data}", f"+task.aer_gold='test={gold}'",
+        "+task.aer_gold_base='1'",
+        "dataset.valid_subset='test,valid'", "dataset.max_tokens=400", "dataset.num_workers=0",
+        "+model._name=transformer", "+model.encoder_layers=1", "+model.decoder_layers=1", "+optimizer._name=adam",
+        "+model.encoder.embed_dim=16", "+model.decoder.embed_dim=16", "criterion._name=cross_entropy",
+        "lr_scheduler._name=fixed", "optimization.lr=[1e-9]", "optimization.max_update=1", "checkpoint.no_save=true",
+    ]  # fmt: skip
+    result = command("fairseq-hydra-train", *overrides, cwd=tmp_path, check=False)
+    output = result.stdout + result.stderr + "".join(path.read_text() for path in tmp_path.rglob("*.log"))
+    assert result.returncode == 0, output[-3000:]
+    line = next(line for line in output.splitlines() if "][test][INFO] - " in line)
+    assert math.isfinite(float(json.loads(line.partition(" - ")[2])["test_aer"]))
