@@ -21,6 +21,7 @@ from alignment_eval.links.formats import Link, Links
 from alignment_eval.links.symmetrize import symmetrize
 from alignment_eval.maps.sentence import Array, PairWords, SentenceMaps, SentenceSide, is_punctuation, words_of
 from alignment_eval.maps.words import (
+    Floats,
     balanced_shares,
     column_shares,
     combine,
@@ -30,7 +31,6 @@ from alignment_eval.maps.words import (
     words_of_subwords,
 )
 
-Floats = NDArray[np.float64]
 #: Two runs with a smaller share of equal words are runs on different texts.
 SAME_TEXT = 0.5
 

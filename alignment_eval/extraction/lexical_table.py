@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from alignment_eval.errors import InputError
 from alignment_eval.files import new_file
 from alignment_eval.maps.sentence import PairWords
-from alignment_eval.maps.words import row_shares
+from alignment_eval.maps.words import Floats, Shares, row_shares
 from alignment_eval.schema import Count, ForeignFile
 
 VERSION = 1
@@ -45,10 +45,6 @@ SCHEMA = pa.schema(
 _WORDS = ["source", "target"]
 _METADATA = b"alignment_eval.lexical_table"
 _ADVICE = "give one that norm-align calibrate wrote"
-
-Floats = NDArray[np.float64]
-#: Makes the shares of a word map that are compared: those of the rule that makes links of it.
-Shares = Callable[[Floats], Floats]
 
 #: The words of a sentence pair and its word map [target words, source words].
 CountedPair = tuple[PairWords, NDArray[np.floating]]
@@ -334,9 +330,7 @@ def _numbered(column: pa.ChunkedArray) -> tuple[dict[str, int], NDArray[np.int64
     return numbers, of_words[np.from_dlpack(encoded.indices)]
 
 
-def _counts(
-    numbers: NDArray[np.int64], weights: NDArray[np.float64], size: int, file: ForeignFile
-) -> NDArray[np.int64]:
+def _counts(numbers: NDArray[np.int64], weights: Floats, size: int, file: ForeignFile) -> NDArray[np.int64]:
     """How often each of ``size`` words occurs in the text, and a final 0."""
     whole = (weights >= 1) & (weights < 2**53) & (weights == np.floor(weights))
     counts = np.zeros(size + 1, dtype=np.int64)

@@ -30,8 +30,7 @@ from numpy.typing import NDArray
 from alignment_eval.extraction.extract import WordMap, WordMaps
 from alignment_eval.links.formats import Link
 from alignment_eval.maps.sentence import SentenceSide, is_punctuation
-
-Floats = NDArray[np.float64]
+from alignment_eval.maps.words import Floats
 
 #: -log p of a subword that surprises by half; the slope of answers; the x and the y from which they are over 1/2.  They
 #: were chosen on every second translation of Guerreiro et al. (2022).

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError, shown
-from alignment_eval.maps.words import balanced_shares, row_shares, two_way_shares
+from alignment_eval.maps.words import Floats, Shares, balanced_shares, row_shares, two_way_shares
 
 #: Whether special source tokens (``</s>``, tags) may win; with ``mask`` they cannot.
 NULLS = ("allow", "mask")
@@ -25,10 +25,7 @@ NO_WORD = -1
 #: (docs/reproduction.md).
 SUPPORTED = 0.7
 
-Floats = NDArray[np.float64]
 Cells = NDArray[np.bool_]
-#: Makes the shares of a word map [..., target words, source words] that are compared.
-Shares = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True)

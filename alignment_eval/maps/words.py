@@ -5,7 +5,7 @@ A word map is [target words, source words + 1]; the last column stands for null.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import reduce
 
 import numpy as np
@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError, shown
 from alignment_eval.maps.sentence import Array, SentenceSide
+
+Floats = NDArray[np.float64]
+#: Makes the shares of a word map [..., target words, source words] that are compared.
+Shares = Callable[[Floats], Floats]
 
 #: Setting -> offset of a target token's row from the token's index.  Row r of a map predicts target token r and has
 #: decoder input r, which is the token before it.
@@ -34,7 +38,7 @@ def require_known(what: str, name: str, known: Iterable[str]) -> None:
         raise UsageError(f"unknown {what} {shown(name)}; choose one of {', '.join(names)}")
 
 
-def word_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: str) -> NDArray[np.float64]:
+def word_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: str) -> Floats:
     """Merge the subwords of maps into words (Kobayashi et al. 2020, section 5).
 
     Columns: SUM over the subwords of a source word.  The extra last column stands for null; it is the sum over the
@@ -54,7 +58,7 @@ def word_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: s
     columns = np.concatenate([sums[..., ~special], null], axis=-1)[..., rows, :]
     words = target.words[~target.special]
     starts = np.flatnonzero(np.diff(words, prepend=-1))
-    merged: NDArray[np.float64] = np.add.reduceat(columns, starts, axis=-2) / np.bincount(words)[:, None]
+    merged: Floats = np.add.reduceat(columns, starts, axis=-2) / np.bincount(words)[:, None]
     if target.spans is not None:
         merged = np.repeat(merged, target.spans, axis=-2)
     if source.spans is not None:
@@ -63,7 +67,7 @@ def word_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: s
     return merged
 
 
-def subword_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: str) -> NDArray[np.float64]:
+def subword_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: str) -> Floats:
     """The rows of the target's subwords: float64 [..., target subwords, source tokens]; arguments as for word_map."""
     token_maps = maps[..., token_rows(maps, source, target, setting), :]
     if source.spans is not None or target.spans is not None:
@@ -80,7 +84,7 @@ def words_of_subwords(source: SentenceSide, target: SentenceSide) -> tuple[NDArr
     return target.words[~target.special].astype(np.intp), columns
 
 
-def row_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def row_shares(scores: Floats) -> Floats:
     """Each row of ``scores`` [..., K, N], none below 0, divided by its sum; rows of zeros stay zero."""
     if not scores.shape[-1]:
         return scores
@@ -89,23 +93,23 @@ def row_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.divide(scores, sums, out=np.zeros(scores.shape), where=sums > 0)
 
 
-def column_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def column_shares(scores: Floats) -> Floats:
     """``scores`` [..., K, N] divided by the sums of their columns; 0 where a column sums to 0."""
     return np.swapaxes(row_shares(np.swapaxes(scores, -1, -2)), -1, -2)
 
 
-def two_way_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def two_way_shares(scores: Floats) -> Floats:
     """The share that each cell of ``scores`` [..., K, N] has of its row and of its column, from 0 to 1.
 
     It is the geometric mean of two shares: that of the row, and that of the column after all rows are divided by their
     sums.  It is large if two words take each other, and small for a source word that every target word takes a little.
     """
     rows = row_shares(scores)
-    shares: NDArray[np.float64] = np.sqrt(rows * column_shares(rows))
+    shares: Floats = np.sqrt(rows * column_shares(rows))
     return shares
 
 
-def balanced_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def balanced_shares(scores: Floats) -> Floats:
     """:func:`two_way_shares` after all rows of ``scores`` [..., K, N], and then all columns, are divided by their sums.
 
     So all source words weigh the same.  In the map of one direction each target word gives 1 in all, but a source word
@@ -114,14 +118,14 @@ def balanced_shares(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return two_way_shares(column_shares(row_shares(scores)))
 
 
-def combine(scores: NDArray[np.float64], how: str) -> NDArray[np.float64]:
+def combine(scores: Floats, how: str) -> Floats:
     """Combine several maps into one: ``scores`` [M, K, N] to [K, N].
 
     Rows, null included, are first divided by their sums, so that maps are weighted equally.  ``mean`` is the arithmetic
     mean of these shares, ``product`` the geometric mean of shares of at least :data:`FLOOR`.  A single map is returned
     unchanged, because a division would only round it.  Terms are added in the given order.
     """
-    combined: NDArray[np.float64] = scores[0]
+    combined: Floats = scores[0]
     if len(scores) > 1:
         shares = row_shares(scores)
         terms = shares if how == "mean" else np.log(np.maximum(shares, FLOOR))

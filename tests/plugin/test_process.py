@@ -1,5 +1,6 @@
 """What commands do before they import torch and fairseq, and how many threads a pass takes."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -30,8 +31,10 @@ def test_command_lines_are_parsed_before_torch_is_imported():
             call = f"import_module('fairseq_norm_plugin.{module}').main({words})"
             code.append(f"with contextlib.suppress(SystemExit): {call}")
     code.append("assert not set(sys.modules) & {'torch', 'fairseq', 'pandas', 'matplotlib'}")
+    code.append("import os; assert os.environ['OMP_WAIT_POLICY'] == 'passive'")  # which torch reads once it comes
     program = "\n".join(code)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    unset = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=unset)
     assert done.returncode == 0, done.stderr
     for shown in ("--source-text", "--reverse-path", "--mixing-kinds", "translation models"):
         assert shown in done.stdout

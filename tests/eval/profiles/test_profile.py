@@ -53,7 +53,8 @@ def test_too_few_pairs_to_choose_by(make_sentence):
     few = [make_sentence(k) for k in range(DEFAULTS.fewest_pairs - 1)]
     for layers, heads in ((range(3), "1,2"), ([0], "0")):
         profile = fit_profile(few, layers, "m")
-        assert (profile.chosen_by, str(profile.maps.heads), profile.text) == ("upper-layers", heads, "")
+        assert profile.maps == ExtractionOptions("attn_n", heads, "mean", "awo")
+        assert (profile.chosen_by, profile.text) == ("upper-layers", "")
     enough = fit_profile([*few, make_sentence(99)], range(2), "m")  # of random maps
     assert (enough.formed, enough.pairs, len(enough.text)) == (False, DEFAULTS.fewest_pairs, 12)
 

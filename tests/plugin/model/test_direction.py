@@ -21,8 +21,8 @@ def test_a_pair_may_be_as_long_as_the_positions_of_each_model(build, make_direct
     """64 positions hold 63 words and </s>."""
     direction = make_direction(build(1, max_source_positions=20), build(2, max_target_positions=30))
     assert direction.limits == (20, 30)
-    for source, target, fits in ((19, 29, True), (20, 29, False), (19, 30, False)):
-        assert (not direction.refusal(direction.encode(pair_of(words(source), words(target))))) == fits
+    for source, target, refusal in ((19, 29, ""), (20, 29, "longer than 20 tokens"), (19, 30, "longer than 30 tokens")):
+        assert direction.refusal(direction.encode(pair_of(words(source), words(target)))) == refusal
     exchanged = make_direction(1)
     assert can_align(pair_of(words(19), words(19)), [direction, exchanged])
     assert not can_align(pair_of(words(19), words(64)), [direction, exchanged])
