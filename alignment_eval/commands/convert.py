@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
@@ -63,6 +64,8 @@ def run(args: argparse.Namespace) -> None:
     base = args.to_base or ("1" if args.to == "naacl" else "0")
     if (args.to, base) == ("fairseq", "1"):
         raise UsageError("--to fairseq with --to-base 1: expected base 0, from which fairseq counts")
+    if args.min_confidence is not None and not math.isfinite(args.min_confidence):
+        raise UsageError(f"--min-confidence {args.min_confidence}: expected a finite number")
     mark, texts = marked_texts(args)
     read = read_hypothesis(args.input, read_options(args, "from", allow_possible=True), texts)
     _check_losses(read, args)

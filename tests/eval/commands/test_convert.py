@@ -67,6 +67,7 @@ def test_losses_are_told(call, arguments, expected, message):
         (("sure", "--to", "scored"), 1, "sure: … no scores … --to scored"),
         (("blank", "--to", "naacl"), 1, "blank: no links: a NAACL file without any has no line"),
         (("sure", "--to", "talp", "--min-confidence", "0.5"), 1, "sure: … no scores … --min-confidence"),
+        (("scored", "--to", "talp", "--min-confidence", "nan"), 2, "--min-confidence nan: … finite"),
         ((*SUBWORDS, "auto"), 2, "--subwords without --source and --target"),
         ((*SUBWORDS, "auto", "--source", "bpe.s", "--target", "bpe.1"), 1, "bpe.s has 3 lines … bpe.1 has 1"),
         ((*SUBWORDS, "auto", "--source", "bpe.s", "--target", "mixed"), 1, "bpe.s, mixed … @@ … ▁ … --subwords"),
