@@ -86,7 +86,7 @@ def find_files(path: str | Path, data: str | Path | None) -> ModelFiles:
         data = Path(members[0][0]).parent
         if not any(data.glob("dict.*")):
             raise UsageError(
-                f"{path}: no dict.<language>.txt beside it: expected --data, the directory of a checkpoint's dictionaries"
+                f"{path}: no dict.LANG.txt beside it: expected --data, the directory of a checkpoint's dictionaries"
             )
     if not Path(data).is_dir():
         raise InputError(f"{data}: no such directory; check the path of the dictionaries")
