@@ -39,7 +39,8 @@ UNKNOWN = "<unk>"
 #: A word without characters: SentencePiece's blank alone.
 UNSPELLED = "▁"
 #: Marks of subwords; what Moses escapes or marks.
-_SUBWORD, _ESCAPE = re.compile(r"\S@@(?: |$)|(?:^| )▁\S"), re.compile(r"(?:^| )(?:&(?:apos|quot|#91|#93|#124);|@\W@ )")
+_SUBWORD = re.compile(r"\S@@(?: |$)|(?:^| )(?:▁\S|##\w)")
+_ESCAPE = re.compile(r"(?:^| )(?:&(?:apos|quot|#91|#93|#124);|@\W@ )")
 #: Lines look prepared if more than this share of them have such marks.
 _PREPARED = 0.1
 _MARKED = {"@@": f"{UNKNOWN}@@", "▁": f"▁{UNKNOWN}", "##": f"##{UNKNOWN}"}
@@ -101,7 +102,7 @@ def marks_of_tools(lines: Sequence[str]) -> tuple[str, str]:
     cut, escaped = (sum(mark.search(line) is not None for line in lines) for mark in (_SUBWORD, _ESCAPE))
     fewest, size = _PREPARED * len(lines), len(lines)
     return (
-        f"in {cut} of {size} sampled lines words end in @@ or begin with ▁" if cut > fewest else "",
+        f"in {cut} of {size} sampled lines words end in @@ or begin with ▁ or ##" if cut > fewest else "",
         f"{escaped} of {size} sampled lines have Moses' escapes, such as &apos; or @-@" if escaped > fewest else "",
     )
 

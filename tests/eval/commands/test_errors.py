@@ -65,6 +65,7 @@ def test_training_frequency(files, call):
     [
         (FILES["source"], "train.target", 0, "warning: train.target: lacks 75 % of the source words"),
         ("da@@ s Ha@@ us .\nja\n", "train.source", 1, "source: … subword mark … merge them"),
+        ("da ##s Ha ##us .\nja\n", "train.source", 1, "source: … subword mark … merge them"),
     ],
 )
 def test_strange_texts(files, call, source, training, status, fact):
