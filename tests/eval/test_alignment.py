@@ -203,7 +203,7 @@ def test_a_cell_of_nothing_is_explained(make_sentence):
 
 def test_what_cannot_be_explained(make_sentence):
     pair, _ = explained(make_sentence, ExtractionOptions("attn_n", "1"))
-    for cell in ((3, 0), (0, -1)):
+    for cell in ((3, 0), (0, 4), (0, -1)):
         with pytest.raises(UsageError, match="3 source and 4 target words"):
             pair.explain(*cell)
     for of_pair in (lambda: ONE.explain(0, 0), lambda: ONE.word_map):

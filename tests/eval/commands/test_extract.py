@@ -208,7 +208,8 @@ def profiled(tmp_path, make_sentence, make_records, monkeypatch):
     back = [replace(make_sentence(9 + k, *text[::-1]), id=k) for k, text in enumerate(texts)]
     make_records(tmp_path / "back", back, signature={"model": "m2"})
     other = replace(fit_profile((), (8, 9), "m1"), maps=ExtractionOptions("attn_n", "8"))
-    for name, profile in {"p": PROFILE, "other": other, "of2": replace(PROFILE, model="m2")}.items():
+    head = replace(PROFILE, maps=ExtractionOptions("attn_n", "0.3"))
+    for name, profile in {"p": PROFILE, "other": other, "head": head, "of2": replace(PROFILE, model="m2")}.items():
         (tmp_path / name).write_text(profile.to_json())
     (tmp_path / "both").write_text(PROFILE.with_reverse(replace(PROFILE, model="m2")).to_json())
     return tmp_path
@@ -236,6 +237,7 @@ def test_the_profile_is_that_of_the_records_or_the_one_named(profiled, call):
     [
         (("run",), 2, "run: no profile says which maps to read: name them by --heads, or make a profile with norm-al"),
         (("run", "--profile", "other"), 1, "other: reads map 8 (LAYER.HEAD, or LAYER for a whole one), but"),
+        (("run", "--profile", "head"), 1, "head: reads map 0.3 (LAYER.HEAD, or LAYER for a whole one), but run holds"),
         (("run", "--profile", "of2"), 1, "of2: is the profile of model m2"),
         (("run", "--profile", "p", "--reverse", "back"), 2, "p: is a profile of one direction, but two models"),
         (("damaged",), 1, "damaged: damaged, or not a profile (Input data was truncated"),

@@ -75,6 +75,7 @@ def test_names_of_maps():
     assert parse_maps("1:awi, 0.3:awo") == (MapName(1, None, "awi"), MapName(0, 3, "awo"))
     # a setting that is the others' is not named, and a single map has none but its own
     assert str(ExtractionOptions("attn_n", "1.2:awi,0.3:awo").heads) == "1.2,0.3:awo"
+    assert str(ExtractionOptions("attn_n", "1.2:awi,0.3", setting="awo").heads) == "1.2:awi,0.3"
     assert ExtractionOptions("attn_n", "1.2:awo") == ExtractionOptions("attn_n", "1.2", setting="awo")
     for text in ("", "1.", "1.2.3", "-1", "a", "1,,2", "1;2", "²", "1:", "1:aw", "1:awo:awi", ":awi"):
         with pytest.raises(UsageError, match=facts("LAYER.HEAD for a head or LAYER for")):

@@ -95,6 +95,13 @@ def test_rules_of_two_way_shares_are_those_of_the_slow_loop(rule, shares, shape,
         assert {(int(i), int(j)) for i, j in np.argwhere(found[index])} == expected
 
 
+@pytest.mark.parametrize("turn", range(4))
+def test_a_large_neighbour_on_any_side_supports_a_share(turn):
+    """The first row has a large share; the smaller ones beside and below it are linked, the last one is not."""
+    shares, linked = np.array([[0.9, 0.3, 0.3], [0.3, 0.0, 0.0]]), [[True, True, False], [True, False, False]]
+    assert np.rot90(grown(np.rot90(shares, turn), 0.25), -turn).tolist() == linked
+
+
 def test_a_share_is_large_from_0_7_of_it_on():
     """0.2857 is 0.2 / 0.7: a cell of a row and a column with large shares is linked from there on."""
     for share, linked in ((0.284, False), (0.288, True)):

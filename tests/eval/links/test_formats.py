@@ -68,6 +68,7 @@ A3 = "# Sentence pair (1) source length 2 target length 2\na house\nNULL ({ }) d
 BAD = [
     ("talp", "0-0\n1-1 2-x\n", "x.talp:2: '2-x' … i-j … ipj … 1000000"),
     ("giza", A3.replace("NULL ({ })", "NULL"), "x.talp:3: expected three lines … found 'NULL das"),
+    ("giza", A3.replace("2 1", "0 1"), "x.talp:3: a link beyond the 2 target words of line 2"),
     ("giza", A3 * 2, "x.talp:4: duplicate sentence pair 1"),
     ("giza", A3.replace("(1)", "(2)"), "x.talp: sentence pair 1 is missing … there is 2"),
     ("simalign", "0\t0-0\n2\t0-0\n", "x.talp:2: … number 1 … '2\\t0-0'"),

@@ -124,6 +124,12 @@ def test_naacl_sentences_without_lines(tmp_path):
     assert len(read_gold(*whole)) == 2
 
 
+def test_sentences_of_fairseq_count_from_0(tmp_path):
+    path = written(tmp_path, "A-1\t0-3\nA-0\t0-0\n")
+    with pytest.raises(InputError, match=facts("x.talp: sentence 1: link 0-3 … tokenisation")):
+        read_hypothesis(path, texts=lengths([2, 2], [2, 2]))
+
+
 def test_index_0_of_naacl_may_be_null(tmp_path):
     with pytest.raises(InputError, match=facts("x.talp: sentence 1: … index 0 … give base 0 … NULL … remove")):
         read_gold(written(tmp_path, "1 0 1\n1 1 1\n"))

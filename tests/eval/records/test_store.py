@@ -63,6 +63,7 @@ def column(name, value):
         (column("layer_attn_n", [None] * 50), "column layer_attn_n has null values"),
         (column("source_words", [0, 0, 1, 2]), "sentence 0 has 5 source tokens, but source_words"),
         (column("source_words", [0, 0, 1, -2, -1]), "source_words has a number"),
+        (column("source_words", [0, 0, 1, 5, -1]), "source_words has a number"),
         (column("source_special", [False] * 5), "source_special contradicts source_words"),
         (column("layer_attn_n", [-1] * 50), "column layer_attn_n has the value -1.0: expected a finite number, 0"),
         (column("head_attn_w", [7] * 150), "column head_attn_w has the value 7.0: expected a weight, from 0 to 1"),

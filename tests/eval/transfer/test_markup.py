@@ -183,6 +183,7 @@ def test_lines_as_people_have_them(syntax, line, target, links, expected):
         ("%1$d von %s, 5 % davon", " von , 5 % davon", ["%1$d", "%s"]),
         ("Datei{n}liste, %5.2f %% und {{ a.b }}", "Datei liste,  %% und ", ["{n}", "%5.2f", "{{ a.b }}"]),
         ("{0}) und (", ") und (", ["{0}"]),
+        ('Drück ("{taste}")!', "Drück !", ['("{taste}")']),
         ("10%ige L\u00f6sung, a < b & c", "10%ige L\u00f6sung, a < b & c", []),
     ],
 )
