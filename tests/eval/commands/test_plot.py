@@ -96,6 +96,9 @@ def test_links_of_a_file(run, tmp_path, plot):
     assert f"predicted: {hyp}" in " ".join(texts(tmp_path / "p.svg"))
     assert "|hyp:" in stderr
     assert "|rule:" not in stderr
+    hyp.write_text("0-0\n1-1\n", encoding="utf-8")
+    status, _, stderr = plot(run, "--heads", 1, "--hyp", hyp, "-o", tmp_path / "q.svg")
+    assert (status, says(stderr, f"{hyp} has 2 sentences, but {run} has 3")) == (1, True)
 
 
 def test_which_maps_are_drawn(run, tmp_path, plot):

@@ -87,6 +87,10 @@ def test_several_hypotheses_are_one_table(files, call, format_, best, title, sig
     assert cells[1:] == [best.format("14.29"), shown, best.format("100.00"), best.format("75.00"), "45"]
 
 
+def test_one_hypothesis_alone_is_not_marked_as_the_best(files, call):
+    assert "**" not in call("score", *STATED, "--format", "md")[1]
+
+
 def test_per_sentence(files, call):
     files("other", "\n0-1 1-0\n")
     status, out, err = call("score", *STATED, "other", "--format", "sentences")
