@@ -22,7 +22,7 @@ from fairseq_norm_plugin.maps.norms import transformed_norms
 from tests.eval.figures.printed import check_print
 
 KINDS = ("attn_w", "attn_n", "attnres_n", "attnresln_n")
-BATCHES = [[(7, 5), (3, 6), (4, 4)], [(1, 1), (8, 2)]]
+BATCHES = [[(7, 5), (3, 6), (4, 4)], [(1, 1), (8, 2), (0, 3)]]
 
 
 @pytest.fixture

@@ -90,6 +90,12 @@ def test_the_maps_of_an_ensemble_are_means_cut_to_each_sentence():
             np.testing.assert_allclose(array, mean[..., rows[b], columns[b]], rtol=1e-6)
 
 
+def test_norms_of_an_ensemble_are_recorded_as_products():
+    """The mean of the products is not the product of the means of weights and norms."""
+    assert recorded_quantities(["attn_n"], 2) == recorded_quantities(["attn_n"], 3)
+    assert "transformed_norm" not in recorded_quantities(["attn_n"], 2)
+
+
 @torch.no_grad()
 def test_the_probability_of_an_ensemble_is_the_mean_of_its_models(build, make_sample):
     models, sample = [build(), build(seed=1)], make_sample(LENGTHS)

@@ -38,13 +38,14 @@ def directory(tmp_path):
         ),
         (["checkpoint_best.pt", "checkpoint_last.pt", "checkpoint3.pt"], [["checkpoint_best.pt"]], {}),
         (["model-shard0.pt", "model-shard1.pt"], [["model-shard0.pt", "model-shard1.pt"]], {}),
+        (["checkpoint.pt", "config.json", "model.safetensors"], [["checkpoint.pt"]], {}),
     ],
 )
 def test_released_directories(directory, names, members, subwords):
     path = directory(*names)
     files = find_files(path, None)
     assert [list(parts) for parts in files.members] == [[str(path / name) for name in parts] for parts in members]
-    assert (files.data, files.found) == (path, True)
+    assert (files.data, files.found, files.foreign) == (path, True, False)
 
     def full(value):
         return [str(path / name) for name in value] if isinstance(value, list) else str(path / value)

@@ -45,6 +45,9 @@ def test_a_begun_shard_is_refused_continued_or_replaced(tmp_path, make):
     write(writer, 0).finish()
     assert written() == [0]
     assert names(directory) == ["part-00000-of-00002-00000.parquet"]
+    write(make(place, shards=2, shard=1, a=1), 1).finish()  # the other shard is not this one's to refuse or replace
+    write(make(place, shards=2, a=1, overwrite=True), 2).finish()
+    assert (written(), written(1)) == ([2], [1])
 
 
 def test_many_small_writes_make_few_row_groups_in_their_order(tmp_path):

@@ -29,6 +29,11 @@ def test_bundled_models_are_found_by_name(tmp_path, monkeypatch):
     ]
     assert both == [("de", f"{DEMO}/checkpoint.pt"), ("en", f"{DEMO}/checkpoint.en-de.pt")]
     assert len(fairseq_norm_plugin.load("demo", reverse_path="none").with_reverse) == 1
+    (tmp_path / "p.json").write_bytes((DEMO / "checkpoint.pt.align.json").read_bytes())
+    (tmp_path / "codes.bpe").symlink_to(CODES)
+    stated = fairseq_norm_plugin.load("demo", profile="p.json")
+    places = [str(model.direction.profile) for model in stated.with_reverse]
+    assert places == ["p.json", f"{DEMO}/checkpoint.en-de.pt.align.json"]  # a profile is of one model
     with pytest.raises(InputError, match=r"demo: no such file"):  # a path
         fairseq_norm_plugin.load("./demo", DEMO, "de", "en")
 

@@ -1,11 +1,13 @@
 """``translate``, ``transfer_markup`` and ``project`` on the bundled models."""
 
+import pandas as pd
 import pytest
 import torch
 
 import fairseq_norm_plugin
+from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError, UsageError
-from fairseq_norm_plugin.model.translate import Markup, Translation, Translator
+from fairseq_norm_plugin.model.translate import UNKNOWN, Markup, Translation, Translator, translate_lines
 from tests.demo import DEMO
 from tests.facts import facts, says
 
@@ -92,6 +94,17 @@ def test_unknown_words_are_copied(model, monkeypatch):
     assert pair.target == "we thank Ξενία for the report."
     marked = model.transfer_markup(["Wir danken <b>Ξενία</b> für den Bericht."])
     assert marked == ["we thank <b>Ξενία</b> for the report."]
+
+
+def test_an_unknown_word_without_a_link_is_copied_from_the_largest_share():
+    """Of the words, not of null, which comes last."""
+
+    class Unlinked(Alignment):
+        word_map = pd.DataFrame([[0.1, 0.3, 0.6]])
+
+    pair = Unlinked("Ξενία Παναγία", UNKNOWN, ((0, 5), (6, 13)), ((0, 1),), [])
+    (found,) = translate_lines([pair.source], lambda _: [Translation(UNKNOWN, -1.0)], lambda *_: [pair], None)
+    assert found.text == "Παναγία"
 
 
 def test_elements_that_are_not_translated(model):

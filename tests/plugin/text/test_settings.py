@@ -53,6 +53,9 @@ def test_sentencepiece_models_of_both_sides(build, sentencepiece_model, tmp_path
     settings = TextSettings(None, "sentencepiece", {"sentencepiece_model": files})
     assert settings.files == files
     assert settings.exchanged().files_of("sentencepiece_model") == files[::-1]
+    for tokenizer, words in ((None, ("haus", ".")), ("none", ("haus.",))):
+        source, _ = build(tokenizer, "sentencepiece", {"sentencepiece_model": files})
+        assert source.read("haus.").words == words  # of text that is tokenised, as it is
     other.write_bytes(b"none")
     with pytest.raises(InputError, match=facts("target.spm: cannot be read")):
         build(None, "sentencepiece", {"sentencepiece_model": files})

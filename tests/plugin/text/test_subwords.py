@@ -169,13 +169,13 @@ def test_codes_that_are_not_as_they_were_learned(tmp_path, lines):
 
 
 def test_a_vocabulary_and_glossaries_cut_as_subword_nmt_does(tmp_path):
-    """apply_bpe --vocabulary FILE --vocabulary-threshold 50 --glossaries."""
+    """apply_bpe --vocabulary FILE --vocabulary-threshold 60 --glossaries, where subwords count 60 times, too."""
     dictionary = write(tmp_path / "vocabulary", [f"{word} {len(word) * 20}" for word in dict.fromkeys(WORDS)])
     words = [*WORDS, "ABC-7", "vorABC-7nach"]
     with dictionary.open(encoding="utf-8") as file, (DEMO / "codes.bpe").open(encoding="utf-8") as codes:
-        known = apply_bpe.read_vocabulary(file, 50)
+        known = apply_bpe.read_vocabulary(file, 60)
         theirs = apply_bpe.BPE(codes, vocab=known, glossaries=["ABC-[0-9]"]).segment_tokens(words)
-    settings = {"bpe_vocabulary": str(dictionary), "bpe_vocabulary_threshold": "50", "bpe_glossaries": "ABC-[0-9]"}
+    settings = {"bpe_vocabulary": str(dictionary), "bpe_vocabulary_threshold": "60", "bpe_glossaries": "ABC-[0-9]"}
     stated = TextSettings(None, None, {"bpe_codes": str(DEMO / "codes.bpe"), **settings})
     vocabulary = Vocabulary(Dictionary.load(str(DEMO / "dict.de.txt")), "@@", {0, 1, 2})
     pipeline, _ = pipelines(stated, ("de", "en"), (vocabulary, vocabulary))
