@@ -41,8 +41,8 @@ from alignment_eval.maps.kinds import KINDS, block_kinds
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, swap_attention
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF
 from fairseq_norm_plugin.capture.recorder import layer_capture
-from fairseq_norm_plugin.maps.block import Block
-from fairseq_norm_plugin.maps.kinds import head_map, layer_map
+from fairseq_norm_plugin.formulas.block import Block
+from fairseq_norm_plugin.formulas.kinds import head_map, layer_map
 
 DATA, TEXT, CHECKPOINT = "out/bench/bin", Path("data/demo/demo"), "data/demo/checkpoint.pt"
 PLUGIN = ["--user-dir", "fairseq_norm_plugin", "--task", "translation_norm"]

@@ -1,6 +1,6 @@
 """The map kinds: one row for each, which commands, records, tables and figures read (docs/maps.md).
 
-A new kind is a row here and its function in :mod:`fairseq_norm_plugin.maps.kinds`.  Only quantities that cannot be
+A new kind is a row here and its function in :mod:`fairseq_norm_plugin.formulas.kinds`.  Only quantities that cannot be
 derived from others are recorded:
 
 ======================== ========= ===========================================================================

@@ -31,9 +31,9 @@ from fairseq_norm_plugin.checkpoints.build import build_model
 from fairseq_norm_plugin.checkpoints.identity import data_hash, model_hash
 from fairseq_norm_plugin.checkpoints.read import fairseq_errors, read_checkpoint_parts
 from fairseq_norm_plugin.environment import versions
-from fairseq_norm_plugin.maps.block import Block
-from fairseq_norm_plugin.maps.kinds import HEAD_MIXING_RATIOS, head_map, head_mixing_ratio, layer_map, mixing_ratio
-from fairseq_norm_plugin.maps.norms import transformed_norms
+from fairseq_norm_plugin.formulas.block import Block
+from fairseq_norm_plugin.formulas.kinds import HEAD_MIXING_RATIOS, head_map, head_mixing_ratio, layer_map, mixing_ratio
+from fairseq_norm_plugin.formulas.norms import transformed_norms
 
 #: The tokens of the rows and of the columns of each block type's maps.
 _SIDES = {ENCODER_SELF: ("source",) * 2, DECODER_SELF: ("target",) * 2, DECODER_CROSS: ("target", "source")}

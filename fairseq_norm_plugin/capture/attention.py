@@ -24,8 +24,8 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, Site, at_least_float32, sites
-from fairseq_norm_plugin.maps.block import Block, BlockWeights
-from fairseq_norm_plugin.maps.norms import gram_factor
+from fairseq_norm_plugin.formulas.block import Block, BlockWeights
+from fairseq_norm_plugin.formulas.norms import gram_factor
 
 Value = TypeVar("Value")
 
@@ -73,7 +73,7 @@ class MapCapture(Generic[Value]):
 
 
 class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is untyped
-    """fairseq's attention, which passes each forward pass to its captures as a block (maps.block.Block)."""
+    """fairseq's attention, which passes each forward pass to its captures as a block (formulas.block.Block)."""
 
     site: Site
     captures: tuple[MapCapture[Any], ...]

@@ -1,4 +1,4 @@
-"""fairseq's Transformer layers as blocks (maps/block.py): the place of each attention, and the layers around it."""
+"""fairseq's Transformer layers as blocks (formulas/block.py): the place of each attention, and the layers around it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.environment import enough_threads
-from fairseq_norm_plugin.maps.block import BlockWeights, FeedForward, Norm
+from fairseq_norm_plugin.formulas.block import BlockWeights, FeedForward, Norm
 
 ENCODER_SELF, DECODER_SELF, DECODER_CROSS = "encoder.self", "decoder.self", "decoder.cross"
 #: Block types, in the order of a forward pass.

@@ -19,9 +19,9 @@ from alignment_eval.errors import InputError
 from alignment_eval.maps.kinds import KINDS, axes_of, quantities
 from fairseq_norm_plugin.capture.attention import MapCapture, PassEnd, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS
-from fairseq_norm_plugin.maps.block import Block
-from fairseq_norm_plugin.maps.kinds import decoder_rollout, encoder_rollout, head_map, layer_map
-from fairseq_norm_plugin.maps.norms import layer_norms, layer_weights, transformed_norms, vector_norms
+from fairseq_norm_plugin.formulas.block import Block
+from fairseq_norm_plugin.formulas.kinds import decoder_rollout, encoder_rollout, head_map, layer_map
+from fairseq_norm_plugin.formulas.norms import layer_norms, layer_weights, transformed_norms, vector_norms
 
 Quantities = dict[str, Tensor]
 #: The n-best hypotheses of each sentence of a batch, as fairseq gives them.

@@ -36,8 +36,8 @@ from alignment_eval.scoring.gold_corpus import GoldMatrix, check_links
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.capture.layers import ENCODER_SELF, mixing_positions
 from fairseq_norm_plugin.capture.recorder import BatchMaps, RecordedMaps, Recorder, real_positions
-from fairseq_norm_plugin.maps.block import Block
-from fairseq_norm_plugin.maps.kinds import mixing_ratio
+from fairseq_norm_plugin.formulas.block import Block
+from fairseq_norm_plugin.formulas.kinds import mixing_ratio
 from fairseq_norm_plugin.text.tokens import SideReader, UnknownTokens
 
 #: A child of the logger of fairseq-train, so that ``--log-file`` has the messages too.

@@ -22,8 +22,8 @@ from fairseq_norm_plugin.capture.recorder import BatchMaps, Quantities
 from fairseq_norm_plugin.checkpoints.build import build_model
 from fairseq_norm_plugin.checkpoints.read import fairseq_errors, read_checkpoint_parts
 from fairseq_norm_plugin.environment import enough_threads
-from fairseq_norm_plugin.maps.block import Block
-from fairseq_norm_plugin.maps.kinds import head_map, layer_map, mixing_ratio
+from fairseq_norm_plugin.formulas.block import Block
+from fairseq_norm_plugin.formulas.kinds import head_map, layer_map, mixing_ratio
 from fairseq_norm_plugin.model.direction import Direction, length_batches
 from fairseq_norm_plugin.model.translate import Translator
 from fairseq_norm_plugin.text.tokenise import Line, SentencePair

@@ -12,7 +12,7 @@ from alignment_eval.figures.style import kind_look, kind_name
 from alignment_eval.maps.kinds import KINDS, MapKind, block_kinds, head_kinds, mixing_kinds, quantities
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.analyze.cli import main as analyze
-from fairseq_norm_plugin.maps import kinds as functions
+from fairseq_norm_plugin.formulas import kinds as functions
 
 MAPS = Path(__file__).resolve().parents[2] / "docs/maps.md"
 NEW = MapKind("attn_new", "new maps", ("layer_attn_new",))

@@ -17,8 +17,8 @@ from fairseq_norm_plugin.analyze.cli import draw_figures
 from fairseq_norm_plugin.analyze.statistics import TOKEN_CLASSES, Analysis, BlockStatistics, TokenTypes, spearman
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF
-from fairseq_norm_plugin.maps.kinds import head_map, head_mixing_ratio, layer_map, mixing_ratio
-from fairseq_norm_plugin.maps.norms import transformed_norms
+from fairseq_norm_plugin.formulas.kinds import head_map, head_mixing_ratio, layer_map, mixing_ratio
+from fairseq_norm_plugin.formulas.norms import transformed_norms
 from tests.eval.figures.printed import check_print
 
 KINDS = ("attn_w", "attn_n", "attnres_n", "attnresln_n")

@@ -17,7 +17,7 @@ from fairseq_norm_plugin.capture.recorder import (
     real_positions,
     recorded_quantities,
 )
-from fairseq_norm_plugin.maps.kinds import head_map, layer_map
+from fairseq_norm_plugin.formulas.kinds import head_map, layer_map
 
 LENGTHS = [(7, 5), (3, 6), (1, 1)]
 

@@ -15,6 +15,7 @@ from alignment_eval.links.formats import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.scoring.gold_corpus import GoldMatrix
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
+from fairseq_norm_plugin.formulas.kinds import mixing_ratio
 from fairseq_norm_plugin.hooks.validation import (
     GOLD_KEY,
     KIND_LETTERS,
@@ -25,11 +26,10 @@ from fairseq_norm_plugin.hooks.validation import (
     mixing_name,
     with_gold,
 )
-from fairseq_norm_plugin.maps.kinds import mixing_ratio
 from fairseq_norm_plugin.text.tokens import side_readers
 from tests.facts import facts, says
 from tests.plugin.dictionaries import vocabulary_of
-from tests.plugin.maps.blocks import capture_blocks
+from tests.plugin.formulas.blocks import capture_blocks
 
 
 class Pairs(list):

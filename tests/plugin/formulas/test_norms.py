@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_norm_plugin.maps import norms
-from tests.plugin.maps.blocks import head_vectors
+from fairseq_norm_plugin.formulas import norms
+from tests.plugin.formulas.blocks import head_vectors
 
 
 def slow_maps(alpha, values, w_o):

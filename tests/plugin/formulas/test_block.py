@@ -7,8 +7,8 @@ import torch
 from torch.nn import functional
 
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
-from fairseq_norm_plugin.maps.block import STAGES, Block, BlockWeights, FeedForward
-from tests.plugin.maps.blocks import bias_contribution, capture_blocks, random_block, slow_vectors
+from fairseq_norm_plugin.formulas.block import STAGES, Block, BlockWeights, FeedForward
+from tests.plugin.formulas.blocks import bias_contribution, capture_blocks, random_block, slow_vectors
 
 
 def module_at(layer, block):

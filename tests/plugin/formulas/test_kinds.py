@@ -11,8 +11,8 @@ from torch.nn import functional
 from alignment_eval.errors import InputError
 from alignment_eval.maps.kinds import KINDS, block_kinds, mixing_kinds
 from fairseq_norm_plugin.capture.layers import DECODER_SELF
-from fairseq_norm_plugin.maps.block import STAGES, Block, check_activation
-from fairseq_norm_plugin.maps.kinds import (
+from fairseq_norm_plugin.formulas.block import STAGES, Block, check_activation
+from fairseq_norm_plugin.formulas.kinds import (
     decoder_rollout,
     encoder_rollout,
     head_map,
@@ -20,7 +20,7 @@ from fairseq_norm_plugin.maps.kinds import (
     layer_map,
     mixing_ratio,
 )
-from tests.plugin.maps.blocks import (
+from tests.plugin.formulas.blocks import (
     EXTREMES,
     LENGTHS,
     SLOW,
@@ -40,7 +40,7 @@ from tests.plugin.maps.blocks import (
 @pytest.mark.parametrize("kind", block_kinds())
 def test_each_kind_is_its_definition(kind, cross, before):
     if kind not in SLOW:
-        pytest.fail(f"kind {kind} has no slow oracle: add one to SLOW in tests/plugin/maps/blocks.py")
+        pytest.fail(f"kind {kind} has no slow oracle: add one to SLOW in tests/plugin/formulas/blocks.py")
     torch.manual_seed(1)
     block = random_block(cross, before, source=6 if cross else 4)
     slow = SLOW[kind](block.sentence(0))

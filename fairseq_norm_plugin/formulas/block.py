@@ -6,7 +6,7 @@ feed-forward dimension.  Source position j reaches target position i as the vect
 
     z_ij = Σ_h α^h_ij f^h(x_j)  [+ x_i if j is i's own position],
 
-which the steps after the attention carry to one of the stages :data:`~fairseq_norm_plugin.maps.block.STAGES`.  If
+which the steps after the attention carry to one of the stages :data:`~fairseq_norm_plugin.formulas.block.STAGES`.  If
 the whole vector is known, each step is linear in its parts (docs/maps.md):
 
 - The layer norm of y_i = Σ_j z_ij + b_O maps a part v to g_i(v) = γ ⊙ (v − mean(v)) / s_i with
@@ -28,7 +28,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.maps.norms import gram_factor, head_gram_basis, layer_norms
+from fairseq_norm_plugin.formulas.norms import gram_factor, head_gram_basis, layer_norms
 
 #: The stages that a vector can be carried to: the attention's sum, with the residual, with the layer norm after it,
 #: through the feed-forward network, with its residual, with the layer norm after that.
@@ -101,7 +101,7 @@ class BlockWeights:
 
     @cached_property
     def gram_basis(self) -> Tensor:
-        """:func:`~fairseq_norm_plugin.maps.norms.head_gram_basis` of W_O, float64 [H, d, H·d]."""
+        """:func:`~fairseq_norm_plugin.formulas.norms.head_gram_basis` of W_O, float64 [H, d, H·d]."""
         return head_gram_basis(self.w_o, self.heads)
 
     @cached_property
@@ -188,7 +188,7 @@ class Block:
 
     @cached_property
     def factor(self) -> Tensor:
-        """:func:`~fairseq_norm_plugin.maps.norms.gram_factor` of the transformed vectors f^h(x_j), [B, S, H, H]."""
+        """:func:`~fairseq_norm_plugin.formulas.norms.gram_factor` of the transformed vectors f^h(x_j), [B, S, H, H]."""
         if self.known_factor is not None:
             return self.known_factor
         return gram_factor(self.values, self.weights.gram_basis, self.real)

@@ -6,7 +6,7 @@ import torch
 
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES
-from fairseq_norm_plugin.maps.block import STAGES, Block, BlockWeights, FeedForward, Norm
+from fairseq_norm_plugin.formulas.block import STAGES, Block, BlockWeights, FeedForward, Norm
 
 #: (source, target) lengths of a batch, without </s>.
 LENGTHS = [(6, 4), (3, 5), (1, 1)]

@@ -26,8 +26,8 @@ import torch
 from torch import Tensor
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.maps.block import Block
-from fairseq_norm_plugin.maps.norms import head_norms, layer_norms, layer_weights
+from fairseq_norm_plugin.formulas.block import Block
+from fairseq_norm_plugin.formulas.norms import head_norms, layer_norms, layer_weights
 
 #: A map or a mixing ratio of a block, for every sentence of a batch.
 MapFunction = Callable[[Block], Tensor]
