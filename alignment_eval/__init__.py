@@ -34,9 +34,9 @@ def read_gold(path: str | Path, base: Base = None, swap: bool = False) -> list[G
     Raises:
         InputError: the file cannot be read, or its data contradict ``base``.
     """
-    from alignment_eval.links import files as reading
+    from alignment_eval.links import files
 
-    return list(reading.read_gold(path, reading.ReadOptions(base if base is None else str(base), swap)))
+    return list(files.read_gold(path, files.ReadOptions(base if base is None else str(base), swap)))
 
 
 def read_links(path: str | Path, base: Base = None, swap: bool = False, allow_possible: bool = False) -> list[Links]:
@@ -51,10 +51,10 @@ def read_links(path: str | Path, base: Base = None, swap: bool = False, allow_po
     Raises:
         InputError: the file cannot be read, or its data contradict ``base``.
     """
-    from alignment_eval.links import files as reading
+    from alignment_eval.links import files
 
-    options = reading.ReadOptions(base if base is None else str(base), swap, allow_possible)
-    return list(reading.read_hypothesis(path, options).each_links())
+    options = files.ReadOptions(base if base is None else str(base), swap, allow_possible)
+    return list(files.read_hypothesis(path, options).each_links())
 
 
 def score(links: Iterable[Iterable[Link]], gold: Iterable[GoldSentence]) -> Score:
@@ -108,8 +108,8 @@ def symmetrize(
         InputError: the numbers of sentences differ.
         UsageError: method or variant is unknown.
     """
-    from alignment_eval.files import Size, check_sizes
     from alignment_eval.links import symmetrize as growing
+    from alignment_eval.reading import Size, check_sizes
 
     pairs = list(forward), list(reverse)
     check_sizes(Size("forward", len(pairs[0])), Size("reverse", len(pairs[1])))

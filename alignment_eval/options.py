@@ -12,12 +12,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from alignment_eval.cli import Input, add_list, file_name, system
+from alignment_eval.command_line import Input, add_list, file_name, system
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.figures.style import visible
-from alignment_eval.files import STANDARD, TextFile, check_sizes, token_lines
+from alignment_eval.files import STANDARD
 from alignment_eval.links.files import (
     BASES,
     AlignmentFile,
@@ -30,6 +30,7 @@ from alignment_eval.links.files import (
 )
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import PairWords, marks_of_tools
+from alignment_eval.reading import TextFile, check_sizes, token_lines
 from alignment_eval.scoring.aer import Score, score
 from alignment_eval.scoring.diagnosis import diagnose, doubts
 from alignment_eval.scoring.significance import LEVEL, Resampling

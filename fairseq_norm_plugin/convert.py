@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from alignment_eval.cli import CommandParser, Input, Output, exit_status
+from alignment_eval.command_line import CommandParser, Input, Output, exit_status
 from alignment_eval.errors import InputError
 from alignment_eval.files import new_directory
 from fairseq_norm_plugin.environment import set_up_torch

@@ -36,7 +36,7 @@ from fairseq.trainer import Trainer
 from fairseq_cli import generate
 
 import fairseq_norm_plugin.hooks  # noqa: F401  # registers the task
-from alignment_eval.cli import CommandParser
+from alignment_eval.command_line import CommandParser
 from alignment_eval.maps.kinds import KINDS, block_kinds
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, swap_attention
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF

@@ -22,7 +22,7 @@ from typing import Any
 
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
-from alignment_eval.cli import exit_status
+from alignment_eval.command_line import exit_status
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.files import check_distinct, check_new, new_file
 

@@ -20,7 +20,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEn
 from fairseq.tasks.translation import TranslationConfig
 from torch import Tensor
 
-from alignment_eval.cli import exit_status
+from alignment_eval.command_line import exit_status
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.files import check_distinct, check_new, new_file
 

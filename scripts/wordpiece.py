@@ -13,9 +13,10 @@ from pathlib import Path
 
 from tokenizers import BertWordPieceTokenizer
 
-from alignment_eval.cli import exit_status
+from alignment_eval.command_line import exit_status
 from alignment_eval.errors import InputError
-from alignment_eval.files import TextFile, check_distinct, check_new, write_lines
+from alignment_eval.files import check_distinct, check_new, write_lines
+from alignment_eval.reading import TextFile
 
 _SPECIALS = {"[MASK]": "<mask>", "[UNK]": "<unk>"}
 _REFUSED = {"[CLS]", "[SEP]", "[PAD]"}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from alignment_eval.cli import add_format, system
+from alignment_eval.command_line import add_format, system
 from alignment_eval.errors import printable, progress_bar
 from alignment_eval.options import (
     add_base,

@@ -10,13 +10,14 @@ from itertools import product
 
 import numpy as np
 
-from alignment_eval.cli import add_output
+from alignment_eval.command_line import add_output
 from alignment_eval.errors import InputError, UsageError, progress_bar, warn_on_stderr
-from alignment_eval.files import check_new, token_lines, write_lines
+from alignment_eval.files import check_new, write_lines
 from alignment_eval.links.files import AlignmentFile, Texts, read_hypothesis
 from alignment_eval.links.formats import HYPOTHESIS_FORMATS, GoldSentence, Link, Links, format_lines
 from alignment_eval.maps.sentence import MARKS, detect_mark, word_indices
 from alignment_eval.options import add_links_arguments, add_text_arguments, read_options, texts_of
+from alignment_eval.reading import token_lines
 
 EPILOG = """\
 Examples, the last after make demo:

@@ -22,7 +22,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from alignment_eval.cli import Input, add_list, add_output
+from alignment_eval.command_line import Input, add_list, add_output
 from alignment_eval.errors import InputError, UsageError, printable, say, warn_on_stderr
 from alignment_eval.figures.style import (
     COLUMN,
@@ -42,7 +42,8 @@ from alignment_eval.figures.style import (
     save_figure,
     styled,
 )
-from alignment_eval.files import TextFile, check_new, write_lines
+from alignment_eval.files import check_new, write_lines
+from alignment_eval.reading import TextFile
 from alignment_eval.signature import signature
 
 if TYPE_CHECKING:

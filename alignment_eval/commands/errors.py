@@ -10,9 +10,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from alignment_eval.cli import add_format, file_name
+from alignment_eval.command_line import add_format, file_name
 from alignment_eval.errors import InputError, UsageError, printable, warn_on_stderr
-from alignment_eval.files import file_hash, token_lines
 from alignment_eval.maps.sentence import marks_of_tools
 from alignment_eval.options import (
     add_gold_arguments,
@@ -24,6 +23,7 @@ from alignment_eval.options import (
     system_name,
     words_of,
 )
+from alignment_eval.reading import file_hash, token_lines
 from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.error_classes import SIDES, TITLES, Text, confusion_table, error_table
 from alignment_eval.scoring.tables import UNDEFINED, Table, counted, percent

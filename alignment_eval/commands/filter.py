@@ -13,9 +13,10 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.cli import add_output, file_name
+from alignment_eval.command_line import add_output, file_name
 from alignment_eval.errors import InputError, UsageError, say, shown
-from alignment_eval.files import TextFile, check_new, file_hash, write_lines
+from alignment_eval.files import check_new, write_lines
+from alignment_eval.reading import TextFile, file_hash
 from alignment_eval.signature import Value, signature
 
 EPILOG = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from alignment_eval.cli import Input, add_output
+from alignment_eval.command_line import Input, add_output
 from alignment_eval.errors import InputError, progress_bar, say, warn_on_stderr
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.records.manifest import merged

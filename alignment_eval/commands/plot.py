@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from alignment_eval.cli import add_list, add_output
+from alignment_eval.command_line import add_list, add_output
 from alignment_eval.errors import InputError, UsageError, say
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName, MapNames
 from alignment_eval.figures.maps import Panel, Picture, draw, panel_of, sides_of

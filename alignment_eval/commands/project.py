@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alignment_eval.cli import add_output, file_name, positive_integer
+from alignment_eval.command_line import add_output, file_name, positive_integer
 from alignment_eval.errors import InputError, progress_bar, say, shown, warn_on_stderr
-from alignment_eval.files import TextFile, check_new, file_hash, write_lines
+from alignment_eval.files import check_new, write_lines
 from alignment_eval.links.files import AlignmentFile, Texts, read_hypothesis, token_counts
 from alignment_eval.maps.sentence import is_punctuation
 from alignment_eval.options import add_links_arguments, read_options, reading_fields
+from alignment_eval.reading import TextFile, file_hash
 from alignment_eval.signature import signature
 from alignment_eval.transfer.labels import SCHEMES, Span, labels_of, mismatch, project_spans, spans_of
 
@@ -34,7 +35,7 @@ how many have none goes to stderr, and so does the signature.
 
 _LABEL = re.compile(rb"O|[BIESLU]-\S+")
 _DOCUMENT = b"-DOCSTART-"
-#: Words, as :func:`alignment_eval.files.token_lines` cuts them.
+#: Words, as :func:`alignment_eval.reading.token_lines` cuts them.
 _WORD = re.compile(r"[^ \t\n\r\v\f]+")
 #: The scheme of labels of JSON lines.
 _CHARACTERS = "characters"

@@ -6,12 +6,12 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from alignment_eval.cli import add_output, positive_integer
+from alignment_eval.command_line import add_output, positive_integer
 from alignment_eval.errors import UsageError, progress_bar, say, warn_on_stderr
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.figures.report import build, render
 from alignment_eval.figures.style import visible
-from alignment_eval.files import Size, check_new, write_lines
+from alignment_eval.files import check_new, write_lines
 from alignment_eval.links.files import AlignmentFile, read_hypothesis
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS
@@ -34,6 +34,7 @@ from alignment_eval.options import (
     warn_skipped,
     words_of,
 )
+from alignment_eval.reading import Size
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.diagnosis import doubts
 from alignment_eval.signature import Value, signature

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from alignment_eval.cli import add_format
+from alignment_eval.command_line import add_format
 from alignment_eval.errors import UsageError, printable, progress_bar, say
 from alignment_eval.links.files import AlignmentFile
 from alignment_eval.options import (

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from alignment_eval.cli import Input
+from alignment_eval.command_line import Input
 from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.records.manifest import parts_in
 from alignment_eval.schema import ForeignFile

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from alignment_eval.cli import add_format, add_list, add_output
+from alignment_eval.command_line import add_format, add_list, add_output
 from alignment_eval.errors import progress_bar, say
 from alignment_eval.extraction.method import ExtractionOptions, MapNames
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alignment_eval.cli import add_list, names
+from alignment_eval.command_line import add_list, names
 from alignment_eval.errors import UsageError, printable, warn_on_stderr
 from alignment_eval.files import write_bytes
 from alignment_eval.maps.kinds import KINDS, mixing_kinds

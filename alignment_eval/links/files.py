@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, warn_on_stderr
-from alignment_eval.files import Size, TextFile, check_new, check_sizes, is_stream, json_line, write_lines
+from alignment_eval.files import check_new, is_stream, json_line, write_lines
 from alignment_eval.links.formats import (
     GOLD_FORMATS,
     HYPOTHESIS_FORMATS,
@@ -34,6 +34,7 @@ from alignment_eval.links.formats import (
     detect_format,
     parse,
 )
+from alignment_eval.reading import Size, TextFile, check_sizes
 from alignment_eval.signature import fields_of, signature_file
 
 IntArray = NDArray[np.int64]

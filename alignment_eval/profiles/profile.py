@@ -29,9 +29,9 @@ from alignment_eval.errors import InputError, UsageError, printable
 from alignment_eval.extraction.extract import merged, stacked_maps
 from alignment_eval.extraction.lexical_table import count_lexical_table
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName, MapNames
-from alignment_eval.files import content_hash
 from alignment_eval.maps.sentence import SentenceMaps, words_of
 from alignment_eval.maps.words import balanced_shares, row_shares
+from alignment_eval.reading import content_hash
 from alignment_eval.schema import Count, ForeignFile
 from alignment_eval.signature import Value
 

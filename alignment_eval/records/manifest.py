@@ -20,8 +20,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, printable, shown
-from alignment_eval.files import json_hash
 from alignment_eval.maps.kinds import KINDS
+from alignment_eval.reading import json_hash
 from alignment_eval.schema import Count, ForeignFile
 
 SCHEMA_VERSION = 3

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from alignment_eval.errors import shown
-from alignment_eval.files import Size
 from alignment_eval.maps.kinds import axes_of, quantities
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from alignment_eval.reading import Size
 from alignment_eval.records.manifest import RunInfo, finished_run, part_file
 from alignment_eval.schema import ForeignFile, check_columns, check_values
 

@@ -9,13 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alignment_eval.cli import CommandParser, add_output, check_outputs, exit_status
+from alignment_eval.command_line import CommandParser, add_output, check_outputs, exit_status
 from alignment_eval.errors import InputError, UsageError, printable, progress_meter, say
 from alignment_eval.extraction.lexical_table import LexicalTable, write_lexical_table
 from alignment_eval.extraction.method import DEFAULTS, AlignmentMethod
-from alignment_eval.files import check_new, file_hash, write_lines
+from alignment_eval.files import check_new, write_lines
 from alignment_eval.profiles.chosen import described
 from alignment_eval.profiles.profile import FORMED, Profile, TableFile
+from alignment_eval.reading import file_hash
 from alignment_eval.signature import signature
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,

@@ -12,7 +12,15 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from alignment_eval.cli import CommandParser, Output, add_list, add_output, check_outputs, exit_status, positive_integer
+from alignment_eval.command_line import (
+    CommandParser,
+    Output,
+    add_list,
+    add_output,
+    check_outputs,
+    exit_status,
+    positive_integer,
+)
 from alignment_eval.errors import UsageError
 from alignment_eval.files import STANDARD
 from alignment_eval.links.symmetrize import METHODS

@@ -20,10 +20,11 @@ import torch
 
 from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError, UsageError, printable, say, shown, warn_on_stderr
-from alignment_eval.files import check_directory, file_hash, new_directory
+from alignment_eval.files import check_directory, new_directory
 from alignment_eval.links.files import TYPES
 from alignment_eval.profiles.chosen import OF_TEXT, AlignmentOptions
 from alignment_eval.profiles.profile import NO_PROFILE
+from alignment_eval.reading import file_hash
 from fairseq_norm_plugin.align.arguments import model_options
 from fairseq_norm_plugin.model.aligner import Aligner, aligner_of, signed
 from fairseq_norm_plugin.model.load import load

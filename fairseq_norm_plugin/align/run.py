@@ -17,13 +17,14 @@ from typing import Any, NamedTuple, TextIO
 import torch
 
 from alignment_eval.alignment import TYPES_WITH_SCORES, Alignment
-from alignment_eval.cli import check_outputs
+from alignment_eval.command_line import check_outputs
 from alignment_eval.errors import InputError, progress_meter, say, warn_on_stderr
 from alignment_eval.extraction.pair_scores import FIGURES
-from alignment_eval.files import check_new, is_stream, json_hash, json_line, new_file, write_lines
+from alignment_eval.files import check_new, is_stream, json_line, new_file, write_lines
 from alignment_eval.links.files import TYPES, check_signed, write_signed, write_table
 from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.profiles.chosen import given_options
+from alignment_eval.reading import json_hash
 from alignment_eval.signature import Value
 from alignment_eval.transfer.tags import protected_strings
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, read_text

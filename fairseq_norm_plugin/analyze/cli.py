@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alignment_eval.cli import CommandParser, add_list, add_output, check_outputs, exit_status
+from alignment_eval.command_line import CommandParser, add_list, add_output, check_outputs, exit_status
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.figures.style import (
     COLUMN,

@@ -13,7 +13,7 @@ import torch
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
-from alignment_eval.files import blocks
+from alignment_eval.reading import blocks
 
 #: fairseq 0.12.2 saves a second copy of each encoder layer's parameters.  It makes this copy again when it loads, and
 #: fairseq's main branch (ve-fairseq) refuses it as unexpected.

@@ -26,11 +26,11 @@ from torch import Tensor, nn
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import linked_cells
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
-from alignment_eval.files import content_hash, json_hash
 from alignment_eval.links.files import ReadOptions, read_gold
 from alignment_eval.links.formats import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps, status_of
 from alignment_eval.maps.words import SETTINGS
+from alignment_eval.reading import content_hash, json_hash
 from alignment_eval.scoring.aer import METRICS, Counts
 from alignment_eval.scoring.gold_corpus import GoldMatrix, check_links
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions

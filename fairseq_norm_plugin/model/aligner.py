@@ -20,11 +20,11 @@ from alignment_eval.extraction.lexical_table import LexicalTable, count_lexical_
 from alignment_eval.extraction.method import AlignmentMethod, MapName
 from alignment_eval.extraction.pair_scores import PairScores
 from alignment_eval.extraction.rules import rule_of
-from alignment_eval.files import content_hash, json_hash
 from alignment_eval.links.formats import Link
 from alignment_eval.maps.sentence import SentenceMaps, words_of
 from alignment_eval.profiles.chosen import AlignmentOptions, ChosenMethod, choose_method
 from alignment_eval.profiles.profile import Profile, find_profile
+from alignment_eval.reading import content_hash, json_hash
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.environment import executors, versions
 from fairseq_norm_plugin.model.direction import Direction, length_batches, usable_pairs

@@ -12,7 +12,7 @@ from typing import Any
 from fairseq.tasks import TASK_REGISTRY
 
 from alignment_eval.errors import InputError, UsageError, printable, shown
-from alignment_eval.files import read_once
+from alignment_eval.reading import read_once
 from fairseq_norm_plugin.checkpoints.files import dictionary_files
 from fairseq_norm_plugin.checkpoints.read import MULTILINGUAL, PRETRAINED
 from fairseq_norm_plugin.hooks.tasks import TranslationNormConfig, TranslationNormTask

@@ -17,10 +17,10 @@ from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.figures.notebook import DisplayMaps
-from alignment_eval.files import file_hash
 from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS
 from alignment_eval.maps.words import require_known
 from alignment_eval.profiles.chosen import AlignmentOptions, check_whole
+from alignment_eval.reading import file_hash
 from alignment_eval.signature import Value
 from alignment_eval.transfer.tags import NO_PROTECTION, protected_strings
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF

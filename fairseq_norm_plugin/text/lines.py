@@ -16,8 +16,9 @@ from typing import Any
 import pyarrow as pa
 
 from alignment_eval.errors import InputError, printable, shown
-from alignment_eval.files import STANDARD, TextFile, file_hash, file_state, split_joined, writing_errors
+from alignment_eval.files import STANDARD, writing_errors
 from alignment_eval.links.files import GROUP_ROWS, row_numbers
+from alignment_eval.reading import TextFile, file_hash, file_state, split_joined
 from alignment_eval.schema import ForeignFile
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline, with_copies

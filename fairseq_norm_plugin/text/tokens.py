@@ -14,8 +14,8 @@ from typing import Any
 from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError, printable, shown
-from alignment_eval.files import TextFile, content_hash
 from alignment_eval.maps.sentence import UNKNOWN, SentenceSide, detect_mark, with_marks, word_indices
+from alignment_eval.reading import TextFile, content_hash
 
 #: A larger share of unknown tokens suggests that the text does not suit the model, such as words instead of subwords.
 SUSPICIOUS = 0.05

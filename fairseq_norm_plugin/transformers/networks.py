@@ -36,7 +36,7 @@ from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
-from alignment_eval.files import TextFile
+from alignment_eval.reading import TextFile
 from fairseq_norm_plugin.transformers.text import plain, write_dictionary
 from fairseq_norm_plugin.transformers.weights import ACTIVATIONS, Weights, read_config, read_weights
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import alignment_eval as ae
-from alignment_eval.cli import exit_status
+from alignment_eval.command_line import exit_status
 from alignment_eval.errors import InputError
 from alignment_eval.links.formats import Links
 from alignment_eval.scoring.aer import Score

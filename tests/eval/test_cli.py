@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from alignment_eval import __version__
-from alignment_eval.cli import exit_status, main, names, system
+from alignment_eval.cli import main
+from alignment_eval.command_line import exit_status, names, system
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.options import distinct_names
 

@@ -12,21 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from alignment_eval import files
+from alignment_eval import reading
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.files import (
-    NewFile,
-    TextFile,
-    check_distinct,
-    check_new,
-    content_hash,
-    file_hash,
-    new_directory,
-    new_file,
-    token_lines,
-    write_bytes,
-    write_lines,
-)
+from alignment_eval.files import NewFile, check_distinct, check_new, new_directory, new_file, write_bytes, write_lines
+from alignment_eval.reading import TextFile, content_hash, file_hash, token_lines
 from tests.facts import facts
 
 LINES = ["α β", "", "c"]
@@ -173,7 +162,7 @@ def test_outputs_that_are_lost(tmp_path, monkeypatch, outputs, inputs):
 
 @pytest.mark.parametrize("size", [1, 3, 100])
 def test_pieces_are_whole_lines(tmp_path, monkeypatch, size):
-    monkeypatch.setattr(files, "_CHUNK_BYTES", size)
+    monkeypatch.setattr(reading, "_CHUNK_BYTES", size)
     (tmp_path / "x").write_bytes("\ufeffä b\r\n\nc ü ß\r\nd".encode())
     file = TextFile(tmp_path / "x")
     chunks = list(file)
@@ -193,7 +182,7 @@ def test_pieces_are_whole_lines(tmp_path, monkeypatch, size):
     ],
 )
 def test_files_that_are_no_text(tmp_path, monkeypatch, name, content, fact):
-    monkeypatch.setattr(files, "_CHUNK_BYTES", 3)
+    monkeypatch.setattr(reading, "_CHUNK_BYTES", 3)
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(InputError, match=facts(fact)):
         list(TextFile(tmp_path / name))
@@ -248,7 +237,7 @@ def test_a_file_is_read_again_once_it_has_changed(tmp_path):
     """And for other arguments; a reader that fails keeps nothing."""
     taken = []
 
-    @files.read_once
+    @reading.read_once
     def read(path, suffix=""):
         taken.append(path)
         return Path(path).read_text() + suffix

@@ -24,8 +24,8 @@ from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.lexical_table import LexicalTable, WordCounts, read_lexical_table, write_lexical_table
 from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.files import TextFile
 from alignment_eval.profiles.profile import read_profile
+from alignment_eval.reading import TextFile
 from alignment_eval.records.manifest import merged
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.model import load as loading

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.commands.curve import COLUMNS, draw_curves, read_training_log
 from alignment_eval.figures.style import COLUMN, PAGE, FigureOptions
-from alignment_eval.files import file_hash
+from alignment_eval.reading import file_hash
 from tests.eval.figures.printed import check_print
 from tests.facts import says
 

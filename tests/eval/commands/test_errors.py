@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from alignment_eval.files import content_hash
+from alignment_eval.reading import content_hash
 from tests.facts import says
 
 OPTIONS = ("--gold", "gold", "--gold-base", "1", "--source", "source", "--target", "target")

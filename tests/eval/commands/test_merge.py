@@ -1,4 +1,4 @@
-from alignment_eval.files import json_hash
+from alignment_eval.reading import json_hash
 from tests.eval.records.shards import SIGNATURE, write
 from tests.facts import says
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from alignment_eval.files import content_hash
+from alignment_eval.reading import content_hash
 from alignment_eval.signature import version
 from tests.facts import says
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from alignment_eval.files import json_hash
+from alignment_eval.reading import json_hash
 from alignment_eval.signature import fields_of
 from tests.facts import says
 

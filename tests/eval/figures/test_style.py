@@ -12,7 +12,7 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 from PIL import Image
 
-from alignment_eval.cli import CommandParser
+from alignment_eval.command_line import CommandParser
 from alignment_eval.figures.style import (
     ENDINGS,
     FigureOptions,

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.files import TextFile
 from alignment_eval.links.files import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.formats import (
     HYPOTHESIS_FORMATS,
@@ -21,6 +20,7 @@ from alignment_eval.links.formats import (
     format_lines,
     parse,
 )
+from alignment_eval.reading import TextFile
 from tests.eval.links.samples import gold, written
 from tests.facts import facts
 

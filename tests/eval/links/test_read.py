@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.files import content_hash
 from alignment_eval.links.files import ReadOptions, Texts, read_gold, read_hypothesis
 from alignment_eval.links.formats import transpose
+from alignment_eval.reading import content_hash
 from tests.eval.links.samples import gold, written
 from tests.facts import facts, says
 

@@ -9,7 +9,6 @@ import pytest
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.lexical_table import count_lexical_table, write_lexical_table
 from alignment_eval.extraction.method import DEFAULTS
-from alignment_eval.files import file_hash
 from alignment_eval.maps.words import two_way_shares
 from alignment_eval.profiles.chosen import (
     AlignmentOptions,
@@ -19,6 +18,7 @@ from alignment_eval.profiles.chosen import (
     given_options,
 )
 from alignment_eval.profiles.profile import TableFile
+from alignment_eval.reading import file_hash
 from tests.eval.profiles.test_profile import FORMED, GUIDED, REVERSE, YOUNG
 from tests.facts import facts
 

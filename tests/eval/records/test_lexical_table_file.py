@@ -16,9 +16,9 @@ from alignment_eval.extraction.lexical_table import (
     write_lexical_table,
 )
 from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.files import file_hash
 from alignment_eval.maps.words import two_way_shares
 from alignment_eval.profiles.profile import TableFile, fit_profile
+from alignment_eval.reading import file_hash
 from tests.facts import facts, says
 
 METADATA = b"alignment_eval.lexical_table"

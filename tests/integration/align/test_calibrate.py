@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from alignment_eval.extraction.lexical_table import read_lexical_table
-from alignment_eval.files import file_hash
+from alignment_eval.reading import file_hash
 from fairseq_norm_plugin.align import cli
 from tests.demo import DEMO, lines, written
 

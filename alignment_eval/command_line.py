@@ -1,0 +1,232 @@
+"""What all command lines share: the parser, values of options, how a command ends.
+
+Results go to stdout, messages to stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NoReturn, TextIO
+
+from alignment_eval.errors import InputError, UsageError, one_line, say
+from alignment_eval.files import STANDARD, check_distinct
+
+
+class _HelpFormatter(argparse.HelpFormatter):
+    """Fills paragraphs; an indented line is a command, which goes on in the next line after a backslash."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines: list[str] = []
+        for is_text, block in groupby(text.splitlines(), lambda line: line != "" and line[0] != " "):
+            if is_text:
+                lines += textwrap.wrap(" ".join(block), width, initial_indent=indent, subsequent_indent=indent)
+            else:
+                fold = partial(textwrap.wrap, width=width - 2, break_long_words=False, break_on_hyphens=False)
+                lines += [" \\\n".join(fold(line, subsequent_indent=" " * 6)) for line in block]
+        return "\n".join(lines)
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, with what a mistyped word may mean.
+
+    ``commands`` are words that may stand before the options.  If it is ``lenient``, :meth:`parse_known_args` gives what
+    it does not know, for another parser.
+    """
+
+    def __init__(self, commands: Sequence[str] = (), lenient: bool = False, **options: Any) -> None:
+        super().__init__(formatter_class=_HelpFormatter, allow_abbrev=False, **options)
+        self._commands, self._lenient = commands, lenient
+        self._words: list[str] = []
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As argparse, but an empty value, such as an unset variable of a shell, is an error; a title may be empty."""
+        self._words = sys.argv[1:] if args is None else list(args)
+        found, others = super().parse_known_args(args, namespace)
+        if others and not self._lenient:
+            self.error(f"unrecognized arguments: {' '.join(others)}")
+        for action in self._actions:
+            value = getattr(found, action.dest, None)
+            if action.dest != "title" and value not in (action.default, action.const) and "" in _texts(value):
+                self.error(f"{'/'.join(action.option_strings) or action.metavar or action.dest} '': the value is empty")
+        return found, others
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with status 2, without the usage, which would fill a screen."""
+        self.exit(2, f"{self.prog}: {one_line(message + self._meant(message))}; see {self.prog} --help\n")
+
+    def _meant(self, message: str) -> str:
+        """What a mistyped option, choice or command may mean."""
+        options = list(self._option_string_actions)
+        choices = [str(choice) for action in self._actions for choice in action.choices or ()]
+        chosen = re.findall("invalid choice: '([^']*)'", message)
+        given = [word.partition("=")[0] for word in self._words if word.startswith("--")]
+        mistyped = [(word, choices) for word in chosen if word not in choices]
+        mistyped += [(word, options) for word in given if word not in options]
+        mistyped += [(word, list(self._commands)) for word in self._words[:1]]
+        for word, known in mistyped:
+            if nearest := get_close_matches(word, known, 1):
+                return f" ({word}: do you mean {nearest[0]}?)"
+        return ""
+
+
+def add_list(
+    group: argparse._ActionsContainer,
+    option: str,
+    help: str,
+    *,
+    metavar: str = "NAME",
+    default: Sequence[str] | None = None,
+    type: Callable[[str], Any] | None = None,
+) -> None:
+    """Declare an option that takes a list, ``a,b``, as the help then says; ``metavar`` is what it calls an entry.
+
+    ``type`` makes the value of the text; default: a tuple of the different entries.
+    """
+    metavar, help = f"{metavar},…", f"{help}; separated by commas"
+    group.add_argument(option, default=default, type=type or names, metavar=metavar, help=help)
+
+
+def names(text: str) -> tuple[str, ...]:
+    """The different entries of ``a,b``, in their order."""
+    entries = [entry.strip() for entry in text.split(",")]
+    if not all(entries):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected names, separated by commas")
+    return tuple(dict.fromkeys(entries))
+
+
+class Input(str):
+    """The value of an option that names a file or directory to read, ``-`` the standard input."""
+
+    __slots__ = ()
+
+
+class System(Input):
+    """The alignments of a system, a file, with the ``name`` that the user gave it; empty: none."""
+
+    name: str = ""
+
+
+def system(text: str) -> System:
+    """The value of an option that names alignments to compare: FILE, or NAME=FILE."""
+    name, separator, path = text.partition("=")
+    if not separator or Path(text).exists():
+        return System(text)
+    named = System(path)
+    named.name = name
+    return named
+
+
+class Output(str):
+    """The value of an option that names a file or directory to write, ``-`` the standard output."""
+
+    __slots__ = ()
+
+
+def file_name(text: str) -> Input:
+    """The value of an option that names a file which is read twice."""
+    if text == STANDARD:
+        raise argparse.ArgumentTypeError("'-': expected the name of a file, not the standard input")
+    return Input(text)
+
+
+def positive_integer(text: str) -> int:
+    """The value of an option that is a whole number, 1 or more."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number, 1 or more")
+    return int(text)
+
+
+def add_output(
+    group: argparse._ActionsContainer,
+    help: str,
+    *,
+    metavar: str = "FILE",
+    required: bool = False,
+    standard: bool = False,
+    nargs: str | None = None,
+) -> None:
+    """Declare ``-o``, ``--output`` and ``--overwrite``; ``help`` says what is written.
+
+    ``standard``: it is the standard output where it is not given.
+    """
+    default, help = (STANDARD, f"{help} (default: -, the standard output)") if standard else (None, help)
+    shape: dict[str, Any] = {"nargs": nargs, "metavar": metavar, "required": required}
+    group.add_argument("-o", "--output", default=default, type=Output, help=help, **shape)
+    group.add_argument("--overwrite", action="store_true", help="replace output that exists")
+
+
+def add_format(group: argparse._ActionsContainer, formats: Iterable[str]) -> None:
+    """Declare ``--format``, of what is printed; a person reads ``text``."""
+    group.add_argument("--format", choices=tuple(formats), default="text", help="of the output (default: text)")
+
+
+def check_outputs(args: argparse.Namespace, inputs: Iterable[str] = (), outputs: Iterable[str] = ()) -> None:
+    """Check that no output of a command is one of its inputs, or another output.
+
+    The values of type :class:`Input` and :class:`Output` count; ``inputs`` and ``outputs`` are more files.
+    """
+    values = [text for value in vars(args).values() for text in _texts(value)]
+    read = [text for text in values if isinstance(text, Input)]
+    if read.count(Input(STANDARD)) > 1:
+        raise UsageError("several inputs are -: expected at most one input from the standard input")
+    written = [text for text in values if isinstance(text, Output) and text]
+    check_distinct([*written, *outputs], [*read, *inputs])
+
+
+def _texts(value: object) -> list[str]:
+    entries = value if isinstance(value, (list, tuple)) else [value]
+    return [entry for entry in entries if isinstance(entry, str)]
+
+
+def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object]) -> int:
+    """Parse the command line, check its outputs, and run it.
+
+    Returns 0: success, 1: bad data, 2: bad usage, 130: Ctrl-C, or 141: nobody reads the output.
+    ``name`` is the program, for messages; the subcommand is added.  ``parse`` gives the namespace that ``run`` takes.
+    """
+    try:
+        try:
+            args = parse()
+            name = " ".join([name, *([args.command] if hasattr(args, "command") else [])])
+            check_outputs(args)
+            run(args)
+        finally:  # also after --help, which ends by SystemExit
+            sys.stdout.flush()
+    except (InputError, UsageError) as error:
+        say(f"{name}: {error}")
+        return 2 if isinstance(error, UsageError) else 1
+    except KeyboardInterrupt:
+        say(f"{name}: stopped by Ctrl-C")
+        return 130  # as of a shell: 128 + SIGINT
+    except BrokenPipeError:  # head or less has gone: no error of ours
+        _discard_output(sys.stdout, sys.stderr)
+        return 141  # 128 + SIGPIPE
+    except OSError as error:  # the disk is full, a file has gone
+        place = error.filename
+        try:
+            sys.stdout.flush()
+        except OSError:
+            place = place or "standard output"
+            _discard_output(sys.stdout)
+        say(": ".join(map(str, filter(None, (name, place, error.strerror or error)))))
+        return 1
+    return 0
+
+
+def _discard_output(*streams: TextIO) -> None:
+    """Let what is still in the buffers go nowhere, so that the interpreter does not fail to write it in the end.
+
+    As https://docs.python.org/3/library/signal.html#note-on-sigpipe advises.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        os.dup2(nowhere, stream.fileno())
