@@ -11,8 +11,8 @@ VERSION = re.search('^__version__ = "(.+)"$', (HERE / "alignment_eval/__init__.p
 #: The bundled models, with what is needed to use them: fairseq_norm_plugin.load("demo").
 DEMO = ["*.pt", "*.json", "*.parquet", "*.txt", "codes.bpe", "demo.*", "README.md"]
 
-#: What alignment_eval and align-eval need.
-CORE = ["numpy", "pandas", "pyarrow", "matplotlib", "jinja2", "msgspec", "tqdm"]
+#: What alignment_eval and align-eval need; the clusters of an older regex do not join consonants of Khmer and Burmese.
+CORE = ["numpy", "pandas", "pyarrow", "matplotlib", "jinja2", "msgspec", "regex>=2025.11.3", "tqdm"]
 #: What fairseq_norm_plugin needs more, beside a fairseq, which brings torch.  Small, so always installed: whoever has a
 #: fairseq needs nothing but this package.
 PLUGIN = ["sacremoses", "subword-nmt"]

@@ -13,10 +13,10 @@ The rules of where a tag goes are those of :mod:`alignment_eval.transfer.places`
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from html import escape
 
+from alignment_eval.characters import is_unspaced
 from alignment_eval.errors import InputError, shown
 from alignment_eval.transfer.places import element_places
 from alignment_eval.transfer.tags import Element, MarkedLine
@@ -24,10 +24,6 @@ from alignment_eval.transfer.units import Span, WordLink, check_inside, is_lette
 
 #: Marks that have no space behind them, and before them.
 _OPENING, _CLOSING = "([{„“‚‘«‹¿¡/", ")]},.;:!?…”’»›%/"
-#: Scripts that put no spaces between words.
-_UNSPACED = re.compile(
-    "[\u0e00-\u109f\u1780-\u17ff\u2e80-\u312f\u3190-\ua4cf\uf900-\ufaff\uff00-\uff9f\U00020000-\U0003ffff]"
-)
 
 
 def transfer_markup(
@@ -112,6 +108,6 @@ def _spaces(element: Element, source: str, last: str, rest: str) -> tuple[str, s
     is_spaced = source[:start][-1:].isspace(), source[end:][:1].isspace()
     found = []
     for neighbour, spaced, marks in ((last, is_spaced[0], _OPENING), (rest[:1], is_spaced[1], _CLOSING)):
-        joins = not neighbour or neighbour.isspace() or _UNSPACED.match(neighbour) is not None
+        joins = not neighbour or neighbour.isspace() or is_unspaced(neighbour)
         found.append(" " * (not joins and (is_letter(neighbour) or (spaced and neighbour not in marks))))
     return found[0], found[1]

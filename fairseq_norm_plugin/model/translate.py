@@ -9,6 +9,7 @@ from html import unescape
 from typing import Any
 
 from alignment_eval.alignment import Alignment
+from alignment_eval.characters import is_unspaced
 from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.transfer.labels import project_labels, spans_of
 from alignment_eval.transfer.markup import transfer_markup
@@ -17,7 +18,7 @@ from fairseq_norm_plugin.capture.attention import ONE_THREAD
 from fairseq_norm_plugin.environment import enough_threads
 from fairseq_norm_plugin.hooks.generator import NormSequenceGenerator
 from fairseq_norm_plugin.model.direction import Direction, count_tokens, length_batches
-from fairseq_norm_plugin.text.offsets import is_unspaced, is_visible
+from fairseq_norm_plugin.text.offsets import is_visible
 from fairseq_norm_plugin.text.tokenise import Line, SentencePair
 
 #: What stands for an unknown subword in a translation until a source word is copied: no text has this character.

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
 #: Characters of a line, counted in code points from 0; the end is exclusive.
@@ -21,8 +22,6 @@ NORMALIZATIONS = ("none", "nfc", "moses")
 WORDS = ("tokens", "whitespace", "characters")
 #: Blanks are ASCII white space only; other Unicode spaces may be part of a word.
 _WORD = re.compile(r"[^ \t\n\r\v\f]+")
-#: Names of characters of scripts that are written without spaces between words.
-_UNSPACED = re.compile(r"CJK|HIRAGANA|KATAKANA|THAI|LAO|KHMER|MYANMAR|TIBETAN|YI|BOPOMOFO|IDEOGRAPHIC|FULLWIDTH")
 #: What Moses writes for a mark that it has cut out of a word, such as ``@-@``.
 _CUT_OUT = re.compile(r"@(\W)@")
 #: How far behind its neighbour a token is looked for once a tokenizer has rewritten the token between them.
@@ -34,7 +33,12 @@ _INVISIBLE = (
     "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-_INVISIBLES = re.compile(f"[{_INVISIBLE}]+")
+#: Scripts that spell with joiners (U+200C, U+200D): between letters and signs, and behind a virama.
+_JOINED = "Arabic Syriac Devanagari Bengali Gurmukhi Gujarati Oriya Tamil Telugu Kannada Malayalam Sinhala"
+_JOINED = "".join(map(r"\p{scx=%s}".__mod__, _JOINED.split()))
+_LETTER = rf"(?:(?=[{_JOINED}])[\p{{L}}\p{{M}}])"
+_JOINER = rf"[\u200c\u200d](?:(?<={_LETTER}.)(?=[{_INVISIBLE}]*{_LETTER})|(?<=(?=[{_JOINED}])\p{{InSC=Virama}}.))"
+_INVISIBLES = regex.compile(rf"(?:(?!{_JOINER})[{_INVISIBLE}])+")
 _VISIBLE = re.compile(rf"[^\s{_INVISIBLE}]")
 #: What composes with the character before it, besides marks: vowels and final consonants of Hangul.
 _JAMO = re.compile("[\u1161-\u1175\u11a8-\u11c2]")
@@ -121,9 +125,25 @@ class TracedText:
         return place, place
 
     def tokens(self) -> list[Span]:
-        """The spans of the raw line of the tokens that whitespace separates; without tokens that come from nothing."""
-        spans = (self.span(start, end) for start, end in word_spans(self.text))
-        return [span for span in spans if span[1] > span[0]]
+        """The spans of the raw line of the tokens that whitespace separates; without tokens that come from nothing.
+
+        A token that is not printed, such as a joiner that was cut off, belongs to the words that it touches.
+        """
+        spans: list[Span] = []
+        joins = False  # whether the next token belongs to the word before it if it touches it
+        for start, end in word_spans(self.text):
+            span, before = self.span(start, end), joins
+            if span[0] == span[1]:
+                continue
+            joins = not is_visible(self.text[start:end])
+            if (
+                (joins or (before and unicodedata.category(self.text[start])[0] in "LMN"))
+                and spans
+                and spans[-1][1] == span[0]
+            ):
+                span = spans.pop()[0], span[1]
+            spans.append(span)
+        return spans
 
 
 def is_visible(text: str) -> bool:
@@ -134,9 +154,9 @@ def is_visible(text: str) -> bool:
 def normalised(raw: str, how: str) -> TracedText:
     """A raw line as a model reads it, before it is tokenised.
 
-    ``nfc``: characters are composed, and those that are not printed are left out.  ``moses``: punctuation is plain,
-    too: quotes, apostrophes, dashes, ellipses, full-width forms and ligatures.  No rule changes the order of characters
-    or joins two words.
+    ``nfc``: characters are composed, and those that are not printed are left out, but for the joiners of Persian and
+    Indic scripts, which are spelling.  ``moses``: punctuation is plain, too: quotes, apostrophes, dashes, ellipses,
+    full-width forms and ligatures.  No rule changes the order of characters or joins two words.
     """
     text = TracedText.of(raw)
     if how == "none":
@@ -172,30 +192,6 @@ def _plain(found: str) -> str:
 def word_spans(text: str) -> list[Span]:
     """The words that whitespace separates."""
     return [match.span() for match in _WORD.finditer(text)]
-
-
-def character_spans(text: str) -> list[Span]:
-    """The characters of scripts without spaces between words; what else stands together is one word.
-
-    A combining character belongs to the one before it.
-    """
-    spans: list[Span] = []
-    for start, end in word_spans(text):
-        before = True  # whether the character before this one ends a word
-        for place in range(start, end):
-            joins = place > start and unicodedata.combining(text[place])
-            unspaced = is_unspaced(text[place])
-            if not joins and (before or unspaced):
-                spans.append((place, place + 1))
-            else:
-                spans[-1] = spans[-1][0], place + 1
-            before = before if joins else unspaced
-    return spans
-
-
-def is_unspaced(character: str) -> bool:
-    """Whether a character belongs to a script that puts no spaces between words."""
-    return character > "\u0dff" and _UNSPACED.match(unicodedata.name(character, "")) is not None
 
 
 def trace_tokens(raw: str, tokenized: str) -> TracedText:

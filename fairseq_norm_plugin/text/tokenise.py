@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from alignment_eval.characters import character_spans
 from alignment_eval.errors import InputError, UsageError, shown
 from alignment_eval.links.formats import Link
 from alignment_eval.maps.sentence import SentenceSide, marks_of_tools
@@ -23,7 +24,6 @@ from alignment_eval.transfer.tags import is_inside_word
 from fairseq_norm_plugin.text.offsets import (
     Span,
     TracedText,
-    character_spans,
     is_visible,
     normalised,
     trace_tokens,

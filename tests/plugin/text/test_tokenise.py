@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alignment_eval.characters import character_spans
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.text.offsets import character_spans, word_spans
+from fairseq_norm_plugin.text.offsets import word_spans
 from fairseq_norm_plugin.text.subwords import LineSegmenter, MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import (
     SentencePair,
@@ -41,6 +42,17 @@ def test_words_are_those_of_the_command_line(text):
         ("日\u0301a", "日\u0301 a"),
         ("  ", ""),
         ("ab cd", "ab cd"),
+        ("ฉันเห็นบ้านที่นี่", "ฉั น เ ห็ น บ้ า น ที่ นี่"),
+        ("ทำ", "ทำ"),
+        ("ຂ້ອຍຊື່ວ່າ", "ຂ້ ອ ຍ ຊື່ ວ່ າ"),
+        ("ខ្ញុំស្រលាញ់", "ខ្ញុំ ស្រ លា ញ់"),
+        ("ကျွန်တော်ပုဂ္ဂိုလ်", "ကျွ န် တော် ပု ဂ္ဂို လ်"),
+        ("བོད་སྐད", "བོ ད ་ སྐ ད"),
+        ("ｶﾞｷﾞx", "ｶﾞ ｷﾞ x"),
+        ("葛\U000e0100城", "葛\U000e0100 城"),
+        ("クリスマス、ＯＫ！？", "ク リ ス マ ス 、 Ｏ Ｋ ！ ？"),
+        ("col·lecció क्षत्रिय 한국어", "col·lecció क्षत्रिय 한국어"),
+        ("我们\u3000来", "我 们 来"),
     ],
 )
 def test_characters(text, words):
