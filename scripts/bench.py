@@ -15,10 +15,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
@@ -35,9 +36,11 @@ from fairseq.modules import MultiheadAttention
 from fairseq.trainer import Trainer
 from fairseq_cli import generate
 
-import fairseq_norm_plugin.hooks  # noqa: F401  # registers the task
+import fairseq_norm_plugin as fnp
+import fairseq_norm_plugin.hooks
 from alignment_eval.command_line import CommandParser
 from alignment_eval.maps.kinds import KINDS, block_kinds
+from fairseq_norm_plugin.capture import recorder
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, swap_attention
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF
 from fairseq_norm_plugin.capture.recorder import layer_capture
@@ -297,15 +300,64 @@ def first_pairs(file: Path, folder: Path) -> Path:
     return made
 
 
+def directions(args: argparse.Namespace) -> Iterator[Row]:
+    """Both bundled models at once, by Python's ``align``, on two threads of this process against one thread.
+
+    The text is that of raw_text.  Both directions compute while a pass of each is between its first and its last layer.
+    """
+    model = fnp.load("demo", tokenizer=None if args.text else "none")
+    with tempfile.TemporaryDirectory() as directory:
+        files = (first_pairs(Path(f"{args.text or TEXT}.{language}"), Path(directory)) for language in ("de", "en"))
+        text = [file.read_text("utf-8").splitlines() for file in files]
+    shares = []
+
+    def seconds(threads: int) -> float:
+        torch.set_num_threads(threads)
+        with redirect_stderr(io.StringIO()), passes() as found:
+            start = time.perf_counter()
+            model.align(*text)
+            end = time.perf_counter()
+        torch.set_num_threads(1)
+        if threads > 1:
+            shares.append(together(found) / (end - start))
+        return end - start
+
+    two, one = alternate(partial(seconds, 2), partial(seconds, 1), args.runs)
+    yield row("two threads against one", "s wall", two, one)
+    yield row("share of the time in which both compute", "", shares)
+
+
+@contextmanager
+def passes() -> Iterator[list[tuple[int, float, float]]]:
+    """The passes of models in the block: thread, beginning and end."""
+    found = []
+
+    @contextmanager
+    def timed_capturing(*args: Any, **options: Any) -> Iterator[None]:
+        start = time.perf_counter()
+        with capturing(*args, **options):
+            yield
+        found.append((threading.get_ident(), start, time.perf_counter()))
+
+    with patch.object(recorder, "capturing", timed_capturing):
+        yield found
+
+
+def together(found: Sequence[tuple[int, float, float]]) -> float:
+    """The seconds in which passes of two threads overlap."""
+    pairs = itertools.combinations(found, 2)
+    return sum(max(0.0, min(a[2], b[2]) - max(a[1], b[1])) for a, b in pairs if a[0] != b[0])
+
+
 #: Groups in the order in which they run.
-GROUPS = {group.__name__: group for group in (blocks, runs, monitor, raw_text)}
+GROUPS = {group.__name__: group for group in (blocks, runs, monitor, raw_text, directions)}
 
 
 def main() -> None:
     parser = CommandParser(prog="bench.py", description=__doc__)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)} (default: all)")
     parser.add_argument("--runs", type=int, default=5, help="alternating runs of each side (default: 5)")
-    parser.add_argument("--text", type=Path, metavar="PREFIX", help="raw_text: PREFIX.de, PREFIX.en (default: demo)")
+    parser.add_argument("--text", type=Path, metavar="PREFIX", help="raw text: PREFIX.de, PREFIX.en (default: demo)")
     parser.add_argument("--eflomal-python", type=Path, metavar="FILE", help="raw_text: an interpreter with eflomal")
     args = parser.parse_args()
     torch.set_num_threads(1)
