@@ -6,16 +6,17 @@ weights of single heads; captures get these from the logits, which are computed 
 
 A capture takes its maps once from each wanted attention, and either from all of them or from none.  During a pass the
 captures are attached to the modules, where fairseq also keeps the state of its search.  So only one thread at a time
-may run a model (:data:`ONE_THREAD`).
+may run a model (:func:`in_one_thread`); others may run other models meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from threading import RLock
+from threading import Lock, RLock
 from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 import torch
 from fairseq.models.nat import FairseqNATModel
@@ -30,8 +31,9 @@ from fairseq_norm_plugin.formulas.norms import gram_factor
 Value = TypeVar("Value")
 
 _FACTOR_KEY = "norm_factor"  # in the attention's incremental buffer, whose every entry fairseq reorders on dim 0
-#: The thread that runs a model holds it; the same thread may enter again.
-ONE_THREAD = RLock()
+#: The lock of each model, held by the thread that runs it.  Models are copied and pickled, which locks cannot be.
+_LOCKS: WeakKeyDictionary[nn.Module, Any] = WeakKeyDictionary()
+_MAKING = Lock()
 
 
 class PassEnd(Exception):  # noqa: N818  # no error
@@ -254,7 +256,7 @@ def capturing(
 ) -> Iterator[None]:
     """Attach ``captures`` to the attentions of a model (in the order of a pass), and always detach them at the end.
 
-    Every pass of the model feeds them, also in other threads; so enter :data:`ONE_THREAD` or :func:`teacher_forcing`
+    Every pass of the model feeds them, also in other threads; so enter :func:`in_one_thread` or :func:`teacher_forcing`
     first.  With ``end_pass`` each pass ends after its last capture by :class:`PassEnd`, which the caller must catch;
     neither the network after it nor any higher layer is computed.
     """
@@ -271,6 +273,20 @@ def capturing(
 
 
 @contextmanager
+def in_one_thread(models: Iterable[nn.Module]) -> Iterator[None]:
+    """Wait until no other thread runs one of the ``models``, and let none begin; the same thread may enter again.
+
+    Locks are taken in one order, so that two threads never wait for each other.
+    """
+    with _MAKING:
+        locks = [_LOCKS.setdefault(model, RLock()) for model in models]
+    with ExitStack() as stack:
+        for lock in sorted(locks, key=id):
+            stack.enter_context(lock)
+        yield
+
+
+@contextmanager
 def teacher_forcing(model: Any) -> Iterator[None]:
     """Make forward passes plain causal ones, in one thread, whatever generation and training have set on the model.
 
@@ -278,7 +294,7 @@ def teacher_forcing(model: Any) -> Iterator[None]:
     beams of a search, which a teacher-forced batch does not have.
     """
     plain = [(model, "full_context_alignment", False), *((module, "beam_size", 1) for module in model.modules())]
-    with ONE_THREAD, ExitStack() as stack:
+    with in_one_thread([model]), ExitStack() as stack:
         for owner, name, value in plain:
             if (former := getattr(owner, name, value)) != value:
                 stack.callback(setattr, owner, name, former)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import MapName, parse_maps
-from fairseq_norm_plugin.capture.attention import ONE_THREAD, MapCapture, capturing, norm_attentions
+from fairseq_norm_plugin.capture.attention import MapCapture, capturing, in_one_thread, norm_attentions
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.hooks.options import option
@@ -64,7 +64,7 @@ class GuidedAlignmentCriterion(LabelSmoothedCrossEntropyCriterionWithAlignment):
             self._check_links()
             return super().forward(model, sample, reduce)
         self._check_maps(model)
-        with ONE_THREAD, capturing(norm_attentions(model, DECODER_CROSS), self._guided):
+        with in_one_thread([model]), capturing(norm_attentions(model, DECODER_CROSS), self._guided):
             return super().forward(model, sample, reduce)
 
     def compute_alignment_loss(self, sample: dict[str, Any], net_output: Any) -> Tensor:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.profiles.chosen import ChosenMethod
-from fairseq_norm_plugin.capture.attention import ONE_THREAD, MapCapture, capturing, norm_attentions, teacher_forcing
+from fairseq_norm_plugin.capture.attention import MapCapture, capturing, in_one_thread, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.recorder import (
     MAPS_KEY,
     BatchMaps,
@@ -125,7 +125,7 @@ class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
                 "hypotheses; give a smaller --prefix-size, or --score-reference for forced decoding, or omit "
                 "--print-alignment"
             )
-        with ONE_THREAD:
+        with in_one_thread(models):
             hypotheses: Hypotheses = self._generate(sample, **kwargs)
         src_tokens = sample["net_input"]["src_tokens"]
         columns = real_positions(src_tokens, self.pad)
@@ -157,7 +157,7 @@ class NormSequenceScorer(SequenceScorer):  # type: ignore[misc]
             raise InputError("--score-reference needs references, but the data set has no target side; binarise one")
         printed = self.printed.captures(models) if self.printed else []
         recorders = [Recorder(model, self.recorded, sample) for model in models] if self.recorded else []
-        with ExitStack() as stack:
+        with in_one_thread(models), ExitStack() as stack:
             for i, model in enumerate(models):
                 stack.enter_context(teacher_forcing(model))
                 captures = [capture for recorder in recorders[i : i + 1] for capture in recorder.captures]

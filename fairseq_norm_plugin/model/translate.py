@@ -14,7 +14,7 @@ from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.transfer.labels import project_labels, spans_of
 from alignment_eval.transfer.markup import transfer_markup
 from alignment_eval.transfer.tags import MarkedLine, Syntax, parse_markup, protect
-from fairseq_norm_plugin.capture.attention import ONE_THREAD
+from fairseq_norm_plugin.capture.attention import in_one_thread
 from fairseq_norm_plugin.environment import enough_threads
 from fairseq_norm_plugin.hooks.generator import NormSequenceGenerator
 from fairseq_norm_plugin.model.direction import Direction, count_tokens, length_batches
@@ -83,7 +83,7 @@ class Translator:
         forced = source.new_tensor(prefix).expand(len(source), -1) if prefix else None
         first = None if special.first == eos else special.first
         threads = enough_threads(models, count_tokens(pairs))
-        with threads, ONE_THREAD:  # a generator sets its beam on the models
+        with threads, in_one_thread(models):  # a generator sets its beam on the models
             generator = NormSequenceGenerator(models, dictionary, beam_size=beam, eos=eos)
             hypotheses = generator.generate(models, sample, prefix_tokens=forced, bos_token=first)
         return {id_: best for id_, (best, *_) in zip(sample["id"].tolist(), hypotheses)}

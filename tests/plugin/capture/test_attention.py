@@ -1,4 +1,7 @@
-"""The swapped attention: same outputs, maps as defined, refusals by name."""
+"""The swapped attention: same outputs, maps as defined, refusals by name; a lock of each model."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -8,6 +11,7 @@ from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.attention import (
     MapCapture,
     capturing,
+    in_one_thread,
     norm_attentions,
     swap_attention,
 )
@@ -118,3 +122,28 @@ def test_values_shared_over_beams(build):
         results.append(capture.take()[0])
     for name in QUANTITIES:
         torch.testing.assert_close(results[1][name], results[0][name])
+
+
+@pytest.mark.parametrize("orders", [([0], [1]), ([0, 1], [1, 0]), ([0, 0], [0])], ids=str)
+def test_two_threads_never_run_one_model_and_never_wait_for_each_other(orders):
+    """But they run two models at once."""
+    models, inside, most = [torch.nn.Identity(), torch.nn.Identity()], [], []
+    meeting = threading.Barrier(2, timeout=20)
+    shared = bool(set(orders[0]) & set(orders[1]))
+
+    def job(order):
+        meeting.wait()
+        for _ in range(200):
+            with in_one_thread(models[k] for k in order), in_one_thread(models[k] for k in reversed(order)):
+                inside.append(order)
+                if not shared:
+                    meeting.wait()
+                most.append(len(inside))
+                if not shared:
+                    meeting.wait()
+                inside.pop()
+
+    with ThreadPoolExecutor(2) as threads:
+        for done in [threads.submit(job, order) for order in orders]:
+            done.result(20)
+    assert set(most) == {1 if shared else 2}

@@ -9,7 +9,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 
 from alignment_eval.errors import InputError, UsageError
-from fairseq_norm_plugin.capture.attention import ONE_THREAD
+from fairseq_norm_plugin.capture.attention import in_one_thread
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
 from fairseq_norm_plugin.hooks.generator import NormOptions, PrintedMap, carry_maps
 from tests.facts import facts
@@ -87,7 +87,7 @@ def test_a_thread_waits_for_the_model(build, make_sample, tgt_dict, forced):
     model, sample, done = build(), make_sample(LENGTHS[:1]), threading.Event()
     generator = carry_maps(SequenceScorer(tgt_dict), None, None) if forced else search([model], tgt_dict, max_len_b=3)
     thread = threading.Thread(target=lambda: generator.generate([model], sample) and done.set(), daemon=True)
-    with ONE_THREAD:
+    with in_one_thread([model]):
         thread.start()
         assert not done.wait(0.3)
     assert done.wait(20)
