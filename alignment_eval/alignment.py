@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
@@ -41,12 +42,12 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-#: The types in Arrow of the columns of a row with scores.
-TYPES_WITH_SCORES = {
-    **TYPES,
-    **dict.fromkeys(FIGURES, TYPES["score"]),
-    **dict.fromkeys(OF_WORDS, TYPES["confidences"]),
-}
+_SCORES = {**dict.fromkeys(FIGURES, TYPES["score"]), **dict.fromkeys(OF_WORDS, TYPES["confidences"])}
+
+
+def column_types(scored: bool, marked: bool = False) -> dict[str, pa.DataType]:
+    """The types of the columns of :meth:`Alignment.to_row`, of pairs with scores, and with marked targets."""
+    return {**TYPES, **({"marked": TYPES["target"]} if marked else {}), **(_SCORES if scored else {})}
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,6 +64,7 @@ class Alignment:
             a symmetrisation.
         status: ``ok``, or why there are no links, such as ``empty``.
         score: the model's mean log probability of a target token (base e), if it translated the source; else None.
+        marked: the target line with the markup of the source line, if it was asked for.
         scores: what the pair and its words are worth (docs/scores.md), if it was asked for.
         id: the pair's number in the text, from 0.
         maps: the word maps that were read, if they are kept: those of the first 1,000 pairs of a list in Python,
@@ -77,6 +79,7 @@ class Alignment:
     confidences: dict[Link, float] = field(default_factory=dict)
     status: str = "ok"
     score: float | None = None
+    marked: str | None = None
     scores: PairScores | None = None
     id: int = field(default=0, compare=False)
     maps: ReadMaps | None = field(default=None, compare=False)
@@ -113,8 +116,8 @@ class Alignment:
 
         Returns:
             ``source``, ``target``, ``source_spans`` and ``target_spans`` ([[start, end], …]), ``links`` ([[i, j], …]),
-            ``confidences`` (one for each link; None where links have none), ``status``, ``score``; if the pair was
-            scored, also each of its ``scores``.
+            ``confidences`` (one for each link; None where links have none), ``status``, ``score``; ``marked`` and each
+            of the ``scores`` if the pair has them.
         """
         has_confidences = len(self.confidences) == len(self.links)
         return {
@@ -126,6 +129,7 @@ class Alignment:
             "confidences": [self.confidences[link] for link in self.links] if has_confidences else None,
             "status": self.status,
             "score": self.score,
+            **({} if self.marked is None else {"marked": self.marked}),
             **({} if self.scores is None else asdict(self.scores)),
         }
 
@@ -264,7 +268,8 @@ class Alignments(Sequence[Alignment]):
     def to_parquet(self, path: str | Path, overwrite: bool = False) -> None:
         """Write a table with the same columns, and ``id``, the pair's number; errors as for :meth:`to_pharaoh`."""
         check_new(path, overwrite)
-        types, rows = TYPES_WITH_SCORES if self._scored else TYPES, (alignment.to_row() for alignment in self)
+        types = column_types(self._scored, all(alignment.marked is not None for alignment in self))
+        rows = (alignment.to_row() for alignment in self)
         with new_file(path) as temporary:
             write_table(temporary, rows, row_numbers(len(self)), types, self.signature)
 

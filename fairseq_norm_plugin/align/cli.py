@@ -117,7 +117,8 @@ def _parser() -> argparse.ArgumentParser:
     group.add_argument(
         "--markup",
         choices=("xml", "html"),
-        help="the source text has inline markup: write the target text with the same tags, instead of links",
+        help="the source text has inline markup: write the target text with the same tags, instead of links, or beside "
+        "them as marked if -o ends in .jsonl or .parquet",
     )
     add_list(group, "--opaque", "with --markup: further elements whose content is no text", metavar="TAG", default=())
     group.add_argument(
@@ -205,19 +206,18 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise UsageError(f"--join {args.join} makes links without confidences: give another, or omit --confidences")
     if args.ray is not None:
         _check_ray(args)
-    if args.markup is not None and (args.output.endswith((".jsonl", ".parquet")) or is_parquet(args.text)):
-        raise UsageError("--markup writes the target text, one line a pair: expected text files, and -o FILE")
     if args.opaque and args.markup is None:
         raise UsageError("--opaque without --markup: give that too")
     if args.protect is not None and len(args.protect) > 1:
         args.protect = ["|".join(f"(?:{regex})" for regex in args.protect)]
     args.protect = args.protect and args.protect[0]
     protected_strings(args.protect)
-    if args.markup is not None and args.confidences:
-        raise UsageError("--confidences with --markup, which writes text: leave it out")
-    if args.translate and not (args.markup or args.output.endswith((".jsonl", ".parquet"))):
+    with_text = args.output.endswith((".jsonl", ".parquet"))
+    if args.markup is not None and args.confidences and not with_text:
+        raise UsageError("--confidences with --markup, which writes text: leave it out, or give -o FILE.jsonl")
+    if args.translate and not (args.markup or with_text):
         raise UsageError("--translate with links only would lose the translations: expected -o FILE.jsonl or .parquet")
-    if args.scores_out == "" and not args.output.endswith((".jsonl", ".parquet")):
+    if args.scores_out == "" and not with_text:
         raise UsageError("--scores without FILE.tsv: expected -o FILE.jsonl or .parquet, which have scores, too")
     if args.source_contribution and args.scores_out is None:
         raise UsageError("--source-contribution without --scores: give that too")

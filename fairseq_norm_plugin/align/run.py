@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from html import escape
 from pathlib import Path
@@ -16,16 +17,17 @@ from typing import Any, NamedTuple, TextIO
 
 import torch
 
-from alignment_eval.alignment import TYPES_WITH_SCORES, Alignment
+from alignment_eval.alignment import Alignment, column_types
 from alignment_eval.command_line import check_outputs
 from alignment_eval.errors import InputError, progress_meter, say, warn_on_stderr
 from alignment_eval.extraction.pair_scores import FIGURES
 from alignment_eval.files import check_new, is_stream, json_line, new_file, write_lines
-from alignment_eval.links.files import TYPES, check_signed, write_signed, write_table
+from alignment_eval.links.files import check_signed, write_signed, write_table
 from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.profiles.chosen import given_options
 from alignment_eval.reading import json_hash
 from alignment_eval.signature import Value
+from alignment_eval.transfer.pairs import Markup
 from alignment_eval.transfer.tags import protected_strings
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, read_text
 from fairseq_norm_plugin.align.unfinished import (
@@ -38,7 +40,6 @@ from fairseq_norm_plugin.align.unfinished import (
 from fairseq_norm_plugin.model.aligner import aligner_of, signed
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.model.text_check import check_parallel, sampled
-from fairseq_norm_plugin.model.translate import Markup
 from fairseq_norm_plugin.text.lines import SentencePairs, TranslatedText
 from fairseq_norm_plugin.text.tokenise import SentencePair, splitter_name, strings_of
 
@@ -218,23 +219,25 @@ class _Job:
         marked, score = self._extras.pop(alignment.id, ("", None))
         scored = alignment.scores is not None and self._args.scores_out
         scores = [getattr(alignment.scores, name) for name in FIGURES] if scored else ()
-        content: str | dict[str, Any]
         if self._markup is not None:
-            content = self._with_markup(self._markup, marked, alignment)
-        elif self._args.output.endswith(WITH_TEXT):
+            alignment = self._with_markup(self._markup, marked, alignment)
+        content: str | dict[str, Any]
+        if self._args.output.endswith(WITH_TEXT):
             content = {**alignment.to_row(), "score": score}
+        elif alignment.marked is not None:
+            content = alignment.marked
         else:
             content = alignment.to_pharaoh(self._args.confidences)
         return Row(alignment.status, content, scores)
 
-    def _with_markup(self, markup: Markup, marked: str, alignment: Alignment) -> str:
+    def _with_markup(self, markup: Markup, marked: str, alignment: Alignment) -> Alignment:
         try:
             return markup.put(marked, alignment, f"{self._text.name}:{alignment.id + 1}")
         except InputError as error:
             if not self._args.force:
                 raise
             self._untagged[alignment.id] = str(error)
-            return escape(alignment.target, quote=False)
+            return replace(alignment, marked=escape(alignment.target, quote=False))
 
     def _write(self, rows: Iterator[Row]) -> None:
         """Write the words that links count and the output, and report the pairs that are not aligned."""
@@ -258,7 +261,7 @@ class _Job:
                 scores = stack.enter_context(temporary.open("w", encoding="utf-8", newline="\n"))
                 scores.write("\t".join((*FIGURES, "status")) + "\n")
             if args.output.endswith(".parquet"):
-                types = TYPES if args.scores_out is None else TYPES_WITH_SCORES
+                types = column_types(args.scores_out is not None, self._markup is not None)
                 with new_file(args.output, args.resume) as temporary:
                     write_table(temporary, contents(), self._text.ids(), types, self._described)
             else:

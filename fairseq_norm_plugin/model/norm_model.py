@@ -22,6 +22,7 @@ from alignment_eval.maps.words import require_known
 from alignment_eval.profiles.chosen import AlignmentOptions, check_whole
 from alignment_eval.reading import file_hash
 from alignment_eval.signature import Value
+from alignment_eval.transfer.pairs import Markup, check_labels, with_labels
 from alignment_eval.transfer.tags import NO_PROTECTION, protected_strings
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
@@ -37,13 +38,10 @@ from fairseq_norm_plugin.model.read_maps import (
     read_maps,
 )
 from fairseq_norm_plugin.model.translate import (
-    Markup,
     Translation,
     Translator,
-    check_labels,
     join_translations,
     translate_lines,
-    with_labels,
 )
 from fairseq_norm_plugin.text.offsets import word_spans
 from fairseq_norm_plugin.text.settings import FILES, TextSettings
@@ -379,6 +377,19 @@ class NormModel:
             InputError: a line's tags do not balance, a target has tags; or as for :meth:`align`.
             UsageError: an unknown syntax; or as for :meth:`align`.
         """
+        aligned = self.align_markup(sources, targets, syntax, opaque, protect, **options)
+        return [pair.marked or "" for pair in aligned]
+
+    def align_markup(
+        self,
+        sources: Iterable[str],
+        targets: Iterable[str] | None = None,
+        syntax: str = "xml",
+        opaque: Collection[str] = (),
+        protect: str | None = None,
+        **options: Any,
+    ) -> Alignments:
+        """As :meth:`transfer_markup`; returns the alignments of the texts without tags, each with ``marked``."""
         markup = Markup.of(syntax, opaque, protected_strings(protect) if targets is None else None)
         lines = text_lines(sources, "sources")
         plain = [markup.plain(line, name=f"sources[{k}]") for k, line in enumerate(lines)]
@@ -386,7 +397,8 @@ class NormModel:
             aligned = self.translate(plain, protect=NO_PROTECTION, **options)
         else:
             aligned = self.align(plain, targets, protect=protect, **options)
-        return [markup.put(line, pair, name=f"targets[{k}]") for k, (line, pair) in enumerate(zip(lines, aligned))]
+        marked = (markup.put(line, pair, name=f"targets[{k}]") for k, (line, pair) in enumerate(zip(lines, aligned)))
+        return Alignments(marked, aligned.signature)
 
     def project(
         self, labels: Iterable[Sequence[str]], sources: Iterable[str], targets: Iterable[str], **options: Any

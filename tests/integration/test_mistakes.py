@@ -155,7 +155,6 @@ MISTAKES = [
     (f"{ALIGN} {PAIR} --scores hyp", 1, "hyp: already exists"),
     (f"{ALIGN} {PAIR} --opaque b", 2, "--opaque without --markup"),
     (f"{ALIGN} {PAIR} --markup xml --confidences", 2, "--confidences with --markup"),
-    (f"{ALIGN} {PAIR} --markup xml -o links.jsonl", 2, "--markup writes the target text"),
     (f"{ALIGN} {PAIR} --translate", 2, "--translate: expected --source-text, and no other text"),
     (f"{ALIGN} --source-text de --translate", 2, "--translate with links only … .jsonl"),
     (f"{ALIGN} --source-text de --translate 0", 2, "--translate … 0"),

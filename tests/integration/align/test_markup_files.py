@@ -1,8 +1,12 @@
 """``norm-align --markup``: files whose source lines have tags, with or without translations."""
 
+import json
+
+import pandas as pd
 import pytest
 
 from alignment_eval.transfer.tags import parse_markup
+from fairseq_norm_plugin import load
 from tests.demo import BOTH, MODEL, raw_lines
 from tests.facts import says
 
@@ -52,6 +56,17 @@ def test_text_in_subwords(run):
     assert done.lines == ["the <b>house</b> was big ."]
     cut = run(*options, sources=["das <b>ha@@ us</b> war groß ."], targets=["the house was big ."], out="cut")
     assert refused(cut, "in subwords with tags")
+
+
+def test_links_and_tags_of_one_run(run, tmp_path):
+    """The links are those of the texts without tags."""
+    plain = run("--confidences", sources=["Das Haus war groß."], targets=TARGETS[:1], out="plain.jsonl")
+    both = run("--markup", "xml", sources=SOURCES[:1], targets=TARGETS[:1], out="both.jsonl")
+    assert json.loads(both.lines[0]) == json.loads(plain.lines[0]) | {"marked": MOVED[0]}
+    run("--markup", "xml", sources=SOURCES[:1], targets=TARGETS[:1], out="both.parquet")
+    assert pd.read_parquet(tmp_path / "both.parquet")["marked"].to_list() == MOVED[:1]
+    (pair,) = load("demo", reverse_path="none").align_markup(SOURCES[:1], TARGETS[:1])
+    assert pair.to_row() == json.loads(both.lines[0])
 
 
 def test_the_model_never_sees_a_tag(run):

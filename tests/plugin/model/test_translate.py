@@ -7,7 +7,8 @@ import torch
 import fairseq_norm_plugin
 from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError, UsageError
-from fairseq_norm_plugin.model.translate import UNKNOWN, Markup, Translation, Translator, translate_lines
+from alignment_eval.transfer.pairs import Markup
+from fairseq_norm_plugin.model.translate import UNKNOWN, Translation, Translator, translate_lines
 from tests.demo import DEMO
 from tests.facts import facts, says
 
