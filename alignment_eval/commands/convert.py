@@ -14,7 +14,7 @@ from alignment_eval.command_line import add_output
 from alignment_eval.errors import InputError, UsageError, progress_bar, warn_on_stderr
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.links.files import AlignmentFile, Texts, read_hypothesis
-from alignment_eval.links.formats import HYPOTHESIS_FORMATS, GoldSentence, Link, Links, format_lines
+from alignment_eval.links.formats import FORMATS, GoldSentence, Link, Links
 from alignment_eval.maps.sentence import MARKS, detect_mark, word_indices
 from alignment_eval.options import add_links_arguments, add_text_arguments, read_options, texts_of
 from alignment_eval.reading import token_lines
@@ -28,10 +28,9 @@ Examples, the last after make demo:
 
 What the new format cannot hold is an error that asks for a decision (--possible) or a warning (confidences).
 """
-_WITH_POSSIBLE = ("talp", "naacl", "scored")
-_WITH_CONFIDENCES = ("scored", "naacl")
-#: For each word of a sentence, the positions of its subwords.
-WordSubwords = Sequence[Sequence[int]]
+_WRITTEN = {name: format for name, format in FORMATS.items() if format.write is not None}
+#: For each unit of a side as it is read, the units as it is written.
+Units = Sequence[Sequence[int]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,17 +40,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     help_ = "keep only links with this score or more (default: all links)"
     group.add_argument("--min-confidence", type=float, metavar="P", help=help_)
     add_text_arguments(parser)
-    parser.add_argument(
-        "--subwords",
-        choices=("auto", *MARKS),
-        help="the texts are in subwords, marked so (auto: detected from both): write links between subwords",
-    )
+    group = parser.add_argument_group("subwords", "of texts in subwords, marked so (auto: detected from both)")
+    either = group.add_mutually_exclusive_group()
+    help_ = "the links are between subwords: write links between words"
+    either.add_argument("--from-subwords", choices=("auto", *MARKS), metavar="MARK", help=help_)
+    help_ = f"write links between subwords; MARK is one of auto, {', '.join(MARKS)}"
+    either.add_argument("--subwords", choices=("auto", *MARKS), metavar="MARK", help=help_)
     group = parser.add_argument_group("output")
     add_output(group, "the file in the new format", metavar="OUT", standard=True)
-    group.add_argument("--to", required=True, choices=HYPOTHESIS_FORMATS, help=f"of {', '.join(HYPOTHESIS_FORMATS)}")
-    group.add_argument(
-        "--to-base", choices=("0", "1"), help="index of the first word (default: 0; 1 for naacl; fairseq allows only 0)"
-    )
+    group.add_argument("--to", required=True, choices=_WRITTEN, help=f"of {', '.join(_WRITTEN)}")
+    group.add_argument("--to-base", choices=("0", "1"), help="index of the first word (default: 0, but 1 for naacl)")
     group.add_argument(
         "--possible",
         choices=("keep", "drop"),
@@ -62,42 +60,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write the file; every loss was asked for or is warned of."""
     check_new(args.output, args.overwrite)
-    base = args.to_base or ("1" if args.to == "naacl" else "0")
-    if (args.to, base) == ("fairseq", "1"):
-        raise UsageError("--to fairseq with --to-base 1: expected base 0, from which fairseq counts")
+    bases = FORMATS[args.to].bases or (0, 1)
+    base = bases[0] if args.to_base is None else int(args.to_base)
+    if base not in bases:
+        raise UsageError(f"--to {args.to} with --to-base {base}: expected base {bases[0]}, from which {args.to} counts")
     if args.min_confidence is not None and not math.isfinite(args.min_confidence):
         raise UsageError(f"--min-confidence {args.min_confidence}: expected a finite number")
-    mark, texts = marked_texts(args)
+    texts, mark, to_words = texts_of(args), args.from_subwords or args.subwords, args.subwords is None
+    if mark is not None:
+        mark = _stated_or_found(mark, texts, "--from-subwords" if to_words else "--subwords")
+    if texts is not None and mark is not None and not to_words:
+        source, target = (
+            np.fromiter(map(len, _units(path, mark, False)), np.int64) for path in (args.source, args.target)
+        )
+        texts = replace(texts, source=source, target=target)
     read = read_hypothesis(args.input, read_options(args, "from", allow_possible=True), texts)
     _check_losses(read, args)
     sentences = (_kept(sentence, args.possible == "drop", args.min_confidence) for sentence in read)
     if mark is not None:
-        sides = (word_lines(path, mark) for path in (args.source, args.target))
-        sentences = (subword_links(*parts) for parts in zip(sentences, *sides))
+        sides = (_units(path, mark, to_words) for path in (args.source, args.target))
+        sentences = (mapped_links(*parts) for parts in zip(sentences, *sides))
+    write = FORMATS[args.to].write
+    assert write is not None  # of the choices
     shown = progress_bar(sentences, len(read), "sentences")
-    write_lines(args.output, format_lines(shown, args.to, int(base)))
+    write_lines(args.output, (line for n, sentence in enumerate(shown) for line in write(n, sentence, base)))
 
 
-def marked_texts(args: argparse.Namespace) -> tuple[str | None, Texts | None]:
-    """The mark of the texts if they are in subwords, and their numbers of words, to check links against."""
-    texts, mark = texts_of(args), args.subwords
-    if mark is None:
-        return None, texts
+def _stated_or_found(given: str, texts: Texts | None, option: str) -> str:
+    """The mark of texts in subwords."""
     if texts is None:
-        raise UsageError("--subwords without --source and --target: expected both texts in subwords")
-    paths = args.source, args.target
-    if mark == "auto":
-        try:
-            mark = detect_mark({token for path in paths for line in token_lines(path) for token in line})
-        except InputError as error:
-            raise InputError(f"{paths[0]}, {paths[1]}: {error}: --subwords") from error
-    source, target = (np.fromiter(map(len, word_lines(path, mark)), dtype=np.int64) for path in paths)
-    return mark, replace(texts, source=source, target=target)
+        raise UsageError(f"{option} without --source and --target: expected both texts in subwords")
+    if given != "auto":
+        return given
+    paths = texts.source_name, texts.target_name
+    try:
+        return detect_mark({token for path in paths for line in token_lines(path) for token in line})
+    except InputError as error:
+        raise InputError(f"{', '.join(paths)}: {error}: {option}") from error
 
 
-def word_lines(path: str, mark: str) -> Iterator[list[list[int]]]:
-    """The subwords of each word of each sentence of a text in subwords."""
-    return (word_subwords(tokens, mark) for tokens in token_lines(path))
+def _units(path: str, mark: str, to_words: bool) -> Iterator[list[list[int]]]:
+    """For each line of a text in subwords: of each subword its word, or of each word its subwords."""
+    for tokens in token_lines(path):
+        yield [[word] for word in word_indices(tokens, mark).tolist()] if to_words else word_subwords(tokens, mark)
 
 
 def word_subwords(tokens: Sequence[str], mark: str) -> list[list[int]]:
@@ -110,13 +115,18 @@ def word_subwords(tokens: Sequence[str], mark: str) -> list[list[int]]:
     return words
 
 
-def subword_links(links: GoldSentence, source: WordSubwords, target: WordSubwords) -> GoldSentence:
-    """The links between subwords: each subword of a word has all links of the word."""
+def mapped_links(links: GoldSentence, source: Units, target: Units) -> GoldSentence:
+    """The links between other units: each unit that one becomes has all its links, with the largest confidence."""
 
-    def cells(words: Iterable[Link]) -> Links:
-        return frozenset(cell for i, j in words for cell in product(source[i], target[j]))
+    def cells(found: Iterable[Link]) -> Links:
+        return frozenset(cell for i, j in found for cell in product(source[i], target[j]))
 
-    confidence = links.confidence and {cell: p for link, p in links.confidence.items() for cell in cells([link])}
+    if links.confidence is None:
+        return GoldSentence(cells(links.sure), cells(links.possible))
+    confidence: dict[Link, float] = {}
+    for link, p in links.confidence.items():
+        for cell in cells([link]):
+            confidence[cell] = max(p, confidence.get(cell, p))
     return GoldSentence(cells(links.sure), cells(links.possible), confidence)
 
 
@@ -132,7 +142,7 @@ def _check_losses(read: AlignmentFile, args: argparse.Namespace) -> None:
     """Warn of what is not in the new file; refuse what needs a decision."""
     name, to = read.name, args.to
     more = read.possible - read.sure
-    if more and args.possible is None and to not in _WITH_POSSIBLE:
+    if more and args.possible is None and not FORMATS[to].holds_possible:
         raise InputError(
             f"{name}: {more} possible links, which {to} cannot hold: decide with "
             f"--possible keep (they become links like others) or --possible drop"
@@ -141,17 +151,15 @@ def _check_losses(read: AlignmentFile, args: argparse.Namespace) -> None:
         option = "--to scored" if args.min_confidence is None else "--min-confidence"
         raise InputError(f"{name}: the links have no scores, which {option} needs; give a file of links i-j:p")
     warnings = {
-        "only the first A- line of each sentence is taken, no other line": read.format == "fairseq",
-        "the scores of its sentences are dropped": read.format == "fast_align",
-        f"the scores of its links are dropped: {to} cannot hold them": read.scored and to not in _WITH_CONFIDENCES,
+        FORMATS[read.format].unread: FORMATS[read.format].unread != "",
+        f"the scores of its links are dropped: {to} cannot hold them": read.scored
+        and not FORMATS[to].holds_confidences,
     }
-    if to == "naacl":
+    if FORMATS[to].is_open:
         kept = (_kept(sentence, args.possible == "drop", args.min_confidence).possible for sentence in read)
         if not (last := max((n for n, links in enumerate(kept, 1) if links), default=0)):
-            raise InputError(f"{name}: no links: a NAACL file without any has no line; choose another format")
-        hidden = (
-            f"its last {len(read) - last} sentences have no links, so the NAACL file does not show that they are there"
-        )
+            raise InputError(f"{name}: no links: a {to.upper()} file without any has no line; choose another format")
+        hidden = f"its last {len(read) - last} sentences have no links, so the {to.upper()} file does not show them"
         warnings[f"{hidden}: read it with --source and --target"] = last < len(read)
     for warning, holds in warnings.items():
         if holds:

@@ -24,16 +24,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, warn_on_stderr
 from alignment_eval.files import check_new, is_stream, json_line, write_lines
-from alignment_eval.links.formats import (
-    GOLD_FORMATS,
-    HYPOTHESIS_FORMATS,
-    TOOL_FORMATS,
-    GoldSentence,
-    Links,
-    Tokens,
-    detect_format,
-    parse,
-)
+from alignment_eval.links.formats import FORMATS, GoldSentence, Links, Tokens, detect_format
 from alignment_eval.reading import Size, TextFile, check_sizes
 from alignment_eval.signature import fields_of, signature_file
 
@@ -70,7 +61,7 @@ class ReadOptions:
 
     Attributes:
         base: ``0``, ``1``, ``auto`` (detected from the data, with a warning) or ``0-unused`` (0, even if no link uses
-            index 0).  None: 1 for NAACL and GIZA, which are defined so; else 0 for a hypothesis and ``auto`` for gold.
+            index 0).  None: as the format has it, such as 1 of NAACL; else 0 for a hypothesis and ``auto`` for gold.
         swap: the file has target-source links; exchange them.
         allow_possible: accept possible links of a hypothesis as links.
         advise: how a message says to ``give`` or ``omit`` one of these options, such as ``base 1`` or ``swap``.
@@ -122,7 +113,7 @@ def read_texts(source: str | Path, target: str | Path) -> Texts:
 
 
 class AlignmentFile:
-    """An alignment file in one of the ``formats``, read once and checked; the first format has no mark of its own.
+    """An alignment file in one of :data:`~alignment_eval.links.formats.FORMATS`, read once and checked.
 
     Iterating reads its sentences, with links that count from 0, source-target; ``len`` is their number.  The links of
     a hypothesis are those of :meth:`each_links`.
@@ -142,17 +133,18 @@ class AlignmentFile:
         self,
         path: str | Path,
         options: ReadOptions,
-        formats: tuple[str, ...],
-        default_base: str,
+        gold: bool = False,
         texts: Texts | None = None,
     ) -> None:
         self._source = TextFile(path, "one line per sentence (a blank line: no links)", keep=True)
         self.name, self.swap, self._options = self._source.name, options.swap, options
-        self.format = detect_format(next(iter(self._source))) or formats[0]
-        if self.format not in formats:
+        self.format = detect_format(next(iter(self._source)), gold)
+        self._is = FORMATS[self.format]
+        if gold and not self._is.holds_gold:
             raise InputError(
                 f"{self.name}: the file is in the format {self.format}, but gold must be in one of the formats "
-                f"{', '.join(formats)}; check that gold and hypothesis are not exchanged"
+                f"{', '.join(name for name, known in FORMATS.items() if known.holds_gold)}; check that gold and "
+                f"hypothesis are not exchanged"
             )
         self.sure = self.possible = self.linked = self.ones = self._written = 0
         self.zero: int | None = None
@@ -162,9 +154,9 @@ class AlignmentFile:
         self.hash, self._sentences = self._source.hash, self._written
         if texts is not None:
             self.fit(texts.size)
-        if self.format == "naacl" and len(self) == self._written:
+        if self._is.is_open and len(self) == self._written:
             self._warn_of_gaps()
-        self.base = self._find_base("1" if self.format in ("naacl", "giza") else default_base)
+        self.base = self._find_base(str(self._is.bases[0]) if self._is.bases else "auto" if gold else "0")
         if texts is not None:
             self._check_range(texts)
 
@@ -181,7 +173,7 @@ class AlignmentFile:
     @property
     def size(self) -> Size:
         """How many sentences it has."""
-        unit = "sentences up to its last link (NAACL: give the texts)" if self.format == "naacl" else "sentences"
+        unit = f"sentences{f' up to its last link ({self.format.upper()}: give the texts)' * self._is.is_open}"
         return Size(self.name, len(self), unit, self._blank_end)
 
     @property
@@ -192,20 +184,20 @@ class AlignmentFile:
         return frozenset({1} if self.ones >= CONTRADICTED else {0, 1})
 
     def fit(self, text: Size) -> None:
-        """Check that the file is as long as its text; a NAACL file, which does not say how long it is, is filled up."""
-        if self.format == "naacl" and len(self) < text.sentences:
+        """Check that the file is as long as its text; an open one is filled up."""
+        if self._is.is_open and len(self) < text.sentences:
             self._sentences = text.sentences
             self._warn_of_gaps()
         check_sizes(self.size, text)
 
     def where(self, sentence: int) -> str:
         """The place of a sentence (counted from 0), for messages."""
-        if self.format not in ("naacl", "fairseq", "giza"):
+        if self._is.first is None:
             return f"{self.name}:{sentence + 1}"
-        return f"{self.name}: sentence {sentence if self.format == 'fairseq' else sentence + 1}"
+        return f"{self.name}: sentence {sentence + self._is.first}"
 
     def _parsed(self, tokens: Tokens) -> Iterator[GoldSentence]:
-        return parse(self.format, self._source.lines(), self.name, tokens, self._options.allow_possible)
+        return self._is.parse(self._source.lines(), self.name, tokens, self._options.allow_possible)
 
     def _count(self, sentence: GoldSentence) -> None:
         links = sentence.possible
@@ -219,10 +211,10 @@ class AlignmentFile:
             if 0 in indices:
                 self.zero = self._written
         self._written += 1
-        self._blank_end = not links and self.format in ("pharaoh", "talp", "scored")
+        self._blank_end = not links and self._is.first is None
 
     def _warn_of_gaps(self) -> None:
-        """Warn of sentences without a line in a NAACL file, whose lines are links, not sentences."""
+        """Warn of sentences without a line in a file whose lines are links, not sentences."""
         if missing := len(self) - self.linked:
             self._options.warn(
                 f"{self.name}: {missing} of {len(self)} sentences have no line; they are read as sentences without "
@@ -239,8 +231,10 @@ class AlignmentFile:
         if self.zero is not None:
             first = self.where(self.zero)
             if wanted == "1":
-                null = " (some NAACL files write 0 for NULL; if so, remove those lines)" * (self.format == "naacl")
-                raise InputError(f"{first}: the file uses index 0, but it is read as 1-based; {give('base 0')}{null}")
+                raise InputError(
+                    f"{first}: the file uses index 0, but it is read as 1-based; {give('base 0')} (if 0 stands for "
+                    f"NULL, as in some NAACL files, remove those links)"
+                )
             if wanted == "auto":
                 warn(
                     f"{name}: read as 0-based, because it uses index 0 (first at {first}); {give('base 0')} to be sure"
@@ -302,16 +296,16 @@ class AlignmentFile:
 
 def read_gold(path: str | Path, options: ReadOptions = AS_IT_STANDS, texts: Texts | None = None) -> AlignmentFile:
     """Read gold alignments; ``-`` is standard input.  Every index is checked against ``texts``."""
-    return AlignmentFile(path, replace(options, allow_possible=True), GOLD_FORMATS, "auto", texts)
+    return AlignmentFile(path, replace(options, allow_possible=True), True, texts)
 
 
 def read_hypothesis(path: str | Path, options: ReadOptions = AS_IT_STANDS, texts: Texts | None = None) -> AlignmentFile:
     """Read word alignments to be scored, as :func:`read_gold` reads gold."""
-    read = AlignmentFile(path, options, (*HYPOTHESIS_FORMATS, *TOOL_FORMATS), "0", texts)
-    if read.format == "fairseq" and texts is None:
+    read = AlignmentFile(path, options, False, texts)
+    if FORMATS[read.format].of_tokens and texts is None:
         options.warn(
-            f"{read.name}: fairseq's A- lines link tokens, which are read as words here; check them against the texts, "
-            f"or extract word alignments from records"
+            f"{read.name}: {read.format} links tokens, which are read as words here; if they are subwords, make links "
+            f"of words: align-eval convert --from-subwords auto --source FILE --target FILE"
         )
     return read
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import repeat
 from typing import Optional
 
-from alignment_eval.errors import InputError, UsageError, shown
+from alignment_eval.errors import InputError, shown
 
 #: Pair (source word, target word), counted from 0.
 Link = tuple[int, int]
@@ -49,18 +49,16 @@ def transpose(links: Iterable[Link]) -> Links:
 #: Number of the line in the file, from 1, and the line without its end.
 Lines = Iterable[tuple[int, bytes]]
 
-#: Formats of files that are read and written; each of the others belongs to one tool, and is only read.
-HYPOTHESIS_FORMATS = ("pharaoh", "scored", "talp", "naacl", "fairseq")
-TOOL_FORMATS = ("giza", "simalign", "fast_align", "opennmt")
-GOLD_FORMATS = ("talp", "naacl")
-
 _NUMBER = rb"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 #: A longer number is damage, not a word index.
 _LINK = re.compile(rb"0*([0-9]{1,6})[-p?]0*([0-9]{1,6})")
-_SCORED = re.compile(rb"[0-9]+[-p?][0-9]+:\S+")
+_SCORED = re.compile(rb"[0-9]+[-p?][0-9]+(?::|-\.[0-9])\S*")
+#: A probability of simalign, which cuts off the 0 or 1 before the point; linked words are never unlike to the last.
+_PROBABILITY = re.compile(rb"-(\.[0-9]+)")
 _SOFT = re.compile(rb"[0-9.,eE+-]*,[0-9.,eE+-]*")
 _NAACL_LINE = re.compile(
-    rb"[ \t]*([0-9]{1,7})[ \t]+([0-9]{1,6})[ \t]+([0-9]{1,6})(?:[ \t]+([SP]))?(?:[ \t]+(%s))?[ \t]*" % _NUMBER
+    rb"[ \t]*([0-9]{1,7})[ \t]+([0-9]{1,6})[ \t]+([0-9]{1,6})(?:[ \t]+([SP]))?(?:[ \t]+(%s)(?:[ \t]+([SP]))?)?[ \t]*"
+    % _NUMBER
 )
 _FAIRSEQ_LINE = re.compile(rb"A-([0-9]{1,9})(?:[ \t](.*))?")
 _GENERATE_LINE = re.compile(rb"^[STHDPA]-[0-9]+(?:\t|$)", re.MULTILINE)
@@ -69,8 +67,9 @@ _A3 = re.compile(rb"# Sentence pair \(([0-9]{1,9})\) .*")
 _A3_WORD = re.compile(rb"\S+ \(\{((?: [0-9]{1,6})*) \}\)(?: |$)")
 #: A line of simalign's script align_files.py; what ends one of fast_align -s: the sentence's log probability; and what
 #: is between a translation and its links.
-_SIMALIGN = re.compile(rb"([0-9]{1,9})\t(?:[0-9]+[-p].*)?")
-_FAST_ALIGN = re.compile(rb"[ \t]*\|\|\|[ \t]*%s\s*$" % _NUMBER)
+_SIMALIGN = re.compile(rb"([0-9]{1,9})\t(?:[0-9]+[-p?].*)?")
+_FAST_ALIGN = re.compile(rb".*\|\|\|[ \t]*%s\s*" % _NUMBER)
+_OPENNMT = re.compile(rb".*\|\|\|.*")
 _BAR = b"|||"
 
 
@@ -103,41 +102,21 @@ class _BadTokenError(ValueError):
     """A token that is not a link."""
 
 
-def detect_format(text: bytes) -> str | None:
-    """Detect the format from the first lines of a file; None: lines of links without a mark of another format."""
-    if _GENERATE_LINE.search(text):
-        return "fairseq"
-    first = next((line for line in text.split(b"\n") if line.strip()), b"")
-    if _SCORED.match(first.lstrip()):
-        return "scored"
-    marks = {"naacl": _NAACL_LINE, "giza": _A3, "simalign": _SIMALIGN}
-    named = next((name for name, mark in marks.items() if mark.fullmatch(first)), None)
-    if named is None and _BAR in first:
-        return "fast_align" if _FAST_ALIGN.search(first) else "opennmt"
-    return named
+def _parse_lines(
+    lines: Lines, name: str, tokens: Tokens, allow_possible: bool, scored: bool | None = None
+) -> Iterator[GoldSentence]:
+    """A sentence a line: ``i-j`` sure, ``ipj`` and ``i?j`` possible, with a score behind each if they are ``scored``.
 
-
-def parse(format: str, lines: Lines, name: str, tokens: Tokens, allow_possible: bool) -> Iterator[GoldSentence]:
-    """The sentences of a file's lines, in their order, in one of :data:`HYPOTHESIS_FORMATS` or :data:`TOOL_FORMATS`.
-
-    ``tokens`` gives the links; ``name`` is the file, for messages; ``allow_possible``: possible links may occur.
+    None: as the first link is.
     """
-    if format == "naacl":
-        return _parse_naacl(lines, name, tokens, allow_possible)
-    to_pairs = {"fairseq": _best_of_fairseq, "giza": _of_giza, "simalign": _numbered}
-    to_pairs |= {"fast_align": partial(_beside, before=True), "opennmt": partial(_beside, before=False)}
-    if format in to_pairs:
-        lines = to_pairs[format](lines, name)
-    return _parse_lines(lines, name, tokens, allow_possible, scored=format == "scored")
-
-
-def _parse_lines(lines: Lines, name: str, tokens: Tokens, allow_possible: bool, scored: bool) -> Iterator[GoldSentence]:
-    """A sentence a line: ``i-j`` sure, ``ipj`` and ``i?j`` possible, with ``:p`` behind each if they are scored."""
     for number, line in lines:
+        words = line.split()
+        if scored is None and words:
+            scored = _SCORED.match(words[0]) is not None
         try:
-            sentence = (_scored if scored else _pairs)(line.split(), tokens)
+            sentence = (_scored if scored else _pairs)(words, tokens)
         except _BadTokenError as error:
-            raise InputError(f"{name}:{number}: {_wanted(error.args[0], scored)}") from None
+            raise InputError(f"{name}:{number}: {_wanted(error.args[0], bool(scored))}") from None
         if not allow_possible and (mark := next((mark for mark in ("p", "?") if mark.encode() in line), None)):
             raise _possible_error(f"{name}:{number}", mark)
         yield sentence
@@ -152,12 +131,18 @@ def _pairs(words: list[bytes], tokens: Tokens) -> GoldSentence:
 def _scored(words: list[bytes], tokens: Tokens) -> GoldSentence:
     """A duplicate link keeps its largest score.
 
-    Of two scores of a link, ``i-j:p:q`` as SIL's Machine writes, the first counts: that of the translation.
+    Of two scores of a link the first counts: of ``i-j:p:q`` of SIL's Machine that of the translation, of ``i-j-.p-.q``
+    of simalign the mean over subwords.
     """
     confidence: dict[Link, float] = {}
     sure = []
     for word in words:
-        pair, *numbers = word.split(b":")
+        plain = (
+            word
+            if b":" in word
+            else _PROBABILITY.sub(lambda found: b":1" if found[1] == b".0" else b":" + found[1], word)
+        )
+        pair, *numbers = plain.split(b":")
         try:
             link, scores = tokens[pair], [float(number) for number in numbers]
         except ValueError:
@@ -171,7 +156,7 @@ def _scored(words: list[bytes], tokens: Tokens) -> GoldSentence:
 
 
 def _parse_naacl(lines: Lines, name: str, tokens: Tokens, allow_possible: bool) -> Iterator[GoldSentence]:
-    """``sentence i j [S|P] [confidence]``, one link a line in any order; blank lines are ignored.
+    """``sentence i j [S|P] [confidence]``, or the mark last; one link a line in any order; blank lines are ignored.
 
     The highest sentence number is the number of sentences.  If any link has a confidence, links without one have 1.
     """
@@ -182,14 +167,16 @@ def _parse_naacl(lines: Lines, name: str, tokens: Tokens, allow_possible: bool) 
         if not line.strip():
             continue
         match = _NAACL_LINE.fullmatch(line)
-        if not match or int(match[1]) == 0 or not math.isfinite(score := float(match[5] or 1)):
+        twice = match and match[4] and match[6]
+        if not match or twice or int(match[1]) == 0 or not math.isfinite(score := float(match[5] or 1)):
             raise InputError(f"{name}:{number}: {expected}, found {_text(line)}")
-        if match[4] == b"P" and not allow_possible:
+        possible = b"P" in (match[4], match[6])
+        if possible and not allow_possible:
             raise _possible_error(f"{name}:{number}", "P")
         n, link = int(match[1]) - 1, tokens.link(int(match[2]), int(match[3]))
         confidence[n][link] = max(score, confidence[n].get(link, score))
         scored = scored or match[5] is not None
-        if match[4] != b"P":
+        if not possible:
             sure[n].add(link)
     if not confidence:
         raise InputError(f"{name}: the file has no links; {expected}")
@@ -260,14 +247,16 @@ def _in_order(found: dict[int, tuple[int, bytes]], first: int, what: str, advice
 
 
 def _numbered(lines: Lines, name: str) -> Lines:
-    """The links of simalign's ``align_files.py``, whose lines begin with the sentence's number, from 0."""
-    for expected, (number, line) in enumerate(lines):
+    """The links of simalign's files, whose lines begin with the sentence's number, from 0 or 1."""
+    expected: int | None = None
+    for number, line in lines:
         match = _SIMALIGN.fullmatch(line)
-        if not match or int(match[1]) != expected:
+        if not match or int(match[1]) not in ((0, 1) if expected is None else (expected,)):
             raise InputError(
-                f"{name}:{number}: expected the sentence's number {expected}, a tab and links i-j, as simalign's "
-                f"align_files.py writes; found {_text(line)}"
+                f"{name}:{number}: expected the sentence's number {expected or '0 or 1'}, a tab and links i-j, as "
+                f"simalign's align_files.py writes; found {_text(line)}"
             )
+        expected = int(match[1]) + 1
         yield number, line.partition(b"\t")[2]
 
 
@@ -307,25 +296,6 @@ def _text(content: bytes) -> str:
     return shown(content.decode(errors="replace"))
 
 
-def format_lines(sentences: Iterable[GoldSentence], format: str, base: int) -> Iterator[str]:
-    """The lines of a whole file in a format of :data:`HYPOTHESIS_FORMATS`.
-
-    Formats without possible links get plain links, formats without confidences drop them; the caller must report what
-    is lost.  NAACL lines end with the last sentence that has links.  ``base`` is the number of the first word.
-    """
-    if format not in HYPOTHESIS_FORMATS:
-        raise UsageError(f"unknown format {shown(format)}; choose one of {', '.join(HYPOTHESIS_FORMATS)}")
-    for n, sentence in enumerate(sentences):
-        if format == "naacl":  # sentence i j S|P [confidence], a line a link; a sentence without links has none
-            for i, j in sorted(sentence.possible):
-                confidence = "" if sentence.confidence is None else f" {float(sentence.confidence[i, j])!r}"
-                yield f"{n + 1} {i + base} {j + base} {'S' if (i, j) in sentence.sure else 'P'}{confidence}"
-            continue
-        marked = sentence.sure if format in ("talp", "scored") else None
-        line = format_links(sentence.possible, base, marked, sentence.confidence if format == "scored" else None)
-        yield f"A-{n}\t{line}" if format == "fairseq" else line
-
-
 def format_links(
     links: Iterable[Link], base: int = 0, sure: Links | None = None, scores: Mapping[Link, float] | None = None
 ) -> str:
@@ -341,3 +311,113 @@ def format_links(
     marks = repeat("-") if sure is None else ["-" if link in sure else "p" for link in ordered]
     ends = repeat("") if scores is None else [f":{float(scores[link])!r}" for link in ordered]
     return " ".join(f"{i + base}{mark}{j + base}{end}" for (i, j), mark, end in zip(ordered, marks, ends))
+
+
+def _naacl_lines(n: int, sentence: GoldSentence, base: int) -> Iterator[str]:
+    """``sentence i j S|P [confidence]``, a line a link; a sentence without links has none."""
+    for i, j in sorted(sentence.possible):
+        confidence = "" if sentence.confidence is None else f" {float(sentence.confidence[i, j])!r}"
+        yield f"{n + 1} {i + base} {j + base} {'S' if (i, j) in sentence.sure else 'P'}{confidence}"
+
+
+def _of(to_pairs: Callable[[Lines, str], Lines]) -> Parse:
+    """The parser of a format whose lines become lines of links."""
+    return lambda lines, name, *how: _parse_lines(to_pairs(lines, name), name, *how)
+
+
+def _first(pattern: re.Pattern[bytes]) -> Callable[[bytes], object]:
+    """Whether the first line of a file is of a form."""
+    return lambda head: pattern.fullmatch(head.partition(b"\n")[0])
+
+
+Parse = Callable[[Lines, str, Tokens, bool], Iterator[GoldSentence]]
+
+
+@dataclass(frozen=True)
+class Format:
+    """All that is known of a format of alignment files; docs/formats.md shows its lines.
+
+    Attributes:
+        parse: gives the sentences in their order; called with the lines, the file's name, for messages, what gives the
+            links, and whether possible links may occur.
+        shows: whether a file that begins so, without blank lines before, is in this format; None: the format of lines
+            without a mark, of gold or of hypotheses.
+        write: gives the lines of a sentence; called with its number, from 0, the sentence, and the index of the first
+            word.  It leaves out what the format cannot hold.  None: the format is only read.
+        bases: the indices that the first word may have, the usual one first; empty: as the user says.
+        holds_gold: a file of it may be gold.
+        holds_possible, holds_confidences: what is written keeps possible links, confidences.
+        first: the number of the first sentence in a file whose lines are not its sentences; None: they are.
+        is_open: it does not show how many sentences follow the last link.
+        of_tokens: its tool links the tokens of a model, which may be subwords.
+        unread: what of a file is not read, for a warning.
+    """
+
+    parse: Parse
+    shows: Callable[[bytes], object] | None = None
+    write: Callable[[int, GoldSentence, int], Iterable[str]] | None = None
+    bases: tuple[int, ...] = ()
+    holds_gold: bool = False
+    holds_possible: bool = False
+    holds_confidences: bool = False
+    first: int | None = None
+    is_open: bool = False
+    of_tokens: bool = False
+    unread: str = ""
+
+
+#: In the order in which they are tried.
+FORMATS: Mapping[str, Format] = {
+    "pharaoh": Format(
+        partial(_parse_lines, scored=False),
+        write=lambda n, sentence, base: [format_links(sentence.possible, base)],
+    ),
+    "talp": Format(
+        partial(_parse_lines, scored=False),
+        write=lambda n, sentence, base: [format_links(sentence.possible, base, sentence.sure)],
+        holds_gold=True,
+        holds_possible=True,
+    ),
+    "scored": Format(
+        partial(_parse_lines, scored=True),
+        _SCORED.match,
+        lambda n, sentence, base: [format_links(sentence.possible, base, sentence.sure, sentence.confidence)],
+        holds_possible=True,
+        holds_confidences=True,
+    ),
+    "naacl": Format(
+        _parse_naacl,
+        _first(_NAACL_LINE),
+        _naacl_lines,
+        bases=(1, 0),
+        holds_gold=True,
+        holds_possible=True,
+        holds_confidences=True,
+        first=1,
+        is_open=True,
+    ),
+    "fairseq": Format(
+        _of(_best_of_fairseq),
+        _GENERATE_LINE.search,
+        lambda n, sentence, base: [f"A-{n}\t{format_links(sentence.possible, base)}"],
+        bases=(0,),
+        first=0,
+        of_tokens=True,
+        unread="only the first A- line of each sentence is taken, no other line",
+    ),
+    "giza": Format(_of(_of_giza), _first(_A3), bases=(1,), first=1),
+    "simalign": Format(_of(_numbered), _first(_SIMALIGN), bases=(0,), holds_gold=True),
+    "fast_align": Format(
+        _of(partial(_beside, before=True)),
+        _first(_FAST_ALIGN),
+        unread="the scores of its sentences are dropped",
+    ),
+    "opennmt": Format(_of(partial(_beside, before=False)), _first(_OPENNMT), of_tokens=True),
+}
+
+
+def detect_format(text: bytes, gold: bool = False) -> str:
+    """The format of a file that begins so, of gold or of a hypothesis."""
+    head = text.lstrip()
+    named = (name for name, format in FORMATS.items() if format.shows is not None and format.shows(head))
+    return next(named, "talp" if gold else "pharaoh")

@@ -15,11 +15,13 @@ FILES = {
     "confident": "1 1 1 S\n1 2 2 P 0.5\n2 1 1\n",
     "generate": "A-1\t1-1\nS-0\tx\nA-0\t0-0\nA-0\t0-1\n",
     "words": "0-0 1p1\n\n2-0\n",
+    "subwords": "0-0:0.25 1-0:0.5 1-2:0.25\n\n2p1:1\n",
     "bpe.s": "a@@ b c\nd\ne f g@@ h\n",
     "bpe.t": "x y@@ z\nv\nw@@ w\n",
     "bpe.1": "x\n",
     "mixed": "▁x ▁y\nz\nz\n",
 }
+WORDS = ("subwords", "--to", "scored", "--from-subwords")
 SUBWORDS = ("words", "--to", "talp", "--subwords")
 
 pytestmark = pytest.mark.usefixtures("files")
@@ -37,6 +39,7 @@ pytestmark = pytest.mark.usefixtures("files")
         (("scored", "--to", "naacl"), "1 1 1 S 0.01\n1 2 1 S 0.25\n3 1 3 S -3.5\n"),
         (("scored", "--to", "scored", "--min-confidence", "0.01"), "0-0:0.01 1-0:0.25\n\n\n"),
         ((*SUBWORDS, "auto", "--source", "bpe.s", "--target", "bpe.t"), "0-0 1-0 2p1 2p2\n\n2-0 2-1 3-0 3-1\n"),
+        ((*WORDS, "auto", "--source", "bpe.s", "--target", "bpe.t"), "0-0:0.5 0-1:0.25\n\n2p0:1.0\n"),
         ((*SUBWORDS, "none", "--source", "bpe.s", "--target", "bpe.t"), "0-0 1p1\n\n2-0\n"),
     ],
 )
@@ -68,6 +71,7 @@ def test_losses_are_told(call, arguments, expected, message):
         (("blank", "--to", "naacl"), 1, "blank: no links: a NAACL file without any has no line"),
         (("sure", "--to", "talp", "--min-confidence", "0.5"), 1, "sure: … no scores … --min-confidence"),
         (("scored", "--to", "talp", "--min-confidence", "nan"), 2, "--min-confidence nan: … finite"),
+        ((*WORDS, "auto"), 2, "--from-subwords without --source and --target"),
         ((*SUBWORDS, "auto"), 2, "--subwords without --source and --target"),
         ((*SUBWORDS, "auto", "--source", "bpe.s", "--target", "bpe.1"), 1, "bpe.s has 3 lines … bpe.1 has 1"),
         ((*SUBWORDS, "auto", "--source", "bpe.s", "--target", "mixed"), 1, "bpe.s, mixed … @@ … ▁ … --subwords"),

@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.links.files import ReadOptions, read_gold, read_hypothesis
-from alignment_eval.links.formats import (
-    HYPOTHESIS_FORMATS,
-    GoldSentence,
-    Tokens,
-    detect_format,
-    format_lines,
-    parse,
-)
+from alignment_eval.links.formats import FORMATS, GoldSentence, Tokens, detect_format
 from alignment_eval.reading import TextFile
 from tests.eval.links.samples import gold, written
 from tests.facts import facts
@@ -33,7 +26,7 @@ def read(path):
 def parsed(text, format_):
     """The sentences of a text, read from 0."""
     lines = enumerate(text.encode("utf-8", "replace").split(b"\n")[:-1], 1)
-    return list(parse(format_, lines, "x", Tokens(), True))
+    return list(FORMATS[format_].parse(lines, "x", Tokens(), True))
 
 
 def test_scores(tmp_path):
@@ -47,7 +40,7 @@ def test_scores(tmp_path):
     ("text", "format_"),
     [
         ("1 1 1 S\n", "naacl"),
-        ("1 2\n", None),
+        ("1 2\n", "pharaoh"),
         ("2024-01-02 | INFO | loading\nS-0\ta b\nT-0\tc\nH-0\t-0.5\tc\n", "fairseq"),
         (" ||| \n", "opennmt"),
     ],
@@ -56,8 +49,19 @@ def test_detected_format(text, format_):
     assert detect_format(text.encode()) == format_
 
 
+def test_files_of_simalign(tmp_path):
+    """Gold with possible links, numbered from 0 or 1; probabilities, whose first digit is cut off, so that .0 is 1."""
+    for first in (0, 1):
+        path = written(tmp_path, f"{first}\t0-0 1p1\n{first + 1}\t\n{first + 2}\t2-0\n")
+        assert list(read_gold(path)) == [gold("0-0", "1-1"), gold(), gold("2-0")]
+    file = read(written(tmp_path, "0\t0-0-.134-.5 1-1-.0\n1\t\n2\t10-2-.75\n"))
+    assert (file.format, file.scored, list(file)) == ("simalign", True, [gold("0-0 1-1"), gold(), gold("10-2")])
+    assert [sentence.confidence for sentence in file] == [{(0, 0): 0.134, (1, 1): 1}, {}, {(10, 2): 0.75}]
+    assert [s.confidence for s in read(written(tmp_path, "0-0-.134 1-1-.0\n"))] == [{(0, 0): 0.134, (1, 1): 1}]
+
+
 def test_naacl(tmp_path):
-    file = read(written(tmp_path, "0001 1 2 S\n1 2 2 P 0.5\n\n3 4 5\n3 4 5 P .25\n 3\t1 1 0.25\r\n3 2 2\n"))
+    file = read(written(tmp_path, "0001 1 2 S\n1 2 2 0.5 P\n\n3 4 5\n3 4 5 P .25\n 3\t1 1 0.25\r\n3 2 2\n"))
     assert file.format == "naacl"
     assert list(file) == [gold("1-2", "2-2"), gold(), gold("4-5 1-1 2-2")]
     expected = [{(1, 2): 1, (2, 2): 0.5}, {}, {(4, 5): 1, (1, 1): 0.25, (2, 2): 1}]
@@ -71,7 +75,9 @@ BAD = [
     ("giza", A3.replace("2 1", "0 1"), "x.talp:3: a link beyond the 2 target words of line 2"),
     ("giza", A3 * 2, "x.talp:4: duplicate sentence pair 1"),
     ("giza", A3.replace("(1)", "(2)"), "x.talp: sentence pair 1 is missing … there is 2"),
-    ("simalign", "0\t0-0\n2\t0-0\n", "x.talp:2: … number 1 … '2\\t0-0'"),
+    ("simalign", "0\t0-0\n2\t0-0\n", "x.talp:2: … number 1, … '2\\t0-0'"),
+    ("simalign", "2\t0-0\n", "x.talp:1: … number 0 or 1, … '2\\t0-0'"),
+    ("scored", "0-0:1-.5\n", "x.talp:1: '0-0:1-.5' is not a link"),
     ("fast_align", "0-0 ||| -1.5\n0-0\n", "x.talp:2: expected |||"),
     ("opennmt", "ein ||| Rohr ||| 0-0\n1-1\n", "x.talp:2: expected ||| between a translation and the links"),
     ("pharaoh", '{"source": "a", "links": [[0, 0]]}\n', "x.talp:1: … a line of JSON … FILE.pharaoh"),
@@ -79,6 +85,7 @@ BAD = [
     ("scored", "\n1-1\n", "x.talp:2: '1-1' … no score … i-j:p"),
     ("pharaoh", "1-1\n1-1 2p2\n", "x.talp:2: … possible link (p)"),
     ("naacl", "1 1 1\n\n1 1\n", "x.talp:3: … 'sentence i j [S|P] [confidence]' … '1 1'"),
+    ("naacl", "1 1 1\n1 1 1 S 1 P\n", "x.talp:2: … '1 1 1 S 1 P'"),
     ("naacl", "1 1 1\n0 1 1\n", "x.talp:2: … counted from 1, found '0 1 1'"),
     ("fairseq", "1-1\n", "x.talp: … no A- lines … --print-alignment hard"),
     ("fairseq", "S-0\ta\nA-x\t0-0\n", "x.talp:2: … A-<id> … 'A-x\\t0-0'"),
@@ -92,12 +99,12 @@ BAD = [
 def test_bad_lines(tmp_path, format_, text, message):
     path = written(tmp_path, text)
     with pytest.raises(InputError, match=facts(message)):
-        list(parse(format_, TextFile(path).lines(), str(path), Tokens(), format_ == "talp"))
+        list(FORMATS[format_].parse(TextFile(path).lines(), str(path), Tokens(), format_ == "talp"))
 
 
 def test_gold_is_neither_output_of_fairseq_nor_scored(tmp_path):
     for text, looks in (("A-0\t0-0\n", "format fairseq"), ("0-0:0.5\n", "format scored")):
-        with pytest.raises(InputError, match=facts(f"{looks} … talp, naacl … exchanged")):
+        with pytest.raises(InputError, match=facts(f"{looks} … talp, naacl, simalign … exchanged")):
             read_gold(written(tmp_path, text))
 
 
@@ -168,10 +175,11 @@ def corpus(rows, format_):
     return sentences
 
 
-@pytest.mark.parametrize("format_", HYPOTHESIS_FORMATS)
+@pytest.mark.parametrize("format_", [name for name, known in FORMATS.items() if known.write])
 @given(rows=ROWS)
 def test_what_is_written_is_read_as_it_was(format_, rows):
     expected = corpus(rows, format_)
-    found = parsed("".join(f"{line}\n" for line in format_lines(expected, format_, 0)), format_)
+    lines = (line for n, sentence in enumerate(expected) for line in FORMATS[format_].write(n, sentence, 0))
+    found = parsed("".join(f"{line}\n" for line in lines), format_)
     assert found == expected
     assert [sentence.confidence for sentence in found] == [sentence.confidence for sentence in expected]

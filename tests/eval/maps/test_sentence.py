@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alignment_eval.commands.convert import subword_links, word_subwords
+from alignment_eval.commands.convert import mapped_links, word_subwords
 from alignment_eval.errors import InputError
 from alignment_eval.links.formats import GoldSentence
 from alignment_eval.maps.kinds import DEFAULT_KINDS
@@ -104,7 +104,7 @@ def test_each_subword_has_the_links_of_its_word(source, target, data):
     links = data.draw(st.frozensets(st.sampled_from(cells))) if cells else frozenset()
     texts = [" ".join("w@@ " * (count - 1) + "w" for count in counts) for counts in (source, target)]
     sides = [word_subwords(text.split(), "@@") for text in texts]
-    made = subword_links(GoldSentence(links, confidence=dict.fromkeys(links, 0.25)), *sides)
+    made = mapped_links(GoldSentence(links, confidence=dict.fromkeys(links, 0.25)), *sides)
     expected = frozenset((a, b) for i, j in links for a in sides[0][i] for b in sides[1][j])
     assert made == GoldSentence(expected)
     assert made.confidence == dict.fromkeys(expected, 0.25)
