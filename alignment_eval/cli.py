@@ -13,7 +13,6 @@ from alignment_eval.command_line import CommandParser, exit_status
 #: Subcommand -> one line of help; the module ``alignment_eval.commands.<name>`` has the rest:
 #: ``EPILOG``, ``add_arguments(parser)`` and ``run(args)``.
 COMMANDS = {
-    "compare": "compare systems: differences, intervals and paired significance tests",
     "convert": "write an alignment file in another format",
     "curve": "draw AER and mixing ratios by update from the logs of fairseq-train",
     "errors": "break errors down by sentence length, word frequency, punctuation and fertility",
@@ -24,7 +23,7 @@ COMMANDS = {
     "plot": "draw one sentence: the links of aligners, or recorded maps, with gold",
     "project": "move labels of words or spans onto the translation",
     "report": "write one HTML page that compares aligners, with the maps of a run if there are any",
-    "score": "score word alignments against gold: AER, precision, recall",
+    "score": "score word alignments against gold, and test their differences: AER, precision, recall",
     "signature": "print the signature of an output: what its links were made of, and how",
     "sweep": "score every layer, head, kind, setting and rule of recorded maps",
     "symmetrize": "combine forward and reverse alignments",

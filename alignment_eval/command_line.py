@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any, NamedTuple, NoReturn, TextIO
 
 from alignment_eval.errors import InputError, UsageError, one_line, say
 from alignment_eval.files import STANDARD, check_distinct
@@ -109,20 +109,19 @@ class Input(str):
     __slots__ = ()
 
 
-class System(Input):
-    """The alignments of a system, a file, with the ``name`` that the user gave it; empty: none."""
+class System(NamedTuple):
+    """The alignments of a system: the file, and the name that the user gave it, if any."""
 
-    name: str = ""
+    path: Input
+    name: str | None = None
 
-
-def system(text: str) -> System:
-    """The value of an option that names alignments to compare: FILE, or NAME=FILE."""
-    name, separator, path = text.partition("=")
-    if not separator or Path(text).exists():
-        return System(text)
-    named = System(path)
-    named.name = name
-    return named
+    @classmethod
+    def of(cls, text: str) -> System:
+        """The value of an option that names alignments to compare: FILE, or NAME=FILE."""
+        name, separator, path = text.partition("=")
+        if not separator or Path(text).exists():
+            return cls(Input(text))
+        return cls(Input(path), name or None)
 
 
 class Output(str):
@@ -183,8 +182,9 @@ def check_outputs(args: argparse.Namespace, inputs: Iterable[str] = (), outputs:
 
 
 def _texts(value: object) -> list[str]:
-    entries = value if isinstance(value, (list, tuple)) else [value]
-    return [entry for entry in entries if isinstance(entry, str)]
+    if isinstance(value, (list, tuple)):
+        return [text for entry in value for text in _texts(entry)]
+    return [value] if isinstance(value, str) else []
 
 
 def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object]) -> int:

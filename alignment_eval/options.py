@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from alignment_eval.command_line import Input, add_list, file_name, system
+from alignment_eval.command_line import Input, System, add_list, file_name
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.extraction.rules import RULE_NAMES
@@ -61,7 +61,7 @@ def add_hypothesis_arguments(group: argparse._ActionsContainer, name: str = "hyp
         "word alignments (-: standard input), as norm-align, awesome-align, simalign, eflomal, fast_align, GIZA++ (A3) "
         f"and fairseq-generate write them, all read in the same way; NAME=FILE names the system{more}"
     )
-    group.add_argument(name, action="extend", nargs="+", type=system, metavar="HYP", help=help_)
+    group.add_argument(name, action="extend", nargs="+", type=System.of, metavar="HYP", help=help_)
     add_base(group, "hyp", "0")
 
 
@@ -125,9 +125,10 @@ def gold_of(args: argparse.Namespace, texts: Texts | None, warn: Warn = warn_on_
 
 
 def read_systems(
-    args: argparse.Namespace, paths: Sequence[str]
+    args: argparse.Namespace, systems: Sequence[System]
 ) -> tuple[Texts | None, AlignmentFile, list[AlignmentFile]]:
-    """The texts, the gold of ``--gold``, and the hypotheses at ``paths``, which are checked against the texts."""
+    """The texts, the gold of ``--gold``, and the alignments of ``systems``, which are checked against the texts."""
+    paths = [system.path for system in systems]
     texts = texts_of(args)
     if texts is not None:
         _warn_of_prepared(args.source, args.target)
@@ -188,25 +189,25 @@ def score_files(hypothesis: AlignmentFile, gold: AlignmentFile, diagnosed: bool 
     return score(hypothesis.each_links(), gold)
 
 
-def system_name(path: str) -> str:
+def system_name(system: System) -> str:
     """What results call a system: the name that the user gave, or the file."""
-    return getattr(path, "name", "") or ("<stdin>" if path == STANDARD else str(path))
+    return system.name or ("<stdin>" if system.path == STANDARD else str(system.path))
 
 
-def distinct_names(paths: Sequence[str]) -> list[str]:
+def distinct_names(systems: Sequence[System]) -> list[str]:
     """What tables and pages call systems: the names that the user gave, or files without what they have in common.
 
     That is the directory; of files with one name, the directories and endings that all of these share.
     """
-    parts = [Path(path).parts for path in paths]
+    parts = [Path(system.path).parts for system in systems]
     names = []
-    for path, own in zip(paths, parts):
+    for system, own in zip(systems, parts):
         alike = [other for other in parts if other[-1:] == own[-1:]]
         turned = [other[::-1] for other in alike]
         start, end = len(os.path.commonprefix(alike)), len(os.path.commonprefix(turned))  # noqa: RUF071  # of parts
         differing = str(Path(*(own[start : len(own) - end] or own[-1:])))
-        names.append(getattr(path, "name", "") or ("standard input" if path == STANDARD else differing))
-    return [visible(name) for name in (names if len(set(names)) == len(names) else map(system_name, paths))]
+        names.append(system.name or ("standard input" if system.path == STANDARD else differing))
+    return [visible(name) for name in (names if len(set(names)) == len(names) else map(system_name, systems))]
 
 
 def print_table(table: Table, format: str, signatures: Sequence[str]) -> None:

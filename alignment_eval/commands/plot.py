@@ -99,9 +99,9 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError("--rule together with --hyp, which brings the links: leave one of the two out")
     check_new(args.output, args.overwrite)
     records = None if args.records is None else forced_records(args.records) if args.gold else Records(args.records)
-    texts, paths = texts_of(args), args.hyp or []
+    texts, systems = texts_of(args), args.hyp or []
     gold = [] if args.gold is None else [gold_of(args, texts)]
-    files = [*gold, *(read_hypothesis(path, read_options(args, "hyp"), texts) for path in paths)]
+    files = [*gold, *(read_hypothesis(system.path, read_options(args, "hyp"), texts) for system in systems)]
     if records is not None:
         for file in files:
             file.fit(records.size)
@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> None:
     if records is None:
         fields: dict[str, Value] = {"sentence": args.sentence}
         empty = np.zeros((sentence.target.word_count, sentence.source.word_count))
-        panels = [Panel(name, empty, drawn) for name, drawn in zip(distinct_names(paths), links)]
+        panels = [Panel(name, empty, drawn) for name, drawn in zip(distinct_names(systems), links)]
         picture = Picture(f"Sentence {args.sentence}", sentence.source, sentence.target, [panels], truth)
     else:
         picture, fields = _maps(args, sentence, truth, *links)

@@ -75,16 +75,16 @@ def run(args: argparse.Namespace) -> None:
     if args.records is None and None in (args.source, args.target):
         raise UsageError("--hyp without RECORDS: expected the texts too, by --source and --target")
     check_new(args.output, args.overwrite)
-    paths = args.hyp or []
+    systems = args.hyp or []
     records = None if args.records is None else forced_records(args.records) if args.gold else Records(args.records)
     words = words_of(args)
     gold: AlignmentFile | None = None
     if args.gold is None:
         texts = texts_of(args)
-        hypotheses = [read_hypothesis(path, read_options(args, "hyp"), texts) for path in paths]
+        hypotheses = [read_hypothesis(system.path, read_options(args, "hyp"), texts) for system in systems]
         size = records.size if records is not None else Size(args.source, len(words or ()), "lines")
     else:
-        texts, gold, hypotheses = read_systems(args, paths)
+        texts, gold, hypotheses = read_systems(args, systems)
         if records is not None:
             gold.fit(records.size)
         size = gold.size
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> None:
             if warning := doubts(read, gold):
                 warn_on_stderr(warning)
         warn_of_few(length)
-    names = distinct_names(paths)
+    names = distinct_names(systems)
     kinds: tuple[str, ...] = ()
     fields: dict[str, Value] = {}
     if records is None:

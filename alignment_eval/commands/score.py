@@ -1,10 +1,10 @@
-"""``align-eval score``: AER, precision and recall of word alignments against gold."""
+"""``align-eval score``: AER, precision and recall of word alignments against gold, with paired tests of systems."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -28,9 +28,9 @@ from alignment_eval.options import (
 )
 from alignment_eval.scoring.aer import COUNT_NAMES, METRIC_LABELS, METRICS, Score, defined
 from alignment_eval.scoring.diagnosis import diagnose
-from alignment_eval.scoring.significance import Resampling, confidence_each
-from alignment_eval.scoring.tables import Table, counted, interval_text, percent, score_table
-from alignment_eval.signature import joined, signature
+from alignment_eval.scoring.significance import Difference, Resampling, compare_all, confidence_each
+from alignment_eval.scoring.tables import Table, counted, interval_text, pair_table, percent, score_table
+from alignment_eval.signature import Value, joined, signature
 
 EPILOG = """\
 Examples, after make demo:
@@ -41,7 +41,8 @@ Examples, after make demo:
   align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh --gold-swap --diagnose
   fairseq-generate … --print-alignment hard | align-eval score --gold gold.talp --gold-base 1 -
 
-Several hypotheses, md and latex: a table, with intervals; a star or bold type marks the best; latex needs booktabs.
+Several hypotheses, md and latex: a table, with intervals, and AER minus that of each row above with p of approximate
+randomisation; a star or bold type marks the best; latex needs booktabs.
 json: one object a line and hypothesis; AER, precision and recall are fractions, null where undefined.
 Other formats: they are percentages.  sentences: counts and scores of each sentence, as TSV.
 """
@@ -62,13 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_text_arguments(parser)
     group = parser.add_argument_group("output")
     add_format(group, ("text", *_TABLES, "tsv", "json", "sentences"))
-    group = parser.add_argument_group("confidence", "95 % intervals from a bootstrap over sentences")
-    group.add_argument(
-        "--resamples",
-        type=int,
-        metavar="N",
-        help="add intervals to AER, precision and recall, from N resamples, such as 10000",
+    group = parser.add_argument_group(
+        "resampling", "95 % intervals from a bootstrap over sentences; paired bootstrap and approximate randomisation"
     )
+    help_ = f"number of resamples (default: {Resampling().resamples} for a table, else no intervals and tests)"
+    group.add_argument("--resamples", type=int, metavar="N", help=help_)
     parser.add_argument(
         "--diagnose",
         action="store_true",
@@ -83,19 +82,24 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError("--resamples with --format sentences: expected another format; an interval is of a corpus")
     if args.diagnose and args.format not in ("text", "json"):
         raise UsageError(f"--diagnose with --format {args.format}: expected text or json; a table has no place for it")
-    resampling = Resampling() if is_table else None
-    if args.resamples is not None:
-        resampling = Resampling(args.resamples)
+    resampling = Resampling(args.resamples) if args.resamples is not None else Resampling() if is_table else None
     _, gold, hypotheses = read_systems(args, args.hypotheses)
     if resampling is not None:
         warn_of_few(len(gold))
     scores = [score_files(hypothesis, gold, args.diagnose) for hypothesis in hypotheses]
     names = [system_name(path) for path in args.hypotheses]
-    results = [_result(*each, gold, resampling) for each in zip(names, hypotheses, scores)]
+    tests = {"tests": "paired-bootstrap,approximate-randomisation"} if len(scores) > 1 else {}
+    sampled = resampling_fields(resampling, interval="bootstrap-percentile", **tests) if resampling else {}
+    results = [_result(*each, gold, sampled) for each in zip(names, hypotheses, scores)]
+    pairs: dict[tuple[int, int], dict[str, Difference]] = {}
     if resampling is not None:
-        counts = np.stack([scored.per_sentence for scored in scores], axis=1)
-        for result, intervals in zip(results, confidence_each(counts, resampling, progress_bar)):
+        counts = [scored.per_sentence for scored in scores]
+        for result, intervals in zip(results, confidence_each(np.stack(counts, axis=1), resampling, progress_bar)):
             result["confidence"] = intervals
+        if len(counts) > 1:
+            pairs = compare_all(counts, resampling, progress_bar)
+        for (first, second), differences in pairs.items():
+            results[second].setdefault("differences", []).append({"baseline": names[first], **differences})
     if args.diagnose:
         for result, hypothesis in zip(results, hypotheses):
             found = diagnose(hypothesis, gold)
@@ -107,7 +111,11 @@ def run(args: argparse.Namespace) -> None:
     signatures = [result["signature"] for result in results]
     if is_table:
         aers = [result["confidence"]["aer"] for result in results]
-        table = score_table(_of_gold(results[0]), distinct_names(args.hypotheses), scores, aers)
+        shown = distinct_names(args.hypotheses)
+        table = score_table(_of_gold(results[0]), shown, scores, aers, pairs)
+        if args.format == "text" and len(pairs) == 1:
+            print("\n".join([*table.lines(), ""]))
+            table = pair_table(f"{shown[1]} against {shown[0]}", pairs[0, 1])
         print_table(table, args.format, signatures)
     elif args.format == "tsv":
         print_table(_machine_table(results), "tsv", signatures)
@@ -128,9 +136,9 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _result(
-    name: str, hypothesis: AlignmentFile, scored: Score, gold: AlignmentFile, resampling: Resampling | None
+    name: str, hypothesis: AlignmentFile, scored: Score, gold: AlignmentFile, sampled: Mapping[str, Value]
 ) -> dict[str, Any]:
-    """The object of a hypothesis."""
+    """The object of a hypothesis; ``sampled`` are fields of its signature."""
     counts = dict(zip(COUNT_NAMES, map(int, scored.counts)))
     counts |= {"possible_links": gold.possible - gold.sure, "sentences": len(gold)}
     return {
@@ -143,7 +151,7 @@ def _result(
             **reading_fields("hyp", hypothesis),
             hyp_possible=False,
             sentences=len(gold),
-            **(resampling_fields(resampling, interval="bootstrap-percentile") if resampling else {}),
+            **sampled,
         ),
     }
 

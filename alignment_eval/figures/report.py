@@ -52,7 +52,7 @@ from alignment_eval.scoring.aer import Counts, Score, aer, count
 from alignment_eval.scoring.error_classes import TITLES, Rows, error_table
 from alignment_eval.scoring.gold_corpus import GoldCorpus, check_links, linked_maps
 from alignment_eval.scoring.significance import Interval, Resampling, compare_all, confidence_each
-from alignment_eval.scoring.tables import Table, difference_table, interval_text, percent, score_table
+from alignment_eval.scoring.tables import Table, interval_text, percent, score_table
 
 STEPS = 16
 #: Bits of a scale after the first one: few, so that they compress.
@@ -93,7 +93,7 @@ class Report:
     skipped: Mapping[int, str]  #: why sentences cannot be aligned (id -> status)
     shown: Sequence[int]  #: the ids of the sentences in the page
     blocks: Mapping[str, str]  #: packed data by name (see above)
-    tables: Mapping[str, Table]  #: ``scores``, paired ``tests``, AER by ``classes`` of words; those there are
+    tables: Mapping[str, Table]  #: ``scores``, AER by ``classes`` of words; those there are
     resampling: Resampling
 
     @property
@@ -225,11 +225,11 @@ def _tables(
     if not systems:
         return
     names, scores = [system.name for system in systems], [system.score for system in systems]
-    yield "scores", score_table("Alignments against the gold.", names, scores, [system.interval for system in systems])
-    if len(systems) > 1:
-        pairs = compare_all([score.per_sentence for score in scores], resampling)
-        title = "AER of a row minus AER of a row above it, with p (approximate randomisation over sentences)."
-        yield "tests", difference_table(title, names, scores, pairs)
+    pairs = compare_all([score.per_sentence for score in scores], resampling) if len(systems) > 1 else {}
+    yield (
+        "scores",
+        score_table("Alignments against the gold", names, scores, [system.interval for system in systems], pairs),
+    )
     if words is not None:
         source, target = zip(*words)
         yield "classes", _class_table(names, [error_table(own, gold, source, target) for own in links])

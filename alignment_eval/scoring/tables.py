@@ -89,38 +89,45 @@ def interval_text(interval: Interval | None, sign: str = "") -> str:
     return UNDEFINED if interval is None else f"[{percent(interval.low, sign)}, {percent(interval.high, sign)}]"
 
 
-def score_table(title: str, names: Sequence[str], scores: Sequence[Score], aers: Sequence[Interval | None]) -> Table:
-    """The scores of systems: AER with its interval, precision, recall, number of links."""
-    heads = ("system", "AER %", "95 % interval", "precision %", "recall %", "links")
-    rows = []
-    for name, score, interval in zip(names, scores, aers):
-        others = percent(score.precision), percent(score.recall)
-        rows.append((name, percent(score.aer), interval_text(interval), *others, str(score.counts.hypothesis)))
-    return Table(title, heads, rows, _best_scores(scores, (1, 3, 4)))
-
-
-def difference_table(
-    title: str, names: Sequence[str], scores: Sequence[Score], pairs: Mapping[tuple[int, int], Mapping[str, Difference]]
+def score_table(
+    title: str,
+    names: Sequence[str],
+    scores: Sequence[Score],
+    aers: Sequence[Interval | None],
+    pairs: Mapping[tuple[int, int], Mapping[str, Difference]],
 ) -> Table:
-    """The scores of systems, and AER of each row minus AER of each row above it, with p of approximate randomisation.
+    """The scores of systems; and AER of each row minus AER of each row above it, with p of approximate randomisation.
 
     ``pairs`` are those of :func:`alignment_eval.scoring.significance.compare_all`.
     """
-    last = len(names) - 1
-    heads = ("", "system", *(f"{label} %" for label in METRIC_LABELS.values()))
+    before = range(1, len(names))
+    heads = ("system", "AER %", "95 % interval", "precision %", "recall %", "links", *(f"− {n} (p)" for n in before))
     rows = []
-    for row, (name, score) in enumerate(zip(names, scores)):
+    for row, (name, score, interval) in enumerate(zip(names, scores, aers)):
+        others = percent(score.precision), percent(score.recall), str(score.counts.hypothesis)
         compared = [pairs[column, row]["aer"] for column in range(row)]
         cells = [f"{percent(entry.delta, '+')} ({entry.p_randomisation:.3g})" for entry in compared]
-        metrics = (percent(getattr(score, metric)) for metric in METRIC_LABELS)
-        rows.append((f"{row + 1}", name, *metrics, *cells, *[""] * (last - row)))
-    return Table(title, (*heads, *(f"− {n} (p)" for n in range(1, last + 1))), rows, _best_scores(scores, (2, 3, 4)), 2)
+        cells += [""] * (len(names) - 1 - row)
+        rows.append((name, percent(score.aer), interval_text(interval), *others, *cells))
+    title += "; − n (p): AER minus that of row n, with p of approximate randomisation" if pairs else ""
+    return Table(title, heads, rows, _best_scores(scores))
 
 
-def _best_scores(scores: Sequence[Score], columns: Sequence[int]) -> set[tuple[int, int]]:
-    """The cells with the best AER, precision and recall, which are in these columns; ties too."""
+def pair_table(title: str, differences: Mapping[str, Difference]) -> Table:
+    """The metrics of a pair of systems, what they differ by, and both paired tests."""
+    rows = []
+    for name, label in METRIC_LABELS.items():
+        entry = differences[name]
+        p_values = (UNDEFINED if p is None else f"{p:.3g}" for p in (entry.p_bootstrap, entry.p_randomisation))
+        metrics = percent(entry.baseline), percent(entry.system), percent(entry.delta, "+")
+        rows.append((f"{label} %", *metrics, interval_text(entry.interval, "+"), *p_values))
+    return Table(title, ("", "baseline", "system", "delta", "95 % interval", "p bootstrap", "p randomisation"), rows)
+
+
+def _best_scores(scores: Sequence[Score]) -> set[tuple[int, int]]:
+    """The cells with the best AER, precision and recall of :func:`score_table`; ties too."""
     best = set()
-    for column, (metric, choose) in zip(columns, (("aer", min), ("precision", max), ("recall", max))):
+    for column, metric, choose in ((1, "aer", min), (3, "precision", max), (4, "recall", max)):
         values = [getattr(score, metric) for score in scores]
         known = [value for value in values if value is not None]
         best |= {(row, column) for row, value in enumerate(values) if len(known) > 1 and value == choose(known)}

@@ -9,7 +9,7 @@ import pytest
 
 from alignment_eval import __version__
 from alignment_eval.cli import main
-from alignment_eval.command_line import exit_status, names, system
+from alignment_eval.command_line import System, exit_status, names
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.options import distinct_names
 
@@ -60,7 +60,7 @@ def test_imports_are_light(code, heavy):
     "words",
     [
         ("score", "hyp", "--gold", "gold", "--gold-base", 0),
-        ("compare", "hyp", "gold", "--gold", "gold", "--gold-base", 0),
+        ("score", "hyp", "gold", "--gold", "gold", "--gold-base", 0),
         ("errors", "hyp", "gold", "--gold", "gold", "--gold-base", 0, "--source", "text", "--target", "text"),
         ("curve", "log", "--metrics", "aer", "-o", "out.csv"),
         ("convert", "none", "--to", "talp"),
@@ -141,11 +141,11 @@ def test_a_reader_that_goes_away_is_no_error(converting):
     ],
 )
 def test_names_of_systems(given, expected):
-    assert distinct_names([system(word) for word in given]) == expected
+    assert distinct_names([System.of(word) for word in given]) == expected
 
 
 def test_a_file_whose_name_has_the_sign(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lr=1").write_text("0-0\n")
-    assert distinct_names([system("lr=1")]) == ["lr=1"]
-    assert system("lr=1") == "lr=1"
+    assert distinct_names([System.of("lr=1")]) == ["lr=1"]
+    assert System.of("lr=1").path == "lr=1"

@@ -88,7 +88,6 @@ MISTAKES = [
     (f"{SCORE} hyp --source de59 --target en", 1, "de59 has 59 lines, but en has 60"),
     (f"{SCORE} hyp --diagnose --format tsv", 2, "--diagnose with --format tsv"),
     (f"{SCORE} hyp --gold-swap", 0, "hyp: AER"),
-    ("align-eval compare --gold gold --gold-base 1 hyp", 2, "required: SYSTEM"),
     (f"{ERRORS} hyp", 2, "--source"),
     (f"{ERRORS} hyp --source de.bpe --target en", 1, "de.bpe: … subword mark"),
     (f"{ERRORS} hyp hyp hyp {TEXTS}", 2, "3 hypotheses"),

@@ -2,10 +2,14 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import asdict
 
 import pytest
 
+from alignment_eval.links.files import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.reading import content_hash
+from alignment_eval.scoring.aer import count
+from alignment_eval.scoring.significance import Resampling, compare_all
 from alignment_eval.signature import version
 from tests.facts import says
 
@@ -78,13 +82,13 @@ def test_several_hypotheses_are_one_table(files, call, format_, best, title, sig
     assert lines[0].startswith(title)
     assert lines[-1].startswith(signed)
     assert lines[-1].count("metric:aer|gold:") == 1
-    (row,) = (line for line in lines if line.startswith(("a_b|c", r"| a_b\|c", r"a\_b|c")))
+    row, *_ = (line for line in lines if line.startswith(("a_b|c", r"| a_b\|c", r"a\_b|c")))
     # |A| = 45, |S| = 60, |A∩S| = |A∩P| = 45
     cells = re.split(r"  +| \| | & ", row.removesuffix(r" \\").strip("| "))
     json_ = call("score", *GOLD_OPTIONS, "a_b|c", "--format", "json", "--resamples", 10_000)[1]
     interval = json.loads(json_)["confidence"]["aer"]
     shown = f"[{100 * interval['low']:.2f}, {100 * interval['high']:.2f}]"
-    assert cells[1:] == [best.format("14.29"), shown, best.format("100.00"), best.format("75.00"), "45"]
+    assert cells[1:6] == [best.format("14.29"), shown, best.format("100.00"), best.format("75.00"), "45"]
 
 
 def test_one_hypothesis_alone_is_not_marked_as_the_best(files, call):
@@ -125,6 +129,34 @@ def test_confidence(files, call):
     assert call("score", *asked)[1].splitlines()[0] == (
         f"hyp: AER 37.50 % {shown['aer']}, precision 75.00 % {shown['precision']}, recall 50.00 % {shown['recall']}"
     )
+
+
+def test_every_pair_of_systems_is_tested(files, call):
+    files("gold", GOLD * 15)
+    files("first", "0-0 2-2 3-3\n0-1 1-0\n0-1\n1-0 1-1\n0-0\n0-1\n" * 5)
+    files("second", "0-0 1-1 2-2\n0-1 1-0\n0-0 1-1\n0-1 1-0\n0-0 1-1\n0-1 0-0\n" * 5)
+    names, options = ("first", "second", "first"), (*GOLD_OPTIONS, "--resamples", "500")
+    results = [*map(json.loads, call("score", "--format", "json", *options, *names)[1].splitlines())]
+    gold = read_gold("gold", ReadOptions(base="1"))
+    counts = [count(read_hypothesis(name).each_links(), gold) for name in names]
+    pairs = compare_all(counts, Resampling(500))
+    for second, result in enumerate(results):
+        expected = [(names[first], pairs[first, second]) for first in range(second)]
+        assert result.get("differences", []) == [
+            {"baseline": name, **{metric: asdict(each) for metric, each in pair.items()}} for name, pair in expected
+        ]
+        assert "|tests:paired-bootstrap,approximate-randomisation|resamples:500|" in result["signature"]
+    table = call("score", "--format", "latex", *options, *names)[1].splitlines()
+    rows = [line.removesuffix(r" \\").split(" & ") for line in table]
+    cells = [row[6:] for row in rows if len(row) > 1]
+    delta, p = pairs[0, 1]["aer"].delta, pairs[0, 1]["aer"].p_randomisation
+    of_pair = f"{100 * delta:+.2f} ({p:.3g})".replace("-", "$-$", 1)
+    assert cells == [["$-$ 1 (p)", "$-$ 2 (p)"], ["", ""], [of_pair, ""], ["+0.00 (1)", of_pair.replace("$-$", "+")]]
+    last = call("score", *options, "first", "second")[1].splitlines()[-2].split()
+    recall = pairs[0, 1]["recall"]
+    gain, low, high = (f"{100 * value:+.2f}" for value in (recall.delta, recall.interval.low, recall.interval.high))
+    p_values = f"{recall.p_bootstrap:.3g}", f"{recall.p_randomisation:.3g}"
+    assert last == ["recall", "%", "50.00", "91.67", gain, f"[{low},", f"{high}]", *p_values]
 
 
 def test_confidence_where_it_is_undefined(files, call):
@@ -233,7 +265,6 @@ def test_systems_that_are_named(files, call):
     status, out, _ = call("score", *GOLD_OPTIONS, "ours=hyp", "theirs=hyp")
     assert (status, [line.split()[0] for line in out.splitlines()[2:4]]) == (0, ["ours", "theirs"])
     assert call("score", *GOLD_OPTIONS, "ours=hyp")[1].startswith("ours: AER")
-    assert json.loads(call("compare", "ours=hyp", "hyp", *GOLD_OPTIONS, "--format", "json")[1])["baseline"] == "ours"
 
 
 @pytest.mark.parametrize(
