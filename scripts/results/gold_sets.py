@@ -21,6 +21,7 @@ SETS = {
     DEV: (("de", "en"), ("dev.de", "dev.en", "dev.talp"), 1),
     "hansards447": (("en", "fr"), ("src.en", "tgt.fr", "gold.pharaoh"), 0),
     "czenali2500": (("cs", "en"), ("src.cs", "tgt.en", "gold.talp"), 0),
+    "sv-en-ges864": (("en", "sv"), ("src.en", "tgt.sv", "gold.talp"), 0),
 }
 NORM_ALIGN = (sys.executable, "-m", "fairseq_norm_plugin.align.cli")
 #: The bundled models, by the language that they translate from.

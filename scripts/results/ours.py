@@ -20,7 +20,7 @@ from alignment_eval.links.formats import Links, format_links
 from alignment_eval.profiles.profile import Profile, read_profile
 
 BOTH = "both"
-NAMES = {"de": "German", "en": "English", "fr": "French", "cs": "Czech"}
+NAMES = {"de": "German", "en": "English", "fr": "French", "cs": "Czech", "sv": "Swedish"}
 TABLES = {
     "profile": "table of 20,000 pairs (default)",
     "none": "no lexical table",

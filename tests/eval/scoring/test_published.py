@@ -1,4 +1,4 @@
-"""Published figures of the De-En gold of Vilar et al. (2006), from the stored outputs of the aligners."""
+"""Published figures of gold sets, from the stored outputs of the aligners."""
 
 import pytest
 
@@ -46,6 +46,19 @@ def test_rows_of_the_published_table(shared, published, gold, aligner, name):
     # intersection (giza), so by 1 + 1 + 4 in the union.
     allowed = 6 if (aligner, name) == ("giza", "test.deen.union.talp") else 5
     assert abs(int(result.counts.hypothesis) - rows[name][3]) <= allowed
+
+
+@pytest.mark.parametrize(
+    ("name", "aer"),
+    [("ro-en-wpt248", 20.75), ("ja-en-kftt582", 37.36), ("zh-en-tsinghua450", 13.31), ("hansards447", 4.07)],
+)
+def test_links_that_awesome_align_published(shared, name, aer):
+    """Its README says 20.7, 37.4, 13.4 and 4.1."""
+    folder = shared / "data/gold" / name
+    (path,) = folder.glob("gold.*")
+    truth = read_gold(path, ReadOptions(base="0" if name == "hansards447" else "1", warn=pytest.fail))
+    result = score(hypothesis(folder / "awesome-align.pharaoh").each_links(), truth)
+    assert round(100 * result.aer, 2) == aer
 
 
 def test_gold_counts(shared, gold):
