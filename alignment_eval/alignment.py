@@ -60,8 +60,8 @@ class Alignment:
         source_spans: the characters of each source word in the line: start and end, counted in code points from 0.
         target_spans: those of each target word.
         links: pairs (source word, target word), counted from 0, in ascending order.
-        confidences: each link's share of its target word's row, from 0 to 1; empty if the links have none, as after
-            a symmetrisation.
+        confidences: how likely each link is right, from 0 to 1 (docs/questions.md); empty if the links have none, as
+            after a symmetrisation.
         status: ``ok``, or why there are no links, such as ``empty``.
         score: the model's mean log probability of a target token (base e), if it translated the source; else None.
         marked: the target line with the markup of the source line, if it was asked for.
@@ -100,7 +100,7 @@ class Alignment:
         return self.status == "ok"
 
     def to_pharaoh(self, confidences: bool = False) -> str:
-        """Format the links as one line, ``0-0 1-2``; with ``confidences`` ``0-0:0.97… 1-2:0.41…``.
+        """Format the links as one line, ``0-0 1-2``; with ``confidences`` ``0-0:0.97 1-2:0.41``.
 
         Raises:
             UsageError: ``confidences`` is true, and the links have none.
@@ -322,24 +322,24 @@ def align_pairs(
     If ``method`` counts a lexical table, it is counted on the first ``table_pairs`` pairs that arrive.  These must be
     the first of the text, in any order, and are held back until then.  The pairs after them are reweighted by it.
 
-    ``table`` is the lexical table of all pairs; None: ``method`` counts one, or uses none.  ``check``: check that it
-    matches the text of the first pairs, which are held back for that.
+    ``table`` is a lexical table of another text, to which the counts of these pairs are added.  ``check``: check that
+    it matches the text of the first pairs, which are held back for that.
     """
     pairs, shares = iter(pairs), rule_of(method.forward.rule).shares
     if table is not None and check:
         held = list(islice(pairs, SAMPLE))
         check_match(table, (words_of(forward.sentence) for forward, _ in held if forward.scores is not None))
         pairs = chain(held, pairs)
-    if method.table_pairs and table is None:
+    if method.table_pairs:
         counted = [(pair, combined_map(pair, method)) for pair in islice(pairs, method.table_pairs)]
         maps = [combined.counted for _, combined in counted if combined.scores is not None]
-        table, reweighted = count_lexical_table(maps, shares)
+        table, reweighted = count_lexical_table(maps, shares, table or EMPTY, method.table_weight)
         for pair, combined in counted:
             yield _alignment(pair, combined, None if combined.scores is None else next(reweighted), method)
     for pair in pairs:
         combined, weighed = combined_map(pair, method), None
         if method.sharpened and combined.scores is not None:
-            weighed = (EMPTY if table is None else table).reweight(*combined.counted, shares)
+            weighed = (table or EMPTY).reweight(*combined.counted, shares, method.table_weight)
         yield _alignment(pair, combined, weighed, method)
 
 
@@ -356,11 +356,11 @@ def _alignment(
     text = source, target, source_spans, target_spans
     if whole.scores is None:
         return Alignment(*text, [], status=sentence.status, id=sentence.id)
-    linked, shares = linked_pair(whole, pair, method)
+    linked, sure = linked_pair(whole, pair, method)
     sources, targets = np.nonzero(linked)
     links: list[Link] = list(zip(sources.tolist(), targets.tolist()))  # in ascending order
-    confidences = {} if shares is None else dict(zip(links, shares[targets, sources].tolist()))
-    scores = None if pair[0].sentence.log_probs is None else score_pair(pair, linked, shares)
+    confidences = {} if sure is None else dict(zip(links, sure[targets, sources].tolist()))
+    scores = None if pair[0].sentence.log_probs is None else score_pair(pair, linked, sure)
     maps = None if pair[0].maps is None else ReadMaps(method, pair, combined, weighed, whole)
     return Alignment(*text, links, confidences, scores=scores, id=sentence.id, maps=maps)
 

@@ -57,13 +57,16 @@ POWER = 1.5
 PRIOR = 0.01
 #: The part of a pair's own evidence that counts for itself.
 OWN = 0.3
+#: γ is this part of the doubt where the alignment of the models has formed, since their maps then know more than the
+#: table; where it has not, or without a table, AER is lower with all of it (docs/reproduction.md).
+FORMED_WEIGHT = 0.8
 #: How often a map is reweighted, the second time by the evidence of the reweighted maps.
 PASSES = 2
 #: A cell without neighbours keeps this part; see :func:`supported`.
 ALONE = 0.4
 #: Evidence is a multiple of this, so that float64 sums it exactly, in whatever order.
 UNIT = 2.0**-20
-#: Smaller sums are dropped: they are negligible beside :data:`PRIOR`, and most sums are that small.
+#: Smaller sums count as 0: they are negligible beside :data:`PRIOR`, and most sums are that small.
 LEAST_SUM = 0.01
 #: Sentence pairs whose evidence is summed together.
 _CHUNK = 500
@@ -75,6 +78,8 @@ FEW_WORDS = 100
 #: The largest share of running words that may be unknown.  Of other Europarl text a lexical table of 20,000 pairs does
 #: not know 6 %, one of 100 pairs 40 %, and one with source and target exchanged 45 to 62 %.
 MOST_UNKNOWN = 0.5
+#: From this share of unknown words on, the text's own counts help (docs/reproduction.md).
+MANY_UNKNOWN = 0.1
 #: The largest share that may be known in another case only.  Of cased text it is 10 to 22 % for a lowercased table.
 MOST_OTHER_CASE = 0.05
 
@@ -92,11 +97,14 @@ class WordCounts:
     counts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, sides: Iterable[Sequence[str]]) -> WordCounts:
-        """The words of a text, numbered in the order of their first occurrence."""
-        numbers: dict[str, int] = {}
+    def of(cls, sides: Iterable[Sequence[str]], others: WordCounts | None = None) -> WordCounts:
+        """The words of a text, numbered in the order of their first occurrence, after those of an ``others``' text."""
+        numbers = {} if others is None else dict(others.numbers)
         found = [numbers.setdefault(word, len(numbers)) for side in sides for word in side]
-        return cls(numbers, np.bincount(np.array(found, dtype=np.int64), minlength=len(numbers) + 1))
+        counts = np.bincount(np.array(found, dtype=np.int64), minlength=len(numbers) + 1)
+        if others is not None:
+            counts[: len(others.numbers)] += others.counts[:-1]
+        return cls(numbers, counts)
 
     def lookup(self, words: Sequence[str]) -> NDArray[np.int64]:
         """The number of each word; unknown words get the number after the last."""
@@ -111,7 +119,7 @@ class LexicalTable:
     Attributes:
         source: its source words.
         target: its target words.
-        cells: int64, ascending: the pairs of words that occur together, numbered by :func:`cell_numbers`.
+        cells: int64, ascending: the pairs of words that occur together, numbered by :meth:`cells_of`.
         sums: for each of ``cells`` the sum of its evidence; other pairs of words count as 0.
         pairs: the number of sentence pairs that it was counted on.
         name: its name in messages.
@@ -132,20 +140,30 @@ class LexicalTable:
         order = np.argsort(cells)
         return replace(self, source=self.target, target=self.source, cells=cells[order], sums=self.sums[order])
 
-    def reweight(self, words: PairWords, word_map: Floats, shares: Shares) -> Floats:
+    def reweight(self, words: PairWords, word_map: Floats, shares: Shares, weight: float = 1.0) -> Floats:
         """Reweight the word map [target words, source words] of a sentence pair that was not counted.
 
         W = P · ((n(u, v) + 0.3 e + ε) / √((c(u) + 1)(c(v) + 1)))^γ for source word u and target word v.  n is their
         sum in the table, e the :func:`evidence` of this cell, ε is :data:`PRIOR`, c how often a word occurs in the
-        table's text, and γ the :func:`doubt` of P.  For unknown words n and c are 0.  The second time, e is of W.
+        table's text, and γ is ``weight`` times the :func:`doubt` of P.  For unknown words n and c are 0.  The second
+        time, e is of W.
         """
-        return _reweighted([self] * PASSES, words, word_map, shares, OWN)
+        return _reweighted([self] * PASSES, words, word_map, shares, weight, is_counted=False)
+
+    def cells_of(self, words: PairWords) -> NDArray[np.int64]:
+        """The number of each pair of words, [target words, source words]; unknown words have one, too."""
+        return self.target.lookup(words[1])[:, None] * len(self.source.counts) + self.source.lookup(words[0])
+
+    def unknown(self, words: PairWords) -> int:
+        """How many words of a pair it does not know."""
+        sides = zip((self.source, self.target), words)
+        return sum(word not in known.numbers for known, own in sides for word in own)
 
     def sums_of(self, words: PairWords) -> Floats:
         """The sum of each pair of words, [target words, source words]."""
         if not len(self.cells):
             return np.zeros((len(words[1]), len(words[0])))
-        wanted = cell_numbers(self.source.lookup(words[0]), self.target.lookup(words[1]), self.source)
+        wanted = self.cells_of(words)
         places = np.minimum(np.searchsorted(self.cells, wanted), len(self.cells) - 1)
         return np.where(self.cells[places] == wanted, self.sums[places], 0.0)
 
@@ -154,11 +172,6 @@ class LexicalTable:
         source, target = (side.counts[side.lookup(own)] + 1.0 for side, own in zip((self.source, self.target), words))
         scale: Floats = 1 / np.sqrt(target[:, None] * source)
         return scale
-
-
-def cell_numbers(source: NDArray[np.int64], target: NDArray[np.int64], sources: WordCounts) -> NDArray[np.int64]:
-    """One number for each pair of words, [target words, source words], from their numbers; unknown words count too."""
-    return target[:, None] * len(sources.counts) + source
 
 
 #: The table of no text.
@@ -177,14 +190,27 @@ def evidence(word_map: Floats, shares: Shares) -> Floats:
 
 
 def _reweighted(
-    tables: Iterable[LexicalTable], words: PairWords, word_map: Floats, shares: Shares, own: float
+    tables: Iterable[LexicalTable], words: PairWords, word_map: Floats, shares: Shares, weight: float, is_counted: bool
 ) -> Floats:
-    """The word map reweighted by each table in turn; ``own``: what a cell's own evidence adds to its sum, a factor."""
-    weighed, exponent = word_map, doubt(word_map)
+    """The word map reweighted by each table in turn; ``is_counted``: the evidence of the pair is in their sums."""
+    if not word_map.size:
+        return word_map
+    weighed, exponent = word_map, weight * doubt(word_map)
     for table in tables:
-        sums = table.sums_of(words) + own * evidence(weighed, shares) + PRIOR
-        weighed = word_map * (sums * table.scale(words)) ** exponent
+        own: Floats = evidence(weighed, shares)
+        sums = table.sums_of(words)
+        if is_counted:
+            sums = sums - _of_same_words(own, table.cells_of(words))
+        sums = np.where(sums < LEAST_SUM, 0, sums)
+        weighed = word_map * ((sums + OWN * own + PRIOR) * table.scale(words)) ** exponent
     return weighed
+
+
+def _of_same_words(evidence: Floats, cells: NDArray[np.int64]) -> Floats:
+    """For each cell of a pair the evidence of all its cells of the same two words."""
+    _, words = np.unique(cells.ravel(), return_inverse=True)
+    sums: Floats = np.bincount(words, evidence.ravel()).astype(np.float64)
+    return sums[words].reshape(evidence.shape)
 
 
 def supported(word_map: Floats, shares: Shares) -> Floats:
@@ -196,37 +222,39 @@ def supported(word_map: Floats, shares: Shares) -> Floats:
     return supported
 
 
-def count_lexical_table(pairs: Sequence[CountedPair], shares: Shares) -> tuple[LexicalTable, Iterator[Floats]]:
+def count_lexical_table(
+    pairs: Sequence[CountedPair], shares: Shares, others: LexicalTable = EMPTY, weight: float = 1.0
+) -> tuple[LexicalTable, Iterator[Floats]]:
     """Count the lexical table of sentence pairs, and reweight their word maps [target words, source words] by it.
 
-    The first pass sums the evidence of the maps, the second that of the maps that the first has reweighted.  For a
-    counted pair n (see :meth:`LexicalTable.reweight`) is of the other pairs.
+    The first pass sums the evidence of the maps, the second that of the maps that the first has reweighted.  The table
+    of ``others`` is added.  For a counted pair n (see :meth:`LexicalTable.reweight`) has no evidence of that pair.
     """
     words = [sides for sides, word_map in pairs if word_map.size]
-    source, target = (WordCounts.of(sides[which] for sides in words) for which in (0, 1))
+    source = WordCounts.of((sides[0] for sides in words), others.source)
+    target = WordCounts.of((sides[1] for sides in words), others.target)
+    width = len(others.source.counts)
+    cells = others.cells // width * len(source.counts) + others.cells % width
+    given: Evidence = cells, np.rint(others.sums.astype(np.float64) / UNIT) * UNIT
+    table = LexicalTable(source, target, *given, others.pairs + len(words))
     tables: list[LexicalTable] = []
 
+    def reweighted(pair: CountedPair) -> Floats:
+        return _reweighted(tables, pair[0], pair[1].astype(np.float64), shares, weight, is_counted=True)
+
     def added(pair: CountedPair) -> Evidence:
-        cells = cell_numbers(source.lookup(pair[0][0]), target.lookup(pair[0][1]), source)
-        return cells.ravel(), evidence(_reweighted_by_others(tables, pair, shares), shares).ravel()
+        return table.cells_of(pair[0]).ravel(), evidence(reweighted(pair), shares).ravel()
 
     for _ in range(PASSES):
-        cells, sums = _sum_evidence(map(added, pairs))
-        tables.append(LexicalTable(source, target, cells, sums, len(words)))
+        cells, sums = _sum_evidence(given, map(added, pairs))
+        tables.append(replace(table, cells=cells, sums=sums))
     kept = sums >= LEAST_SUM
-    table = replace(tables[-1], cells=cells[kept], sums=sums[kept].astype(np.float32))
-    return table, (_reweighted_by_others(tables, pair, shares) for pair in pairs)
+    return replace(table, cells=cells[kept], sums=sums[kept].astype(np.float32)), map(reweighted, pairs)
 
 
-def _reweighted_by_others(tables: Iterable[LexicalTable], pair: CountedPair, shares: Shares) -> Floats:
-    """The map of a pair whose own evidence is in the sums of the ``tables``."""
-    words, word_map = pair[0], pair[1].astype(np.float64)
-    return _reweighted(tables, words, word_map, shares, OWN - 1) if word_map.size else word_map
-
-
-def _sum_evidence(pairs: Iterator[Evidence]) -> Evidence:
-    """The different cells of all pairs, ascending, and the sum of each."""
-    runs: list[Evidence] = [(np.empty(0, np.int64), np.empty(0))]
+def _sum_evidence(first: Evidence, pairs: Iterator[Evidence]) -> Evidence:
+    """The different cells of the ``first`` evidence and of all pairs, ascending, and the sum of each."""
+    runs = [first]
     while chunk := list(itertools.islice(pairs, _CHUNK)):
         runs.append(_merge_runs(chunk))
         while len(runs) > 1 and len(runs[-2][0]) < 2 * len(runs[-1][0]):  # each number moves a few times only

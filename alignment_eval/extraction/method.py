@@ -213,7 +213,8 @@ class AlignmentMethod:
         sharpened: whether a lexical table, which may be empty, and neighbours sharpen the word map
             (:mod:`alignment_eval.extraction.lexical_table`).
         table_pairs: the number of sentence pairs, the first of the text, that the table is counted on; 0: it is given,
-            or empty.
+            or empty.  Those of a given table come to them.
+        table_weight: the exponent of the table is this times the doubt of the word map.
     """
 
     forward: ExtractionOptions
@@ -221,6 +222,7 @@ class AlignmentMethod:
     join: Optional[str] = None
     sharpened: bool = False
     table_pairs: int = 0
+    table_weight: float = 1.0
 
     def __post_init__(self) -> None:
         if self.join is not None:

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.extraction.extract import WordMap, WordMaps
+from alignment_eval.extraction.extract import DECIMALS, WordMap, WordMaps
 from alignment_eval.links.formats import Link
 from alignment_eval.maps.sentence import SentenceSide, is_punctuation
 from alignment_eval.maps.words import Floats
@@ -35,8 +35,8 @@ from alignment_eval.maps.words import Floats
 #: -log p of a subword that surprises by half; the slope of answers; the x and the y from which they are over 1/2.  They
 #: were chosen on every second translation of Guerreiro et al. (2022).
 HALF, SLOPE, DOUBTFUL, MORE = 3.0, 20.0, 0.45, 0.25
-#: Decimals of scores: those after these depend on the order of sums.
-_DECIMALS = 6
+#: Decimals of the scores of a pair; see :data:`~alignment_eval.extraction.extract.DECIMALS`.
+_DECIMALS = 3
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,10 @@ FIGURES = tuple(PairScores.__annotations__)[:-2]
 OF_WORDS = tuple(PairScores.__annotations__)[-2:]
 
 
-def score_pair(pair: WordMaps, linked: NDArray[np.bool_], shares: Floats | None) -> PairScores:
+def score_pair(pair: WordMaps, linked: NDArray[np.bool_], sure: Floats | None) -> PairScores:
     """The scores of a pair whose maps were read with the log probabilities of their targets.
 
-    ``linked`` [source words, target words]: its links; ``shares`` [target words, source words + 1]: their confidences.
+    ``linked`` [source words, target words]: its links; ``sure`` [target words, source words + 1]: their confidences.
     """
     forward, reverse = pair
     source, target = forward.sentence.source, forward.sentence.target
@@ -93,7 +93,7 @@ def score_pair(pair: WordMaps, linked: NDArray[np.bool_], shares: Floats | None)
     x = sum(_mean(values, words) for values, words in zip(weak, content)) / 2
     y = _mean(missing[1], content[1]) - _mean(missing[0], content[0])
     unlinked = [linked.sum(axis=axis) == 0 for axis in (1, 0)]
-    confidences = None if shares is None else shares[:, :-1].T[linked]
+    confidences = None if sure is None else sure[:, :-1].T[linked]
     return PairScores(
         log_prob=_rounded(_log_probs(forward).mean()),
         reverse_log_prob=None if reverse is None else _rounded(_log_probs(reverse).mean()),
@@ -103,8 +103,8 @@ def score_pair(pair: WordMaps, linked: NDArray[np.bool_], shares: Floats | None)
         source_contribution=None if forward.contribution is None else _rounded(forward.contribution),
         unsupported=_answer(max(x - DOUBTFUL, y - MORE)),
         omitted=_answer(-y - MORE),
-        unsupported_words=list(map(_rounded, new[1])),
-        omitted_words=list(map(_rounded, new[0])),
+        unsupported_words=new[1].round(DECIMALS).tolist(),
+        omitted_words=new[0].round(DECIMALS).tolist(),
     )
 
 

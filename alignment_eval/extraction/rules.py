@@ -36,7 +36,7 @@ class Rule:
         name: its name in options and signatures, ``threshold=0.2``.
         units: the units of the map that it reads, ``words`` or ``subwords``.
         nulls: the treatments of null that it supports; the first is its default.
-        count: each row takes so many columns, those of the largest scores; 0: the rule compares shares.
+        count: each row takes so many columns, those of the largest scores above 0; 0: the rule compares shares.
         least: cells are linked whose share is at least this.
         grows: a share that is not much larger than ``least`` needs support (:func:`grown`).
         compared: the shares that are compared with ``least``.
@@ -60,18 +60,21 @@ class Rule:
     def choose(self, scores: Floats, barred: Cells) -> Cells:
         """The cells of maps [..., K, N] that are linked; ``barred`` ones [K, N] are not, and count in no sum."""
         if self.count:
-            chosen = largest(np.where(barred, -np.inf, scores), self.count)
+            chosen = largest(np.where(barred, 0, scores), self.count) & (scores > 0)
         else:
             shares = self.compared(np.where(barred, 0, scores))
             chosen = grown(shares, self.least) if self.grows else shares >= self.least
         return chosen & ~barred
 
 
-def barred_cells(rows: NDArray[np.intp], columns: NDArray[np.intp], null: str | None, final: bool) -> Cells:
-    """The cells [K, N] that cannot be linked; arguments as for :func:`apply_rule`."""
+def barred_cells(rows: NDArray[np.intp], columns: NDArray[np.intp], rule: Rule, null: str | None, final: bool) -> Cells:
+    """The cells [K, N] that cannot be linked and count in no sum; arguments as for :func:`apply_rule`.
+
+    Two-way shares count the cells of the final marks: without them AER is higher (docs/reproduction.md).
+    """
     barred = np.zeros((len(rows), len(columns)), dtype=np.bool_)
     barred[:, columns == NO_WORD] = null == "mask"
-    if final:
+    if final and not rule.two_way:
         barred |= (rows != rows.max())[:, None] & (columns == columns.max())
     return barred
 
@@ -89,14 +92,15 @@ def apply_rule(
         rule: the rule.
         scores: [..., K, N].
         null: ``mask``: null columns cannot be chosen.
-        final: the last target word takes the last source word only, and no other target word may take that one.
+        final: the last words of both sides are linked to each other, and to no other word.
         words: the target word of each row and the source word of each column, :data:`NO_WORD` for null; None: rows and
             columns are the words, and the last column is null.
     """
     rows, columns = words or word_numbers(scores)
-    linked = rule.choose(scores, barred_cells(rows, columns, null, final))
+    linked = rule.choose(scores, barred_cells(rows, columns, rule, null, final))
     if final:
-        linked[..., rows == rows.max(), :] = columns == columns.max()
+        lasts = (rows == rows.max())[:, None], columns == columns.max()
+        linked = np.where(lasts[0] | lasts[1], lasts[0] & lasts[1], linked)
     linked = linked[..., columns != NO_WORD]
     if words is not None:  # two words are linked if any of their subwords are
         for axis, numbers in ((-2, rows), (-1, columns[columns != NO_WORD])):

@@ -11,7 +11,7 @@ from typing import Any
 
 from alignment_eval.command_line import Input, positive_integer
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.lexical_table import LexicalTable, read_lexical_table
+from alignment_eval.extraction.lexical_table import FORMED_WEIGHT, LexicalTable, read_lexical_table
 from alignment_eval.extraction.method import DEFAULTS, JOINS, AlignmentMethod, ExtractionOptions, MapNames
 from alignment_eval.extraction.rules import NULLS, RULE_NAMES, rule_of
 from alignment_eval.links.symmetrize import METHODS
@@ -26,7 +26,7 @@ MAX_NORM = "max-norm"
 FINAL_PUNCTUATION = "link the final punctuation marks of both sides to each other and to nothing else"
 #: The options that mean something only where maps are named.
 _OF_MAPS = ("kind", "combine", "setting", "null", "reverse_heads")
-#: The value of ``table`` for a lexical table that is counted on the text that is aligned.
+#: The value of ``table`` for a lexical table that is counted on the text that is aligned, and the profile's.
 OF_TEXT = "text"
 #: The value of ``table`` for no lexical table.
 NO_TABLE = "none"
@@ -62,7 +62,8 @@ class AlignmentOptions:
         profile: a profile's file; ``none``: use no profile.
         reverse_heads: named maps of the reverse model.
         join: how two directions become one.
-        table: the file of a lexical table; ``text``: one that is counted on the text that is aligned; ``none``.
+        table: the file of a lexical table; ``text``: the profile's, and one counted on the text that is aligned;
+            ``none``.
         max_tokens: tokens of a batch, pads included.
         scores: score the pairs and their words, too (docs/scores.md).
         source_contribution: with the contribution of the source (ALTI+), which takes longer; implies ``scores``.
@@ -119,8 +120,8 @@ class AlignmentOptions:
     )
     table: str | Path | None = _option(  # noqa: RUF009
         f"a lexical table's file (of norm-align calibrate); {OF_TEXT}: count one on the first {DEFAULTS.table_pairs} "
-        f"pairs of this text; {NO_TABLE} (default: the table of the model's profile; without a profile, {OF_TEXT} from "
-        f"{DEFAULTS.fewest_pairs} pairs on; where maps are named, {NO_TABLE})",
+        f"pairs of this text, and add that of the profile; {NO_TABLE} (default: the table of the model's profile; "
+        f"without a profile, {OF_TEXT} from {DEFAULTS.fewest_pairs} pairs on; where maps are named, {NO_TABLE})",
         type=_file_or_word,
         metavar=f"FILE|{OF_TEXT}|{NO_TABLE}",
     )
@@ -230,24 +231,31 @@ def choose_method(
     method = options.named_maps(directions) if is_named else options.profiled_maps(profiles)
     sharpened = wanted not in (None, NO_TABLE) or (not is_named and method.can_be_sharpened)
     table, hash_ = None, ""
-    if wanted not in (None, OF_TEXT, NO_TABLE):
+    given = wanted not in (None, OF_TEXT, NO_TABLE)
+    if given:
         table, hash_ = _read_table(wanted)
-    elif wanted is None and sharpened:
+    elif sharpened and wanted != NO_TABLE:
         table, hash_ = _table_of(profiles)
     counted = wanted == OF_TEXT
     if wanted is None and sharpened and table is None:
         unknown = any(profile.of_text or not profile.formed for profile in profiles)
         counted = unknown and pairs is not None and pairs >= DEFAULTS.fewest_pairs
-    method = replace(method, sharpened=sharpened, table_pairs=DEFAULTS.table_pairs if counted else 0)
-    fields = {**method.fields(), **({} if table is None else {"table": hash_})}
+    weight = 1.0
+    if (table is not None or counted) and not is_named and all(profile.formed for profile in profiles):
+        weight = FORMED_WEIGHT
+    pairs_counted = DEFAULTS.table_pairs if counted else 0
+    method = replace(method, sharpened=sharpened, table_pairs=pairs_counted, table_weight=weight)
+    fields = method.fields()
+    if table is not None:
+        fields["table"] = f"{hash_}+{OF_TEXT}" if counted else hash_
     for prefix, profile in zip(("", "reverse_"), () if is_named else profiles):
         fields |= {f"{prefix}{name}": value for name, value in profile.fields().items()}
     reasons = [] if is_named else _reasons(method, profiles)
     if counted:
         reasons.append("the lexical table is of the text, so each pair depends on the others")
     if table is not None:
-        reasons.append(f"lexical table of {table.pairs} pairs: {table.name}")
-    return ChosenMethod(method, "; ".join(reasons), table, wanted is not None, fields)
+        reasons.append(f"{'added to the ' if counted else ''}lexical table of {table.pairs} pairs: {table.name}")
+    return ChosenMethod(method, "; ".join(reasons), table, given, fields)
 
 
 def _table_of(profiles: Sequence[Profile]) -> tuple[LexicalTable | None, str]:

@@ -16,7 +16,7 @@ import numpy as np
 from alignment_eval.alignment import Alignment, Alignments, align_pairs, join_sentences
 from alignment_eval.errors import InputError, UsageError, progress_meter, say, warn_on_stderr
 from alignment_eval.extraction.extract import WordMap, WordMaps, read_word_map
-from alignment_eval.extraction.lexical_table import LexicalTable, count_lexical_table
+from alignment_eval.extraction.lexical_table import FEW_WORDS, MANY_UNKNOWN, LexicalTable, count_lexical_table
 from alignment_eval.extraction.method import AlignmentMethod, MapName
 from alignment_eval.extraction.pair_scores import PairScores
 from alignment_eval.extraction.rules import rule_of
@@ -98,7 +98,7 @@ class Aligner:
     """Aligns sentence pairs with the models of one direction or of both.
 
     Args:
-        table: the lexical table of all pairs; None: ``method`` counts one, or uses none.
+        table: a lexical table of another text; None: ``method`` counts one, or uses none.
         check_table: check that ``table`` matches the first pairs; not if they are not the first of the text.
         contribution: with the contribution of the source, for which the maps of all layers are computed.
         kept: alignments of pairs of lower numbers keep their word maps.
@@ -128,7 +128,7 @@ class Aligner:
         for direction, options in zip(directions, self._options):
             direction.check(options)
         self.directions, self._method = directions, method
-        self.counted_pairs = method.table_pairs if table is None else 0
+        self.counted_pairs = method.table_pairs
         self._table, self._check_table = table, check_table
         self._scores, self._contribution, self._kept = scores, contribution, kept
         self._on_cpu = all(direction.device.type == "cpu" for direction in directions)
@@ -140,6 +140,7 @@ class Aligner:
         self._uneven = 0  # pairs that are aligned whole since their lines have different numbers of sentences
         self._numbers = itertools.count(-1, -1)
         self._open_pairs: dict[int, _OpenPair] = {}
+        self._words = Counter[str]()  # of all pairs: all, those that the table does not know
 
     def align(
         self, windows: Iterable[Iterable[tuple[int, SentencePair]]], progress: Progress = lambda _: None
@@ -186,6 +187,10 @@ class Aligner:
         number = maps[0].sentence.id
         tokens = [len(word_map.sentence.target.tokens) for word_map in maps if word_map is not None]
         self._open_pairs[number].tokens[number] = tokens
+        if self._table is not None and not self.counted_pairs:
+            words = words_of(maps[0].sentence)
+            self._words["all"] += len(words[0]) + len(words[1])
+            self._words["unknown"] += self._table.unknown(words)
         progress(int(number >= 0))
         return maps
 
@@ -250,6 +255,12 @@ class Aligner:
         """Warnings about the pairs so far: lines of unlike sentences, and maps of which no links come."""
         if self._uneven:
             yield f"pairs of which source and target have different numbers of sentences: {self._uneven}, aligned whole"
+        total, unknown = self._words["all"], self._words["unknown"]
+        if total >= FEW_WORDS and unknown > MANY_UNKNOWN * total:
+            yield (
+                f"{unknown} of {total} words ({unknown / total:.0%}) are not in the lexical table: --table text "
+                f"(table='text') adds what this text says about them"
+            )
         total, none, every = (self._link_counts[name] for name in ("pairs", "none", "all"))
         if total >= _FEWEST and none + every > total / 2:
             yield (

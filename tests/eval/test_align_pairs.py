@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from alignment_eval.alignment import align_pairs
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import WordMap, check_same_text, extract, links_of, read_word_map
+from alignment_eval.extraction.extract import (
+    WordMap,
+    check_same_text,
+    confidences,
+    extract,
+    links_of,
+    read_word_map,
+)
 from alignment_eval.extraction.lexical_table import count_lexical_table, supported
 from alignment_eval.extraction.method import JOINS, AlignmentMethod, ExtractionOptions
 from alignment_eval.extraction.rules import apply_rule, rule_of
@@ -88,7 +95,8 @@ def test_joins_cell_by_cell(make_sentence, source, target, seed, setting, null, 
     options = ExtractionOptions("attn_n", "1.2", "mean", setting, rule, None if rule == "shift-att" else null)
     found, one, other = both(forward, reverse, "mutual", options)
     assert set(found.links) == extract(forward, options) & transpose(extract(reverse, options))
-    assert found.confidences == {(i, j): min(one.shares[j, i], other.shares[i, j]) for i, j in found.links}
+    sure, back = confidences(one.scores), confidences(other.scores)
+    assert found.confidences == {(i, j): min(sure[j, i], back[i, j]) for i, j in found.links}
     if rule == "shift-att":
         return
     for how in ("average", "product"):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from alignment_eval.commands.extract import max_norm_layer
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import (
+    confidences,
     ends_in_punctuation,
     extract,
     linked_cells,
@@ -55,13 +56,13 @@ def slow_links(m, source, target, setting, rule, null, final):
             candidates = [*open_words, *([None] if null == "allow" else [])]
             scores = [slow_score(m, source, target, shift, s, t) for s in candidates]
             best = candidates[scores.index(max(scores))] if scores else None
-            if best is not None:
+            if best is not None and max(scores) > 0:
                 links.add((best, t))
         else:
             columns = [(c, s) for s in open_words for c in pieces(source, s)]
             for r in pieces(target, t):
                 row = [float(m[r + shift, c]) for c, _ in columns]
-                if row:
+                if any(row):
                     links.add((columns[row.index(max(row))][1], t))
     return links
 
@@ -122,6 +123,16 @@ def test_word_map_is_that_of_the_slow_loop(source, target, setting, seed):
     for k, t, s in np.ndindex(got.shape):
         slow = slow_score(maps[k], source, target, SETTINGS[setting], columns[s], t)
         assert got[k, t, s] == pytest.approx(slow, rel=1e-14, abs=0)
+
+
+@given(shape=st.tuples(*[st.integers(1, 4)] * 2), seed=st.integers(0, 2**32 - 1))
+def test_confidences_cell_by_cell(shape, seed):
+    """Of the larger one of the shares of row and column; in two decimals."""
+    scores = np.random.default_rng(seed).integers(0, 4, shape).astype(np.float64)
+    rows = [[cell / max(sum(row), 1) for cell in row] for row in scores]
+    for t, s in np.ndindex(shape):
+        share = max(rows[t][s], rows[t][s] / (sum(row[s] for row in rows) or 1))
+        assert confidences(scores)[t, s] == pytest.approx(1 - max(1 - share, 0) ** 1.2, abs=0.005 + 1e-9)
 
 
 def one_map(m, source, target):

@@ -1,3 +1,4 @@
+import copy
 import math
 
 import numpy as np
@@ -49,58 +50,70 @@ def slow_doubt(word_map):
 
 
 class SlowTable:
-    """Sums by pairs of words in dictionaries."""
+    """What each pair of the text adds, by pairs of words in dictionaries."""
 
     def __init__(self):
-        self.sums, self.counts = {}, ({}, {})
+        self.added, self.counts = {}, ({}, {})
 
-    def add(self, words, found):
+    def add(self, number, words, found):
         for side, counts in zip(words, self.counts):
             for word in side:
                 counts[word] = counts.get(word, 0) + 1
         for t, s in np.ndindex(*found.shape):
             cell = words[0][s], words[1][t]
-            self.sums[cell] = self.sums.get(cell, 0.0) + float(found[t, s])
+            self.added.setdefault(cell, []).append((number, float(found[t, s])))
 
-    def step(self, words, word_map, weighed, shares, counted):
-        """One pass: the sums are of the other pairs, and a part of the pair's own evidence comes to them."""
+    def step(self, words, word_map, weighed, shares, counted=None, weight=1.0):
+        """One pass by the sums of the other pairs (all but number ``counted``), and a part of the cell's own evidence.
+
+        A pair of words that the others have less than 0.01 of counts as 0.
+        """
         own = slow_evidence(weighed, shares)
-        found, doubt = np.zeros(word_map.shape), slow_doubt(word_map)
+        found, exponent = np.zeros(word_map.shape), weight * slow_doubt(word_map)
         for t, s in np.ndindex(*word_map.shape):
             u, v = words[0][s], words[1][t]
-            others = self.sums.get((u, v), 0.0) - (own[t, s] if counted else 0.0)
+            others = sum(added for number, added in self.added.get((u, v), []) if number is None or number != counted)
+            others = 0.0 if others < LEAST_SUM else others
             scale = math.sqrt((self.counts[0].get(u, 0) + 1) * (self.counts[1].get(v, 0) + 1))
-            found[t, s] = word_map[t, s] * ((others + 0.3 * own[t, s] + 0.01) / scale) ** doubt
+            found[t, s] = word_map[t, s] * ((others + 0.3 * own[t, s] + 0.01) / scale) ** exponent
         return found
 
 
-def slow_count(pairs, shares):
-    """The table, and the map of each pair as counting has left it."""
+def slow_count(pairs, shares, others=None, weight=1.0):
+    """The table, with that of ``others`` if there are any, and the map of each pair as counting has left it."""
     weighed = [word_map for _, word_map in pairs]
     for _ in range(2):
-        table = SlowTable()
-        for (words, _), now in zip(pairs, weighed):
-            table.add(words, slow_evidence(now, shares))
-        steps = [(*pair, now, shares, True) for pair, now in zip(pairs, weighed)]
+        table = copy.deepcopy(others) or SlowTable()
+        for number, ((words, _), now) in enumerate(zip(pairs, weighed)):
+            table.add(number, words, slow_evidence(now, shares))
+        steps = [(*pair, now, shares, number, weight) for number, (pair, now) in enumerate(zip(pairs, weighed))]
         weighed = [table.step(*step) for step in steps]
     return table, weighed
 
 
-def slow_reweight(table, words, word_map, shares):
+def slow_file(pairs, shares):
+    """The table of a text as a file has it: without small sums, and without numbers of pairs."""
+    table, _ = slow_count(pairs, shares)
+    sums = {cell: sum(added for _, added in of_cell) for cell, of_cell in table.added.items()}
+    table.added = {cell: [(None, total)] for cell, total in sums.items() if total >= LEAST_SUM}
+    return table
+
+
+def slow_reweight(table, words, word_map, shares, weight=1.0):
     """The map of a pair that was not counted."""
     weighed = word_map
     for _ in range(2):
-        weighed = table.step(words, word_map, weighed, shares, False)
+        weighed = table.step(words, word_map, weighed, shares, weight=weight)
     return weighed
 
 
-def random_text(seed, pairs=4):
-    """Short pairs of few words, with rows and columns of zeros."""
+def random_text(seed, pairs=4, *letters):
+    """Short pairs of few words, many of them twice, with rows and columns of zeros, and small shares."""
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(pairs):
-        source, target = (list(rng.choice(list(letters), rng.integers(1, 5))) for letters in ("abc", "xyz"))
-        found.append(((source, target), rng.integers(0, 4, (len(target), len(source))).astype(np.float64)))
+        source, target = (list(rng.choice(list(of), rng.integers(1, 5))) for of in letters or ("abc", "xyz"))
+        found.append(((source, target), rng.choice([0.0, 0.03, 1, 2, 3], (len(target), len(source)))))
     return found
 
 
@@ -112,10 +125,13 @@ NOTHING = (([], ["x"]), np.empty((1, 0)))
 
 @TEXTS
 def test_counted_pairs_as_by_hand(seed, shares):
+    """Also with the table of another text, whose words are others in part."""
     pairs = random_text(seed)
-    _, expected = slow_count(pairs, SHARES[shares])
-    table, counted = count_lexical_table([*pairs, NOTHING], shares)
-    assert table.pairs == len(pairs)
+    others, weight = random_text(seed + 1, seed % 3, "bcd", "wxy"), (1.0, 0.8)[seed % 2]
+    given, _ = count_lexical_table(others, shares)
+    _, expected = slow_count(pairs, SHARES[shares], slow_file(others, SHARES[shares]), weight)
+    table, counted = count_lexical_table([*pairs, NOTHING], shares, given, weight)
+    assert table.pairs == len(pairs) + len(others)
     *found, nothing = counted
     assert nothing.shape == (1, 0)
     for mine, wanted in zip(found, expected):
@@ -127,8 +143,7 @@ def test_other_pairs_as_by_hand(seed, shares):
     """By the sums of the table, also pairs that were counted, if they come as others; in both directions."""
     pairs = random_text(seed)
     table, _ = count_lexical_table(pairs, shares)
-    slow, _ = slow_count(pairs, SHARES[shares])
-    slow.sums = {cell: total for cell, total in slow.sums.items() if total >= LEAST_SUM}
+    slow = slow_file(pairs, SHARES[shares])
     assert (np.diff(table.cells) > 0).all()
     others = [*pairs, *random_text(seed + 1), ((["a", "new"], ["x", "newer"]), np.ones((2, 2)))]
     for words, word_map in others:

@@ -69,6 +69,10 @@ def test_the_table_of_a_profile(table):
         assert made.fields["table"] == file_hash(table)
     assert chosen([reverse]).table.sums_of(words[::-1]) > 0
     assert chosen([own], table="none").table is None
+    both = chosen([own], table="text")
+    assert (both.method.table_pairs, both.table.pairs, both.given) == (COUNTED, 2, False)
+    assert both.fields["table"] == f"{file_hash(table)}+text"
+    assert f"each pair depends on the others; added to the lexical table of 2 pairs: {table}" in both.reason
     assert chosen([own], rule="kobayashi2020").method.sharpened is False
     with pytest.raises(InputError, match=facts(f"a: names the lexical table {table} with hash other, but")):
         chosen([replace(own, table=TableFile(str(table), "other"))])
@@ -81,6 +85,23 @@ def test_a_given_table(table):
     assert (named.method.sharpened, named.method.forward.rule, named.table.pairs) == (True, "balanced=0.4", 2)
     with pytest.raises(InputError, match="missing: cannot read"):
         chosen([FORMED], table="missing")
+
+
+def test_a_table_weighs_less_where_the_alignment_has_formed(table):
+    """With maps that a user names nobody knows; without a table there is nothing to weigh."""
+    own = replace(FORMED, table=TableFile(str(table), file_hash(table)))
+    for profiles, options, weight in (
+        ([own], {}, 0.8),
+        ([own, REVERSE], {}, 0.8),
+        ([own, YOUNG], {}, 1.0),
+        ([YOUNG], {"table": "text"}, 1.0),
+        ([FORMED], {"table": "text"}, 0.8),
+        ([FORMED], {"table": table}, 0.8),
+        ([own], {"table": "none"}, 1.0),
+        (BOTH, {}, 1.0),
+    ):
+        assert chosen(profiles, **options).method.table_weight == weight
+    assert choose_method(AlignmentOptions(heads="1", table=table), 1, (), 100).method.table_weight == 1.0
 
 
 def test_the_reason_names_maps_and_profiles():

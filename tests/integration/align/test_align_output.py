@@ -3,11 +3,13 @@
 import json
 import math
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from tests.demo import BOTH
+import fairseq_norm_plugin
+from tests.demo import BOTH, raw_lines
 
 COLUMNS = ["source", "target", "source_spans", "target_spans", "links", "confidences", "status", "score"]
 #: Raw text; blanks of several kinds, an entity, an empty line.
@@ -17,6 +19,18 @@ RAW = (
 )
 #: How links are read, so that no profile is needed.
 RULE = ("--heads", "2", "--rule", "kobayashi2020")
+
+
+@pytest.mark.parametrize("options", [{}, {"table": "text"}, {"table": "text", "split_sentences": True}], ids=str)
+def test_neither_batches_nor_the_order_of_the_pairs_change_a_row(options):
+    """Of 120 pairs: those of the demo, and each with the one after it."""
+    sides = [raw_lines(language) for language in ("de", "en")]
+    sides = [side + [" ".join(lines) for lines in zip(side, side[1:] + side[:1])] for side in sides]
+    order = np.random.default_rng(1).permutation(len(sides[0]))
+    model = fairseq_norm_plugin.load("demo")
+    rows = [pair.to_row() for pair in model.align(*sides, scores=True, **options)]
+    shuffled = model.align(*([side[k] for k in order] for side in sides), scores=True, max_tokens=300, **options)
+    assert [pair.to_row() for pair in shuffled] == [rows[k] for k in order]
 
 
 @pytest.fixture
