@@ -14,9 +14,10 @@ align-eval plot "$DEMO/forced" --sentence 24 --heads 1 --kinds attn_w,attn_n --s
 align-eval sweep "$DEMO/forced" "${GOLD[@]}" --figure-formats png -o "$MADE/sweep"
 norm-analyze "$DEMO/bin" --path data/demo/checkpoint.pt --cpu --figure-formats png -o "$MADE/analysis"
 python scripts/results/systems.py figure $TO/systems.csv $TO/systems.png
+python scripts/results/confidences.py figure $TO/confidences.csv $TO/confidences.png
 cp "$MADE/sweep/summary.png" $TO/sweep.png
 cp "$MADE/analysis/mixing-encoder-self.png" $TO/analysis.png
-python - $TO/{plot,sweep,analysis,systems}.png <<'EOF'
+python - $TO/{plot,sweep,analysis,systems,confidences}.png <<'EOF'
 """150 dots per inch, and at most 256 colours: fewer would change the colour of the dots."""
 import sys
 

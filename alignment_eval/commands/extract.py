@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_options(group, "join", "reverse_heads")
     group = parser.add_argument_group("output")
-    group.add_argument("--confidences", action="store_true", help="write i-j:p, p: share of the link in its row")
+    group.add_argument("--confidences", action="store_true", help="write i-j:p, p: how likely the link is right")
     add_output(group, "Pharaoh file", standard=True)
 
 

@@ -36,7 +36,7 @@ SAME_TEXT = 0.5
 #: A link of share s is right with a probability of some 1 - (1 - s)^1.2.  cmu150 alone would take 1.3, vilar508 1.0.
 RIGHT = 1.2
 #: Decimals of numbers of links and of words: those after them change with the batches that a model reads.
-DECIMALS = 2
+LINK_DECIMALS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,11 +169,11 @@ def confidences(scores: Floats) -> Floats:
     """How likely each cell of a word map is a link in the gold, if it is one here, [target words, source words + 1].
 
     It is 1 - (1 - s)^:data:`RIGHT`, with s the larger one of its share of its row and of its column; docs/questions.md
-    says how well that holds.  They are rounded: see :data:`DECIMALS`.
+    says how well that holds.  They are rounded: see :data:`LINK_DECIMALS`.
     """
     rows = row_shares(scores)
     wrong: Floats = np.maximum(1 - np.maximum(rows, column_shares(rows)), 0) ** RIGHT
-    return (1 - wrong).round(DECIMALS)
+    return (1 - wrong).round(LINK_DECIMALS)
 
 
 def check_same_text(pairs: Iterable[tuple[PairWords, PairWords]]) -> None:

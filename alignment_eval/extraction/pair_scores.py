@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.extraction.extract import DECIMALS, WordMap, WordMaps
+from alignment_eval.extraction.extract import LINK_DECIMALS, WordMap, WordMaps
 from alignment_eval.links.formats import Link
 from alignment_eval.maps.sentence import SentenceSide, is_punctuation
 from alignment_eval.maps.words import Floats
@@ -35,8 +35,8 @@ from alignment_eval.maps.words import Floats
 #: -log p of a subword that surprises by half; the slope of answers; the x and the y from which they are over 1/2.  They
 #: were chosen on every second translation of Guerreiro et al. (2022).
 HALF, SLOPE, DOUBTFUL, MORE = 3.0, 20.0, 0.45, 0.25
-#: Decimals of the scores of a pair; see :data:`~alignment_eval.extraction.extract.DECIMALS`.
-_DECIMALS = 3
+#: Decimals of the scores of a pair; see :data:`~alignment_eval.extraction.extract.LINK_DECIMALS`.
+DECIMALS = 3
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ def score_pair(pair: WordMaps, linked: NDArray[np.bool_], sure: Floats | None) -
         source_contribution=None if forward.contribution is None else _rounded(forward.contribution),
         unsupported=_answer(max(x - DOUBTFUL, y - MORE)),
         omitted=_answer(-y - MORE),
-        unsupported_words=new[1].round(DECIMALS).tolist(),
-        omitted_words=new[0].round(DECIMALS).tolist(),
+        unsupported_words=new[1].round(LINK_DECIMALS).tolist(),
+        omitted_words=new[0].round(LINK_DECIMALS).tolist(),
     )
 
 
@@ -174,4 +174,4 @@ def _mean(values: NDArray[Any], words: NDArray[np.bool_]) -> float:
 
 
 def _rounded(value: float) -> float:
-    return round(float(value), _DECIMALS)
+    return round(float(value), DECIMALS)

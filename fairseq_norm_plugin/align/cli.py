@@ -129,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
         "{0} and %%s, and emoji; with --target-text, link them to their copy (default: on with --translate, without "
         "REGEX; none: off)",
     )
-    group.add_argument("--confidences", action="store_true", help="write i-j:p, p: share of the link in its row")
+    group.add_argument("--confidences", action="store_true", help="write i-j:p, p: how likely the link is right")
     group.add_argument(
         "--scores",
         dest="scores_out",

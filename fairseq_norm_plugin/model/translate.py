@@ -9,6 +9,7 @@ from typing import Any
 
 from alignment_eval.alignment import Alignment
 from alignment_eval.characters import is_unspaced
+from alignment_eval.extraction.pair_scores import DECIMALS
 from alignment_eval.transfer.pairs import with_elements
 from alignment_eval.transfer.tags import MarkedLine, protect
 from fairseq_norm_plugin.capture.attention import in_one_thread
@@ -64,7 +65,7 @@ class Translator:
         for batch in length_batches(pairs, max_tokens):
             for id_, best in self.search(batch, beam).items():
                 tokens = best["tokens"].tolist()
-                translations[id_] = Translation(self._text(tokens), float(best["score"]), len(tokens))
+                translations[id_] = Translation(self._text(tokens), round(float(best["score"]), DECIMALS), len(tokens))
             progress(len(batch))
         return translations
 
@@ -133,7 +134,7 @@ def join_translations(sources: Sequence[str], translations: Sequence[Translation
         sentences[place] += "" if is_unspaced(following[0]) and space == " " else space
     scored = [(translation.score, translation.tokens) for translation in translations if translation.score is not None]
     tokens = sum(count for _, count in scored)
-    score = sum(mean * count for mean, count in scored) / tokens if tokens else None
+    score = round(sum(mean * count for mean, count in scored) / tokens, DECIMALS) if tokens else None
     parted = tuple(sentences) if len(sentences) == len(translations) else ()
     return Translation("".join(sentences), score, tokens, parted)
 

@@ -67,6 +67,11 @@ class Aligner:
 
     def links(self, name: str, way: str, *options: object) -> Path:
         """The file of source-target links, made by ``way``: a direction, or both."""
+        links = ae.read_links(self.made(name, way, *options), swap=way not in (BOTH, next(iter(self.checkpoints))))
+        return write(self.out / "links" / f"{name}.pharaoh", map(format_links, links))
+
+    def made(self, name: str, way: str, *options: object) -> Path:
+        """What norm-align writes, with the links of a direction in that direction."""
         forward, *reverse = self.checkpoints
         first = forward if way == BOTH else way
         source, target = first.split("-")
@@ -76,9 +81,7 @@ class Aligner:
         words += ["--source-text", texts[source], "--target-text", texts[target]]
         words += ["--reverse-path", self.checkpoints[reverse[0]] if way == BOTH else "none", *options]
         made = self.out / "made" / f"{name}.pharaoh"
-        make(made, *NORM_ALIGN, *words, "-o", made)
-        links = ae.read_links(made, swap=first != forward)
-        return write(self.out / "links" / f"{name}.pharaoh", map(format_links, links))
+        return make(made, *NORM_ALIGN, *words, "-o", made)
 
     def printed(self, way: str) -> Path:
         """The links of fairseq's own ``--print-alignment``: a target subword's largest weight in the last layer."""

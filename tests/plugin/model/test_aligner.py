@@ -89,9 +89,9 @@ def test_scores_have_the_log_probabilities_of_a_whole_pass(make_direction, pairs
         assert pair.links == links[pair.id]
         ways = [direction.encode(way) for direction, way in zip(directions, (pairs[pair.id], pairs[pair.id].exchanged))]
         whole = [direction.scores({0: way})[0].mean() for direction, way in zip(directions, ways)]
-        assert [pair.scores.log_prob, pair.scores.reverse_log_prob] == pytest.approx(whole, abs=2e-6)
+        assert [pair.scores.log_prob, pair.scores.reverse_log_prob] == pytest.approx(whole, abs=6e-4)
         maps = directions[0].maps({0: ways[0]}, ["alti_rollout"], parse_maps("0,1,2"))[0].layer_maps("alti_rollout")
-        assert pair.scores.source_contribution == pytest.approx(maps[2].sum(axis=1).mean(), abs=2e-6)
+        assert pair.scores.source_contribution == pytest.approx(maps[2].sum(axis=1).mean(), abs=6e-4)
 
 
 def maps_alone(direction, id_, pair, options):

@@ -1,0 +1,144 @@
+"""How often links of a confidence are right: docs/figures/confidences.csv, and what is made of it.
+
+    confidences.py count --set SET --gold DIR [--models DIR] --out DIR --csv CSV
+    confidences.py page CSV
+    confidences.py figure CSV PNG
+
+``count`` aligns a gold set as ours.py does.  A link is right if the gold has it, sure or possible.  CSV gets a row for
+each set, model and tenth of the confidence, with the mean confidence and the share of right links; rows of other sets
+stay.  ``page`` prints the table of docs/reproduction.md.  The expected calibration error is the mean distance of the
+two numbers in a tenth, weighted by its links.
+"""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from gold_sets import DEMO, SETS, TEST, Gold, markdown, run_script
+from ours import BOTH, Aligner
+
+from alignment_eval.figures.style import MARKERS, PAGE, new_figure, save_figure, styled
+from alignment_eval.links.files import read_hypothesis
+
+ONE = "one model"
+#: Tenths of the table; before them all are one.
+FIRST = 5
+
+
+def counted(aligner: Aligner, way: str) -> pd.DataFrame:
+    """The confidence of each link, and whether it is right."""
+    file = aligner.made(f"{way}-confidences", way, "--confidences")
+    swap = way not in (BOTH, next(iter(aligner.checkpoints)))
+    rows = []
+    for sentence, gold in zip(read_hypothesis(file).sentences, aligner.gold.links, strict=True):
+        for (i, j), confidence in (sentence.confidence or {}).items():
+            rows.append((confidence, ((j, i) if swap else (i, j)) in gold.possible))
+    return pd.DataFrame(rows, columns=["confidence", "right"])
+
+
+def count(args: argparse.Namespace) -> None:
+    """Write the figures."""
+    gold = Gold(args.gold, args.set, args.out)
+    aligner = Aligner(args.models, gold, args.out)
+    frames = [pd.read_csv(args.csv)] if args.csv.exists() else []
+    for way in aligner.ways:
+        links = counted(aligner, way)
+        tenth = np.minimum((10 * links["confidence"] + 1e-9).astype(int), 9)
+        of_tenths = links.groupby(tenth).agg(
+            links=("right", "size"), confidence=("confidence", "mean"), right=("right", "mean")
+        )
+        frames.append(of_tenths.rename_axis("tenth").reset_index().assign(set=gold.name, models=way))
+    columns = ["set", "models", "tenth", "links", "confidence", "right"]
+    frame = pd.concat(frames)[columns].drop_duplicates(columns[:3], keep="last")
+    frame.sort_values(columns[:3], kind="stable").round(4).to_csv(args.csv, index=False)
+
+
+def columns(frame: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """Set, models and rows of each column of the table: both models, and one, of both directions."""
+    for name, of_set in frame.groupby("set"):
+        for models, is_both in ((f"{BOTH} models", True), (ONE, False)):
+            rows = of_set[(of_set["models"] == BOTH) == is_both]
+            if len(rows):
+                yield str(name), models, rows
+
+
+def error(rows: pd.DataFrame) -> str:
+    """The expected calibration error of each direction."""
+    found = []
+    for _, of_way in rows.groupby("models", sort=False):
+        distance = (of_way["confidence"] - of_way["right"]).abs()
+        found.append(f"{np.average(distance, weights=of_way['links']):.3f}")
+    return " / ".join(found)
+
+
+def page(args: argparse.Namespace) -> None:
+    """Print the table: the share of right links by confidence, and the calibration error."""
+    every = list(columns(pd.read_csv(args.csv)))
+    table = []
+    for tenth in range(9, FIRST - 2, -1):
+        cells = []
+        for _, _, rows in every:
+            own = rows[rows["tenth"] == tenth if tenth >= FIRST else rows["tenth"] < FIRST]
+            cells.append(f"{100 * np.average(own['right'], weights=own['links']):.0f}" if len(own) else "–")
+        table.append(
+            [f"{tenth / 10:.1f} to {(tenth + 1) / 10:.1f}" if tenth >= FIRST else f"below {FIRST / 10}", *cells]
+        )
+    table.append(["calibration error", *(error(rows) for _, _, rows in every)])
+    print(markdown(["confidence", *(f"{name}, {models}" for name, models, _ in every)], table))
+
+
+@styled()
+def figure(args: argparse.Namespace) -> None:
+    """Draw the share of right links by confidence."""
+    drawn = new_figure(PAGE, 0.7 * PAGE)
+    axes = drawn.subplots()
+    axes.plot([0, 1], [0, 1], color="0.6", linestyle=":")
+    for number, (name, models, rows) in enumerate(columns(pd.read_csv(args.csv))):
+        means = (
+            rows.assign(**{key: rows[key] * rows["links"] for key in ("confidence", "right")})
+            .groupby("tenth")
+            .sum(numeric_only=True)
+        )
+        means = means[means["links"] >= 20]
+        look = {
+            "marker": MARKERS[number // 2],
+            "linestyle": "--" if models == ONE else "-",
+            "color": f"C{2 * (number // 2)}",
+        }
+        axes.plot(
+            means["confidence"] / means["links"], means["right"] / means["links"], label=f"{name}, {models}", **look
+        )
+    axes.set_xlim(0.3, 1.01)
+    axes.set_ylim(0.3, 1.01)
+    axes.grid()
+    axes.set_xlabel("mean confidence of the links")
+    axes.set_ylabel("share of them in the gold")
+    axes.legend(loc="lower right")
+    save_figure(drawn, args.png, "Share of links that are in the gold, by confidence")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    made = commands.add_parser("count")
+    made.set_defaults(run=count)
+    made.add_argument("--gold", type=Path, required=True, metavar="DIR", help="with the set")
+    made.add_argument("--set", choices=SETS, default=TEST)
+    made.add_argument("--models", type=Path, default=DEMO, metavar="DIR")
+    made.add_argument("--out", type=Path, required=True, metavar="DIR")
+    made.add_argument("--csv", type=Path, required=True, metavar="FILE")
+    printed = commands.add_parser("page")
+    printed.set_defaults(run=page)
+    printed.add_argument("csv", type=Path)
+    drawn = commands.add_parser("figure")
+    drawn.set_defaults(run=figure)
+    drawn.add_argument("csv", type=Path)
+    drawn.add_argument("png", type=Path)
+    args = parser.parse_args()
+    args.run(args)
+
+
+if __name__ == "__main__":
+    run_script(main)
