@@ -32,7 +32,7 @@ def counted(aligner: Aligner, way: str) -> pd.DataFrame:
     file = aligner.made(f"{way}-confidences", way, "--confidences")
     swap = way not in (BOTH, next(iter(aligner.checkpoints)))
     rows = []
-    for sentence, gold in zip(read_hypothesis(file).sentences, aligner.gold.links, strict=True):
+    for sentence, gold in zip(read_hypothesis(file), aligner.gold.links, strict=True):
         for (i, j), confidence in (sentence.confidence or {}).items():
             rows.append((confidence, ((j, i) if swap else (i, j)) in gold.possible))
     return pd.DataFrame(rows, columns=["confidence", "right"])
