@@ -13,6 +13,7 @@ two numbers in a tenth, weighted by its links.
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,8 @@ from alignment_eval.links.files import read_hypothesis
 ONE = "one model"
 #: Tenths of the table; before them all are one.
 FIRST = 5
+#: A tenth of fewer links is not drawn.
+FEW = 20
 
 
 def counted(aligner: Aligner, way: str) -> pd.DataFrame:
@@ -96,20 +99,12 @@ def figure(args: argparse.Namespace) -> None:
     axes = drawn.subplots()
     axes.plot([0, 1], [0, 1], color="0.6", linestyle=":")
     for number, (name, models, rows) in enumerate(columns(pd.read_csv(args.csv))):
-        means = (
-            rows.assign(**{key: rows[key] * rows["links"] for key in ("confidence", "right")})
-            .groupby("tenth")
-            .sum(numeric_only=True)
-        )
-        means = means[means["links"] >= 20]
-        look = {
-            "marker": MARKERS[number // 2],
-            "linestyle": "--" if models == ONE else "-",
-            "color": f"C{2 * (number // 2)}",
-        }
-        axes.plot(
-            means["confidence"] / means["links"], means["right"] / means["links"], label=f"{name}, {models}", **look
-        )
+        weighed = rows[["confidence", "right"]].mul(rows["links"], axis=0).groupby(rows["tenth"]).sum()
+        size = rows.groupby("tenth")["links"].sum()
+        means = weighed[size >= FEW].div(size[size >= FEW], axis=0)
+        look: dict[str, Any] = {"marker": MARKERS[number // 2], "color": f"C{2 * (number // 2)}"}
+        look["linestyle"] = "--" if models == ONE else "-"
+        axes.plot(means["confidence"], means["right"], label=f"{name}, {models}", **look)
     axes.set_xlim(0.3, 1.01)
     axes.set_ylim(0.3, 1.01)
     axes.grid()
