@@ -25,6 +25,7 @@ Read = TypeVar("Read")
 #: How compressed files begin.
 _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\0"
 _SEPARATOR = re.compile(rb"(?<!\S)\|\|\|(?!\S)")
+_TABBED = re.compile(r"\.tsv(\.(gz|xz))?$", re.IGNORECASE)
 
 
 def blocks(stream: BinaryIO) -> Iterator[bytes]:
@@ -177,12 +178,23 @@ def token_lines(path: str | Path) -> Iterator[list[str]]:
     return ([token.decode() for token in line.split()] for _, line in TextFile(path).lines())
 
 
-def split_joined(line: bytes, where: str) -> tuple[bytes, bytes]:
-    """Source and target of a line ``source ||| target``; a blank line is an empty pair."""
-    parts = _SEPARATOR.split(line)
+def is_tabbed(name: str, text: bytes) -> bool:
+    """Whether a file of pairs that begins so is tab-separated: by its name, or by its first line."""
+    first = text.lstrip(b"\n").partition(b"\n")[0]
+    return _TABBED.search(name) is not None or (b"\t" in first and not _SEPARATOR.search(first))
+
+
+def split_joined(line: bytes, where: str, tabbed: bool = False) -> tuple[bytes, bytes]:
+    """Source and target of a line ``source ||| target``, or of the first columns of a ``tabbed`` one.
+
+    A blank line is an empty pair.
+    """
+    parts = line.split(b"\t")[:2] if tabbed else _SEPARATOR.split(line)
     if len(parts) != 2 and line.strip():
         raise InputError(
-            f"{where}: {len(parts) - 1} separators |||: expected one, SOURCE ||| TARGET; if ||| is part of the text, "
-            f"give source and target as two files"
+            f"{where}: no tab: expected SOURCE, a tab, TARGET, as in the lines before"
+            if tabbed
+            else f"{where}: {len(parts) - 1} separators |||: expected one, SOURCE ||| TARGET; if ||| is part of the "
+            f"text, give source and target as two files"
         )
     return parts[0].strip(), parts[-1].strip()

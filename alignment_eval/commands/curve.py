@@ -1,6 +1,7 @@
 """``align-eval curve``: AER and mixing ratios by update, from the logs of fairseq-train.
 
-A line of statistics is one of these, after its date and tag; the last value says at which update it was logged::
+A line of statistics is one of these, after its date and tag, as fairseq or hydra writes them; the last value says at
+which update it was logged::
 
     {"epoch": 1, "test1_loss": "7.6", "test1_aer": "0.4", "test1_num_updates": "200"}
     epoch 001 | valid on 'test1' subset | loss 7.6 | aer 0.4 | num_updates 200
@@ -65,8 +66,8 @@ COLUMNS = ("run", "subset", "update", "metric", "part", "value")
 #: Metrics that say what an AER is of -> what that is.
 _OF = {"aer_gold": "the gold", "aer_texts": "the texts", "aer_method": "the map or the rule"}
 _OF_GOLD = re.compile(r"aer(_l[0-9]+_.*|_precision|_recall)?")
-_JSON = re.compile(r'(?:^| \| )(\{".*)')
-_PLAIN = re.compile(r"(?:^| \| )epoch [0-9]+ \| (?:valid on '([^']+)' subset \| )?(.*)")
+_JSON = re.compile(r'(?:^|[|\]:-] )(\{".*)')
+_PLAIN = re.compile(r"(?:^|[|\]:-] )epoch [0-9]+ \| (?:valid on '([^']+)' subset \| )?(.*)")
 #: A metric: the family that has a row of panels, and of which layer and map it is.
 _PARTS = re.compile(r"(?P<family>.+?)(?:_l(?P<layer>[0-9]+)_(?P<map>.+))?$")
 #: Lines of subsets and maps, in the order in which they appear.

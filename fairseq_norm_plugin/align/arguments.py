@@ -47,6 +47,8 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         "reverse_bpe_codes=FILE of the other direction; or of a multilingual model, such as langs=LANG,LANG,… in the "
         "order of its training, lang_pairs=SRC-TGT,…, target_tag=fra for >>fra<<; may be repeated",
     )
+    help_ = "as of fairseq: registers the architecture of the model; its code is run"
+    group.add_argument("--user-dir", type=Input, metavar="DIR", help=help_)
     group = parser.add_argument_group("words and subwords", "default: as the model's profile says")
     group.add_argument(
         "--tokenizer", metavar="NAME", help="of fairseq: moses, nltk, space; none: the text is tokenised"
@@ -89,8 +91,8 @@ def add_raw_text_arguments(parser: argparse.ArgumentParser) -> argparse._Argumen
         "--text",
         type=Input,
         metavar="PATH",
-        help="both texts: a file with lines SOURCE ||| TARGET; or Parquet with columns source and target (and perhaps "
-        "id): FILE.parquet, a directory or a glob",
+        help="both texts: a file with lines SOURCE ||| TARGET, or with tabs between columns, whose first two are read; "
+        "or Parquet with columns source and target (and perhaps id): FILE.parquet, a directory or a glob",
     )
     return group
 
@@ -189,7 +191,17 @@ def check_directions(args: argparse.Namespace, directions: int) -> None:
 
 def model_options(args: argparse.Namespace) -> dict[str, Any]:
     """The arguments of :func:`fairseq_norm_plugin.load`."""
-    named = ("data", "source_lang", "target_lang", "tokenizer", "normalize", "lowercase", "bpe", "bpe_codes")
+    named = (
+        "data",
+        "source_lang",
+        "target_lang",
+        "tokenizer",
+        "normalize",
+        "lowercase",
+        "bpe",
+        "bpe_codes",
+        "user_dir",
+    )
     names = ("path", *named, "reverse_path", "dtype")
     words = [what if what in WORDS else "tokens" for what in args.words]
     return {**{name: getattr(args, name) for name in names}, "words": (words[0], words[-1]), **_model_options(args)}

@@ -274,4 +274,8 @@ class _Job:
         """Write the words that links count (``--tokens-out``)."""
         for which, file in enumerate(self._args.tokens_out or ()):
             if Path(file).exists() or not only_existing:
-                write_lines(file, (" ".join(pair[which].words) for pair in self._text), self._args.resume)
+                write_lines(
+                    file,
+                    (" ".join("_".join(word.split()) for word in pair[which].words) for pair in self._text),
+                    self._args.resume,
+                )

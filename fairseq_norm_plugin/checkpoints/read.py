@@ -36,7 +36,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf, ValueNode, _utils
 from omegaconf.base import ContainerMetadata, Metadata
 from omegaconf.nodes import AnyNode
 
-from alignment_eval.errors import InputError, printable, shown
+from alignment_eval.errors import InputError, printable, shown, warn_on_stderr
 from fairseq_norm_plugin.checkpoints.identity import FAST_PATH_COPY
 
 Pair = tuple[str, str]
@@ -53,6 +53,10 @@ _INERT: list[Any] = [
 ]
 #: fairseq's tasks whose models read their languages as tags.
 MULTILINGUAL, PRETRAINED = "translation_multi_simple_epoch", "translation_from_pretrained_bart"
+#: What every encoder-decoder Transformer of fairseq has.
+_PARTS = frozenset(
+    f"{side}coder.{part}" for side in ("en", "de") for part in ("embed_tokens.weight", "layers.0.fc1.weight")
+)
 #: Whether omegaconf is newer than 2.0, which comes with fairseq 0.12.2.
 _HAS_FLAGS = "flags" in signature(OmegaConf.create).parameters
 #: Options that fairseq passes to ``eval`` in a model or task that this plugin supports: literals only.
@@ -274,7 +278,7 @@ def check_options(state: Mapping[str, Any], path: str) -> None:
         if not isinstance(options, Mapping):
             raise InputError(f"{path}: the options ({group}) are a {type(options).__name__}, not named options")
         model = options.get("model", options) if group == "cfg" else options
-        _check_architecture(_plain(model), path)
+        _check_architecture(_plain(model), path, state.get("model", ()))
         for name, value in _values(options):
             if isinstance(value, str):
                 _check_text(name, value, path)
@@ -297,16 +301,31 @@ def forget_paths(options: Any, kept: Collection[str] = ()) -> None:
             forget_paths(inner._get_node(name) if isinstance(inner, DictConfig) else inner[name], kept)
 
 
-def _check_architecture(model: Any, path: str) -> None:
-    names = [model[key] for key in ("_name", "arch") if isinstance(model, Mapping) and model.get(key) is not None]
+def _check_architecture(model: Any, path: str, weights: Collection[str]) -> None:
+    """Check that the model is one that fairseq builds without evaluating text.
+
+    One whose name fairseq does not know, but which has the parts of an encoder-decoder Transformer, is taken for one:
+    if it is another, its parameters do not fit.
+    """
+    names = {key: model[key] for key in ("_name", "arch") if isinstance(model, Mapping) and model.get(key) is not None}
     if not names:
         raise InputError(f"{path}: the options name no architecture; give a checkpoint that fairseq-train saved")
-    for name in names:
+    own = [key for key, name in names.items() if str(name) not in {*ARCH_MODEL_REGISTRY, *MODEL_REGISTRY}]
+    if own and set(weights) >= _PARTS:
+        warn_on_stderr(
+            f"{path}: architecture {shown(names[own[0]])} is none of fairseq's; it is read as fairseq's Transformer, "
+            f"whose parameters it has; if it computes something else, name the directory that registers it "
+            f"(--user-dir DIR)"
+        )
+        model.update(dict.fromkeys(own, "transformer"))
+        names.update(dict.fromkeys(own, "transformer"))
+    for name in names.values():
         known = ARCH_MODEL_REGISTRY.get(name) or MODEL_REGISTRY.get(name) if isinstance(name, str) else None
         if known is None or not issubclass(known, (TransformerModelBase, RobertaModel)):
             raise InputError(
                 f"{path}: architecture {shown(name)} is not supported; give an encoder-decoder Transformer or a "
                 f"RoBERTa-style encoder (fairseq builds other models by evaluating text of the checkpoint)"
+                f"{'; if it is one, name the directory that registers it (--user-dir DIR)' if own else ''}"
             )
 
 

@@ -188,6 +188,11 @@ class MonitorMixin:
             dataset, gold = self.datasets[split], self._files[GOLD]
             source, target = (self._files[name].get(split) for name in TEXTS)
             cut = bool(self.cfg.truncate_source)
+            if cut and dataset.src_sizes.max(initial=0) >= self.cfg.max_source_positions:
+                raise UsageError(
+                    f"--aer-gold does not work with --truncate-source, which cuts sentences of {split} to "
+                    f"--max-source-positions {self.cfg.max_source_positions}; omit --truncate-source"
+                )
             readers = side_readers(dataset, len(dataset), self.vocabularies, (source, target), cut)
             self.datasets[split] = dataset = with_gold(dataset, split, gold[split], self.cfg.aer_gold_base, readers)
             if self.cfg.aer_picture is not None and split == next(iter(gold)):

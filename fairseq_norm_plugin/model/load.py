@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
+from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from fairseq.utils import import_user_module
 
 from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.extraction.method import MapName, parse_maps
 from alignment_eval.maps.words import SETTINGS
+from alignment_eval.profiles.chosen import AlignmentOptions
 from alignment_eval.profiles.profile import NO_PROFILE, TextRecipe, read_profile
 from fairseq_norm_plugin.checkpoints.build import build_model
 from fairseq_norm_plugin.checkpoints.files import (
@@ -42,12 +47,22 @@ from fairseq_norm_plugin.model.languages import (
     trained_pairs,
 )
 from fairseq_norm_plugin.model.norm_model import NormModel
-from fairseq_norm_plugin.text.settings import TextSettings, exchanged_options, pipelines, recipe_settings, text_settings
+from fairseq_norm_plugin.text.settings import (
+    OF_CODES,
+    TextSettings,
+    exchanged_options,
+    names_of,
+    options_of,
+    pipelines,
+    recipe_settings,
+    text_settings,
+)
 from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 from fairseq_norm_plugin.transformers.families import read_release
 
 _DICTIONARY = "give the dict.LANG.txt that the model was trained with, with lines TOKEN COUNT"
 _CHECKPOINT = "give a checkpoint that fairseq-train saved, unchanged"
+_OF_ALIGNMENTS = frozenset(field.name for field in fields(AlignmentOptions))
 #: One file, or two: of source and target.
 Codes = str | Path | Sequence[str | Path]
 
@@ -69,6 +84,7 @@ def load(
     words: str | tuple[str, str] = "tokens",
     dtype: str = "float32",
     profile: str | Path | None = None,
+    user_dir: str | Path | None = None,
     **options: Any,
 ) -> NormModel:
     """Load a fairseq checkpoint to read maps and alignments from.
@@ -105,6 +121,8 @@ def load(
             the matrix products have 8 bits, on a CPU.
         profile: the profile of the model of ``path``; default: the one beside the checkpoint; ``none``: neither maps,
             text recipe nor languages are by a profile.
+        user_dir: a directory as fairseq's ``--user-dir``, that registers the architecture of the model; its code is
+            run.
         **options: fairseq's options of ``tokenizer`` and ``bpe``, such as ``sentencepiece_model``,
             ``moses_no_escape``; and of multilingual tasks: ``langs``, ``lang_dict``, ``lang_pairs``,
             ``fixed_dictionary``, which override those of the checkpoint; and ``target_tag``, the tag that each source
@@ -117,6 +135,10 @@ def load(
         UsageError: more than two files of codes, options of a reverse model without ``reverse_path``, or options of the
             text that do not go together.
     """
+    given = {**options, **{name: value for name, value in locals().items() if name != "options"}}
+    check_known(options)
+    if user_dir is not None:
+        import_user_module(Namespace(user_dir=str(user_dir)))
     if dtype not in DTYPES:
         raise UsageError(f"dtype {dtype}: choose one of {', '.join(DTYPES)}")
     ignore_noise()
@@ -146,7 +168,26 @@ def load(
         files = find_files(reverse_path, None if own_data else model.task.cfg.data)
         model.reverse = _load_direction(files, reverse, model.text.exchanged())
     _warn_of_languages(model)
+    model.loaded_by = load, (), given
     return model
+
+
+def check_known(options: Iterable[str]) -> None:
+    """Check the names of further options of :func:`load`."""
+    of_text = (each.name for kind in ("tokenizer", "bpe") for name in names_of(kind) for each in options_of(kind, name))
+    known = {*list(signature(load).parameters)[:-1], *LANGUAGE_OPTIONS, *OF_CODES, *of_text}
+    methods = {
+        name: signature(getattr(NormModel, name)).parameters for name in ("align", "translate", "transfer_markup")
+    }
+    for name in options:
+        if name not in known and (
+            owners := [method for method in methods if name in {*methods[method], *_OF_ALIGNMENTS}]
+        ):
+            owner = f"{', '.join(owners[:-1])} and {owners[-1]}" if len(owners) > 1 else owners[0]
+            raise UsageError(f"{name}: an option of {owner}, not of load")
+        if name not in known:
+            near = "".join(f"; do you mean {other}?" for other in get_close_matches(name, known, 1))
+            raise UsageError(f"load has no option {name}{near} (options: {', '.join(sorted(known))})")
 
 
 @dataclass(frozen=True)

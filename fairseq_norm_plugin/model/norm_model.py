@@ -14,7 +14,7 @@ from typing import Any, overload
 import torch
 
 from alignment_eval.alignment import Alignment, Alignments
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.figures.notebook import DisplayMaps
 from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS
@@ -65,6 +65,7 @@ class NormModel:
         vocabularies: of source and target.
         text: how text becomes words and subwords.
         reverse: the model of the other direction, or None.
+        loaded_by: what loads the model again, with its arguments and its options; None: nothing does.
         defaults: options of alignment that hold where others are not given.
         said: how pairs were aligned so far, as it was said on the standard error.
     """
@@ -83,10 +84,20 @@ class NormModel:
         self.layers, self.heads = layers_and_heads(self.models)
         self.text = text
         self.reverse: NormModel | None = None
+        self.loaded_by: tuple[Callable[..., NormModel], tuple[Any, ...], dict[str, Any]] | None = None
         self.defaults: dict[str, Any] = {}
         self.said: set[str] = set()
         self._parameters = parameters
         self._dtype = dtype
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickled or copied model is loaded again, from the same files, on the same device."""
+        if self.loaded_by is None:
+            raise UsageError(
+                "this model cannot be copied or pickled: load it in each process, or give "
+                "fairseq_norm_plugin.AlignBatch(path, ...), which can be pickled"
+            )
+        return _load_again, (*self.loaded_by, str(next(self.models[0].parameters()).device))
 
     @cached_property
     def translator(self) -> Translator:
@@ -424,6 +435,12 @@ class NormModel:
         for number, (own, of_line) in enumerate(zip(of_words, words)):
             check_labels(own, of_line, f"labels[{number}]")
         return with_labels(of_words, self.align(lines, targets, source_words=words, **options))
+
+
+def _load_again(
+    load: Callable[..., NormModel], args: tuple[Any, ...], options: dict[str, Any], device: str
+) -> NormModel:
+    return load(*args, **options).to(device)
 
 
 def _only(alignments: Alignments) -> Alignment:

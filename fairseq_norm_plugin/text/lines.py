@@ -18,7 +18,7 @@ import pyarrow as pa
 from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.files import STANDARD, writing_errors
 from alignment_eval.links.files import GROUP_ROWS, row_numbers
-from alignment_eval.reading import TextFile, file_hash, file_state, split_joined
+from alignment_eval.reading import TextFile, file_hash, file_state, is_tabbed, split_joined
 from alignment_eval.schema import ForeignFile
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline, with_copies
@@ -122,7 +122,7 @@ class SentencePairs(ABC):
 
 
 class ParallelText(SentencePairs):
-    """Sentence pairs of two files, or of one file of ``source ||| target`` lines; ``-`` is standard input.
+    """Sentence pairs of two files, or of one whose lines hold both (split_joined); ``-`` is standard input.
 
     The files are read once at the beginning: line counts, encoding, hashes.  Standard input and pipes are copied to a
     temporary file.
@@ -131,6 +131,7 @@ class ParallelText(SentencePairs):
     def __init__(self, paths: Sequence[str], joined: bool | None = None) -> None:
         super().__init__()
         self._paths: list[str] = []
+        self._tabbed = False
         self._copies: list[Any] = []
         names, sizes, hashes = [], [], []
         for path in paths:
@@ -155,8 +156,10 @@ class ParallelText(SentencePairs):
         self._paths.append(path if copied is None else copied.name)
         lines = 0
         for chunk in file:
+            if not lines:
+                self._tabbed = joined and is_tabbed(file.name, chunk)
             for number, line in enumerate(chunk.split(b"\n")[:-1], lines + 1) if joined else ():
-                split_joined(line, f"{file.name}:{number}")
+                split_joined(line, f"{file.name}:{number}", self._tabbed)
             lines += chunk.count(b"\n")
             if copied is not None:
                 with writing_errors(copied.name):
@@ -166,7 +169,7 @@ class ParallelText(SentencePairs):
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         texts = [(line for _, line in TextFile(path).lines()) for path in self._paths]
-        pairs = zip(*texts) if len(texts) == 2 else (split_joined(line, self.name) for line in texts[0])
+        pairs = zip(*texts) if len(texts) == 2 else (split_joined(line, self.name, self._tabbed) for line in texts[0])
         return ((source.decode(), target.decode()) for source, target in pairs)
 
 

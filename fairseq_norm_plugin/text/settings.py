@@ -38,7 +38,7 @@ SIDED = ("bpe_codes", "bpe_vocabulary", "sentencepiece_model")
 #: Options whose values are files.
 FILES = PATHS["bpe"] | {"bpe_vocabulary"}
 #: Options of subword-nmt that fairseq does not have.
-_OF_CODES = ("bpe_vocabulary", "bpe_vocabulary_threshold", "bpe_glossaries")
+OF_CODES = ("bpe_vocabulary", "bpe_vocabulary_threshold", "bpe_glossaries")
 #: Moses' tokens as they stand in the text.
 _WORDS_OF_MOSES = (("moses_no_dash_splits", "true"), ("moses_no_escape", "true"))
 #: Options of fairseq's encoders that norm-align sets itself (languages) or that would draw subwords by chance.
@@ -110,7 +110,7 @@ class TextSettings:
         if isinstance(values, list) and (len(values) > most or name not in SIDED):
             expected = "one for both languages, or two, of source and target" if name in SIDED else "one value"
             raise UsageError(f"{name} is given {len(values)} times: expected {expected}")
-        if name in _OF_CODES or (name == "bpe_codes" and self.bpe is None):
+        if name in OF_CODES or (name == "bpe_codes" and self.bpe is None):
             if not self.codes:
                 raise UsageError(f"{name} is an option of BPE codes: give --bpe-codes too")
             return

@@ -290,15 +290,18 @@ class TextPipeline:
 
 
 def spans_of_words(words: Sequence[str], text: str) -> list[Span]:
-    """The spans of given words, which are all of a text but its white space."""
+    """The spans of given words, which are all of a text but its white space; ``_`` in a word may be a blank there."""
     spans: list[Span] = []
     end = 0
     for number, word in enumerate(words):
-        start = text.find(word, end)
-        if start < 0 or text[end:start].strip():
-            raise InputError(f"word {number + 1} of the segmentation, {shown(word)}, does not come next in the line")
-        end = start + len(word)
-        spans.append((start, end))
+        found = re.compile(r"\s*(" + re.escape(word).replace("_", r"(?:_|[ \t]+)") + ")").match(text, end)
+        if found is None:
+            raise InputError(
+                f"word {number + 1} of the segmentation, {shown(word)}, does not come next in the line "
+                f"(blanks separate words; a blank inside a word is given as _)"
+            )
+        end = found.end()
+        spans.append(found.span(1))
     if text[end:].strip():
         raise InputError(f"the segmentation lacks {shown(text[end:].strip())} at the end of the line")
     return spans

@@ -52,6 +52,13 @@ def read(tmp_path, capsys):
     return do
 
 
+def test_the_log_of_hydra_is_that_of_fairseq(read):
+    text = printed("test", 5, aer="0.5") + plain("valid", 5, loss="2") + printed("train", 5, loss="7")
+    hydra = re.sub(r"(?m)^(.*?) \| INFO \| (\w+) \| ", r"[\1,101][\2][INFO] - ", text)
+    assert read(hydra) == read(text)
+    assert len(read(text)[0]) == 3
+
+
 def test_the_demo_against_a_slow_reader():
     expected, log = set(), DEMO / "training-a.log"
     for text in log.read_text(encoding="utf-8").splitlines():

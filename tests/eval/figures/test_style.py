@@ -70,10 +70,11 @@ def test_description_text_and_size(tmp_path):
 
 @pytest.fixture
 def fonts(monkeypatch):
-    """The font manager, which knows one font; what a test adds is forgotten after it."""
-    manager = font_manager.fontManager
+    """The files of fonts that were installed after Matplotlib made its list, which has one other font."""
+    manager, installed = font_manager.fontManager, []
     monkeypatch.setattr(manager, "ttflist", [entry for entry in manager.ttflist if entry.name == FONT])
-    yield manager
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: installed)
+    yield installed
     manager._findfont_cached.cache_clear()  # type: ignore[attr-defined]  # private
 
 
@@ -84,7 +85,8 @@ def test_missing_characters_come_from_installed_fonts_and_are_named_where_there_
         return list(matplotlib.rcParams["font.family"])
 
     assert families("Häuser, σπίτι, дом, שלום, سلام", "two\nlines", HAN) == [FONT]
-    fonts.addfont(Path(matplotlib.get_data_path()) / "fonts/ttf" / f"{OTHER}.ttf")
+    (tmp_path / "damaged.ttf").write_text("")
+    fonts += [str(tmp_path / "damaged.ttf"), str(Path(matplotlib.get_data_path()) / "fonts/ttf" / f"{OTHER}.ttf")]
     assert families("a") == [FONT]
     assert families("a", HOOK, HAN) == [FONT, OTHER]
     for name in ("a.png", "a.pdf", "a.svg"):

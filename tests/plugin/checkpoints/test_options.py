@@ -18,7 +18,7 @@ import fairseq_norm_plugin as fnp
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.checkpoints.read import EVALUATED, PATHS, check_options
 from tests.demo import DEMO
-from tests.facts import facts
+from tests.facts import facts, says
 
 PLAIN = {"arch": "transformer", "encoder_layers": 3, "adaptive_softmax_cutoff": None, "data": "/home/me/data (old)"}
 
@@ -82,6 +82,22 @@ def test_options_that_are_refused(state, text):
     """References to the environment, architectures that the plugin does not read, options without names."""
     with pytest.raises(InputError, match=facts(text)):
         check_options(state, "c.pt")
+
+
+def test_an_architecture_of_somebody_is_read_by_its_parameters_or_registered_by_a_directory(changed, tmp_path, capsys):
+    path = changed(arch="my_tiny", _name="my_tiny")
+    weights = {"decoder.embed_tokens.weight": torch.zeros(1)}
+    with pytest.raises(InputError, match=facts("'my_tiny' is not supported … --user-dir DIR")):
+        check_options({**legacy(arch="my_tiny"), "model": weights}, "c.pt")
+    assert capsys.readouterr().err == ""
+    own = fnp.load(path, DEMO, "de", "en")
+    assert says(capsys.readouterr().err, "evil.pt: architecture 'my_tiny' … read as fairseq's Transformer … --user-dir")
+    assert own.identity == fnp.load("demo", reverse_path="none").identity
+    (tmp_path / "my_lab").mkdir()
+    registered = "from fairseq.models import register_model_architecture as register\n"
+    (tmp_path / "my_lab/__init__.py").write_text(f"{registered}register('transformer', 'my_tiny')(lambda args: None)\n")
+    fnp.load(path, DEMO, "de", "en", user_dir=tmp_path / "my_lab")
+    assert "my_tiny" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

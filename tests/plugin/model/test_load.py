@@ -1,16 +1,19 @@
 """Loading models of one direction and of both."""
 
+import copy
+import pickle
 from argparse import Namespace
 
 import pytest
 import torch
 
 import fairseq_norm_plugin
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.method import MapName
 from fairseq_norm_plugin.model.languages import find_languages
 from fairseq_norm_plugin.model.load import guided_maps
 from tests.demo import DEMO
+from tests.facts import facts
 
 CODES = DEMO / "codes.bpe"
 
@@ -36,6 +39,29 @@ def test_bundled_models_are_found_by_name(tmp_path, monkeypatch):
     assert places == ["p.json", f"{DEMO}/checkpoint.en-de.pt.align.json"]  # a profile is of one model
     with pytest.raises(InputError, match=r"demo: no such file"):  # a path
         fairseq_norm_plugin.load("./demo", DEMO, "de", "en")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("split_sentences", "split_sentences: an option of align, translate and transfer_markup, not of load"),
+        ("beam", "beam: an option of translate, not of load"),
+        ("lowecase", "load has no option lowecase; do you mean lowercase? (options: bpe,"),
+        ("batch_size", "load has no option batch_size (options: bpe,"),
+    ],
+)
+def test_options_that_load_has_not(name, message):
+    with pytest.raises(UsageError, match=facts(message)):
+        fairseq_norm_plugin.load("demo", **{name: 1})
+
+
+def test_a_copied_or_pickled_model_is_loaded_again():
+    model = fairseq_norm_plugin.load("demo", words=("whitespace", "tokens"))
+    pair = "Das ist gut.", "That is good."
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert other.align(*pair).to_row() == model.align(*pair).to_row()
+    with pytest.raises(UsageError, match=facts("load it in each process … fairseq_norm_plugin.AlignBatch")):
+        pickle.dumps(model.reverse)
 
 
 @pytest.mark.parametrize(

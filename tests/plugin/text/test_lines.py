@@ -23,6 +23,18 @@ def test_pairs_of_a_text(tmp_path):
         ParallelText([str(tmp_path / "one")])
 
 
+@pytest.mark.parametrize("name", ["pairs.tsv", "pairs"])
+def test_pairs_between_tabs(tmp_path, name):
+    """The first two columns; a name that ends in .tsv says so where the text has separators."""
+    (tmp_path / name).write_text("\na b\tA ||| B\t0.5\n\tx\n".replace("|||", "|||" if "." in name else "|"))
+    words = ("A", "|||" if "." in name else "|", "B")
+    pairs = [pair.words for pair in ParallelText([str(tmp_path / name)])]
+    assert pairs == [((), ()), (("a", "b"), words), ((), ("x",))]
+    (tmp_path / name).write_text("a\tb\na b\n")
+    with pytest.raises(InputError, match=facts(f"{name}:2: no tab: expected SOURCE, a tab, TARGET")):
+        ParallelText([str(tmp_path / name)])
+
+
 def test_words_that_a_file_gives(tmp_path):
     """Each line's words are found in it; the other side's words are the pipeline's."""
     for name, content in (("one", "我们今天来 ||| we come today\n ||| x\n"), ("words", "我们 今天 来\n\n")):

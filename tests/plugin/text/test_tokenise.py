@@ -117,6 +117,7 @@ def test_given_words():
     assert spans_of_words(["我们", "今天"], " 我们今 天"[:4] + "天") == [(1, 3), (3, 5)]
     assert TextPipeline(MarkedSubwords("none")).read("a bc", ["a", "b", "c"]).words == ("a", "b", "c")
     assert spans_of_words([], " ") == []
+    assert spans_of_words(["Sinh_viên", "đi_học", "_"], "Sinh viên đi_học _") == [(0, 9), (10, 16), (17, 18)]
     with pytest.raises(InputError, match=facts("word 2 of the segmentation, 'c', does not come next in the line")):
         spans_of_words(["a", "c"], "a bc")
     with pytest.raises(InputError, match=facts("the segmentation lacks 'bc' at the end of the line")):
