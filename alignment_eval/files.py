@@ -26,6 +26,8 @@ from alignment_eval.errors import InputError, UsageError
 #: Stands for standard input or output instead of a path.
 STANDARD = "-"
 _STDOUT = (STANDARD, "/dev/stdout")
+#: Control characters in UTF-8, but for tabs and line ends.
+_CONTROLS = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
 
 
 def is_stream(path: str | Path) -> bool:
@@ -132,7 +134,10 @@ def write_lines(path: str | Path, lines: Iterable[str], resumed: bool = False) -
 
 
 def write_bytes(path: str | Path, content: Iterable[bytes], resumed: bool = False) -> None:
-    """Write a file whole (``resumed``: as :meth:`NewFile.keep`); standard output, a pipe or a device directly."""
+    """Write a file whole (``resumed``: as :meth:`NewFile.keep`); standard output, a pipe or a device directly.
+
+    A terminal gets control characters escaped.
+    """
     if not is_stream(path):
         with new_file(path, resumed) as temporary, temporary.open("wb") as file:
             file.writelines(content)
@@ -140,11 +145,19 @@ def write_bytes(path: str | Path, content: Iterable[bytes], resumed: bool = Fals
     with writing_errors(path):
         if str(path) in _STDOUT:
             sys.stdout.flush()
+            if sys.stdout.isatty():
+                content = (
+                    _CONTROLS.sub(lambda found: ascii(found[0].decode())[1:-1].encode(), part) for part in content
+                )
             sys.stdout.buffer.writelines(content)
             sys.stdout.buffer.flush()
         else:
             with Path(path).open("wb") as file:
                 file.writelines(content)
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    return ascii(found[0].decode())[1:-1].encode()
 
 
 def _to_replace(path: str | Path) -> Path | None:

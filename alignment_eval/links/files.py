@@ -311,9 +311,13 @@ def read_hypothesis(path: str | Path, options: ReadOptions = AS_IT_STANDS, texts
 
 
 def check_signed(path: str | Path, overwrite: bool, parents: bool = False) -> None:
-    """Check, before the work, that :func:`write_signed` can write; arguments as for check_new."""
-    for file in (path,) if is_stream(path) else (path, signature_file(path)):
-        check_new(file, overwrite, parents=parents)
+    """Check, before the work, that :func:`write_signed` can write; arguments as for check_new.
+
+    A signature without its file is nobody's, and is replaced.
+    """
+    check_new(path, overwrite, parents=parents)
+    if not is_stream(path):
+        check_new(signature_file(path), overwrite or not Path(path).exists(), parents=parents)
 
 
 def write_signed(path: str | Path, lines: Iterable[str], signature: str, resumed: bool = False) -> None:
@@ -325,7 +329,7 @@ def write_signed(path: str | Path, lines: Iterable[str], signature: str, resumed
 
 def row_numbers(size: int) -> Iterator[pa.Array]:
     """The numbers from 0 to ``size``, batch by batch: ids of pairs that have none."""
-    for start in range(0, size, GROUP_ROWS):
+    for start in range(0, max(size, 1), GROUP_ROWS):  # without pairs a table has its columns, too
         yield pa.array(range(start, min(start + GROUP_ROWS, size)), pa.int64())
 
 

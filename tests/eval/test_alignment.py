@@ -78,6 +78,9 @@ def test_all_rows_as_a_frame_as_json_and_as_a_table(tmp_path):
     ALL.to_parquet(tmp_path / "hyp.parquet")
     numbered = [{"id": number, **row} for number, row in enumerate(rows)]
     assert pq.read_table(tmp_path / "hyp.parquet").to_pylist() == numbered
+    Alignments([]).to_parquet(tmp_path / "none.parquet")
+    none, columns = pq.read_table(tmp_path / "none.parquet"), set(numbered[0])
+    assert (none.num_rows, set(none.column_names) >= columns) == (0, True)
 
 
 @pytest.mark.parametrize("alignment", [ONE, SYMMETRIZED, EMPTY])
@@ -104,6 +107,17 @@ def test_a_file_has_a_line_a_pair_and_replaces_what_was_there(tmp_path):
     ALL[:1].to_pharaoh(path, confidences=True, overwrite=True)
     assert path.read_text() == "0-0:0.5 1-1:1.0 2-0:0.0\n"
     assert list(tmp_path.iterdir()) == [path]
+    signed = Alignments(list(ALL), "run:1")
+    signed.to_pharaoh(path, overwrite=True)
+    path.unlink()
+    Alignments(list(ALL), "run:2").to_pharaoh(path)  # a signature without its file is nobody's
+    assert json.loads(path.with_name(f"{path.name}.signature.json").read_text()) == {"run": "2"}
+    path.unlink()
+    path.with_name(f"{path.name}.signature.json").rename(tmp_path / "kept")
+    ALL.to_pharaoh(path)
+    (tmp_path / "kept").rename(path.with_name(f"{path.name}.signature.json"))
+    with pytest.raises(InputError, match="already exists"):
+        signed.to_pharaoh(path)
 
 
 def test_scores_are_a_table(tmp_path):

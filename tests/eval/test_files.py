@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import io
 import lzma
 import os
 import re
@@ -30,6 +31,17 @@ def names(directory):
 def failing_lines():
     yield "first"
     raise InputError("line 2 is bad")
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_a_terminal_gets_no_control_characters(monkeypatch, is_terminal):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    monkeypatch.setattr(stream, "isatty", lambda: is_terminal)
+    monkeypatch.setattr(sys, "stdout", stream)
+    lines = ["\x1b]0;title\x07\tä", "\x9b31m\x7f"]
+    write_lines("-", lines)
+    escaped = [r"\x1b]0;title\x07" + "\tä", r"\x9b31m\x7f"]
+    assert stream.buffer.getvalue().decode().splitlines() == (escaped if is_terminal else lines)
 
 
 def test_a_file_is_new_or_stays_as_it_was(tmp_path):
