@@ -69,6 +69,8 @@ _ROWS = (
         mixing=True,
         residual=False,
     ),
+    MapKind("attn_p", "projections", ("head_attn_p", "layer_attn_p"), heads=True, residual=False),
+    MapKind("attn_logit", "logit attributions", ("head_attn_logit", "layer_attn_logit"), heads=True, residual=False),
     MapKind("attnres_w", "weights, residual", ("head_attn_w",), scale=0.5, mixing=True),
     # the residual of encoder-decoder attention belongs to no source token, so source columns do not change
     MapKind("attnres_n", "norms, residual", ("layer_attn_n",), mixing=True),

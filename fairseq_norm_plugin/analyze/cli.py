@@ -135,8 +135,9 @@ def run(args: Any) -> None:
             write_bytes(directory / f"{name}.csv", [table.to_csv(index=False).encode()])
         write_lines(directory / "summary.json", [json.dumps(summary, indent=1, ensure_ascii=False)])
         save_figures(draw_figures(tables, figure_options(args)), directory, args.figure_formats)
-    means = layers.set_index(["block", "layer", "kind"])["mean"]
-    print(means.mul(100).round(1).unstack(sort=False).to_string(na_rep="-"))
+    means = layers.pivot(index=["block", "layer"], columns="kind", values="mean").mul(100).round(1)
+    order = layers.set_index(["block", "layer"]).index.unique()  # pivot sorts rows and columns
+    print(means.reindex(index=order, columns=layers["kind"].unique()).to_string(na_rep="-"))
     logger.info("wrote %s", args.output)
 
 

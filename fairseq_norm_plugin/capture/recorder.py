@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from alignment_eval.errors import InputError
 from alignment_eval.maps.kinds import KINDS, axes_of, quantities
 from fairseq_norm_plugin.capture.attention import MapCapture, PassEnd, capturing, norm_attentions, teacher_forcing
-from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS
+from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, at_least_float32
 from fairseq_norm_plugin.formulas.block import Block
 from fairseq_norm_plugin.formulas.kinds import decoder_rollout, encoder_rollout, head_map, layer_map
 from fairseq_norm_plugin.formulas.norms import layer_norms, layer_weights, transformed_norms, vector_norms
@@ -93,6 +93,9 @@ class Recorder:
             if name in rollouts
         }
         self._encoders: dict[str, Tensor] = {}
+        self._decoder: Any = model.decoder
+        #: The tokens that the rows of the next decoder pass predict, [B, T].
+        self.predicted: Tensor | None = sample.get("target")
 
     @property
     def captures(self) -> list[MapCapture[Any]]:
@@ -113,6 +116,7 @@ class Recorder:
 
     def _quantities(self, block: Block, names: Sequence[str], whole: bool) -> Quantities:
         result = {}
+        block = replace(block, readout=self._readout)
         for name in names:
             part, _, kind = name.partition("_")
             if part == "layer" and not whole:
@@ -125,6 +129,18 @@ class Recorder:
             else:  # without the column of the residual, which belongs to no source token
                 result[name] = layer_map(block, kind)[..., : block.alpha.size(-1)]
         return result
+
+    def _readout(self) -> Tensor:
+        """E[w] − mean(E) of the :attr:`predicted` tokens w, [B, T, D]; E are the rows of the output projection."""
+        weight = getattr(getattr(self._decoder, "output_projection", None), "weight", None)
+        if self.predicted is None or weight is None or weight.size(1) != self._decoder.embed_dim:
+            raise InputError(
+                "kind attn_logit needs an output embedding for each predicted token, as wide as the decoder; models "
+                "with an adaptive softmax or another output width have none; choose another kind"
+            )
+        rows = at_least_float32(weight[self.predicted])
+        found: Tensor = rows - weight.detach().mean(0, dtype=rows.dtype)
+        return found
 
 
 class BatchMaps:
@@ -227,6 +243,7 @@ def forced_maps(
                 inputs = data_utils.collate_tokens(tokens, pad, bos, left_pad=False, move_eos_to_beginning=True)
                 order = torch.tensor(present[rank], device=inputs.device)
                 recorder.order = present[rank]
+                recorder.predicted = data_utils.collate_tokens(tokens, pad, left_pad=False)
                 rank_out = model.encoder.reorder_encoder_out(encoder_out, order)
                 with suppress(PassEnd):
                     features, _ = model.decoder(inputs, encoder_out=rank_out, features_only=True)

@@ -25,7 +25,7 @@ from functools import cached_property
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear
+from torch.nn import functional
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.formulas.norms import gram_factor, head_gram_basis, layer_norms
@@ -180,11 +180,16 @@ class Block:
     #: Which source positions are not padding, bool [B, S]: the norms of the others, to which no position attends, are
     #: zero.  None: all are computed.
     real: Tensor | None = None
+    #: Gives E[w_i] − mean(E), [B, T, D]: the output embedding of the token w_i that row i predicts, less the mean over
+    #: the vocabulary.  None: the rows predict nothing (self-attention), or what they predict is not known.
+    readout: Callable[[], Tensor] | None = None
 
     def sentence(self, index: int) -> Block:
         """Sentence ``index`` of the batch, without the batch axis."""
-        names = ("alpha", "values", "residual", "output")
-        return replace(self, known_factor=None, real=None, **{name: getattr(self, name)[index] for name in names})
+        parts = {name: getattr(self, name)[index] for name in ("alpha", "values", "residual", "output")}
+        whole = self.readout
+        readout = None if whole is None else lambda: whole()[index]
+        return replace(self, known_factor=None, real=None, readout=readout, **parts)
 
     @cached_property
     def factor(self) -> Tensor:
@@ -204,6 +209,30 @@ class Block:
     def sum_norms(self) -> Tensor:
         """‖Σ_h α^h_ij f^h(x_j)‖, [B, T, S] (Kobayashi et al. 2020)."""
         return layer_norms(self.alpha, self.factor)
+
+    @cached_property
+    def projections(self) -> Tensor:
+        """α^h_ij f^h(x_j) · y_i / ‖y_i‖, [B, H, T, S]: each vector along the sum y_i of the block and its residual."""
+        return self._along(functional.normalize(self.whole("attnres"), dim=-1))
+
+    @cached_property
+    def logits(self) -> Tensor:
+        """α^h_ij f^h(x_j) · (E[w_i] − mean(E)), [B, H, T, S]: see :attr:`readout`."""
+        if self.readout is None:
+            raise InputError(
+                "kind attn_logit needs the token that each row predicts, which only encoder-decoder attention in "
+                "records, maps and alignments has; choose another kind"
+            )
+        return self._along(self.readout())
+
+    def _along(self, directions: Tensor) -> Tensor:
+        """α^h_ij f^h(x_j) · u_i for ``directions`` u, [B, T, D]: [B, H, T, S].
+
+        f^h · u = v^h · (u W_h), so u is carried back to each head once, and no vector of the size D a pair is built.
+        """
+        back = torch.matmul(directions, self.weights.w_o)
+        by_head = back.view(*back.shape[:2], self.weights.heads, -1).transpose(1, 2)
+        return torch.matmul(by_head, self.values.permute(0, 2, 3, 1)).mul_(self.alpha)
 
     # ---- what a position takes from itself and from the others
 
@@ -245,7 +274,7 @@ class Block:
         if stage == "attnresln":
             return stream
         network = self.weights.network
-        output = linear(network.activation(self._pre), network.w_2, network.b_2)
+        output = functional.linear(network.activation(self._pre), network.w_2, network.b_2)
         if stage == "ff":
             return output
         stream = output + stream
@@ -260,7 +289,7 @@ class Block:
     @cached_property
     def _pre(self) -> Tensor:
         norm, network, inputs = self.weights.input_norm, self.weights.network, self.whole("attnres")
-        return linear(inputs if norm is None else norm(inputs), network.w_1, network.b_1)
+        return functional.linear(inputs if norm is None else norm(inputs), network.w_1, network.b_1)
 
     @cached_property
     def ratio(self) -> Tensor:

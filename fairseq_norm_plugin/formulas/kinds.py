@@ -147,6 +147,8 @@ def _ratio(others: Tensor, own: Tensor) -> Tensor:
 LAYER_MAPS: dict[str, MapFunction] = {
     "attn_w": lambda block: layer_weights(block.alpha),
     "attn_n": lambda block: block.sum_norms,
+    "attn_p": lambda block: block.projections.sum(1).clamp_min_(0),
+    "attn_logit": lambda block: block.logits.sum(1).clamp_min_(0),
     "attnres_w": _attnres_w,
     "attnres_n": lambda block: _with_residual(block, block.sum_norms.clone(), "attnres"),
     "attnresln_n": lambda block: _with_residual(
@@ -161,6 +163,8 @@ LAYER_MAPS: dict[str, MapFunction] = {
 HEAD_MAPS: dict[str, MapFunction] = {
     "attn_w": lambda block: block.alpha,
     "attn_n": lambda block: head_norms(block.alpha, block.factor),
+    "attn_p": lambda block: block.projections.clamp_min(0),
+    "attn_logit": lambda block: block.logits.clamp_min(0),
     # the maps of 2021, without the residual
     "attnresln_n": lambda block: _scaled(head_norms(block.alpha, block.norm_factor), block, heads=True),
 }

@@ -1,5 +1,7 @@
 """What a recorder takes of each block, the mean over an ensemble, and the cut to sentences."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -35,9 +37,12 @@ def record(model, sample, kinds, layers=(0, 1, 2)):
 def test_each_quantity_is_its_map_without_the_residuals_column(build, make_sample):
     sample, layers = make_sample(LENGTHS), (2, 0)
     kinds = [kind for kind in KINDS if "rollout" not in kind]
-    quantities, blocks = record(build(), sample, kinds, layers)
+    model = build()
+    quantities, blocks = record(model, sample, kinds, layers)
+    output = model.decoder.output_projection.weight.detach()
     source = sample["net_input"]["src_tokens"].size(1)
     for found, block in zip(quantities, blocks):
+        block = replace(block, readout=lambda: output[sample["target"]] - output.mean(0))
         assert set(found) == set(recorded_quantities(kinds, 1))
         for name, value in found.items():
             part, _, kind = name.partition("_")
@@ -50,7 +55,7 @@ def test_each_quantity_is_its_map_without_the_residuals_column(build, make_sampl
 
 def forced(model, sample, nbest):
     """The sentences of each rank, and their maps where all hypotheses of a sentence are its target."""
-    kinds = recorded_quantities(["attn_n", "rollout_w", "alti_rollout"], 1)
+    kinds = recorded_quantities(["attn_n", "attn_logit", "rollout_w", "alti_rollout"], 1)
     recorded = RecordedMaps((1, 2), kinds, max(nbest))
     columns, rows = (real_positions(tokens, 1) for tokens in (sample["net_input"]["src_tokens"], sample["target"]))
     hypotheses = [[{"tokens": t[row]}] * number for t, row, number in zip(sample["target"], rows, nbest)]

@@ -1,5 +1,6 @@
 """Blocks of random models and of random numbers, and their vectors by slow loops."""
 
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -88,6 +89,16 @@ def slow_weights_with_own(block):
     return torch.cat([halves, 0.5 * own[..., None]]) if block.weights.cross else halves + 0.5 * own[..., None]
 
 
+def slow_along(block, directions):
+    """What the z_ij of one sentence have of ``directions`` [T, D], if it is positive, as vectors of one number."""
+    return torch.stack([(z * directions).sum(-1).clamp_min(0) for z in slow_vectors(block, "attn")])[..., None]
+
+
+def slow_projections(block):
+    y = block.residual + block.output
+    return slow_along(block, y / y.norm(dim=-1, keepdim=True))
+
+
 def slow_alti(block):
     """Contributions of Ferrando et al. (2022) as vectors of one number, [S', T, 1]."""
     y = block.whole("attnresln")
@@ -100,6 +111,8 @@ def slow_alti(block):
 #: Kind -> the slow oracle of its vectors in one sentence, [S', T, …]: their norms are the map.
 SLOW = {
     "attn_w": slow_weights,
+    "attn_p": slow_projections,
+    "attn_logit": lambda block: slow_along(block, block.readout()),
     "attnres_w": slow_weights_with_own,
     **{f"{stage}_n": partial(slow_vectors, stage=stage) for stage in STAGES},
     "alti": slow_alti,
@@ -153,14 +166,16 @@ def random_block(
     )
     weights = BlockWeights(random(size, size), random(size), heads, cross, None if before else norms[0], network)
     alpha, values = random(1, heads, target, source).softmax(-1), random(1, source, heads, width)
-    return with_output(Block(weights, alpha, values, random(1, target, size), random(1, target, size)))
+    predicted = random(1, target, size)
+    block = Block(weights, alpha, values, random(1, target, size), predicted, readout=lambda: predicted)
+    return with_output(block)
 
 
 def with_output(block):
     """``block`` with the output that its attention would give."""
     mixed = torch.einsum("bhts,bshd->bthd", block.alpha, block.values).flatten(2)
     output = mixed @ block.weights.w_o.t() + block.weights.b_o
-    return Block(block.weights, block.alpha, block.values, block.residual, output)
+    return replace(block, output=output)
 
 
 #: What :func:`extreme` knows.
@@ -186,4 +201,4 @@ def extreme(name, block):
         alpha[:, 1] = alpha[:, 0]
         values[:, :, 1] = -values[:, :, 0] * (1 - 1e-9)
         values[:, :, 2] *= 1e-9
-    return with_output(Block(block.weights, alpha, values, residual, residual))
+    return with_output(replace(block, alpha=alpha, values=values, residual=residual))

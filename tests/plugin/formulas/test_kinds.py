@@ -81,7 +81,9 @@ def test_head_maps_and_head_mixing_ratios(build, make_sample, before):
             s = (block.residual + block.output).var(-1, unbiased=False) + block.weights.norm.eps
             normed = (parts - parts.mean(-1, keepdim=True)) * block.weights.norm.weight
             normed = normed / s.sqrt()[:, None, :, None, None]
-        for kind, expected in (("attn_n", parts), ("attnresln_n", normed)):
+        along = functional.normalize(block.residual + block.output, dim=-1)[:, None, :, None]
+        projected = (parts * along).sum(-1, keepdim=True).clamp_min(0)
+        for kind, expected in (("attn_n", parts), ("attn_p", projected), ("attnresln_n", normed)):
             torch.testing.assert_close(head_map(block, kind), expected.norm(dim=-1), rtol=1e-6, atol=1e-12)
         for b, h in itertools.product(*map(range, parts.shape[:2])) if not block.weights.cross else ():
             for kind, of_head in (("attn_n", parts[b, h]), ("attn_w", block.alpha[b, h, :, :, None])):
@@ -94,7 +96,7 @@ def test_layer_maps_in_float32_are_near_float64(build, make_sample):
     single, double = capture_blocks(build(), sample), capture_blocks(build().double(), sample)
     for key, block in single.items():
         for kind in block_kinds():
-            if kind.startswith("ff") and block.weights.feed_forward is None:
+            if kind == "attn_logit" or (kind.startswith("ff") and block.weights.feed_forward is None):
                 continue
             exact = layer_map(double[key], kind)
             assert (layer_map(block, kind) - exact).abs().max() < 2e-5 * max(1.0, float(exact.max())), (key, kind)
@@ -131,6 +133,7 @@ def test_kinds_that_a_block_has_not_say_so(build, make_sample):
     for compute, kind, text in (
         (layer_map, "ff_n", "no feed-forward network"),
         (mixing_ratio, "ffresln_n", "no feed-forward network"),
+        (layer_map, "attn_logit", "attn_logit needs the token that each row predicts"),
         (layer_map, "norm", "'norm' .*attn_w, attn_n, .*alti"),
         (head_map, "ff_n", "'ff_n' .*heads.*attn_w, attn_n"),
         (mixing_ratio, "alti", "'alti' has no mixing ratio; choose one of attn_w"),
