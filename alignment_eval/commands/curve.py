@@ -72,6 +72,8 @@ _PLAIN = re.compile(r"(?:^|[|\]:-] )epoch [0-9]+ \| (?:valid on '([^']+)' subset
 _PARTS = re.compile(r"(?P<family>.+?)(?:_l(?P<layer>[0-9]+)_(?P<map>.+))?$")
 #: Lines of subsets and maps, in the order in which they appear.
 _LINES = ("-", (0, (1, 2)), (0, (5, 1.5)), (0, (9, 2, 1, 2, 1, 2)), (0, (3, 1, 1, 1)), (0, (1, 4)))
+#: The line of a metric of the whole, under those of its layers.
+_BROAD = {"color": "0.8", "linewidth": 4, "zorder": 1}
 _STYLE = (
     "body{font-family:sans-serif;margin:2em auto;padding:0 1em;max-width:60em}figure{margin:2em 0}"
     "img{max-width:min(100%,40em)}pre{overflow-x:auto}"
@@ -248,19 +250,22 @@ def draw_curves(table: pd.DataFrame, options: FigureOptions = DEFAULT) -> Figure
 
     ``aer`` and ``aer_l1_n_awo`` share a row of panels, as all metrics do that differ in layer and map only.  If there
     are metrics of layers, each run has a column and each layer a colour; else each run has a colour.  Lines show subset
-    and map.  ``table`` has :data:`COLUMNS`.
+    and map; a broad line under those of its layers is the metric of the whole, such as ``aer``.  ``table`` has
+    :data:`COLUMNS`.
     """
     from matplotlib.lines import Line2D
     from matplotlib.ticker import MaxNLocator
 
     names = table["metric"].str.extract(_PARTS)
-    of_maps = names["map"].map(lambda letters: f", {_map_name(letters)}", na_action="ignore").fillna("")
-    table = table.assign(**names, line=table["subset"] + of_maps)
+    layers = sorted(names["layer"].dropna().astype(int).unique())
+    of_maps = names["map"].map(_map_name, na_action="ignore").fillna(table["metric"])
+    table = table.assign(**names, line=table["subset"] + (", " + of_maps if layers else ""))  # else the axis says it
     table["value"] *= [100 if is_share(metric) else 1 for metric in table["metric"]]
-    layers = sorted(table["layer"].dropna().astype(int).unique())
     runs, families, lines = (list(table[name].unique()) for name in ("run", "family", "line"))
     colours: dict[Any, Any] = {**layer_colours(layers)} if layers else {run: f"C{n}" for n, run in enumerate(runs)}
-    styles = dict(zip(lines, cycle(_LINES)))
+    broad = {f"{row.subset}, {row.family}" for row in table.dropna(subset="layer").itertuples()}
+    styles = dict(zip([line for line in lines if line not in broad], cycle(_LINES)))
+    looks = {line: {"linestyle": styles[line], "color": "grey"} if line in styles else _BROAD for line in lines}
 
     columns = runs if layers else [None]
     width = options.width or (COLUMN if len(columns) == 1 else PAGE)
@@ -273,16 +278,16 @@ def draw_curves(table: pd.DataFrame, options: FigureOptions = DEFAULT) -> Figure
             for (name, line, layer, _), rows in drawn.groupby(
                 ["run", "line", "layer", "part"], sort=False, dropna=False
             ):
-                colour = colours.get(int(layer), "") if layer == layer else "grey" if layers else colours[name]
-                marker = "." if len(rows) <= 40 else None
-                axes.plot(rows["update"], rows["value"], color=colour, linestyle=styles[line], marker=marker)
+                own = {} if layer != layer and layers else {"color": colours[name if layer != layer else int(layer)]}
+                marker = "." if len(rows) <= 40 and line in styles else None
+                axes.plot(rows["update"], rows["value"], marker=marker, **{**looks[line], **own})
             axes.grid()
             axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=[1, 2, 5, 10]))
     for run, above, below in zip(columns, panels[0], panels[-1]):
         above.set_title("" if run is None else label_of(run), parse_math=False)
         below.set_xlabel("update")
     entries = {place_name(key) if layers else label_of(key): Line2D([], [], color=c) for key, c in colours.items()}
-    entries.update({label_of(line): Line2D([], [], color="grey", linestyle=styles[line]) for line in lines})
+    entries.update({label_of(line): Line2D([], [], **looks[line]) for line in lines})
     add_legend(figure, list(entries.values()), list(entries))
     return figure
 

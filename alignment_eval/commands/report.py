@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from alignment_eval.command_line import add_output, positive_integer
 from alignment_eval.errors import UsageError, progress_bar, say, warn_on_stderr
-from alignment_eval.extraction.method import DEFAULTS
+from alignment_eval.extraction.method import DEFAULTS, MapName
 from alignment_eval.figures.report import build, render
 from alignment_eval.figures.style import visible
 from alignment_eval.files import check_new, write_lines
@@ -34,6 +36,7 @@ from alignment_eval.options import (
     warn_skipped,
     words_of,
 )
+from alignment_eval.profiles.profile import fit_profile, parse_profile
 from alignment_eval.reading import Size
 from alignment_eval.records.store import Records
 from alignment_eval.scoring.diagnosis import doubts
@@ -118,6 +121,7 @@ def run(args: argparse.Namespace) -> None:
         texts=texts,
         words=words,
         max_sentences=args.max_sentences,
+        opened=None if records is None or gold is not None else _telling_map(records),
     )
     warn_skipped(report.skipped, length, "they have no maps" if gold is None else "each counts as an empty hypothesis")
     if gold is not None:
@@ -136,3 +140,14 @@ def run(args: argparse.Namespace) -> None:
         fitting = max(1, int(len(report.shown) * LARGE / bytes_))
         warn_on_stderr(f"{args.output}: {bytes_ / 1e6:.0f} MB; --max-sentences {fitting} makes a page of about 20 MB")
     say(signed)
+
+
+def _telling_map(records: Records) -> MapName:
+    """The first map that the profile of a run reads; without a profile, that one of its first sentences would read."""
+    if records.info.profile is not None:
+        maps = parse_profile(records.info.profile, str(records.directory)).maps
+    else:
+        first = islice((sentence for sentence in records.best() if sentence.ok), DEFAULTS.profile_pairs)
+        maps = fit_profile([*first] if DEFAULTS.kind in records.info.kinds else (), records.info.layers, "").maps
+    name = maps.heads[0]
+    return replace(name, setting=name.setting or maps.setting)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
+from unicodedata import east_asian_width
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,8 +115,7 @@ def draw(picture: Picture, options: FigureOptions = DEFAULT) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure()
-    legend = ["predicted"] if picture.gold is None else list(MARKS)
-    _compose(figure, picture, (options.width,) if options.width else (COLUMN, PAGE), legend)
+    _compose(figure, picture, (options.width,) if options.width else (COLUMN, PAGE), legend=True)
     return figure
 
 
@@ -136,7 +136,7 @@ def draw_maps(picture: Picture, ax: Axes | None = None) -> list[list[Axes]]:
             figure.set_layout_engine("constrained")
         (panel,), (columns, rows) = picture.panels[0], picture.labels
         use_fonts_for([*columns, *rows])
-        mesh = _draw_panel(ax, picture, panel, columns, rows)
+        mesh, _ = _draw_panel(ax, picture, panel, columns, rows)
         ax.set_title(panel.title, parse_math=False, wrap=True)
         if picture.bar is not None:
             ax.figure.colorbar(mesh, ax=ax, label=picture.bar).outline.set_visible(False)
@@ -159,8 +159,8 @@ def _cell(axes: Axes, picture: Picture) -> tuple[float, float]:
     return extent.width / dpi / len(picture.source.tokens), extent.height / dpi / len(picture.target.tokens)
 
 
-def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: Sequence[str] = ()) -> list[list[Axes]]:
-    """Draw ``picture`` with a ``legend`` of series on an empty figure, which gets the size that it needs.
+def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: bool = False) -> list[list[Axes]]:
+    """Draw ``picture``, and a ``legend`` of its marks, on an empty figure, which gets the size that it needs.
 
     It is as wide as the first of ``widths`` at which words do not overlap, and 24 cm high at most.
     """
@@ -174,22 +174,24 @@ def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: 
     figure.set_layout_engine("constrained", w_pad=_EDGE, h_pad=_EDGE, wspace=0, hspace=0)
     if picture.title:
         figure.suptitle(picture.title, x=_EDGE / width, ha="left", wrap=True, parse_math=False)
-    if legend:
-        marks = [MARKS[name] for name in legend]
-        handles = [
-            Line2D([], [], linestyle="none", marker=marker, color=colour, fillstyle="full" if corners > 4 else "none")
-            for _, marker, corners, _, colour in marks
-        ]
-        add_legend(figure, handles, [mark[0] for mark in marks])
     grid = figure.subplots(down, wide, squeeze=False)
     drawn: list[list[Axes]] = [[] for _ in range(down)]
+    marked: set[str] = set()
     for (r, c), axes in np.ndenumerate(grid):
         if (r, c) not in places:
             axes.remove()
             continue
         below = [] if any((under, c) in places for under in range(r + 1, down)) else columns
-        mesh = _draw_panel(axes, picture, places[r, c], below, [] if c else rows, f"{r}-{c}", len(places) > 1)
+        mesh, series = _draw_panel(axes, picture, places[r, c], below, [] if c else rows, f"{r}-{c}", len(places) > 1)
         drawn[r].append(axes)
+        marked |= series
+    if legend and marked:
+        marks = [MARKS[name] for name in MARKS if name in marked]
+        handles = [
+            Line2D([], [], linestyle="none", marker=marker, color=colour, fillstyle="full" if corners > 4 else "none")
+            for _, marker, corners, _, colour in marks
+        ]
+        add_legend(figure, handles, [mark[0] for mark in marks])
     if picture.bar is not None:
         thick = 0.1 / inner  # of the map beside it, whose height the bar has
         bar = figure.colorbar(mesh, ax=drawn[0][-1], fraction=thick, aspect=1.1 * len(rows) / len(columns) / thick)
@@ -224,25 +226,27 @@ def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: 
 def _arranged(picture: Picture, widths: Sequence[float]) -> tuple[float, float, dict[tuple[int, int], Panel]]:
     """The width of a figure, about the width of each map, and the map at each line and place of it.
 
-    Rows of maps that are too wide continue below; if these are too many for the height, maps follow one another.
+    Rows of maps that are too wide become columns; if these are too wide or too many, too, maps follow one another.
     """
     columns, rows = picture.labels
     cell = _PITCH * SMALLEST_TYPE / 72
     beside = text_width(rows, SMALLEST_TYPE) + 0.3 + (0.0 if picture.bar is None else 0.5)
     below = text_width(columns, SMALLEST_TYPE) + 0.8
 
-    def lines(panels: Sequence[Sequence[Panel]], width: float) -> list[Sequence[Panel]]:
-        """Lines of similar length, whose words do not overlap in the smallest type."""
-        across = max(1, int((width - beside) / (cell * len(columns) + 2 * _EDGE)))
-        most = max(map(len, panels))
-        count = -(-most // -(-most // across))
-        return [row[start : start + count] for row in panels for start in range(0, len(row), count)]
+    def most(width: float) -> int:
+        """How many maps fit side by side whose words do not overlap in the smallest type."""
+        return int((width - beside) / (cell * len(columns) + 2 * _EDGE))
 
-    widest = widths[-1], lines(picture.panels, widths[-1])
-    whole = [(width, found) for width in widths if len(found := lines(picture.panels, width)) == len(picture.panels)]
-    flowing = [(width, lines([list(chain(*picture.panels))], width)) for width in widths]
+    flat, grids = list(chain(*picture.panels)), [picture.panels]
+    if len({*map(len, picture.panels)}) == 1:
+        grids.append([*zip(*picture.panels)])
+    ways = [(width, lines) for lines in grids for width in widths if max(map(len, lines)) <= most(width)]
+    for width in widths:  # lines of similar length
+        across = -(-len(flat) // -(-len(flat) // max(1, most(width))))
+        flowing = [flat[start : start + across] for start in range(0, len(flat), across)]
+        ways += [(width, flowing)] if most(width) or width == widths[-1] else []
     highest = max(1, int((HEIGHT - below) / (cell * len(rows) + 0.2)))
-    width, found = next((way for way in (*whole, widest, *flowing) if len(way[1]) <= highest), widest)
+    width, found = next((way for way in ways if len(way[1]) <= highest), ways[-1])
     if (HEIGHT - below) / len(found) < _LOWEST:
         raise InputError(f"{len(found)} lines of maps do not fit in 24 cm: draw fewer maps or a wider figure")
     places = {(down, across): panel for down, line in enumerate(found) for across, panel in enumerate(line)}
@@ -257,8 +261,8 @@ def _draw_panel(
     rows: Sequence[str],
     number: str = "0-0",
     relative: bool = False,
-) -> QuadMesh:
-    """Draw a panel of ``picture`` with the labels of its ``columns`` and ``rows``; its cells, for a colour bar.
+) -> tuple[QuadMesh, set[str]]:
+    """Draw a panel of ``picture`` with the labels of its ``columns`` and ``rows``; its cells, and the series it has.
 
     ``number`` is the end of the ids of the marks in SVG.  ``relative``: values are shares of the largest.
     """
@@ -279,17 +283,29 @@ def _draw_panel(
     series: dict[str, Links] = {"predicted": panel.predicted}
     if picture.gold is not None:
         series.update(sure=picture.gold.sure, possible=picture.gold.possible - picture.gold.sure)
+    marked = {name for name, links in series.items() if links}
     for name in (name for name in MARKS if name in series):
         marks = _marks(name, cells(series[name], picture.source, picture.target))
         marks.set_gid(f"{name}-{number}")
         axes.add_collection(marks)
     axes.set_xlim(-0.5, width - 0.5)
     axes.set_ylim(height - 0.5, -0.5)
-    axes.set_xticks(range(len(columns)), columns, rotation=90, parse_math=False)
+    axes.set_xticks(range(len(columns)), map(_downwards, columns), rotation=90, parse_math=False)
+    for word, label in zip(columns, axes.get_xticklabels()):
+        label.set_rotation(0 if _is_upright(word) else 90)
     axes.set_yticks(range(len(rows)), rows, parse_math=False)
     axes.set_xlabel("source" if columns else "")
     axes.set_ylabel("target" if rows else "")
-    return mesh
+    return mesh, marked
+
+
+def _is_upright(word: str) -> bool:
+    """Whether a word is written downwards letter by letter, as Chinese, Japanese and Korean are, not turned."""
+    return any(east_asian_width(letter) in "WF" for letter in word)
+
+
+def _downwards(word: str) -> str:
+    return "\n".join(word) if _is_upright(word) else word
 
 
 def cells(links: Iterable[Link], source: SentenceSide, target: SentenceSide) -> list[tuple[int, int]]:

@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from alignment_eval import __version__
 from alignment_eval.extraction.extract import stacked_maps
-from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapNames
+from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName, MapNames
 from alignment_eval.figures.style import kind_name, layer_label
 from alignment_eval.links.files import Texts
 from alignment_eval.links.formats import GoldSentence, Links
@@ -112,6 +112,7 @@ def build(
     texts: Texts | None = None,
     words: Sequence[PairWords] | None = None,
     max_sentences: int | None = None,
+    opened: MapName | None = None,
     resampling: Resampling = _RESAMPLING,
 ) -> Report:
     """Score all maps of ``sentences`` and all ``systems``, and keep what the page shows.
@@ -119,6 +120,8 @@ def build(
     ``sentences`` come in any order; id k belongs to ``gold[k]``.  Without a gold ``gold`` is their number.  If there
     are ``texts``, their lengths are checked.  Without ``words`` there are no classes of words.  Scores cover all
     sentences, also where the page shows at most ``max_sentences``, evenly spaced, with the first and the last.
+
+    The page opens the map with the lowest AER; without a gold the map ``opened``, of norms where they are recorded.
     """
     scored = not isinstance(gold, int)
     truth = [GoldSentence(frozenset())] * gold if isinstance(gold, int) else gold
@@ -180,7 +183,7 @@ def build(
             {"name": m.name, "kind": m.kind, "setting": m.setting, "layer": layers.index(m.layer), "head": m.head}
             for m in maps
         ],
-        "best": (min(maps, key=_AER) if scored else maps[-1]).number if maps else None,
+        "best": _first(maps, scored, opened),
         "systems": [name for name, _ in systems],
         "sentences": [entries[id_] for id_ in shown],
     }
@@ -202,6 +205,14 @@ def build(
         tables=dict(tables),
         resampling=resampling,
     )
+
+
+def _first(maps: Sequence[LinkScore], scored: bool, opened: MapName | None) -> int | None:
+    """The number of the map that the page opens."""
+    if scored or not opened:
+        return min(maps, key=_AER).number if maps else None
+    named = [m for m in maps if (m.layer, m.head, m.setting) == (opened.layer, opened.head, opened.setting)]
+    return max(named or maps, key=lambda m: m.kind == DEFAULTS.kind).number
 
 
 def _entry(sentence: SentenceMaps, gold: GoldSentence, aligned: Sequence[Links]) -> dict[str, Any]:

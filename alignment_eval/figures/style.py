@@ -36,6 +36,8 @@ COLUMN, PAGE, HEIGHT = 8.5 / 2.54, 17.5 / 2.54, 24 / 2.54
 _NARROWEST = 1.5
 ENDINGS = ("png", "svg", "pdf")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+#: How Matplotlib says that no font has a character.
+_NO_GLYPH = r"Glyph ([0-9]+) .*missing from"
 #: Colour of what is marked: visible on light and on dark cells.
 ACCENT = "#D55E00"
 #: Colour maps whose lightness rises or falls steadily: of maps, and of shares and scores.
@@ -144,7 +146,8 @@ def styled() -> Iterator[None]:
     """Draw in this style; Matplotlib's settings are as before afterwards.  ``@styled()`` decorates a function."""
     import matplotlib.style
 
-    with matplotlib.style.context("alignment_eval.figures.style"):
+    with matplotlib.style.context("alignment_eval.figures.style"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", _NO_GLYPH)  # save_figure names the characters, once
         yield
 
 
@@ -186,9 +189,7 @@ def text_width(texts: Iterable[str], points: float) -> float:
     from matplotlib.textpath import text_to_path
 
     font = FontProperties(size=points)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # save_figure names characters without a glyph
-        return max((text_to_path.get_text_width_height_descent(text, font, False)[0] for text in texts), default=0) / 72
+    return max((text_to_path.get_text_width_height_descent(text, font, False)[0] for text in texts), default=0) / 72
 
 
 def new_figure(width: float, height: float, heading: str = "") -> Figure:
@@ -233,7 +234,7 @@ def save_figure(figure: Figure, path: str | Path, description: str | None = None
         warnings.simplefilter("always")
         figure.savefig(content, format=ending, metadata={**dates, **described})
     write_bytes(path, [content.getvalue()])
-    matches = [re.match(r"Glyph ([0-9]+) .*missing from", str(warning.message)) for warning in caught]
+    matches = [re.match(_NO_GLYPH, str(warning.message)) for warning in caught]
     missing = sorted({chr(int(match[1])) for match in matches if match})
     if missing and ending != "svg":  # its text is drawn by the viewer and with the viewer's fonts
         warn_on_stderr(f"{path}: no installed font has {' '.join(missing)}: drawn as boxes; install one, or write .svg")

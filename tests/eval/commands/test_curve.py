@@ -139,6 +139,15 @@ def test_every_value_is_drawn_aer_in_percent():
     assert max(np.max(line.get_ydata()) for axes in below for line in axes.lines) < 1  # a loss is no percentage
 
 
+def test_the_metric_of_the_whole_has_a_name_and_a_broad_line_of_its_own():
+    figure = draw_curves(runs(["a"], ["test"], ["aer", "aer_l0_n_awo", "aer_l1_n_awo"]))
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        *("layer 0", "layer 1", "test, aer", "test, norms, AWO"),
+    ]
+    whole, *layers = sorted(figure.axes[0].lines, key=lambda line: line.get_zorder())
+    assert whole.get_linewidth() > 2 * max(line.get_linewidth() for line in layers)
+
+
 def test_it_can_be_printed():
     for metrics, width in ((["aer", "nll_loss"], COLUMN), (["aer", *MAPS], PAGE)):
         figure = draw_curves(runs(["a", "b"], ["test", "train"], metrics), FigureOptions(title="Ours"))

@@ -6,6 +6,7 @@ import pytest
 
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.figures import maps
 from alignment_eval.records.store import Records
 from tests.facts import says
 
@@ -74,8 +75,8 @@ def test_plot_end_to_end(run, gold, tmp_path, align_eval):
 
     assert groups(out, "sure") == {"sure-0-0": 2, "sure-0-1": 2}
     assert groups(out, "possible") == {"possible-0-0": 1, "possible-0-1": 1}
-    (maps,) = (sentence for sentence in Records(run).best() if sentence.id == 0)
-    links = [extract(maps, ExtractionOptions(kind, "1", setting="awo")) for kind in ("attn_w", "attn_n")]
+    (first,) = (sentence for sentence in Records(run).best() if sentence.id == 0)
+    links = [extract(first, ExtractionOptions(kind, "1", setting="awo")) for kind in ("attn_w", "attn_n")]
     assert groups(out, "predicted") == {f"predicted-0-{place}": len(found) for place, found in enumerate(links)}
     shown = texts(out)
     assert {"layer 1, weights", "layer 1, norms"} <= set(shown)
@@ -108,6 +109,16 @@ def test_which_maps_are_drawn(run, tmp_path, plot):
         places = [name.split("-")[1:] for name in groups(tmp_path / "p.svg", "predicted")]
         assert tuple(1 + max(int(place[axis]) for place in places) for axis in (0, 1)) == panels
         (tmp_path / "p.svg").unlink()
+
+
+def test_characters_that_no_font_has_are_one_sentence(tmp_path, call, monkeypatch):
+    monkeypatch.setattr(maps, "use_fonts_for", lambda texts: None)  # so only the font of the style is there
+    (tmp_path / "text").write_text("漢字 b\n")
+    (tmp_path / "links").write_text("0-0\n")
+    given = ("--hyp", tmp_path / "links", "--source", tmp_path / "text", "--target", tmp_path / "text")
+    status, _, err = call("plot", "--sentence", 0, *given, "-o", tmp_path / "p.png")
+    assert (status, err.count("\n")) == (0, 2)
+    assert says(err, "warning: … no installed font has")
 
 
 def test_links_of_aligners_without_records(tmp_path, gold, call):

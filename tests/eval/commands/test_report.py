@@ -4,6 +4,8 @@ import re
 import pytest
 
 from alignment_eval.commands import report
+from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.profiles.profile import Profile
 from tests.eval.figures.pages import Page
 from tests.facts import says
 
@@ -34,6 +36,20 @@ def test_report_end_to_end(inputs, tmp_path, align_eval):
     assert list(page.index["kinds"]) == ["attn_n"]
     assert [entry["id"] for entry in page.index["sentences"]] == [0, 3]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "run"]
+
+
+def test_the_first_map_without_a_gold_is_the_profiles(tmp_path, make_sentence, make_records, call):
+    """Without a profile it is one of the last layer but one, as the pairs are too few to compare maps on."""
+    maps = ExtractionOptions("attn_n", "0.1:awi,1")
+    profile = Profile("0123456789abcdef", maps, chosen_by="agreement", figure=0.5, pairs=30, text="")
+    opened = []
+    for name, content in (("with", profile.to_json()), ("without", None)):
+        run = make_records(tmp_path / name, [make_sentence(0), make_sentence(1)], profile=content)
+        status, page, err = call("report", run, "-o", "-")
+        assert status == 0, err
+        index = Page(page).index
+        opened.append([index["maps"][index["best"]][key] for key in ("kind", "setting", "layer", "head")])
+    assert opened == [["attn_n", "awi", 0, 1], ["attn_n", "awo", 0, None]]
 
 
 @pytest.mark.parametrize(

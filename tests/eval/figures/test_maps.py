@@ -46,7 +46,12 @@ def test_marks_values_and_labels():
     assert legend == ["gold, sure", "gold, possible", "predicted"]
     without = draw(picture())
     assert list(marks_of(without.axes[0])) == ["predicted-0-0"]
-    assert [text.get_text() for text in without.legends[0].get_texts()] == ["predicted"]
+    assert without.legends == []
+    only = draw(picture(gold=GoldSentence(frozenset({(0, 0)}))))
+    assert [text.get_text() for text in only.legends[0].get_texts()] == ["gold, sure"]
+    (upright,) = draw(picture("科学家 Haus")).axes
+    labels = [(label.get_text(), label.get_rotation()) for label in upright.get_xticklabels()]
+    assert labels == [("科\n学\n家", 0), ("Haus", 90)]
 
 
 def test_mathematics_is_not_parsed(tmp_path):
@@ -71,6 +76,8 @@ LONG = Picture("long words " * 12, *(plain("a b c"),) * 2, ((Panel("", np.ones((
         (picture("wort " * 15, "wort " * 15, GoldSentence(frozenset({(0, 0)}))), None, COLUMN, (1, 1)),
         (several(10), 8 / 2.54, 8 / 2.54, (1, 2)),
         (several(50), None, PAGE, (2, 1)),
+        (picture("word " * 66, "wort " * 60), None, PAGE, (1, 1)),
+        (several(14, rows=3, columns=5), None, PAGE, (5, 3)),
         (several(12, rows=2, columns=9), None, PAGE, (4, 5)),
         (several(12, rows=11, columns=1), None, COLUMN, (6, 2)),
         (LONG, None, COLUMN, (1, 1)),
@@ -91,7 +98,7 @@ def test_words_that_overlap_are_told(capsys):
     assert "overlap at a width of 5.1 cm" in capsys.readouterr().err
     draw(several(25, rows=6))
     assert "overlap at a height of 24 cm" in capsys.readouterr().err
-    with pytest.raises(InputError, match="24 lines of maps do not fit in 24 cm"):
+    with pytest.raises(InputError, match="21 lines of maps do not fit in 24 cm"):
         draw(several(12, rows=6, columns=17))
 
 
