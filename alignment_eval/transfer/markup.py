@@ -6,22 +6,29 @@ The rules of where a tag goes are those of :mod:`alignment_eval.transfer.places`
 - The words of the output are those of the target: without its tags and with its entities resolved, the output is the
   target, space by space.  Spaces that the source has inside a tag's border are not copied: a tag touches the words
   that it encloses.  A tag that stands alone touches the word that it touches in the source.  One that touches none
-  stands for a word itself: where the target has no space beside it, it gets one, in scripts with spaces.
+  stands for a word itself: where the target has no space beside it, it gets one, in scripts with spaces.  Between it
+  and a mark that the source has there, too, the spaces are those of the source.
+- The mark of a note, ``<sup>1</sup>``, follows the counterpart of its word.  If the target has the same mark, the
+  element stands there instead of it.
 - The target is plain text: ``&``, ``<`` and ``>`` are escaped in it, so ``&amp;`` of a target becomes ``&amp;amp;``.
   A target that has one of the source's tags already is refused.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from html import escape
 
 from alignment_eval.characters import is_unspaced
 from alignment_eval.errors import InputError, shown
+from alignment_eval.maps.sentence import Span
 from alignment_eval.transfer.places import element_places
 from alignment_eval.transfer.tags import Element, MarkedLine
-from alignment_eval.transfer.units import Span, WordLink, check_inside, is_letter
+from alignment_eval.transfer.units import WordLink, check_inside, is_letter
 
+#: Raised and lowered digits, and the same as others.
+_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉", "0123456789" * 2)
 #: Marks that have no space behind them, and before them.
 _OPENING, _CLOSING = "([{„“‚‘«‹¿¡/", ")]},.;:!?…”’»›%/"
 
@@ -57,7 +64,31 @@ def transfer_markup(
                     f"found the tag {shown(tag)} in the translation already; expected a translation without tags; "
                     "take its tags out"
                 )
-    return _written(source, target, element_places(source, source_spans, target, target_spans, links))
+    places = element_places(source, source_spans, target, target_spans, links, _same_marks(source, target))
+    return _written(source, target, places)
+
+
+def _same_marks(source: MarkedLine, target: str) -> dict[int, Span]:
+    """The marks of notes that the target has, too: elements of the source, and characters of the target.
+
+    A mark touches the word before it, or stands apart, and is no part of a word that the source has, such as ``A1``.
+    """
+    plain = target.translate(_DIGITS)
+    words = set(re.findall(r"\w+", source.text))
+    found: dict[int, Span] = {}
+    for index, element in enumerate(source.elements):
+        if not element.mark or (element.mark in source.text and not element.mark.isalnum()):
+            continue
+        candidates = []
+        for match in re.finditer(rf"(\w*?)({re.escape(element.mark)})(?!\w)", plain):
+            is_of_number = element.mark[0].isdigit() and match[1][-1:].isdigit()
+            is_taken = any(start < match.end() and match.start(2) < end for start, end in found.values())
+            if not is_of_number and not is_taken and match[0] not in words:
+                candidates.append(match.span(2))
+        touching = [span for span in candidates if plain[: span[0]][-1:].strip()]
+        if candidates:
+            found[index] = (touching or candidates)[0]
+    return found
 
 
 def _written(source: MarkedLine, target: str, places: Sequence[tuple[int, Span]]) -> str:
@@ -87,6 +118,8 @@ def _written(source: MarkedLine, target: str, places: Sequence[tuple[int, Span]]
             written.insert(begun, before)
             last = space or ">"
         written.append(element.closing if is_end else element.opening)
+        if not element.closing:  # the mark of a note in the target is that of the source
+            at = places[index][1][1]
         if is_end or not element.closing:
             begun = len(written)
         if not is_end:
@@ -104,10 +137,14 @@ def _spaces(element: Element, source: str, last: str, rest: str) -> tuple[str, s
 
     ``last`` is the last character that is shown before the tag (``>`` of another such tag), ``rest`` the target behind.
     """
-    start, end = element.span
-    is_spaced = source[:start][-1:].isspace(), source[end:][:1].isspace()
+    before, behind = source[: element.span[0]], source[element.span[1] :]
+    own = before.rstrip()[-1:], behind.lstrip()[:1]
     found = []
-    for neighbour, spaced, marks in ((last, is_spaced[0], _OPENING), (rest[:1], is_spaced[1], _CLOSING)):
+    for neighbour, mark, spaced, marks in (
+        (last, own[0], before[-1:].isspace(), _OPENING),
+        (rest[:1], own[1], behind[:1].isspace(), _CLOSING),
+    ):
         joins = not neighbour or neighbour.isspace() or is_unspaced(neighbour)
-        found.append(" " * (not joins and (is_letter(neighbour) or (spaced and neighbour not in marks))))
+        needs = is_letter(neighbour) or (spaced and (neighbour == mark or neighbour not in marks))
+        found.append(" " * (not joins and needs))
     return found[0], found[1]

@@ -23,7 +23,8 @@ Elements never cross, and each keeps to the element around it:
   than with words that it has nothing to do with: words that have links, but none to it.  So is an element that has no
   link, where all words that it could take have sure links to others.
 - A tag that stands alone, or an element without words, goes where it crosses the fewest links, near links counting
-  most; preferably beside the counterpart of a word that it stands beside, or between the same kinds of marks.
+  most; preferably beside the counterpart of a word that it stands beside, above all of one that it touches, or between
+  the same kinds of marks.
 - A tag inside a word stands at the same place of an equal word; around the whole word otherwise.
 - If there are fewer target units than elements side by side, elements without words are left.
 
@@ -41,8 +42,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
+from alignment_eval.maps.sentence import Span
 from alignment_eval.transfer.tags import MarkedLine
-from alignment_eval.transfer.units import STOP, WORD, Span, Unit, UnitLink, WordLink, cut_both_sides, unit_links
+from alignment_eval.transfer.units import STOP, WORD, Unit, UnitLink, WordLink, cut_both_sides, unit_links
 
 Scores = NDArray[np.float64]
 
@@ -58,6 +60,8 @@ _CAPITAL = 0.4  # a capital at the beginning like the source
 _COPY = 1.0  # the same words
 _BESIDE = 1.2  # a tag that stands alone is beside the counterpart of its neighbour
 _NEIGHBOUR = 0.25  # a tag that stands alone has the same mark on one side
+_OF_NOTE = 1e2  # times as much, the mark of a note that touches its neighbour
+_SAME_MARK = 1e4  # the target has that mark there
 
 #: A link with at least this confidence is sure: its word belongs to no element without links.
 _SURE = 0.5
@@ -77,6 +81,7 @@ def element_places(
     target: str,
     target_words: Sequence[Span],
     links: Mapping[WordLink, float] | Collection[WordLink],
+    marks: Mapping[int, Span],
 ) -> list[tuple[int, Span]]:
     """Find a place for each element of the source.
 
@@ -86,6 +91,7 @@ def element_places(
         target: the target text.
         target_words: the words of ``target``, by character.
         links: links (source word, target word), from 0; with confidences from 0 to 1 where there are any.
+        marks: the elements that are marks of notes which the target has, too, and the characters of these.
 
     Returns:
         For each element its rank among the elements side by side with it, and its characters of the target.
@@ -96,16 +102,27 @@ def element_places(
     if not source.elements:
         return []
     spans = [element.span for element in source.elements]
-    source_units, target_units = cut_both_sides(source.text, source_words, set(chain(*spans)), target, target_words)
+    rest = target
+    for start, end in marks.values():  # are no words
+        rest = rest[:start] + " " * (end - start) + rest[end:]
+    source_units, target_units = cut_both_sides(source.text, source_words, set(chain(*spans)), rest, target_words)
     if (units := max(len(source_units), len(target_units))) > _MOST_UNITS:
         raise InputError(
             f"found {units} words and marks in a line with tags; expected at most {_MOST_UNITS}; cut it into sentences"
         )
     pair = _Pair(source_units, target_units, unit_links(source_units, target_units, links))
-    members: list[Span] = []  # source units
-    for span in spans:
-        first = sum(unit.end <= span[0] for unit in source_units)
-        members.append((first, max(first, sum(unit.start < span[1] for unit in source_units))))
+    members: list[_Members] = []
+    for index, (start, end) in enumerate(spans):
+        first = sum(unit.end <= start for unit in source_units)
+        last = max(first, sum(unit.start < end for unit in source_units))
+        touches = (
+            first > 0 and source_units[first - 1].end == start,
+            source_units[last:] != [] and (source_units[last].start == end),
+        )
+        mark = -1 if source.elements[index].mark else None
+        if index in marks:
+            mark = sum(unit.end <= marks[index][0] for unit in target_units)
+        members.append(_Members(first, last, touches, mark))
     children: dict[int | None, list[int]] = {}
     for index, element in enumerate(source.elements):
         children.setdefault(element.parent, []).append(index)
@@ -118,11 +135,27 @@ def element_places(
         around, room, (at, last) = found[parent]
         for rank, place in enumerate(_side_by_side(pair, [members[k] for k in inner], around, room)):
             index = inner[place.element]
-            start, end = place.characters or _characters(pair, members[index], spans[index], place.interval)
+            start, end = marks.get(index) or place.characters or _characters(pair, members[index], place.interval)
             start = min(max(at, start), last)
             at = min(max(start, end), last)
-            ranks[index], found[index] = rank, (members[index], place.interval, (start, at))
+            ranks[index], found[index] = rank, (members[index][:2], place.interval, (start, at))
     return [(ranks[index], found[index][2]) for index in range(len(spans))]
+
+
+class _Members(NamedTuple):
+    """The source units of an element.
+
+    Attributes:
+        first: its first unit.
+        end: the unit behind its last.
+        touches: whether it touches the unit before, and the one behind.
+        mark: if it is the mark of a note: the place between target units of the same mark, -1 if there is none.
+    """
+
+    first: int
+    end: int
+    touches: tuple[bool, bool]
+    mark: int | None
 
 
 class _Pair:
@@ -138,15 +171,15 @@ class _Pair:
         self.target_lengths = _sums([unit.end - unit.start for unit in target])
         self.target_stops = _sums([unit.kind == STOP for unit in target])
 
-    def links_of(self, element: Span) -> dict[int, float]:
+    def links_of(self, element: _Members) -> dict[int, float]:
         """The target units that an element has links to, with the weight of each."""
         weights: dict[int, float] = {}
         for sources, target, weight in self.links:
-            if weight and any(element[0] <= source < element[1] for source in sources):
+            if weight and any(element.first <= source < element.end for source in sources):
                 weights[target] = weights.get(target, 0.0) + weight
         return weights
 
-    def is_of_others(self, element: Span, interval: Span) -> bool:
+    def is_of_others(self, element: _Members, interval: Span) -> bool:
         """Whether an element has no links, and each word of an interval has a sure link."""
         units = range(*interval)
         words = {unit for unit in units if self.target[unit].kind == WORD}
@@ -159,13 +192,12 @@ def _sums(values: Sequence[float] | Scores) -> Scores:
     return np.concatenate([[0.0], np.cumsum(values, dtype=float)])
 
 
-def _characters(pair: _Pair, members: Span, span: Span, interval: Span) -> Span:
+def _characters(pair: _Pair, members: _Members, interval: Span) -> Span:
     """The characters of an interval; a tag between two words touches the word that it touches in the source."""
     first, end = interval
     if first < end:
         return pair.target[first].start, pair.target[end - 1].end
-    touches_before = members[0] > 0 and pair.source[members[0] - 1].end == span[0]
-    if first > 0 and (touches_before or first == len(pair.target)):
+    if first > 0 and (members.touches[0] or first == len(pair.target)):
         at = pair.target[first - 1].end
     else:
         at = pair.target[first].start if pair.target else 0
@@ -200,12 +232,12 @@ class _Place(NamedTuple):
     characters: Span | None = None
 
 
-def _side_by_side(pair: _Pair, elements: Sequence[Span], around: Span, room: Span) -> list[_Place]:
+def _side_by_side(pair: _Pair, elements: Sequence[_Members], around: Span, room: Span) -> list[_Place]:
     """Places of elements side by side, from left to right."""
     scored = [_scored(pair, element, around, room) for element in elements]
     found = _best_order(scored, room)
     others = [place.element for place in found if pair.is_of_others(elements[place.element], place.interval)]
-    if others and around not in elements:
+    if others and all(element[:2] != around for element in elements):
         for index in others:
             scored[index] = _scored_alone(pair, elements[index], around, room)
         found = _best_order(scored, room)
@@ -228,7 +260,7 @@ def _best_order(scored: Sequence[_Intervals], room: Span) -> list[_Place]:
     return [_Place(index, (room[0] + start, room[0] + end)) for index, (start, end) in zip(in_order, places)]
 
 
-def _without_strangers(pair: _Pair, elements: Sequence[Span], places: list[_Place]) -> list[_Place]:
+def _without_strangers(pair: _Pair, elements: Sequence[_Members], places: list[_Place]) -> list[_Place]:
     """The same places, but of two elements that share their counterpart one is left without words beside the other.
 
     The one that has the word is the one with the surer link; of equal ones, the first in the source.
@@ -280,11 +312,11 @@ def _disjoint(scored: Sequence[_Intervals]) -> tuple[float, list[Span]]:
     return float(before[-1]), places[::-1]
 
 
-def _scored(pair: _Pair, element: Span, around: Span, room: Span) -> _Intervals:
+def _scored(pair: _Pair, element: _Members, around: Span, room: Span) -> _Intervals:
     size = room[1] - room[0]
-    if element[0] == element[1]:
+    if element.first == element.end:
         return _scored_alone(pair, element, around, room)
-    if element == around:
+    if element[:2] == around:
         return _Intervals(size, [size])
     longest = _LONGEST[0] * (element[1] - element[0]) + _LONGEST[1]
     intervals = _Intervals(size, range(min(size, longest) + 1))
@@ -298,7 +330,7 @@ def _scored(pair: _Pair, element: Span, around: Span, room: Span) -> _Intervals:
     return intervals
 
 
-def _scores_of_borders(pair: _Pair, element: Span, room: Span, intervals: _Intervals) -> Scores:
+def _scores_of_borders(pair: _Pair, element: _Members, room: Span, intervals: _Intervals) -> Scores:
     """Marks, capitals and copies."""
     inside = pair.source[element[0] : element[1]]
     units = pair.target[room[0] : room[1]]
@@ -323,10 +355,10 @@ def _begins_sentence(units: Sequence[Unit], place: int) -> bool:
     return place in (0, len(units)) or units[place - 1].kind == STOP
 
 
-def _scores_of_lengths(pair: _Pair, element: Span, around: Span, room: Span, intervals: _Intervals) -> Scores:
+def _scores_of_lengths(pair: _Pair, element: _Members, around: Span, room: Span, intervals: _Intervals) -> Scores:
     """Length and place in the line, in characters without spaces, as a share of what is around the element."""
     low, high = pair.source_lengths[[*around]]
-    first, end = (pair.source_lengths[[*element]] - low) / (high - low)
+    first, end = (pair.source_lengths[[*element[:2]]] - low) / (high - low)
     lengths = pair.target_lengths[room[0] : room[1] + 1] - pair.target_lengths[room[0]]
     whole = max(lengths[-1], 1.0)
     times_expected = np.maximum(intervals.sums(lengths), 1.0) / (whole * (end - first))
@@ -334,22 +366,27 @@ def _scores_of_lengths(pair: _Pair, element: Span, around: Span, room: Span, int
     return np.asarray(-_LENGTH * np.abs(np.log(times_expected)) - _CENTRE * np.abs(centres - (first + end) / 2))
 
 
-def _scored_alone(pair: _Pair, element: Span, around: Span, room: Span) -> _Intervals:
+def _scored_alone(pair: _Pair, element: _Members, around: Span, room: Span) -> _Intervals:
     """The score of each place between target units, for an element that gets no words."""
-    place = element[0]
+    place = element.first
     places = np.arange(room[0], room[1] + 1)
-    scores = np.zeros(len(places))
+    scores = np.where(places == element.mark, _SAME_MARK, 0.0)
+    sides: tuple[float, float] = 1, 1  # how much the units beside it count: if it touches one, that one counts for both
+    if element.first == element.end and any(element.touches) and not all(element.touches):
+        times = 2 if element.mark is None else _OF_NOTE
+        sides = (times, 0) if element.touches[0] else (0, times)
     for sources, target, weight in pair.links:
         distance = min(abs(s + 0.5 - place) for s in sources)
         kept = (target < places) == (sources[0] < place)
         scores += np.where(kept, weight, -weight) / (0.5 + distance)
-        for source, beside in ((element[0] - 1, target + 1), (element[1], target)):
+        for source, beside, times in zip((element.first - 1, element.end), (target + 1, target), sides):
             if sources == (source,) and around[0] <= source < around[1]:
-                scores += np.where(places == beside, _BESIDE * weight, 0.0)
-    here = _neighbours(pair.source, element, around)
+                scores += np.where(places == beside, times * _BESIDE * weight, 0.0)
+    here = _neighbours(pair.source, (element.first, element.end), around)
     for at in range(len(places)):
         there = _neighbours(pair.target, (room[0] + at, room[0] + at), room)
-        scores[at] += _NEIGHBOUR * sum(kind == wanted != WORD for kind, wanted in zip(there, here))
+        same = [kind == wanted != WORD for kind, wanted in zip(there, here)]
+        scores[at] += _NEIGHBOUR * sum(times * is_same for times, is_same in zip(sides, same))
     intervals = _Intervals(room[1] - room[0], [0])
     intervals.scores = scores[:, None]
     return intervals

@@ -6,7 +6,9 @@
 - Two tags that stand alone but are halves of a pair (``bx`` and ``ex``, ``sc`` and ``ec``, ``bpt`` and ``ept``, ``ph``
   of type ``open`` and ``close``) enclose words as a pair of tags does.
 - Tags that separate words, such as ``br``, ``img``, ``p`` and ``li``, are a space in the text.
-- Strings that are not translated, such as URLs and placeholders, stand alone, too, if this is asked for.
+- Marks of notes, such as ``<sup>1</sup>`` behind a word, stand alone together with what they show.
+- Strings that are not translated, such as URLs and placeholders, stand alone, too, if this is asked for.  Those with
+  marks between them, ``{0}.{1}``, are one string.
 """
 
 from __future__ import annotations
@@ -14,46 +16,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from html import escape, unescape
+from html import unescape
 from itertools import takewhile
 from typing import Literal, NamedTuple
 from xml.parsers import expat
 
-from alignment_eval.errors import InputError, UsageError, shown
-from alignment_eval.transfer.units import Span, is_letter
-
-#: URLs, mail addresses, placeholders of templates and of printf, emoji.
-PROTECTED = re.compile(
-    r"""\b(?:(?:https?|ftp)://|www\.)(?:[^\s<>()]|\([^\s<>()]*\))*(?:[^\s<>().,;:!?\]}"'»”“]|\([^\s<>()]*\))"""
-    r"""|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"""
-    r"""|\{\{[^{}]*\}\}|[$%#]?\{[^{}\s]*\}"""
-    r"""|%(?:\(\w+\)|\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[sdiuoxXfFeEgGc@](?!\w)"""
-    r"""|(?:[\U0001f000-\U0001faff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff][\ufe0f\u200d\U000e0020-\U000e007f]*)+"""
-    r"""|[0-9#*]\ufe0f?\u20e3"""
-)
-#: Brackets and quotes that go with a string, if they enclose nothing else.
-_ENCLOSING = frozenset(("()", "[]", '""', "''", "„“", "“”", "«»", "»«", "‚‘", "‘’", "‹›", "›‹"))
-#: The value that protects nothing.
-NO_PROTECTION = "none"
-
-
-def protected_strings(stated: str | None, default: bool = True) -> re.Pattern[str] | None:
-    """The strings that are not translated; None: there are none.
-
-    Args:
-        stated: a regular expression of further strings besides :data:`PROTECTED`; or :data:`NO_PROTECTION`.
-        default: whether :data:`PROTECTED` are protected if nothing is stated.
-    """
-    if stated is None:
-        return PROTECTED if default else None
-    if stated == NO_PROTECTION:
-        return None
-    try:
-        re.compile(stated)  # so that an error names a place in what was stated
-        return re.compile(f"{PROTECTED.pattern}|(?:{stated})")
-    except re.error as error:
-        raise UsageError(f"protect {shown(stated)}: no regular expression: {error}") from error
-
+from alignment_eval.errors import InputError, shown
+from alignment_eval.maps.sentence import Span
+from alignment_eval.transfer.pieces import STRING, Piece, without_marks, without_strings
+from alignment_eval.transfer.strings import PROTECTED
+from alignment_eval.transfer.units import is_letter
 
 Syntax = Literal["xml", "html"]
 
@@ -66,18 +38,6 @@ _RAW = frozenset({"script", "style"})
 #: Elements of TMX and XLIFF 1.2 whose content is native code; ``ph`` has an attribute there, but none where it is a
 #: phrase of DITA.
 _OPAQUE = frozenset({"bpt", "ept", "ph", "it", "ut"})
-#: The name of a string that is not translated, inside of a word.
-_INSIDE_WORD = "#string"
-#: Elements that separate words: HTML's blocks, breaks and images; TEI's breaks.
-_SEPARATORS = frozenset(
-    (
-        *("address", "article", "aside", "blockquote", "br", "button", "caption", "cb", "center", "dd", "details"),
-        *("div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6"),
-        *("header", "hr", "img", "input", "lb", "legend", "li", "main", "nav", "ol", "optgroup", "option", "p", "pb"),
-        *("pre", "section", "select", "summary", "table", "tbody", "td", "textarea", "tfoot", "th", "thead", "tr"),
-        *("ul", "video", _INSIDE_WORD),
-    )
-)
 #: Halves of a pair: element -> whether it begins the pair, its kind, and the attributes that may name the pair.
 _HALVES = {
     "bx": (True, "x", ("rid", "id")),
@@ -126,6 +86,7 @@ class Element:
         closing: the end tag; empty for a tag that stands alone.
         span: the characters of the text that it encloses; an empty span for a tag that stands alone.
         parent: the innermost element around it, as an index of :attr:`MarkedLine.elements`; None: there is none.
+        mark: what it shows, if it is the mark of a note.
         is_word: whether it stands alone for a word: it is shown, and touches no letter.
     """
 
@@ -133,6 +94,7 @@ class Element:
     closing: str
     span: Span
     parent: int | None
+    mark: str = ""
     is_word: bool = False
 
 
@@ -150,22 +112,6 @@ class MarkedLine:
     text: str
     elements: tuple[Element, ...]
     escaped: bool = True
-
-
-class _Piece(NamedTuple):
-    """A piece of a line.
-
-    Attributes:
-        kind: ``text``, ``alone``, ``start`` or ``end``.
-        raw: as the line has it.
-        name: of the element, in lower case where the syntax ignores case; empty if it is none.
-        text: of a text, with entities resolved.
-    """
-
-    kind: str
-    raw: str
-    name: str = ""
-    text: str = ""
 
 
 def parse_markup(
@@ -191,8 +137,9 @@ def parse_markup(
         raise InputError(f"found the surrogate {half[0]!r}; expected Unicode text; read the text as UTF-8")
     in_pairs = syntax == "html" or _check_xml(line)
     names = frozenset(opaque) if strings is None else _UNTRANSLATED.union(opaque)
-    pieces = _without_content(_pieces(line, syntax), names, untranslated=strings is not None)
-    marked = _marked(pieces if strings is None else _without_strings(pieces, strings, escaped=True))
+    found = _without_content(_pieces(line, syntax), names, untranslated=strings is not None)
+    pieces = without_marks(list(found))
+    marked = _marked(pieces if strings is None else without_strings(pieces, strings, escaped=True))
     if not in_pairs:  # inside an element whose content is no text
         raise InputError(f"found tags that are not in pairs in {shown(line)}; {_PAIRS}")
     return marked
@@ -203,13 +150,8 @@ def protect(line: str, strings: re.Pattern[str] = PROTECTED) -> MarkedLine:
 
     The translation of the rest gets them back by :func:`alignment_eval.transfer.markup.transfer_markup`.
     """
-    marked = _marked(_without_strings([_Piece("text", line, text=line)], strings, escaped=False))
+    marked = _marked(without_strings([Piece("text", line, text=line)], strings, escaped=False))
     return replace(marked, escaped=False)
-
-
-def is_inside_word(line: str, start: int, end: int) -> bool:
-    """Whether a string of a line stands between two letters, which are of two words without it."""
-    return is_letter(line[:start][-1:]) and is_letter(line[end:][:1])
 
 
 def _check_xml(line: str) -> bool:
@@ -230,14 +172,14 @@ def _check_xml(line: str) -> bool:
     return True
 
 
-def _pieces(line: str, syntax: Syntax) -> Iterator[_Piece]:
+def _pieces(line: str, syntax: Syntax) -> Iterator[Piece]:
     """The tags of a line, and the text between them."""
     is_html = syntax == "html"
     at = 0
     while at < len(line):
         found = _TAGS[syntax].search(line, at)
         if text := line[at : found.start() if found else None]:
-            yield _Piece("text", text, text=unescape(text))
+            yield Piece("text", text, text=unescape(text))
         if found is None:
             return
         raw, at, name = found[0], found.end(), found["name"] or ""
@@ -253,21 +195,21 @@ def _pieces(line: str, syntax: Syntax) -> Iterator[_Piece]:
                 f"&lt; for <"
             )
         if raw.startswith("</"):
-            yield _Piece("end", raw, name)
+            yield Piece("end", raw, name)
         elif found["cdata"] is not None and not is_html:
-            yield _Piece("text", raw, text=found["cdata"])
+            yield Piece("text", raw, text=found["cdata"])
         else:
             is_alone = is_raw or not name or raw.endswith("/>") or (is_html and name in _VOID)
-            yield _Piece("alone" if is_alone else "start", raw, name)
+            yield Piece("alone" if is_alone else "start", raw, name)
 
 
-def _without_content(pieces: Iterable[_Piece], opaque: Collection[str], untranslated: bool) -> Iterator[_Piece]:
+def _without_content(pieces: Iterable[Piece], opaque: Collection[str], untranslated: bool) -> Iterator[Piece]:
     """The pieces of a line, in which elements whose content is no text stand alone, together with it.
 
     ``opaque`` are names of such elements besides :data:`_OPAQUE`; ``untranslated``: so do those of
     :data:`_TRANSLATE_NO`.
     """
-    inside: list[_Piece] = []  # from the start tag of such an element
+    inside: list[Piece] = []  # from the start tag of such an element
     depth = 0  # how many elements of its name are open
     for piece in pieces:
         begins = piece.kind == "start" and (
@@ -281,28 +223,10 @@ def _without_content(pieces: Iterable[_Piece], opaque: Collection[str], untransl
         inside.append(piece)
         depth += {"start": 1, "end": -1}.get(piece.kind, 0) if piece.name == inside[0].name else 0
         if depth == 0:
-            yield _Piece("alone", "".join(part.raw for part in inside), piece.name)
+            yield Piece("alone", "".join(part.raw for part in inside), piece.name)
             inside = []
     if inside:
         raise InputError(f"found {inside[0].raw} without an end tag; {_PAIRS}")
-
-
-def _without_strings(pieces: Iterable[_Piece], strings: re.Pattern[str], escaped: bool) -> Iterator[_Piece]:
-    """The pieces of a line, in which strings of the text stand alone, each with the brackets that enclose it."""
-    for piece in pieces:
-        text, at = piece.text, 0
-        for found in strings.finditer(text):
-            start, end = found.span()
-            while at < start < end and text[start - 1] + text[end:][:1] in _ENCLOSING:
-                start, end = start - 1, end + 1
-            if start < end:
-                if at < start:
-                    yield _Piece("text", "", text=text[at:start])
-                string = escape(text[start:end], quote=False) if escaped else text[start:end]
-                yield _Piece("alone", string, _INSIDE_WORD if is_inside_word(text, start, end) else "")
-                at = end
-        if at < len(text) or not text:
-            yield piece._replace(text=text[at:])
 
 
 class _Open(NamedTuple):
@@ -313,22 +237,25 @@ class _Open(NamedTuple):
     is_half: bool
 
 
-def _marked(pieces: Iterable[_Piece]) -> MarkedLine:
+def _marked(pieces: Iterable[Piece]) -> MarkedLine:
     """The text and the elements of a line, in the order of the line."""
     text = ""
     elements: list[Element] = []
     opened: list[_Open] = []
     separate = False  # whether a tag since the last text separates words
+    apart = False  # whether a string since then does: it keeps two words apart
     for piece in pieces:
-        separates = piece.name.lower() in _SEPARATORS
         if piece.kind == "text" or piece.kind == "start":
-            if (separate or separates) and text and not text[-1].isspace() and not piece.text[:1].isspace():
+            if (separate or piece.separates) and text and not text[-1].isspace() and not piece.text[:1].isspace():
                 text += " "
             separate = False
         if piece.kind == "text":
+            text += " " * (apart and is_letter(text[-1:]) and is_letter(piece.text[:1]))
             text += piece.text.replace("\r", " ").replace("\n", " ")
+            apart = False
             continue
-        separate |= separates and piece.kind != "start"
+        separate |= piece.separates and piece.kind != "start"
+        apart |= piece.name == STRING
         half = _half(piece) if piece.kind == "alone" else None
         closed = None  # the place of the element that this tag ends
         if piece.kind == "end":
@@ -347,7 +274,8 @@ def _marked(pieces: Iterable[_Piece]) -> MarkedLine:
             del opened[closed:]
             elements[index] = replace(elements[index], closing=piece.raw, span=(elements[index].span[0], len(text)))
             continue
-        elements.append(Element(piece.raw, "", (len(text), len(text)), opened[-1].number if opened else None))
+        parent = opened[-1].number if opened else None
+        elements.append(Element(piece.raw, "", (len(text), len(text)), parent, piece.text))
         if piece.kind == "start" or (half is not None and half[0]):
             opened.append(_Open(len(elements) - 1, half[1] if half else piece.name, is_half=half is not None))
     if unclosed := [element for element in opened if not element.is_half]:
@@ -355,7 +283,7 @@ def _marked(pieces: Iterable[_Piece]) -> MarkedLine:
     return MarkedLine(text, tuple(_finished(element, elements, text) for element in elements))
 
 
-def _half(piece: _Piece) -> tuple[bool, str] | None:
+def _half(piece: Piece) -> tuple[bool, str] | None:
     """Whether a tag begins or ends a pair of which it is half, and the name of the pair; None: it is no half."""
     tag = piece.raw.partition(">")[0]
     attributes = {key.lower(): "".join(values) for key, *values in _ATTRIBUTE.findall(tag)}
@@ -373,5 +301,5 @@ def _finished(element: Element, elements: Sequence[Element], text: str) -> Eleme
         parent = elements[parent].parent
     at = element.span[0]
     sides = text[:at][-1:], text[at:][:1]
-    alone = not element.closing and _HIDDEN.match(element.opening) is None
+    alone = not element.closing and _HIDDEN.match(element.opening) is None and not (element.mark and sides[0].strip())
     return replace(element, parent=parent, is_word=alone and sides != ("", "") and not any(map(is_letter, sides)))

@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 from alignment_eval.errors import InputError
+from alignment_eval.maps.sentence import Span
 
 Key = TypeVar("Key")
-Span = tuple[int, int]
 WordLink = tuple[int, int]
 
 #: Kinds of units.  Every other mark is a kind of its own.

@@ -25,7 +25,7 @@ from alignment_eval.errors import UsageError
 from alignment_eval.files import STANDARD
 from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.profiles.chosen import MAX_NORM, add_map_arguments, add_options, given_options
-from alignment_eval.transfer.tags import protected_strings
+from alignment_eval.transfer.strings import protected_strings
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
     add_raw_text_arguments,

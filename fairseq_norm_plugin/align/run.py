@@ -28,7 +28,7 @@ from alignment_eval.profiles.chosen import given_options
 from alignment_eval.reading import json_hash
 from alignment_eval.signature import Value
 from alignment_eval.transfer.pairs import Markup
-from alignment_eval.transfer.tags import protected_strings
+from alignment_eval.transfer.strings import protected_strings
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, read_text
 from fairseq_norm_plugin.align.unfinished import (
     UnfinishedOutput,

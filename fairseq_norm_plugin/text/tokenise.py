@@ -20,7 +20,7 @@ from alignment_eval.characters import character_spans
 from alignment_eval.errors import InputError, UsageError, shown
 from alignment_eval.links.formats import Link
 from alignment_eval.maps.sentence import SentenceSide, marks_of_tools
-from alignment_eval.transfer.tags import is_inside_word
+from alignment_eval.transfer.strings import is_inside_word
 from fairseq_norm_plugin.text.offsets import (
     Span,
     TracedText,

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.transfer.markup import transfer_markup
-from alignment_eval.transfer.tags import PROTECTED, MarkedLine, parse_markup, protect
+from alignment_eval.transfer.strings import PROTECTED
+from alignment_eval.transfer.tags import MarkedLine, parse_markup, protect
 from tests.eval.links.samples import links_of
 from tests.eval.transfer.markup_lines import LINES
 
@@ -181,7 +182,7 @@ def test_lines_as_people_have_them(syntax, line, target, links, expected):
         ("Ruf {name} an: a.b@c.org!", "Ruf  an: !", ["{name}", "a.b@c.org"]),
         ("Lies („https://a.org/b_(c)“, ja)!", "Lies (, ja)!", ["„https://a.org/b_(c)“"]),
         ("%1$d von %s, 5 % davon", " von , 5 % davon", ["%1$d", "%s"]),
-        ("Datei{n}liste, %5.2f %% und {{ a.b }}", "Datei liste,  %% und ", ["{n}", "%5.2f", "{{ a.b }}"]),
+        ("Datei{n}liste, %5.2f %% und {{ a.b }}", "Datei liste,   und ", ["{n}", "%5.2f", "%%", "{{ a.b }}"]),
         ("{0}) und (", ") und (", ["{0}"]),
         ('Drück ("{taste}")!', "Drück !", ['("{taste}")']),
         ("10%ige L\u00f6sung, a < b & c", "10%ige L\u00f6sung, a < b & c", []),

@@ -140,7 +140,7 @@ def places_of(source, elements, target, links, nested=False):
     parents = range(-1, len(elements)) if nested else [-1] * len(elements)
     made = (Element("<b>", "</b>", span, None if k < 0 else k) for span, k in zip(elements, parents))
     marked = MarkedLine(source, tuple(made))
-    return element_places(marked, words(source), target, words(target), links)
+    return element_places(marked, words(source), target, words(target), links, {})
 
 
 def test_an_element_that_is_a_sentence_begins_with_one_in_the_element_around_it():

@@ -1,0 +1,172 @@
+"""The pieces of a line with markup; which of them stand alone although they are no tags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from itertools import chain
+from typing import NamedTuple
+
+#: Elements that separate words: HTML's blocks, breaks and images; TEI's breaks.
+SEPARATORS = frozenset(
+    (
+        *("address", "article", "aside", "blockquote", "br", "button", "caption", "cb", "center", "dd", "details"),
+        *("div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6"),
+        *("header", "hr", "img", "input", "lb", "legend", "li", "main", "nav", "ol", "optgroup", "option", "p", "pb"),
+        *("pre", "section", "select", "summary", "table", "tbody", "td", "textarea", "tfoot", "th", "thead", "tr"),
+        *("ul", "video"),
+    )
+)
+#: The name of a piece that is no tag and stands alone.
+STRING = "#string"
+#: Brackets and quotes that go with a string, if they enclose nothing else.
+_ENCLOSING = frozenset(("()", "[]", '""', "''", "„“", "“”", "«»", "»«", "‚‘", "‘’", "‹›", "›‹"))
+#: What goes with the string before it: a sign, or the ending of a file's name.
+_ATTACHED = re.compile(r"(?:[%€$£°]|\.[a-z\d]{1,4})(?!\.?\w)")
+#: What goes with the strings on both sides: marks without blanks, an x; with blanks, marks that end no sentence.
+_BETWEEN = re.compile(r"[\W\d_]{1,3}(?<!\s)|x|\s?[^\w\s.!?…;。！？]{1,3}\s?")
+#: Tags that stand for a word, as strings do.
+_PLACEHOLDERS = frozenset({STRING, "x", "ph"})
+
+#: Elements that raise or lower text, and what is a mark of a note there: no letters, or these.
+_RAISED = frozenset({"sup", "sub", "superscript", "subscript"})
+_LETTERS = re.compile(r"\W*(?:[a-z]|[ivxl]+|TM|SM)\W*")
+#: What is a mark of a note in any element, behind a word.
+_MARK = re.compile(r"\[\s*(?:\d[\d\s,–-]*|[a-z])\s*\]|\(\d+\)|\d+|[*†‡§¶]+")
+#: What shows that a word goes on.
+_GOES_ON = re.compile(r"[^\W_]|-[^\W\d_]")
+#: A word of chemical elements, whose numbers are no marks.
+_FORMULA = re.compile(r"(?<!\w)(?:[A-Z][a-z]?\d*)+\Z")
+#: A mark has at most so many characters.
+_LONGEST_MARK = 12
+
+
+class Piece(NamedTuple):
+    """A piece of a line.
+
+    Attributes:
+        kind: ``text``, ``alone``, ``start`` or ``end``.
+        raw: as the line has it.
+        name: of the element, in lower case where the syntax ignores case; empty if it is none.
+        text: of a text, with entities resolved; of a mark of a note, what it shows.
+    """
+
+    kind: str
+    raw: str
+    name: str = ""
+    text: str = ""
+
+    @property
+    def separates(self) -> bool:
+        """Whether it is a tag that separates words."""
+        return self.name.lower() in SEPARATORS
+
+
+def without_strings(pieces: Iterable[Piece], strings: re.Pattern[str], escaped: bool) -> Iterator[Piece]:
+    """The pieces of a line, in which strings of the text stand alone.
+
+    With each go the brackets that enclose it and what touches it; strings with marks between them are one.
+    """
+    return _joined(chain.from_iterable(_cut(piece, strings, escaped) for piece in pieces), escaped)
+
+
+def _cut(piece: Piece, strings: re.Pattern[str], escaped: bool) -> Iterator[Piece]:
+    text, at = (piece.text if piece.kind == "text" else ""), 0
+    for found in strings.finditer(text):
+        start, end = found.span()
+        while at < start < end and text[start - 1] + text[end:][:1] in _ENCLOSING:
+            start, end = start - 1, end + 1
+        if start < end:
+            if (attached := _ATTACHED.match(text, end)) and strings.match(text, end) is None:
+                end = attached.end()
+            if at < start:
+                yield Piece("text", "", text=text[at:start])
+            yield Piece("alone", _raw(text[start:end], escaped), STRING)
+            at = end
+    if at < len(text) or not text:
+        yield piece._replace(text=text[at:] if text else piece.text)
+
+
+def _raw(text: str, escaped: bool) -> str:
+    return escape(text, quote=False) if escaped else text
+
+
+def _joined(pieces: Iterable[Piece], escaped: bool) -> Iterator[Piece]:
+    """Strings with what stands between them as one; so are tags that stand for words."""
+    held: list[Piece] = []  # a string or tag, and what may stand between it and the next
+    for piece in pieces:
+        if piece.kind == "alone" and piece.name in _PLACEHOLDERS:
+            if len(held) == 2 or (held and held[0].name == piece.name == STRING):
+                raw = "".join(_raw(part.text, escaped) if part.kind == "text" else part.raw for part in held)
+                held = [Piece("alone", raw + piece.raw, STRING)]
+                continue
+            yield from held
+            held = [piece]
+        elif piece.kind == "text" and len(held) == 1 and _BETWEEN.fullmatch(piece.text):
+            held.append(piece)
+        else:
+            yield from held
+            held = []
+            yield piece
+    yield from held
+
+
+def without_marks(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """The pieces of a line, in which marks of notes stand alone, such as ``<sup>1</sup>`` behind a word.
+
+    The number of a formula, ``CO<sub>2</sub>``, is none, and neither is one within a word.
+    """
+    before, at = "", 0
+    held: list[Piece] = []  # marks that touch
+    while at < len(pieces):
+        end = _end(pieces, at)
+        if end > at + 1 and _is_mark(pieces[at:end], before, _text_behind(pieces, end)):
+            held += pieces[at:end]
+        else:
+            yield from _as_one(held)
+            held = []
+            yield pieces[at]
+            end = at + 1
+        separates = any(piece.separates for piece in pieces[at:end])
+        before = (before + " " * separates + "".join(piece.text for piece in pieces[at:end]))[-20:]
+        at = end
+    yield from _as_one(held)
+
+
+def _as_one(mark: Sequence[Piece]) -> Iterator[Piece]:
+    if mark:
+        raw, text = ("".join(getattr(piece, name) for piece in mark) for name in ("raw", "text"))
+        yield Piece("alone", raw, STRING, text.strip())
+
+
+def _end(pieces: Sequence[Piece], start: int) -> int:
+    """Behind the end tag of a short element; or behind the piece."""
+    depth = length = 0
+    for at in range(start, len(pieces)):
+        depth += {"start": 1, "end": -1}.get(pieces[at].kind, 0)
+        length += len(pieces[at].text)
+        if depth <= 0 or length > _LONGEST_MARK:
+            return at + 1 if depth == 0 else start + 1
+    return start + 1
+
+
+def _text_behind(pieces: Sequence[Piece], at: int) -> str:
+    """The first two characters of the text from a piece on, up to the next tag that separates words or raises."""
+    found = ""
+    while at < len(pieces) and len(found) < 2 and pieces[at].name.lower() not in SEPARATORS | _RAISED:
+        found, at = found + pieces[at].text, at + 1
+    return found[:2]
+
+
+def _is_mark(element: Sequence[Piece], before: str, behind: str) -> bool:
+    shown, neighbour = "".join(piece.text for piece in element).strip(), before[-1:]
+    if not shown or _GOES_ON.match(behind) or any(piece.separates for piece in element):
+        return False
+    if raised := {piece.name.lower() for piece in element} & _RAISED:
+        if not any(map(str.isalpha, shown)):
+            return raised <= {"sup", "superscript"} or not _FORMULA.search(before)
+        is_word_end = len(before) > 2 and before[-3:].isalpha()
+        return _LETTERS.fullmatch(shown) is not None and (is_word_end or neighbour in (*'.,;:!?)”“»"',))
+    glued = neighbour.isalpha() if shown[0].isdigit() else neighbour.strip() != ""
+    return glued and _MARK.fullmatch(shown) is not None

@@ -1,0 +1,197 @@
+"""What stands alone besides tags: strings that are not translated, marks of notes; and the blanks of tags that do."""
+
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from alignment_eval.transfer.markup import transfer_markup
+from alignment_eval.transfer.strings import PROTECTED, protected_strings
+from alignment_eval.transfer.tags import parse_markup, protect
+
+MANY = settings(max_examples=200)
+WORDS = st.sampled_from(["Haus", "rot", "Bericht", "Wien", "und", "gestern"])
+ICU = "{n, plural, offset:1 =0 {kein 'l'} one {# x '{'} other {{g, select, male {er} other {{n} y}}}}"
+#: Each line is one string.
+STRINGS = rf"""
+%d%%
+%1$s
+%-10.2f
+%(n)s
+%+.*f
+%%
+%name%
+{{0}}
+{{0}}.{{1}}
+{{0}}{{1}}
+{{a}}/{{b}}x{{c}}
+{{0}}.txt
+%s%
+{{name!r:>10}}
+{{:%Y-%m-%d %H:%M}}
+{{:{{w}}.{{p}}f}}
+{{{{ a.b | f }}}}
+{{% if x > 1 %}}
+${{a ? {{y}} : 'x'}}
+$user
+{ICU}
+{{n, selectordinal, one {{#st}} other {{#th}}}}
+{{price, number, ::currency/EUR}}
+{{0,choice,0#a|1#b c}}
+{{ $n -> [one] a *[other] b }}
+https://a.org/b[1]?c={{d}}
+http://[::1]/(e(f))
+a.b@c.org
+&nbsp;
+[^1]
+""".strip().split("\n")
+
+
+def spans(text):
+    return [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)]
+
+
+def moved(marked, order):
+    """Onto its own words in another order."""
+    places = spans(marked.text)
+    order = [k for k in order if k < len(places)]
+    target = " ".join(marked.text[slice(*places[k])] for k in order)
+    return transfer_markup(marked, places, target, spans(target), {(i, j) for j, i in enumerate(order)})
+
+
+def characters(text):
+    return Counter("".join(re.sub(r"<[^>]*>", "", text).split()))
+
+
+@MANY
+@given(st.lists(WORDS | st.sampled_from(STRINGS), min_size=1, max_size=8), st.permutations(range(9)))
+def test_each_string_comes_out_once_and_nothing_is_lost(parts, order):
+    line = f"{' '.join(parts)}."
+    output = moved(protect(line), order)
+    assert characters(output) == characters(line)
+    assert all(output.count(part) == line.count(part) for part in parts if part in STRINGS)
+
+
+@pytest.mark.parametrize(
+    ("line", "strings"),
+    [
+        ("%d%dpx %s_%s, %dMB", ["%d", "%d", "%s", "%s", "%d"]),
+        ("10%ige L\u00f6sung, 5 % der, 20%", []),
+        ("{Wort Text} {Achtung: das} {a, b c} {x", []),
+        ("l'{x}' {a, plural, {b}", ["{x}", "{b}"]),
+        ("kostet $100.50, $1 und US$", ["$1"]),
+        ("AT&T; *kursiv* Kolleg*innen [Text]", []),
+        ("Siehe https://a.org/b[1]. (www.c.de/d)", ["https://a.org/b[1]", "www.c.de/d"]),
+        (r"Zeile\nZwei C:\neu", [r"\n"]),
+        ("Wort[3] m\u00b2 a\u2020", ["[3]", "\u00b2", "\u2020"]),
+    ],
+)
+def test_what_is_a_string(line, strings):
+    assert [found[0] for found in PROTECTED.finditer(line)] == strings
+
+
+def test_groups_of_a_stated_expression_count_from_one():
+    assert [found[0] for found in protected_strings(r"(a)\1").finditer("aa {0} ab")] == ["aa", "{0}"]
+
+
+#: Elements that are marks of notes behind a word.
+MARKS = """
+<sup>1</sup>
+<sup id="r"><a href="#n">[2]</a></sup>
+<a href="#m"><sup>3</sup></a>
+<a href="#n">[4]</a>
+<sup>*</sup>
+<sup>†</sup>
+<sup>a</sup>
+<sup>iv</sup>
+<sup>(7)</sup>
+<sup>8,</sup><sup>9</sup>
+<sub>10</sub>
+""".strip().split("\n")
+MARKED = st.lists(st.tuples(WORDS, st.booleans()), min_size=1, max_size=6)
+
+
+@MANY
+@given(MARKED, st.permutations(MARKS), st.permutations(range(6)))
+def test_marks_of_notes_follow_their_words(words, marks, order):
+    """In a target without marks; and in one that has the marks as the source has them, which is the source."""
+    line = " ".join(word + mark * has for (word, has), mark in zip(words, marks))
+    marked = parse_markup(line, "html")
+    assert marked.text.split() == [word for word, _ in words]
+    texts = marked.text.split()
+    output = moved(marked, order)
+    found = [re.match(r"(\w+)(.*)", part.replace("\0", " ")) for part in re.sub("(<[^>]*) ", "\\1\0", output).split()]
+    if len(set(texts)) == len(texts):
+        expected = {word: mark * has for (word, has), mark in zip(words, marks)}
+        assert [(part[1], part[2]) for part in found] == [
+            (texts[k], expected[texts[k]]) for k in order if k < len(texts)
+        ]
+    target = re.sub("<[^>]*>", "", line)
+    places = spans(target)
+    links, last = set(), 0
+    for i, (word, _) in enumerate(words):
+        last = next(j for j in range(last, len(places)) if target[slice(*places[j])].startswith(word))
+        links.add((i, last))
+        last += 1
+    assert transfer_markup(marked, spans(marked.text), target, places, links) == line
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("10 m<sup>2</sup> H<sub>2</sub>O", "10 m H2O"),  # read as m, and m2 of the target has the tag
+        ("CO<sub>2</sub> CO<sub>2</sub>-frei", "CO2 CO2-frei"),
+        ("2<sup>e</sup> M<sup>me</sup> x<sup>2</sup>y", "2e Mme x2y"),
+        ("Haus <sup>1</sup> und", "Haus  und"),
+        ("Bericht.<sup>4</sup> <sup>3</sup>/<sub>4</sub>", "Bericht. /"),
+        ("Name<b>*</b> Seite<b>5</b> A <b>5</b> Haus<td>5</td>", "Name Seite A 5 Haus 5"),
+        ("Haus<sup>hoch</sup> Haus<sup>Anmerkung 1</sup>", "Haushoch HausAnmerkung 1"),
+    ],
+)
+def test_what_is_a_mark_of_a_note(line, text):
+    assert parse_markup(line, "html").text.split() == text.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "target", "links", "expected"),
+    [
+        ("10 m<sup>2</sup> Haus", "10 m2 house", "=", "10 m<sup>2</sup> house"),
+        ("10 m<sup>2</sup> Haus", "10 m² house", "=", "10 m<sup>2</sup> house"),
+        ("Haus<sup>1</sup> an der A1", "house on the A1", "=", "house<sup>1</sup> on the A1"),
+        ("Haus<sup>1</sup> alt", "house 1 old", "0-0 1-2", "house <sup>1</sup> old"),
+        ("rotes <b>Haus</b><sup>1</sup>", "house1 red", "0-1 1-0", "<b>house</b><sup>1</sup> red"),
+        ("sah Bericht<sup>4</sup> an", "looked at report", "0-0 1-2 2-1", "looked at report<sup>4</sup>"),
+        ("Bericht<sup>4</sup> 14", "14 report", "0-1 1-0", "14 report<sup>4</sup>"),
+    ],
+)
+def test_marks_in_a_translation(line, target, links, expected):
+    marked = parse_markup(line, "html")
+    source, words = spans(marked.text), spans(target)
+    pairs = (
+        [(k, k) for k in range(len(source))]
+        if links == "="
+        else [tuple(map(int, link.split("-"))) for link in links.split()]
+    )
+    assert transfer_markup(marked, source, target, words, pairs) == expected
+
+
+TAGS = st.sampled_from(['<x id="1"/>', '<ph id="2"/>', '<ph id="3">{0}</ph>'])
+SIGNS = st.sampled_from(["/", "–", "-", "|", "+", "=", "·", "x", "&amp;", "%", ":", "×", ",", "…"])
+
+
+@MANY
+@given(st.sampled_from(["", "Seite ", "alt und "]), TAGS, SIGNS, TAGS, st.sampled_from(["", " "]), st.booleans())
+def test_blanks_beside_tags_are_those_of_the_source(before, first, sign, second, blank, ends):
+    line = f"{before}{first}{blank}{sign}{blank}{second}{' Berichte.' * ends}"
+    marked = parse_markup(line, "xml")
+    target = " ".join(marked.text.split()) if blank else marked.text.strip()
+    words = spans(target)
+    output = transfer_markup(marked, spans(marked.text), target, words, [(k, k) for k in range(len(words))])
+    assert output == line
+
+
+def test_tags_with_signs_between_them_are_one_where_a_model_translates():
+    marked = parse_markup('Seite <x id="1"/> / <x id="2"/>, %d', "xml", strings=PROTECTED)
+    assert (marked.text, [e.opening for e in marked.elements]) == ("Seite ", ['<x id="1"/> / <x id="2"/>, %d'])
