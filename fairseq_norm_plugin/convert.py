@@ -24,7 +24,7 @@ OUT needs --user-dir fairseq_norm_plugin.
 """
 _OWN = re.compile(
     r"checkpoint\.pt|(checkpoint\.pt|upper-layers)\.align\.json|dict(\.[\w-]+)?\.txt|(source|target)\.spm"
-    r"|sentencepiece\.bpe\.model|merges\.txt"
+    r"|sentencepiece\.bpe\.model|merges\.txt|tokenizer\.json"
 )
 
 

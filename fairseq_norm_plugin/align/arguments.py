@@ -62,7 +62,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--bpe",
         metavar="NAME",
-        help="subwords of fairseq: subword-nmt, fastbpe, sentencepiece, gpt2, …; none: the text is in subwords "
+        help="subwords of fairseq: subword-nmt, fastbpe, sentencepiece, tokenizers, …; none: the text is in subwords "
         "(default: by --bpe-codes)",
     )
     group.add_argument(

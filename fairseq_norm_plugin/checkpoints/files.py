@@ -157,11 +157,13 @@ def _subwords(directory: Path) -> dict[str, Any]:
         )
     if not missing:
         return {"bpe": "sentencepiece", "sentencepiece_model": [str(file) for file in sides]}
-    codes, model = first_of(directory, _CODES), first_of(directory, _SENTENCEPIECE)
+    codes, model, fast = (first_of(directory, names) for names in (_CODES, _SENTENCEPIECE, ("tokenizer.json",)))
     if codes is not None and model is not None:
         raise InputError(f"{directory}: has {codes.name} and {model.name}: say which with --bpe and its options")
     if model is not None:
         return {"bpe": "sentencepiece", "sentencepiece_model": str(model)}
+    if codes is None and fast is not None:
+        return {"bpe": "tokenizers", "tokenizer_json": str(fast)}
     return {} if codes is None else {"bpe_codes": str(codes)}
 
 

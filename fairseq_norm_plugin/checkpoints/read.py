@@ -82,7 +82,7 @@ PATHS: Mapping[str, frozenset[str]] = {
         "scoring": "bert_score_lang",
         "tokenizer": "",
         "bpe": "bpe_codes bpe_merges bpe_vocab bpe_vocab_file gpt2_encoder_json gpt2_vocab_bpe sentencepiece_model "
-        "sentencepiece_model_path",
+        "sentencepiece_model_path tokenizer_json",
     }.items()
 }
 #: Those whose files are looked up by their names in the directories of the model.

@@ -111,7 +111,7 @@ def load(
         lowercase: whether the model reads lower case; default: as its profile says, else as the sentences are.
         normalize: how sentences are normalised before: ``none``; ``nfc``, composed and without characters that are not
             printed; ``moses``, with plain punctuation, too.  Default: as its profile says.
-        bpe: subwords of fairseq: ``subword_nmt``, ``fastbpe``, ``sentencepiece``, ``gpt2``, …; ``none``: sentences are
+        bpe: subwords: ``subword_nmt``, ``fastbpe``, ``sentencepiece``, ``tokenizers``, …; ``none``: sentences are
             given in subwords.  By default what the profile, the directory or the checkpoint says; if they say nothing,
             ``none``.
         words: what the words are that are linked: ``tokens`` of the tokenizer (with SentencePiece, which reads raw

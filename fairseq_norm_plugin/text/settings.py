@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from fairseq.data import encoders
-from fairseq.data.encoders import register_tokenizer
+from fairseq.data.encoders import register_bpe, register_tokenizer
 from fairseq.data.encoders.moses_tokenizer import MosesTokenizer, MosesTokenizerConfig
+from fairseq.dataclass import FairseqDataclass
 from fairseq.registry import REGISTRIES
 from omegaconf import OmegaConf
 
@@ -26,6 +27,8 @@ from fairseq_norm_plugin.text.subwords import (
     MarkedSubwords,
     Segmenter,
     SentencePieceSegmenter,
+    TokenizersSegmenter,
+    WholeLineSegmenter,
     check_codes,
 )
 from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer
@@ -35,6 +38,11 @@ from fairseq_norm_plugin.text.tokens import Vocabulary
 _REQUIRED = "???"
 #: Options that may name two files, of source and target.
 SIDED = ("bpe_codes", "bpe_vocabulary", "sentencepiece_model")
+#: Subwords that are read as such rather than through fairseq's registry, the option of their file, and what reads it.
+_WHOLE_LINES: Mapping[str, tuple[str, Callable[[str], WholeLineSegmenter]]] = {
+    "sentencepiece": ("sentencepiece_model", SentencePieceSegmenter),
+    "tokenizers": ("tokenizer_json", TokenizersSegmenter),
+}
 #: Options whose values are files.
 FILES = PATHS["bpe"] | {"bpe_vocabulary"}
 #: Options of subword-nmt that fairseq does not have.
@@ -62,6 +70,29 @@ class NormalizedMosesTokenizer(MosesTokenizer):  # type: ignore[misc]  # fairseq
         """The tokens of a line, with spaces between."""
         tokens: str = super().encode(self._normalize(x))
         return tokens
+
+
+_help = {"help": "the tokenizer.json of a model of Transformers"}
+#: Made so, because fairseq reads the types at run time.
+_Tokenizers = make_dataclass(
+    "_Tokenizers", [("tokenizer_json", str, field(default=_REQUIRED, metadata=_help))], bases=(FairseqDataclass,)
+)
+
+
+@register_bpe("tokenizers", dataclass=_Tokenizers)
+class TokenizersBpe:
+    """The subwords of a model of Transformers, for fairseq's own commands."""
+
+    def __init__(self, cfg: Any) -> None:
+        self._segmenter = TokenizersSegmenter(cfg.tokenizer_json)
+
+    def encode(self, x: str) -> str:
+        """The subwords of a line, with spaces between."""
+        return " ".join(self._segmenter.cut(x, x)[0])
+
+    def decode(self, x: str) -> str:
+        """The line."""
+        return self._segmenter.joined(x.split())
 
 
 @dataclass(frozen=True)
@@ -201,7 +232,7 @@ def _tokenizers(settings: TextSettings, language: str, words: str) -> tuple[Toke
         tokenizer = _tokenizer(str(settings.tokenizer), code, how, tuple(sorted(stated.items())))
         return tokenizer, tokenizer
     own = None if how == "none" else _tokenizer(None, code, how, ())
-    if settings.registered == "sentencepiece" and words == "tokens" and settings.tokenizer is None:
+    if settings.registered in _WHOLE_LINES and words == "tokens" and settings.tokenizer is None:
         return own, _tokenizer("moses", code, how, _WORDS_OF_MOSES)  # the model reads raw text, whose words are Moses'
     return own, None
 
@@ -229,9 +260,10 @@ def _segmenters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabula
         built = {side: BpeSegmenter(side[0], separator, side[1], int(threshold), glossaries) for side in sides}
         check_codes({file: built[file, of] for file, of in sides}, (words.dictionary for words in vocabularies))
         return [built[side] for side in sides]
-    if name == "sentencepiece":
-        models = settings.files_of("sentencepiece_model")
-        by_model = {file: SentencePieceSegmenter(file) for file in models}
+    if name in _WHOLE_LINES:
+        option, segmenter_of = _WHOLE_LINES[name]
+        models = settings.files_of(option)
+        by_model = {file: segmenter_of(file) for file in models}
         subwords = [by_model[models[0]], by_model[models[-1]]]
         for segmenter, vocabulary in zip(subwords, vocabularies):
             segmenter.check(vocabulary.dictionary)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stderr
@@ -127,8 +128,25 @@ class LineSegmenter(Segmenter):
         return self._decode(" ".join(tokens))
 
 
-class SentencePieceSegmenter(Segmenter):
-    """SentencePiece, which cuts the text itself and knows where its subwords are in it; ``entries``: all, by id."""
+class WholeLineSegmenter(Segmenter):
+    """Cuts the text itself, and knows where its subwords are in it; ``entries``: all, by id; ``name``: of its file."""
+
+    name: str
+    entries: list[str]
+
+    def check(self, dictionary: Any) -> None:
+        """Check that a dictionary was made with this model, and perhaps with another of the other language."""
+        entries = [entry for entry in dictionary.symbols[dictionary.nspecial :] if not is_filler(entry)]
+        known = len({*entries} & {*self.entries})
+        if 2 * known < min(len(entries), len(self.entries)):
+            raise InputError(
+                f"{self.name}: {len(entries) - known} of {len(entries)} entries of the dictionary are unknown to this "
+                f"model of subwords; give the one that the translation model was trained with"
+            )
+
+
+class SentencePieceSegmenter(WholeLineSegmenter):
+    """SentencePiece."""
 
     def __init__(self, model: str | Path) -> None:
         try:
@@ -153,16 +171,52 @@ class SentencePieceSegmenter(Segmenter):
         """The text, with spaces where subwords have their mark."""
         return "".join(tokens).replace("▁", " ").strip()
 
-    def check(self, dictionary: Any) -> None:
-        """Check that a dictionary was made with this model, and perhaps with another of the other language."""
-        entries = [entry for entry in dictionary.symbols[dictionary.nspecial :] if not is_filler(entry)]
-        unknown = self._processor.unk_id()
-        known = sum(self._processor.PieceToId(entry) != unknown for entry in entries)
-        if 2 * known < min(len(entries), self._processor.GetPieceSize()):
+
+class TokenizersSegmenter(WholeLineSegmenter):
+    """The ``tokenizer.json`` of a model of Transformers, read by the library ``tokenizers``.
+
+    Special tokens are no subwords of a text: one that spells ``</s>`` does not end the sentence.
+    """
+
+    def __init__(self, file: str | Path) -> None:
+        try:
+            from tokenizers import Tokenizer
+        except ImportError as error:
+            raise InputError("--bpe tokenizers needs tokenizers: pip install tokenizers") from error
+        self.name = str(file)
+        try:
+            content = json.loads(Path(file).read_text(encoding="utf-8"))
+            ids = Tokenizer.from_str(json.dumps(content)).get_vocab()
+            added = content.get("added_tokens") or []
+            special = {token["content"] for token in added if token.get("special")}
+            added = [token for token in added if token["content"] not in special]
+            content.update(added_tokens=added, post_processor=None, truncation=None, padding=None)
+            if isinstance(vocabulary := content["model"]["vocab"], list):  # Unigram, which would find them in the text
+                hidden = ((f"\0{piece}\0" if piece in special else piece, score) for piece, score in vocabulary)
+                content["model"]["vocab"] = list(hidden)
+            self._tokenizer: Any = Tokenizer.from_str(json.dumps(content))
+            self._unknown = content["model"].get("unk_token")
+        except (KeyboardInterrupt, MemoryError):
+            raise
+        except BaseException as error:  # of Rust, which may be no Exception
             raise InputError(
-                f"{self.name}: {len(entries) - known} of {len(entries)} entries of the dictionary are unknown to this "
-                f"SentencePiece model; give the one that the translation model was trained with"
-            )
+                f"{file}: cannot be read as a tokenizer of Transformers ({printable(str(error), 120)}); give the "
+                f"tokenizer.json that was saved with the model"
+            ) from error
+        #: The id of each token, special ones too.
+        self.ids: dict[str, int] = ids
+        self.entries = sorted(ids, key=lambda token: ids[token])
+
+    def cut(self, text: str, given: str) -> Segments:
+        """Cut the text."""
+        cut = self._tokenizer.encode(text, add_special_tokens=False)
+        tokens = zip(cut.tokens, (text[start:end].replace(" ", "▁") for start, end in cut.offsets))
+        return [own if token == self._unknown else token for token, own in tokens], cut.offsets
+
+    def joined(self, tokens: Sequence[str]) -> str:
+        """The text, as the file says."""
+        decoder = self._tokenizer.decoder
+        return " ".join(tokens) if decoder is None else str(decoder.decode(list(tokens))).strip()
 
 
 class BpeSegmenter(Segmenter):

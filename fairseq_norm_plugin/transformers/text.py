@@ -18,7 +18,7 @@ from omegaconf import OmegaConf
 from alignment_eval.errors import InputError, UsageError, shown, warn_on_stderr
 from alignment_eval.schema import Count, ForeignFile
 from fairseq_norm_plugin.checkpoints.read import MULTILINGUAL, PRETRAINED
-from fairseq_norm_plugin.text.subwords import SentencePieceSegmenter
+from fairseq_norm_plugin.text.subwords import SentencePieceSegmenter, TokenizersSegmenter
 from fairseq_norm_plugin.text.tokens import MARIAN_TAG, list_tags
 from fairseq_norm_plugin.transformers.weights import own_file, read_json
 
@@ -129,18 +129,21 @@ def m2m_text(
     form: str = "__{}__",
 ) -> Text:
     """M2M-100 and NLLB: one vocabulary, and codes of languages among the added tokens; fairseq's are as ``form``."""
-    model = _present(directory / _SENTENCEPIECE, "the SentencePiece model")
-    path = directory / "vocab.json"
-    if path.exists():
-        tokens = dict(enumerate(_vocabulary(path)))
+    model, path, fast = (directory / name for name in (_SENTENCEPIECE, "vocab.json", "tokenizer.json"))
+    added: Iterable[tuple[int, str]] = ()
+    subwords = {"bpe": "sentencepiece", "sentencepiece_model": str(model)}
+    if not path.exists() and not os.path.lexists(model) and os.path.lexists(fast):  # as Transformers 5 saves it
+        subwords = {"bpe": "tokenizers", "tokenizer_json": str(fast)}
+        tokens = {number: token for token, number in TokenizersSegmenter(own_file(fast)).ids.items()}
     else:
-        path = model
-        tokens = dict(enumerate([*SPECIALS, *SentencePieceSegmenter(model).entries[3:]]))
-    for number, token in _added_tokens(directory, len(tokens), path != model):
+        own = SentencePieceSegmenter(_present(model, "the SentencePiece model")).entries
+        tokens = dict(enumerate(_vocabulary(path) if path.exists() else [*SPECIALS, *own[3:]]))
+        added = _added_tokens(directory, len(tokens), path.exists())
+    for number, token in added:
         if tokens.setdefault(number, token) != token:
             raise InputError(
-                f"{directory}: {shown(token)} has the id {number}, but {path.name} has {shown(tokens[number])} there; "
-                f"give the files of one tokenizer"
+                f"{directory}: {shown(token)} has the id {number}, but the vocabulary has {shown(tokens[number])} "
+                f"there; give the files of one tokenizer"
             )
     size = config["vocab_size"]
     if len(tokens) <= max(tokens) or not len(tokens) <= size <= len(tokens) + _SPARE:
@@ -166,7 +169,6 @@ def m2m_text(
         max_source_positions=config["max_position_embeddings"],
         max_target_positions=config["max_position_embeddings"],
     )
-    subwords = {"bpe": "sentencepiece", "sentencepiece_model": str(model)}
     return Text((whole, whole), languages, task, subwords)
 
 
@@ -237,6 +239,5 @@ def _optional(path: Path) -> dict[str, Any]:
 
 def _present(path: Path, what: str) -> Path:
     if not own_file(path).is_file():
-        other = ", and tokenizer.json does not replace it" if (path.parent / "tokenizer.json").exists() else ""
-        raise InputError(f"{path}: no such file{other}; give {what} that the model was trained with")
+        raise InputError(f"{path}: no such file; give {what} that the model was trained with")
     return path

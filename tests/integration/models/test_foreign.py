@@ -17,7 +17,7 @@ from fairseq_norm_plugin.align import cli as align
 from fairseq_norm_plugin.analyze import cli as analyze
 from fairseq_norm_plugin.convert import main as convert
 from tests.facts import facts
-from tests.families import KINDS, LINES, save, transformers
+from tests.families import KINDS, LINES, NLLB_CODES, save, transformers
 
 sentencepiece = pytest.importorskip("sentencepiece")
 pytest.importorskip("safetensors")
@@ -239,9 +239,30 @@ def test_files_that_are_missing_or_of_another_model(directories, tmp_path):
     shutil.copyfile(directories / "m2m_100" / model.name, model)
     refused("the tokenizer has … tokens with ids up to")
     model.rename(tmp_path / "elsewhere")
-    refused("sentencepiece.bpe.model: no such file, and tokenizer.json does not replace it")
+    (model.parent / "tokenizer.json").write_text('{"model": {"vocab": {}}}')
+    refused("tokenizer.json: cannot be read as a tokenizer of Transformers")
+    (model.parent / "tokenizer.json").unlink()
+    refused("sentencepiece.bpe.model: no such file; give the SentencePiece model")
     model.symlink_to(tmp_path / "elsewhere")
     refused("sentencepiece.bpe.model: a symbolic link to … elsewhere, outside of the model's directory")
+
+
+@pytest.mark.parametrize(("name", "kind"), [("nllb", "NllbTokenizer"), ("mbart", "MBart50Tokenizer")])
+def test_a_directory_as_transformers_5_saves_it(directories, tmp_path, name, kind):
+    """With tokenizer.json only: the same parameters, dictionary and subwords; special tokens of a text are text."""
+    shutil.copytree(directories / name, tmp_path / "model")
+    for file in ("sentencepiece.bpe.model", "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / "model" / file).unlink(missing_ok=True)
+    added = {"extra_special_tokens": NLLB_CODES} if name == "nllb" else {}
+    transformers(kind).from_pretrained(directories / name, **added).save_pretrained(tmp_path / "model")
+    old, new = load(directories / name, name), load(tmp_path / "model", name)
+    assert old.identity == new.identity
+    assert old.vocabularies[0].dictionary == new.vocabularies[0].dictionary
+    for line in (*LINES, "Das </s> ist <mask>  zwei deu_Latn   de_DE."):
+        sides = [model.direction.pipelines[0].segment(model.direction.pipelines[0].read(line)) for model in (old, new)]
+        assert sides[0].tokens == sides[1].tokens
+        assert sides[0].words.tolist() == sides[1].words.tolist()
+        assert new.direction.pipelines[0].raw(sides[1].tokens) == old.direction.pipelines[0].raw(sides[0].tokens)
 
 
 def test_a_directory_of_hugging_faces_cache(directories, tmp_path):
