@@ -84,8 +84,8 @@ class DisplayMaps(SentenceMaps):
         source, target = sides_of(self, level)
         if layer is not None:
             values = self._panel(kind, layer, head, level, setting).values
-            index = pd.Index(_numbered(target.tokens), name="target")
-            return pd.DataFrame(values, index, pd.Index(_numbered(source.tokens), name="source"))
+            index = pd.Index(numbered(target.tokens), name="target")
+            return pd.DataFrame(values, index, pd.Index(numbered(source.tokens), name="source"))
         if head is not None:
             raise UsageError(f"head {head} without a layer: expected the layer, too, or neither for all maps")
         values = merged(stacked_maps(self, kind), self, setting, LEVELS[level])
@@ -175,7 +175,7 @@ class DisplayMaps(SentenceMaps):
         return _paragraph(f"{what}{', '.join(self.kinds)})") + _heat_table(source.tokens, target.tokens, shares, texts)
 
 
-def _numbered(words: Sequence[str]) -> list[str]:
+def numbered(words: Sequence[str]) -> list[str]:
     """Words of which repeated ones are numbered: ``the``, ``cat``, ``the#2``."""
     counts = [words[: place + 1].count(word) for place, word in enumerate(words)]
     return [word if count == 1 else f"{word}#{count}" for word, count in zip(words, counts)]

@@ -9,14 +9,14 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import torch
 
 from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.method import DEFAULTS
-from alignment_eval.figures.notebook import DisplayMaps
+from alignment_eval.figures.notebook import DisplayMaps, numbered
 from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS
 from alignment_eval.maps.words import require_known
 from alignment_eval.profiles.chosen import AlignmentOptions, check_whole
@@ -28,6 +28,7 @@ from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.checkpoints.identity import architecture_hash, dictionary_hash, model_hash
 from fairseq_norm_plugin.model.aligner import align_lists, text_lines
+from fairseq_norm_plugin.model.deletion import losses_of_words
 from fairseq_norm_plugin.model.direction import Direction
 from fairseq_norm_plugin.model.read_maps import (
     BlockMaps,
@@ -47,6 +48,9 @@ from fairseq_norm_plugin.text.offsets import word_spans
 from fairseq_norm_plugin.text.settings import FILES, TextSettings
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
 from fairseq_norm_plugin.text.tokens import tagged_hash
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class NormModel:
@@ -232,6 +236,31 @@ class NormModel:
         rows = tokens if block == ENCODER_SELF else decoder
         columns = decoder if block == DECODER_SELF else tokens
         return block_maps_of(self.models, inputs, block, kind, rows, columns)
+
+    def deletion(self, source: Sentence, target: Sentence, unknown: bool = False) -> pd.DataFrame:
+        """Compute what the prediction of each target word loses without each source word.
+
+        Args:
+            source: one sentence: text or token ids, as for :meth:`maps`.
+            target: likewise.
+            unknown: the encoder reads ``<unk>`` in the place of the source word; else it reads the whole source, and
+                the encoder-decoder attention of no layer sees the word.
+
+        Returns:
+            The log probability (base e) of each target word minus that without the source word: target words as rows,
+            source words as columns, named as in ``to_frame`` of a map.
+
+        Raises:
+            InputError: see :meth:`maps`.
+        """
+        import pandas as pd
+
+        given = (source, 0, "source"), (target, 1, "target")
+        pair = SentencePair(*(encode_sentence(self.direction, *side) for side in given))
+        columns, rows = (
+            pd.Index(numbered(line.side.word_strings()), name=name) for line, name in zip(pair, ("source", "target"))
+        )
+        return pd.DataFrame(losses_of_words(self.direction, pair, unknown), rows, columns)
 
     @overload
     def align(self, source: str, target: str, **options: Any) -> Alignment: ...

@@ -135,3 +135,13 @@ def test_axes_of_block_maps(model):
         maps = model.block_maps("wir sind", "we are", block, "attn_n")
         assert (maps.rows, maps.columns) == (rows, columns)
         assert maps.layers.shape == (3, 3, 3)
+
+
+def test_what_a_prediction_loses_without_each_source_word(model):
+    """Named as the table of a map is; without its translation a word is less likely."""
+    texts = "wir sind hier , hier .", "we are here , here ."
+    losses = model.deletion(*texts)
+    named = model.maps(*texts).to_frame(layer=0)
+    assert (list(losses.index), list(losses.columns)) == (list(named.index), list(named.columns[:-1]))
+    assert losses.loc["we"].idxmax() == "wir"
+    assert model.deletion(*texts, unknown=True).loc["we", "wir"] > 1

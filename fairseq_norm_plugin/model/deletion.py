@@ -1,0 +1,67 @@
+"""What a model loses without words of the source: the measure of which map says what a prediction needs."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from alignment_eval.extraction.method import DEFAULTS
+from alignment_eval.maps.sentence import SentenceSide
+from fairseq_norm_plugin.capture.attention import teacher_forcing
+from fairseq_norm_plugin.capture.recorder import BatchMaps
+from fairseq_norm_plugin.environment import enough_threads
+from fairseq_norm_plugin.model.direction import Direction
+from fairseq_norm_plugin.text.tokenise import SentencePair
+
+Floats = NDArray[np.float64]
+
+
+def losses_of_words(direction: Direction, pair: SentencePair, unknown: bool = False) -> Floats:
+    """The log probability of each target word minus that without each source word, [target words, source words]."""
+    size = pair.source.side.word_count
+    whole, *without = word_log_probs(direction, pair, np.eye(size + 1, size, k=-1, dtype=bool), unknown)
+    losses: Floats = (whole - np.stack(without)).T
+    return losses
+
+
+@torch.no_grad()
+def word_log_probs(
+    direction: Direction, pair: SentencePair, deleted: NDArray[np.bool_], unknown: bool = False
+) -> Floats:
+    """The log probability (base e) of each target word, all words before it given, without source words.
+
+    ``deleted`` [N, source words] are the words of each of N cases.  The encoder-decoder attention of no layer sees
+    them, as if they were padding; with ``unknown`` the encoder reads ``<unk>`` in their place.  Words that share a
+    subword go and count together.  Returns [N, target words], of the mean probability of the models.
+    """
+    hidden = torch.from_numpy((deleted.astype(int) @ _tokens_of(pair.source.side)) > 0)
+    rows = max(1, DEFAULTS.max_tokens // max(pair.lengths))
+    found = []
+    for part in torch.split(hidden.to(direction.device), rows):
+        sample = direction.sample(dict.fromkeys(range(len(part)), pair))
+        inputs, target = sample["net_input"], list(sample["target"])
+        if unknown:
+            ids = inputs["src_tokens"].masked_fill(part, direction.vocabularies[0].dictionary.unk())
+            inputs["src_tokens"] = ids
+        log_probs = BatchMaps()
+        for model in direction.models:
+            with enough_threads([model], part.numel()), teacher_forcing(model):
+                # the encoder reads the same text in each case, unless words are unknown
+                read = {name: tensor[: len(part) if unknown else 1] for name, tensor in inputs.items()}
+                encoded = model.encoder.forward_torchscript(read)
+                if not unknown:
+                    encoded = model.encoder.reorder_encoder_out(encoded, part.new_zeros(len(part), dtype=torch.long))
+                    encoded["encoder_padding_mask"] = [part]
+                decoded = model.decoder(inputs["prev_output_tokens"], encoder_out=encoded, features_only=True)
+                log_probs.add_log_probs(model, decoded[0], target)
+        found += log_probs.log_probs([len(target[0])] * len(part))
+    return np.stack(found) @ _tokens_of(pair.target.side).T
+
+
+def _tokens_of(side: SentenceSide) -> NDArray[np.int64]:
+    """1 where a token belongs to a word, [words, tokens]."""
+    spans = np.ones(side.word_count, dtype=int) if side.spans is None else side.spans
+    runs = np.repeat(np.arange(len(spans)), spans)
+    members: NDArray[np.int64] = np.equal(runs[:, None], side.words).astype(np.int64)
+    return members

@@ -1,0 +1,197 @@
+"""Which kind of map says best what a prediction needs, and is it the one that aligns best?  The table of docs/maps.md.
+
+A map names a source word for each target word: the one with its largest share.  Without it the model gives the target
+word another probability (NormModel.deletion); the loss says how much the prediction needed it.  The layer, head and
+setting of each kind are those with the largest loss on cmu150, by the bundled model; OUT/maps.txt keeps them.
+Comprehensiveness and sufficiency (DeYoung et al. 2020) are of three target words a pair: the loss without the words of
+the largest shares, 10, 20 and 50 % of the source, and without all others.  p: paired randomisation over sentences,
+against norms.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from gold_sets import CHECKPOINTS, DEV, SETS, Gold, lowercased, markdown, run_script, write
+from numpy.typing import NDArray
+
+import fairseq_norm_plugin as fnp
+from alignment_eval.extraction.extract import links_of, read_word_map
+from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
+from alignment_eval.figures.style import add_legend, new_figure, save_figure, styled
+from alignment_eval.maps.kinds import KINDS
+from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.maps.words import SETTINGS, row_shares
+from fairseq_norm_plugin.model.deletion import losses_of_words, word_log_probs
+from fairseq_norm_plugin.model.norm_model import NormModel
+from fairseq_norm_plugin.model.read_maps import encode_sentence
+from fairseq_norm_plugin.text.tokenise import SentencePair
+
+Floats = NDArray[np.float64]
+#: attnres_n has the source columns of attn_n; kinds through the feed-forward network take too long.
+MEASURED = ("attn_w", "attn_n", "attn_p", "attn_logit", "attnresln_n", "alti", "rollout_w", "alti_rollout")
+LARGEST = (0.1, 0.2, 0.5)
+#: Target words of a pair whose sets of words are deleted.
+WORDS = 3
+COLUMNS = ("loss", "loss, unk", "rank correlation", "comprehensiveness", "sufficiency")
+
+
+class Pair:
+    """A sentence pair, its maps, and the losses without each of its source words, by both ways."""
+
+    def __init__(self, model: NormModel, source: str, target: str, kinds: Sequence[str]) -> None:
+        self.maps: SentenceMaps = model.maps(source, target, kinds=kinds)
+        self.direction = model.direction
+        self.encoded = SentencePair(
+            encode_sentence(self.direction, source, 0, "source"), encode_sentence(self.direction, target, 1, "target")
+        )
+        self.losses, self.unknown = (losses_of_words(self.direction, self.encoded, way) for way in (False, True))
+        self.ranks = ranks(self.losses)
+
+    def shares(self, options: ExtractionOptions) -> Floats:
+        """The shares of source words in a map, without null, [target words, source words]."""
+        scores = read_word_map(self.maps, options).scores
+        assert scores is not None
+        return row_shares(scores[:, :-1])
+
+    def singles(self, shares: Floats) -> Floats:
+        """The sums over target words of both losses and the rank correlation, and the number of words."""
+        rows, named = np.arange(len(shares)), shares.argmax(1)
+        correlated = np.nan_to_num((ranks(shares) * self.ranks).sum(1)).sum()
+        return np.array([self.losses[rows, named].sum(), self.unknown[rows, named].sum(), correlated, len(rows)])
+
+    def sets(self, every: Sequence[Floats], words: Sequence[int]) -> Floats:
+        """Of each of several maps, the sums of comprehensiveness and sufficiency over ``words``."""
+        size = self.losses.shape[1]
+        cases, places = [np.zeros(size, dtype=bool)], []
+        for number, shares in enumerate(every):
+            for word in words:
+                order = (-shares[word]).argsort(kind="stable")
+                for share in LARGEST:
+                    largest = np.isin(np.arange(size), order[: max(1, round(share * size))])
+                    cases += [largest, ~largest]
+                    places += [(number, word, 0), (number, word, 1)]
+        distinct, which = np.unique(np.array(cases), axis=0, return_inverse=True)
+        found = word_log_probs(self.direction, self.encoded, distinct)[which.ravel()]
+        sums = np.zeros((len(every), 2))
+        for case, (number, word, kind) in enumerate(places, 1):
+            sums[number, kind] += (found[0, word] - found[case, word]) / len(LARGEST)
+        return sums
+
+
+def ranks(values: Floats) -> Floats:
+    """The ranks of each row, with mean 0 and length 1, whose products are Spearman's correlation; NaN if constant."""
+    centred = pd.DataFrame(values).rank(axis=1).to_numpy() - (values.shape[1] + 1) / 2
+    with np.errstate(invalid="ignore"):
+        return np.asarray(centred / np.sqrt((centred**2).sum(1, keepdims=True)))
+
+
+def pairs_of(model: NormModel, gold: Gold, kinds: Sequence[str] = MEASURED) -> Iterator[tuple[int, Pair]]:
+    """The pairs of a set with two source words or more."""
+    for number, (source, target) in enumerate(zip(*map(lowercased, gold.texts))):
+        if len(source.split()) > 1:
+            yield number, Pair(model, source, target, kinds)
+
+
+def named_maps(model: NormModel, kind: str) -> Iterator[ExtractionOptions]:
+    """Every map of a kind: layers, heads, settings."""
+    heads = range(model.heads) if KINDS[kind].heads else ()
+    for setting in SETTINGS:
+        for layer in range(model.layers):
+            for head in (None, *heads):
+                yield ExtractionOptions(kind, MapNames([MapName(layer, head)]), setting=setting)
+
+
+def chosen(model: NormModel, gold: Gold, file: Path) -> list[ExtractionOptions]:
+    """Of each kind, the map whose named words are needed most, from ``file`` if it is there."""
+    if not file.is_file():
+        options = [map_ for kind in MEASURED for map_ in named_maps(model, kind)]
+        of_pairs = ([pair.singles(pair.shares(map_))[0] for map_ in options] for _, pair in pairs_of(model, gold))
+        table = pd.DataFrame({"kind": [map_.kind for map_ in options], "loss": np.sum(list(of_pairs), axis=0)})
+        best = [options[number] for number in table.groupby("kind")["loss"].idxmax()]
+        write(file, [f"{map_.kind} {map_.heads} {map_.setting}" for map_ in best])
+    lines = sorted(map(str.split, file.read_text().splitlines()), key=lambda line: MEASURED.index(line[0]))
+    return [ExtractionOptions(kind, MapNames(heads), setting=setting) for kind, heads, setting in lines]
+
+
+def measure(model: NormModel, gold: Gold, maps: Sequence[ExtractionOptions]) -> tuple[Floats, list[str], Floats]:
+    """Sums of each pair [pairs, maps, 6]; AER of each map; losses of a random, gold's and the worst word."""
+    chance, sums, others = np.random.default_rng(0), [], []
+    links: list[list[frozenset[tuple[int, int]]]] = [[frozenset()] * len(gold.links) for _ in maps]
+    for number, pair in pairs_of(model, gold):
+        every = [pair.shares(map_) for map_ in maps]
+        drawn = chance.choice(len(pair.losses), min(WORDS, len(pair.losses)), replace=False)
+        found = np.stack([pair.singles(shares) for shares in every])
+        sums.append(np.column_stack([found[:, :3], pair.sets(every, drawn.tolist()), found[:, 3:]]))
+        for of_map, map_ in zip(links, maps):
+            of_map[number] = links_of(read_word_map(pair.maps, map_).linked(map_))
+        sure = list(gold.links[number].sure)
+        losses = [pair.losses[j, i] for i, j in sure]
+        of_gold = pd.Series(losses).groupby([j for _, j in sure]).mean() if sure else pd.Series(dtype=float)
+        row_means, largest = pair.losses.mean(1), pair.losses.max(1)
+        others.append([row_means.sum(), of_gold.sum(), largest.sum(), len(row_means), len(of_gold), len(row_means)])
+    return np.stack(sums), [f"{100 * gold.score(of_map).aer:.1f}" for of_map in links], np.array(others)
+
+
+def p_value(differences: Floats) -> float:
+    """Two-sided paired randomisation over sentences, 10,000 draws."""
+    signs = np.random.default_rng(0).choice([-1, 1], (10_000, len(differences)))
+    return float((1 + (abs(signs @ differences) >= abs(differences.sum()) - 1e-12).sum()) / 10_001)
+
+
+@styled()
+def draw(path: Path, maps: Sequence[ExtractionOptions], aers: Sequence[str], means: Floats, others: Floats) -> None:
+    """The loss without the named word against AER."""
+    figure = new_figure(3.4, 2.6)
+    axes = figure.add_subplot()
+    for map_, aer, loss, marker in zip(maps, aers, means, "osD^vPX*"):
+        axes.scatter([float(aer)], [loss], marker=marker, label=KINDS[map_.kind].label, s=22)
+    for loss, style, name in zip(others, (":", "--", "-"), ("random word", "gold's word", "the word needed most")):
+        axes.axhline(loss, color="0.5", linestyle=style, linewidth=0.8, label=name)
+    axes.set(xlabel="AER %", ylabel="loss of log probability", ylim=(0, None))
+    add_legend(figure, *axes.get_legend_handles_labels())
+    save_figure(figure, path)
+
+
+def main() -> None:
+    """Print the table of a set."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("gold", type=Path, help="folder of the gold sets")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--set", default=DEV, choices=list(SETS))
+    parser.add_argument("--path", type=Path, help="checkpoint of the set's direction, with dictionaries and codes.bpe")
+    args = parser.parse_args()
+
+    def loaded(path: Path, languages: tuple[str, str]) -> NormModel:
+        source, target = languages
+        codes = path.parent / "codes.bpe"
+        return fnp.load(path, path.parent, source_lang=source, target_lang=target, tokenizer="none", bpe_codes=codes)
+
+    dev = Gold(args.gold, DEV, args.out)
+    bundled = loaded(CHECKPOINTS["de"], dev.languages)
+    maps = chosen(bundled, dev, args.out / "maps.txt")
+    gold = dev if args.set == DEV else Gold(args.gold, args.set, args.out)
+    model = loaded(args.path, gold.languages) if args.path else bundled
+    sums, aers, others = measure(model, gold, maps)
+    words = sums[:, 0, -1]
+    sampled = np.minimum(words, WORDS)
+    totals = np.array([words.sum()] * 3 + [sampled.sum()] * 2)
+    means = sums[..., :-1].sum(0) / totals
+    norms = MEASURED.index("attn_n")
+    rows = []
+    for number, (map_, aer) in enumerate(zip(maps, aers)):
+        tests = [p_value(sums[:, number, c] - sums[:, norms, c]) for c in range(len(COLUMNS))]
+        cells = [f"{mean:.2f}" + ("" if number == norms else f" ({p:.2g})") for mean, p in zip(means[number], tests)]
+        rows.append((f"`{map_.kind}`", map_.titles[0], *cells, aer))
+    print(markdown(("kind", "map", *COLUMNS, "AER %"), rows))
+    totals = others.sum(0)
+    baselines = totals[:3] / totals[3:]
+    names = ("a random word", "gold's sure words", "the word needed most")
+    print("loss without " + ", ".join(f"{name} {loss:.2f}" for name, loss in zip(names, baselines)))
+    draw(args.out / f"faithfulness-{args.set}.png", maps, aers, means[:, 0], baselines)
+
+
+if __name__ == "__main__":
+    run_script(main)
