@@ -106,7 +106,7 @@ def figure(args: argparse.Namespace) -> None:
         look["linestyle"] = "--" if models == ONE else "-"
         axes.plot(means["confidence"], means["right"], label=f"{name}, {models}", **look)
     axes.set_xlim(0.3, 1.01)
-    axes.set_ylim(0.3, 1.01)
+    axes.set_ylim(0, 1.01)
     axes.grid()
     axes.set_xlabel("mean confidence of the links")
     axes.set_ylabel("share of them in the gold")

@@ -24,7 +24,7 @@ NAMES = {"de": "German", "en": "English", "fr": "French", "cs": "Czech", "sv": "
 TABLES = {
     "profile": "table of 20,000 pairs (default)",
     "none": "no lexical table",
-    "text": "lexical table of the text",
+    "text": "that table and the text's counts",
 }
 _PAPER = ("--rule", "kobayashi2020", "--null")
 _PRODUCT = ("--setting", "awo", "--combine", "product", "--null", "mask", "--final-punctuation")

@@ -67,13 +67,13 @@ def stored_links(folder: Path, baseline: Path, out: Path) -> Iterator[tuple[str,
         yield "published", f"{name}, grow diag final", EUROPARL, folder / stem / "test.deen.grow-diagonal-final.talp"
 
 
-def system(gold: Gold, group: str, name: str, text: str, path: Path, baseline: Path) -> dict[str, Any]:
-    """A row: AER and its interval in %, and p against the baseline."""
+def system(gold: Gold, group: str, name: str, text: str, path: Path, baseline: Path | None) -> dict[str, Any]:
+    """A row: AER and its interval in %, and p against the baseline if its links are there."""
     score = gold.score(ae.read_links(path))
     interval = confidence(score.per_sentence, Resampling())["aer"]
     assert interval is not None  # AER is always defined
     figures = {"aer": 100 * score.aer, "low": 100 * interval.low, "high": 100 * interval.high}
-    p = None if path == baseline else gold.p(baseline, path)
+    p = None if baseline is None or path == baseline else gold.p(baseline, path)
     return {"set": gold.name, "group": group, "name": name, "text": text, **figures, "p": p}
 
 
@@ -169,7 +169,7 @@ def main() -> None:
         "--rows", type=Path, nargs="+", required=True, metavar="FILE", help="rows.csv of the other scripts"
     )
     made.add_argument("--stored", type=Path, metavar="DIR", help="links that come with the gold")
-    made.add_argument("--baseline", type=Path, required=True, metavar="FILE", help="eflomal, symmetrised")
+    made.add_argument("--baseline", type=Path, metavar="FILE", help="eflomal, symmetrised")
     made.add_argument("--csv", type=Path, required=True, metavar="FILE")
     printed = commands.add_parser("page")
     printed.set_defaults(run=lambda args: print(page(args)))
