@@ -45,7 +45,7 @@ GAP = 0.3
 _ROUNDING = 1e-6
 
 
-class Span(NamedTuple):
+class LabelSpan(NamedTuple):
     """Words ``start`` to ``end`` - 1 have one label of this type."""
 
     start: int
@@ -78,7 +78,7 @@ def project_labels(
     return labels_of(project_spans(spans, links, (len(labels), size), words), size)
 
 
-def spans_of(labels: Sequence[str], scheme: str = "bio") -> list[Span]:
+def spans_of(labels: Sequence[str], scheme: str = "bio") -> list[LabelSpan]:
     """The spans of labels in a scheme of :data:`SCHEMES`; raises InputError if they are not in it."""
     if (found := mismatch(labels, scheme)) is not None:
         n, expected = found
@@ -98,20 +98,20 @@ def mismatch(labels: Sequence[str], scheme: str) -> tuple[int, str] | None:
     return next(((n, wanted) for n, wanted in enumerate(expected) if wanted != labels[n]), None)
 
 
-def _spans(labels: Sequence[str]) -> list[Span]:
+def _spans(labels: Sequence[str]) -> list[LabelSpan]:
     """The spans of labels in any scheme: one begins at B, S, U, behind E, L, S, U, and at another type."""
-    spans: list[Span] = []
+    spans: list[LabelSpan] = []
     before = "O"
     for n, label in enumerate(labels):
         if label != "O" and (label[0] in "BSU" or before[0] in "ELSU" or before[2:] != label[2:]):
-            spans.append(Span(n, n + 1, label[2:]))
+            spans.append(LabelSpan(n, n + 1, label[2:]))
         elif label != "O":
             spans[-1] = spans[-1]._replace(end=n + 1)
         before = label
     return spans
 
 
-def labels_of(spans: Iterable[Span | None], size: int, scheme: str = "bio") -> list[str]:
+def labels_of(spans: Iterable[LabelSpan | None], size: int, scheme: str = "bio") -> list[str]:
     """The labels of ``size`` words in a scheme of :data:`SCHEMES`; None is no span."""
     first, inner, last, single = iter(SCHEMES[scheme])
     labels = ["O"] * size
@@ -124,11 +124,11 @@ def labels_of(spans: Iterable[Span | None], size: int, scheme: str = "bio") -> l
 
 
 def project_spans(
-    spans: Sequence[Span],
+    spans: Sequence[LabelSpan],
     links: WeightedLinks,
     sizes: tuple[int, int],
     words: tuple[Words, Words] | None = None,
-) -> list[Span | None]:
+) -> list[LabelSpan | None]:
     """The counterpart of each source span, None for one without; links and words as for :func:`project_labels`.
 
     ``spans`` are disjoint, in any order; ``sizes`` are the numbers of source and target words.
@@ -141,13 +141,13 @@ def project_spans(
     linked = defaultdict[int, list[int]](list)  # source word -> its target words
     for i, j in weights:
         linked[i].append(j)
-    counterparts: list[Span | None] = [None] * len(spans)
+    counterparts: list[LabelSpan | None] = [None] * len(spans)
     for k in sorted(first, key=lambda k: -first[k].weight):
         run = target.best_run(k)  # of the words that are left
         if run is not None:
             start, end = run[1:] if words is None else _trimmed(spans[k], run.start, run.end, linked, words)
             target.taken[start:end] = bytes([1]) * (end - start)
-            counterparts[k] = Span(start, end, spans[k].type)
+            counterparts[k] = LabelSpan(start, end, spans[k].type)
     return counterparts
 
 
@@ -175,7 +175,7 @@ class _Run(NamedTuple):
 class _Target:
     """The words of the target sentence: what speaks for each span, and which words are ``taken`` by one."""
 
-    def __init__(self, spans: Sequence[Span], weights: Mapping[Link, float], size: int) -> None:
+    def __init__(self, spans: Sequence[LabelSpan], weights: Mapping[Link, float], size: int) -> None:
         self.taken = bytearray(size)
         #: for each span: target word -> weight of its links to the span
         self._inside = [defaultdict[int, float](float) for _ in spans]
@@ -206,7 +206,7 @@ class _Target:
 
 
 def _trimmed(
-    span: Span, start: int, end: int, linked: Mapping[int, Sequence[int]], words: tuple[Words, Words]
+    span: LabelSpan, start: int, end: int, linked: Mapping[int, Sequence[int]], words: tuple[Words, Words]
 ) -> tuple[int, int]:
     """The borders of a run after rule 4."""
     source, target = words

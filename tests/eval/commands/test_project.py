@@ -5,7 +5,7 @@ import pytest
 
 from alignment_eval.commands.project import parse_conll, scheme_of
 from alignment_eval.errors import InputError
-from alignment_eval.transfer.labels import SCHEMES, Span, labels_of, spans_of
+from alignment_eval.transfer.labels import SCHEMES, LabelSpan, labels_of, spans_of
 from tests.facts import facts, says
 
 LABELS = "Frau\tO\nAnna\tB-PER\nWirth\tI-PER\nlebt\tO\nin\tO\nGraz\tB-LOC\n\n\nNordtirols\tB-LOC\nWälder\tO\n"
@@ -28,7 +28,7 @@ def test_blank_lines_separate_and_comments_have_no_label():
     assert parsed("# id 7\n#wetter\tO\n#\tO\n") == [(["#wetter", "#"], ["O", "O"], 2)]
 
 
-SPANS = [Span(0, 1, "X"), Span(1, 3, "X"), Span(3, 4, "Y"), Span(5, 8, "X")]
+SPANS = [LabelSpan(0, 1, "X"), LabelSpan(1, 3, "X"), LabelSpan(3, 4, "Y"), LabelSpan(5, 8, "X")]
 WRITTEN = {
     "bio": "B-X B-X I-X B-Y O B-X I-X I-X",
     "iob1": "I-X B-X I-X I-Y O I-X I-X I-X",
@@ -141,6 +141,89 @@ def test_spans_of_characters(files, call):
         [("Graz", "LOC"), ("Anna Wirth", "PER")],
         [("North Tyrol", "LOC")],
     ]
+
+
+ZH = "安娜住在格拉茨。"
+ENGLISH = "Anna lives in Graz ."
+#: Words of ZH, of a segmenter, and of ENGLISH.
+WORDS = [[0, 2], [2, 4], [4, 7], [7, 8]], [[0, 4], [5, 10], [11, 13], [14, 18], [19, 20]]
+ALIGNED = {"source": ZH, "target": ENGLISH, "links": [[0, 0], [1, 1], [2, 3], [3, 4]], "confidences": None}
+ALIGNED |= {"source_spans": WORDS[0], "target_spans": WORDS[1]}
+CHARACTERS = ("--words", "characters")
+
+
+@pytest.fixture
+def project(files, call):
+    """What the spans of one text become, or the status; and what goes to stderr."""
+
+    def start(text, spans, target, links, *options):
+        files("labels", json.dumps({"text": text, "spans": spans}) + "\n")
+        files("text", target + "\n")
+        files("links", json.dumps(links) if isinstance(links, dict) else links)
+        status, out, err = call(*COMMAND, "links", *options)
+        return (json.loads(out)["spans"] if status == 0 else status), err
+
+    return start
+
+
+@pytest.mark.parametrize(
+    ("links", "options"),
+    [
+        ("0-0 1-0 2-1 3-2 4-3 5-3 6-3 7-4", CHARACTERS),
+        (ALIGNED, ()),
+        (ALIGNED | {"confidences": [0.9, 0.8, 0.7, 0.6]}, ()),
+    ],
+    ids=["characters", "JSON", "confidences"],
+)
+def test_labels_of_text_without_spaces(project, links, options):
+    found, err = project(ZH, [[0, 2, "PER"], [4, 7, "LOC"]], ENGLISH, links, *options)
+    assert found == [[0, 4, "PER"], [14, 18, "LOC"]], err
+    assert "part of a word" not in err
+
+
+def test_labels_for_text_without_spaces(project):
+    spans = [[0, 4, "PER"], [14, 18, "LOC"]]
+    found, err = project(ENGLISH, spans, ZH, "0-0 0-1 1-2 2-3 3-4 3-5 3-6 4-7", *CHARACTERS)
+    assert found == [[0, 2, "PER"], [4, 7, "LOC"]], err
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "links", "options", "message"),
+    [
+        (ZH, ENGLISH, "0-0", (), "labels:1: … no spaces between words: … --words characters"),
+        ("ขอบคุณ", "thanks", "0-0", (), "labels:1: span 0 to 2 is a part of a word: … no spaces"),
+        (ENGLISH, ZH, "0-0 3-0", (), "text:1: … no spaces between words"),
+        (ENGLISH, ZH, ALIGNED, (), "labels:1: 'Anna lives … links are of"),
+        (ZH, "Anna", ALIGNED, (), "text:1: 'Anna', but the links are of 'Anna lives"),
+        (ZH, ENGLISH, ALIGNED | {"links": [[0, 9]]}, (), "links:1: link 0-9 is outside"),
+        (ZH, ENGLISH, {"source": ZH}, (), "links:1: … expected a line of norm-align's JSON"),
+        (ZH, ENGLISH, ALIGNED, CHARACTERS, "--words with links"),
+    ],
+)
+def test_words_that_do_not_fit_are_refused(project, text, target, links, options, message):
+    status, err = project(text, [[0, 2, "X"]], target, links, *options)
+    assert status in (1, 2)
+    assert says(err, message), err
+
+
+def test_a_part_of_a_word_is_counted(project):
+    """A full stop beside a span is none."""
+    spans = [[4, 6, "ORG"], [18, 23, "X"]]
+    found, err = project("Die EU-Kommission kommt.", spans, "The EU Commission comes .", "0-0 1-1 1-2 2-3")
+    assert found[0] == [4, 17, "ORG"]
+    assert says(err, "1 of 2 spans are a part of a word … labels:1")
+
+
+def test_words_of_columns_are_those_that_were_aligned(files, call):
+    files("labels", "安娜\tB-PER\n住在\tO\n格拉茨\tB-LOC\n。\tO\n")
+    files("text", f"{ENGLISH}\n")
+    files("links", json.dumps(ALIGNED))
+    status, out, err = call(*COMMAND, "links")
+    assert (status, out.split("\n")[0], out.split("\n")[3]) == (0, "Anna\tB-PER", "Graz\tB-LOC"), err
+    files("labels", "安\tB-PER\n娜\tO\n")
+    assert says(call(*COMMAND, "links")[2], "labels:1: … expected the words that were aligned")
+    files("labels", "安娜\tB-PER\n住在\tO\n格拉茨\tB-LOC\n。\tO\n\n。\tO\n")
+    assert says(call(*COMMAND, "links")[2], "links: 1 sentences, but labels has 2")
 
 
 def test_answers_of_squad(files, call):

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.transfer.labels import GAP, OUTSIDE, Span, labels_of, project_labels, project_spans, spans_of
+from alignment_eval.transfer.labels import GAP, OUTSIDE, LabelSpan, labels_of, project_labels, project_spans, spans_of
 from tests.eval.links.samples import links_of
 from tests.facts import facts
 
@@ -91,7 +91,9 @@ def labels(draw, most=8):
     spans, end = [], 0
     while end < size:
         length = draw(st.integers(1, size - end))
-        spans.append(draw(st.sampled_from((None, *TYPES))) and Span(end, end + length, draw(st.sampled_from(TYPES))))
+        spans.append(
+            draw(st.sampled_from((None, *TYPES))) and LabelSpan(end, end + length, draw(st.sampled_from(TYPES)))
+        )
         end += length
     return labels_of(spans, size)
 
