@@ -27,7 +27,7 @@ from alignment_eval.profiles.profile import NO_PROFILE
 from alignment_eval.reading import file_hash
 from fairseq_norm_plugin.align.arguments import model_options
 from fairseq_norm_plugin.model.aligner import Aligner, aligner_of, signed
-from fairseq_norm_plugin.model.load import load
+from fairseq_norm_plugin.model.load import check_known, load
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.model.text_check import SAMPLE, check_parallel
 from fairseq_norm_plugin.text.lines import first_pairs, parquet_files, type_of_ids
@@ -61,7 +61,8 @@ class AlignBatch:
         **options: more arguments of :func:`fairseq_norm_plugin.load`, such as ``reverse_path``.
 
     Raises:
-        UsageError: ``max_tokens`` is below 1, ``profile`` is ``none``, or ``table`` is ``text``.
+        UsageError: :func:`load` has no such option, ``max_tokens`` is below 1, ``profile`` is ``none``, or ``table`` is
+            ``text``.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class AlignBatch:
             raise UsageError("profile none: a single batch cannot choose the maps for all; give a profile's file")
         if table == OF_TEXT:
             raise UsageError("table text: a single batch cannot count the table for all; give the file of one")
+        check_known(options)
         self._model = (path, *args), options
         self._options = AlignmentOptions(profile=profile, table=table, max_tokens=max_tokens)
         self._device = device
