@@ -34,7 +34,6 @@ Units = Sequence[Sequence[int]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``convert``."""
     group = parser.add_argument_group("input")
     add_links_arguments(group, "input", "from", metavar="IN")
     help_ = "keep only links with this score or more (default: all links)"
@@ -58,7 +57,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the file; every loss was asked for or is warned of."""
     check_new(args.output, args.overwrite)
     bases = FORMATS[args.to].bases or (0, 1)
     base = bases[0] if args.to_base is None else int(args.to_base)

@@ -81,7 +81,6 @@ _STYLE = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``curve``."""
     parser.add_argument(
         "logs", nargs="+", type=Input, metavar="LOG", help="log of fairseq-train, one a run (-: standard input)"
     )
@@ -94,7 +93,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Draw the picture and print the extremes; the signature goes to stderr and into the picture's metadata."""
     import pandas as pd
 
     ending = Path(args.output).suffix.lower()

@@ -47,7 +47,6 @@ _UNKNOWN = 0.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``errors``."""
     add_gold_arguments(parser)
     group = parser.add_argument_group("hypotheses")
     add_hypothesis_arguments(group, more="; of two, the second is the system to compare with")
@@ -65,7 +64,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the tables."""
     texts = {"source": args.source, "target": args.target}
     if len(args.hypotheses) > 2:
         raise UsageError(f"{len(args.hypotheses)} hypotheses: expected one, or two to compare")

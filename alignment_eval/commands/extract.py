@@ -36,7 +36,6 @@ Examples, after make demo:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``extract``."""
     add_records(parser)
     group = add_map_arguments(parser, "default: the profile that the records carry")
     group.add_argument(

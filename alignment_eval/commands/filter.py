@@ -31,7 +31,6 @@ _COLUMN, _STATUS = "unsupported", "status"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``filter``."""
     parser.add_argument(
         "texts", nargs="+", type=file_name, metavar="TEXT", help="files with a line for each pair: texts, links, …"
     )
@@ -56,7 +55,6 @@ def _share(text: str) -> float:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the lines that are kept."""
     if len(args.output) != len(args.texts):
         raise UsageError(f"-o names {len(args.output)} files for {len(args.texts)} texts: expected one for each")
     for file in args.output:

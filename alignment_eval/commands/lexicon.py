@@ -32,7 +32,6 @@ the target word; dice, 2 count / (links of both).  Sorted by count, largest firs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``lexicon``."""
     add_links_arguments(parser.add_argument_group("links"), "links", "links", metavar="LINKS")
     add_text_arguments(parser, required=True)
     group = parser.add_argument_group("output")
@@ -55,7 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the lexicon."""
     check_new(args.output, args.overwrite)
     texts = read_texts(args.source, args.target)
     links = read_hypothesis(args.links, read_options(args, "links", allow_possible=True), texts)

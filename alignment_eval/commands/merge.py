@@ -19,7 +19,6 @@ The signature goes to stderr.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``merge``."""
     parser.add_argument(
         "parts", type=Input, metavar="PARTS", help="directory of parts: FILE.parts of --norm-alignments FILE"
     )
@@ -27,7 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write one Pharaoh line a sentence."""
     check_new(args.output, args.overwrite)
     info, alignments = merged(args.parts)
     if not isinstance(extraction := info.signature.get("extraction"), dict):

@@ -60,7 +60,6 @@ Examples, after make demo:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``plot``."""
     add_records(parser, optional=True)
     parser.add_argument("--sentence", required=True, type=int, metavar="ID", help="sentence, from 0 (line ID + 1)")
     group = parser.add_argument_group("maps of RECORDS")
@@ -86,7 +85,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Draw the picture; the signature goes to stderr and into the file's metadata."""
     figure_ending(args.output)
     refuse_without_records(args, ("kinds", "heads", "setting", "level", "rule"))
     if args.records is None and not (args.hyp and args.source and args.target):

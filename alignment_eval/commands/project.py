@@ -58,7 +58,6 @@ _OF_SENTENCES, _LONGEST_WORD = frozenset("。！？，、；：｡､.!?,;:"), 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``project``."""
     group = parser.add_argument_group("input")
     group.add_argument(
         "--labels",
@@ -92,7 +91,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the labelled target words."""
     check_new(args.output, args.overwrite)
     rows = _aligned_lines(args.links)
     if rows is not None and args.words:

@@ -55,7 +55,6 @@ LARGE = 20e6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``report``."""
     add_records(parser, optional=True)
     add_gold_arguments(parser, required=False, more="; without gold the page has no scores")
     add_text_arguments(parser)
@@ -71,7 +70,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the page; the signature of its figures goes to stderr."""
     refuse_without_records(args, ("kinds", "rule"))
     if args.records is None and not args.hyp:
         raise UsageError("neither RECORDS nor --hyp: expected alignments to compare, or records of maps, or both")

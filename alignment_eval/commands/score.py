@@ -57,7 +57,6 @@ _TABLES = ("md", "latex")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``score``."""
     add_gold_arguments(parser)
     add_hypothesis_arguments(parser.add_argument_group("hypotheses"))
     add_text_arguments(parser)
@@ -76,7 +75,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Score every hypothesis, then print all results."""
     is_table = args.format in _TABLES or (args.format == "text" and len(args.hypotheses) > 1)
     if args.resamples is not None and args.format == "sentences":
         raise UsageError("--resamples with --format sentences: expected another format; an interval is of a corpus")

@@ -28,12 +28,10 @@ _ADVICE = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``signature``."""
     parser.add_argument("output", type=Input, metavar="OUTPUT", help="a file or directory that has a signature")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the fields."""
     for name, value in _fields(Path(args.output)).items():
         text = value if isinstance(value, str) else json.dumps(value)
         print(f"{printable(name)}\t{printable(text)}")

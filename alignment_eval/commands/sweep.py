@@ -64,7 +64,6 @@ CONFIGURATION = ["kind", "setting", "rule", "null"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``sweep``."""
     add_records(parser)
     add_gold_arguments(parser)
     add_text_arguments(parser)
@@ -80,7 +79,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Score everything, write DIR, print the table."""
     check_directory(args.output, args.overwrite, _OWN_FILES)
     records = forced_records(args.records)
     kinds, settings, given_rules = (

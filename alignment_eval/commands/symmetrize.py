@@ -28,7 +28,6 @@ direction writes it.  The signature goes to stderr.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``symmetrize``."""
     parser.add_argument("--method", required=True, choices=METHODS, metavar="RULE", help=f"of {', '.join(METHODS)}")
     parser.add_argument(
         "--variant",
@@ -46,7 +45,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write one Pharaoh line a sentence."""
     check_method(args.method, args.variant)
     check_new(args.output, args.overwrite)
     options = read_options(args, "from")
