@@ -27,6 +27,9 @@ _REMOTE = re.compile(r'<(?:script|img|iframe)\b[^>]*\bsrc="(?:https?:)?//|<link\
 _ROLE = re.compile(r":(?:attr|class|data|func|meth|mod):(?=<code>)")
 #: Short inline code, such as an option with its value: a line must not break at its hyphens.
 _SHORT = re.compile(r"<code>(?=[^<]{1,36}</code>)")
+#: Code at the beginning of a paragraph, an entry of a list or a row of a table; the options and keys in it.
+_DEFINED = re.compile(r"^(?:- |\| )?((?:`[^`\n]+`(?:, | and | or )?)+)", re.MULTILINE)
+_NAME = re.compile(r"`(--[\w-]+|[a-z]+_\w+)")
 #: What the extension arithmatex makes of ``$…$`` and ``$$…$$``.
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 
@@ -39,6 +42,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     own = {file.src_uri: f"{prefix}/{file.src_uri}" for file in files if file.src_dir == config.docs_dir}
     placed = [File(path, str(root), config.site_dir, config.use_directory_urls) for path in (*BEYOND, *own.values())]
     return Files([*placed, *(file for file in files if file.src_uri not in own)])
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> None:
+    """Let the search put a page first that says what an option or a key is; others have it in examples."""
+    page.meta["tags"] = sorted({name for defined in _DEFINED.findall(markdown) for name in _NAME.findall(defined)})
 
 
 def on_page_content(content: str, **_: Any) -> str:

@@ -11,7 +11,7 @@ from alignment_eval.records.manifest import merged
 from alignment_eval.signature import Value, signature
 
 EPILOG = """\
-Example, after make demo:
+Example, where the shards of a run have left parts (docs/scale.md):
   align-eval merge out/sharded.pharaoh.parts --output out/merged.pharaoh
 
 The signature goes to stderr.

@@ -28,6 +28,13 @@ def test_an_option_is_not_broken_at_its_hyphens():
     assert docs_site.on_page_content(long) == long
 
 
+def test_a_page_is_found_by_what_it_defines():
+    page = SimpleNamespace(meta={})
+    text = "`--gold-base` and `--hyp-base` take\n\n- `--norm-map M`: a\n  map, `--other`\n\n| `attn_n` | `head_w` |\n"
+    docs_site.on_page_markdown(text, page=page)
+    assert page.meta["tags"] == ["--gold-base", "--hyp-base", "--norm-map", "attn_n"]
+
+
 @pytest.mark.parametrize(
     "markup",
     [
