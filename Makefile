@@ -35,9 +35,12 @@ $(VENV)/.installed-test: $(VENV)/.installed
 	$(WITHOUT_BROKEN_AUDIO)
 	touch $@
 
-demo: $(VENV)/.installed
+# An active environment that has the package and fairseq serves the demo as it is
+READY := $(and $(VIRTUAL_ENV),$(wildcard $(VIRTUAL_ENV)/bin/norm-align),$(wildcard $(VIRTUAL_ENV)/bin/fairseq-generate))
+
+demo: $(if $(READY),,$(VENV)/.installed)
 	@echo "== the demo: every step on 60 sentence pairs with the bundled models, about 2 minutes on two cores"
-	PATH="$(CURDIR)/$(BIN):$$PATH" bash scripts/demo.sh
+	PATH="$(if $(READY),$(VIRTUAL_ENV)/bin,$(CURDIR)/$(BIN)):$$PATH" bash scripts/demo.sh
 
 # A file is one worker's; files in their order, which ends with many small ones, so that neither worker waits long
 DIST := --dist loadfile --no-loadscope-reorder

@@ -82,12 +82,12 @@ class AlignmentOptions:
     )
     kind: str | None = _option(f"map kind (default: {DEFAULTS.kind}): {', '.join(KINDS)}", metavar="KIND")
     combine: str | None = _option(
-        f"mean (default) or product of the maps' rows, each divided by its sum (product: the geometric mean of shares "
-        f"of {FLOOR:g} or more)",
+        f"how several maps become one: the mean (default) or the geometric mean (product) of their row shares; shares "
+        f"below {FLOOR:g} count as {FLOOR:g} in a product",
         choices=COMBINATIONS,
     )
     setting: str | None = _option(
-        f"{', '.join(SETTINGS)}: a target word has the row that predicts it (default), or the row whose input it is",
+        "the row of a target word: awo, the row that predicts it (default), or awi, the row whose input it is",
         metavar="SETTING",
     )
     rule: str | None = _option(
@@ -96,8 +96,8 @@ class AlignmentOptions:
         metavar="RULE",
     )
     null: str | None = _option(
-        f"{', '.join(NULLS)}: allow alignment to null (</s>, a tag), so that a word stays unaligned? (default: by the "
-        f"rule)",
+        "may null (</s>, a tag) win a row? allow: then the target word stays unaligned; mask: null is left out (default: "
+        "by the rule)",
         metavar="NULL",
     )
     final_punctuation: bool | None = _option(

@@ -13,7 +13,7 @@ BERT is fairseq's RoBERTa with another eps.  RoBERTa fixes the eps of its layer 
 its embeddings are so small that this changes their layer norm by 6e-3.  As a separate model, BERT stores eps in the
 checkpoint, so it holds for any task, and a fairseq without this plugin refuses the checkpoint instead of computing
 something else.  Its pooler and next-sentence classifier are left out; a model without a masked-LM head gets one of NaN,
-so that its predictions cannot be taken for some (docs/bert.md).
+so that its predictions cannot be taken for some (docs/analysis.md).
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def fairseq_ids(task, ids):
 
 
 def test_from_a_model_and_text_to_hidden_states(tmp_path):
-    """The commands of docs/bert.md; sentences of different lengths also in one batch."""
+    """The commands of docs/analysis.md; sentences of different lengths also in one batch."""
     theirs, weights = reference("BertModel")
     directory = save(tmp_path / "model", weights)
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in SENTENCES))
