@@ -165,7 +165,7 @@ def add_output(
 
 def add_format(group: argparse._ActionsContainer, formats: Iterable[str]) -> None:
     """Declare ``--format``, of what is printed; a person reads ``text``."""
-    group.add_argument("--format", choices=tuple(formats), default="text", help="the format of the table (default: text)")
+    group.add_argument("--format", choices=tuple(formats), default="text", help="format of the table (default: text)")
 
 
 def check_outputs(args: argparse.Namespace, inputs: Iterable[str] = (), outputs: Iterable[str] = ()) -> None:

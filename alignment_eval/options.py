@@ -92,7 +92,7 @@ def add_base(group: argparse._ActionsContainer, role: str, default: str) -> None
     group.add_argument(
         f"--{role}-base",
         choices=BASES,
-        help="number of the first word; auto: as the indices show; 0-unused: words count from 0, and no link has index 0 "
+        help="number of the first word; auto: as the indices show; 0-unused: 0, though no link has index 0 "
         f"(default: {default}; 1 for the formats naacl and giza)",
     )
 

@@ -13,10 +13,10 @@ from alignment_eval.command_line import Input, positive_integer
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.lexical_table import FORMED_WEIGHT, LexicalTable, read_lexical_table
 from alignment_eval.extraction.method import DEFAULTS, JOINS, AlignmentMethod, ExtractionOptions, MapNames
-from alignment_eval.extraction.rules import NULLS, RULE_NAMES, rule_of
+from alignment_eval.extraction.rules import RULE_NAMES, rule_of
 from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.maps.kinds import KINDS
-from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS
+from alignment_eval.maps.words import COMBINATIONS, FLOOR
 from alignment_eval.profiles.profile import NO_PROFILE, Profile
 from alignment_eval.reading import file_hash, read_once
 from alignment_eval.signature import Value
@@ -96,8 +96,8 @@ class AlignmentOptions:
         metavar="RULE",
     )
     null: str | None = _option(
-        "may null (</s>, a tag) win a row? allow: then the target word stays unaligned; mask: null is left out (default: "
-        "by the rule)",
+        "may null (</s>, a tag) win a row? allow: then the target word stays unaligned; mask: null is left out "
+        "(default: by the rule)",
         metavar="NULL",
     )
     final_punctuation: bool | None = _option(
