@@ -17,7 +17,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TextIO
 
-from alignment_eval.errors import InputError, UsageError, one_line, say
+from alignment_eval.errors import InputError, UsageError, on_stderr, one_line, say
 from alignment_eval.files import STANDARD, check_distinct
 
 
@@ -187,6 +187,7 @@ def _texts(value: object) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
+@on_stderr()
 def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object]) -> int:
     """Parse the command line, check its outputs, and run it.
 

@@ -1,4 +1,7 @@
-"""What a user reads on stderr: errors of bad input, one family; warnings; and progress.
+"""What a user is told: errors of bad input, one family; warnings; and progress.
+
+In Python they are exceptions, warnings and log messages.  A command prints them on the standard error
+(:func:`on_stderr`).
 
 Progress is shown of loops that may take more than a second: a bar on a terminal, else a line every 30 seconds.  A loop
 over items uses :func:`progress_bar`, work that comes in steps :func:`progress_meter`.
@@ -7,14 +10,20 @@ over items uses :func:`progress_bar`, work that comes in steps :func:`progress_m
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 import reprlib
 import sys
 import time
+import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
+#: The packages whose messages a command prints, and whose own lines no warning names.
+_PACKAGES = ("alignment_eval", "fairseq_norm_plugin")
 #: Seconds before a bar appears: what is done sooner shows none.
 _DELAY = 1.0
 #: Seconds from one line to the next, where stderr is not a terminal.
@@ -43,6 +52,10 @@ class UsageError(InputError):
     """Options that contradict each other or name nothing known; ``align-eval`` exits with status 2."""
 
 
+class AlignmentWarning(UserWarning):
+    """Something in the data, or in a result, that may be wrong."""
+
+
 def shown(value: Any) -> str:
     """A value from a file, for a message: quoted, control characters escaped, cut to 80 characters."""
     text = printable(_REPR.repr(value))  # that of a tensor has several lines
@@ -56,8 +69,54 @@ def printable(text: str, longest: int | None = None) -> str:
 
 
 def warn_on_stderr(message: str) -> None:
-    """Print a warning."""
-    say(f"warning: {one_line(message)}")
+    """Warn the program's line that called these packages (:class:`AlignmentWarning`); a command prints the warning."""
+    calls = enumerate(traceback.walk_stack(sys._getframe(1)), 3)  # 2 would name the caller of this function
+    own = (level for level, (frame, _) in calls if frame.f_globals.get("__name__", "").split(".")[0] in _PACKAGES)
+    warnings.warn(one_line(message), AlignmentWarning, stacklevel=max(own, default=2))
+
+
+@contextlib.contextmanager
+def on_stderr() -> Iterator[None]:
+    """Print warnings, each time, and log messages as a command does."""
+    handler, loggers = _Printer(), [logging.getLogger(name) for name in _PACKAGES]
+    levels = [each.level for each in loggers]
+    with warnings.catch_warnings():
+        print_warnings()
+        try:
+            for each in loggers:
+                each.addHandler(handler)
+                each.setLevel(logging.INFO)
+            yield
+        finally:
+            for each, level in zip(loggers, levels):
+                each.removeHandler(handler)
+                each.setLevel(level)
+
+
+def print_warnings() -> None:
+    """Print each :class:`AlignmentWarning` on a line of its own from now on."""
+    former = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if issubclass(category, AlignmentWarning):
+            say(f"warning: {message}")
+        else:
+            former(message, category, filename, lineno, file, line)
+
+    warnings.simplefilter("always", AlignmentWarning)
+    warnings.showwarning = show
+
+
+class _Printer(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage())
 
 
 def say(message: str) -> None:
@@ -100,7 +159,7 @@ def progress_meter(total: int, unit: str) -> Iterator[Callable[[int], object]]:
 
 
 def _lines(total: int, unit: str) -> Callable[[int], None]:
-    """Print a line like ``1,200 of 5,000 sentences (24 %), 60 s`` every :data:`_INTERVAL` seconds."""
+    """Log a line like ``1,200 of 5,000 sentences (24 %), 60 s`` every :data:`_INTERVAL` seconds."""
     count = 0
     start = time.monotonic()
     following = start + _INTERVAL
@@ -111,6 +170,6 @@ def _lines(total: int, unit: str) -> Callable[[int], None]:
         if (now := time.monotonic()) >= following:
             following = now + _INTERVAL
             share = f" ({100 * count // total} %)" if total else ""
-            print(f"{count:,} of {total:,} {unit}{share}, {now - start:.0f} s", file=sys.stderr, flush=True)
+            logger.info("%s", f"{count:,} of {total:,} {unit}{share}, {now - start:.0f} s")
 
     return done

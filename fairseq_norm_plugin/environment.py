@@ -26,7 +26,7 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 from alignment_eval import signature as texts
-from alignment_eval.errors import InputError, say
+from alignment_eval.errors import InputError, print_warnings, say
 
 #: From this version on torch.load unpickles nothing unless told so (CVE-2025-32434 was in those before).
 _TORCH = (2, 6)
@@ -167,7 +167,7 @@ def ignore_noise() -> None:
 
 
 def set_up_command(program: str) -> None:
-    """For a command of fairseq, ``sys.argv[0]``: silence the libraries; an :class:`InputError` ends it with a sentence.
+    """For a command of fairseq, ``sys.argv[0]``: messages are sentences, also of the :class:`InputError` that ends it.
 
     The exit status stays 1, and other errors keep their tracebacks.  A Python program that imports the plugin is left
     alone.
@@ -176,6 +176,7 @@ def set_up_command(program: str) -> None:
     if not (path.name.startswith("fairseq-") or path.parent.name == "fairseq_cli"):
         return
     silence_libraries()
+    print_warnings()
 
     def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
         if isinstance(error, InputError):

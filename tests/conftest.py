@@ -55,11 +55,7 @@ def made_once(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _logging_as_at_first():
-    """A command that ran in this process under ``capsys`` left a handler on an output that is closed since then.
-
-    norm-analyze also silences fairseq, whose log other tests read.
-    """
-    logging.getLogger("fairseq").setLevel(logging.NOTSET)
+    """A command that ran in this process under ``capsys`` left a handler on an output that is closed since then."""
     root = logging.getLogger()
     root.handlers[:] = [each for each in root.handlers if not getattr(getattr(each, "stream", None), "closed", False)]
 

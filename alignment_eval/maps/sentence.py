@@ -273,9 +273,10 @@ class SentenceMaps:
             UsageError: that layer was not recorded.
         """
         if layer not in self.layers:
-            raise UsageError(
-                f"the records have no layer {layer}; name one of {', '.join(map(str, self.layers))} (counted from 0)"
-            )
+            first, last = self.layers[0], self.layers[-1]
+            whole = last > first and list(self.layers) == list(range(first, last + 1))
+            known = f"layers {first} to {last}" if whole else f"layer {', '.join(map(str, self.layers))}"
+            raise UsageError(f"there is no layer {layer}: the maps are of {known}, counted from 0")
         return self.layers.index(layer)
 
     def at(self, layer: int) -> SentenceMaps:

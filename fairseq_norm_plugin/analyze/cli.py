@@ -7,7 +7,6 @@ The model runs once over the subset, teacher-forced, in float32; memory does not
 from __future__ import annotations
 
 import json
-import logging
 import re
 import sys
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alignment_eval.command_line import CommandParser, add_list, add_output, check_outputs, exit_status
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError, UsageError, say
 from alignment_eval.figures.style import (
     COLUMN,
     DEFAULT,
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-logger = logging.getLogger(__name__)
 
 #: The five kinds of Kobayashi et al. 2021; an option adds those through the feed-forward network.
 DEFAULT_MIXING = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n")
@@ -71,10 +69,6 @@ _OWN_FILES = re.compile(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line ``argv`` (default: the process's) and return its exit status."""
-    style = "%(asctime)s | %(levelname)s | %(message)s"
-    logging.basicConfig(level=logging.INFO, format=style, stream=sys.stderr, force=True)
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
-    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it logs every step of a PDF's fonts
     set_up_torch()
     silence_libraries()
     words = sys.argv[1:] if argv is None else list(argv)
@@ -138,7 +132,7 @@ def run(args: Any) -> None:
     means = layers.pivot(index=["block", "layer"], columns="kind", values="mean").mul(100).round(1)
     order = layers.set_index(["block", "layer"]).index.unique()  # pivot sorts rows and columns
     print(means.reindex(index=order, columns=layers["kind"].unique()).to_string(na_rep="-"))
-    logger.info("wrote %s", args.output)
+    say(f"{PROG}: wrote {args.output}")
 
 
 def draw_figures(tables: dict[str, pd.DataFrame], options: FigureOptions = DEFAULT) -> dict[str, Figure]:

@@ -4,16 +4,34 @@ import io
 import itertools
 import sys
 import time
+from argparse import Namespace
 
 import pytest
 
+import alignment_eval
 from alignment_eval import errors
-from alignment_eval.errors import InputError, UsageError, warn_on_stderr
+from alignment_eval.command_line import exit_status
+from alignment_eval.errors import AlignmentWarning, InputError, UsageError, warn_on_stderr
 
 
-def test_a_warning_is_a_printable_line_on_the_standard_error(capsys):
-    warn_on_stderr("3 lines are \x1b[2J\n")
-    assert capsys.readouterr() == ("", "warning: 3 lines are \\x1b[2J\\n\n")
+def test_a_program_gets_warnings_and_log_messages_and_a_command_prints_them(capsys, tmp_path):
+    """A warning names the program's line; a command says it again each time."""
+    path = tmp_path / "links"
+    path.write_text("1-1 2-2\n" * 20)
+    with pytest.warns(AlignmentWarning, match="1-based") as caught:
+        alignment_eval.read_gold(path)
+    assert caught[0].filename == __file__
+
+    def run(_):
+        for _ in range(2):
+            warn_on_stderr("3 lines are \x1b[2J\n")
+        errors.logger.info("%s lines", 3)
+
+    errors.logger.info("not asked for")
+    assert exit_status("it", Namespace, run) == 0
+    assert capsys.readouterr() == ("", "warning: 3 lines are \\x1b[2J\\n\n" * 2 + "3 lines\n")
+    errors.logger.info("not asked for")
+    assert capsys.readouterr() == ("", "")
 
 
 def test_every_message_is_one_printable_line():
@@ -41,11 +59,12 @@ def test_a_terminal_has_a_bar_unless_all_is_done_at_once(monkeypatch, delay, dra
     assert (" letters" in sys.stderr.getvalue()) == drawn
 
 
-def test_a_log_has_a_line_every_half_minute(monkeypatch, capsys):
+def test_a_log_has_a_line_every_half_minute(monkeypatch, caplog):
     clock = itertools.count(0, 10)
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    caplog.set_level("INFO")
     assert sum(errors.progress_bar(range(2000), 2000, "sentences")) == 1999000
-    lines = capsys.readouterr().err.splitlines()
+    lines = caplog.messages
     assert len(lines) == 2000 // 3
     assert lines[0] == "3 of 2,000 sentences (0 %), 30 s"
     assert lines[-1] == "1,998 of 2,000 sentences (99 %), 19980 s"

@@ -25,6 +25,7 @@ from omegaconf import DictConfig
 import fairseq_norm_plugin  # noqa: F401  # lets stock fairseq, too, load checkpoints in this process
 from alignment_eval import cli as align_eval
 from alignment_eval.commands.sweep import configurations, sweep
+from alignment_eval.errors import print_warnings
 from alignment_eval.links.files import ReadOptions, read_gold
 from alignment_eval.records.store import Records
 from fairseq_norm_plugin.align import cli as norm_align
@@ -175,6 +176,7 @@ def without_fairseqs_warnings():
     with warnings.catch_warnings():
         for message in FAIRSEQ_WARNINGS:
             warnings.filterwarnings("ignore", message=message)
+        print_warnings()  # as fairseq's commands do with the plugin
         yield
 
 

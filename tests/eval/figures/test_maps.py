@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import pyplot
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import AlignmentWarning, InputError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures.maps import (
@@ -83,21 +83,21 @@ LONG = Picture("long words " * 12, *(plain("a b c"),) * 2, ((Panel("", np.ones((
         (LONG, None, COLUMN, (1, 1)),
     ],
 )
-def test_it_is_as_wide_as_said_and_its_text_is_large_enough_inside_and_apart(drawn, asked, width, maps, capsys):
+def test_it_is_as_wide_as_said_and_its_text_is_large_enough_inside_and_apart(drawn, asked, width, maps, recwarn):
     figure = draw(drawn, FigureOptions(width=asked))
     check_print(figure, least=SMALLEST_TYPE)
     assert figure.get_figwidth() == pytest.approx(width)
     assert figure.get_figheight() <= HEIGHT
     places = {tuple(int(n) for n in name.split("-")[1:]) for axes in figure.axes for name in marks_of(axes)}
     assert tuple(1 + max(of_axis) for of_axis in zip(*places)) == maps
-    assert capsys.readouterr().err == ""
+    assert not recwarn
 
 
-def test_words_that_overlap_are_told(capsys):
-    draw(several(30), FigureOptions(width=2.0))
-    assert "overlap at a width of 5.1 cm" in capsys.readouterr().err
-    draw(several(25, rows=6))
-    assert "overlap at a height of 24 cm" in capsys.readouterr().err
+def test_words_that_overlap_are_told():
+    with pytest.warns(AlignmentWarning, match=r"overlap at a width of 5\.1 cm"):
+        draw(several(30), FigureOptions(width=2.0))
+    with pytest.warns(AlignmentWarning, match="overlap at a height of 24 cm"):
+        draw(several(25, rows=6))
     with pytest.raises(InputError, match="21 lines of maps do not fit in 24 cm"):
         draw(several(12, rows=6, columns=17))
 

@@ -128,22 +128,22 @@ def test_models_of_other_directions(warned, direction):
 
 
 @pytest.mark.parametrize("pairs", [9, 10])
-def test_python_makes_the_same_check(pairs, capsys):
+def test_python_makes_the_same_check(pairs, recwarn):
     """Exchanged lists are warned of, shifted ones refused; below ten pairs nothing is scored."""
     model = fnp.load("demo", reverse_path="none", tokenizer="none")
     german, english = GERMAN[:pairs], ENGLISH[:pairs]
     shifted = english[3:] + english[:3]
     model.align(german, english, profile="none")
-    assert "look" not in capsys.readouterr().err
     model.align(english, german, profile="none")
-    assert ("source and target look exchanged" in capsys.readouterr().err) == (pairs >= 10)
     if pairs < 10:
         model.align(german, shifted)
     else:
         with pytest.raises(InputError, match="do not look like translations of each other"):
             model.align(german, shifted)
         model.align(german, shifted, force=True)
-    assert ("do not look like translations of each other" in capsys.readouterr().err) == (pairs >= 10)
+    said = ["source and target look exchanged", "do not look like translations of each other"] if pairs >= 10 else []
+    found = [str(warning.message) for warning in recwarn]
+    assert [any(words in message for words in said) for message in found] == [True] * len(said)
 
 
 @pytest.mark.parametrize("shift", [0, 7])
