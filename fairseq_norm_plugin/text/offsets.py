@@ -12,8 +12,7 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
-#: Characters of a line, counted in code points from 0; the end is exclusive.
-Span = tuple[int, int]
+from alignment_eval.maps.sentence import Span
 
 #: How raw text is normalised.
 NORMALIZATIONS = ("none", "nfc", "moses")

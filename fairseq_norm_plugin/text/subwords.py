@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, printable, shown
-from alignment_eval.maps.sentence import bare_piece, word_indices, word_strings
+from alignment_eval.maps.sentence import Span, bare_piece, word_indices, word_strings
 from alignment_eval.reading import read_once
-from fairseq_norm_plugin.text.offsets import Span, word_spans
+from fairseq_norm_plugin.text.offsets import word_spans
 
 #: fairseq's names for the programs whose codes can be read.
 CODES = ("subword_nmt", "fastbpe")

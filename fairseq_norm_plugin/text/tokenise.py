@@ -19,10 +19,9 @@ from torch import Tensor
 from alignment_eval.characters import character_spans
 from alignment_eval.errors import InputError, UsageError, shown
 from alignment_eval.links.formats import Link
-from alignment_eval.maps.sentence import SentenceSide, marks_of_tools
+from alignment_eval.maps.sentence import SentenceSide, Span, marks_of_tools
 from alignment_eval.transfer.strings import is_inside_word
 from fairseq_norm_plugin.text.offsets import (
-    Span,
     TracedText,
     is_visible,
     normalised,

@@ -12,6 +12,8 @@ xml | Den Ordner <x id="1"/> leeren | Empty the folder | 0-1 1-2 2-0
     Empty the folder <x id="1"/>
 xml | Taste <b>rot <x/></b> gedrückt | key red pressed | =
     key <b>red <x/></b> pressed
+xml | Taste <b><x/></b> | key | =
+    key <b><x/></b>
 xml | Zeile <!-- leer --> zwei | line two | =
     line <!-- leer -->two
 xml | drei <x id="1"/> Bücher | 三本の本 |
