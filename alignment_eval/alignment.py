@@ -319,8 +319,9 @@ def align_pairs(
 ) -> Iterator[Alignment]:
     """Align the sentence pairs of a text in the order in which they arrive, one at a time.
 
-    If ``method`` counts a lexical table, it is counted on the first ``table_pairs`` pairs that arrive.  These must be
-    the first of the text, in any order, and are held back until then.  The pairs after them are reweighted by it.
+    If ``method`` counts a lexical table, it is counted on the first ``table_pairs`` pairs that arrive; sentences of one
+    line have one id and count as one pair.  These must be the first of the text, in any order, and are held back until
+    then.  The pairs after them are reweighted by it.
 
     ``table`` is a lexical table of another text, to which the counts of these pairs are added.  ``check``: check that
     it matches the text of the first pairs, which are held back for that.
@@ -331,7 +332,13 @@ def align_pairs(
         check_match(table, (words_of(forward.sentence) for forward, _ in held if forward.scores is not None))
         pairs = chain(held, pairs)
     if method.table_pairs:
-        counted = [(pair, combined_map(pair, method)) for pair in islice(pairs, method.table_pairs)]
+        counted, ids = [], set()
+        for pair in pairs:
+            ids.add(pair[0].sentence.id)
+            if len(ids) > method.table_pairs:
+                pairs = chain([pair], pairs)
+                break
+            counted.append((pair, combined_map(pair, method)))
         maps = [combined.counted for _, combined in counted if combined.scores is not None]
         table, reweighted = count_lexical_table(maps, shares, table or EMPTY, method.table_weight)
         for pair, combined in counted:

@@ -169,16 +169,18 @@ def add_format(group: argparse._ActionsContainer, formats: Iterable[str]) -> Non
 
 
 def check_outputs(args: argparse.Namespace, inputs: Iterable[str] = (), outputs: Iterable[str] = ()) -> None:
-    """Check that no output of a command is one of its inputs, or another output.
+    """Check that no output of a command is one of its inputs, or another output; ``inputs`` and ``outputs``: more."""
+    read, written = named_files(args)
+    check_distinct([*written, *outputs], [*read, *inputs])
 
-    The values of type :class:`Input` and :class:`Output` count; ``inputs`` and ``outputs`` are more files.
-    """
+
+def named_files(args: argparse.Namespace) -> tuple[list[str], list[str]]:
+    """The files that options name as inputs and as outputs: values of type :class:`Input` and :class:`Output`."""
     values = [text for value in vars(args).values() for text in _texts(value)]
     read = [text for text in values if isinstance(text, Input)]
     if read.count(Input(STANDARD)) > 1:
         raise UsageError("several inputs are -: expected at most one input from the standard input")
-    written = [text for text in values if isinstance(text, Output) and text]
-    check_distinct([*written, *outputs], [*read, *inputs])
+    return [*read], [text for text in values if isinstance(text, Output) and text]
 
 
 def _texts(value: object) -> list[str]:

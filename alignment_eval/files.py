@@ -195,10 +195,24 @@ def writing_errors(path: str | Path) -> Iterator[None]:
 
 
 def _temporary_name(target: Path) -> Path:
-    """An unused hidden name in the directory of ``target``: ``.NAME.RANDOM.tmp``; what killed runs left there goes."""
+    """An unused hidden name in the directory of ``target``: ``.NAME.RANDOM.tmp``; what killed runs left there goes.
+
+    RANDOM begins with the number of the process.
+    """
     for left in target.parent.glob(f".{glob.escape(target.name)}.{'[0-9a-f]' * 16}.tmp"):
-        shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
-    return target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+        if not _is_running(int(left.name[-20:-12], 16)):
+            shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+    return target.with_name(f".{target.name}.{os.getpid():08x}{secrets.token_hex(4)}.tmp")
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # it is another user's
+        pass
+    return True
 
 
 def check_directory(out: str | Path, overwrite: bool, own: re.Pattern[str]) -> None:

@@ -1,7 +1,6 @@
 """fairseq plugin (``--user-dir``): norm-weighted encoder-decoder attention maps of any trained Transformer.
 
-When fairseq imports the plugin, it is registered at once.  Otherwise its names are imported when they are used, because
-torch and fairseq take seconds.
+Its names are imported when they are used, because torch and fairseq take seconds.
 """
 
 import sys
@@ -17,17 +16,23 @@ if TYPE_CHECKING:
     from fairseq_norm_plugin.model.norm_model import NormModel
     from fairseq_norm_plugin.model.read_maps import BlockMaps, MaskedLM, load_masked_lm
 
-__all__ = ["AlignBatch", "BlockMaps", "MaskedLM", "NormModel", "load", "load_masked_lm"]
+__all__ = ["AlignBatch", "BlockMaps", "MaskedLM", "NormModel", "load", "load_masked_lm", "register"]
 _MODULES = {"AlignBatch": "align.engines", "NormModel": "model.norm_model", "load": "model.load"}
 
-if "fairseq" in sys.modules:
-    from fairseq_norm_plugin import hooks as hooks
-    from fairseq_norm_plugin.environment import set_up_command
 
-    set_up_command(sys.argv[0])
+def register() -> None:
+    """Register the plugin with fairseq: its tasks, models and criterion.
+
+    ``--user-dir`` and everything that this package exports do so; a program that calls fairseq itself does it once.
+
+    Raises:
+        InputError: torch or fairseq is missing, or does not serve.
+    """
+    import_module(f"{__name__}.hooks")
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    register()
     return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'model.read_maps')}"), name)

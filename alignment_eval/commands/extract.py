@@ -107,7 +107,8 @@ def _profile(records: Records, named: str | None, reverse: bool) -> Profile:
     """The profile of the model of a run: that of the file ``named``, else the one that the records carry."""
     info, profile = records.info, None
     if named is not None:
-        profile = find_profile(str(info.signature.get("model")), named, reverse=reverse)
+        found = find_profile(named)
+        profile = found and found.of(str(info.signature.get("model")), reverse)
     elif info.profile is not None:
         profile = replace(parse_profile(info.profile, str(records.directory)), name=f"the one in {records.directory}")
         if (table := profile.table) is not None:

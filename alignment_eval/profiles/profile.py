@@ -31,7 +31,7 @@ from alignment_eval.extraction.lexical_table import count_lexical_table
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName, MapNames
 from alignment_eval.maps.sentence import SentenceMaps, words_of
 from alignment_eval.maps.words import balanced_shares, row_shares
-from alignment_eval.reading import content_hash
+from alignment_eval.reading import content_hash, read_once
 from alignment_eval.schema import Count, ForeignFile
 from alignment_eval.signature import Value
 
@@ -159,8 +159,18 @@ class Profile:
         """The same profile, which also knows the maps of the model of the other direction."""
         return replace(self, reverse_model=other.model, reverse_maps=other.maps)
 
-    def of_reverse(self, model: str) -> Profile:
-        """The profile of the model of the other direction, as far as this one knows it."""
+    def of(self, model: str, reverse: bool = False) -> Profile:
+        """This profile, if it is of the model with this hash.
+
+        ``reverse``: that of the model of the other direction, as far as this one knows it.
+        """
+        if not reverse:
+            if self.model != model:
+                raise InputError(
+                    f"{self.name}: is the profile of model {printable(self.model, 80)}, but the model at hand is "
+                    f"{model}: expected a profile of this model; {_ADVICE}"
+                )
+            return self
         if self.reverse_maps is None:
             raise UsageError(
                 f"{self.name}: is a profile of one direction, but two models are given: expected a profile of both; "
@@ -298,43 +308,33 @@ def profile_path(checkpoint: str | Path) -> Path:
     return path.with_name(path.name + SUFFIX)
 
 
-def find_profile(model: str, named: str | None, beside: Path | None = None, reverse: bool = False) -> Profile | None:
-    """The profile of the model with this hash; None: there is none.
+def find_profile(named: str | Path | None, beside: Path | None = None) -> Profile | None:
+    """The profile of a file that is ``named``; without one that ``beside`` the checkpoint; None: there is none.
 
-    ``named`` is a profile's file; ``none``: no profile; None: the one ``beside`` the checkpoint, if that exists.
-    ``reverse``: the model is the target-source model of two, which a named profile of both knows.
+    ``named`` may be :data:`NO_PROFILE`.
     """
-    if named == NO_PROFILE:
-        return None
     if named is not None:
-        return read_profile(named).of_reverse(model) if reverse else read_profile(named, model)
-    return read_profile(beside, model) if beside is not None and beside.is_file() else None
+        return None if str(named) == NO_PROFILE else read_profile(named)
+    return read_profile(beside) if beside is not None and beside.is_file() else None
 
 
-def read_profile(path: str | Path, model: str | None = None) -> Profile:
-    """Read a profile file.
-
-    If ``model`` is given, it is the hash of the model that the profile is to be used with.
-    """
+@read_once
+def read_profile(path: str | Path) -> Profile:
+    """Read a profile file."""
     try:
         text = Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read as a profile ({error.strerror}): {_ADVICE}") from error
     profile = parse_profile(text, str(path))
-    if profile.table is not None:
-        if Path(profile.table.name).name != profile.table.name:
-            raise InputError(
-                f"{path}: the lexical table {printable(profile.table.name, 80)} is a path: expected a file in the "
-                f"directory of the profile; {_ADVICE}"
-            )
-        beside = str(Path(path).absolute().parent / profile.table.name)
-        profile = replace(profile, table=replace(profile.table, name=beside))
-    if model is not None and profile.model != model:
+    if profile.table is None:
+        return profile
+    if Path(profile.table.name).name != profile.table.name:
         raise InputError(
-            f"{path}: is the profile of model {printable(profile.model, 80)}, but the model at hand is {model}: "
-            f"expected a profile of this model; {_ADVICE}"
+            f"{path}: the lexical table {printable(profile.table.name, 80)} is a path: expected a file in the "
+            f"directory of the profile; {_ADVICE}"
         )
-    return profile
+    beside = str(Path(path).absolute().parent / profile.table.name)
+    return replace(profile, table=replace(profile.table, name=beside))
 
 
 def parse_profile(text: bytes | str, name: str) -> Profile:

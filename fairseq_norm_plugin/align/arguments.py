@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import glob
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from alignment_eval.command_line import Input
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.rules import rule_of
-from alignment_eval.profiles.chosen import add_options
+from alignment_eval.profiles.chosen import AlignmentOptions, add_options
+from fairseq_norm_plugin.checkpoints.files import NO_SUBWORDS
 from fairseq_norm_plugin.environment import DTYPES
 from fairseq_norm_plugin.text.offsets import NORMALIZATIONS, WORDS
 
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
     from fairseq_norm_plugin.model.norm_model import NormModel
     from fairseq_norm_plugin.text.lines import SentencePairs
 
-_NO_SUBWORDS = "expected --bpe-codes CODES of the model, or --bpe none for text that is in subwords"
+#: The options of models, but the words, by the names of their values.
+MODEL_OPTIONS = (
+    *("path", "data", "source_lang", "target_lang", "tokenizer", "normalize", "lowercase", "bpe", "bpe_codes"),
+    *("user_dir", "reverse_path", "dtype", "model_option"),
+)
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
@@ -130,17 +135,22 @@ def is_parquet(text: str | None) -> bool:
     return text.endswith(".parquet") or Path(text).is_dir() or any(character in text for character in "*?[")
 
 
-def read_text(args: argparse.Namespace) -> SentencePairs:
-    """The text."""
+def text_paths(args: argparse.Namespace) -> tuple[str, ...]:
+    """The files of the text: of source and target, of both, or of the source only."""
+    given = (args.source_text, args.target_text) if args.text is None else (args.text,)
+    return tuple(filter(None, given))
+
+
+def read_text(paths: Sequence[str], words: Sequence[str], translated: bool = False) -> SentencePairs:
+    """The text of these :func:`text_paths`, whose ``words`` may be given in files; or one that a model translates."""
     from fairseq_norm_plugin.text.lines import ParallelText, ParquetText, TranslatedText
 
     text: SentencePairs
-    if getattr(args, "translate", None):
-        text = TranslatedText(args.source_text)
+    if translated:
+        text = TranslatedText(paths[0])
     else:
-        paths = [args.source_text, args.target_text] if args.text is None else [args.text]
-        text = ParquetText(args.text) if is_parquet(args.text) else ParallelText(paths)
-    files = [None if what in WORDS else what for what in args.words]
+        text = ParquetText(paths[0]) if len(paths) == 1 and is_parquet(paths[0]) else ParallelText(paths)
+    files = [None if what in WORDS else what for what in words]
     return text.segmented((files[0], files[-1])) if any(files) else text
 
 
@@ -162,7 +172,7 @@ def check_input(args: argparse.Namespace) -> None:
             raise UsageError(f"--words {what}: no such file, and none of {', '.join(WORDS)}")
     options = _model_options(args)
     if args.bpe == "none" and (args.bpe_codes or "reverse_bpe_codes" in options):
-        raise UsageError(_NO_SUBWORDS)
+        raise UsageError(NO_SUBWORDS)
 
 
 def other_inputs(args: argparse.Namespace) -> Iterator[str]:
@@ -177,32 +187,21 @@ def other_inputs(args: argparse.Namespace) -> Iterator[str]:
         yield from glob.glob(args.text)  # noqa: PTH207  # a pattern
 
 
-def check_directions(args: argparse.Namespace, directions: int) -> None:
+def check_directions(options: AlignmentOptions, directions: int) -> None:
     """Check the options of two directions, now that the models are known."""
     if directions == 1:
         for name in ("reverse_heads", "join"):
-            if getattr(args, name, None) is not None:
+            if getattr(options, name) is not None:
                 raise UsageError(
                     f"--{name.replace('_', '-')} without --reverse-path: expected a model of both directions"
                 )
-    elif not (args.join or args.rule is None or rule_of(args.rule).two_way):
-        raise UsageError(f"--rule {args.rule} with two directions: give --join too")
+    elif not (options.join or options.rule is None or rule_of(options.rule).two_way):
+        raise UsageError(f"--rule {options.rule} with two directions: give --join too")
 
 
 def model_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of :func:`fairseq_norm_plugin.load`."""
-    named = (
-        "data",
-        "source_lang",
-        "target_lang",
-        "tokenizer",
-        "normalize",
-        "lowercase",
-        "bpe",
-        "bpe_codes",
-        "user_dir",
-    )
-    names = ("path", *named, "reverse_path", "dtype")
+    """The arguments of :func:`fairseq_norm_plugin.load`, but the profile."""
+    names = [name for name in MODEL_OPTIONS if name != "model_option"]
     words = [what if what in WORDS else "tokens" for what in args.words]
     return {**{name: getattr(args, name) for name in names}, "words": (words[0], words[-1]), **_model_options(args)}
 
@@ -221,15 +220,13 @@ def _model_options(args: argparse.Namespace) -> dict[str, Any]:
     return {key: values[0] if len(values) == 1 else values for key, values in options.items()}
 
 
-def load_models(args: argparse.Namespace) -> list[NormModel]:
-    """The source-target model, and the target-source model if given, on their device."""
+def load_models(options: Mapping[str, Any], on_cpu: bool) -> list[NormModel]:
+    """The source-target model, and the target-source model if given, on a GPU if there is one."""
     import torch
 
     from fairseq_norm_plugin.model.load import load
 
-    model = load(**model_options(args), profile=getattr(args, "profile", None))
-    if not model.text.is_stated:
-        raise UsageError(_NO_SUBWORDS)
-    if torch.cuda.is_available() and not args.cpu and args.dtype != "int8":
+    model = load(**options)
+    if torch.cuda.is_available() and not on_cpu:
         model.to("cuda")
     return model.with_reverse

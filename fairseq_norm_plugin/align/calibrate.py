@@ -25,8 +25,10 @@ from fairseq_norm_plugin.align.arguments import (
     add_speed_arguments,
     check_input,
     load_models,
+    model_options,
     other_inputs,
     read_text,
+    text_paths,
 )
 from fairseq_norm_plugin.environment import versions
 
@@ -73,14 +75,14 @@ def _parser() -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> None:
     """Write a profile for each model."""
     from fairseq_norm_plugin.model.direction import usable_pairs
-    from fairseq_norm_plugin.model.text_check import check_parallel, sampled
+    from fairseq_norm_plugin.model.text_check import check_parallel, sample_lines
     from fairseq_norm_plugin.text.settings import recipe_of
 
     check_input(args)
     if args.table_pairs < 0:
         raise UsageError(f"--table-pairs {args.table_pairs}: expected a number of sentence pairs, or 0 for no table")
-    text = read_text(args)
-    models = load_models(args)
+    text = read_text(text_paths(args), args.words)
+    models = load_models(model_options(args), args.cpu or args.dtype == "int8")
     directions = [model.direction for model in models]
     files = [args.output or directions[0].profile, *(direction.profile for direction in directions[1:])]
     name = f"{Path(files[0]).name.removesuffix('.json')}.parquet"
@@ -99,9 +101,11 @@ def run(args: argparse.Namespace) -> None:
             f"{named}: {len(pairs)} different sentence pairs that can be aligned, of {text.size}: expected "
             f"{DEFAULTS.fewest_pairs} or more to choose maps by; pass more text of these languages"
         )
-    check_parallel(sampled(text, text.size), directions)
-    own_pairs = zip(models, (pairs, [pair.exchanged for pair in pairs]))
-    profiles = [model.direction.fit_profile(own, model.identity, args.max_tokens) for model, own in own_pairs]
+    check_parallel(text.numbered(sample_lines(text.size)), directions)
+    profiles = [
+        model.direction.fit_profile([read[which] for read in pairs], model.identity, args.max_tokens)
+        for which, model in enumerate(models)
+    ]
     table = _count_table(args, text, directions[0], profiles[0]) if args.table_pairs else None
     text.check_unchanged()
     if len(profiles) > 1:
@@ -127,12 +131,12 @@ def run(args: argparse.Namespace) -> None:
 
 def _count_table(args: argparse.Namespace, text: SentencePairs, direction: Direction, profile: Profile) -> LexicalTable:
     """The lexical table of the first pairs of the text, counted with the maps of the first model."""
-    from fairseq_norm_plugin.model.aligner import Aligner
+    from fairseq_norm_plugin.model.aligner import count_table
 
     method = AlignmentMethod(profile.extraction(), sharpened=True)
     size = min(args.table_pairs, text.size)
     with progress_meter(size, "sentences") as progress:
-        return Aligner(method, [direction], args.max_tokens).count(itertools.islice(text, size), progress)
+        return count_table(itertools.islice(text, size), method, direction, args.max_tokens, progress)
 
 
 def _described(profile: Profile) -> str:

@@ -12,32 +12,15 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from alignment_eval.command_line import (
-    CommandParser,
-    Output,
-    add_list,
-    add_output,
-    check_outputs,
-    exit_status,
-    positive_integer,
-)
-from alignment_eval.errors import UsageError
-from alignment_eval.files import STANDARD
-from alignment_eval.links.symmetrize import METHODS
-from alignment_eval.profiles.chosen import MAX_NORM, add_map_arguments, add_options, given_options
-from alignment_eval.transfer.strings import protected_strings
+from alignment_eval.command_line import CommandParser, Output, add_list, add_output, exit_status, positive_integer
+from alignment_eval.profiles.chosen import add_map_arguments, add_options
 from fairseq_norm_plugin.align.arguments import (
     add_model_arguments,
     add_raw_text_arguments,
     add_reverse_arguments,
     add_speed_arguments,
-    check_directions,
-    check_input,
-    is_parquet,
-    other_inputs,
 )
-from fairseq_norm_plugin.align.unfinished import begun_with
-from fairseq_norm_plugin.checkpoints.files import DEMO, NO_REVERSE
+from fairseq_norm_plugin.align.job import Job
 from fairseq_norm_plugin.environment import (
     set_up_torch,
     silence_libraries,
@@ -46,8 +29,6 @@ from fairseq_norm_plugin.environment import (
 )
 
 PROG = "norm-align"
-#: The options that --ray takes with the options of models.
-_OF_RAY = ("text", "output", "overwrite", "profile", "table", "max_tokens", "cpu", "force", "ray")
 _USAGE = """\
 %(prog)s --path CHECKPOINT --source-text FILE.de --target-text FILE.en
                   -o FILE [options]
@@ -71,18 +52,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         from fairseq_norm_plugin.align import calibrate
 
         return calibrate.main(arguments[1:])
-    return exit_status("norm-align", lambda: _parser().parse_args(arguments), _run)
+    parser = _parser()
+    return exit_status("norm-align", lambda: parser.parse_args(arguments), lambda args: _run(args, parser))
 
 
-def _run(args: argparse.Namespace) -> None:
-    _check_usage(args)
+def _run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    job = Job.of(args, parser.get_default)
     with without_unused_libraries():
         import fairseq_norm_plugin.hooks  # noqa: F401
-    if args.ray is not None:
+    if job.actors is not None:
         from fairseq_norm_plugin.align.engines import run
     else:
         from fairseq_norm_plugin.align.run import run
-    run(args)
+    run(job)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -178,60 +160,6 @@ def _parser() -> argparse.ArgumentParser:
         "many processes (default: one for each GPU of the cluster, without GPUs one for each processor)",
     )
     return parser
-
-
-def _check_ray(args: argparse.Namespace) -> None:
-    """Check that only options are given that work on Ray, where each pair is aligned alone, by the profiles."""
-    models = argparse.ArgumentParser()
-    add_model_arguments(models)
-    add_reverse_arguments(models)
-    names = {action.dest for action in models._actions} | {*_OF_RAY, "dtype"}
-    default = _parser().parse_args(["--path", args.path, "-o", args.output])
-    for name, value in vars(args).items():
-        if name not in names and value != getattr(default, name):
-            raise UsageError(
-                f"--{name.replace('_', '-')} does not work with --ray, which reads Parquet files, aligns each pair "
-                f"by the models' profiles, and writes a directory of Parquet files"
-            )
-    if not is_parquet(args.text) or args.output == STANDARD:
-        raise UsageError("--ray: expected Parquet files as --text, and a directory as -o")
-
-
-def _check_usage(args: argparse.Namespace) -> None:
-    """Check which options go together."""
-    check_input(args)
-    if args.reverse_path not in (None, NO_REVERSE):
-        check_directions(args, 2)
-    if args.join in METHODS and args.confidences:
-        raise UsageError(f"--join {args.join} makes links without confidences: give another, or omit --confidences")
-    if args.ray is not None:
-        _check_ray(args)
-    if args.opaque and args.markup is None:
-        raise UsageError("--opaque without --markup: give that too")
-    if args.protect is not None and len(args.protect) > 1:
-        args.protect = ["|".join(f"(?:{regex})" for regex in args.protect)]
-    args.protect = args.protect and args.protect[0]
-    protected_strings(args.protect)
-    with_text = args.output.endswith((".jsonl", ".parquet"))
-    if args.markup is not None and args.confidences and not with_text:
-        raise UsageError("--confidences with --markup, which writes text: leave it out, or give -o FILE.jsonl")
-    if args.translate and not (args.markup or with_text):
-        raise UsageError("--translate with links only would lose the translations: expected -o FILE.jsonl or .parquet")
-    if args.scores_out == "" and not with_text:
-        raise UsageError("--scores without FILE.tsv: expected -o FILE.jsonl or .parquet, which have scores, too")
-    if args.source_contribution and args.scores_out is None:
-        raise UsageError("--source-contribution without --scores: give that too")
-    check_outputs(args, other_inputs(args), begun_with(args.output))
-    if args.resume and args.overwrite:
-        raise UsageError("--resume and --overwrite contradict each other: give one")
-    if args.resume and args.output == STANDARD:
-        raise UsageError("--resume with -o -: standard output keeps nothing of a stopped run; give a file")
-    options = given_options(args)
-    if args.heads == MAX_NORM:
-        raise UsageError(f"--heads {MAX_NORM} needs all maps before the first link: name the maps")
-    if args.heads is not None:
-        reverse = NO_REVERSE if args.reverse_path is None and args.path != DEMO else args.reverse_path
-        options.named_maps(directions=1 if reverse == NO_REVERSE else 2)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
 import re
@@ -25,7 +24,7 @@ from alignment_eval.links.files import TYPES
 from alignment_eval.profiles.chosen import OF_TEXT, AlignmentOptions
 from alignment_eval.profiles.profile import NO_PROFILE
 from alignment_eval.reading import file_hash
-from fairseq_norm_plugin.align.arguments import model_options
+from fairseq_norm_plugin.align.job import Job
 from fairseq_norm_plugin.model.aligner import Aligner, aligner_of, signed
 from fairseq_norm_plugin.model.load import check_known, load
 from fairseq_norm_plugin.model.norm_model import NormModel
@@ -88,7 +87,7 @@ class AlignBatch:
 
     def __getstate__(self) -> dict[str, Any]:
         """The options, without loaded models."""
-        return {name: value for name, value in vars(self).items() if name not in ("aligner", "chosen", "model")}
+        return {name: value for name, value in vars(self).items() if name not in ("aligner", "model")}
 
     def __call__(self, batch: Any) -> Any:
         """Align the pairs of a batch.
@@ -138,8 +137,7 @@ class AlignBatch:
                     f"{profile}: no such profile, and a single batch cannot choose the maps for all; make one with "
                     f"norm-align calibrate"
                 )
-        aligner, self.chosen = aligner_of(self._options, self.model.with_reverse)
-        return aligner
+        return aligner_of(self._options, self.model.with_reverse)
 
 
 def _columns(batch: Any, known: Sequence[str], names: Sequence[str]) -> list[list[Any]]:
@@ -184,23 +182,23 @@ def _align_or_halve(aligner: Aligner, pairs: Mapping[int, tuple[str, str]]) -> d
     return _align_or_halve(aligner, dict(items[:middle])) | _align_or_halve(aligner, dict(items[middle:]))
 
 
-def run(args: argparse.Namespace) -> None:
-    """Align the Parquet files of ``args`` on a Ray cluster, each pair alone."""
-    check_directory(args.output, args.overwrite, _OWN_FILES)
+def run(job: Job) -> None:
+    """Align the Parquet files of a job on a Ray cluster, each pair alone."""
+    check_directory(job.output, job.overwrite, _OWN_FILES)
     ray = _import_ray()
-    paths = parquet_files(args.text)
+    (place,) = job.paths
+    paths = parquet_files(place)
     if type_of_ids(paths) is None:
-        raise InputError(f"{args.text}: no column id, and Ray keeps no order of rows: expected an id in each row")
+        raise InputError(f"{place}: no column id, and Ray keeps no order of rows: expected an id in each row")
     options = {
-        **model_options(args),
-        "profile": args.profile,
-        "table": args.table,
-        "max_tokens": args.max_tokens,
-        "device": "cpu" if args.cpu or args.dtype == "int8" else None,
+        **job.models,
+        "table": job.options.table,
+        "max_tokens": job.options.max_tokens,
+        "device": "cpu" if job.on_cpu else None,
     }
     # what is wrong with the models or the first pairs is said here, where it is seen
     batches = AlignBatch(**{**options, "device": "cpu"})
-    _check_text(first_pairs(paths, SAMPLE), batches.aligner, args.force)
+    _check_text(first_pairs(paths, SAMPLE[1]), batches.aligner, job.options.force)
     start = time.monotonic()
     connected = ray.is_initialized()
     try:
@@ -209,7 +207,7 @@ def run(args: argparse.Namespace) -> None:
                 ray.init(address=os.environ.get("RAY_ADDRESS"), log_to_driver=False)
             except Exception as error:  # Ray raises plain exceptions
                 raise InputError(f"--ray: Ray cannot be started ({_reason(error)}); try again") from error
-        with new_directory(args.output, args.overwrite, _OWN_FILES) as directory:
+        with new_directory(job.output, job.overwrite, _OWN_FILES) as directory:
             verified = pyarrow.dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
             files = [str(Path(path).resolve()) for path in paths]
             pairs = ray.data.read_parquet(files, fragment_scan_options=verified)
@@ -218,7 +216,7 @@ def run(args: argparse.Namespace) -> None:
                 fn_constructor_kwargs=options,
                 batch_format="pyarrow",
                 batch_size=_BATCH,
-                **_actors(args, ray),
+                **_actors(job, ray),
             )
             links.write_parquet(str(directory.resolve()))
             size = _check(directory)
@@ -230,7 +228,7 @@ def run(args: argparse.Namespace) -> None:
             ray.shutdown()
     seconds = time.monotonic() - start
     say(f"norm-align: {size} sentences in {seconds:.1f} s, {size / seconds:.1f} sentences/s")
-    say(signed(batches.model.with_reverse, map(file_hash, paths), size, batches.chosen.fields))
+    say(signed(batches.model.with_reverse, map(file_hash, paths), size, batches.aligner.chosen.fields))
 
 
 def _check_text(pairs: Sequence[tuple[str, str]], aligner: Aligner, force: bool) -> None:
@@ -260,11 +258,11 @@ def _import_ray() -> Any:
     return ray
 
 
-def _actors(args: argparse.Namespace, ray: Any) -> dict[str, Any]:
+def _actors(job: Job, ray: Any) -> dict[str, Any]:
     """How many actors align, and what each reserves: one for each GPU, or for each processor without GPUs."""
     resources = ray.cluster_resources()
-    gpus = 0 if args.cpu else int(resources.get("GPU", 0))
-    actors = args.ray or gpus or max(1, int(resources.get("CPU", 1)))
+    gpus = 0 if job.on_cpu else int(resources.get("GPU", 0))
+    actors = job.actors or gpus or max(1, int(resources.get("CPU", 1)))
     pool = ray.data.ActorPoolStrategy(min_size=1, max_size=actors)
     # several actors may share a GPU: much of the work of each is on a processor
     return {"compute": pool, **({"num_gpus": 1 / math.ceil(actors / gpus)} if gpus else {"num_cpus": 1})}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import re
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -18,33 +16,26 @@ from typing import Any, NamedTuple, TextIO
 import torch
 
 from alignment_eval.alignment import Alignment, column_types
-from alignment_eval.command_line import check_outputs
 from alignment_eval.errors import InputError, progress_meter, say, warn_on_stderr
 from alignment_eval.extraction.pair_scores import FIGURES
-from alignment_eval.files import check_new, is_stream, json_line, new_file, write_lines
+from alignment_eval.files import check_distinct, check_new, is_stream, json_line, new_file, write_lines
 from alignment_eval.links.files import check_signed, write_signed, write_table
-from alignment_eval.links.symmetrize import METHODS
-from alignment_eval.profiles.chosen import given_options
 from alignment_eval.reading import json_hash
 from alignment_eval.signature import Value
 from alignment_eval.transfer.pairs import Markup
-from alignment_eval.transfer.strings import protected_strings
 from fairseq_norm_plugin.align.arguments import check_directions, load_models, read_text
+from fairseq_norm_plugin.align.job import WITH_TEXT, Job
 from fairseq_norm_plugin.align.unfinished import (
     UnfinishedOutput,
-    begun_with,
     check_not_begun,
     partial_path,
     translations_of,
 )
 from fairseq_norm_plugin.model.aligner import aligner_of, signed
 from fairseq_norm_plugin.model.norm_model import NormModel
-from fairseq_norm_plugin.model.text_check import check_parallel, sampled
+from fairseq_norm_plugin.model.text_check import check_parallel, sample_lines
 from fairseq_norm_plugin.text.lines import SentencePairs, TranslatedText
 from fairseq_norm_plugin.text.tokenise import SentencePair, splitter_name, strings_of
-
-#: Endings of outputs that hold the text too.
-WITH_TEXT = (".jsonl", ".parquet")
 
 
 class Row(NamedTuple):
@@ -55,114 +46,105 @@ class Row(NamedTuple):
     scores: Sequence[float | None] = ()
 
 
-def run(args: argparse.Namespace) -> None:
-    """Align the text that ``args`` name."""
-    own = args.resume and partial_path(args.output).exists()  # what is there may be of the stopped run
-    check_output = check_new if args.output.endswith(".parquet") else check_signed
-    check_output(args.output, args.overwrite or own, parents=True)
-    for file in (*(args.tokens_out or ()), *([args.scores_out] if args.scores_out else ())):
-        check_new(file, args.overwrite or own, parents=True)
-    if not is_stream(args.output):
-        for file in (args.output, translations_of(args.output)):
-            check_not_begun(file, args.resume, args.overwrite)
-    args.confidences |= args.output.endswith(WITH_TEXT) and args.join not in METHODS
-    text = read_text(args)
-    strings = protected_strings(args.protect, default=bool(args.translate))
-    markup = plain = None
-    if args.markup is not None:
-        markup = Markup.of(args.markup, args.opaque, strings if args.translate else None)
-        plain = partial(markup.plain, keep_going=args.force)
-    models = load_models(args)
+def run(job: Job) -> None:
+    """Align the text of a job."""
+    own = job.resume and partial_path(job.output).exists()  # what is there may be of the stopped run
+    check_output = check_new if job.output.endswith(".parquet") else check_signed
+    check_output(job.output, job.overwrite or own, parents=True)
+    for file in filter(None, (*job.tokens_out, job.scores_out)):
+        check_new(file, job.overwrite or own, parents=True)
+    if not is_stream(job.output):
+        for file in (job.output, translations_of(job.output)):
+            check_not_begun(file, job.resume, job.overwrite)
+    text = read_text(job.paths, job.words, translated=job.beam is not None)
+    models = load_models(job.models, job.on_cpu)
     of_models = [file for model in models for file in (*model.text.files, str(model.direction.profile))]
-    check_outputs(args, of_models, begun_with(args.output))
-    check_directions(args, len(models))
-    text = text.through(models[0].pipelines(args.split_sentences), strings, plain)
+    check_distinct(job.outputs, [*job.inputs, *of_models])
+    check_directions(job.options, len(models))
+    plain = None if job.markup is None else partial(job.markup.plain, keep_going=job.options.force)
+    text = text.through(models[0].pipelines(job.options.split_sentences), job.strings, plain)
     try:
         with ExitStack() as stack:
             if isinstance(text, TranslatedText):
-                stack.enter_context(_translated(args, text, models[0], None if markup else strings))
-            _Job(args, text, models, markup).run()
+                stack.enter_context(_translated(job, text, models[0]))
+            _Run(job, text, models).run()
     except torch.OutOfMemoryError as error:
         raise InputError(
-            f"--max-tokens {args.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
+            f"--max-tokens {job.options.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
         ) from error
 
 
 @contextmanager
-def _translated(
-    args: argparse.Namespace, text: TranslatedText, model: NormModel, strings: re.Pattern[str] | None
-) -> Iterator[None]:
+def _translated(job: Job, text: TranslatedText, model: NormModel) -> Iterator[None]:
     """Translate the source lines of a text (``--translate``), which has its translations inside the block.
 
     A run that was stopped goes on after the last translation.
     """
+    strings = None if job.markup else job.strings
     with tempfile.TemporaryDirectory() as directory:
-        output = str(Path(directory) / "text") if is_stream(args.output) else args.output
-        described = signed([model], text.hashes, text.size, _of_text(args))
-        ends = sorted({*range(args.window, text.size, args.window), text.size})
-        with UnfinishedOutput(translations_of(output), described, ends, args.resume, args.overwrite) as unfinished:
+        output = str(Path(directory) / "text") if is_stream(job.output) else job.output
+        described = signed([model], text.hashes, text.size, _of_text(job))
+        ends = sorted({*range(job.window, text.size, job.window), text.size})
+        with UnfinishedOutput(translations_of(output), described, ends, job.resume, job.overwrite) as unfinished:
             kept = unfinished.kept
             sources = itertools.islice(text.sources(), kept, None)
             with progress_meter(text.size - kept, "translations") as progress:
-                while window := list(itertools.islice(sources, args.window)):
-                    found = model.translations(
-                        *(window, args.translate, args.max_tokens, strings, progress, args.split_sentences)
-                    )
+                while window := list(itertools.islice(sources, job.window)):
+                    found = model.translations(window, job.beam or 1, job.options, strings, progress)
                     unfinished.append((line.score, line.sentences or line.text) for line in found)
             text.translations = unfinished.rows
             yield
 
 
-def _of_text(args: argparse.Namespace) -> dict[str, Value]:
+def _of_text(job: Job) -> dict[str, Value]:
     """What a signature says of translations, of sentences, and of text that is not translated."""
     stated = {
-        "beam": args.translate,
-        "opaque": ",".join(args.opaque),
-        "protect": args.protect and json_hash(args.protect),
-        "split": args.split_sentences and splitter_name(),
+        "beam": job.beam,
+        "opaque": ",".join(job.markup.opaque) if job.markup else "",
+        "protect": job.protected and json_hash(job.protected),
+        "split": job.options.split_sentences and splitter_name(),
     }
     return {name: value for name, value in stated.items() if value}
 
 
-class _Job:
+class _Run:
     """Aligns a text, and writes the outputs."""
 
-    def __init__(
-        self, args: argparse.Namespace, text: SentencePairs, models: Sequence[NormModel], markup: Markup | None
-    ) -> None:
-        self._args, self._text, self._markup = args, text, markup
-        sample = list(sampled(text, text.size))
-        check_parallel(sample, [model.direction for model in models], args.force or bool(args.translate))
-        if args.scores_out is not None and markup is None and any("</" in pair.source.text for _, pair in sample):
+    def __init__(self, job: Job, text: SentencePairs, models: Sequence[NormModel]) -> None:
+        self._job, self._text = job, text
+        sample = list(text.numbered(sample_lines(text.size)))
+        check_parallel(sample, [model.direction for model in models], job.options.force or job.beam is not None)
+        if job.options.scores and job.markup is None and any("</" in pair.source.text for _, pair in sample):
             warn_on_stderr("the text has tags, and scores take them for words: give --markup")
-        self._aligner, chosen = aligner_of(given_options(args), models, text, text.size)
+        self._aligner = aligner_of(job.options, models, text, text.size)
+        chosen = self._aligner.chosen
         if chosen.reason:
             say(f"norm-align: {chosen.reason}")
-        self._described = signed(models, text.hashes, text.size, {**chosen.fields, **_of_text(args)})
+        self._described = signed(models, text.hashes, text.size, {**chosen.fields, **_of_text(job)})
         self._untagged: dict[int, str] = {}  # pairs that are written without tags, and why
         self._uncopied: list[int] = []  # pairs with protected strings that have no copy
         self._extras: dict[int, tuple[str, float | None]] = {}  # source lines with markup, and scores of translations
         # windows are sorted by length; one ends with the last pair that a lexical table is counted on
         self._counted = min(self._aligner.counted_pairs, text.size)
-        self._ends = sorted({*range(args.window, text.size, args.window), self._counted, text.size} - {0})
+        self._ends = sorted({*range(job.window, text.size, job.window), self._counted, text.size} - {0})
 
     def run(self) -> None:
         """Align the windows that no stopped run has aligned, write the outputs, and say how it went."""
-        args, text, kept = self._args, self._text, 0
+        job, text, kept = self._job, self._text, 0
         start = time.monotonic()
-        if args.resume:
+        if job.resume:
             self._write_tokens(only_existing=True)
-        if is_stream(args.output):
+        if is_stream(job.output):
             self._write(itertools.chain.from_iterable(self._windows(0)))
         else:
             form = {
-                "confidences": args.confidences,
-                "scores": args.scores_out is not None,
-                "source_contribution": args.source_contribution,
-                "markup": args.markup or "none",
+                "confidences": job.confidences,
+                "scores": job.options.scores,
+                "source_contribution": job.options.source_contribution,
+                "markup": job.markup.syntax if job.markup else "none",
             }
             head = "|".join([self._described, *(f"{name}:{value}" for name, value in form.items())])
-            with UnfinishedOutput(args.output, head, self._ends, args.resume, args.overwrite) as unfinished:
+            with UnfinishedOutput(job.output, head, self._ends, job.resume, job.overwrite) as unfinished:
                 kept = unfinished.kept
                 for rows in self._windows(kept):
                     unfinished.append(rows)
@@ -199,7 +181,7 @@ class _Job:
                 self._text.check_unchanged()
                 if end > done:
                     yield [rows[id_] for id_ in sorted(rows)]
-                if not warned and (warning := self._aligner.unknown.warning()):
+                if not warned and (warning := self._aligner.reader.unknown.warning()):
                     warn_on_stderr(warning)
                     warned = True
 
@@ -210,38 +192,38 @@ class _Job:
             counts = {len(strings_of(line.text, strings)) for line in pair} if strings and pair.target else set()
             if counts - {len(pair.source.copies)}:
                 self._uncopied.append(id_)
-            if self._markup is not None or score is not None:
+            if self._job.markup is not None or score is not None:
                 self._extras[id_] = pair.source.marked, score
             yield id_, pair
 
     def _row(self, alignment: Alignment) -> Row:
         """What the outputs say of a pair."""
         marked, score = self._extras.pop(alignment.id, ("", None))
-        scored = alignment.scores is not None and self._args.scores_out
+        scored = alignment.scores is not None and self._job.scores_out
         scores = [getattr(alignment.scores, name) for name in FIGURES] if scored else ()
-        if self._markup is not None:
-            alignment = self._with_markup(self._markup, marked, alignment)
+        if self._job.markup is not None:
+            alignment = self._with_markup(self._job.markup, marked, alignment)
         content: str | dict[str, Any]
-        if self._args.output.endswith(WITH_TEXT):
+        if self._job.output.endswith(WITH_TEXT):
             content = {**alignment.to_row(), "score": score}
         elif alignment.marked is not None:
             content = alignment.marked
         else:
-            content = alignment.to_pharaoh(self._args.confidences)
+            content = alignment.to_pharaoh(self._job.confidences)
         return Row(alignment.status, content, scores)
 
     def _with_markup(self, markup: Markup, marked: str, alignment: Alignment) -> Alignment:
         try:
             return markup.put(marked, alignment, f"{self._text.name}:{alignment.id + 1}")
         except InputError as error:
-            if not self._args.force:
+            if not self._job.options.force:
                 raise
             self._untagged[alignment.id] = str(error)
             return replace(alignment, marked=escape(alignment.target, quote=False))
 
     def _write(self, rows: Iterator[Row]) -> None:
         """Write the words that links count and the output, and report the pairs that are not aligned."""
-        args = self._args
+        job = self._job
         self._write_tokens()
         left_out: dict[str, list[int]] = {}
 
@@ -256,26 +238,23 @@ class _Job:
 
         with ExitStack() as stack:
             scores: TextIO | None = None
-            if args.scores_out:
-                temporary = stack.enter_context(new_file(args.scores_out, args.resume))
+            if job.scores_out:
+                temporary = stack.enter_context(new_file(job.scores_out, job.resume))
                 scores = stack.enter_context(temporary.open("w", encoding="utf-8", newline="\n"))
                 scores.write("\t".join((*FIGURES, "status")) + "\n")
-            if args.output.endswith(".parquet"):
-                types = column_types(args.scores_out is not None, self._markup is not None)
-                with new_file(args.output, args.resume) as temporary:
+            if job.output.endswith(".parquet"):
+                types = column_types(job.options.scores, job.markup is not None)
+                with new_file(job.output, job.resume) as temporary:
                     write_table(temporary, contents(), self._text.ids(), types, self._described)
             else:
-                as_line = json_line if args.output.endswith(".jsonl") else str
-                write_signed(args.output, map(as_line, contents()), self._described, args.resume)
+                as_line = json_line if job.output.endswith(".jsonl") else str
+                write_signed(job.output, map(as_line, contents()), self._described, job.resume)
         for status, (count, first) in left_out.items():
             warn_on_stderr(f"sentence pairs that are {status}: {count}, without links (the first is line {first})")
 
     def _write_tokens(self, only_existing: bool = False) -> None:
         """Write the words that links count (``--tokens-out``)."""
-        for which, file in enumerate(self._args.tokens_out or ()):
+        for which, file in enumerate(self._job.tokens_out):
             if Path(file).exists() or not only_existing:
-                write_lines(
-                    file,
-                    (" ".join("_".join(word.split()) for word in pair[which].words) for pair in self._text),
-                    self._args.resume,
-                )
+                words = (" ".join("_".join(word.split()) for word in pair[which].words) for pair in self._text)
+                write_lines(file, words, self._job.resume)

@@ -221,12 +221,11 @@ def swap_attention(model: nn.Module, required: str = DECODER_CROSS) -> None:
         stack, kind = required.split(".")
         what = "encoder-decoder Transformer" if kind == "cross" else "Transformer encoder"
         raise InputError(f"model {name} has no {stack} layers; maps need a fairseq {what} (--arch transformer…)")
-    for site in found:
-        if problem := site.problem():
-            if site.block == required:
-                raise InputError(f"{site}: {problem}")
-            continue
-        attention = site.attention
+    problems = [site.problem() for site in found]
+    for site, problem in zip(found, problems):
+        if problem and site.block == required:
+            raise InputError(f"{site}: {problem}")
+    for attention, site in [(site.attention, site) for site, problem in zip(found, problems) if not problem]:
         attention.__class__ = NormAttention
         attention.site = site
         attention.listen()
@@ -260,13 +259,16 @@ def capturing(
     first.  With ``end_pass`` each pass ends after its last capture by :class:`PassEnd`, which the caller must catch;
     neither the network after it nor any higher layer is computed.
     """
-    wanted = [tuple(c for c in captures if c.block == a.site.block and a.site.number in c.layers) for a in attentions]
-    last = max((number for number, of_attention in enumerate(wanted) if of_attention), default=None)
+    wanted = [
+        (attention, own)
+        for attention in attentions
+        if (own := [c for c in captures if c.block == attention.site.block and attention.site.number in c.layers])
+    ]
     with ExitStack() as stack:
-        for number, (attention, of_attention) in enumerate(zip(attentions, wanted)):
+        for number, (attention, own) in enumerate(wanted, 1):
             stack.callback(attention.listen)
-            attention.listen(of_attention, end_pass and number == last)
-            if attention.site.pre_norm and attention.needs_norms:
+            attention.listen(own, end_pass and number == len(wanted))
+            if attention.needs_norms and attention.site.pre_norm:
                 # The attention sees only its normalised input; the residual connection takes the input of the norm.
                 stack.enter_context(attention.site.layer_norm.register_forward_pre_hook(attention.keep_stream))
         yield

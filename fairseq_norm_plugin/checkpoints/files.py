@@ -15,6 +15,11 @@ from alignment_eval.profiles.profile import profile_path
 DEMO = "demo"
 #: ``reverse_path`` of a multilingual model that is to be read in one direction only.
 NO_REVERSE = "none"
+#: What to state of a model whose subwords nothing says.
+NO_SUBWORDS = (
+    "expected --bpe-codes CODES of the model, or --bpe none for text that is in subwords (in Python bpe_codes=…, "
+    'bpe="none")'
+)
 #: Names of a directory's checkpoint, the first one that exists; else its only ``.pt`` file.
 _CHECKPOINTS = ("model.pt", "checkpoint_best.pt", "checkpoint.pt", "checkpoint_last.pt")
 #: The weights of a model of Transformers, and the file that names the parts of larger ones; the first is read.

@@ -8,10 +8,11 @@ A fairseq that lacks what the plugin needs is refused here.
 """
 
 import logging
+import sys
 import warnings
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.environment import check_calls, check_installed, unsuitable
+from fairseq_norm_plugin.environment import check_calls, check_installed, set_up_command, unsuitable
 
 check_installed()
 _root, _placeholder = logging.getLogger(), logging.NullHandler()
@@ -38,3 +39,4 @@ except Exception as _error:  # whatever another fairseq lacks, or raises with th
     raise unsuitable(_error) from _error
 finally:
     _root.removeHandler(_placeholder)
+set_up_command(sys.argv[0])

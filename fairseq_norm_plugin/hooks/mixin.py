@@ -16,7 +16,7 @@ from torch import nn
 from alignment_eval.errors import UsageError, say, warn_on_stderr
 from alignment_eval.maps.kinds import DEFAULT_KINDS
 from alignment_eval.profiles.chosen import AlignmentOptions, choose_method
-from alignment_eval.profiles.profile import NO_PROFILE, Profile, read_profile
+from alignment_eval.profiles.profile import Profile, find_profile
 from fairseq_norm_plugin.capture.attention import swap_attention
 from fairseq_norm_plugin.capture.recorder import Hypotheses, RecordedMaps, layers_and_heads
 from fairseq_norm_plugin.checkpoints.build import check_vocabulary
@@ -151,8 +151,9 @@ class NormMixin:
             self._warn_of_text(models, self._plan)
         layers, heads = layers_and_heads(models)
         parameters = self._read.hash(models) if wanted else ""
-        path = self._profile_path() if wanted else None
-        profile = None if path is None else read_profile(path, tagged_hash(parameters, self.special_tokens))
+        profile = find_profile(self.cfg.norm_profile, self._beside()) if wanted else None
+        if profile is not None:
+            profile = profile.of(tagged_hash(parameters, self.special_tokens))
         chosen = None
         if profile is not None and self.cfg.norm_alignments:
             chosen = choose_method(AlignmentOptions(), 1, [profile], None)
@@ -172,13 +173,10 @@ class NormMixin:
         generator = super().build_generator(models, stock_args, **kwargs)  # type: ignore[misc]
         return carry_maps(generator, printed, recorded)
 
-    def _profile_path(self) -> Path | None:
-        """The profile that ``--norm-profile`` names, or the one beside the checkpoint; None if there is none."""
-        named, checkpoint = self.cfg.norm_profile, other_option(self.cfg, "common_eval", "path")
-        if named == NO_PROFILE or not (named or checkpoint):
-            return None
-        path = Path(named) if named else profile_file(str(checkpoint).split(":"), self.tagged_direction)
-        return path if named or path.is_file() else None
+    def _beside(self) -> Path | None:
+        """Where the profile of the checkpoint is by default; None: no checkpoint is named."""
+        checkpoint = other_option(self.cfg, "common_eval", "path")
+        return profile_file(str(checkpoint).split(":"), self.tagged_direction) if checkpoint else None
 
     def _warn_of_languages(self, models: Sequence[Any]) -> None:
         """Warn of models that were trained for other languages; a joint dictionary would not show it."""

@@ -36,8 +36,10 @@ from fairseq_norm_plugin.text.tokens import SpecialTokens, Vocabulary
 
 #: Tokens of a batch at most whose maps of all layers are held, which takes gigabytes of larger batches in large models.
 _HELD_TOKENS = 1000
-#: A pair that is encoded for one direction or for two.
-Encoded = TypeVar("Encoded")
+#: A pair as each model reads it: encoded by the model of its own direction, and exchanged by that of the other.
+Encoded = tuple[SentencePair, ...]
+#: An encoded pair, of one direction or of all.
+Pair = TypeVar("Pair")
 
 
 def count_tokens(pairs: Mapping[int, SentencePair]) -> int:
@@ -46,8 +48,8 @@ def count_tokens(pairs: Mapping[int, SentencePair]) -> int:
 
 
 def length_batches(
-    pairs: Mapping[int, Encoded], max_tokens: int, lengths: Callable[[Any], Sequence[int]] = attrgetter("lengths")
-) -> Iterator[dict[int, Encoded]]:
+    pairs: Mapping[int, Pair], max_tokens: int, lengths: Callable[[Any], Sequence[int]] = attrgetter("lengths")
+) -> Iterator[dict[int, Pair]]:
     """Batches of encoded pairs of similar length, by id, short pairs first, with at least one pair in each.
 
     Pads included, the longer sides of a batch have ``max_tokens``; ``lengths`` gives the tokens of each side of a pair.
@@ -65,18 +67,23 @@ def length_batches(
         yield {ids[row]: pairs[ids[row]] for row in order[batch]}
 
 
-def can_align(pair: SentencePair, directions: Sequence[Direction]) -> bool:
-    """Whether each of the models can read a source-target pair."""
-    read = zip(directions, (pair, pair.exchanged))
-    return not any(direction.refusal(direction.encode(own)) for direction, own in read)
+def encode(pair: SentencePair, directions: Sequence[Direction]) -> Encoded:
+    """A source-target pair as each of the models reads it."""
+    return tuple(direction.encode(own) for direction, own in zip(directions, (pair, pair.exchanged)))
 
 
-def usable_pairs(pairs: Iterable[SentencePair], directions: Sequence[Direction]) -> list[SentencePair]:
+def refusal(encoded: Encoded, directions: Sequence[Direction]) -> str:
+    """Why one of the models cannot read a pair; empty if all can."""
+    return next(filter(None, (direction.refusal(own) for direction, own in zip(directions, encoded))), "")
+
+
+def usable_pairs(pairs: Iterable[SentencePair], directions: Sequence[Direction]) -> list[Encoded]:
     """The first different source-target pairs that all models can align; they are read as far as needed."""
-    different: dict[tuple[tuple[str, ...], ...], SentencePair] = {}
+    different: dict[tuple[tuple[str, ...], ...], Encoded] = {}
     for pair in itertools.chain.from_iterable(pair.sentences for pair in pairs):
-        if can_align(pair, directions):
-            different.setdefault(pair.words, pair)
+        encoded = encode(pair, directions)
+        if not refusal(encoded, directions):
+            different.setdefault(pair.words, encoded)
         if len(different) == DEFAULTS.profile_pairs:
             break
     return list(different.values())
@@ -204,11 +211,11 @@ class Direction:
         }
 
     def fit_profile(self, pairs: Iterable[SentencePair], identity: str, max_tokens: int) -> Profile:
-        """The profile of the model of this ``identity``: by its training to align, else by its maps of pairs.
+        """The profile of the model of this ``identity``: by its training to align, else by its maps of encoded pairs.
 
-        ``pairs`` are :func:`usable_pairs`, in the model's own direction.
+        ``pairs`` are :func:`usable_pairs`, as this model reads them.
         """
-        encoded = dict(enumerate(map(self.encode, pairs)))
+        encoded = dict(enumerate(pairs))
         if len(encoded) < DEFAULTS.fewest_pairs:
             encoded = {}
         layers = range(self.layers)

@@ -19,11 +19,12 @@ from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
 from alignment_eval.extraction.method import MapName, parse_maps
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.chosen import AlignmentOptions
-from alignment_eval.profiles.profile import NO_PROFILE, TextRecipe, read_profile
+from alignment_eval.profiles.profile import NO_PROFILE, TextRecipe, find_profile
 from fairseq_norm_plugin.checkpoints.build import build_model
 from fairseq_norm_plugin.checkpoints.files import (
     DEMO,
     NO_REVERSE,
+    NO_SUBWORDS,
     ModelFiles,
     demo_checkpoints,
     find_files,
@@ -112,8 +113,7 @@ def load(
         normalize: how sentences are normalised before: ``none``; ``nfc``, composed and without characters that are not
             printed; ``moses``, with plain punctuation, too.  Default: as its profile says.
         bpe: subwords: ``subword_nmt``, ``fastbpe``, ``sentencepiece``, ``tokenizers``, …; ``none``: sentences are
-            given in subwords.  By default what the profile, the directory or the checkpoint says; if they say nothing,
-            ``none``.
+            given in subwords.  By default what the profile, the directory or the checkpoint says.
         words: what the words are that are linked: ``tokens`` of the tokenizer (with SentencePiece, which reads raw
             text, tokens of Moses; without a tokenizer, as ``whitespace``); what ``whitespace`` separates; or
             ``characters``, in scripts without spaces.  One for both languages, or two, of source and target.
@@ -132,8 +132,8 @@ def load(
     Raises:
         InputError: a file is missing, the checkpoint is unsafe, the model is not an encoder-decoder Transformer, or it
             was not trained in this direction.
-        UsageError: more than two files of codes, options of a reverse model without ``reverse_path``, or options of the
-            text that do not go together.
+        UsageError: nothing says what the subwords are, there are more than two files of codes, options of a reverse
+            model without ``reverse_path``, or options of the text that do not go together.
     """
     given = {**options, **{name: value for name, value in locals().items() if name != "options"}}
     check_known(options)
@@ -162,6 +162,8 @@ def load(
     )
     own = reverse_path is None or str(reverse_path) == str(path)
     model = _load_direction(find_files(path, data), stated, own_reverse=own)
+    if not model.text.is_stated:
+        raise UsageError(f"{path}: nothing says how its text is cut into subwords: {NO_SUBWORDS}")
     if reverse_path is not None and str(reverse_path) != NO_REVERSE and model.reverse is None:
         reverse = stated.exchanged(model, _files(reverse_bpe_codes))
         own_data = Path(reverse_path).is_dir() or any(Path(str(reverse_path).split(":")[0]).parent.glob("dict.*"))
@@ -209,9 +211,9 @@ class _Stated:
 
     def recipe(self, beside: Path) -> tuple[TextRecipe | None, Path]:
         """The text recipe of the stated profile, or of the one ``beside`` the checkpoint; and its directory."""
-        for file in (self.profile, beside) if self.by_profile else ():
-            if file is not None and Path(file).is_file() and (recipe := read_profile(file).text_recipe):
-                return recipe, Path(file).parent
+        for profile in (find_profile(self.profile), find_profile(None, beside)) if self.by_profile else ():
+            if profile is not None and profile.text_recipe is not None:
+                return profile.text_recipe, Path(profile.name).parent
         return None, beside.parent
 
     def exchanged(self, forward: NormModel, codes: Sequence[str]) -> _Stated:

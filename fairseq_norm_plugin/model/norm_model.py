@@ -361,9 +361,7 @@ class NormModel:
         if isinstance(source, str):
             return _only(self.translate([source], beam=beam, protect=protect, **options))
         lines = text_lines(source, "source")
-        translations = self.translations(
-            lines, beam, stated.max_tokens, strings, split_sentences=stated.split_sentences
-        )
+        translations = self.translations(lines, beam, stated, strings)
         targets = [translation.sentences or translation.text for translation in translations]
         aligned = align_lists(self.with_reverse, lines, targets, stated, strings=strings)
         scored = (replace(pair, score=translation.score) for pair, translation in zip(aligned, translations))
@@ -373,17 +371,20 @@ class NormModel:
         self,
         lines: Sequence[str],
         beam: int,
-        max_tokens: int,
+        options: AlignmentOptions,
         strings: re.Pattern[str] | None = None,
         progress: Callable[[int], object] = lambda _: None,
-        split_sentences: bool = False,
     ) -> list[Translation]:
-        """Translate raw lines, and put back what a model does not translate: ``strings``, and unknown words."""
-        cut = list(map(self.pipelines(split_sentences)[0].split, lines))
+        """Translate raw lines, and put back what a model does not translate: ``strings``, and unknown words.
+
+        ``options`` say how these are aligned.
+        """
+        cut = list(map(self.pipelines(options.split_sentences)[0].split, lines))
+        of_rest = replace(options, scores=False, source_contribution=False, split_sentences=False)
         found = translate_lines(
             [sentence.strip() if len(sentences) > 1 else sentence for sentences in cut for sentence in sentences],
-            lambda texts: self.translator.translate(texts, beam, max_tokens, progress),
-            lambda texts, targets: align_lists(self.with_reverse, texts, targets, AlignmentOptions(), quiet=True),
+            lambda texts: self.translator.translate(texts, beam, options.max_tokens, progress),
+            lambda texts, targets: align_lists(self.with_reverse, texts, targets, of_rest, quiet=True),
             strings if self.direction.pipelines[0].reads_raw else None,
         )
         rest = iter(found)

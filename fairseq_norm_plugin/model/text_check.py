@@ -15,22 +15,23 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, warn_on_stderr
-from fairseq_norm_plugin.model.direction import Direction, can_align, length_batches
+from fairseq_norm_plugin.model.direction import Direction, length_batches
 from fairseq_norm_plugin.text.tokenise import SentencePair
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: How many pairs are scored, how many of them in other readings as well, and how many are needed to compare sources.
-SAMPLE, REREAD, FEWEST = 100, 30, 10
+#: How many pairs are scored, at least and at most, how many of them in other readings as well, and how many it takes.
+SAMPLE, REREAD, FEWEST = (20, 100), 20, 10
 #: Below this mean gain, in standard deviations of the gains, pairs do not count as translations.
 LEAST_EFFECT = 1.0
 #: From this mean gain on, the pairs outside a shifted stretch count as translations.
@@ -99,8 +100,12 @@ class Scores:
     split: tuple[int, int] = (0, 0)
 
 
-def sample_lines(size: int, count: int = SAMPLE) -> list[int]:
-    """Sample lines of a text of ``size``, ascending: all, or a random one from each of ``count`` equal stretches."""
+def sample_lines(size: int, count: int | None = None) -> list[int]:
+    """Sample lines of a text of ``size``, ascending: all, or a random one from each of ``count`` equal stretches.
+
+    By default one of 25, but :data:`SAMPLE` at least and at most.
+    """
+    count = min(max(size // 25, SAMPLE[0]), SAMPLE[1]) if count is None else count
     if size <= count:
         return list(range(size))
     chance = random.Random(size)  # the same lines in every run
@@ -108,17 +113,14 @@ def sample_lines(size: int, count: int = SAMPLE) -> list[int]:
     return [chance.randrange(start, end) for start, end in itertools.pairwise(bounds)]
 
 
-def sampled(text: Iterable[SentencePair], size: int) -> Iterator[tuple[int, SentencePair]]:
-    """The pairs of :func:`sample_lines` of a text of ``size`` pairs, with their lines, counted from 0."""
-    wanted = set(sample_lines(size))
-    numbered = itertools.islice(enumerate(text), max(wanted, default=-1) + 1)
-    return ((number, pair) for number, pair in numbered if number in wanted)
-
-
 def check_parallel(
     sample: Iterable[tuple[int, SentencePair]], directions: Sequence[Direction], force: bool = True
 ) -> None:
-    """Warn of a text that does not look parallel (:func:`find_mismatch`); refuse unrelated lines, unless ``force``."""
+    """Warn of a text that does not look parallel (:func:`find_mismatch`); refuse unrelated lines, unless ``force``.
+
+    ``sample`` are pairs with their lines, from 0 (:func:`sample_lines`).  Below :data:`FEWEST` of them nothing is
+    scored.
+    """
     sample = list(sample)
     for which, name in enumerate(("source", "target") if sample else ()):
         if found := directions[0].pipelines[which].prepared([pair[which].text for _, pair in sample]):
@@ -133,14 +135,11 @@ def check_parallel(
 def find_mismatch(
     sample: Iterable[tuple[int, SentencePair]], directions: Sequence[Direction]
 ) -> tuple[str, str] | None:
-    """What shows that a text is not parallel, by a sample of its pairs with their lines, from 0 (:func:`sampled`).
-
-    The kind of the verdict, and a message.
-    """
-    first = directions[0]
-    different = _different(sample, first)
-    lines, pairs = list(different), list(different.values())
-    if not pairs:
+    """What shows that a text is not parallel, by a sample of its pairs: the kind of the verdict, and a message."""
+    first, sample = directions[0], list(sample)
+    readings = _different(sample, first) if len(sample) >= FEWEST else {}
+    lines, pairs = list(readings), list(readings.values())
+    if len(pairs) < FEWEST:
         return None
     verdict = judge_pairs(pairs, first)
     wrong = _wrong_model(pairs, verdict, directions) if verdict.kind in ("fine", "exchanged") else None
@@ -154,7 +153,20 @@ def find_mismatch(
     return verdict.kind, _message(verdict, lines)
 
 
-def _different(sample: Iterable[tuple[int, SentencePair]], direction: Direction) -> dict[int, SentencePair]:
+class Readings(NamedTuple):
+    """A sampled pair, and how a model reads it: as it is, and exchanged."""
+
+    pair: SentencePair
+    own: SentencePair
+    exchanged: SentencePair
+
+    @classmethod
+    def by(cls, direction: Direction, pair: SentencePair) -> Readings:
+        """Read a pair."""
+        return cls(pair, direction.encode(pair), direction.encode(pair.exchanged))
+
+
+def _different(sample: Iterable[tuple[int, SentencePair]], direction: Direction) -> dict[int, Readings]:
     """The pairs of a sample, by line, that the model can read in both directions; of lines in sentences, the first.
 
     No two of them have the same source or the same target: each is compared with another one.
@@ -164,26 +176,29 @@ def _different(sample: Iterable[tuple[int, SentencePair]], direction: Direction)
     for number, whole in sample:
         pair = whole.sentences[0]
         source, target = pair.words
-        if not (source in sources or target in targets) and can_align(pair, [direction, direction]):
-            kept[number] = pair
+        if source in sources or target in targets:
+            continue
+        read = Readings.by(direction, pair)
+        if not (direction.refusal(read.own) or direction.refusal(read.exchanged)):
+            kept[number] = read
             sources.add(source)
             targets.add(target)
     return kept
 
 
-def _wrong_model(pairs: Sequence[SentencePair], verdict: Verdict, directions: Sequence[Direction]) -> Direction | None:
+def _wrong_model(pairs: Sequence[Readings], verdict: Verdict, directions: Sequence[Direction]) -> Direction | None:
     """The model of the other direction, if only one of two models finds source and target exchanged."""
     if len(directions) == 1 or any(direction.trained for direction in directions):
         return None
-    few = [pairs[k].exchanged for k in reread_pairs(len(pairs))]
-    own = _score(list(map(directions[1].encode, few)), directions[1])
+    few = [Readings.by(directions[1], pairs[k].pair.exchanged) for k in reread_pairs(len(pairs))]
+    own = _score([read.own for read in few], directions[1])
     exchanged = _better_reading(_score_readings(few, own, directions[1], ["exchanged"])) is not None
     return None if (verdict.kind == "exchanged") == exchanged else directions[exchanged]
 
 
-def judge_pairs(pairs: Sequence[SentencePair], direction: Direction) -> Verdict:
+def judge_pairs(pairs: Sequence[Readings], direction: Direction) -> Verdict:
     """Judge sentence pairs that fit the model, in the order of the text."""
-    encoded = [direction.encode(pair) for pair in pairs]
+    encoded = [read.own for read in pairs]
     lengths = np.array([[len(side.ids) for side in pair] for pair in encoded], dtype=np.int64)
     sources = partners(lengths[:, 0].tolist(), lengths[:, 1].tolist())
     own = _score(encoded, direction)
@@ -197,7 +212,7 @@ def judge_pairs(pairs: Sequence[SentencePair], direction: Direction) -> Verdict:
         _score_readings(pairs, own, direction, list(READINGS)),
         _split_subwords(encoded, direction),
     )
-    words = [[[word.casefold() for word in side] for side in pair.words] for pair in pairs]
+    words = [[[word.casefold() for word in side] for side in read.pair.words] for read in pairs]
     copied = [word in source for source, target in words for word in target]
     return judge(scores, sum(copied) / max(1, len(copied)))
 
@@ -222,20 +237,18 @@ def judge(scores: Scores, copied: float) -> Verdict:
 
     If another reading is better, nothing else is judged, because the text was not scored as it should be.
     """
-    if copied > COPIED_SHARE and len(scores.own) >= FEWEST:
+    if copied > COPIED_SHARE:
         return Verdict("copied", share=copied)
     if (better := _better_reading(scores.readings)) is not None:
         return better
     neighbours, split = scores.split
     if split >= FEWEST_SPLIT and split > SPLIT_SHARE * neighbours:
         return Verdict("split", share=split / neighbours)
-    if len(scores.own) < FEWEST:
-        return Verdict("fine")
     gains = (scores.own - scores.other) / scores.tokens
     stretch = low_stretch(gains)
     if stretch is not None:
         rest = np.delete(gains, range(stretch[0], stretch[1] + 1))
-        if len(rest) >= FEWEST and _effect(rest) >= CLEAR_EFFECT:
+        if len(rest) >= FEWEST / 2 and _effect(rest) >= CLEAR_EFFECT:
             return Verdict("partly", stretch=stretch)
     if stretch is not None or _effect(gains) < LEAST_EFFECT:
         return Verdict("unrelated", float((gains > 0).mean()))
@@ -281,15 +294,15 @@ def _score(pairs: Sequence[SentencePair], direction: Direction) -> list[Floats]:
 
 
 def _score_readings(
-    pairs: Sequence[SentencePair], own: Sequence[Floats], direction: Direction, readings: Sequence[str]
+    pairs: Sequence[Readings], own: Sequence[Floats], direction: Direction, readings: Sequence[str]
 ) -> dict[str, Floats]:
     """What each reading adds to the scores of pairs (:class:`Scores`); ``own`` are the scores as they are."""
     chosen = reread_pairs(len(pairs))
     jobs = {}
     for reading, k in itertools.product(readings, range(len(chosen))):
-        pair = pairs[chosen[k]]
-        as_is, reread = direction.encode(pair), direction.encode(_reread(pair, reading))
-        if not all(torch.equal(side.ids, other.ids) for side, other in zip(as_is, reread)):
+        read = pairs[chosen[k]]
+        reread = read.exchanged if reading == "exchanged" else _reread(read, reading, direction)
+        if not all(torch.equal(side.ids, other.ids) for side, other in zip(read.own, reread)):
             jobs[reading, k] = reread
     gains = {reading: np.zeros(len(chosen)) for reading in readings}
     for (reading, k), tokens in zip(jobs, _score(list(jobs.values()), direction)):
@@ -299,15 +312,15 @@ def _score_readings(
     return gains
 
 
-def _reread(pair: SentencePair, reading: str) -> SentencePair:
-    """A pair in one of :data:`READINGS`; its spans of words do not fit then."""
-    if reading == "exchanged":
-        return pair.exchanged
+def _reread(read: Readings, reading: str, direction: Direction) -> SentencePair:
+    """A pair in lower case, or with punctuation apart, as the model reads it; its spans of words do not fit then."""
 
     def change(text: str) -> str:
         return text.lower() if reading == "lowercase" else _ATTACHED.sub(r"\1 \2", text)
 
-    return SentencePair(*(replace(line, text=change(line.text), given=change(line.given), copies=()) for line in pair))
+    lines = [replace(line, text=change(line.text), given=change(line.given), copies=()) for line in read.pair]
+    same = all(new.text == line.text and new.given == line.given for new, line in zip(lines, read.pair))
+    return read.own if same else direction.encode(SentencePair(*lines))
 
 
 def _split_subwords(pairs: Iterable[SentencePair], direction: Direction) -> tuple[int, int]:

@@ -7,7 +7,7 @@ import glob
 import itertools
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -99,18 +99,25 @@ class SentencePairs(ABC):
         return row_numbers(self.size)
 
     def __iter__(self) -> Iterator[SentencePair]:
+        return (pair for _, pair in self.numbered())
+
+    def numbered(self, wanted: Collection[int] | None = None) -> Iterator[tuple[int, SentencePair]]:
+        """The pairs with their numbers, from 0: those that are wanted, or all."""
         words = [
             itertools.repeat(None) if name is None else (line for _, line in TextFile(name).lines())
             for name in self._segmentations
         ]
-        for number, (lines, *given) in enumerate(zip(self._lines(), *words), 1):
+        end = None if wanted is None else max(wanted, default=-1) + 1
+        for number, (lines, *given) in itertools.islice(enumerate(zip(self._lines(), *words)), end):
+            if wanted is not None and number not in wanted:
+                continue
             sides = []
-            raw = self._without_markup(lines[0], number), lines[1]
+            raw = self._without_markup(lines[0], number + 1), lines[1]
             for pipeline, line, name, own in zip(self._pipelines, raw, self._segmentations, given):
-                with at(f"{name}:{number}"):
+                with at(f"{name}:{number + 1}"):
                     sides.append(pipeline.read(line, None if own is None else own.decode().split()))
             pair = SentencePair(sides[0] if self._plain is None else replace(sides[0], marked=lines[0]), sides[1])
-            yield pair if self.strings is None else with_copies(pair, self.strings)
+            yield number, pair if self.strings is None else with_copies(pair, self.strings)
 
     def _without_markup(self, source: str, number: int) -> str:
         with at(f"{self.name}:{number}"):

@@ -53,7 +53,7 @@ def test_tables_figures_and_summary(analyze, data, checkpoint, tmp_path):
     assert summary["task"] == "translation_norm"
     assert set(summary["positions_with_nothing_to_mix"]) == {"decoder.self 0", "decoder.self 1"}
     assert set(summary["positions_with_nothing_to_mix"].values()) == {12}
-    model = fairseq_norm_plugin.load(checkpoint, data)
+    model = fairseq_norm_plugin.load(checkpoint, data, bpe="none")
     assert len(summary["mixing_ratio"]) == model.layers * (8 + 5 + 6)
     frequency = tables["token_norms"].groupby("token")["frequency"].first()
     assert frequency["</s>"] == ""

@@ -43,7 +43,7 @@ def slow_rollout(model, ids, kind):
 
 @pytest.mark.parametrize(("kind", "of"), [("rollout_w", "attnres_w"), ("alti_rollout", "alti")])
 def test_rollouts_are_those_of_the_block_maps(records, data, checkpoint, kind, of):
-    model = fairseq_norm_plugin.load(checkpoint, data)
+    model = fairseq_norm_plugin.load(checkpoint, data, bpe="none")
     found = by_id(records)
     dictionary = model.task.source_dictionary
     for sentence in [found[0], found[5]]:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ import torch
 from alignment_eval.errors import UsageError
 from fairseq_norm_plugin.environment import enough_threads, executors, set_up_command
 
+ROOT = Path(__file__).resolve().parents[2]
 LINES = {
     "align.cli": [
         ["--help"],
@@ -56,6 +58,22 @@ def test_a_command_imports_fairseq_without_what_it_does_not_use():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("30 []\n0.5\n", "")
+
+
+@pytest.mark.parametrize("registers", [False, True])
+def test_an_import_registers_nothing(registers):
+    """Not even after fairseq; its ``--user-dir`` does, and so does one call."""
+    program = (
+        "from argparse import Namespace; from pathlib import Path; import fairseq.utils, fairseq.tasks, sys\n"
+        "before, tasks = sys.excepthook, set(fairseq.tasks.TASK_REGISTRY)\n"
+        f"if {registers}: fairseq.utils.import_user_module(Namespace(user_dir='fairseq_norm_plugin'))\n"
+        "import fairseq_norm_plugin\n"
+        f"assert (set(fairseq.tasks.TASK_REGISTRY) > tasks) == {registers}\n"
+        "fairseq_norm_plugin.register()\n"
+        "assert 'translation_norm' in fairseq.tasks.TASK_REGISTRY; assert sys.excepthook is before"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(

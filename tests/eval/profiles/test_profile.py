@@ -41,7 +41,7 @@ def write(tmp_path):
 @pytest.mark.parametrize("profile", [FORMED, YOUNG, GUIDED, FORMED.with_reverse(REVERSE), FORMED.with_reverse(YOUNG)])
 def test_what_is_written_is_read(write, profile):
     path = write(profile.to_json())
-    assert read_profile(path, profile.model) == profile
+    assert read_profile(path) == profile
     assert read_profile(path).name == str(path)
 
 
@@ -62,13 +62,16 @@ def test_too_few_pairs_to_choose_by(make_sentence):
 def test_which_profile_counts(write, tmp_path):
     both = FORMED.with_reverse(YOUNG)
     beside = write(both.to_json())
-    assert find_profile("m1", None, beside) == find_profile("m1", str(beside)) == both
-    assert find_profile("m1", "none", beside) is None
-    assert find_profile("m1", None, tmp_path / "missing") is None
-    reverse = find_profile("m3", str(beside), reverse=True)
+    assert find_profile(None, beside).of("m1") == find_profile(str(beside)) == both
+    assert find_profile("none", beside) is None
+    assert find_profile(None, tmp_path / "missing") is None
+    reverse = both.of("m3", reverse=True)
     assert (reverse.model, reverse.maps, reverse.reverse_maps) == ("m3", YOUNG.maps, None)
-    with pytest.raises(InputError, match=r"align\.json: was chosen for model m3.*m2"):
-        find_profile("m2", str(beside), reverse=True)
+    for options in ({}, {"reverse": True}):
+        with pytest.raises(InputError, match=r"align\.json: .*m[13].*m2"):
+            find_profile(beside).of("m2", **options)
+    beside.write_text(FORMED.to_json())  # what changed is read again
+    assert find_profile(None, beside) == FORMED
 
 
 def without(*names, **changes):

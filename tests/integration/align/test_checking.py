@@ -10,7 +10,7 @@ import torch
 import fairseq_norm_plugin as fnp
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.model.direction import Direction
-from fairseq_norm_plugin.model.text_check import find_mismatch, sampled
+from fairseq_norm_plugin.model.text_check import find_mismatch, sample_lines
 from fairseq_norm_plugin.text.lines import ParallelText
 from fairseq_norm_plugin.text.subwords import BpeSegmenter, MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import TextPipeline
@@ -42,7 +42,7 @@ def warned(direction, tmp_path):
 
     def warned(source, target, *directions):
         text = ParallelText([str(written(tmp_path / "source", source)), str(written(tmp_path / "target", target))])
-        found = find_mismatch(sampled(text, text.size), directions or [direction])
+        found = find_mismatch(text.numbered(sample_lines(text.size)), directions or [direction])
         return found and found[1]
 
     return warned
@@ -56,7 +56,8 @@ DRAWN = np.random.default_rng(0).integers(0, 60, 300).tolist()
     ("source", "target"),
     [
         (GERMAN, ENGLISH),
-        (GERMAN[:3], ENGLISH[3:6]),  # too few to tell that they are unrelated
+        (GERMAN[:9], ENGLISH[3:12]),  # too few to tell that they are unrelated, or exchanged
+        (ENGLISH[:9], GERMAN[:9]),
         ([""], [""]),
         ([GERMAN[k] for k in DRAWN], [ENGLISH[k] for k in DRAWN]),
     ],
@@ -70,7 +71,7 @@ def test_parallel_texts(warned, source, target):
     ("source", "target", "named"),
     [
         (ENGLISH, GERMAN, "source and target look exchanged"),
-        (ENGLISH[:3], GERMAN[:3], "source and target look exchanged"),
+        (ENGLISH[:10], GERMAN[:10], "source and target look exchanged"),
         (GERMAN, GERMAN, "look like the same text"),
         (GERMAN[1:] * 2, ENGLISH[:-1] * 2, "do not look like translations"),
         (GERMAN, [*ENGLISH[:30], *ENGLISH[31:], "and so on ."], "lines 3 … missing or extra line"),

@@ -128,9 +128,10 @@ def test_the_languages_are_of_the_profile(model, profile):
 def test_no_profile_is_none_everywhere(model, profile, capsys):
     profile(model="another")  # would be refused
     capsys.readouterr()
-    loaded = load(model, profile="none")
-    assert (loaded.text.tokenizer, loaded.text.is_stated, loaded.text.lowercase) == (None, False, False)
+    loaded = load(model, profile="none", bpe_codes=model / "codes.bpe")
+    assert (loaded.text.tokenizer, loaded.text.lowercase) == (None, False)
     assert loaded.align("wir sind hier .", "we are here .").ok
+    assert "{0}" in loaded.translate("wir sind {0} hier .").target
     said = capsys.readouterr().err
     assert "align.json" not in said
     assert "tokenizer moses" not in said

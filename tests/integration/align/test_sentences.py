@@ -1,14 +1,19 @@
 """Lines that are paragraphs: cut into sentences, translated or aligned, and joined again."""
 
+import itertools
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import fairseq_norm_plugin
 from alignment_eval.errors import AlignmentWarning, InputError, UsageError
+from alignment_eval.profiles.chosen import AlignmentOptions
 from alignment_eval.signature import fields_of
+from fairseq_norm_plugin.model.aligner import Aligner, choose
+from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
 from tests.demo import BOTH
 
 SOURCES = [
@@ -156,16 +161,43 @@ def test_outputs_of_the_command(run, model, tmp_path):
     assert "split" not in fields_of(model.align(SOURCES, TARGETS).signature)
 
 
-def test_a_lexical_table_is_counted_on_sentences(model):
+@pytest.fixture(scope="module")
+def corpus():
+    """Thirty pairs of sentences that share words."""
     nouns = {"Haus": "house", "Buch": "book", "Dorf": "village", "Kind": "child", "Meer": "sea"}
-    adjectives = ["alt", "neu", "schön", "groß", "wichtig", "gut"]
-    others = ["old", "new", "beautiful", "big", "important", "good"]
+    adjectives = {
+        "alt": "old",
+        "neu": "new",
+        "schön": "beautiful",
+        "groß": "big",
+        "wichtig": "important",
+        "gut": "good",
+    }
     sources = [f"Das {noun} ist sehr {adjective}." for noun in nouns for adjective in adjectives]
-    targets = [f"The {noun} is very {adjective}." for noun in nouns.values() for adjective in others]
-    alone = model.align(sources, targets, table="text", force=True)
-    lines = [[" ".join(side[:12]), " ".join(side[12:])] for side in (sources, targets)]
+    return sources, [f"The {noun} is very {word}." for noun in nouns.values() for word in adjectives.values()]
+
+
+def test_a_lexical_table_is_counted_on_sentences(model, corpus):
+    alone = model.align(*corpus, table="text", force=True)
+    lines = [[" ".join(side[:12]), " ".join(side[12:])] for side in corpus]
     whole = model.align(*lines, table="text", split_sentences=True, force=True)
     assert [pair.confidences for pair in whole] == [union(alone[:12]), union(alone[12:])]
+
+
+def test_a_lexical_table_does_not_depend_on_windows(model, corpus):
+    """It is counted on all sentences of the first lines, however these are read; short sentences come first."""
+    ends = [0, 1, 6, 7, 9, 20, 30]
+    lines = [[" ".join(side[start:end]) for start, end in itertools.pairwise(ends)] for side in corpus]
+    pipelines = model.pipelines(split_sentences=True)
+    pairs = list(enumerate(SentencePair(*map(TextPipeline.read, pipelines, pair)) for pair in zip(*lines)))
+    options = AlignmentOptions(table="text")
+    chosen = choose(options, model.with_reverse)
+    chosen = replace(chosen, table=None, method=replace(chosen.method, table_pairs=4))
+    found = []
+    for windows in ([pairs[:4], pairs[4:]], [pairs[:1], pairs[1:3], pairs[3:4], pairs[4:]]):
+        aligner = Aligner(chosen, [member.direction for member in model.with_reverse], options)
+        found.append({pair.id: pytest.approx(pair.confidences, abs=1e-6) for pair in aligner.align(windows)})
+    assert found[0] == found[1]
 
 
 def test_what_cannot_be_cut(model, monkeypatch):

@@ -1,19 +1,23 @@
 """Sentence pairs in memory: batched by length, order of ids kept, links of both directions and of none."""
 
 import itertools
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from alignment_eval.alignment import align_pairs
+from alignment_eval.alignment import Alignment, align_pairs
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, parse_maps
 from alignment_eval.extraction.pair_scores import PairScores
+from alignment_eval.profiles.chosen import AlignmentOptions, ChosenMethod
 from fairseq_norm_plugin.model.aligner import Aligner
 from fairseq_norm_plugin.model.direction import length_batches
+from fairseq_norm_plugin.model.reader import MapReader
+from fairseq_norm_plugin.text.tokenise import with_copies
 from tests.plugin.model.conftest import pair_of
 
 FORWARD = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.2")
@@ -49,13 +53,17 @@ def threads(request):
     torch.set_num_threads(before)
 
 
+def aligner_by(method, directions, **options):
+    return Aligner(ChosenMethod(method), directions, AlignmentOptions(**options))
+
+
 @pytest.mark.parametrize("max_tokens", [1, 26, 4000])
 @pytest.mark.parametrize("how", METHODS)
 def test_links_are_those_of_each_pair_alone(make_direction, pairs, how, max_tokens, threads):
     method, directions = METHODS[how], [make_direction(1), make_direction(2)]
     progress = []
     used = directions[: 1 if method.reverse is None else 2]
-    aligner = Aligner(method, used, max_tokens)
+    aligner = aligner_by(method, used, max_tokens=max_tokens)
     found = {pair.id: pair for pair in aligner.align([pairs.items()], progress.append)}
     assert set(found) == set(pairs)
     assert sum(progress) == len(pairs)
@@ -70,18 +78,18 @@ def test_links_are_those_of_each_pair_alone(make_direction, pairs, how, max_toke
             other = read_word_map(maps_alone(directions[1], id_, pair.exchanged, REVERSE), REVERSE)
             (expected,) = align_pairs([(one, None if method.reverse is None else other)], method)
             assert found[id_].links == expected.links
-    assert aligner.unknown.tokens["source"] == sum(
+    assert aligner.reader.unknown.tokens["source"] == sum(
         len(pairs[id_].source.given.split()) for id_, pair in found.items() if pair.ok
     )
-    assert not any(aligner.unknown.unknown.values())
+    assert not any(aligner.reader.unknown.unknown.values())
 
 
 @pytest.mark.parametrize("max_tokens", [1, 4000])
 def test_scores_have_the_log_probabilities_of_a_whole_pass(make_direction, pairs, max_tokens):
     """In both directions, and the mean contribution of the source over the rows of a recorded map."""
     directions = [make_direction(1), make_direction(2)]
-    aligner = Aligner(METHODS["joined"], directions, max_tokens, contribution=True, scores=True)
-    links = {pair.id: pair.links for pair in Aligner(METHODS["joined"], directions).align([pairs.items()])}
+    aligner = aligner_by(METHODS["joined"], directions, max_tokens=max_tokens, source_contribution=True)
+    links = {pair.id: pair.links for pair in aligner_by(METHODS["joined"], directions).align([pairs.items()])}
     for pair in list(aligner.align([pairs.items()])):
         if not pair.ok:
             assert pair.scores == PairScores()
@@ -92,6 +100,15 @@ def test_scores_have_the_log_probabilities_of_a_whole_pass(make_direction, pairs
         assert [pair.scores.log_prob, pair.scores.reverse_log_prob] == pytest.approx(whole, abs=6e-4)
         maps = directions[0].maps({0: ways[0]}, ["alti_rollout"], parse_maps("0,1,2"))[0].layer_maps("alti_rollout")
         assert pair.scores.source_contribution == pytest.approx(maps[2].sum(axis=1).mean(), abs=6e-4)
+
+
+def test_words_of_copies_are_linked_to_each_other_only(make_direction):
+    aligner = aligner_by(METHODS["one"], [make_direction(1)])
+    pair = with_copies(pair_of(["w1", "x", "w2"], ["w3", "x"]), re.compile("x"))
+    text = pair.source.text, pair.target.text, pair.source.spans, pair.target.spans
+    links = {(0, 0): 0.9, (1, 0): 0.8, (2, 1): 0.7}
+    found = aligner._finished(Alignment(*text, list(links), links), pair)
+    assert (found.links, found.confidences) == ([(0, 0), (1, 1)], {(0, 0): 0.9, (1, 1): 1.0})
 
 
 def maps_alone(direction, id_, pair, options):
@@ -108,10 +125,9 @@ def maps_alone(direction, id_, pair, options):
     ids=str,
 )
 def test_maps_that_the_model_has_not(make_direction, options, named):
+    method = AlignmentMethod(ExtractionOptions(**{"kind": "attn_n", **options}))
     with pytest.raises(UsageError) as error:
-        Aligner(
-            AlignmentMethod(ExtractionOptions(**{"kind": "attn_n", **options})), [make_direction(1, name="model.pt")]
-        )
+        MapReader(method, [make_direction(1, name="model.pt")])
     assert all(text in str(error.value) for text in named)
 
 

@@ -147,3 +147,11 @@ def test_pairs_that_cannot_be_aligned(models, recwarn):
     for source in (" ", "a " * 2000):
         with pytest.raises(InputError, match=r"the sentence pair is (empty|longer than 1024 tokens)"):
             models[0].align(source, "x")
+
+
+def test_a_copy_is_linked_where_nothing_else_is(models):
+    """With a confidence, as every other link has, unless it is of a symmetrisation."""
+    pair = "guten morgen http://a.de/b", "it is not raining http://a.de/b"
+    for model, options, confidences in ((models[0], {}, {(2, 4): 1.0}), (models[1], {"join": "union"}, {})):
+        found = model.align(*pair, protect="zzzz", rule="two-way=1", **options)
+        assert (found.links, found.confidences) == ([(2, 4)], confidences)

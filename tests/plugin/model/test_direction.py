@@ -8,7 +8,7 @@ from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import ExtractionOptions, parse_maps
 from alignment_eval.maps.sentence import SentenceMaps
 from fairseq_norm_plugin.capture.recorder import RecordedMaps, forced_maps, recorded_quantities
-from fairseq_norm_plugin.model.direction import Direction, can_align, usable_pairs
+from fairseq_norm_plugin.model.direction import Direction, encode, refusal, usable_pairs
 from fairseq_norm_plugin.text.tokens import SpecialTokens
 from tests.plugin.model.conftest import pair_of
 
@@ -21,15 +21,19 @@ def test_a_pair_may_be_as_long_as_the_positions_of_each_model(build, make_direct
     """64 positions hold 63 words and </s>."""
     direction = make_direction(build(1, max_source_positions=20), build(2, max_target_positions=30))
     assert direction.limits == (20, 30)
-    for source, target, refusal in ((19, 29, ""), (20, 29, "longer than 20 tokens"), (19, 30, "longer than 30 tokens")):
-        assert direction.refusal(direction.encode(pair_of(words(source), words(target)))) == refusal
+    for source, target, why in ((19, 29, ""), (20, 29, "longer than 20 tokens"), (19, 30, "longer than 30 tokens")):
+        assert direction.refusal(direction.encode(pair_of(words(source), words(target)))) == why
     exchanged = make_direction(1)
-    assert can_align(pair_of(words(19), words(19)), [direction, exchanged])
-    assert not can_align(pair_of(words(19), words(64)), [direction, exchanged])
-    assert can_align(pair_of(words(29), words(19)), [exchanged, direction])
-    assert not can_align(pair_of(words(19), []), [direction])
+    for source, target, both, refused in (
+        (19, 19, [direction, exchanged], ""),
+        (19, 64, [direction, exchanged], "longer than 30 tokens"),
+        (29, 19, [exchanged, direction], ""),
+        (29, 20, [exchanged, direction], "longer than 20 tokens"),
+        (19, 0, [direction], "empty"),
+    ):
+        assert refusal(encode(pair_of(words(source), words(target)), both), both) == refused
     pairs = [pair_of(words(a), words(b)) for a, b in ((1, 2), (1, 2), (0, 2), (1, 3))]
-    assert usable_pairs(pairs, [direction]) == [pairs[0], pairs[3]]
+    assert [read.words for (read,) in usable_pairs(pairs, [direction])] == [pairs[0].words, pairs[3].words]
 
 
 def test_a_word_that_looks_like_a_tag_is_unknown(build, make_direction, tgt_dict):

@@ -8,7 +8,7 @@ import pytest
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.model import text_check
 from fairseq_norm_plugin.model.text_check import (
-    FEWEST,
+    Readings,
     Scores,
     judge,
     low_stretch,
@@ -47,9 +47,6 @@ def test_texts(gains):
     assert verdict(gains, split=(100, 40)).kind == "split"
     assert verdict(gains, split=(10, 4)).kind == "fine"
     assert verdict(gains, ends=-9.0).kind == "cut"
-    # pairs that are too few to compare sources on are reread all the same
-    assert verdict(gains[: FEWEST - 1] - 2.5).kind == "fine"
-    assert verdict(gains[:3] - 2.5, exchanged=4.0).kind == "exchanged"
     # no stretch of lines is worse than the others, but the mean gain is far below its spread
     found = verdict([1.0, 1.0, 1.0, 1.0, -5.0] * 12)
     assert (found.kind, found.stretch) == ("unrelated", None)
@@ -74,7 +71,8 @@ def test_readings_of_the_same_words_are_compared_by_token_of_the_text_as_it_is(m
     direction = make_direction(1)
     given, apart = pair_of(["w1.", "w2"], ["w3.", "w4."]), pair_of(["w1", ".", "w2"], ["w3", ".", "w4", "."])
     own, reread = (direction.scores({0: direction.encode(pair)})[0] for pair in (given, apart))
-    gains = text_check._score_readings([given], [own], direction, ["tokenised"])["tokenised"]
+    read = Readings.by(direction, given)
+    gains = text_check._score_readings([read], [own], direction, ["tokenised"])["tokenised"]
     assert gains == pytest.approx([(reread.sum() - own.sum()) / len(own)], rel=1e-5)
 
 
@@ -97,7 +95,7 @@ def test_a_target_ends_where_its_suffix_begins(make_direction, monkeypatch):
     direction.special_tokens = replace(direction.special_tokens, target_suffix=(2, 5))
     monkeypatch.setattr(text_check, "judge", lambda scores, _: judged.append(scores))
     pairs = [pair_of(["w1", "w2"], ["w4", "w5"]), pair_of(["w3@@", "w1"], ["w7"])]
-    text_check.judge_pairs(pairs, direction)
+    text_check.judge_pairs([Readings.by(direction, pair) for pair in pairs], direction)
     encoded = dict(enumerate(map(direction.encode, pairs)))
     expected = [tokens[-2] for tokens in direction.scores(encoded).values()]
     assert sorted(judged[0].ends) == pytest.approx(sorted(expected), abs=1e-5)
@@ -124,7 +122,8 @@ def test_partners_are_about_as_long_and_never_the_same():
 
 
 def test_sampled_lines():
-    assert sample_lines(5) == list(range(5))
+    assert sample_lines(20) == list(range(20))
+    assert list(map(len, map(sample_lines, (21, 500, 750, 10**4)))) == [20, 20, 30, 100]
     lines = sample_lines(100_000, 100)
     assert lines == sorted(set(lines))
     assert len(lines) == 100

@@ -63,7 +63,7 @@ def test_what_is_written(changed, tmp_path, capsys):
     names = {"checkpoint.pt", "upper-layers.align.json", "dict.deu.txt", "dict.eng.txt", "source.spm", "target.spm"}
     assert {path.name for path in out.iterdir()} == names
     loaded = fairseq_norm_plugin.load(out / "checkpoint.pt", out, "deu", "eng")
-    profile = read_profile(out / "upper-layers.align.json", model_hash(loaded.models))
+    profile = read_profile(out / "upper-layers.align.json").of(model_hash(loaded.models))
     assert (profile.chosen_by, profile.pairs) == ("upper-layers", 0)
     assert str(profile.extraction().heads) == "1,2"
     assert main(["translation", str(model), str(out)]) == 1

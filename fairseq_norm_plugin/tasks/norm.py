@@ -1,0 +1,5 @@
+"""Registers the plugin."""
+
+from fairseq_norm_plugin import register
+
+register()
