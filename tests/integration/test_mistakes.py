@@ -199,7 +199,7 @@ IN_PYTHON = [
     (lambda model: fnp.load("demo", dtype="half"), UsageError, "dtype half: choose one of"),
     (lambda model: fnp.load("demo", reverse_path="no.pt"), InputError, "no.pt: no such file"),
     (lambda model: fnp.load(CHECKPOINT, DEMO, "de", "en", reverse_bpe_codes="c"), UsageError, "without reverse_path"),
-    (lambda model: fnp.load(CHECKPOINT, s="de", t="en"), UsageError, "s: no tokenizer"),
+    (lambda model: fnp.load(CHECKPOINT, s="de", t="en"), UsageError, "load has no option s"),
     (lambda model: fnp.load(CHECKPOINT, DEMO, "de", "en", profile="none"), UsageError, "expected --bpe-codes CODES"),
     (lambda model: model.align(GERMAN, ENGLISH[:59]), InputError, "60 sources, but 59 targets"),
     (lambda model: model.align(GERMAN, ENGLISH[0]), InputError, "target: … expected a list of lines"),
