@@ -63,7 +63,7 @@ def convert(
     from fairseq_norm_plugin import hooks as hooks  # fairseq is imported there first
 
     # isort: split
-    from fairseq_norm_plugin.transformers.networks import read_bert
+    from fairseq_norm_plugin.transformers.bert import read_bert
 
     model = Path(model)
     if not model.is_dir():

@@ -32,7 +32,8 @@ try:
 
         from fairseq_norm_plugin.hooks import criterion as criterion
         from fairseq_norm_plugin.hooks import tasks as tasks
-        from fairseq_norm_plugin.transformers import networks as networks
+        from fairseq_norm_plugin.transformers import bert as bert
+        from fairseq_norm_plugin.transformers import marian as marian
 except (InputError, OSError, MemoryError):
     raise
 except Exception as _error:  # whatever another fairseq lacks, or raises with this Python

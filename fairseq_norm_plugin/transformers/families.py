@@ -21,7 +21,7 @@ from torch import Tensor
 
 from alignment_eval.errors import InputError, shown
 from fairseq_norm_plugin.checkpoints.read import PRETRAINED, config_of
-from fairseq_norm_plugin.transformers.networks import sinusoids
+from fairseq_norm_plugin.transformers.marian import sinusoids
 from fairseq_norm_plugin.transformers.text import (
     SPECIALS,
     Text,
