@@ -282,7 +282,8 @@ class AlignmentFile:
             advice = f"read as 1-based all links are inside; {self._options.advise('give', 'base 1')}"
         else:
             advice = (
-                "give the texts that the alignment was made from, with the same tokenisation (norm-align --tokens-out)"
+                "give the texts that it was made from, with the same tokenisation (norm-align --tokens-out); "
+                "or make links of words if they are of subwords (align-eval convert --from-subwords auto)"
             )
         n, i, j, height, width = outside[0]
         if self.swap:

@@ -91,7 +91,7 @@ def test_a_base_that_the_indices_contradict(reader, sentences, written_base, rea
 def test_no_other_reading_is_advised_unless_all_links_fit_it(reader, link):
     """A link beyond the side of either word; a link of index 0 or beyond the end does not count from 1."""
     for links in ([link, (2, 2)], [link, (1, 1)]):
-        with pytest.raises(InputError, match="give the texts that the alignment was made from"):
+        with pytest.raises(InputError, match="give the texts that it was made from"):
             reader([links], 0, read_hypothesis, base="0-unused", texts=lengths([2], [2]))
 
 
