@@ -1,7 +1,7 @@
 """Where the elements of a source line go in its translation.
 
 An element encloses an interval of target units (words and marks, :mod:`alignment_eval.transfer.units`).  Of all
-intervals it takes the one with the highest score, where a link counts by the square of its confidence:
+intervals it takes the one with the highest score, where a link counts by the cube of its confidence:
 
 - Links: a link between the element and the interval counts for it; a link that has one end inside counts against it.
   So of discontinuous links the interval has the most inside and the least outside, and not always the hull.  A link of
@@ -64,7 +64,7 @@ _OF_NOTE = 1e2  # times as much, the mark of a note that touches its neighbour
 _SAME_MARK = 1e4  # the target has that mark there
 
 #: A link with at least this confidence is sure: its word belongs to no element without links.
-_SURE = 0.5
+_SURE = 0.63
 #: Below every score of an interval: an interval of no words, for an element with words; and one that cannot be taken.
 _EMPTY, _NEVER = -1e4, -1e8
 #: Sums that differ by less are the same.
@@ -166,7 +166,7 @@ class _Pair:
         self.links = []
         for sources, at, weight in links:
             is_of_words = {target[at].kind, *(source[s].kind for s in sources)} == {WORD}
-            self.links.append((sources, at, weight**2 * (1.0 if is_of_words else _MARK_LINK)))
+            self.links.append((sources, at, weight**3 * (1.0 if is_of_words else _MARK_LINK)))
         self.source_lengths = _sums([unit.end - unit.start for unit in source])
         self.target_lengths = _sums([unit.end - unit.start for unit in target])
         self.target_stops = _sums([unit.kind == STOP for unit in target])
@@ -183,7 +183,7 @@ class _Pair:
         """Whether an element has no links, and each word of an interval has a sure link."""
         units = range(*interval)
         words = {unit for unit in units if self.target[unit].kind == WORD}
-        linked = {target for _, target, weight in self.links if weight >= _SURE**2}
+        linked = {target for _, target, weight in self.links if weight >= _SURE**3}
         return bool(words) and words <= linked and not self.links_of(element)
 
 

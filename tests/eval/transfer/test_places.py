@@ -32,7 +32,7 @@ def slow_score(source, target, links, element, interval, around, room):
     score = -places._INSIDE * len(there)
     for link in links:
         kinds = {target[link.target].kind, *(source[s].kind for s in link.sources)}
-        weight = link.weight**2 * (1 if kinds == {WORD} else places._MARK_LINK)
+        weight = link.weight**3 * (1 if kinds == {WORD} else places._MARK_LINK)
         ends = [any(a <= s < b for s in link.sources), start <= link.target < end]
         score += weight * (all(ends) - (ends[0] != ends[1]))
     if begins_sentence(source, a) and begins_sentence(source, b) and begins_sentence(target, start):
@@ -85,7 +85,7 @@ def test_an_element_takes_the_best_of_all_intervals_in_the_one_around_it(source,
     if found[0] == found[1]:  # all words that it could take have sure links to others
         best = max(scores, key=scores.get)
         sure = {there[link.target].start for link in links if link.weight >= places._SURE}
-        assert not any(a <= s < b for link in links if link.weight**2 for s in link.sources)
+        assert not any(a <= s < b for link in links if link.weight**3 for s in link.sources)
         assert {unit.start for unit in there if unit.kind == WORD and best[0] <= unit.start < best[1]} <= sure
         return
     assert math.isclose(scores[found], max(scores.values()), abs_tol=1e-9)
@@ -147,9 +147,9 @@ def test_an_element_that_is_a_sentence_begins_with_one_in_the_element_around_it(
     assert places_of("cc . bb", [(3, 7), (5, 7)], ", . “", {}, nested=True) == [(0, (2, 5)), (0, (4, 5))]
 
 
-def test_an_element_without_links_takes_no_word_whose_link_to_another_is_surer_than_a_half():
-    assert places_of("aa bb", [(0, 2)], "cc", {(1, 0): 0.45}) == [(0, (0, 2))]
-    assert places_of("aa bb", [(0, 2)], "cc", {(1, 0): 0.55}) == [(0, (0, 0))]
+def test_an_element_without_links_takes_no_word_whose_link_to_another_is_surer_than_0_63():
+    assert places_of("aa bb", [(0, 2)], "cc", {(1, 0): 0.62}) == [(0, (0, 2))]
+    assert places_of("aa bb", [(0, 2)], "cc", {(1, 0): 0.64}) == [(0, (0, 0))]
 
 
 def test_elements_that_fit_equally_well_in_both_orders_stay_in_that_of_the_source():
