@@ -60,6 +60,11 @@ def read_links(path: str | Path, base: Base = None, swap: bool = False, allow_po
 def score(links: Iterable[Iterable[Link]], gold: Iterable[GoldSentence]) -> Score:
     """AER, precision and recall (fractions) of the links of each sentence, and the counts behind them.
 
+    Examples:
+        >>> gold = ae.read_gold("data/demo/demo.talp", base=1)
+        >>> ae.score([sentence.sure for sentence in gold], gold).aer
+        0.0
+
     Raises:
         InputError: the numbers of sentences differ.
     """

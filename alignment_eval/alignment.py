@@ -169,6 +169,11 @@ class Alignment:
             source: the source word, from 0.
             target: the target word, from 0.
 
+        Examples:
+            >>> print(alignment.explain(4, 5))
+            'im' and 'the' are linked: their two-way share 0.5... is at least 0.571 (0.4 / 0.7)
+            ...
+
         Raises:
             UsageError: there is no such word, or the maps are not kept (``maps``).
         """
@@ -287,6 +292,12 @@ class Alignments(Sequence[Alignment]):
             Columns ``log_prob``, ``reverse_log_prob``, ``confidence``, ``unlinked_source``, ``unlinked_target``,
             ``source_contribution``, ``unsupported``, ``omitted``
             (:class:`~alignment_eval.extraction.pair_scores.PairScores`), and ``status``.
+
+        Examples:
+            >>> targets = ["We are here.", "We are here, but the report was not adopted."]
+            >>> pairs = model.align(["Wir sind hier."] * 2, targets, scores=True)
+            >>> pairs.scores["unsupported"].round().tolist()
+            [0.0, 1.0]
 
         Raises:
             UsageError: the pairs were not scored.

@@ -86,11 +86,13 @@ def on_stderr() -> Iterator[None]:
             for each in loggers:
                 each.addHandler(handler)
                 each.setLevel(logging.INFO)
+                each.propagate = False  # a library may have given the root logger a handler
             yield
         finally:
             for each, level in zip(loggers, levels):
                 each.removeHandler(handler)
                 each.setLevel(level)
+                each.propagate = True
 
 
 def print_warnings() -> None:

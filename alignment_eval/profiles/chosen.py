@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,15 @@ class AlignmentOptions:
             rule_of(self.rule)
         check_whole("max_tokens", self.max_tokens)
 
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> AlignmentOptions:
+        """The options that a program gives by name."""
+        known = [option.name for option in fields(cls)]
+        for name in given:
+            if name not in known:
+                raise unknown_option("align", name, known)
+        return cls(**given)
+
     def join_of(self, directions: int) -> str | None:
         """How two directions become one; None: there is only one, and nothing is stated."""
         return self.join or (DEFAULTS.join if directions > 1 else None)
@@ -178,6 +188,12 @@ class AlignmentOptions:
         if self.final_punctuation is not None:
             maps = [replace(own, final_punctuation=self.final_punctuation) for own in maps]
         return AlignmentMethod(maps[0], maps[1] if len(maps) > 1 else None, join)
+
+
+def unknown_option(owner: str, name: str, known: Collection[str]) -> UsageError:
+    """The error of an option that a function lacks: names the nearest of its own."""
+    near = "".join(f"; do you mean {other}?" for other in get_close_matches(name, known, 1))
+    return UsageError(f"{owner} has no option {name}{near} (options: {', '.join(sorted(known))})")
 
 
 def add_options(group: argparse._ActionsContainer, *names: str) -> None:

@@ -71,6 +71,11 @@ class Score:
     counts: Counts
     per_sentence: Counts
 
+    def __repr__(self) -> str:
+        metrics = ((name, getattr(self, name)) for name in METRICS)
+        shown = [f"{name}={value if value is None else format(value, '.4f')}" for name, value in metrics]
+        return f"Score({', '.join(shown)}, sentences={self.per_sentence.sure.size})"
+
     @classmethod
     def of(cls, per_sentence: Counts) -> Score:
         """The score of a corpus whose sentences have these counts."""

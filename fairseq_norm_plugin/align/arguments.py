@@ -229,4 +229,4 @@ def load_models(options: Mapping[str, Any], on_cpu: bool) -> list[NormModel]:
     model = load(**options)
     if torch.cuda.is_available() and not on_cpu:
         model.to("cuda")
-    return model.with_reverse
+    return model.directions

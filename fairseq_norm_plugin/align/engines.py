@@ -130,14 +130,14 @@ class AlignBatch:
             InputError: a file cannot be used, or a model has no profile; it cannot choose its maps on a batch, or each
                 batch would have others.
         """
-        for member in self.model.with_reverse:
+        for member in self.model.directions:
             profile = member.direction.profile
             if self._options.profile is None and not profile.is_file():
                 raise InputError(
                     f"{profile}: no such profile, and a single batch cannot choose the maps for all; make one with "
                     f"norm-align calibrate"
                 )
-        return aligner_of(self._options, self.model.with_reverse)
+        return aligner_of(self._options, self.model.directions)
 
 
 def _columns(batch: Any, known: Sequence[str], names: Sequence[str]) -> list[list[Any]]:
@@ -228,7 +228,7 @@ def run(job: Job) -> None:
             ray.shutdown()
     seconds = time.monotonic() - start
     say(f"norm-align: {size} sentences in {seconds:.1f} s, {size / seconds:.1f} sentences/s")
-    say(signed(batches.model.with_reverse, map(file_hash, paths), size, batches.aligner.chosen.fields))
+    say(signed(batches.model.directions, map(file_hash, paths), size, batches.aligner.chosen.fields))
 
 
 def _check_text(pairs: Sequence[tuple[str, str]], aligner: Aligner, force: bool) -> None:

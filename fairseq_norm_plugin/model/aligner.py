@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from alignment_eval.alignment import Alignment, Alignments, align_pairs
-from alignment_eval.errors import InputError, progress_meter, say, warn_on_stderr
+from alignment_eval.errors import InputError, progress_meter, warn_on_stderr
 from alignment_eval.extraction.extract import WordMaps
 from alignment_eval.extraction.lexical_table import FEW_WORDS, MANY_UNKNOWN, LexicalTable, count_lexical_table
 from alignment_eval.extraction.method import AlignmentMethod
@@ -40,6 +41,7 @@ from fairseq_norm_plugin.text.tokenise import (
     with_copies,
 )
 
+logger = logging.getLogger(__name__)
 #: A :class:`~fairseq_norm_plugin.model.norm_model.NormModel`, whose module imports this one.
 Model = Any
 #: The words of each line of one side, if they are given.
@@ -241,9 +243,8 @@ def align_lists(
         check_parallel(sample, [model.direction for model in models], options.force)
     aligner = aligner_of(options, models, pairs, len(pairs), KEPT)
     chosen = aligner.chosen
-    if not quiet and chosen.reason and chosen.reason not in models[0].said:
-        models[0].said.add(chosen.reason)
-        say(f"align: {chosen.reason}")
+    if not quiet and chosen.reason:
+        logger.info("align: %s", chosen.reason)
     size = aligner.counted_pairs or WINDOW
     windows = (enumerate(pairs[start : start + size], start) for start in range(0, len(pairs), size))
     quietly = nullcontext(lambda _: None)
@@ -287,7 +288,7 @@ def signed(models: Sequence[Model], texts: Iterable[str], sentences: int, fields
 
     Of the other direction's model, what differs is shown.  ``texts`` are hashes.
     """
-    found, (forward, *others) = versions(), [model.facts for model in models]
+    found, (forward, *others) = versions(), [model.signature_fields for model in models]
     facts: dict[str, Value] = {"sentences": sentences, **fields, **forward}
     for other in others:
         facts |= {f"reverse_{name}": value for name, value in other.items() if value != forward.get(name)}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from fairseq.utils import import_user_module
 
-from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, warn_on_stderr
 from alignment_eval.extraction.method import MapName, parse_maps
 from alignment_eval.maps.words import SETTINGS
-from alignment_eval.profiles.chosen import AlignmentOptions
+from alignment_eval.profiles.chosen import AlignmentOptions, unknown_option
 from alignment_eval.profiles.profile import NO_PROFILE, TextRecipe, find_profile
 from fairseq_norm_plugin.checkpoints.build import build_model
 from fairseq_norm_plugin.checkpoints.files import (
@@ -61,6 +61,7 @@ from fairseq_norm_plugin.text.settings import (
 from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 from fairseq_norm_plugin.transformers.families import read_release
 
+logger = logging.getLogger(__name__)
 _DICTIONARY = "give the dict.LANG.txt that the model was trained with, with lines TOKEN COUNT"
 _CHECKPOINT = "give a checkpoint that fairseq-train saved, unchanged"
 _OF_ALIGNMENTS = frozenset(field.name for field in fields(AlignmentOptions))
@@ -129,6 +130,12 @@ def load(
             begins with, of Marian's models of several target languages (``fra`` for ``>>fra<<``; default: that of
             ``target_lang``; ``none``: no tag).
 
+    Examples:
+        >>> import fairseq_norm_plugin as fnp
+        >>> model = fnp.load("demo")
+        >>> model.languages
+        ('de', 'en')
+
     Raises:
         InputError: a file is missing, the checkpoint is unsafe, the model is not an encoder-decoder Transformer, or it
             was not trained in this direction.
@@ -188,8 +195,7 @@ def check_known(options: Iterable[str]) -> None:
             owner = f"{', '.join(owners[:-1])} and {owners[-1]}" if len(owners) > 1 else owners[0]
             raise UsageError(f"{name}: an option of {owner}, not of load")
         if name not in known:
-            near = "".join(f"; do you mean {other}?" for other in get_close_matches(name, known, 1))
-            raise UsageError(f"load has no option {name}{near} (options: {', '.join(sorted(known))})")
+            raise unknown_option("load", name, known)
 
 
 @dataclass(frozen=True)
@@ -273,7 +279,7 @@ def _direction(
         settings, found = text_settings(stated.text, stated.words, stated.mark, files, cfg, profiled)
     settings = settings if otherwise is None or settings.is_stated else otherwise
     if profiled is None and (files.found or found):
-        say(f"{files.name}: dictionaries in {files.data}, {settings.described}")
+        logger.info("%s: dictionaries in %s, %s", files.name, files.data, settings.described)
     models, options = [], []
     # a profile carries the hash of the parameters in float32, which nothing tells once they have 16 bits
     hashed = None if stated.dtype in ("float32", "int8") else ParameterHash(torch.float32)
@@ -312,7 +318,7 @@ def _warn_of_languages(model: NormModel) -> None:
     """Warn of models of another direction."""
     other = [
         (each.direction.name, each.direction.trained, each.languages)
-        for each in model.with_reverse
+        for each in model.directions
         if each.direction.trained
     ]
     if len(other) == 2 and other[0][1] == other[1][1][::-1]:

@@ -20,6 +20,7 @@ from alignment_eval.figures.notebook import DisplayMaps, numbered
 from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS
 from alignment_eval.maps.words import require_known
 from alignment_eval.profiles.chosen import AlignmentOptions, check_whole
+from alignment_eval.profiles.profile import read_profile
 from alignment_eval.reading import file_hash
 from alignment_eval.signature import Value
 from alignment_eval.transfer.pairs import Markup, check_labels, with_labels
@@ -71,7 +72,6 @@ class NormModel:
         reverse: the model of the other direction, or None.
         loaded_by: what loads the model again, with its arguments and its options; None: nothing does.
         defaults: options of alignment that hold where others are not given.
-        said: how pairs were aligned so far, as it was said on the standard error.
     """
 
     def __init__(
@@ -90,9 +90,21 @@ class NormModel:
         self.reverse: NormModel | None = None
         self.loaded_by: tuple[Callable[..., NormModel], tuple[Any, ...], dict[str, Any]] | None = None
         self.defaults: dict[str, Any] = {}
-        self.said: set[str] = set()
         self._parameters = parameters
         self._dtype = dtype
+
+    def __repr__(self) -> str:
+        names = " and ".join("-".join(each.languages) for each in self.directions)
+        members = [member for each in self.directions for member in each.models]
+        sizes = {id(weights): weights.numel() for member in members for weights in member.parameters()}
+        # torch does not count parameters in 8 bits
+        size = "parameters in 8 bits" if self._dtype == "int8" else f"{sum(sizes.values()):,} parameters"
+        profile = table = "none"
+        if not self.defaults.get("profile") and self.direction.profile.is_file():
+            profile = self.direction.profile.name
+            found = read_profile(self.direction.profile).table
+            table = "none" if found is None else Path(found.name).name
+        return f"{type(self).__name__}({names}, {size}, profile: {profile}, table: {table})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A pickled or copied model is loaded again, from the same files, on the same device."""
@@ -117,7 +129,7 @@ class NormModel:
         return tagged_hash(self._parameters or model_hash(self.models), self.direction.special_tokens)
 
     @cached_property
-    def facts(self) -> dict[str, Value]:
+    def signature_fields(self) -> dict[str, Value]:
         """What the signature of alignments says of the model and of how its text is made."""
         text = self.text
         options = {name: str(value) for name, value in sorted(text.options.items()) if name not in FILES}
@@ -142,7 +154,7 @@ class NormModel:
         return self.task.cfg.source_lang, self.task.cfg.target_lang
 
     @property
-    def with_reverse(self) -> list[NormModel]:
+    def directions(self) -> list[NormModel]:
         """This model, and the one of the other direction if there is one."""
         return [self] if self.reverse is None else [self, self.reverse]
 
@@ -155,7 +167,7 @@ class NormModel:
 
     def to(self, device: str | torch.device) -> NormModel:
         """Move all models, also those of the other direction, to ``device``; returns the model itself."""
-        for model in self.with_reverse:
+        for model in self.directions:
             for member in model.models:
                 member.to(device)
         return self
@@ -198,6 +210,11 @@ class NormModel:
             ``to_frame`` and ``plot``, tokens and words of both sides, and the model's score (mean log probability a
             token, base e); ``id`` is the place in the list.  Token ids with an unknown id may hide which word their
             neighbours belong to: then ``status`` is not ``ok``, and no words are aligned.
+
+        Examples:
+            >>> maps = model.maps("Wir haben das gesagt.", "We said that.")
+            >>> maps.to_frame("attn_n", layer=2).idxmax(axis="columns")["said"]
+            'gesagt'
 
         Raises:
             InputError: a sentence is empty or longer than the model takes, or is neither text nor token ids; or the
@@ -290,7 +307,7 @@ class NormModel:
         """Align the words of the sentence pairs of two lists, as norm-align does.
 
         The models' profiles say how.  Without a profile, a model chooses its maps on the pairs themselves, if there are
-        30 or more.  One line on the standard error says which way was taken.  A list is aligned as one text.
+        30 or more.  The logger ``fairseq_norm_plugin`` says which way was taken.  A list is aligned as one text.
 
         Args:
             source: a list of lines: raw text, as the model's text recipe reads it; without a recipe, text as for
@@ -306,6 +323,11 @@ class NormModel:
             All alignments, in the order of the lists; for one line its alignment.  In a list, a pair that is empty or
             longer than the models take has no links, and its ``status`` says why; one warning counts such pairs.
 
+        Examples:
+            >>> alignment = model.align("Wir sind hier, im Haus.", "We are here, in the house.")
+            >>> alignment.to_pharaoh()
+            '0-0 1-1 2-2 3-3 4-4 4-5 5-6 6-7'
+
         Raises:
             InputError: a sentence is not text; a single one is empty or too long; lists are empty or differ in length;
                 a list of 10 or more pairs does not look like translations (``force=True`` aligns them all the same);
@@ -315,10 +337,10 @@ class NormModel:
         """
         one = isinstance(source, str)
         alignments = align_lists(
-            self.with_reverse,
+            self.directions,
             text_lines([source] if one else source, "source"),
             text_lines([target] if one else target, "target"),
-            AlignmentOptions(**{**self.defaults, **options}),
+            AlignmentOptions.of({**self.defaults, **options}),
             (source_words, target_words),
             protected_strings(protect, default=False),
         )
@@ -351,19 +373,23 @@ class NormModel:
             its alignment.  In a list, a line that is empty or too long has an empty translation, and its ``status``
             says why.
 
+        Examples:
+            >>> model.translate("Wir sind hier.").target
+            'we are here.'
+
         Raises:
             InputError: a line is not text; a single one is empty or too long; or as for :meth:`align`.
             UsageError: ``beam`` is below 1; or as for :meth:`align`.
         """
         check_whole("beam", beam)
-        stated = AlignmentOptions(**{**self.defaults, **options, "force": True})  # raises now, not after hours
+        stated = AlignmentOptions.of({**self.defaults, **options, "force": True})  # raises now, not after hours
         strings = protected_strings(protect)
         if isinstance(source, str):
             return _only(self.translate([source], beam=beam, protect=protect, **options))
         lines = text_lines(source, "source")
         translations = self.translations(lines, beam, stated, strings)
         targets = [translation.sentences or translation.text for translation in translations]
-        aligned = align_lists(self.with_reverse, lines, targets, stated, strings=strings)
+        aligned = align_lists(self.directions, lines, targets, stated, strings=strings)
         scored = (replace(pair, score=translation.score) for pair, translation in zip(aligned, translations))
         return Alignments(scored, aligned.signature)
 
@@ -384,7 +410,7 @@ class NormModel:
         found = translate_lines(
             [sentence.strip() if len(sentences) > 1 else sentence for sentences in cut for sentence in sentences],
             lambda texts: self.translator.translate(texts, beam, options.max_tokens, progress),
-            lambda texts, targets: align_lists(self.with_reverse, texts, targets, of_rest, quiet=True),
+            lambda texts, targets: align_lists(self.directions, texts, targets, of_rest, quiet=True),
             strings if self.direction.pipelines[0].reads_raw else None,
         )
         rest = iter(found)
@@ -413,6 +439,10 @@ class NormModel:
 
         Returns:
             The targets with the tags of their sources; characters that the syntax reserves are escaped.
+
+        Examples:
+            >>> model.transfer_markup(["Wir sind <b>hier</b>."], ["We are here."])
+            ['We are <b>here</b>.']
 
         Raises:
             InputError: a line's tags do not balance, a target has tags; or as for :meth:`align`.

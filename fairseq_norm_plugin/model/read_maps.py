@@ -129,6 +129,11 @@ class BlockMaps:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        numbers, rows, columns = self.layers.shape
+        heads = "" if self.heads is None else f", {self.heads.shape[1]} heads"
+        return f"BlockMaps({self.block}, {self.kind}, {numbers} layers{heads}, {rows} × {columns} tokens)"
+
 
 def block_maps_of(
     models: Sequence[Any],

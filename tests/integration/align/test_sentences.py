@@ -191,11 +191,11 @@ def test_a_lexical_table_does_not_depend_on_windows(model, corpus):
     pipelines = model.pipelines(split_sentences=True)
     pairs = list(enumerate(SentencePair(*map(TextPipeline.read, pipelines, pair)) for pair in zip(*lines)))
     options = AlignmentOptions(table="text")
-    chosen = choose(options, model.with_reverse)
+    chosen = choose(options, model.directions)
     chosen = replace(chosen, table=None, method=replace(chosen.method, table_pairs=4))
     found = []
     for windows in ([pairs[:4], pairs[4:]], [pairs[:1], pairs[1:3], pairs[3:4], pairs[4:]]):
-        aligner = Aligner(chosen, [member.direction for member in model.with_reverse], options)
+        aligner = Aligner(chosen, [member.direction for member in model.directions], options)
         found.append({pair.id: pytest.approx(pair.confidences, abs=1e-6) for pair in aligner.align(windows)})
     assert found[0] == found[1]
 

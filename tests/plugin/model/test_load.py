@@ -27,15 +27,13 @@ def test_missing_files_are_named(tmp_path):
 
 def test_bundled_models_are_found_by_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    both = [
-        (model.task.cfg.source_lang, model.direction.name) for model in fairseq_norm_plugin.load("demo").with_reverse
-    ]
+    both = [(model.task.cfg.source_lang, model.direction.name) for model in fairseq_norm_plugin.load("demo").directions]
     assert both == [("de", f"{DEMO}/checkpoint.pt"), ("en", f"{DEMO}/checkpoint.en-de.pt")]
-    assert len(fairseq_norm_plugin.load("demo", reverse_path="none").with_reverse) == 1
+    assert len(fairseq_norm_plugin.load("demo", reverse_path="none").directions) == 1
     (tmp_path / "p.json").write_bytes((DEMO / "checkpoint.pt.align.json").read_bytes())
     (tmp_path / "codes.bpe").symlink_to(CODES)
     stated = fairseq_norm_plugin.load("demo", profile="p.json")
-    places = [str(model.direction.profile) for model in stated.with_reverse]
+    places = [str(model.direction.profile) for model in stated.directions]
     assert places == ["p.json", f"{DEMO}/checkpoint.en-de.pt.align.json"]  # a profile is of one model
     with pytest.raises(InputError, match=r"demo: no such file"):  # a path
         fairseq_norm_plugin.load("./demo", DEMO, "de", "en")
