@@ -123,7 +123,7 @@ class Aligner:
         for pair, alignment in align_lines(windows, self._read, self._link, progress):
             yield self._finished(alignment, pair)
 
-    def _read(self, pairs: Sequence[tuple[int, SentencePair]]) -> Iterator[tuple[int, WordMaps]]:
+    def _read(self, pairs: Numbered) -> Iterator[tuple[int, WordMaps]]:
         """The word maps of pairs; counts the words that a given table does not know."""
         for place, maps in self.reader.read(pairs):
             if self.chosen.table is not None and not self.counted_pairs:

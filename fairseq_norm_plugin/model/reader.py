@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from itertools import chain
@@ -69,14 +69,16 @@ class MapReader:
         self._max_tokens = min(max_tokens, _CPU_TOKENS) if on_cpu else max_tokens
         self.unknown = UnknownTokens()
 
-    def read(self, pairs: Sequence[tuple[int, SentencePair]]) -> Iterator[tuple[int, WordMaps]]:
+    def read(self, pairs: Iterable[tuple[int, SentencePair]]) -> Iterator[tuple[int, WordMaps]]:
         """The word maps of numbered pairs, each with its place in ``pairs``; batch by batch, short pairs first.
 
         Pairs that cannot be aligned (empty or too long) come before all others, with the reason as status.  While the
         maps of one batch are read, the caller has those of the batch before it.
         """
         encoded: dict[int, Encoded] = {}
+        ids: list[int] = []
         for place, (id_, pair) in enumerate(pairs):
+            ids.append(id_)
             read = encode(pair, self.directions)
             if reason := refusal(read, self.directions):
                 source, target = (line.side for line in read[0])
@@ -91,14 +93,13 @@ class MapReader:
         )
         with executors(len(self.directions), self._at_once) as threads:
             for batch in batches:
-                ids = {place: pairs[place][0] for place in batch}
                 waiting.append([thread.submit(self._read, which, batch, ids) for which, thread in enumerate(threads)])
                 if len(waiting) > _AHEAD:
                     yield from _both(waiting.popleft())
             for futures in waiting:
                 yield from _both(futures)
 
-    def _read(self, which: int, batch: Mapping[int, Encoded], ids: Mapping[int, int]) -> dict[int, WordMap]:
+    def _read(self, which: int, batch: Mapping[int, Encoded], ids: Sequence[int]) -> dict[int, WordMap]:
         """The word maps of a batch by one direction, by place."""
         options, direction = self._options[which], self.directions[which]
         kinds, names = [options.kind], list(options.heads)

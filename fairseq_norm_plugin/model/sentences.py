@@ -26,7 +26,7 @@ class _Cut:
 
 def align_lines(
     windows: Iterable[Numbered],
-    read: Callable[[Sequence[tuple[int, SentencePair]]], Iterator[tuple[int, WordMaps]]],
+    read: Callable[[Numbered], Iterator[tuple[int, WordMaps]]],
     link: Callable[[Iterator[WordMaps]], Iterator[Alignment]],
     progress: Callable[[int], object],
 ) -> Iterator[tuple[SentencePair, Alignment]]:
@@ -39,12 +39,20 @@ def align_lines(
         progress: takes 1 for each line, when its first sentence is read.
     """
     arrived: deque[tuple[_Cut, int]] = deque()
+    read_so_far: list[tuple[_Cut, int]] = []
+
+    def sentences(window: Numbered) -> Numbered:
+        read_so_far.clear()
+        for id_, pair in window:  # each is encoded before the next is read: tokenizers know their last lines
+            cut = _Cut(id_, pair, [None] * len(pair.sentences), [()] * len(pair.sentences))
+            for place, sentence in enumerate(pair.sentences):
+                read_so_far.append((cut, place))
+                yield id_, sentence
 
     def word_maps() -> Iterator[WordMaps]:
         for window in windows:
-            sentences = list(_sentences(window))
-            for number, maps in read([(cut.id, pair) for cut, _, pair in sentences]):
-                cut, place, _ = sentences[number]
+            for number, maps in read(sentences(window)):
+                cut, place = read_so_far[number]
                 cut.tokens[place] = [len(one.sentence.target.tokens) for one in maps if one is not None]
                 progress(int(place == 0))
                 arrived.append((cut, place))
@@ -55,10 +63,3 @@ def align_lines(
         cut.alignments[place] = alignment
         if all(cut.alignments):
             yield cut.pair, join_sentences(list(filter(None, cut.alignments)), cut.id, cut.tokens)
-
-
-def _sentences(window: Numbered) -> Iterator[tuple[_Cut, int, SentencePair]]:
-    for id_, pair in window:
-        count = len(pair.sentences)
-        cut = _Cut(id_, pair, [None] * count, [()] * count)
-        yield from ((cut, place, sentence) for place, sentence in enumerate(pair.sentences))
