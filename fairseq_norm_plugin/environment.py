@@ -7,6 +7,7 @@ not need to be parsed is imported late.
 
 from __future__ import annotations
 
+import atexit
 import inspect
 import logging
 import os
@@ -177,6 +178,8 @@ def set_up_command(program: str) -> None:
         return
     silence_libraries()
     print_warnings()
+    if {"-h", "--help"} & set(sys.argv):  # fairseq prints its help before it adds the options of a task
+        atexit.register(print, "\nOptions --norm-… and --aer-…: python -m fairseq_norm_plugin --help")
 
     def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
         if isinstance(error, InputError):

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 unset PYTHONPATH
 ENVS=$(realpath -m "${ENVS:-out/compat}")
 NAMES=("$@")
-((${#NAMES[@]})) || NAMES=(py310-fairseq py311-ve py312-ve py312-fixed py313-fixed)
+((${#NAMES[@]})) || NAMES=(py310-fairseq py310-newest-fairseq py311-ve py312-ve py312-fixed py313-fixed)
 
 say() { printf '\n== %s: %s\n' "$name" "$*"; }
 fail() { echo "compat.sh: $name: $*" >&2; exit 1; }
@@ -22,20 +22,21 @@ quietly() {
 }
 
 install() {
-    local python=PYTHON${name:2:3} torch=2.6.0  # the oldest that is supported
-    [[ $name != py311-ve ]] || torch=2.13.0
+    local python=PYTHON${name:2:3} torch===2.6.0  # the oldest that is supported
+    [[ $name != py311-ve ]] || torch===2.13.0
+    [[ $name != *-newest-* ]] || torch='>=2.6'
     test -e "$env/bin/pip" || "${!python:-python${name:2:1}.${name:3:2}}" -m venv "$env"
     local pip=("$env/bin/python" -m pip install --quiet)
     say "installing torch $torch, fairseq, then this package"
     # later ones refuse the metadata of fairseq 0.12.2 and its omegaconf, or lack the pkg_resources that old code imports
     "${pip[@]}" 'pip<24.1' 'setuptools<80' wheel
-    "${pip[@]}" ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} "torch==$torch"
+    "${pip[@]}" ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} "torch$torch"
     case $name in
-        *-fairseq) "${pip[@]}" "torch==$torch" "torchaudio<=$torch" fairseq==0.12.2 ;;
-        *-ve) "${pip[@]}" "torch==$torch" "torchaudio<=$torch" ve-fairseq==0.12.3 ;;
+        *-fairseq) "${pip[@]}" "torch$torch" "torchaudio${torch/==/<=}" fairseq==0.12.2 ;;
+        *-ve) "${pip[@]}" "torch$torch" "torchaudio${torch/==/<=}" ve-fairseq==0.12.3 ;;
         *-fixed)  # its build imports what it does not ask for
             "${pip[@]}" cython numpy
-            "${pip[@]}" --no-build-isolation "torch==$torch" "torchaudio<=$torch" fairseq-fixed==0.12.3.1 ;;
+            "${pip[@]}" --no-build-isolation "torch$torch" "torchaudio${torch/==/<=}" fairseq-fixed==0.12.3.1 ;;
     esac
     local before
     before=$(fairseq_files)
@@ -77,7 +78,13 @@ use() {
     tail -n 2 "$work/demo.log"
 
     say "hypotheses and scores with and without the plugin"
-    local generate=(fairseq-generate "$demo/bin" --path data/demo/checkpoint.pt) stock=() mode words
+    local generate=(fairseq-generate "$demo/bin" --path data/demo/checkpoint.pt) stock=() mode
+    # fairseq's packages do not bring its tests: these are their settings of the search
+    local -A modes=(
+        [search]='--beam 5' [scoring]=--score-reference [sampling]='--sampling --beam 2 --nbest 2'
+        [diverse]='--diverse-beam-groups 2 --beam 4' [prefix]='--beam 3 --prefix-size 2'
+        [no-repeat]='--no-repeat-ngram-size 2 --lenpen 0.5' [unk]='--unkpen 3 --min-len 4 --remove-bpe'
+    )
     if [[ $name == *-fairseq ]]; then
         # the fused encoder layer of 0.12.2 fails with torch >= 1.13 where a batch has padding: stock fairseq without it
         mkdir "$work/unfused"
@@ -88,13 +95,12 @@ TransformerEncoderLayerBase.can_use_fastpath = property(lambda layer: False, lam
 END
         stock=(--user-dir "$work/unfused")
     fi
-    for mode in search scoring; do
-        words=(--beam 5)
-        [[ $mode == search ]] || words=(--score-reference)
-        # stock fairseq of today's torch reads its own checkpoints only so
-        quietly "$mode-stock" env TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 "${generate[@]}" "${words[@]}" \
-            "${stock[@]}"
-        quietly "$mode-plugin" "${generate[@]}" "${words[@]}" --user-dir "$(python -m fairseq_norm_plugin)" \
+    local trusting=(env TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1)  # stock fairseq of today's torch reads checkpoints only so
+    for mode in "${!modes[@]}"; do
+        # shellcheck disable=SC2086  # several words
+        quietly "$mode-stock" "${trusting[@]}" "${generate[@]}" ${modes[$mode]} "${stock[@]}"
+        # shellcheck disable=SC2086
+        quietly "$mode-plugin" "${generate[@]}" ${modes[$mode]} --user-dir "$(python -m fairseq_norm_plugin)" \
             --task translation_norm --norm-records "$work/records-$mode"
         # the plugin also writes the sentences that stock fairseq loses
         ! comm -23 <(hypotheses "$work/$mode-stock.log") <(hypotheses "$work/$mode-plugin.log") | grep . ||
@@ -114,11 +120,17 @@ END
             --save-interval-updates 5 --log-file "$work/train.json"
     done
     grep -q 'Loaded checkpoint .*checkpoint_last.pt' "$work/train-10.log" || fail "training was not resumed"
+    say "its checkpoint in stock fairseq"
+    local of_stock=("$work/train-data" --path "$work/trained/checkpoint_last.pt" --task translation "${stock[@]}")
+    quietly stock-validate "${trusting[@]}" fairseq-validate "${of_stock[@]}" --valid-subset valid --max-tokens 2000
+    quietly stock-generate "${trusting[@]}" fairseq-generate "${of_stock[@]}"
+    quietly validate fairseq-validate "${of_stock[@]}" --valid-subset test --max-tokens 2000 --task translation_norm \
+        --user-dir "$(python -m fairseq_norm_plugin)" --aer-gold test=data/demo/demo.talp --aer-gold-base 1
     grep -ohE '"test_(num_updates|aer)": "[^"]+"' "$work/train.json" | paste -sd ' '
 
     say "checkpoints that would run code, and tests of what touches fairseq"
     (cd "$ROOT" && python -m pytest -q -p no:cacheprovider tests/integration/models/test_hostile.py \
-        tests/plugin/checkpoints tests/plugin/capture)
+        tests/plugin/checkpoints tests/plugin/capture tests/plugin/hooks)
 }
 
 ROOT=$PWD

@@ -30,14 +30,17 @@ from fairseq import checkpoint_utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from fairseq.models.multilingual_transformer import MultilingualTransformerModel
 from fairseq.models.roberta import RobertaModel
 from fairseq.models.transformer import TransformerModelBase
+from fairseq.models.transformer_lm import TransformerLanguageModel
 from omegaconf import DictConfig, ListConfig, OmegaConf, ValueNode, _utils
 from omegaconf.base import ContainerMetadata, Metadata
 from omegaconf.nodes import AnyNode
 
 from alignment_eval.errors import InputError, printable, shown, warn_on_stderr
 from fairseq_norm_plugin.checkpoints.identity import FAST_PATH_COPY
+from fairseq_norm_plugin.checkpoints.stock import as_commanded, save_stock_checkpoints, stock_options
 
 Pair = tuple[str, str]
 
@@ -51,12 +54,12 @@ _INERT: list[Any] = [
     np.dtype,
     *{type(np.dtype(code)) for code in ("f2", "f4", "f8", "i4", "i8", "?")},
 ]
-#: fairseq's tasks whose models read their languages as tags.
-MULTILINGUAL, PRETRAINED = "translation_multi_simple_epoch", "translation_from_pretrained_bart"
 #: What every encoder-decoder Transformer of fairseq has.
 _PARTS = frozenset(
     f"{side}coder.{part}" for side in ("en", "de") for part in ("embed_tokens.weight", "layers.0.fc1.weight")
 )
+#: The models that fairseq builds without evaluating text, :data:`EVALUATED` aside.
+_SAFE = (TransformerModelBase, MultilingualTransformerModel, RobertaModel, TransformerLanguageModel)
 #: Whether omegaconf is newer than 2.0, which comes with fairseq 0.12.2.
 _HAS_FLAGS = "flags" in signature(OmegaConf.create).parameters
 #: Options that fairseq passes to ``eval`` in a model or task that this plugin supports: literals only.
@@ -105,6 +108,7 @@ def admit_checkpoint_types() -> None:
     if not hasattr(load, "__wrapped__"):
         checkpoint_utils.load_checkpoint_to_cpu = _explain_refusals(load)
         distributed_utils._broadcast_object_slow = _receive_options(distributed_utils._broadcast_object_slow)
+    save_stock_checkpoints()
 
 
 def _receive_options(broadcast: Any) -> Any:
@@ -129,6 +133,11 @@ def _explain_refusals(load: Any) -> Any:
         for group in ("args", "cfg"):
             forget_paths(state.get(group), arg_overrides or ())
         _remove_copies(state)
+        saved = OmegaConf.to_container(state["cfg"])
+        wanted = as_commanded(stock_options(saved), arg_overrides or {}, path)
+        if wanted != saved:
+            state.update(args=None, cfg=config_of(wanted))
+            OmegaConf.set_struct(state["cfg"], True)  # as fairseq does
         return state
 
     return load_checkpoint_to_cpu
@@ -219,7 +228,7 @@ def read_checkpoint(path: str) -> dict[str, Any]:
     for group in ("args", "cfg"):
         forget_paths(state.get(group), LOOKED_UP)
     if state.get("cfg") is not None:
-        state["cfg"] = config_of(state["cfg"])
+        state["cfg"] = config_of(stock_options(state["cfg"]))
     if "optimizer_history" not in state and "optimizer" not in state:  # removed to make the file smaller
         state["optimizer_history"] = [{"optimizer_name": "", "lr_scheduler_state": {}, "num_updates": 0}]
     if "epoch" not in state:
@@ -321,10 +330,11 @@ def _check_architecture(model: Any, path: str, weights: Collection[str]) -> None
         names.update(dict.fromkeys(own, "transformer"))
     for name in names.values():
         known = ARCH_MODEL_REGISTRY.get(name) or MODEL_REGISTRY.get(name) if isinstance(name, str) else None
-        if known is None or not issubclass(known, (TransformerModelBase, RobertaModel)):
+        if known is None or not issubclass(known, _SAFE):
             raise InputError(
-                f"{path}: architecture {shown(name)} is not supported; give an encoder-decoder Transformer or a "
-                f"RoBERTa-style encoder (fairseq builds other models by evaluating text of the checkpoint)"
+                f"{path}: architecture {shown(name)} is not supported; give a Transformer: an encoder-decoder, an "
+                f"encoder like RoBERTa, or transformer_lm (fairseq builds other models by evaluating text of the "
+                f"checkpoint)"
                 f"{'; if it is one, name the directory that registers it (--user-dir DIR)' if own else ''}"
             )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -118,20 +119,18 @@ class NormSequenceGenerator(SequenceGenerator):  # type: ignore[misc]
     @torch.no_grad()
     def generate(self, models: Sequence[Any], sample: dict[str, Any], **kwargs: Any) -> Hypotheses:
         """fairseq's generate."""
-        prefix = kwargs.get("prefix_tokens")
-        if self.printed and self.beam_size > 1 and prefix is not None and bool(prefix.eq(self.eos).any()):
-            raise InputError(
-                "--prefix-size covers a whole target, and then fairseq's beam search returns the attention of other "
-                "hypotheses; give a smaller --prefix-size, or --score-reference for forced decoding, or omit "
-                "--print-alignment"
-            )
         with in_one_thread(models):
             hypotheses: Hypotheses = self._generate(sample, **kwargs)
         src_tokens = sample["net_input"]["src_tokens"]
         columns = real_positions(src_tokens, self.pad)
         if self.printed:
-            for tokens, places, nbest in zip(src_tokens, columns, hypotheses):
+            prefixes = kwargs.get("prefix_tokens")
+            whole = [] if prefixes is None or self.beam_size == 1 else prefixes.eq(self.eos).any(dim=1).tolist()
+            for tokens, places, nbest, junk in zip_longest(src_tokens, columns, hypotheses, whole):
                 for hypothesis in nbest:
+                    if junk:  # the whole target was given, and fairseq's attention is of other hypotheses
+                        hypothesis["alignment"] = []
+                        continue
                     map_ = hypothesis["attention"].t()[:, places]  # fairseq's is [S with pads, T]
                     hypothesis["alignment"] = self.printed.alignment(map_, tokens[places], hypothesis["tokens"])
         if self.recorded:

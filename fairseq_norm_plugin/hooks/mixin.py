@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,19 @@ from fairseq_norm_plugin.checkpoints.files import profile_file
 from fairseq_norm_plugin.checkpoints.identity import ReadParameters, architecture_hash, data_hash, dictionary_hash
 from fairseq_norm_plugin.checkpoints.read import languages_warning, other_languages
 from fairseq_norm_plugin.environment import versions
+from fairseq_norm_plugin.hooks.batches import all_batches
 from fairseq_norm_plugin.hooks.generator import NormOptions, PrintedMap, carry_maps
-from fairseq_norm_plugin.hooks.options import check_command, other_option, resolve
+from fairseq_norm_plugin.hooks.options import (
+    ALIGNMENTS,
+    GOLD,
+    PICTURE,
+    PRINT,
+    RECORDS,
+    check_command,
+    check_used,
+    other_option,
+    resolve,
+)
 from fairseq_norm_plugin.hooks.session import Plan, RecordingSession
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
@@ -64,7 +74,9 @@ class NormMixin:
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         """fairseq's model with its encoder-decoder attention swapped (capture/attention.py)."""
+        self._training = True  # a generator that is built inside is of --eval-bleu
         model: nn.Module = super().build_model(cfg, from_checkpoint=from_checkpoint)  # type: ignore[misc]
+        self._training = not from_checkpoint
         swap_attention(model)
         check_vocabulary(model)
         if from_checkpoint and (self.cfg.norm_records or self.cfg.norm_alignments):
@@ -74,6 +86,8 @@ class NormMixin:
 
     def build_criterion(self, *args: Any, **kwargs: Any) -> Any:
         """fairseq's criterion; only training and validation build one, so this call identifies them."""
+        gold = getattr(self.cfg, "aer_gold", None) is not None
+        check_used(self.cfg, ([GOLD, PICTURE] if self._training else [GOLD]) if gold else [])
         self._training = True
         return super().build_criterion(*args, **kwargs)  # type: ignore[misc]
 
@@ -119,16 +133,25 @@ class NormMixin:
         return kept
 
     def get_batch_iterator(self, dataset: Any, *args: Any, **kwargs: Any) -> Any:
-        """fairseq's iterator; outside of training, the sentences that it loses follow in batches of their own."""
+        """fairseq's iterator; where nothing is trained, the sentences that it loses follow in batches of their own."""
         self._skipped = {}
-        if self._training and dataset is self.datasets.get(self.cfg.train_subset):
+        if self._training:  # a subset with gold adds them itself
             return super().get_batch_iterator(dataset, *args, **kwargs)  # type: ignore[misc]
-        with _no_sentence_lost(dataset):
+        batch_by_size = dataset.batch_by_size
+
+        def and_the_lost(*given: Any, **sizes: Any) -> list[Any]:
+            batches, lost = all_batches(batch_by_size, *given, **sizes)
+            return batches + lost
+
+        dataset.batch_by_size = and_the_lost
+        try:
             iterator = super().get_batch_iterator(dataset, *args, **kwargs)  # type: ignore[misc]
             if callable(iterator.batch_sampler):  # some tasks filter and batch their sentences only now
                 iterator.batch_sampler = iterator.frozen_batches
+        finally:
+            del dataset.batch_by_size
         subset = next((name for name, loaded in self.datasets.items() if loaded is dataset), None)
-        if self._training or subset is None:  # sentences of fairseq-interactive belong to no subset
+        if subset is None:  # sentences of fairseq-interactive belong to none
             return iterator
         plan = self._plan = Plan(self.cfg, subset, iterator, self._skipped, kwargs)
         if not plan.kept:
@@ -140,9 +163,11 @@ class NormMixin:
         """fairseq's generator or scorer; it carries maps if an option needs them."""
         if getattr(args, "score_reference", False) and not self._training:
             logger.info("the references are forced, not translated: a BLEU of this run compares them with themselves")
-        style = getattr(args, "print_alignment", None)
-        outputs = self.cfg.norm_records, self.cfg.norm_alignments
+        style, outputs = getattr(args, "print_alignment", None), (self.cfg.norm_records, self.cfg.norm_alignments)
         wanted = not self._training and any(output is not None for output in outputs)
+        if not self._training:
+            given = zip((PRINT, RECORDS, ALIGNMENTS), (style or None, *outputs))
+            check_used(self.cfg, [reader for reader, value in given if value is not None])
         if not (style or wanted):
             return super().build_generator(models, args, **kwargs)  # type: ignore[misc]
         check_command(self.cfg, args, wanted, interactive=self._plan is None and not self._training)
@@ -164,6 +189,8 @@ class NormMixin:
                 f"--print-alignment cannot show --norm-map {options.kind}, only {' or '.join(DEFAULT_KINDS)}, which "
                 f"follow beam search step by step; --norm-alignments and --norm-records support all kinds"
             )
+        if style and self._plan is not None:
+            self._warn_of_prefixes(self._plan, args)
         printed = PrintedMap(options, str(style), [known.specials for known in self.vocabularies]) if style else None
         if chosen is not None and options.extraction is chosen:
             say(f"--norm-alignments: {chosen.reason}")
@@ -187,6 +214,17 @@ class NormMixin:
         for name, model in zip(names, models):
             if trained := other_languages(getattr(model, "args", None), used):
                 warn_on_stderr(languages_warning(name, trained, used))
+
+    def _warn_of_prefixes(self, plan: Plan, args: Any) -> None:
+        """Warn of sentences that get no printed alignment (generator.NormSequenceGenerator)."""
+        prefix, size = int(getattr(args, "prefix_size", 0)), self.datasets[plan.subset].size
+        searches = prefix and args.beam > 1 and not args.score_reference
+        if searches and (whole := sum(size(id_)[1] <= prefix for batch in plan.batches for id_ in batch)):
+            warn_on_stderr(
+                f"--prefix-size {prefix} covers the whole target of {whole} sentences: their A- lines are empty, "
+                f"because fairseq's beam search returns the attention of other hypotheses then; --score-reference "
+                f"forces whole targets"
+            )
 
     def _warn_of_text(self, models: Sequence[nn.Module], plan: Plan) -> None:
         """Warn if source and target do not look like translations of each other."""
@@ -269,30 +307,3 @@ def generation_options(args: Any) -> dict[str, Any]:
         for name, value in sorted(options.items())
         if name not in _SILENT_OPTIONS
     }
-
-
-@contextmanager
-def _no_sentence_lost(dataset: Any) -> Iterator[None]:
-    """Keep, in the block, the sentences that fairseq's batching of ``dataset`` loses.
-
-    fairseq drops the last batch unless its size is a multiple of ``--required-batch-size-multiple``.
-    """
-    batch_by_size = dataset.batch_by_size
-
-    def all_batches(indices: Any, required_batch_size_multiple: int = 1, **sizes: Any) -> list[Any]:
-        multiple = required_batch_size_multiple
-        batches = list(batch_by_size(indices, required_batch_size_multiple=multiple, **sizes) if len(indices) else ())
-        lost = indices[~np.isin(indices, [id_ for batch in batches for id_ in batch])]
-        if len(lost):
-            logger.info(
-                "%d of %d sentences come last: fairseq alone would lose them (--required-batch-size-multiple %d)",
-                *(len(lost), len(indices), multiple),
-            )
-            batches += batch_by_size(lost, **sizes)
-        return batches
-
-    dataset.batch_by_size = all_batches
-    try:
-        yield
-    finally:
-        del dataset.batch_by_size

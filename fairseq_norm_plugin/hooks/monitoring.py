@@ -4,58 +4,44 @@ A monitor that fails does not end a long training run.  A pass that failed is ma
 each validation is logged, and the AER of that validation is ``inf``, which is never the best.
 """
 
-# No `from __future__ import annotations` here: fairseq reads the field types at run time.
+from __future__ import annotations
+
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Optional
 
 from fairseq import checkpoint_utils
-from fairseq.dataclass import FairseqDataclass
-from fairseq.logging import progress_bar
-from torch import nn
+from fairseq.logging import metrics, progress_bar
+from torch import is_tensor, nn, zeros_like
 
 from alignment_eval.errors import UsageError
 from alignment_eval.figures.maps import Picture, draw, panel_of, sides_of
 from alignment_eval.figures.style import kind_name, place_name, save_figure
-from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS, mixing_kinds
+from alignment_eval.maps.kinds import DEFAULT_KINDS
 from alignment_eval.records.manifest import differing
 from fairseq_norm_plugin.capture.attention import norm_attentions
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
-from fairseq_norm_plugin.hooks.options import extraction_options, option, other_option, parse_kinds, resolve
-from fairseq_norm_plugin.hooks.validation import GOLD_KEY, GoldDataset, GoldPair, Monitor, logger, with_gold
+from fairseq_norm_plugin.hooks.options import (
+    FOLDER,
+    GOLD,
+    MONITORED_MIXING,
+    extraction_options,
+    other_option,
+    parse_kinds,
+    resolve,
+)
+from fairseq_norm_plugin.hooks.validation import GOLD_KEY, LOST_KEY, GoldDataset, GoldPair, Monitor, logger, with_gold
 from fairseq_norm_plugin.text.tokens import SUSPICIOUS, Vocabulary, side_readers
 
-#: The folder of the pictures in fairseq's ``--save-dir``, and their name in TensorBoard and W&B.
-FOLDER, TAG = "aer-picture", "aer_picture"
-#: Kinds of mixing ratios that every block has; decoder self-attention is not followed by a feed-forward network.
-MONITORED_MIXING = tuple(kind for kind in mixing_kinds() if not KINDS[kind].feed_forward)
+#: The name of the pictures in TensorBoard and W&B.
+TAG = "aer_picture"
 #: What fairseq takes for pieces of the subset valid.
 _PIECE = re.compile(r"valid\d+")
-#: Options that name files of subsets: the gold, and the texts of source and target.
-GOLD, *TEXTS = "--aer-gold", "--norm-source-text", "--norm-target-text"
-
-
-@dataclass
-class MonitorConfig(FairseqDataclass):  # type: ignore[misc]
-    """Options of monitoring in training; without ``--aer-gold`` nothing is monitored."""
-
-    aer_gold: Optional[str] = option(
-        "gold alignments of validation subsets: SUBSET=FILE, several separated by commas; each validation of SUBSET "
-        "logs aer (for --norm-map, --norm-layer, --norm-setting) and aer_l<layer>_{w,n}_{awo,awi}; "
-        "--norm-source-text and --norm-target-text then take SUBSET=FILE, too"
-    )
-    aer_gold_base: Optional[str] = option("index base of the gold, 0 or 1; required with --aer-gold")
-    aer_mixing: Optional[str] = option(
-        f"also log mixing ratios of every block in these subsets, of kinds {', '.join(MONITORED_MIXING)}, as "
-        f"mixing_<block>_l<layer>_<kind>"
-    )
-    aer_picture: Optional[int] = option(
-        f"a sentence of the first of these subsets, from 0: each validation draws its map in the layer of the lowest "
-        f"AER, with gold and predicted links, in SAVE_DIR/{FOLDER}, TensorBoard and W&B"
-    )
+#: Options that, beside :data:`GOLD`, name files of subsets: the texts of source and target.
+TEXTS = ("--norm-source-text", "--norm-target-text")
 
 
 def _files_of_subsets(cfg: Any, name: str) -> dict[str, str]:
@@ -147,6 +133,7 @@ class MonitorMixin:
     _files: Mapping[str, Mapping[str, str]]  #: of :data:`GOLD` and :data:`TEXTS`, by subset
     _monitor: Optional[Monitor] = None
     _errors = 0
+    _lowest: Optional[str] = None  #: the metric of the lowest AER in the last validation
 
     def build_criterion(self, *args: Any, **kwargs: Any) -> Any:
         """fairseq's criterion; this checks the options of monitoring before training starts."""
@@ -239,11 +226,17 @@ class MonitorMixin:
             result = result or step(sample, model, criterion, **kwargs)
             tally = monitor.tally(sample)
         loss, sample_size, logging_output = result
+        if sample[LOST_KEY]:
+            zeros = {name: zeros_like(value) if is_tensor(value) else 0 for name, value in logging_output.items()}
+            sample_size, logging_output = sample_size * 0, zeros
         return loss, sample_size, {**logging_output, **tally}
 
     def reduce_metrics(self, logging_outputs: Any, criterion: Any) -> None:
         """Reduce fairseq's metrics, and log the monitor's metrics."""
-        super().reduce_metrics(logging_outputs, criterion)  # type: ignore[misc]
+        if any(float(output.get("sample_size", 1)) for output in logging_outputs):
+            super().reduce_metrics(logging_outputs, criterion)  # type: ignore[misc]
+        else:  # sentences for AER only; fairseq logs a loss of its own where there is none
+            metrics.log_scalar("loss", 0, weight=0)
         if self._monitor is not None:
             self._monitor.log(logging_outputs)
 
@@ -255,6 +248,7 @@ class MonitorMixin:
             logger.error("monitoring failed in %d batches of this process", self._errors)
             self._errors = 0
         self._draw(self._monitor, stats)
+        self._name_lowest(self._monitor, stats)
         scored, size = stats.get("aer_sentences"), stats.get("aer_sentences_gold")
         if scored != size:
             logger.warning("AER covers %s of the gold's %s sentences; the others were skipped or failed", scored, size)
@@ -268,6 +262,19 @@ class MonitorMixin:
         if metric.startswith("aer"):
             # fairseq-train reads the metric in every subset; the first subset counts, the others may not have it.
             stats.setdefault(metric, None)
+
+    def _name_lowest(self, monitor: Monitor, stats: Mapping[str, Any]) -> None:
+        """Name the map of the lowest AER when it is another than before, unless it is that of ``aer``."""
+        if "aer" not in stats:
+            return
+        aer, name = min((float(stats[name]), name) for name in monitor.maps)
+        if name != self._lowest and aer < float(stats["aer"]):
+            logger.info(
+                "%s is lowest, %.4f (aer: %s); to follow it: --best-checkpoint-metric %s, or --norm-map, --norm-layer "
+                "and --norm-setting for aer",
+                *(name, aer, stats["aer"], name),
+            )
+        self._lowest = name
 
     def _draw(self, monitor: Monitor, stats: dict[str, Any]) -> None:
         """Draw the sentence of ``--aer-picture`` in the map of the lowest AER; a failure does not end training."""

@@ -1,8 +1,8 @@
 """The options that the plugin adds to a fairseq task, and their checks."""
 
 # No `from __future__ import annotations` here: fairseq reads the field types at run time.
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Optional
 
@@ -13,13 +13,18 @@ from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import DEFAULTS, AlignmentMethod, ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.files import check_distinct
-from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS, head_kinds
+from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS, head_kinds, mixing_kinds
 from alignment_eval.maps.sentence import MARKS
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.chosen import ChosenMethod
 from fairseq_norm_plugin.checkpoints.read import PATHS
 from fairseq_norm_plugin.hooks.generator import NormOptions
 from fairseq_norm_plugin.hooks.parts import manifest_file, parts_directory
+
+#: The folder of the pictures of validations in fairseq's ``--save-dir``.
+FOLDER = "aer-picture"
+#: Kinds of mixing ratios that every block has; decoder self-attention is not followed by a feed-forward network.
+MONITORED_MIXING = tuple(kind for kind in mixing_kinds() if not KINDS[kind].feed_forward)
 
 
 def option(help: str, default: Any = None) -> Any:
@@ -81,6 +86,26 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
     )
 
 
+@dataclass
+class MonitorConfig(FairseqDataclass):  # type: ignore[misc]
+    """Options of monitoring in training; without ``--aer-gold`` nothing is monitored."""
+
+    aer_gold: Optional[str] = option(
+        "gold alignments of validation subsets: SUBSET=FILE, several separated by commas; each validation of SUBSET "
+        "logs aer (for --norm-map, --norm-layer, --norm-setting) and aer_l<layer>_{w,n}_{awo,awi}; "
+        "--norm-source-text and --norm-target-text then take SUBSET=FILE, too"
+    )
+    aer_gold_base: Optional[str] = option("index base of the gold, 0 or 1; required with --aer-gold")
+    aer_mixing: Optional[str] = option(
+        f"also log mixing ratios of every block in these subsets, of kinds {', '.join(MONITORED_MIXING)}, as "
+        f"mixing_<block>_l<layer>_<kind>"
+    )
+    aer_picture: Optional[int] = option(
+        f"a sentence of the first of these subsets, from 0: each validation draws its map in the layer of the lowest "
+        f"AER, with gold and predicted links, in SAVE_DIR/{FOLDER}, TensorBoard and W&B"
+    )
+
+
 def other_option(cfg: Any, group: str, name: str) -> Any:
     """An option of another group of a run, such as ``dataset``; None if there is no such run.
 
@@ -89,6 +114,32 @@ def other_option(cfg: Any, group: str, name: str) -> Any:
     if not OmegaConf.is_config(cfg):
         return getattr(cfg, name, None)
     return OmegaConf.select(cfg._get_root(), f"{group}.{name}")  # omegaconf 2.0 (fairseq 0.12.2) knows no "..group"
+
+
+_MAP, _LINKS = {"norm_map", "norm_layer", "norm_setting"}, {"norm_rule"}
+_TEXT = {"norm_subword_mark", "norm_source_text", "norm_target_text", "norm_special_tokens"}
+_RUN = {*_TEXT, "norm_profile", "norm_records_resume", "norm_records_overwrite", "norm_part_sentences"}
+PRINT, ALIGNMENTS, RECORDS, GOLD = "--print-alignment", "--norm-alignments", "--norm-records", "--aer-gold"
+PICTURE = "fairseq-train with --aer-gold"
+#: What reads options of the task -> these options.
+USES: Mapping[str, Collection[str]] = {
+    PRINT: {*_MAP, "norm_heads", "norm_special_tokens"},
+    ALIGNMENTS: {"norm_alignments", *_MAP, *_LINKS, "norm_heads", *_RUN},
+    RECORDS: {"norm_records", "norm_record_kinds", "norm_record_layers", *_RUN},
+    GOLD: {"aer_gold", "aer_gold_base", "aer_mixing", *_MAP, *_LINKS, *_TEXT},
+    PICTURE: {"aer_picture"},
+}
+
+
+def check_used(cfg: Any, readers: Collection[str]) -> None:
+    """Check that one of the ``readers`` of :data:`USES` reads each option that a command line gave."""
+    used = set().union(*(USES[reader] for reader in readers))
+    for known in (*fields(NormConfig), *fields(MonitorConfig)):
+        value = getattr(cfg, known.name, known.default)
+        by = [reader for reader, names in USES.items() if known.name in names]
+        if by and known.name not in used and value != known.default:
+            name = f"--{known.name.replace('_', '-')}"
+            raise UsageError(f"{name} {value} has no effect here: it belongs to {' or '.join(by)}; omit {name}")
 
 
 def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) -> None:

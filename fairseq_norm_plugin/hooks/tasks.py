@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,8 @@ from alignment_eval.errors import InputError, UsageError, printable, shown
 from fairseq_norm_plugin.capture.attention import swap_attention
 from fairseq_norm_plugin.capture.layers import ENCODER_SELF
 from fairseq_norm_plugin.hooks.mixin import NormMixin
-from fairseq_norm_plugin.hooks.monitoring import MonitorConfig, MonitorMixin
-from fairseq_norm_plugin.hooks.options import NormConfig
+from fairseq_norm_plugin.hooks.monitoring import MonitorMixin
+from fairseq_norm_plugin.hooks.options import MonitorConfig, NormConfig
 from fairseq_norm_plugin.text.tokens import SpecialTokens
 
 
@@ -123,7 +123,12 @@ class ArgparseMixin:
 
     @classmethod
     def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
-        """Set up fairseq's task; its options are available as ``cfg`` and as ``args``."""
+        """Set up fairseq's task; its options are available as ``cfg`` and as ``args``.
+
+        A checkpoint of stock fairseq lacks those of :attr:`added_options`: they have their defaults.
+        """
+        defaults = {field.name: field.default for options in cls.added_options for field in fields(options)}
+        vars(args).update({name: value for name, value in defaults.items() if name not in args})
         task = super().setup_task(args, **kwargs)  # type: ignore[misc]
         task.cfg = task.args = args
         return task
@@ -183,7 +188,7 @@ class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationM
         before = [() if tag is None else (tag,) for tag in (of_source, of_target)]
         if self.args.lang_tok_replacing_bos_eos:
             return SpecialTokens((), before[0] or (eos,), (), (eos,), eos if of_target is None else of_target)
-        if self.args.encoder_langtok_last:
+        if getattr(self.args, "encoder_langtok_last", False):
             return SpecialTokens((), (eos, *before[0]), before[1], (eos,), eos)
         return SpecialTokens(before[0], (eos,), before[1], (eos,), eos)
 

@@ -38,6 +38,7 @@ from fairseq_norm_plugin.capture.layers import ENCODER_SELF, mixing_positions
 from fairseq_norm_plugin.capture.recorder import BatchMaps, RecordedMaps, Recorder, real_positions
 from fairseq_norm_plugin.formulas.block import Block
 from fairseq_norm_plugin.formulas.kinds import mixing_ratio
+from fairseq_norm_plugin.hooks.batches import all_batches
 from fairseq_norm_plugin.text.tokens import SideReader, UnknownTokens
 
 #: A child of the logger of fairseq-train, so that ``--log-file`` has the messages too.
@@ -45,9 +46,9 @@ logger = logging.getLogger("fairseq_cli.train.monitoring")
 
 Tally = dict[str, float]
 
-#: The keys of a batch for its list of :class:`GoldPair`, in the order of ``batch["id"]``, and for
-#: :attr:`GoldDataset.numbers`.
-GOLD_KEY, NUMBERS_KEY = "gold", "gold_numbers"
+#: The keys of a batch for its list of :class:`GoldPair`, in the order of ``batch["id"]``; for
+#: :attr:`GoldDataset.numbers`; and for whether fairseq alone would lose it, so that it counts for AER only.
+GOLD_KEY, NUMBERS_KEY, LOST_KEY = "gold", "gold_numbers", "gold_lost"
 #: Metrics that are the same in all batches: the size of the gold, to check whether a validation saw all of it; and the
 #: numbers that tell golds and texts apart, so that no curve joins AERs of two.
 SAME = ("aer_sentences_gold", "aer_gold", "aer_texts")
@@ -84,6 +85,16 @@ class GoldDataset(BaseWrapperDataset):  # type: ignore[misc]  # fairseq is untyp
         file = {name: value for name, value in identity.items() if name != "texts"}
         #: The values of the metrics :data:`SAME`.
         self.numbers = dict(zip(SAME, (len(pairs), log_number(file), log_number(identity["texts"]))))
+        self._lost: frozenset[int] = frozenset()
+
+    def batch_by_size(self, indices: Any, *args: Any, **sizes: Any) -> list[Any]:
+        """fairseq's batches; then those of the sentences that it loses.
+
+        If it loses all, there is no loss of fairseq's, and they count for the loss, too.
+        """
+        batches, lost = all_batches(super().batch_by_size, indices, *args, **sizes)
+        self._lost = frozenset(int(id_) for batch in lost for id_ in batch) if batches else frozenset()
+        return batches + lost
 
     def collater(self, samples: Any, **kwargs: Any) -> Any:
         """fairseq's batch, with its gold."""
@@ -91,6 +102,7 @@ class GoldDataset(BaseWrapperDataset):  # type: ignore[misc]  # fairseq is untyp
         if batch:
             batch[GOLD_KEY] = [self.pairs[id_] for id_ in batch["id"].tolist()]
             batch[NUMBERS_KEY] = self.numbers
+            batch[LOST_KEY] = int(batch["id"][0]) in self._lost
         return batch
 
 

@@ -14,7 +14,7 @@ from fairseq.tasks import TASK_REGISTRY
 from alignment_eval.errors import InputError, UsageError, printable, shown
 from alignment_eval.reading import read_once
 from fairseq_norm_plugin.checkpoints.files import dictionary_files
-from fairseq_norm_plugin.checkpoints.read import MULTILINGUAL, PRETRAINED
+from fairseq_norm_plugin.checkpoints.stock import MULTILINGUAL, PRETRAINED, is_ours, task_name
 from fairseq_norm_plugin.hooks.tasks import TranslationNormConfig, TranslationNormTask
 from fairseq_norm_plugin.text.tokens import source_tag
 
@@ -104,11 +104,6 @@ def _detect_languages(data: Path) -> tuple[str, str]:
     return pairs[0]
 
 
-def task_name(options: Any) -> str:
-    """The name of the task that a checkpoint was trained with, without the ending of norm tasks."""
-    return str(getattr(options, "_name", None) or getattr(options, "task", "")).removesuffix("_norm")
-
-
 def is_language_tagged(options: Any) -> bool:
     """Whether the models of a checkpoint's task read their languages as tags."""
     return task_name(options) in (MULTILINGUAL, PRETRAINED)
@@ -164,7 +159,7 @@ def _arguments(name: str, options: Any, languages: Languages) -> Namespace:
     TASK_REGISTRY[name].add_args(parser)
     args = parser.parse_args([str(languages.data)])
     trained = dict(options.items() if hasattr(options, "items") else vars(options))
-    own = {option for option in vars(args).keys() & trained if not option.startswith(("norm_", "aer_"))}
+    own = {option for option in vars(args).keys() & trained if not is_ours(option)}
     stated = languages.stated
     vars(args).update({**{option: trained[option] for option in own}, **stated}, seed=1, task=name)
     if stated.get("langs"):

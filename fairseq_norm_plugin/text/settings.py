@@ -341,8 +341,8 @@ def recipe_settings(recipe: TextRecipe, directory: Path) -> dict[str, Any]:
     }
 
 
-def recipe_of(settings: TextSettings, directory: Path, languages: tuple[str, str]) -> TextRecipe | None:
-    """The recipe of a model's text, for a profile in ``directory``; None, with a warning, if a file lies elsewhere."""
+def recipe_of(settings: TextSettings, directory: Path, languages: tuple[str, str]) -> TextRecipe:
+    """The recipe of a model's text, for a profile in ``directory``; it warns of files that lie elsewhere."""
     options: dict[str, bool | str] = {}
     files: dict[str, list[str]] = {}
     for option, value in settings.options.items():
@@ -353,10 +353,9 @@ def recipe_of(settings: TextSettings, directory: Path, languages: tuple[str, str
         for file in map(Path, named):
             if file.resolve().parent != directory.resolve():
                 warn_on_stderr(
-                    f"{file}: is not in {directory}, so the profile does not say how text is made; copy it there, or "
-                    f"state it in each call"
+                    f"{file}: is not in {directory}, where the profile looks for it; copy it there, or state it in "
+                    f"each call"
                 )
-                return None
         files[option] = [Path(file).name for file in named]
     tokenizer = None if settings.tokenizer == "none" else settings.tokenizer
     normalize = None if settings.normalize == "none" else settings.normalize

@@ -20,7 +20,8 @@ from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor
 
 from alignment_eval.errors import InputError, shown
-from fairseq_norm_plugin.checkpoints.read import PRETRAINED, config_of
+from fairseq_norm_plugin.checkpoints.read import config_of
+from fairseq_norm_plugin.checkpoints.stock import PRETRAINED
 from fairseq_norm_plugin.transformers.marian import sinusoids
 from fairseq_norm_plugin.transformers.text import (
     SPECIALS,

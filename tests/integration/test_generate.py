@@ -8,6 +8,7 @@ import pytest
 from alignment_eval import cli
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.records.store import Records
+from tests.facts import says
 
 SCORE = "--score-reference"
 SHORTER = ["--gen-subset", "test5", "--max-source-positions", 60]  # sentence 3 has 84 tokens
@@ -25,19 +26,22 @@ def records_of(directory):
     [
         ["--beam", 4, "--nbest", 2, "--lenpen", 0.7],
         ["--beam", 3, "--nbest", 3, "--sampling", "--seed", 5],
-        ["--beam", 2, "--prefix-size", 1],
+        ["--beam", 2, "--prefix-size", 4],  # some targets are not longer
         [SCORE],
     ],
     ids=lambda options: "".join(map(str, options)),
 )
-def test_hypotheses_and_scores_are_bit_identical(stock, norm, tmp_path, options):
+def test_hypotheses_and_scores_are_bit_identical(stock, norm, tmp_path, capfd, options):
     nbest = options[options.index("--nbest") + 1] if "--nbest" in options else 1
     expected = stock(*options).lines()
     assert len(expected) == 12 * nbest * 3
     assert len({len(content.split()) for _, kind, content in expected if kind == "P"}) > 3  # of various lengths
-    # junk beams: a printed map would be that of another hypothesis
-    printed = [] if "--prefix-size" in options else ["--print-alignment", "hard"]
-    assert norm(*options, *printed).lines() == expected
+    printed = ["--print-alignment", "hard"]
+    output = norm(*options, *printed)
+    assert output.lines() == expected
+    whole = sum(not links for _, _, links in output.lines("A"))
+    assert whole == (4 if "--prefix-size" in options else 0)
+    assert says(capfd.readouterr().err, f"whole target of {whole} sentences") == (whole > 0)
     recorded = norm(*options, *printed, "--norm-records", tmp_path / "r", "--norm-alignments", tmp_path / "a")
     assert recorded.lines() == expected
     sentences = list(Records(tmp_path / "r"))

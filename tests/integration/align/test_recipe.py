@@ -45,13 +45,19 @@ def load(model, **options):
     return fairseq_norm_plugin.load(model / "checkpoint.pt", source_lang="de", target_lang="en", **options)
 
 
-def test_a_recipe_has_no_files_of_other_directories(model, capsys):
-    words = ["calibrate", "--path", model / "checkpoint.pt", "-s", "de", "-t", "en", "--cpu"]
-    words += ["--source-text", DEMO / "demo.de", "--target-text", DEMO / "demo.en", "--bpe-codes", DEMO / "codes.bpe"]
-    words += ["--table-pairs", 0]
-    assert main(list(map(str, words))) == 0
+def test_a_recipe_names_files_of_its_own_directory(model, capsys):
+    """Where they lie elsewhere, a later error says so: a profile opens no file of another directory."""
+    words = ["calibrate", "--path", model / "checkpoint.pt", "-s", "de", "-t", "en", "--cpu", "--table-pairs", 0]
+    words += ["--source-text", DEMO / "demo.de", "--target-text", DEMO / "demo.en", "--tokenizer", "none"]
+    (model / "codes.bpe").unlink()
+    assert main(list(map(str, [*words, "--bpe", "subword_nmt", "--bpe-codes", DEMO / "codes.bpe"]))) == 0
     assert "codes.bpe: is not in " in capsys.readouterr().err
-    assert json.loads((model / "checkpoint.pt.align.json").read_text())["text_recipe"] is None
+    recipe = json.loads((model / "checkpoint.pt.align.json").read_text())["text_recipe"]
+    assert (recipe["bpe"], recipe["files"]) == ("subword_nmt", {"bpe_codes": ["codes.bpe"]})
+    with pytest.raises(InputError, match=r"codes\.bpe: no such file, but the profile names it"):
+        load(model)
+    shutil.copy(DEMO / "codes.bpe", model)
+    assert load(model).text.bpe == "subword_nmt"
 
 
 def test_a_profile_replaces_what_was_stated(model, profile):

@@ -3,6 +3,7 @@
 import json
 import logging
 import random
+import re
 
 import pytest
 
@@ -42,3 +43,9 @@ def logged(caplog):
 def halves(lines):
     """The last figures of two runs of equal length."""
     return lines[len(lines) // 2 - 1], lines[-1]
+
+
+def comparable(lines):
+    """The figures of log lines that two runs of one training share: no AER, no times."""
+    times = re.compile(r".*aer|.*mixing|.*wps|.*ups|.*wall|.*best")
+    return [{name: value for name, value in line.items() if not times.match(name)} for line in lines]

@@ -1,25 +1,25 @@
 """AER on every validation of a training run: its figures, its cost to training (none), and what goes wrong."""
 
+import json
 import math
 import re
+import sys
 from argparse import Namespace
-from collections import Counter
 from unittest.mock import MagicMock
 
 import pytest
 import torch
 from fairseq import checkpoint_utils, options, tasks
 from fairseq.logging import progress_bar
-from fairseq_cli import validate
+from fairseq_cli import train, validate
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.figures.maps import draw
-from fairseq_norm_plugin.hooks.tasks import TranslationNormTask
-from fairseq_norm_plugin.hooks.validation import GOLD_KEY, Monitor
+from fairseq_norm_plugin.hooks.validation import Monitor
 from tests.demo import written
-from tests.facts import says
-from tests.integration.conftest import Output, config_of, layer_aers
-from tests.integration.training.conftest import halves
+from tests.facts import facts, says
+from tests.integration.conftest import Output, config_of, layer_aers, without_fairseqs_warnings
+from tests.integration.training.conftest import comparable, halves
 
 SUBSETS = ("--valid-subset", "test,valid")
 
@@ -50,35 +50,76 @@ def test_the_figures_are_those_of_records_of_the_same_model(monitored, logged, n
     assert not any(key.startswith("aer") for line in logged("valid") for key in line)
 
 
-def test_training_is_untouched(monitored, trained, monkeypatch):
-    """The very parameters; and each validation in between sees every sentence once."""
-    seen = Counter()
-    step = TranslationNormTask.valid_step
+#: Validation chooses the rate of each epoch, and when to stop.
+FOLLOWING = ["--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", 0.5, "--lr-threshold", 0.02, "--lr", 0.05]
+FOLLOWING += ["--patience", 3, "--dropout", 0.2]
+EPOCHS = {"updates": 30}  # ten
 
-    def noting(self, sample, model, criterion):
-        seen.update((GOLD_KEY in sample, id_) for id_ in sample["id"].tolist())
-        return step(self, sample, model, criterion)
 
-    monkeypatch.setattr(TranslationNormTask, "valid_step", noting)
-    ours = monitored("watched", "--dropout", 0.2, "--attention-dropout", 0.1, "--aer-mixing", "attnresln_n")
-    theirs = trained("unwatched", "--dropout", 0.2, "--attention-dropout", 0.1, *SUBSETS)
+def test_training_is_stocks_bit_for_bit(monitored, trained, logged):
+    """Losses, rates, the best score, parameters and options; and AER is of the sentences that fairseq loses, too."""
+    theirs = trained("unwatched", *FOLLOWING, *SUBSETS, "--log-format", "json", **EPOCHS)
+    names = ("train", "test", "valid")
+    expected = {name: comparable(logged(name)) for name in names}
+    assert len({line["lr"] for line in expected["train"]}) > 1
+    for remembers in (train.should_stop_early, checkpoint_utils.save_checkpoint):
+        vars(remembers).clear()
+    ours = monitored("watched", *FOLLOWING, "--aer-mixing", "attnresln_n", **EPOCHS)
+    assert {name: comparable(logged(name)[len(expected[name]) :]) for name in names} == expected
+    assert {line["aer_sentences"] for line in logged("test") if "aer" in line} == {"12"}
     states = [torch.load(path, weights_only=True) for path in (ours, theirs)]
-    assert states[0]["cfg"]["task"]["_name"] == "translation_norm"
+    for state in states:
+        for group in (state["cfg"]["checkpoint"], vars(state["cfg"]["model"])):
+            del group["save_dir"]
+    assert states[0]["cfg"] == states[1]["cfg"]
+    assert states[0]["extra_state"]["best"] == states[1]["extra_state"]["best"]
     assert states[0]["model"].keys() == states[1]["model"].keys()
     assert all(torch.equal(tensor, states[1]["model"][name]) for name, tensor in states[0]["model"].items())
-    assert len(set(seen.values())) == 1
-    assert set(seen) == {(True, id_) for id_ in range(12)} | {(False, id_) for id_ in range(11)}
 
 
-def test_a_checkpoint_trained_under_the_plugin_is_stocks(trained, norm, command, data):
-    """In a process that never sees the plugin; torch ≥ 2.6 must be told to trust the file there."""
-    path, beam = trained("ours", task="translation_norm"), ["--beam", "3", "--min-len", "3", "--max-len-b", "9"]
-    words = [data, "--path", path, "--task", "translation", "--cpu", "--required-batch-size-multiple", 1, *beam]
-    result = command("fairseq-generate", *words, TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD="1")
-    expected = Output(result.stdout).lines()
-    assert len(expected) == 12 * 3
-    assert norm(*beam, path=path).lines() == expected
-    assert norm(*beam, "--print-alignment", "hard", path=path).lines() == expected
+def test_a_gold_of_fewer_sentences_than_fairseq_keeps_has_a_loss(monitored, logged, tmp_path):
+    links = written(tmp_path / "gold", ["1-1"] * 5)
+    monitored("few", "--aer-gold", f"test2={links}", subsets=("--valid-subset", "test2,valid"))
+    line = logged("test2")[-1]
+    assert line["aer_sentences"] == "5"
+    assert float(line["loss"]) > 0
+
+
+# In a process that cannot import the plugin; torch must be told to trust the file there.
+STOCK = """
+import contextlib, io, json, sys
+sys.modules["fairseq_norm_plugin"] = None
+from fairseq_cli import generate, interactive, validate
+from fairseq.models.transformer import TransformerModel
+path, data, *options = sys.argv[1:]
+def run(command, *words):
+    sys.argv = ["fairseq", data, "--path", path, "--cpu", "--num-workers", "0", *options, *words]
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        command.cli_main()
+    return printed.getvalue()
+beam = ["--beam", "3", "--min-len", "3", "--max-len-b", "9"]
+found = [run(generate, "--required-batch-size-multiple", "1", *beam), run(validate, "--max-tokens", "200")]
+sys.stdin = io.StringIO("ba ki@@ lo\\n")
+found += [run(interactive, *beam)]
+if "translation" in options:
+    found += [TransformerModel.from_pretrained(path.rpartition("/")[0], path.rpartition("/")[2], data).translate("ba")]
+json.dump(found, sys.stdout)
+"""
+
+
+@pytest.mark.parametrize("task", ["translation", "translation_multi_simple_epoch"])
+def test_a_checkpoint_is_stocks(trained, norm, data, command, task):
+    words = [] if task == "translation" else ["--lang-pairs", "xx-yy", "--encoder-langtok", "tgt"]
+    path = trained(f"ours {task}", *words, task=f"{task}_norm")
+    words += ["--task", task, "-s", "xx", "-t", "yy"]
+    result = command(sys.executable, "-c", STOCK, path, data, *words, TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD="1")
+    generated, _, interactive, *_ = json.loads(result.stdout.splitlines()[-1])
+    assert len(Output(generated).lines()) == 12 * 3
+    assert len(Output(interactive).lines()) == 3
+    if task == "translation":
+        beam = ["--beam", 3, "--min-len", 3, "--max-len-b", 9]
+        assert norm(*beam, "--print-alignment", "hard", path=path).lines() == Output(generated).lines()
 
 
 def test_the_best_checkpoint_and_patience_follow_aer(monitored, logged, caplog):
@@ -131,20 +172,51 @@ def test_translating_beside_it_changes_nothing(monitored, logged):
     assert {key: beside[key] for key in without if "aer" in key} == {k: v for k, v in without.items() if "aer" in k}
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_fairseq_validate_says_it_too(monitored, logged, data, gold, tmp_path):
-    """With the gold that it is given: that of the training is gone."""
+@pytest.fixture
+def run_validate(data, monkeypatch):
+    """fairseq-validate in this process, with its own way to override what a checkpoint says."""
+    monkeypatch.setattr(validate, "reset_logging", lambda: None)
+
+    def run(path, *words):
+        given = [data, "--path", path, "--valid-subset", "test", "--cpu", "--max-tokens", 400, "--num-workers", 0]
+        given = [str(word) for word in (*given, "--log-format", "json", "--task", "translation_norm", *words)]
+        parse = lambda **kind: options.parse_args_and_arch(options.get_validation_parser(), given, **kind)  # noqa: E731
+        with without_fairseqs_warnings():
+            validate.main(config_of(parse()), parse(suppress_defaults=True))
+
+    return run
+
+
+def test_fairseq_validate_says_it_too(monitored, run_validate, logged, gold, tmp_path):
+    """With the gold that it is given, that of the training is gone; and of a checkpoint as the plugin once saved it."""
     copy = tmp_path / "gold.talp"
     copy.write_bytes(gold.read_bytes())
     path = monitored("validated", path=copy)
     copy.unlink()
-    words = [data, "--path", path, "--valid-subset", "test", "--cpu", "--max-tokens", 200, "--num-workers", 0]
-    words += ["--log-format", "json", "--task", "translation"]  # not read: the checkpoint's is taken
-    parser = options.get_validation_parser()
-    cfg = config_of(options.parse_args_and_arch(parser, input_args=[str(word) for word in words]))
-    validate.main(cfg, Namespace(data=str(data), aer_gold=f"test={gold}"))
-    *_, in_training, afterwards = logged("test")
-    assert afterwards["aer_l1_n_awo"] == in_training["aer_l1_n_awo"]
+    state = torch.load(path, weights_only=True)
+    state["cfg"]["task"].update(_name="translation_norm", aer_gold=f"test={copy}", aer_gold_base="0")
+    torch.save(state, tmp_path / "former.pt")
+    run_validate(path, "--aer-gold", f"test={gold}", "--aer-gold-base", 1)
+    run_validate(tmp_path / "former.pt", "--aer-gold", f"test={gold}", "--aer-gold-base", 1)
+    run_validate(tmp_path / "former.pt")
+    *_, in_training, ours, former, without = logged("test")
+    assert in_training["aer_l1_n_awo"] == ours["aer_l1_n_awo"] == former["aer_l1_n_awo"]
+    assert in_training["loss"] == ours["loss"] == without["loss"]
+    assert "aer" not in without
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--norm-records", "r"], "--norm-records r has no effect here: … omit --norm-records"),
+        (["--aer-gold-base", 1], "--aer-gold-base 1 … belongs to --aer-gold"),
+        (["--aer-gold", "test=g", "--aer-picture", 1], "--aer-picture 1 … fairseq-train"),
+        (["--task", "translation_multi_simple_epoch_norm"], "was trained with --task 'translation' … translation_norm"),
+    ],
+)
+def test_what_fairseq_validate_would_not_use_is_refused(checkpoint, run_validate, words, message):
+    with pytest.raises(UsageError, match=facts(message)):
+        run_validate(checkpoint, *words)
 
 
 # -- wrong options and wrong gold --------------------------------------------------------------------------------
@@ -156,7 +228,7 @@ def set_up(train_config):
 
     def make(gold, **changes):
         _, cfg = train_config("--criterion", "cross_entropy", *SUBSETS, task="translation_norm")
-        for name, value in {"aer_gold": f"test={gold}", "aer_gold_base": "1", **changes}.items():
+        for name, value in {"aer_gold": gold and f"test={gold}", "aer_gold_base": "1", **changes}.items():
             next(cfg[group] for group in ("task", "dataset", "checkpoint") if name in cfg[group])[name] = value
         task = tasks.setup_task(cfg.task)
         return task, task.build_model(cfg.model), task.build_criterion(cfg.criterion)
@@ -173,7 +245,9 @@ def set_up(train_config):
         ({"max_valid_steps": 3}, "--max-valid-steps 3, because the AER would cover only a part"),
         ({"norm_layer": 2}, "--norm-layer 2: .*choose 0 to 1"),
         ({"norm_map": "alti"}, "--norm-map alti .*monitoring reads whole layers with map attn_w or attn_n"),
-        ({"norm_heads": "1"}, "omit --norm-heads"),
+        ({"norm_heads": "1"}, "--norm-heads 1 has no effect here.*omit --norm-heads"),
+        ({"norm_records": "r"}, "--norm-records r has no effect"),
+        ({"aer_gold": None}, "--aer-gold-base 1 has no effect here: it belongs to --aer-gold"),
         ({"aer_mixing": "ffresln_n"}, "--aer-mixing 'ffresln_n': choose from .*, attnresln_n$"),
         ({"norm_source_text": "valid=f"}, "--norm-source-text valid=f: subset 'valid' has no gold; choose one of test"),
         ({"best_checkpoint_metric": "aer", "valid_subset": "valid,test"},

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from tests.integration.conftest import ROOT, training_words
+from tests.integration.training.conftest import comparable
 
 
 def words(data, directory, gold, *extra):
@@ -47,6 +48,7 @@ sys.exit(max(os.waitpid(process, 0)[1] for process in processes) and 1)
 
 def train_at_once(directory, *lines):
     """Train with each line of options in a process of its own; what each prints."""
+    directory.mkdir(exist_ok=True)
     outputs = [directory / f"printed{number}" for number in range(len(lines))]
     given = json.dumps([[str(output), *line] for output, line in zip(outputs, lines)])
     command, env = [sys.executable, "-c", TRAININGS], {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -74,6 +76,26 @@ def test_training_in_two_processes_restarts_from_its_checkpoint(data, gold, tmp_
     output = train_at_once(tmp_path, *several([*options, "--max-update", "2"], 2))[0]
     assert re.search(r"Loaded checkpoint \S*checkpoint_last\.pt \(epoch \d+ @ 1 updates\)", output)
     assert torch.load(tmp_path / "ckpt/checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] == 2
+
+
+def test_training_in_two_processes_is_stocks_bit_for_bit(data, gold, tmp_path):
+    follow = ["--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", "0.5", "--patience", "4", "--max-update", "20"]
+    ours = words(data, tmp_path / "ours", gold, "--lr", "0.005", *follow)
+    subsets = ["--valid-subset", "test,valid", "--batch-size-valid", "2", "--log-format", "json", "--lr", "0.005"]
+    theirs = training_words(data, tmp_path / "theirs", *subsets, *follow)
+    logs = [
+        comparable(lines_of(train_at_once(tmp_path / name, *several(each, 2))[0]))
+        for name, each in (("a", ours), ("b", theirs))
+    ]
+    assert logs[0] == logs[1] != []
+    states = [torch.load(tmp_path / name / "checkpoint_last.pt")["model"] for name in ("ours", "theirs")]
+    assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
+
+
+def lines_of(printed):
+    """What was logged of training and validation."""
+    lines = re.findall(r" \| (?:train|test|valid) \| (\{.*\})$", printed, re.MULTILINE)
+    return [json.loads(line) for line in lines]
 
 
 def test_counts_of_several_processes_are_those_of_one(data, gold, tmp_path):

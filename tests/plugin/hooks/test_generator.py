@@ -62,12 +62,17 @@ def test_the_incremental_map_is_the_teacher_forced_one(
     assert compared == beam * len(LENGTHS)
 
 
-def test_a_prefix_over_whole_targets_is_refused(build, make_sample, tgt_dict):
+@pytest.mark.parametrize("style", ["hard", "soft"])
+def test_a_prefix_over_a_whole_target_has_maps_but_nothing_to_print(build, make_sample, tgt_dict, style):
+    """fairseq's search returns the attention of another hypothesis there."""
     model, sample = build(), make_sample(LENGTHS)
-    generator = search([model], tgt_dict, shown("attn_n", 0), beam_size=2)
-    with pytest.raises(InputError, match=facts("--score-reference for forced decoding")):
-        generator.generate([model], sample, prefix_tokens=sample["target"])
-    generator.generate([model], sample, prefix_tokens=sample["target"][:, :1])  # a language tag, say, is fine
+    generator = search([model], tgt_dict, shown("attn_n", 0, style=style), ALL, beam_size=2)
+    found = generator.generate([model], sample, prefix_tokens=sample["target"][:, :5])
+    whole = sample["target"][:, :5].eq(tgt_dict.eos()).any(dim=1).tolist()
+    assert set(whole) == {True, False}
+    for nbest, given in zip(found, whole):
+        assert [len(hypothesis["alignment"]) == 0 for hypothesis in nbest] == [given] * len(nbest)
+        assert all(MAPS_KEY in hypothesis for hypothesis in nbest)
 
 
 def test_scoring_without_references_is_refused(build, make_sample, tgt_dict):

@@ -5,7 +5,7 @@ import pytest
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.profiles.chosen import ChosenMethod
-from fairseq_norm_plugin.hooks.options import NormConfig, check_command, resolve
+from fairseq_norm_plugin.hooks.options import USES, NormConfig, check_command, check_used, resolve
 from tests.facts import facts
 
 CFG = NormConfig()
@@ -74,6 +74,22 @@ def test_a_given_option_wins_over_the_profile_even_if_it_names_the_default(given
 def test_bad_options_are_named(change, text):
     with pytest.raises(UsageError, match=facts(text)):
         resolve(replace(CFG, **change), layers=3, heads=4)
+
+
+@pytest.mark.parametrize(
+    ("change", "readers", "text"),
+    [
+        ({"norm_map": "attn_w"}, [], "--norm-map attn_w … --print-alignment or --norm-alignments or --aer-gold; omit"),
+        ({"norm_rule": "shift-att"}, ["--print-alignment", "--norm-records"], "--norm-rule … --norm-alignments or"),
+        ({"norm_profile": "p"}, ["--print-alignment", "--aer-gold"], "--norm-profile p … --norm-records"),
+        ({"norm_part_sentences": 7}, ["--print-alignment"], "--norm-part-sentences 7"),
+    ],
+)
+def test_what_nothing_reads_is_refused(change, readers, text):
+    check_used(CFG, readers)
+    check_used(replace(CFG, **change), list(USES))
+    with pytest.raises(UsageError, match=facts(text)):
+        check_used(replace(CFG, **change), readers)
 
 
 @pytest.mark.parametrize("name", ["norm_records", "norm_alignments"])
