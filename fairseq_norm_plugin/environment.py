@@ -8,6 +8,7 @@ not need to be parsed is imported late.
 from __future__ import annotations
 
 import atexit
+import gc
 import inspect
 import logging
 import os
@@ -96,13 +97,22 @@ class _Unused(ModuleType):
 
 
 @contextmanager
-def without_unused_libraries() -> Iterator[None]:
-    """Let what is imported in the block do without :data:`_UNUSED`; a library that is loaded already stays."""
+def importing() -> Iterator[None]:
+    """Let the block import fairseq without :data:`_UNUSED`; a library that is loaded already stays.
+
+    Imports leave a million objects and no garbage: the collector looks at them neither meanwhile nor later.
+    """
+    if "fairseq" in sys.modules:
+        yield
+        return
     unused = {} if "scipy" in sys.modules else {name: _Unused(name) for name in _UNUSED}
     sys.modules.update(unused)
+    gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
+        gc.enable()
         for name in unused:
             del sys.modules[name]
 

@@ -21,12 +21,7 @@ from fairseq_norm_plugin.align.arguments import (
     add_speed_arguments,
 )
 from fairseq_norm_plugin.align.job import Job
-from fairseq_norm_plugin.environment import (
-    set_up_torch,
-    silence_libraries,
-    version_line,
-    without_unused_libraries,
-)
+from fairseq_norm_plugin.environment import importing, set_up_torch, silence_libraries, version_line
 
 PROG = "norm-align"
 _USAGE = """\
@@ -58,12 +53,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     job = Job.of(args, parser.get_default)
-    with without_unused_libraries():
-        import fairseq_norm_plugin.hooks  # noqa: F401
-    if job.actors is not None:
-        from fairseq_norm_plugin.align.engines import run
-    else:
-        from fairseq_norm_plugin.align.run import run
+    with importing():
+        import fairseq_norm_plugin.hooks  # noqa: F401  # first
+
+        if job.actors is not None:
+            from fairseq_norm_plugin.align.engines import run
+        else:
+            from fairseq_norm_plugin.align.run import run
     run(job)
 
 

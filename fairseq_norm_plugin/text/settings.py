@@ -17,6 +17,7 @@ from omegaconf import OmegaConf
 
 from alignment_eval.errors import InputError, UsageError, printable, shown, warn_on_stderr
 from alignment_eval.profiles.profile import TextRecipe
+from alignment_eval.reading import read_once
 from fairseq_norm_plugin.checkpoints.files import ModelFiles
 from fairseq_norm_plugin.checkpoints.read import PATHS
 from fairseq_norm_plugin.text.offsets import NORMALIZATIONS, WORDS
@@ -40,8 +41,8 @@ _REQUIRED = "???"
 SIDED = ("bpe_codes", "bpe_vocabulary", "sentencepiece_model")
 #: Subwords that are read as such rather than through fairseq's registry, the option of their file, and what reads it.
 _WHOLE_LINES: Mapping[str, tuple[str, Callable[[str], WholeLineSegmenter]]] = {
-    "sentencepiece": ("sentencepiece_model", SentencePieceSegmenter),
-    "tokenizers": ("tokenizer_json", TokenizersSegmenter),
+    "sentencepiece": ("sentencepiece_model", read_once(SentencePieceSegmenter)),
+    "tokenizers": ("tokenizer_json", read_once(TokenizersSegmenter)),
 }
 #: Options whose values are files.
 FILES = PATHS["bpe"] | {"bpe_vocabulary"}
@@ -217,10 +218,14 @@ def pipelines(
 ) -> tuple[TextPipeline, TextPipeline]:
     """The pipelines of source and target."""
     source, target = (
-        TextPipeline(segmenter, *_tokenizers(settings, language, words), settings.lowercase, words)
+        _pipeline(segmenter, *_tokenizers(settings, language, words), settings.lowercase, words)
         for segmenter, language, words in zip(_segmenters(settings, vocabularies), languages, settings.words)
     )
     return source, target
+
+
+#: The models of both directions share those of their languages.
+_pipeline = lru_cache(maxsize=8)(TextPipeline)
 
 
 def _tokenizers(settings: TextSettings, language: str, words: str) -> tuple[Tokenizer | None, Tokenizer | None]:

@@ -220,7 +220,7 @@ class TokenizersSegmenter(WholeLineSegmenter):
 
 
 class BpeSegmenter(Segmenter):
-    """Byte-pair encoding by codes, of each word alone.
+    """Byte-pair encoding by codes, of each word alone; equal to another that has read the same file.
 
     ``separator`` marks a subword that another follows.  The others are options of subword-nmt: subwords that the file
     ``vocabulary`` does not count ``threshold`` times are cut further; words that ``glossaries`` match are not cut.
@@ -237,6 +237,12 @@ class BpeSegmenter(Segmenter):
         known = None if vocabulary is None else _read_vocabulary(vocabulary, threshold)
         self._bpe = read_bpe(codes, separator, known, (f"(?:{glossaries})",) if glossaries else None)
         self._mark = separator
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BpeSegmenter) and self._bpe is other._bpe
+
+    def __hash__(self) -> int:
+        return id(self._bpe)
 
     def cut(self, text: str, given: str) -> Segments:
         """The subwords of each word."""

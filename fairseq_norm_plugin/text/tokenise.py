@@ -219,6 +219,8 @@ class TextPipeline:
         self._word_spans: Callable[[str], Sequence[Span]] = character_spans if words == "characters" else word_spans
         if words == "tokens" and word_tokenizer is not None:
             self._word_spans = lambda text: word_tokenizer.trace(text).tokens()
+        # both directions ask for the same line one after the other
+        self._cut = lru_cache(maxsize=64)(self._cut_line)
         #: Gives the sentences of a line.
         self.split: Callable[[str], list[str]] = lambda line: [line]
 
@@ -270,6 +272,13 @@ class TextPipeline:
 
         ``before`` and ``after`` are special tokens around the subwords.
         """
+        side = self._cut(line)
+        words = np.full(len(before) + len(side.words) + len(after), -1, dtype=np.int32)
+        words[len(before) : len(before) + len(side.words)] = side.words
+        return replace(side, tokens=(*before, *side.tokens, *after), words=words)
+
+    def _cut_line(self, line: Line) -> SentenceSide:
+        """The subwords of a line without special tokens."""
         traced = line.traced() if line.copies else TracedText.of(line.text)
         if self._tokenizer is not None:
             tokens_of = self._tokenizer.trace(traced.text)
@@ -277,10 +286,8 @@ class TextPipeline:
         traced = traced.lowercased() if self._lowercase else traced
         tokens, cuts = self._segmenter.cut(traced.text, line.given)
         runs, spans = runs_of([traced.span(*cut) for cut in cuts], line.spans)
-        words = np.full(len(before) + len(runs) + len(after), -1, dtype=np.int32)
-        words[len(before) : len(before) + len(runs)] = runs
         forms = tuple(word.lower() for word in line.words) if self._lowercase else line.words
-        return SentenceSide((*before, *tokens, *after), words, spans, forms, (line.text, line.spans))
+        return SentenceSide(tuple(tokens), runs, spans, forms, (line.text, line.spans))
 
     def raw(self, tokens: Sequence[str]) -> str:
         """The line that subwords spell, as fairseq-generate prints it (D-)."""

@@ -50,8 +50,8 @@ def test_a_command_imports_fairseq_without_what_it_does_not_use():
     fairseq's modules set the root logger up when they are imported first.
     """
     program = (
-        "import logging, sys; from fairseq_norm_plugin.environment import without_unused_libraries\n"
-        "with without_unused_libraries(): from fairseq_norm_plugin import load\n"
+        "import logging, sys; from fairseq_norm_plugin.environment import importing\n"
+        "with importing(): from fairseq_norm_plugin import load\n"
         "assert not {name for name in sys.modules if name.startswith(('sklearn', 'scipy'))}\n"
         "print(logging.root.level, logging.root.handlers)\n"
         "import scipy.stats; print(scipy.stats.norm.cdf(0))"
