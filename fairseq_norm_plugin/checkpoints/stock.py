@@ -30,7 +30,7 @@ _GUIDED = ("alignment_lambda", "guided_maps")
 
 def is_ours(option: str) -> bool:
     """Whether an option of a task is of the plugin."""
-    return option.startswith(("norm_", "aer_")) or option == "encoder_langtok_last"
+    return option.startswith(("norm_", "aer_"))
 
 
 def task_name(options: Any) -> str:

@@ -40,7 +40,7 @@ def test_hypotheses_and_scores_are_bit_identical(stock, norm, tmp_path, capfd, o
     output = norm(*options, *printed)
     assert output.lines() == expected
     whole = sum(not links for _, _, links in output.lines("A"))
-    assert whole == (4 if "--prefix-size" in options else 0)
+    assert (whole > 0) == ("--prefix-size" in options)
     assert says(capfd.readouterr().err, f"whole target of {whole} sentences") == (whole > 0)
     recorded = norm(*options, *printed, "--norm-records", tmp_path / "r", "--norm-alignments", tmp_path / "a")
     assert recorded.lines() == expected

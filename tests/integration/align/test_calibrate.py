@@ -88,7 +88,7 @@ def test_without_a_profile_the_text_decides(call, models):
     assert "|table:text|" in done.err
     assert "|table:none|" in few.err
     add_profiles(models)
-    assert call("--table", "text", pairs=30).lines == done.lines
+    assert call("--profile", "none", pairs=30).lines == done.lines
     assert call("--profile", "none", pairs=29).lines == few.lines
 
 

@@ -124,7 +124,9 @@ def test_sentences_are_translated_one_by_one(model):
     lengths = [
         len(model.direction.encode_line(model.direction.pipelines[1].read(part.target), 1).ids) for part in parts
     ]
-    assert whole.score == pytest.approx(np.average([part.score for part in parts], weights=lengths), abs=1e-5)
+    assert whole.score == pytest.approx(
+        np.average([part.score for part in parts], weights=lengths), abs=1e-3
+    )  # of three decimals
 
 
 def test_markup_across_a_border(model):

@@ -49,7 +49,7 @@ def test_raw_text_gets_the_translations_of_fairseq_generate(run, request, demo_d
     found = rows(run(*default))
     assert [row["source"] for row in found] == LINES
     assert [row["target"] for row in found] == list(expected)
-    assert [row["score"] for row in found] == pytest.approx(natural(scores), abs=1e-5)
+    assert [row["score"] for row in found] == pytest.approx(natural(scores), abs=6e-4)  # three decimals
 
 
 def test_a_model_of_pieces(data, checkpoint, texts, stock, run):
@@ -59,7 +59,7 @@ def test_a_model_of_pieces(data, checkpoint, texts, stock, run):
     found = rows(run("--translate", lines=[source for source, _ in texts[2]], models=models))
     scores, pieces = zip(*((text.split("\t")) for _, _, text in expected))
     assert [row["target"] for row in found] == [" ".join(line.replace("@@ ", "").split()) for line in pieces]
-    assert [row["score"] for row in found] == pytest.approx(natural(scores), abs=1e-5)
+    assert [row["score"] for row in found] == pytest.approx(natural(scores), abs=6e-4)  # three decimals
     assert any(row["links"] for row in found)
 
 

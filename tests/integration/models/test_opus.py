@@ -112,7 +112,7 @@ def test_raw_text_gets_the_translations_of_fairseq_generate(opus, generate):
     found = fairseq_norm_plugin.load(opus / "out").translate(lines("de"), beam=3)
     assert [pair.target for pair in found] == [text for _, text in expected]
     scores = [float(score) * math.log(2) for score, _ in expected]
-    assert [pair.score for pair in found] == pytest.approx(scores, abs=1e-5)
+    assert [pair.score for pair in found] == pytest.approx(scores, abs=6e-4)  # three decimals
 
 
 @pytest.mark.parametrize("words", ["whitespace", "characters"])
