@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 #: How many pairs are scored, at least and at most, how many of them in other readings as well, and how many it takes.
-SAMPLE, REREAD, FEWEST = (20, 100), 20, 10
+SAMPLE, REREAD, FEWEST = (20, 100), 10, 10
 #: Below this mean gain, in standard deviations of the gains, pairs do not count as translations.
 LEAST_EFFECT = 1.0
 #: From this mean gain on, the pairs outside a shifted stretch count as translations.
