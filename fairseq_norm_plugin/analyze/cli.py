@@ -146,6 +146,12 @@ def draw_figures(tables: dict[str, pd.DataFrame], options: FigureOptions = DEFAU
         varying = correlated.loc[[block]].dropna(subset="spearman")["kind"]
         layers = rows[rows["head"].isna() & (rows["kind"].isin(varying) | varying.empty)]
         figures[f"mixing-{name}"] = _lines(layers, f"Mixing ratio, {title}", options)
+        of_classes = mixing[(mixing["block"] == block) & mixing["head"].isna() & (mixing["token_class"] != "all")]
+        kind = layers["kind"].iloc[-1]
+        heading = f"{kind_name(kind).capitalize()} by token, {title}"
+        figures[f"mixing-classes-{name}"] = _lines(
+            of_classes[of_classes["kind"] == kind], heading, options, "token_class"
+        )
         heads = rows[rows["head"].notna() & (rows["kind"] == "attn_n")]
         if len(heads):
             table = 100 * heads.pivot(index="layer", columns="head", values="mean")
@@ -159,13 +165,13 @@ def draw_figures(tables: dict[str, pd.DataFrame], options: FigureOptions = DEFAU
 
 
 @styled()
-def _lines(rows: pd.DataFrame, heading: str, options: FigureOptions) -> Figure:
+def _lines(rows: pd.DataFrame, heading: str, options: FigureOptions, lines: str = "kind") -> Figure:
+    """Mean mixing ratios by layer, with a line for each value of the column ``lines``."""
     figure = new_figure(options.width or COLUMN, 2.3, options.heading_of(heading))
     axes = figure.add_subplot()
-    for kind in mixing_kinds():
-        of_kind = rows[rows["kind"] == kind].sort_values("layer")
-        if len(of_kind):
-            axes.plot(of_kind["layer"], 100 * of_kind["mean"], label=kind_name(kind), **kind_look(kind))
+    for number, (name, of_line) in enumerate(rows.groupby(lines, sort=False)):
+        look = kind_look(str(name)) if lines == "kind" else {"marker": MARKERS[number]}
+        axes.plot(of_line["layer"], 100 * of_line["mean"], label=kind_name(str(name)), **look)
     axes.set_xticks(sorted(rows["layer"].unique()))
     axes.set_ylim(0, 100)
     axes.set(xlabel="layer", ylabel="mixing ratio %")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.tasks.masked_lm import MaskedLMConfig
 from omegaconf import OmegaConf
 
 from alignment_eval.errors import UsageError
@@ -30,6 +31,13 @@ MONITORED_MIXING = tuple(kind for kind in mixing_kinds() if not KINDS[kind].feed
 def option(help: str, default: Any = None) -> Any:
     """A field of fairseq's options, with its help; the default None means: not given."""
     return field(default=default, metadata={"help": help})
+
+
+@dataclass
+class MaskedLMNormConfig(MaskedLMConfig):  # type: ignore[misc]  # fairseq is untyped
+    """fairseq's options, which mask nothing unless they are told to."""
+
+    mask_prob: float = option("share of tokens that are masked as in pretraining, by the numbers of --seed", 0.0)
 
 
 @dataclass

@@ -11,6 +11,7 @@ from typing import Any
 
 from fairseq.data import (
     IdDataset,
+    MaskTokensDataset,
     NestedDictionaryDataset,
     NumelDataset,
     PrependTokenDataset,
@@ -22,7 +23,7 @@ from fairseq.data.multilingual.multilingual_utils import get_lang_tok
 from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.tasks import register_task
-from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
+from fairseq.tasks.masked_lm import MaskedLMTask
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from fairseq.tasks.translation_from_pretrained_bart import TranslationFromPretrainedBARTTask
 from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
@@ -33,15 +34,15 @@ from fairseq_norm_plugin.capture.attention import swap_attention
 from fairseq_norm_plugin.capture.layers import ENCODER_SELF
 from fairseq_norm_plugin.hooks.mixin import NormMixin
 from fairseq_norm_plugin.hooks.monitoring import MonitorMixin
-from fairseq_norm_plugin.hooks.options import MonitorConfig, NormConfig
+from fairseq_norm_plugin.hooks.options import MaskedLMNormConfig, MonitorConfig, NormConfig
 from fairseq_norm_plugin.text.tokens import SpecialTokens
 
 
-@register_task("masked_lm_norm", dataclass=MaskedLMConfig)
+@register_task("masked_lm_norm", dataclass=MaskedLMNormConfig)
 class MaskedLMNormTask(MaskedLMTask):  # type: ignore[misc]  # fairseq is untyped
-    """fairseq's ``masked_lm`` for reading maps: every line of text is a sample ``<s> … </s>`` without masks.
+    """fairseq's ``masked_lm`` for reading maps: every line of text is a sample ``<s> … </s>``.
 
-    Options of masking and of blocks are ignored.
+    ``--mask-prob`` masks tokens as in pretraining; options of blocks are ignored.
     """
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
@@ -51,8 +52,8 @@ class MaskedLMNormTask(MaskedLMTask):  # type: ignore[misc]  # fairseq is untype
         return model
 
     def build_criterion(self, *args: Any, **kwargs: Any) -> Any:
-        """Refuse training, because this task masks no tokens."""
-        raise UsageError("--task masked_lm_norm is for analysis and masks no tokens; train with --task masked_lm")
+        """Refuse training, because this task masks no tokens by default."""
+        raise UsageError("--task masked_lm_norm is for analysis; train with --task masked_lm")
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         """Load the lines of subset ``split``."""
@@ -64,6 +65,17 @@ class MaskedLMNormTask(MaskedLMTask):  # type: ignore[misc]  # fairseq is untype
                 f"fairseq-preprocess --only-source"
             )
         tokens = PrependTokenDataset(text, self.source_dictionary.bos())
+        if self.cfg.mask_prob:
+            tokens, _ = MaskTokensDataset.apply_mask(
+                tokens,
+                self.source_dictionary,
+                pad_idx=self.source_dictionary.pad(),
+                mask_idx=self.mask_idx,
+                seed=self.cfg.seed,
+                mask_prob=self.cfg.mask_prob,
+                leave_unmasked_prob=self.cfg.leave_unmasked_prob,
+                random_token_prob=self.cfg.random_token_prob,
+            )
         self.datasets[split] = NestedDictionaryDataset(
             {
                 "id": IdDataset(),

@@ -3,13 +3,13 @@
 A map names a source word for each target word: the one with its largest share.  Without it the model gives the target
 word another probability (NormModel.deletion); the loss says how much the prediction needed it.  The layer, head and
 setting of each kind are those with the largest loss on cmu150, by the bundled model; OUT/maps.txt keeps them.
-Comprehensiveness and sufficiency (DeYoung et al. 2020) are of three target words a pair: the loss without the words of
+Comprehensiveness and sufficiency (DeYoung et al. 2020) are of two target words a pair: the loss without the words of
 the largest shares, 10, 20 and 50 % of the source, and without all others.  p: paired randomisation over sentences,
 against norms.
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ import pandas as pd
 from gold_sets import CHECKPOINTS, DEV, SETS, Gold, lowercased, markdown, run_script, write
 from numpy.typing import NDArray
 
+import alignment_eval as ae
 import fairseq_norm_plugin as fnp
 from alignment_eval.extraction.extract import links_of, read_word_map
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
@@ -34,7 +35,7 @@ Floats = NDArray[np.float64]
 MEASURED = ("attn_w", "attn_n", "attn_p", "attn_logit", "attnresln_n", "alti", "rollout_w", "alti_rollout")
 LARGEST = (0.1, 0.2, 0.5)
 #: Target words of a pair whose sets of words are deleted.
-WORDS = 3
+WORDS = 2
 COLUMNS = ("loss", "loss, unk", "rank correlation", "comprehensiveness", "sufficiency")
 
 
@@ -48,7 +49,6 @@ class Pair:
             encode_sentence(self.direction, source, 0, "source"), encode_sentence(self.direction, target, 1, "target")
         )
         self.losses, self.unknown = (losses_of_words(self.direction, self.encoded, way) for way in (False, True))
-        self.ranks = ranks(self.losses)
 
     def shares(self, options: ExtractionOptions) -> Floats:
         """The shares of source words in a map, without null, [target words, source words]."""
@@ -56,10 +56,14 @@ class Pair:
         assert scores is not None
         return row_shares(scores[:, :-1])
 
+    def loss(self, shares: Floats) -> float:
+        """The sum over target words of the losses without the named words."""
+        return float(np.take_along_axis(self.losses, shares.argmax(1)[:, None], 1).sum())
+
     def singles(self, shares: Floats) -> Floats:
         """The sums over target words of both losses and the rank correlation, and the number of words."""
         rows, named = np.arange(len(shares)), shares.argmax(1)
-        correlated = np.nan_to_num((ranks(shares) * self.ranks).sum(1)).sum()
+        correlated = np.nan_to_num((ranks(shares) * ranks(self.losses)).sum(1)).sum()
         return np.array([self.losses[rows, named].sum(), self.unknown[rows, named].sum(), correlated, len(rows)])
 
     def sets(self, every: Sequence[Floats], words: Sequence[int]) -> Floats:
@@ -88,11 +92,12 @@ def ranks(values: Floats) -> Floats:
         return np.asarray(centred / np.sqrt((centred**2).sum(1, keepdims=True)))
 
 
-def pairs_of(model: NormModel, gold: Gold, kinds: Sequence[str] = MEASURED) -> Iterator[tuple[int, Pair]]:
-    """The pairs of a set with two source words or more."""
-    for number, (source, target) in enumerate(zip(*map(lowercased, gold.texts))):
-        if len(source.split()) > 1:
-            yield number, Pair(model, source, target, kinds)
+def pairs_of(model: NormModel, gold: Gold, size: int) -> dict[int, Pair]:
+    """About ``size`` pairs of two source words or more, evenly from a set."""
+    texts = list(zip(lowercased(gold.texts[0]), lowercased(gold.texts[1])))
+    drawn = range(0, len(texts), max(1, len(texts) // size))
+    longer = ((number, *texts[number]) for number in drawn if len(texts[number][0].split()) > 1)
+    return {number: Pair(model, source, target, MEASURED) for number, source, target in longer}
 
 
 def named_maps(model: NormModel, kind: str) -> Iterator[ExtractionOptions]:
@@ -104,35 +109,38 @@ def named_maps(model: NormModel, kind: str) -> Iterator[ExtractionOptions]:
                 yield ExtractionOptions(kind, MapNames([MapName(layer, head)]), setting=setting)
 
 
-def chosen(model: NormModel, gold: Gold, file: Path) -> list[ExtractionOptions]:
+def chosen(model: NormModel, pairs: Iterable[Pair], file: Path) -> list[ExtractionOptions]:
     """Of each kind, the map whose named words are needed most, from ``file`` if it is there."""
     if not file.is_file():
         options = [map_ for kind in MEASURED for map_ in named_maps(model, kind)]
-        of_pairs = ([pair.singles(pair.shares(map_))[0] for map_ in options] for _, pair in pairs_of(model, gold))
-        table = pd.DataFrame({"kind": [map_.kind for map_ in options], "loss": np.sum(list(of_pairs), axis=0)})
+        losses = np.sum([[pair.loss(pair.shares(map_)) for map_ in options] for pair in pairs], axis=0)
+        table = pd.DataFrame({"kind": [map_.kind for map_ in options], "loss": losses})
         best = [options[number] for number in table.groupby("kind")["loss"].idxmax()]
         write(file, [f"{map_.kind} {map_.heads} {map_.setting}" for map_ in best])
     lines = sorted(map(str.split, file.read_text().splitlines()), key=lambda line: MEASURED.index(line[0]))
     return [ExtractionOptions(kind, MapNames(heads), setting=setting) for kind, heads, setting in lines]
 
 
-def measure(model: NormModel, gold: Gold, maps: Sequence[ExtractionOptions]) -> tuple[Floats, list[str], Floats]:
+def measure(
+    pairs: Mapping[int, Pair], gold: Gold, maps: Sequence[ExtractionOptions]
+) -> tuple[Floats, list[str], Floats]:
     """Sums of each pair [pairs, maps, 6]; AER of each map; losses of a random, gold's and the worst word."""
     chance, sums, others = np.random.default_rng(0), [], []
-    links: list[list[frozenset[tuple[int, int]]]] = [[frozenset()] * len(gold.links) for _ in maps]
-    for number, pair in pairs_of(model, gold):
+    links: list[list[frozenset[tuple[int, int]]]] = [[] for _ in maps]
+    for number, pair in pairs.items():
         every = [pair.shares(map_) for map_ in maps]
         drawn = chance.choice(len(pair.losses), min(WORDS, len(pair.losses)), replace=False)
         found = np.stack([pair.singles(shares) for shares in every])
         sums.append(np.column_stack([found[:, :3], pair.sets(every, drawn.tolist()), found[:, 3:]]))
         for of_map, map_ in zip(links, maps):
-            of_map[number] = links_of(read_word_map(pair.maps, map_).linked(map_))
+            of_map.append(links_of(read_word_map(pair.maps, map_).linked(map_)))
         sure = list(gold.links[number].sure)
         losses = [pair.losses[j, i] for i, j in sure]
         of_gold = pd.Series(losses).groupby([j for _, j in sure]).mean() if sure else pd.Series(dtype=float)
         row_means, largest = pair.losses.mean(1), pair.losses.max(1)
         others.append([row_means.sum(), of_gold.sum(), largest.sum(), len(row_means), len(of_gold), len(row_means)])
-    return np.stack(sums), [f"{100 * gold.score(of_map).aer:.1f}" for of_map in links], np.array(others)
+    of_pairs = [gold.links[number] for number in pairs]
+    return np.stack(sums), [f"{100 * ae.score(of_map, of_pairs).aer:.1f}" for of_map in links], np.array(others)
 
 
 def p_value(differences: Floats) -> float:
@@ -161,6 +169,7 @@ def main() -> None:
     parser.add_argument("gold", type=Path, help="folder of the gold sets")
     parser.add_argument("out", type=Path)
     parser.add_argument("--set", default=DEV, choices=list(SETS))
+    parser.add_argument("--pairs", type=int, default=150, help="about this many of a set")
     parser.add_argument("--path", type=Path, help="checkpoint of the set's direction, with dictionaries and codes.bpe")
     args = parser.parse_args()
 
@@ -171,10 +180,13 @@ def main() -> None:
 
     dev = Gold(args.gold, DEV, args.out)
     bundled = loaded(CHECKPOINTS["de"], dev.languages)
-    maps = chosen(bundled, dev, args.out / "maps.txt")
+    file = args.out / "maps.txt"
+    pairs = pairs_of(bundled, dev, args.pairs) if args.set == DEV or not file.is_file() else {}
+    maps = chosen(bundled, pairs.values(), file)
     gold = dev if args.set == DEV else Gold(args.gold, args.set, args.out)
-    model = loaded(args.path, gold.languages) if args.path else bundled
-    sums, aers, others = measure(model, gold, maps)
+    if gold is not dev:
+        pairs = pairs_of(loaded(args.path, gold.languages) if args.path else bundled, gold, args.pairs)
+    sums, aers, others = measure(pairs, gold, maps)
     words = sums[:, 0, -1]
     sampled = np.minimum(words, WORDS)
     totals = np.array([words.sum()] * 3 + [sampled.sum()] * 2)

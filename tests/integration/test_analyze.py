@@ -123,9 +123,27 @@ def test_masked_language_model(masked_lm, analyze, tmp_path):
     assert set(mixing["block"]) == {ENCODER_SELF}
     assert {"<s>", "</s>", "other", "all"} <= set(mixing["token_class"])
     attention = pd.read_csv(tmp_path / "out" / "attention.csv")
+    assert "mask" not in set(attention["token_class"])
     for _, rows in attention.groupby(["layer", "head"], dropna=False):
         assert rows["weight_share"].sum() == pytest.approx(1)
         assert rows["norm_share"].sum() == pytest.approx(1)
+
+
+def test_masks_of_pretraining(masked_lm, analyze, tmp_path):
+    """A tenth of 40 %, kept or replaced, is a word; the same seed masks the same tokens."""
+    words = (masked_lm / "bin", "--path", masked_lm / "checkpoint.pt", "--task", "masked_lm_norm", *CPU)
+    tables = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        options = ("--mask-prob", 0.4, "--seed", seed, "--figure-formats", "svg", "-o", tmp_path / name)
+        analyze(*words, "--mixing-kinds", "attn_w,attnresln_n", *options)
+        tables.append((tmp_path / name / "mixing.csv").read_text())
+    assert tables[0] == tables[1] != tables[2]
+    positions = pd.read_csv(tmp_path / "a/mixing.csv").query("head.isna() and layer == 0 and kind == 'attn_w'")
+    masked, total = positions.set_index("token_class")["positions"][["mask", "all"]]
+    assert 0.25 < masked / total < 0.4
+    assert ">mask<" in (tmp_path / "a/mixing-classes-encoder-self.svg").read_text()
+    norms = pd.read_csv(tmp_path / "a/token_norms.csv").query("token == '<mask>'")
+    assert (set(norms["token_class"]), norms["frequency"].notna().any()) == ({"mask"}, False)
 
 
 @pytest.mark.filterwarnings("ignore:.*:UserWarning")  # fairseq's way to call Hydra for options of the older kind
