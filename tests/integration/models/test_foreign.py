@@ -1,6 +1,7 @@
 """A directory in the format of Transformers, as it is, with every command; and what its conversion gives."""
 
 import json
+import logging
 import random
 import shutil
 from pathlib import Path
@@ -197,6 +198,7 @@ def test_analysed_when_converted(directories, tmp_path, capsys, monkeypatch, nam
 
 
 def test_monitored_while_it_is_trained_further(directories, tmp_path, trained, caplog):
+    caplog.set_level(logging.INFO)
     data = binarised(tmp_path, "marian", directories)
     (tmp_path / "gold").write_text("1-1\n" * len(LINES))
     sizes = {"layers": (2, 3), "attention-heads": (2, 4), "embed-dim": (16, 16), "ffn-embed-dim": (24, 20)}
