@@ -79,7 +79,7 @@ def test_max_norm_layer(tmp_path, make_sentence, make_records, call):
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (("--heads", "0"), "layer 0 … (counted from 0)"),
+        (("--heads", "0"), "layer 0 … layer 1, 4 … counted from 0"),
         (("--heads", "1.3"), "head 3 … layer has heads 0 to 2"),
         (("--join", "mutual"), "--join without --reverse: expected the records of the other direction too"),
         (("--profile", "x"), "heads together with profile"),

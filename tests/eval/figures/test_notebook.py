@@ -73,7 +73,7 @@ def test_all_maps_are_one_long_table(maps):
 
 
 def test_bad_names_are_refused(maps):
-    with pytest.raises(InputError, match=r"layer 2\b.* 0, 1"):
+    with pytest.raises(InputError, match=r"layer 2\b.* 0 to 1"):
         maps.plot(layer=2)
     with pytest.raises(InputError, match=r"head 3\b.* 0 to 2"):
         maps.to_frame(layer=0, head=3)

@@ -22,10 +22,9 @@ QUANTITIES = ("head_attn_w", "transformed_norm", "head_attn_n", "layer_attn_n")
 LENGTHS = [(7, 5), (3, 6), (1, 1)]
 
 
-def quantity_capture(layers, names, model=None, sample=None):
+def quantity_capture(model, layers, names):
     """The capture of encoder-decoder quantities that a recorder attaches."""
-    recorder = Recorder(model, RecordedMaps(tuple(layers), names), sample or {"id": torch.arange(1)})
-    return recorder.captures[0]
+    return Recorder(model, RecordedMaps(tuple(layers), names), {"id": torch.arange(1)}).captures[0]
 
 
 def forward(model, sample, *captures):
@@ -47,12 +46,13 @@ def test_a_block_that_cannot_be_captured_is_left_and_named_when_it_is_wanted(bui
 @pytest.mark.parametrize("need_head_weights", [False, True])
 @pytest.mark.parametrize("fused", [False, True])
 def test_weights_are_given_to_the_caller_as_fairseq_does(build, need_weights, need_head_weights, fused):
-    attention = norm_attentions(build(), DECODER_CROSS)[0]
+    model = build()
+    attention = norm_attentions(model, DECODER_CROSS)[0]
     query, key = torch.randn(2, 1, 16), torch.randn(3, 1, 16)
     flags = {"need_weights": need_weights, "need_head_weights": need_head_weights, "static_kv": not fused}
     results = []
     with torch.no_grad():
-        for captures in ([], [quantity_capture([0], QUANTITIES)]):
+        for captures in ([], [quantity_capture(model, [0], QUANTITIES)]):
             with capturing([attention], *captures):
                 state = None if fused else {}
                 results.append(attention(query, key, key, incremental_state=state, **flags))
@@ -82,7 +82,7 @@ def test_maps_of_a_model_in_16_bits_are_computed_in_float32(build, make_sample):
 
 
 def norms_of(model, sample, layer):
-    capture = quantity_capture([layer], ("layer_attn_n",))
+    capture = quantity_capture(model, [layer], ("layer_attn_n",))
     forward(model, sample, capture)
     return capture.take()[0]["layer_attn_n"]
 
@@ -109,14 +109,15 @@ def test_changed_parameters_are_noticed(build, make_sample):
 
 def test_values_shared_over_beams(build):
     """BART's attention keeps one K and V a sentence for all its beams; the maps are those of repeated ones."""
-    attention = norm_attentions(build(), DECODER_CROSS)[0]
+    model = build()
+    attention = norm_attentions(model, DECODER_CROSS)[0]
     torch.manual_seed(1)
     query, key = torch.randn(1, 6, 16), torch.randn(4, 2, 16)  # 2 sentences × 3 beams
     repeated = key.repeat_interleave(3, dim=1)
     results = []
     for beam_size in (1, 3):
         attention.beam_size = beam_size
-        capture = quantity_capture([0], QUANTITIES)
+        capture = quantity_capture(model, [0], QUANTITIES)
         with capturing([attention], capture), torch.no_grad():
             attention(query, repeated, repeated, incremental_state={}, static_kv=True)
         results.append(capture.take()[0])

@@ -90,14 +90,14 @@ def test_an_architecture_of_somebody_is_read_by_its_parameters_or_registered_by_
     with pytest.raises(InputError, match=facts("'my_tiny' is not supported … --user-dir DIR")):
         check_options({**legacy(arch="my_tiny"), "model": weights}, "c.pt")
     assert not recwarn
-    own = fnp.load(path, DEMO, "de", "en")
+    own = fnp.load(path, DEMO, "de", "en", bpe="none")
     said = str(recwarn.pop(AlignmentWarning).message)
     assert says(said, "evil.pt: architecture 'my_tiny' … read as fairseq's Transformer … --user-dir")
     assert own.identity == fnp.load("demo", reverse_path="none").identity
     (tmp_path / "my_lab").mkdir()
     registered = "from fairseq.models import register_model_architecture as register\n"
     (tmp_path / "my_lab/__init__.py").write_text(f"{registered}register('transformer', 'my_tiny')(lambda args: None)\n")
-    fnp.load(path, DEMO, "de", "en", user_dir=tmp_path / "my_lab")
+    fnp.load(path, DEMO, "de", "en", bpe="none", user_dir=tmp_path / "my_lab")
     assert not recwarn
 
 

@@ -53,8 +53,9 @@ def renamed(**names):
 
 
 def converted(model, *languages):
-    convert("translation", model, model.with_name("out"), True, *languages)
-    return fairseq_norm_plugin.load(model.with_name("out") / "checkpoint.pt", model.with_name("out"), "de", "en")
+    out = model.with_name("out")
+    convert("translation", model, out, True, *languages)
+    return fairseq_norm_plugin.load(out / "checkpoint.pt", out, "de", "en", bpe="none")
 
 
 def test_what_is_written(changed, tmp_path, capsys):
@@ -62,7 +63,7 @@ def test_what_is_written(changed, tmp_path, capsys):
     assert main(["translation", str(model), str(out), "-s", "deu", "-t", "eng"]) == 0
     names = {"checkpoint.pt", "upper-layers.align.json", "dict.deu.txt", "dict.eng.txt", "source.spm", "target.spm"}
     assert {path.name for path in out.iterdir()} == names
-    loaded = fairseq_norm_plugin.load(out / "checkpoint.pt", out, "deu", "eng")
+    loaded = fairseq_norm_plugin.load(out / "checkpoint.pt", out, "deu", "eng", bpe="none")
     profile = read_profile(out / "upper-layers.align.json").of(model_hash(loaded.models))
     assert (profile.chosen_by, profile.pairs) == ("upper-layers", 0)
     assert str(profile.extraction().heads) == "1,2"
