@@ -58,12 +58,17 @@ EPOCHS = {"updates": 30}  # ten
 
 def test_training_is_stocks_bit_for_bit(monitored, trained, logged):
     """Losses, rates, the best score, parameters and options; and AER is of the sentences that fairseq loses, too."""
+
+    def forget():  # what earlier trainings of this process left on fairseq's functions
+        for remembers in (train.should_stop_early, checkpoint_utils.save_checkpoint):
+            vars(remembers).clear()
+
+    forget()
     theirs = trained("unwatched", *FOLLOWING, *SUBSETS, "--log-format", "json", **EPOCHS)
     names = ("train", "test", "valid")
     expected = {name: comparable(logged(name)) for name in names}
     assert len({line["lr"] for line in expected["train"]}) > 1
-    for remembers in (train.should_stop_early, checkpoint_utils.save_checkpoint):
-        vars(remembers).clear()
+    forget()
     ours = monitored("watched", *FOLLOWING, "--aer-mixing", "attnresln_n", **EPOCHS)
     assert {name: comparable(logged(name)[len(expected[name]) :]) for name in names} == expected
     assert {line["aer_sentences"] for line in logged("test") if "aer" in line} == {"12"}
