@@ -305,7 +305,7 @@ def forget_paths(options: Any, kept: Collection[str] = ()) -> None:
     inner = _plain(options)
     for name in inner if isinstance(inner, Mapping) else ():
         if name in forgotten:
-            inner[name] = None
+            inner[name] = "" if name == "plasma_path" else None  # which fairseq's language models want as text
         else:  # a node of a DictConfig: references are not followed
             forget_paths(inner._get_node(name) if isinstance(inner, DictConfig) else inner[name], kept)
 
