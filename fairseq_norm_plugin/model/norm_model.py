@@ -245,8 +245,7 @@ class NormModel:
             InputError: see :meth:`maps`; or the block has no such maps.
             UsageError: an unknown block type or kind.
         """
-        given = (source, 0, "source"), (target, 1, "target")
-        pair = SentencePair(*(encode_sentence(self.direction, *side) for side in given))
+        pair = self._encoded(source, target)
         inputs = self.direction.sample({0: pair})["net_input"]
         tokens, targets = (line.side.tokens for line in pair)
         decoder = (*targets[-1:], *targets[:-1])  # its inputs
@@ -272,12 +271,15 @@ class NormModel:
         """
         import pandas as pd
 
-        given = (source, 0, "source"), (target, 1, "target")
-        pair = SentencePair(*(encode_sentence(self.direction, *side) for side in given))
+        pair = self._encoded(source, target)
         columns, rows = (
             pd.Index(numbered(line.side.word_strings()), name=name) for line, name in zip(pair, ("source", "target"))
         )
         return pd.DataFrame(losses_of_words(self.direction, pair, unknown), rows, columns)
+
+    def _encoded(self, source: Sentence, target: Sentence) -> SentencePair:
+        sides = (source, 0, "source"), (target, 1, "target")
+        return SentencePair(*(encode_sentence(self.direction, *side) for side in sides))
 
     @overload
     def align(self, source: str, target: str, **options: Any) -> Alignment: ...

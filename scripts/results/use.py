@@ -27,11 +27,11 @@ import numpy as np
 from gold_sets import CHECKPOINTS, markdown, run_script, write
 
 import alignment_eval as ae
-from alignment_eval.commands.project import LabelledSentence, parse_conll
 from alignment_eval.links.formats import Link
 from alignment_eval.reading import TextFile
 from alignment_eval.scoring.aer import Counts, Score
 from alignment_eval.scoring.significance import Resampling, compare, confidence
+from alignment_eval.transfer.label_files import LabelledSentence, parse_conll
 from alignment_eval.transfer.labels import project_labels, spans_of
 from alignment_eval.transfer.markup import transfer_markup
 from alignment_eval.transfer.tags import MarkedLine, parse_markup

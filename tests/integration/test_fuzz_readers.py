@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 import fairseq_norm_plugin
 from alignment_eval.commands.curve import read_training_log
-from alignment_eval.commands.project import parse_conll
 from alignment_eval.errors import AlignmentWarning, InputError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.lexical_table import LexicalTable, WordCounts, read_lexical_table, write_lexical_table
@@ -28,6 +27,7 @@ from alignment_eval.profiles.profile import read_profile
 from alignment_eval.reading import TextFile
 from alignment_eval.records.manifest import merged
 from alignment_eval.records.store import Records
+from alignment_eval.transfer.label_files import parse_conll
 from fairseq_norm_plugin.model import load as loading
 from tests.demo import DEMO
 from tests.eval.conftest import records, sentence

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from alignment_eval.commands.project import parse_conll, scheme_of
 from alignment_eval.errors import InputError
+from alignment_eval.transfer.label_files import parse_conll, scheme_of
 from alignment_eval.transfer.labels import SCHEMES, LabelSpan, labels_of, spans_of
 from tests.facts import facts, says
 
