@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.alignment import align_pairs
+from alignment_eval.align_pairs import align_pairs
 from alignment_eval.command_line import Input, add_output
 from alignment_eval.errors import InputError, UsageError, progress_bar, say, warn_on_stderr
 from alignment_eval.extraction.extract import WordMap, WordMaps, check_same_text, read_word_map

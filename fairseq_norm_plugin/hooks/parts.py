@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from alignment_eval.alignment import align_pairs
+from alignment_eval.align_pairs import align_pairs
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.files import NewFile, check_new, is_stream, new_file, write_lines, writing_errors

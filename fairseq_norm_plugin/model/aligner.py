@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from alignment_eval.alignment import Alignment, Alignments, align_pairs
+from alignment_eval.align_pairs import align_pairs
+from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError, progress_meter, warn_on_stderr
 from alignment_eval.extraction.extract import WordMaps
 from alignment_eval.extraction.lexical_table import FEW_WORDS, MANY_UNKNOWN, LexicalTable, count_lexical_table

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alignment_eval.alignment import align_pairs
+from alignment_eval.align_pairs import align_pairs
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import (
     WordMap,

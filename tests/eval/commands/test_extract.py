@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from alignment_eval.alignment import align_pairs
+from alignment_eval.align_pairs import align_pairs
 from alignment_eval.commands.extract import directed_pairs
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract, read_word_map

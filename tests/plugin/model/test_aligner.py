@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from alignment_eval.alignment import Alignment, align_pairs
+from alignment_eval.align_pairs import align_pairs
+from alignment_eval.alignment import Alignment
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, parse_maps
