@@ -210,6 +210,14 @@ def test_an_explanation_of_two_directions_and_a_lexical_table(make_sentence):
         assert why.linked == ("forward yes, reverse yes" in why.reason)
 
 
+def test_a_share_of_exactly_the_least_is_explained_like_larger_ones(make_sentence):
+    options = replace(TWO_WAY, rule="grow=0.5")
+    _, cells = explained(make_sentence, options, texts=("a b </s>", "x y </s>"), layer_attn_n=lambda maps: maps.fill(1))
+    for why in cells.values():
+        assert (two_way(why), why.linked) == (0.5, True)
+        assert "at least 0.5, below 0.714 (0.5 / 0.7), and has support" in why.reason
+
+
 def test_a_cell_of_nothing_is_explained(make_sentence):
     """Neither the table nor neighbours change it."""
     _, cells = explained(make_sentence, TWO_WAY, None, True, layer_attn_n=lambda maps: maps[1, :, :1].fill(0))

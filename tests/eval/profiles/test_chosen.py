@@ -69,6 +69,7 @@ def test_the_table_of_a_profile(table):
         assert made.fields["table"] == file_hash(table)
     assert chosen([reverse]).table.sums_of(words[::-1]) > 0
     assert chosen([own], table="none").table is None
+    assert chosen([own, YOUNG], FEWEST).method.table_pairs == 0
     both = chosen([own], table="text")
     assert (both.method.table_pairs, both.table.pairs, both.given) == (COUNTED, 2, False)
     assert both.fields["table"] == f"{file_hash(table)}+text"
@@ -83,6 +84,7 @@ def test_a_given_table(table):
     assert (made.method.sharpened, made.method.table_pairs, made.table.pairs, made.given) == (True, 0, 2, True)
     named = choose_method(AlignmentOptions(heads="1", table=table), 1, (), 100)
     assert (named.method.sharpened, named.method.forward.rule, named.table.pairs) == (True, "balanced=0.4", 2)
+    assert AlignmentOptions(heads="1", table="none").named_maps(1) == AlignmentOptions(heads="1").named_maps(1)
     with pytest.raises(InputError, match="missing: cannot read"):
         chosen([FORMED], table="missing")
 

@@ -144,7 +144,9 @@ def test_marks_of_notes_follow_their_words(words, marks, order):
         ("10 m<sup>2</sup> H<sub>2</sub>O", "10 m H2O"),  # read as m, and m2 of the target has the tag
         ("CO<sub>2</sub> CO<sub>2</sub>-frei", "CO2 CO2-frei"),
         ("2<sup>e</sup> M<sup>me</sup> x<sup>2</sup>y", "2e Mme x2y"),
+        ("x<sup>2</sup>-<i>Test</i>", "x2-Test"),
         ("Haus <sup>1</sup> und", "Haus  und"),
+        ("Haus<b>[1, 2, 3, 4]</b> Haus<b>[1, 2, 3, 40]</b>", "Haus Haus[1, 2, 3, 40]"),  # 12 characters at most
         ("Bericht.<sup>4</sup> <sup>3</sup>/<sub>4</sub>", "Bericht. /"),
         ("Name<b>*</b> Seite<b>5</b> A <b>5</b> Haus<td>5</td>", "Name Seite A 5 Haus 5"),
         ("Haus<sup>hoch</sup> Haus<sup>Anmerkung 1</sup>", "Haushoch HausAnmerkung 1"),

@@ -161,6 +161,7 @@ def test_any_line_is_refused_or_moved_onto_itself(parts, is_html):
         pytest.param("Click <b>Add it</b>. To go", "Klick <b>Zusatz</b>. Um ein", "0-0 2-1 1-3 4-3", None, id="stops"),
         pytest.param("Hi! <b>Bulk is it.</b>", "Ja! <b>Der Bulk geht.</b>", "0-0 1-1 2-3 4-4 5-5", None, id="sentence"),
         pytest.param("<a>one</a> <b>two</b>", "<b>zwei</b> <a>eins</a>", "0-1:.4 1-0:.4", None, id="weak links"),
+        pytest.param("<a>aa</a> <b>bb cc</b>", "<b>ww xx</b> <a>yy</a>", "1-0", None, id="a link goes before no link"),
         pytest.param("<b>up</b> !", "<b>auf</b> das", "0-0:.75 1-0", None, id="a mark counts less than a word"),
         pytest.param("a <b>bb</b> c", "x y", "0-0:.63 2-1:.63", "x <b></b>y", id="links of 0.63 are sure"),
         pytest.param("ab <x/> cd", "uv (wz", "1-2", "uv (<x/> wz", id="no space behind a bracket"),

@@ -152,6 +152,10 @@ def test_an_element_without_links_takes_no_word_whose_link_to_another_is_surer_t
     assert places_of("aa bb", [(0, 2)], "cc", {(1, 0): 0.64}) == [(0, (0, 0))]
 
 
+def test_a_word_in_parts_is_as_near_to_a_tag_as_its_nearest_part():
+    assert places_of("bb bb cc-dd", [(6, 6)], "yy", {(0, 0), (2, 0)}) == [(0, (0, 0))]
+
+
 def test_elements_that_fit_equally_well_in_both_orders_stay_in_that_of_the_source():
     assert [rank for rank, _ in places_of(". cc .", [(0, 1), (2, 4)], "“ . ,", {})] == [0, 1]
 

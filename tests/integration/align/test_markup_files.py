@@ -56,6 +56,7 @@ def test_text_in_subwords(run):
     assert done.lines == ["the <b>house</b> was big ."]
     cut = run(*options, sources=["das <b>ha@@ us</b> war groß ."], targets=["the house was big ."], out="cut")
     assert refused(cut, "in subwords with tags")
+    assert run(*options, sources=["ha@@ us ."], targets=["house ."], out="bare").lines == ["house ."]
 
 
 def test_links_and_tags_of_one_run(run, tmp_path):

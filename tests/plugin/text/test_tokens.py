@@ -10,6 +10,7 @@ from fairseq.data.indexed_dataset import IndexedRawTextDataset
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.maps.sentence import word_indices
 from fairseq_norm_plugin.text.tokens import (
+    UnknownTokens,
     Vocabulary,
     side_readers,
     source_tag,
@@ -61,6 +62,7 @@ def test_words_are_certain_exactly_if_every_text_behind_them_has_the_same():
         ("▁", "▁a ? b", "axb", ("▁a <unk> b", [0, 0, 0], 1, True)),
         # "x y" may be two words, or the pieces of one where SentencePiece has no dummy prefix
         ("▁", "? ?", "x y", ("<unk> <unk>", [0, 0], 2, False)),
+        ("▁", "?", "x", ("x", [0], 1, True)),
         ("▁", "? ?", "▁x ▁y", ("▁x ▁y", [0, 1], 2, True)),
     ],
 )
@@ -89,6 +91,14 @@ def test_the_tokens_of_a_cut_sentence_are_the_first_of_its_text(text):
     assert spell("c@@ b a", "cb a a b b b", cut=True) == ("c@@ b a", [0, 0, 1], 0, True)
     with pytest.raises(InputError, match="1 words, but the binarised sentence has 2"):
         spell("c@@ b a", "cb", cut=True)
+
+
+def test_more_than_five_percent_of_unknown_tokens_are_told():
+    counts = UnknownTokens()
+    counts.add("source", 100, 5)
+    assert counts.warning() is None
+    counts.add("source", 0, 1)
+    assert "6 of 100 source subwords (6.0 %)" in counts.warning()
 
 
 def test_tags_that_the_dictionary_has_are_special():
