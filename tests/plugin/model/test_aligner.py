@@ -18,7 +18,7 @@ from alignment_eval.profiles.chosen import AlignmentOptions, ChosenMethod
 from fairseq_norm_plugin.model.aligner import Aligner
 from fairseq_norm_plugin.model.direction import length_batches
 from fairseq_norm_plugin.model.reader import MapReader
-from fairseq_norm_plugin.text.tokenise import with_copies
+from fairseq_norm_plugin.text.tokenise import Line, SentencePair, with_copies
 from tests.plugin.model.conftest import pair_of
 
 FORWARD = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.2")
@@ -83,6 +83,19 @@ def test_links_are_those_of_each_pair_alone(make_direction, pairs, how, max_toke
         len(pairs[id_].source.given.split()) for id_, pair in found.items() if pair.ok
     )
     assert not any(aligner.reader.unknown.unknown.values())
+
+
+def test_a_line_of_several_sentences_is_one_step_of_progress(make_direction, pairs):
+    line = SentencePair(*map(Line.joined, zip(pairs[0], pairs[2], pairs[9])))
+    progress = []
+    (found,) = aligner_by(METHODS["one"], [make_direction(1)]).align([[(4, line)]], progress.append)
+    assert (found.id, sum(progress)) == (4, 1)
+
+
+def test_maps_are_kept_of_the_pairs_of_lower_numbers(make_direction, pairs):
+    """Of the two that can be aligned, in whatever order they come."""
+    read = MapReader(METHODS["one"], [make_direction(1)], kept=5).read(pairs.items())
+    assert {maps.sentence.id for _, (maps, _) in read if maps.maps is not None} == {0, 2}
 
 
 @pytest.mark.parametrize("max_tokens", [1, 4000])

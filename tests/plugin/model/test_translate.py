@@ -137,13 +137,14 @@ def test_damaged_lines_without_what_looks_like_a_tag():
 # Labels
 
 
-def test_labels_of_words_that_whitespace_separates(model):
+def test_labels_of_words_that_whitespace_separates(model, recwarn):
     labels = [["O", "B-LOC", "O", "O"], ["B-PER", "I-PER", "O", "O", "O"]]
     sources = ["Die Kommission ist hier.", "Herr Präsident, vielen Dank!"]
     targets = ["The Commission is here.", "Mr President, thank you!"]
     found = model.project([labels[0], labels[1][:4]], sources, targets)
     assert found[0] == [("The", "O"), ("Commission", "B-LOC"), ("is", "O"), ("here", "O"), (".", "O")]
     assert [pair for pair in found[1] if pair[1] != "O"] == [("Mr", "B-PER"), ("President", "I-PER")]
+    assert not any("counterpart" in str(warning.message) for warning in recwarn)
 
 
 def test_spans_without_a_counterpart_are_counted(model):
