@@ -159,7 +159,7 @@ class _Run:
         for warning in self._aligner.warnings():
             warn_on_stderr(warning)
         seconds, done = time.monotonic() - start, text.size - kept
-        said = f", {kept} kept from before" if kept else ""
+        said = f", {kept} kept from before" if job.resume else ""
         if text.size > 1:
             say(f"norm-align: {done} sentences in {seconds:.1f} s, {done / seconds:.1f} sentences/s{said}")
         say(self._described)

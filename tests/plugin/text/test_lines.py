@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import AlignmentWarning, InputError
 from fairseq_norm_plugin.text.lines import ParallelText, ParquetText
 from tests.facts import facts
 
@@ -28,7 +28,9 @@ def test_pairs_between_tabs(tmp_path, name):
     """The first two columns; a name that ends in .tsv says so where the text has separators."""
     (tmp_path / name).write_text("\na b\tA ||| B\t0.5\n\tx\n".replace("|||", "|||" if "." in name else "|"))
     words = ("A", "|||" if "." in name else "|", "B")
-    pairs = [pair.words for pair in ParallelText([str(tmp_path / name)])]
+    with pytest.warns(AlignmentWarning, match=facts(f"{name}: 3 columns … the first two … 'a b' and 'A")):
+        text = ParallelText([str(tmp_path / name)])
+    pairs = [pair.words for pair in text]
     assert pairs == [((), ()), (("a", "b"), words), ((), ("x",))]
     (tmp_path / name).write_text("a\tb\na b\n")
     with pytest.raises(InputError, match=facts(f"{name}:2: no tab: expected SOURCE, a tab, TARGET")):
