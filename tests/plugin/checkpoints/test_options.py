@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import fairseq_norm_plugin as fnp
 from alignment_eval.errors import AlignmentWarning, InputError
 from fairseq_norm_plugin.checkpoints.read import EVALUATED, PATHS, check_options
+from fairseq_norm_plugin.checkpoints.stock import MULTILINGUAL, as_commanded
 from tests.demo import DEMO
 from tests.facts import facts, says
 
@@ -42,6 +43,14 @@ def changed(tmp_path):
         return tmp_path / "evil.pt"
 
     return make
+
+
+@pytest.mark.parametrize("made", [dict, lambda options: argparse.Namespace(**options, task=options["_name"])])
+def test_a_command_line_gives_a_checkpoint_its_norm_task(made):
+    """Under the name that fairseq reads, ``task`` in a namespace; all but the plugin's options are the checkpoint's."""
+    trained, norm = {"_name": MULTILINGUAL, "lang_pairs": "a-b"}, f"{MULTILINGUAL}_norm"
+    cfg = as_commanded({"task": made(trained)}, {"task": norm, "aer_gold": "test=g", "lang_pairs": "x-y"}, "c.pt")
+    assert cfg == {"task": made({**trained, "_name": norm, "aer_gold": "test=g"})}
 
 
 def call(victim):
