@@ -148,7 +148,8 @@ class LexicalTable:
         table's text, and γ is ``weight`` times the :func:`doubt` of P.  For unknown words n and c are 0.  The second
         time, e is of W.
         """
-        return _reweighted([self] * PASSES, words, word_map, shares, weight, is_counted=False)
+        known = self.sums_of(words), self.scale(words)
+        return _reweighted([known] * PASSES, word_map, shares, weight)
 
     def cells_of(self, words: PairWords) -> NDArray[np.int64]:
         """The number of each pair of words, [target words, source words]; unknown words have one, too."""
@@ -190,19 +191,24 @@ def evidence(word_map: Floats, shares: Shares) -> Floats:
 
 
 def _reweighted(
-    tables: Iterable[LexicalTable], words: PairWords, word_map: Floats, shares: Shares, weight: float, is_counted: bool
+    tables: Iterable[tuple[Floats, Floats]],
+    word_map: Floats,
+    shares: Shares,
+    weight: float,
+    counted: NDArray[np.int64] | None = None,
 ) -> Floats:
-    """The word map reweighted by each table in turn; ``is_counted``: the evidence of the pair is in their sums."""
+    """The word map reweighted by the sums and the scale of its cells in each table, in turn.
+
+    ``counted`` are the numbers of its cells if the sums have the evidence of the pair itself.
+    """
     if not word_map.size:
         return word_map
     weighed, exponent = word_map, weight * doubt(word_map)
-    for table in tables:
+    for sums, scale in tables:
         own: Floats = evidence(weighed, shares)
-        sums = table.sums_of(words)
-        if is_counted:
-            sums = sums - _of_same_words(own, table.cells_of(words))
-        sums = np.where(sums < LEAST_SUM, 0, sums)
-        weighed = word_map * ((sums + OWN * own + PRIOR) * table.scale(words)) ** exponent
+        others = sums if counted is None else sums - _of_same_words(own, counted)
+        others = np.where(others < LEAST_SUM, 0, others)
+        weighed = word_map * ((others + OWN * own + PRIOR) * scale) ** exponent
     return weighed
 
 
@@ -240,7 +246,9 @@ def count_lexical_table(
     tables: list[LexicalTable] = []
 
     def reweighted(pair: CountedPair) -> Floats:
-        return _reweighted(tables, pair[0], pair[1].astype(np.float64), shares, weight, is_counted=True)
+        words, word_map = pair
+        known = ((counted.sums_of(words), counted.scale(words)) for counted in tables)
+        return _reweighted(known, word_map.astype(np.float64), shares, weight, table.cells_of(words))
 
     def added(pair: CountedPair) -> Evidence:
         return table.cells_of(pair[0]).ravel(), evidence(reweighted(pair), shares).ravel()

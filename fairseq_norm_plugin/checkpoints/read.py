@@ -188,14 +188,14 @@ def fairseq_errors(what: str, advice: str) -> Iterator[None]:
         raise InputError(f"{what} ({reason}); {advice}") from error
 
 
-def other_languages(trained: Any, used: Pair) -> Pair | None:
-    """The source and target language in a checkpoint's options ``trained``, if there are two other than ``used``."""
-    source, target = (getattr(trained, name, None) for name in ("source_lang", "target_lang"))
-    return (source, target) if source and target and (source, target) != used else None
+def languages_of(options: Any) -> Pair | None:
+    """The source and target language that a checkpoint's options say, if they say both."""
+    source, target = (getattr(options, name, None) for name in ("source_lang", "target_lang"))
+    return (source, target) if source and target else None
 
 
 def languages_warning(name: str, trained: Pair, used: Pair) -> str:
-    """The warning about a model that :func:`other_languages` finds."""
+    """The warning about a model that is used for other languages than those of its training."""
     return (
         f"{name} was trained from {trained[0]} to {trained[1]}, but is used from {used[0]} to {used[1]}: its maps mean "
         f"little then; give a model of that direction, or exchange -s and -t and the two texts"

@@ -21,7 +21,7 @@ from fairseq_norm_plugin.capture.recorder import Hypotheses, RecordedMaps, layer
 from fairseq_norm_plugin.checkpoints.build import check_vocabulary
 from fairseq_norm_plugin.checkpoints.files import profile_file
 from fairseq_norm_plugin.checkpoints.identity import ReadParameters, architecture_hash, data_hash, dictionary_hash
-from fairseq_norm_plugin.checkpoints.read import languages_warning, other_languages
+from fairseq_norm_plugin.checkpoints.read import languages_of, languages_warning
 from fairseq_norm_plugin.environment import versions
 from fairseq_norm_plugin.hooks.batches import all_batches
 from fairseq_norm_plugin.hooks.generator import NormOptions, PrintedMap, carry_maps
@@ -212,7 +212,7 @@ class NormMixin:
         used = (self.cfg.source_lang, self.cfg.target_lang)
         names = str(other_option(self.cfg, "common_eval", "path") or "the model").split(":")
         for name, model in zip(names, models):
-            if trained := other_languages(getattr(model, "args", None), used):
+            if (trained := languages_of(getattr(model, "args", None))) not in (None, used):
                 warn_on_stderr(languages_warning(name, trained, used))
 
     def _warn_of_prefixes(self, plan: Plan, args: Any) -> None:

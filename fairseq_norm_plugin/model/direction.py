@@ -99,6 +99,7 @@ class Direction:
         profile: where its profile is; default: beside the checkpoint.
         trained: the languages that the checkpoint says it was trained from and to, if it is used for others.
         guided: the maps that it was trained to align with (``--guided-maps``), some in AWI and some in AWO.
+        named: whether the checkpoint says its languages.
     """
 
     def __init__(
@@ -111,6 +112,7 @@ class Direction:
         profile: Path | None = None,
         trained: tuple[str, str] | None = None,
         guided: Sequence[MapName] = (),
+        named: bool = False,
     ) -> None:
         self.models: list[Any] = list(models)
         self.vocabularies = vocabularies
@@ -118,7 +120,7 @@ class Direction:
         self.special_tokens = special_tokens or SpecialTokens.plain(vocabularies[1].dictionary.eos())
         self._special_ids = self.special_tokens.ids
         self.name, self.profile = name, profile or profile_path(name)
-        self.trained = trained
+        self.trained, self.named = trained, named
         self.guided = tuple(guided)
         self.layers, self._heads = layers_and_heads(self.models)
         #: The maximum lengths of source and target, in tokens with ``</s>``.

@@ -33,8 +33,8 @@ from fairseq_norm_plugin.checkpoints.files import (
 from fairseq_norm_plugin.checkpoints.identity import ParameterHash
 from fairseq_norm_plugin.checkpoints.read import (
     fairseq_errors,
+    languages_of,
     languages_warning,
-    other_languages,
     read_checkpoint_parts,
 )
 from fairseq_norm_plugin.environment import DTYPES, ignore_noise
@@ -299,12 +299,23 @@ def _direction(
             for words in (task.source_dictionary, task.target_dictionary)
         )
         both = pipelines(settings, languages.pair, (source, target))
-        direction = Direction(models, (source, target), both, files.name, task.special_tokens, profile, others, guided)
+        direction = Direction(
+            models,
+            (source, target),
+            both,
+            files.name,
+            task.special_tokens,
+            profile,
+            others,
+            guided,
+            own_pair is not None,
+        )
         made = NormModel(task, direction, settings, parameters, stated.dtype)
         made.defaults = {} if stated.by_profile else {"profile": NO_PROFILE}
         return made
 
-    others = None if is_language_tagged(trained) else other_languages(trained, languages.pair)
+    own_pair = None if is_language_tagged(trained) else languages_of(trained)
+    others = None if own_pair == languages.pair else own_pair
     named = Path(stated.profile) if stated.profile is not None and stated.by_profile else beside
     model = norm_model(task, languages, settings, named, others)
     if own_reverse and languages.exchanged.name in trained_pairs(cfg.task):

@@ -187,8 +187,8 @@ def _different(sample: Iterable[tuple[int, SentencePair]], direction: Direction)
 
 
 def _wrong_model(pairs: Sequence[Readings], verdict: Verdict, directions: Sequence[Direction]) -> Direction | None:
-    """The model of the other direction, if only one of two models finds source and target exchanged."""
-    if len(directions) == 1 or any(direction.trained for direction in directions):
+    """The model of the other direction, if only one of two finds the sides exchanged, and no checkpoint tells."""
+    if len(directions) == 1 or any(each.trained for each in directions) or all(each.named for each in directions):
         return None
     few = [Readings.by(directions[1], pairs[k].pair.exchanged) for k in reread_pairs(len(pairs))]
     own = _score([read.own for read in few], directions[1])

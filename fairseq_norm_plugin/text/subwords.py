@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -237,6 +238,7 @@ class BpeSegmenter(Segmenter):
         known = None if vocabulary is None else _read_vocabulary(vocabulary, threshold)
         self._bpe = read_bpe(codes, separator, known, (f"(?:{glossaries})",) if glossaries else None)
         self._mark = separator
+        self._cut_word = lru_cache(_CACHED)(lambda word: self._bpe.segment_tokens([word]))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, BpeSegmenter) and self._bpe is other._bpe
@@ -250,7 +252,7 @@ class BpeSegmenter(Segmenter):
             self._bpe.cache = {}  # a new one: another thread may be reading the old one
         tokens, spans = list[str](), list[Span]()
         for start, end in word_spans(text):
-            subwords = self._bpe.segment_tokens([text[start:end]])
+            subwords = self._cut_word(text[start:end])
             tokens += subwords
             for subword in subwords[:-1]:
                 spans.append((start, start := start + len(subword) - len(self._mark)))
