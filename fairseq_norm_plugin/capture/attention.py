@@ -98,10 +98,11 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         hook = self.v_proj.register_forward_hook(lambda *of_call: values.append(of_call[-1])) if seen else nullcontext()
         with hook:
             output, weights = super().forward(query, key, value, **given)
-        # [B, H, T, S]; fairseq's softmax gives float32 for every dtype of the model
-        alpha = self._head_weights(query, key, value, **options) if fused else weights.transpose(0, 1)
-        if fused and self.needs_norms:
-            values.append(self.v_proj(value))  # inside the fused kernel, nothing shows the values
+        if fused:
+            alpha, of_heads = self._unfused(query, key, value, **options)
+            values.append(of_heads)
+        else:
+            alpha = weights.transpose(0, 1)  # [B, H, T, S]; of fairseq's softmax, in float32 for every dtype
         alpha = alpha.to(at_least_float32(output).dtype)
         block = self._block(alpha, query, values, output, options)
         for capture in self.captures:
@@ -117,20 +118,21 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         """Whether a capture of this pass reads more than the weights."""
         return any(capture.needs_norms for capture in self.captures)
 
-    def _head_weights(self, *inputs: Tensor | None, **options: Any) -> Tensor:
-        """The weights of each head, [B, H, T, S], which the fused kernel does not give.
+    def _unfused(self, *inputs: Tensor | None, **options: Any) -> tuple[Tensor, Tensor]:
+        """The weights of each head, [B, H, T, S], and the values, [S, B, H·d], which the fused kernel does not give.
 
         A position that sees nothing (padding before a causal sentence) has weights 0, as in the kernel.
         """
         before: bool = self.skip_embed_dim_check  # type: ignore[has-type]
         self.skip_embed_dim_check = True  # fairseq's switch between torch's fused attention and its own
         try:
-            logits, _ = super().forward(*inputs, **{**options, "before_softmax": True})
+            logits, values = super().forward(*inputs, **{**options, "before_softmax": True})
         finally:
             self.skip_embed_dim_check = before
         logits = at_least_float32(logits).view(-1, self.num_heads, *logits.shape[1:])
         blind = logits.isneginf().all(dim=-1, keepdim=True)
-        return torch.softmax(logits, dim=-1).masked_fill(blind, 0.0)
+        alpha = torch.softmax(logits, dim=-1).masked_fill(blind, 0.0)
+        return alpha, values.transpose(0, 1).reshape(values.size(1), -1, self.embed_dim)
 
     def _block(
         self, alpha: Tensor, query: Tensor, projected: Sequence[Tensor], output: Tensor, options: dict[str, Any]
