@@ -103,7 +103,6 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
             values.append(of_heads)
         else:
             alpha = weights.transpose(0, 1)  # [B, H, T, S]; of fairseq's softmax, in float32 for every dtype
-        alpha = alpha.to(at_least_float32(output).dtype)
         block = self._block(alpha, query, values, output, options)
         for capture in self.captures:
             capture.receive(self.site.number, block)
@@ -150,15 +149,11 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
                 buffer[_FACTOR_KEY] = factor.movedim(1, -1)  # [B, H, H, S]: its memory layout, kept by reordering
                 self._set_input_buffer(state, buffer)
             factor = _share_values(buffer[_FACTOR_KEY], alpha.size(0)).movedim(-1, 1)
-        return Block(
-            weights=self.block_weights(),
-            alpha=alpha,
-            values=at_least_float32(_share_values(values, alpha.size(0))),
-            residual=at_least_float32(query if self.stream is None else self.stream).transpose(0, 1),
-            output=at_least_float32(output).transpose(0, 1),
-            known_factor=factor,
-            real=_real(padding, values),
-        )
+        weights, real = self.block_weights(), _real(padding, values)
+        parts = _share_values(values, alpha.size(0)), query if self.stream is None else self.stream, output
+        values, residual, output = map(at_least_float32, parts)
+        alpha, residual, output = alpha.to(output.dtype), residual.transpose(0, 1), output.transpose(0, 1)
+        return Block(weights, alpha, values, residual, output, factor, real)
 
     def listen(self, captures: Sequence[MapCapture[Any]] = (), ends_pass: bool = False) -> None:
         """Pass the next forward passes to ``captures``, by default to none."""

@@ -96,8 +96,7 @@ class Site:
             return "the attention adds a key that belongs to no source token (add_bias_kv, add_zero_attn)"
         if getattr(attention, "use_xformers", False):
             return "the attention runs in xFormers (--…-xformers-att-config), which does not give weights"
-        weight = getattr(attention.out_proj, "weight", None)
-        if not isinstance(weight, torch.Tensor) or weight.dim() != 2:
+        if not isinstance(attention.out_proj, nn.Linear):
             return (
                 f"the output projection is a {type(attention.out_proj).__name__} without a weight matrix; give the "
                 f"checkpoint from before quantisation"
@@ -105,9 +104,9 @@ class Site:
         # what a fork of fairseq has changed
         if other := [name for name, _ in layer.named_parameters() if not _PARTS.fullmatch(name)]:
             return f"the layer has parameters that fairseq's has not ({', '.join(other[:3])}), so maps would be wrong"
-        weights = (getattr(getattr(layer, name, None), "weight", None) for name in ("fc1", "fc2"))
-        sizes = [tuple(weight.shape) if isinstance(weight, Tensor) else () for weight in weights]
-        if [len(size) for size in sizes] != [2, 2] or sizes[0][0] != sizes[1][1]:
+        network = [getattr(layer, name, None) for name in ("fc1", "fc2")]
+        sizes = [(part.out_features, part.in_features) for part in network if isinstance(part, nn.Linear)]
+        if len(sizes) != 2 or sizes[0][0] != sizes[1][1]:
             return "the feed-forward network is not fairseq's, two matrices fc1 and fc2, of which one reads the other"
         for name in ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"):
             norm = getattr(layer, name, None)
