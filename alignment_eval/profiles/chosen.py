@@ -33,8 +33,8 @@ OF_TEXT = "text"
 NO_TABLE = "none"
 
 
-def _option(help: str, default: Any = None, **declared: Any) -> Any:
-    """A field with its help; ``declared``: how a command line takes it (``add_argument`` of argparse)."""
+def option(help: str, default: Any = None, **declared: Any) -> Any:
+    """A field with its help, not given by default; ``declared``: how a command line takes it (argparse)."""
     return field(default=default, metadata={"help": help, **declared})
 
 
@@ -75,64 +75,64 @@ class AlignmentOptions:
         UsageError: options that do not go together, or a value out of its range.
     """
 
-    heads: str | None = _option(
+    heads: str | None = option(
         f"maps to read: LAYER.HEAD, or LAYER for a whole layer, counted from 0, such as 1.2,0.3,1; 0.3:awi has a "
         f"setting of its own; {MAX_NORM}: the layer with the highest mean norm, without gold (extract, AWI only); "
         f"separated by commas",
         metavar="MAP,…",
     )
-    kind: str | None = _option(f"map kind (default: {DEFAULTS.kind}): {', '.join(KINDS)}", metavar="KIND")
-    combine: str | None = _option(
+    kind: str | None = option(f"map kind (default: {DEFAULTS.kind}): {', '.join(KINDS)}", metavar="KIND")
+    combine: str | None = option(
         f"how several maps become one: the mean (default) or the geometric mean (product) of their row shares; shares "
         f"below {FLOOR:g} count as {FLOOR:g} in a product",
         choices=COMBINATIONS,
     )
-    setting: str | None = _option(
+    setting: str | None = option(
         "the row of a target word: awo, the row that predicts it (default), or awi, the row whose input it is",
         metavar="SETTING",
     )
-    rule: str | None = _option(
+    rule: str | None = option(
         f"extraction rule: {', '.join(RULE_NAMES)} (default: {DEFAULTS.rule(sharpened=True)}, for two models "
         f"{DEFAULTS.rule('product')}; for named maps of one model {DEFAULTS.rule()})",
         metavar="RULE",
     )
-    null: str | None = _option(
+    null: str | None = option(
         "may null (</s>, a tag) win a row? allow: then the target word stays unaligned; mask: null is left out "
         "(default: by the rule)",
         metavar="NULL",
     )
-    final_punctuation: bool | None = _option(
+    final_punctuation: bool | None = option(
         f"{FINAL_PUNCTUATION} (default: yes by a profile, no where maps are named)",
         action=argparse.BooleanOptionalAction,
     )
-    profile: str | Path | None = _option(  # noqa: RUF009
+    profile: str | Path | None = option(  # noqa: RUF009
         f"read the maps that a profile names (of norm-align calibrate); {NO_PROFILE}: use no profile",
         type=Input,
         metavar="FILE",
     )
-    reverse_heads: str | None = _option(
+    reverse_heads: str | None = option(
         "maps of the other model (default: the same layers and heads); separated by commas", metavar="MAP,…"
     )
-    join: str | None = _option(
+    join: str | None = option(
         f"{', '.join((*JOINS, *METHODS))}: mutual links; the rule on average or product of both word maps (default: "
         f"{DEFAULTS.join}); or links symmetrised by one of the other methods, without confidences",
         choices=(*JOINS, *METHODS),
         metavar="RULE",
     )
-    table: str | Path | None = _option(  # noqa: RUF009
+    table: str | Path | None = option(  # noqa: RUF009
         f"a lexical table's file (of norm-align calibrate); {OF_TEXT}: count one on the first {DEFAULTS.table_pairs} "
         f"pairs of this text, and add that of the profile; {NO_TABLE} (default: the table of the model's profile; "
         f"without a profile, {OF_TEXT} from {DEFAULTS.fewest_pairs} pairs on; where maps are named, {NO_TABLE})",
         type=_file_or_word,
         metavar=f"FILE|{OF_TEXT}|{NO_TABLE}",
     )
-    max_tokens: int = _option(
+    max_tokens: int = option(
         f"tokens in a batch (default: {DEFAULTS.max_tokens})", DEFAULTS.max_tokens, type=positive_integer, metavar="N"
     )
     scores: bool = False
     source_contribution: bool = False
     force: bool = False
-    split_sentences: bool = _option(
+    split_sentences: bool = option(
         "cut lines that are paragraphs into sentences by sentencex, align or translate these, and join them again; the "
         "languages are those of the model",
         default=False,

@@ -50,15 +50,13 @@ PROTECTED = re.compile(_PATTERN)
 NO_PROTECTION = "none"
 
 
-def protected_strings(stated: str | None, default: bool = True) -> re.Pattern[str] | None:
-    """The strings that are not translated; None: there are none.
+def protected_strings(stated: str | None) -> re.Pattern[str] | None:
+    """The strings that are not translated, :data:`PROTECTED` and those that match ``stated``; None: there are none.
 
-    Args:
-        stated: a regular expression of further strings besides :data:`PROTECTED`; or :data:`NO_PROTECTION`.
-        default: whether :data:`PROTECTED` are protected if nothing is stated.
+    ``stated`` is a regular expression, or :data:`NO_PROTECTION`.
     """
     if stated is None:
-        return PROTECTED if default else None
+        return PROTECTED
     if stated == NO_PROTECTION:
         return None
     try:

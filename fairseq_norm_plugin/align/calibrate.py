@@ -18,7 +18,7 @@ from alignment_eval.profiles.chosen import described
 from alignment_eval.profiles.profile import FORMED, Profile, TableFile
 from alignment_eval.reading import file_hash
 from alignment_eval.signature import signature
-from fairseq_norm_plugin.align.arguments import (
+from fairseq_norm_plugin.align.job import (
     add_model_arguments,
     add_raw_text_arguments,
     add_reverse_arguments,

@@ -14,13 +14,13 @@ from collections.abc import Sequence
 
 from alignment_eval.command_line import CommandParser, Output, add_list, add_output, exit_status, positive_integer
 from alignment_eval.profiles.chosen import add_map_arguments, add_options
-from fairseq_norm_plugin.align.arguments import (
+from fairseq_norm_plugin.align.job import (
+    Job,
     add_model_arguments,
     add_raw_text_arguments,
     add_reverse_arguments,
     add_speed_arguments,
 )
-from fairseq_norm_plugin.align.job import Job
 from fairseq_norm_plugin.environment import importing, set_up_torch, silence_libraries, version_line
 
 PROG = "norm-align"

@@ -1,37 +1,46 @@
-"""A run of norm-align as its command line asks for it, checked once.  Imports no torch: a wrong line ends at once."""
+"""A run of norm-align as its command line asks for it, checked once, and the options that calibrate has, too.
+
+Imports no torch: a wrong line ends at once.
+"""
 
 from __future__ import annotations
 
 import argparse
+import glob
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from alignment_eval.command_line import named_files
+from alignment_eval.command_line import Input, named_files
 from alignment_eval.errors import UsageError
+from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import STANDARD, check_distinct, is_stream
 from alignment_eval.links.symmetrize import METHODS
-from alignment_eval.profiles.chosen import MAX_NORM, AlignmentOptions, given_options
+from alignment_eval.profiles.chosen import MAX_NORM, AlignmentOptions, add_options, given_options
 from alignment_eval.transfer.pairs import Markup
 from alignment_eval.transfer.strings import NO_PROTECTION, protected_strings
-from fairseq_norm_plugin.align.arguments import (
-    MODEL_OPTIONS,
-    check_directions,
-    check_input,
-    is_parquet,
-    model_options,
-    other_inputs,
-    text_paths,
-)
 from fairseq_norm_plugin.align.unfinished import begun_with
-from fairseq_norm_plugin.checkpoints.files import DEMO, NO_REVERSE
-from fairseq_norm_plugin.text.offsets import WORDS
+from fairseq_norm_plugin.checkpoints.files import DEMO, NO_REVERSE, NO_SUBWORDS
+from fairseq_norm_plugin.environment import DTYPES
+from fairseq_norm_plugin.text.offsets import NORMALIZATIONS, WORDS
 
+if TYPE_CHECKING:
+    from fairseq_norm_plugin.model.norm_model import NormModel
+    from fairseq_norm_plugin.text.lines import SentencePairs
+
+#: The options that :func:`fairseq_norm_plugin.load` has by the same names.
+_OF_MODELS = (
+    *("path", "data", "source_lang", "target_lang", "tokenizer", "normalize", "lowercase", "bpe", "bpe_codes"),
+    *("user_dir", "reverse_path", "dtype"),
+)
 #: Endings of outputs that hold the text too.
 WITH_TEXT = (".jsonl", ".parquet")
 #: The options that --ray takes with those of models.
-_OF_RAY = {"text", "output", "overwrite", "profile", "table", "max_tokens", "cpu", "force", "ray", "words"}
+_OF_RAY = frozenset(
+    ("text", "output", "overwrite", "profile", "table", "max_tokens", "cpu", "force", "ray", "words", "model_option")
+)
 
 
 @dataclass(frozen=True)
@@ -113,9 +122,12 @@ class Job:
             reverse = NO_REVERSE if args.reverse_path is None and args.path != DEMO else args.reverse_path
             options.named_maps(directions=1 if reverse == NO_REVERSE else 2)
         protected = _protected(args.protect or ())
-        strings = protected_strings(protected, default=bool(args.translate))
+        strings = None if protected is None and not args.translate else protected_strings(protected)
         read, written = named_files(args)
-        inputs, outputs = (*read, *other_inputs(args)), (*written, *begun_with(args.output))
+        inputs, outputs = (
+            (*read, *other_inputs(args)),
+            (*written, *([] if is_stream(args.output) else begun_with(args.output))),
+        )
         check_distinct(outputs, inputs)
         return cls(
             models={**model_options(args), "profile": args.profile},
@@ -143,7 +155,7 @@ class Job:
 def _check_ray(args: argparse.Namespace, default: Callable[[str], Any]) -> None:
     """Check that only options are given that work on Ray, where each pair is aligned alone, by the profiles."""
     for name, value in vars(args).items():
-        if name not in _OF_RAY | {*MODEL_OPTIONS} and value != default(name):
+        if name not in _OF_RAY | {*_OF_MODELS} and value != default(name):
             raise UsageError(
                 f"--{name.replace('_', '-')} does not work with --ray, which reads Parquet files, aligns each pair "
                 f"by the models' profiles, and writes a directory of Parquet files"
@@ -159,3 +171,210 @@ def _protected(stated: Sequence[str]) -> str | None:
     if len(stated) > 1 and NO_PROTECTION in stated:
         raise UsageError(f"--protect {NO_PROTECTION} with another --protect: give one of them")
     return "|".join(f"(?:{regex})" for regex in stated) if len(stated) > 1 else next(iter(stated), None)
+
+
+# ---- what norm-align and calibrate have in common
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the source-target model and its subwords."""
+    group = parser.add_argument_group("model")
+    group.add_argument(
+        "--path",
+        required=True,
+        metavar="CHECKPOINT",
+        help="an ensemble: several, separated by :; the directory of a released model; or demo, the included models of "
+        "both directions",
+    )
+    group.add_argument(
+        "--data", metavar="DIR", help="directory with dict.LANG.txt of both languages (default: that of --path)"
+    )
+    group.add_argument("-s", "--source-lang", metavar="LANG", help="default: detected from binarised data in DIR")
+    group.add_argument("-t", "--target-lang", metavar="LANG", help="default: detected, too")
+    group.add_argument(
+        "--model-option",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an option of fairseq's tokenizer, such as moses_no_escape=true; of its subwords, such as "
+        "sentencepiece_model=FILE (twice: of source and target), subword_mark=@@ of text in subwords, or "
+        "reverse_bpe_codes=FILE of the other direction; or of a multilingual model, such as langs=LANG,LANG,… in the "
+        "order of its training, lang_pairs=SRC-TGT,…, target_tag=fra for >>fra<<; may be repeated",
+    )
+    help_ = "as of fairseq: registers the architecture of the model; its code is run"
+    group.add_argument("--user-dir", type=Input, metavar="DIR", help=help_)
+    group = parser.add_argument_group("words and subwords", "default: as the model's profile says")
+    group.add_argument(
+        "--tokenizer", metavar="NAME", help="of fairseq: moses, nltk, space; none: the text is tokenised"
+    )
+    group.add_argument(
+        "--normalize",
+        choices=NORMALIZATIONS,
+        help="before the tokenizer: nfc, composed and only printed characters; moses, plain punctuation, too",
+    )
+    group.add_argument("--lowercase", action="store_const", const=True, help="the model reads lower case")
+    group.add_argument(
+        "--bpe",
+        metavar="NAME",
+        help="subwords of fairseq: subword-nmt, fastbpe, sentencepiece, tokenizers, …; none: the text is in subwords "
+        "(default: by --bpe-codes)",
+    )
+    group.add_argument(
+        "--bpe-codes",
+        nargs="+",
+        type=Input,
+        metavar="CODES",
+        help="of subword-nmt or fastBPE: joint, or source and target",
+    )
+    group.add_argument(
+        "--words",
+        nargs="+",
+        default=["tokens"],
+        metavar="WHAT",
+        help="the words that are linked: tokens, of the tokenizer; whitespace, what it separates; characters, in "
+        "scripts without spaces; or a file with the words of each line; one for both texts, or two (default: tokens)",
+    )
+
+
+def add_raw_text_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Declare the text; returns its group."""
+    group = parser.add_argument_group("text", "raw, or as the tokenizer above leaves it (-: standard input)")
+    group.add_argument("--source-text", type=Input, metavar="FILE", help="source text, one sentence a line")
+    group.add_argument("--target-text", type=Input, metavar="FILE", help="target text, the translations line by line")
+    group.add_argument(
+        "--text",
+        type=Input,
+        metavar="PATH",
+        help="both texts: a file with lines SOURCE ||| TARGET, or with tabs between columns, whose first two are read; "
+        "or Parquet with columns source and target (and perhaps id): FILE.parquet, a directory or a glob",
+    )
+    return group
+
+
+def add_reverse_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Declare the target-source model; returns its group."""
+    group = parser.add_argument_group("both directions")
+    group.add_argument(
+        "--reverse-path",
+        metavar="CHECKPOINT",
+        help="a target-source model; a multilingual model is its own (none: only one direction of it)",
+    )
+    return group
+
+
+def add_speed_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Declare batches and device; returns their group."""
+    group = parser.add_argument_group("speed and memory")
+    add_options(group, "max_tokens")
+    group.add_argument("--cpu", action="store_true", help="do not use a GPU")
+    group.add_argument(
+        "--dtype",
+        choices=DTYPES,
+        default="float32",
+        help="compute the model in 16 bits, or its matrix products in 8 bits, on a CPU; maps and links stay in float32 "
+        "(default: float32)",
+    )
+    return group
+
+
+def is_parquet(text: str | None) -> bool:
+    """Whether ``--text`` names Parquet files: by their ending, as a directory, or by a glob."""
+    if text is None or Path(text).is_file():
+        return str(text).endswith(".parquet")
+    return text.endswith(".parquet") or Path(text).is_dir() or any(character in text for character in "*?[")
+
+
+def text_paths(args: argparse.Namespace) -> tuple[str, ...]:
+    """The files of the text: of source and target, of both, or of the source only."""
+    given = (args.source_text, args.target_text) if args.text is None else (args.text,)
+    return tuple(filter(None, given))
+
+
+def read_text(paths: Sequence[str], words: Sequence[str], translated: bool = False) -> SentencePairs:
+    """The text of these :func:`text_paths`, whose ``words`` may be given in files; or one that a model translates."""
+    from fairseq_norm_plugin.text.lines import ParallelText, ParquetText, TranslatedText
+
+    text: SentencePairs
+    if translated:
+        text = TranslatedText(paths[0])
+    else:
+        text = ParquetText(paths[0]) if len(paths) == 1 and is_parquet(paths[0]) else ParallelText(paths)
+    files = [None if what in WORDS else what for what in words]
+    return text.segmented((files[0], files[-1])) if any(files) else text
+
+
+def check_input(args: argparse.Namespace) -> None:
+    """Check that the options of text and models go together."""
+    pair = (args.source_text, args.target_text)
+    if getattr(args, "translate", None):
+        if args.text is not None or args.target_text is not None or args.source_text is None:
+            raise UsageError("--translate: expected --source-text, and no other text")
+    elif pair != (None, None) if args.text is not None else None in pair:
+        missing = "--target-text" if args.target_text is None else "--source-text"
+        given = args.text is None and pair != (None, None)
+        what = f"{missing} is missing" if given else "no text, or more than one"
+        raise UsageError(f"{what}: expected --source-text and --target-text, or --text")
+    if len(args.words) > 2:
+        raise UsageError(f"--words is given {len(args.words)} values: expected one, or two, of source and target")
+    for what in args.words:
+        if what not in WORDS and not Path(what).is_file():
+            raise UsageError(f"--words {what}: no such file, and none of {', '.join(WORDS)}")
+    if args.bpe == "none" and (args.bpe_codes or "reverse_bpe_codes" in _further_options(args)):
+        raise UsageError(NO_SUBWORDS)
+
+
+def other_inputs(args: argparse.Namespace) -> Iterator[str]:
+    """The files that are read and that no option names by themselves: checkpoints, dictionaries, text."""
+    for path in filter(None, (args.path, args.reverse_path)):
+        members = [path] if Path(path).exists() else path.split(":")
+        yield from members
+        data = Path(args.data or (path if Path(path).is_dir() else Path(members[0]).parent))
+        yield from map(str, data.glob("*dict*.txt"))
+    yield from (what for what in args.words if what not in WORDS)
+    if is_parquet(args.text):
+        yield from glob.glob(args.text)  # noqa: PTH207  # a pattern
+
+
+def check_directions(options: AlignmentOptions, directions: int) -> None:
+    """Check the options of two directions, now that the models are known."""
+    if directions == 1:
+        for name in ("reverse_heads", "join"):
+            if getattr(options, name) is not None:
+                raise UsageError(
+                    f"--{name.replace('_', '-')} without --reverse-path: expected a model of both directions"
+                )
+    elif not (options.join or options.rule is None or rule_of(options.rule).two_way):
+        raise UsageError(f"--rule {options.rule} with two directions: give --join too")
+
+
+def model_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of :func:`fairseq_norm_plugin.load`, but the profile."""
+    words = [what if what in WORDS else "tokens" for what in args.words]
+    of_models = {name: getattr(args, name) for name in _OF_MODELS}
+    return {**of_models, "words": (words[0], words[-1]), **_further_options(args)}
+
+
+def _further_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of ``--model-option``; one that is given twice has a list of values."""
+    options: dict[str, Any] = {}
+    for pair in args.model_option:
+        key, separator, value = pair.partition("=")
+        key = key.replace("-", "_")
+        if not (separator and key.isidentifier()):
+            raise UsageError(f"--model-option {pair}: expected KEY=VALUE, such as sentencepiece_model=FILE")
+        if key == "bpe_codes":
+            raise UsageError(f"--model-option {pair}: expected --bpe-codes CODES instead")
+        options[key] = [*options[key], value] if key in options else [value]
+    return {key: values[0] if len(values) == 1 else values for key, values in options.items()}
+
+
+def load_models(options: Mapping[str, Any], on_cpu: bool) -> list[NormModel]:
+    """The source-target model, and the target-source model if given, on a GPU if there is one."""
+    import torch
+
+    from fairseq_norm_plugin.model.load import load
+
+    model = load(**options)
+    if torch.cuda.is_available() and not on_cpu:
+        model.to("cuda")
+    return model.directions

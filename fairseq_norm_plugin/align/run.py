@@ -23,8 +23,7 @@ from alignment_eval.links.files import check_signed, write_signed, write_table
 from alignment_eval.reading import json_hash
 from alignment_eval.signature import Value
 from alignment_eval.transfer.pairs import Markup
-from fairseq_norm_plugin.align.arguments import check_directions, load_models, read_text
-from fairseq_norm_plugin.align.job import WITH_TEXT, Job
+from fairseq_norm_plugin.align.job import WITH_TEXT, Job, check_directions, load_models, read_text
 from fairseq_norm_plugin.align.unfinished import (
     UnfinishedOutput,
     check_not_begun,

@@ -20,10 +20,10 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import MapName, parse_maps
+from alignment_eval.profiles.chosen import option
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, in_one_thread, norm_attentions
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
-from fairseq_norm_plugin.hooks.options import option
 
 _SMALLEST = 1e-9  # a weight that underflows to 0 would make the loss infinite
 

@@ -2,7 +2,7 @@
 
 # No `from __future__ import annotations` here: fairseq reads the field types at run time.
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Optional
 
@@ -17,7 +17,7 @@ from alignment_eval.files import check_distinct
 from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS, head_kinds, mixing_kinds
 from alignment_eval.maps.sentence import MARKS
 from alignment_eval.maps.words import SETTINGS
-from alignment_eval.profiles.chosen import ChosenMethod
+from alignment_eval.profiles.chosen import ChosenMethod, option
 from fairseq_norm_plugin.checkpoints.read import PATHS
 from fairseq_norm_plugin.hooks.generator import NormOptions
 from fairseq_norm_plugin.hooks.parts import manifest_file, parts_directory
@@ -26,11 +26,6 @@ from fairseq_norm_plugin.hooks.parts import manifest_file, parts_directory
 FOLDER = "aer-picture"
 #: Kinds of mixing ratios that every block has; decoder self-attention is not followed by a feed-forward network.
 MONITORED_MIXING = tuple(kind for kind in mixing_kinds() if not KINDS[kind].feed_forward)
-
-
-def option(help: str, default: Any = None) -> Any:
-    """A field of fairseq's options, with its help; the default None means: not given."""
-    return field(default=default, metadata={"help": help})
 
 
 @dataclass

@@ -344,7 +344,7 @@ class NormModel:
             text_lines([target] if one else target, "target"),
             AlignmentOptions.of({**self.defaults, **options}),
             (source_words, target_words),
-            protected_strings(protect, default=False),
+            None if protect is None else protected_strings(protect),
         )
         return _only(alignments) if one else alignments
 

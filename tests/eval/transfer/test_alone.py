@@ -97,10 +97,6 @@ def test_groups_of_a_stated_expression_count_from_one():
     assert [found[0] for found in protected_strings(r"(a)\1").finditer("aa {0} ab")] == ["aa", "{0}"]
 
 
-def test_a_given_translation_has_no_protected_strings_unless_they_are_stated():
-    assert protected_strings(None, default=False) is None
-
-
 @pytest.mark.parametrize(("syntax", "text"), [("html", "a "), ("xml", "a b")])
 def test_names_of_opaque_elements_are_in_any_case_in_html_only(syntax, text):
     assert Markup.of(syntax, ["Q"]).read("a <q>b</q>").text == text
