@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from enum import IntEnum
 from threading import Lock, RLock
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
@@ -40,11 +41,19 @@ class PassEnd(Exception):  # noqa: N818  # no error
     """Ends a forward pass after its last capture; see :func:`capturing`."""
 
 
+class Parts(IntEnum):
+    """What is computed of a block: its weights; its values, too; or its output and residual connection as well."""
+
+    WEIGHTS = 0
+    VALUES = 1
+    WHOLE = 2
+
+
 @dataclass(eq=False)
 class MapCapture(Generic[Value]):
     """Collects ``compute(block)`` for the ``layers`` of a block type during one forward pass.
 
-    Without ``needs_norms``, ``compute`` reads ``block.alpha`` only.  With ``first_pass``, the first of several passes
+    ``compute`` reads only the ``parts`` of the block.  With ``first_pass``, the first of several passes
     counts (``transformer_align`` with full context runs its decoder a second time, not causally); else a second pass
     is an error.
     """
@@ -52,7 +61,7 @@ class MapCapture(Generic[Value]):
     block: str
     layers: Sequence[int]
     compute: Callable[[Block], Value]
-    needs_norms: bool = True
+    parts: Parts = Parts.WHOLE
     first_pass: bool = False
     _taken: dict[int, Value] = field(default_factory=dict)
 
@@ -94,10 +103,12 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         fused = state is None and not options.get("static_kv") and not self.skip_embed_dim_check
         given = options if fused else {**options, "need_weights": True, "need_head_weights": True}
         values: list[Tensor] = []
-        seen = state is None and not fused and self.needs_norms
+        seen = state is None and not fused and self.parts > Parts.WEIGHTS
         hook = self.v_proj.register_forward_hook(lambda *of_call: values.append(of_call[-1])) if seen else nullcontext()
-        with hook:
-            output, weights = super().forward(query, key, value, **given)
+        output, weights = query.new_empty(0, 0), None
+        if not (fused and self.ends_pass and self.parts < Parts.WHOLE):
+            with hook:
+                output, weights = super().forward(query, key, value, **given)
         if fused:
             alpha, of_heads = self._unfused(query, key, value, **options)
             values.append(of_heads)
@@ -113,9 +124,9 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         return output, weights.mean(dim=0) if options.get("need_weights", True) else None
 
     @property
-    def needs_norms(self) -> bool:
-        """Whether a capture of this pass reads more than the weights."""
-        return any(capture.needs_norms for capture in self.captures)
+    def parts(self) -> Parts:
+        """What the captures of this pass read of the block."""
+        return max(capture.parts for capture in self.captures)
 
     def _unfused(self, *inputs: Tensor | None, **options: Any) -> tuple[Tensor, Tensor]:
         """The weights of each head, [B, H, T, S], and the values, [S, B, H·d], which the fused kernel does not give.
@@ -137,7 +148,7 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         self, alpha: Tensor, query: Tensor, projected: Sequence[Tensor], output: Tensor, options: dict[str, Any]
     ) -> Block:
         state, padding, factor = options.get("incremental_state"), options.get("key_padding_mask"), None
-        if not self.needs_norms:
+        if self.parts == Parts.WEIGHTS:
             values = alpha.new_empty(alpha.size(0), 0)
         elif state is None:
             values = projected[-1].view(*projected[-1].shape[:-1], self.num_heads, self.head_dim).transpose(0, 1)
@@ -265,7 +276,7 @@ def capturing(
         for number, (attention, own) in enumerate(wanted, 1):
             stack.callback(attention.listen)
             attention.listen(own, end_pass and number == len(wanted))
-            if attention.needs_norms and attention.site.pre_norm:
+            if attention.parts == Parts.WHOLE and attention.site.pre_norm:
                 # The attention sees only its normalised input; the residual connection takes the input of the norm.
                 stack.enter_context(attention.site.layer_norm.register_forward_pre_hook(attention.keep_stream))
         yield

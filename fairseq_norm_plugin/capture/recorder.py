@@ -17,7 +17,14 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
 from alignment_eval.maps.kinds import KINDS, axes_of, quantities
-from fairseq_norm_plugin.capture.attention import MapCapture, PassEnd, capturing, norm_attentions, teacher_forcing
+from fairseq_norm_plugin.capture.attention import (
+    MapCapture,
+    Parts,
+    PassEnd,
+    capturing,
+    norm_attentions,
+    teacher_forcing,
+)
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, at_least_float32
 from fairseq_norm_plugin.formulas.block import Block
 from fairseq_norm_plugin.formulas.kinds import decoder_rollout, encoder_rollout, head_map, layer_map
@@ -31,6 +38,11 @@ Hypotheses = list[list[dict[str, Any]]]
 MAPS_KEY = "norm_maps"
 #: Rows of a softmax at a time: the numbers of more do not stay in the caches of a CPU.
 _SOFTMAX_ROWS = 256
+#: What quantities are computed of; others of the whole block.
+_PARTS = {
+    "head_attn_w": Parts.WEIGHTS,
+    **dict.fromkeys(("transformed_norm", "head_attn_n", "layer_attn_n"), Parts.VALUES),
+}
 
 
 def recorded_quantities(kinds: Sequence[str], models: int) -> tuple[str, ...]:
@@ -58,8 +70,8 @@ class RecordedMaps:
 def layer_capture(kind: str, layer: int, heads: Sequence[int] | None) -> MapCapture[Tensor]:
     """A capture of a layer's map [B, T, S], ``attn_w`` or ``attn_n``, over ``heads`` (default: all)."""
     if kind == "attn_w":
-        return MapCapture(DECODER_CROSS, [layer], lambda block: layer_weights(block.alpha, heads), needs_norms=False)
-    return MapCapture(DECODER_CROSS, [layer], lambda block: layer_norms(block.alpha, block.factor, heads))
+        return MapCapture(DECODER_CROSS, [layer], lambda block: layer_weights(block.alpha, heads), Parts.WEIGHTS)
+    return MapCapture(DECODER_CROSS, [layer], lambda block: layer_norms(block.alpha, block.factor, heads), Parts.VALUES)
 
 
 class Recorder:
@@ -77,10 +89,10 @@ class Recorder:
         names = [name for name in recorded.quantities if name not in rollouts]
         #: The sentences of the batch that the next decoder pass has.
         self.order: Sequence[int] = range(len(sample["id"]))
-        needs_norms = set(names) - {"head_attn_w"} != set()
+        parts = max((_PARTS.get(name, Parts.WHOLE) for name in names), default=Parts.WEIGHTS)
         whole = [layer for layer in self._layers if recorded.whole is None or layer in recorded.whole]
         self._cross = [
-            MapCapture(DECODER_CROSS, layers, partial(self._quantities, names=names, whole=of), needs_norms, first_pass)
+            MapCapture(DECODER_CROSS, layers, partial(self._quantities, names=names, whole=of), parts, first_pass)
             for layers, of in ((whole, True), ([layer for layer in self._layers if layer not in whole], False))
         ]
         #: By quantity, the captures of encoder, decoder and between them; with any, an encoder pass is needed.

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import MapName, parse_maps
 from alignment_eval.profiles.chosen import option
-from fairseq_norm_plugin.capture.attention import MapCapture, capturing, in_one_thread, norm_attentions
+from fairseq_norm_plugin.capture.attention import MapCapture, Parts, capturing, in_one_thread, norm_attentions
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
 
@@ -54,7 +54,7 @@ class GuidedAlignmentCriterion(LabelSmoothedCrossEntropyCriterionWithAlignment):
         super().__init__(task, sentence_avg, label_smoothing, alignment_lambda)
         self._maps = parse_maps(guided_maps)
         layers = sorted({name.layer for name in self._maps})
-        self._guided = MapCapture(DECODER_CROSS, layers, attrgetter("alpha"), needs_norms=False, first_pass=True)
+        self._guided = MapCapture(DECODER_CROSS, layers, attrgetter("alpha"), Parts.WEIGHTS, first_pass=True)
 
     def forward(self, model: nn.Module, sample: dict[str, Any], reduce: bool = True) -> Any:
         """The loss of a batch, as fairseq's criteria compute it."""
