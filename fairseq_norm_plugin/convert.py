@@ -83,7 +83,8 @@ def _convert_translation(model: Path, directory: Path, source_lang: str | None, 
     """
     from alignment_eval.profiles.profile import fit_profile
     from fairseq_norm_plugin.checkpoints.identity import model_hash
-    from fairseq_norm_plugin.model.languages import Languages, is_language_tagged, setup_task
+    from fairseq_norm_plugin.checkpoints.stock import TAGGED, task_name
+    from fairseq_norm_plugin.model.languages import Languages, setup_task
     from fairseq_norm_plugin.text.tokens import NO_TAG, tagged_hash
     from fairseq_norm_plugin.transformers.families import read_release
 
@@ -98,7 +99,7 @@ def _convert_translation(model: Path, directory: Path, source_lang: str | None, 
             if file.parent == model:
                 shutil.copyfile(file, directory / file.name)
     of_task = release.state["cfg"].task
-    stated = {} if is_language_tagged(of_task) else {"target_tag": NO_TAG}  # a run chooses one if there are tags
+    stated = {} if task_name(of_task) in TAGGED else {"target_tag": NO_TAG}  # a run chooses one if there are tags
     task = setup_task(of_task, Languages(*release.languages, directory, stated))
     built = _build_and_write(model, directory, task, release.cfg, release.parameters)
     layers = range(release.cfg["model"].decoder_layers)

@@ -147,34 +147,29 @@ class ExtractionOptions:
     final_punctuation: bool = False
 
     def __post_init__(self) -> None:
-        require_known("map kind", self.kind, KINDS)
-        require_known("setting", self.setting, SETTINGS)
-        require_known("combination", self.combine, COMBINATIONS)
-        self._name_maps()
-        rule = rule_of(self.rule)
-        object.__setattr__(self, "rule", rule.name)
-        object.__setattr__(self, "null", rule.nulls[0] if self.null is None else self.null)
-        require_known("null", str(self.null), NULLS)
-        if self.null not in rule.nulls:
+        named, rule = MapNames(self.heads), rule_of(self.rule)
+        null = rule.nulls[0] if self.null is None else self.null
+        for what, value, known in (
+            ("map kind", self.kind, KINDS),
+            ("combination", self.combine, COMBINATIONS),
+            ("null", null, NULLS),
+            *(("setting", name.setting or self.setting, SETTINGS) for name in (self, *named)),
+        ):
+            require_known(what, value, known)
+        if null not in rule.nulls:
             raise UsageError(
-                f"null {self.null!r} does not work with rule {self.rule!r}: in it no word can choose a special source "
+                f"null {null!r} does not work with rule {self.rule!r}: in it no word can choose a special source "
                 f"token; omit the null option, or choose rule 'kobayashi2020'"
             )
-
-    def _name_maps(self) -> None:
-        """Give the same maps the same names: a map has a setting only where it is not that of the others."""
-        named = MapNames(self.heads)
         if not named:
             raise UsageError("no maps are named; name a head, such as 1.2, or a layer, such as 1")
-        for name in named:
-            if name.setting is not None:
-                require_known("setting", name.setting, SETTINGS)
+        # the same maps have the same names: one has a setting only where it is not that of the others
         setting = (named[0].setting if len(named) == 1 else None) or self.setting
         heads = MapNames(replace(name, setting=None) if name.setting == setting else name for name in named)
         if len(set(heads)) < len(heads):
             raise UsageError(f"duplicate head in heads {named} (setting {setting}); name each head once")
-        object.__setattr__(self, "setting", setting)
-        object.__setattr__(self, "heads", heads)
+        for field, value in (("heads", heads), ("setting", setting), ("rule", rule.name), ("null", null)):
+            object.__setattr__(self, field, value)
 
     @property
     def titles(self) -> list[str]:

@@ -17,11 +17,11 @@ from fairseq import checkpoint_utils
 from alignment_eval.errors import UsageError, shown
 
 #: fairseq's tasks whose models read their languages as tags.
-MULTILINGUAL, PRETRAINED = "translation_multi_simple_epoch", "translation_from_pretrained_bart"
+TAGGED = MULTILINGUAL, PRETRAINED = "translation_multi_simple_epoch", "translation_from_pretrained_bart"
 _CRITERION = "guided_alignment"
 #: Tasks and criteria of the plugin -> those of fairseq that have their models and losses in validation.
 _STOCK = {
-    **{f"{name}_norm": name for name in ("translation", MULTILINGUAL, PRETRAINED)},
+    **{f"{name}_norm": name for name in ("translation", *TAGGED)},
     _CRITERION: "label_smoothed_cross_entropy",
 }
 #: Options of the criterion, which fairseq's does not have.

@@ -23,7 +23,6 @@ from fairseq_norm_plugin.checkpoints.files import profile_file
 from fairseq_norm_plugin.checkpoints.identity import ReadParameters, architecture_hash, data_hash, dictionary_hash
 from fairseq_norm_plugin.checkpoints.read import languages_of, languages_warning
 from fairseq_norm_plugin.environment import versions
-from fairseq_norm_plugin.hooks.batches import all_batches
 from fairseq_norm_plugin.hooks.generator import NormOptions, PrintedMap, carry_maps
 from fairseq_norm_plugin.hooks.options import (
     ALIGNMENTS,
@@ -36,7 +35,7 @@ from fairseq_norm_plugin.hooks.options import (
     other_option,
     resolve,
 )
-from fairseq_norm_plugin.hooks.session import Plan, RecordingSession
+from fairseq_norm_plugin.hooks.session import Plan, RecordingSession, all_batches
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
 from fairseq_norm_plugin.text.tokens import SpecialTokens, Vocabulary, side_readers, special_ids, tagged_hash

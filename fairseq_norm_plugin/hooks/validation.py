@@ -38,7 +38,7 @@ from fairseq_norm_plugin.capture.layers import ENCODER_SELF, mixing_positions
 from fairseq_norm_plugin.capture.recorder import BatchMaps, RecordedMaps, Recorder, real_positions
 from fairseq_norm_plugin.formulas.block import Block
 from fairseq_norm_plugin.formulas.kinds import mixing_ratio
-from fairseq_norm_plugin.hooks.batches import all_batches
+from fairseq_norm_plugin.hooks.session import all_batches
 from fairseq_norm_plugin.text.tokens import SideReader, UnknownTokens
 
 #: A child of the logger of fairseq-train, so that ``--log-file`` has the messages too.

@@ -1,21 +1,21 @@
-"""Aligns sentence pairs: by which maps and which rule, lists of them; and the signature."""
+"""Aligns sentence pairs: by which maps and which rule; lines that are cut into sentences; lists; and the signature."""
 
 from __future__ import annotations
 
 import itertools
 import logging
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from alignment_eval.align_pairs import align_pairs
-from alignment_eval.alignment import Alignment, Alignments
+from alignment_eval.alignment import Alignment, Alignments, join_sentences
 from alignment_eval.errors import InputError, progress_meter, warn_on_stderr
 from alignment_eval.extraction.extract import WordMaps
 from alignment_eval.extraction.lexical_table import FEW_WORDS, MANY_UNKNOWN, LexicalTable, count_lexical_table
@@ -31,7 +31,6 @@ from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.environment import versions
 from fairseq_norm_plugin.model.direction import Direction, Encoded, usable_pairs
 from fairseq_norm_plugin.model.reader import MapReader
-from fairseq_norm_plugin.model.sentences import Numbered, align_lines
 from fairseq_norm_plugin.model.text_check import FEWEST, check_parallel, sample_lines
 from fairseq_norm_plugin.text.tokenise import (
     Line,
@@ -45,6 +44,8 @@ from fairseq_norm_plugin.text.tokenise import (
 logger = logging.getLogger(__name__)
 #: A :class:`~fairseq_norm_plugin.model.norm_model.NormModel`, whose module imports this one.
 Model = Any
+#: Pairs with the numbers of their lines.
+Numbered = Iterable[tuple[int, SentencePair]]
 #: The words of each line of one side, if they are given.
 GivenWords = Iterable[Sequence[str]] | None
 #: Takes the number of pairs that were read since its last call.
@@ -121,7 +122,7 @@ class Aligner:
         must end with the last of the :attr:`counted_pairs`, and ``progress`` is called long before the first alignment
         is yielded.
         """
-        for pair, alignment in align_lines(windows, self._read, self._link, progress):
+        for pair, alignment in _align_lines(windows, self._read, self._link, progress):
             yield self._finished(alignment, pair)
 
     def _read(self, pairs: Numbered) -> Iterator[tuple[int, WordMaps]]:
@@ -167,6 +168,57 @@ class Aligner:
                 f"word is linked to all: the maps show no alignment; check that the model is trained, or name other "
                 f"maps and another rule"
             )
+
+
+@dataclass
+class _Cut:
+    """A line, and for each of its sentences the alignment and the lengths of its sides, once it has them."""
+
+    id: int
+    pair: SentencePair
+    alignments: list[Alignment | None]
+    tokens: list[Sequence[int]]
+
+
+def _align_lines(
+    windows: Iterable[Numbered],
+    read: Callable[[Numbered], Iterator[tuple[int, WordMaps]]],
+    link: Callable[[Iterator[WordMaps]], Iterator[Alignment]],
+    progress: Progress,
+) -> Iterator[tuple[SentencePair, Alignment]]:
+    """Align the lines of each window, sentence by sentence where they are cut, in the order in which they are done.
+
+    Args:
+        windows: the lines that are read together.
+        read: gives the word maps of pairs, and the place of each (MapReader.read).
+        link: aligns them, in their order.
+        progress: takes 1 for each line, when its first sentence is read.
+    """
+    arrived: deque[tuple[_Cut, int]] = deque()
+    read_so_far: list[tuple[_Cut, int]] = []
+
+    def sentences(window: Numbered) -> Numbered:
+        read_so_far.clear()
+        for id_, pair in window:  # each is encoded before the next is read: tokenizers know their last lines
+            cut = _Cut(id_, pair, [None] * len(pair.sentences), [()] * len(pair.sentences))
+            for place, sentence in enumerate(pair.sentences):
+                read_so_far.append((cut, place))
+                yield id_, sentence
+
+    def word_maps() -> Iterator[WordMaps]:
+        for window in windows:
+            for number, maps in read(sentences(window)):
+                cut, place = read_so_far[number]
+                cut.tokens[place] = [len(one.sentence.target.tokens) for one in maps if one is not None]
+                progress(int(place == 0))
+                arrived.append((cut, place))
+                yield maps
+
+    for alignment in link(word_maps()):
+        cut, place = arrived.popleft()
+        cut.alignments[place] = alignment
+        if all(cut.alignments):
+            yield cut.pair, join_sentences(list(filter(None, cut.alignments)), cut.id, cut.tokens)
 
 
 def aligner_of(

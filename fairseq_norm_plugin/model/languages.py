@@ -14,7 +14,7 @@ from fairseq.tasks import TASK_REGISTRY
 from alignment_eval.errors import InputError, UsageError, printable, shown
 from alignment_eval.reading import read_once
 from fairseq_norm_plugin.checkpoints.files import dictionary_files
-from fairseq_norm_plugin.checkpoints.stock import MULTILINGUAL, PRETRAINED, is_ours, task_name
+from fairseq_norm_plugin.checkpoints.stock import MULTILINGUAL, PRETRAINED, TAGGED, is_ours, task_name
 from fairseq_norm_plugin.hooks.tasks import TranslationNormConfig, TranslationNormTask
 from fairseq_norm_plugin.text.tokens import source_tag
 
@@ -104,11 +104,6 @@ def _detect_languages(data: Path) -> tuple[str, str]:
     return pairs[0]
 
 
-def is_language_tagged(options: Any) -> bool:
-    """Whether the models of a checkpoint's task read their languages as tags."""
-    return task_name(options) in (MULTILINGUAL, PRETRAINED)
-
-
 def trained_pairs(options: Any) -> list[str]:
     """The language pairs that a multilingual model was trained on; none if its task is another."""
     pairs = getattr(options, "lang_pairs", None) if task_name(options) == MULTILINGUAL else None
@@ -118,7 +113,7 @@ def trained_pairs(options: Any) -> list[str]:
 def setup_task(options: Any, languages: Languages) -> Any:
     """The norm task for a direction of a checkpoint; ``options`` are of the task that it was trained with."""
     name = task_name(options)
-    if not is_language_tagged(options):
+    if name not in TAGGED:
         return _translation_task(languages)
     if (tag := languages.stated.get("target_tag")) is not None:
         raise UsageError(f"target_tag={shown(tag)}: this model takes its languages from -s and -t; omit target_tag")

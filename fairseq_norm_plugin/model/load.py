@@ -37,13 +37,13 @@ from fairseq_norm_plugin.checkpoints.read import (
     languages_warning,
     read_checkpoint_parts,
 )
+from fairseq_norm_plugin.checkpoints.stock import TAGGED, task_name
 from fairseq_norm_plugin.environment import DTYPES, ignore_noise
 from fairseq_norm_plugin.model.direction import Direction
 from fairseq_norm_plugin.model.languages import (
     LANGUAGE_OPTIONS,
     Languages,
     find_languages,
-    is_language_tagged,
     setup_task,
     trained_pairs,
 )
@@ -217,7 +217,8 @@ class _Stated:
 
     def recipe(self, beside: Path) -> tuple[TextRecipe | None, Path]:
         """The text recipe of the stated profile, or of the one ``beside`` the checkpoint; and its directory."""
-        for profile in (find_profile(self.profile), find_profile(None, beside)) if self.by_profile else ():
+        for named in dict.fromkeys((self.profile, None)) if self.by_profile else ():
+            profile = find_profile(named, beside)
             if profile is not None and profile.text_recipe is not None:
                 return profile.text_recipe, Path(profile.name).parent
         return None, beside.parent
@@ -314,7 +315,7 @@ def _direction(
         made.defaults = {} if stated.by_profile else {"profile": NO_PROFILE}
         return made
 
-    own_pair = None if is_language_tagged(trained) else languages_of(trained)
+    own_pair = None if task_name(trained) in TAGGED else languages_of(trained)
     others = None if own_pair == languages.pair else own_pair
     named = Path(stated.profile) if stated.profile is not None and stated.by_profile else beside
     model = norm_model(task, languages, settings, named, others)
