@@ -74,7 +74,7 @@ setup(
     },
     entry_points={
         "console_scripts": [
-            "align-eval=alignment_eval.cli:main",
+            "align-eval=alignment_eval.commands:main",
             "norm-align=fairseq_norm_plugin.align.cli:main",
             "norm-analyze=fairseq_norm_plugin.analyze.cli:main",
         ]

@@ -2,6 +2,6 @@
 
 import sys
 
-from alignment_eval.cli import main
+from alignment_eval.commands import main
 
 sys.exit(main())

@@ -38,7 +38,7 @@ from alignment_eval.scoring.tables import Table, counted
 from alignment_eval.signature import Value, joined
 
 if TYPE_CHECKING:
-    from alignment_eval.records.store import Records
+    from alignment_eval.records import Records
 
 #: With fewer sentences, bootstrap intervals are too narrow.
 _FEW_SENTENCES = 20
@@ -280,7 +280,7 @@ def refuse_without_records(args: argparse.Namespace, options: Iterable[str]) -> 
 
 def forced_records(directory: str) -> Records:
     """The records in a directory, which must hold maps of the reference texts, which gold is made for."""
-    from alignment_eval.records.store import Records  # of pyarrow, which few commands need
+    from alignment_eval.records import Records  # of pyarrow, which few commands need
 
     records = Records(directory)
     if not records.info.forced:

@@ -23,7 +23,7 @@ from alignment_eval.options import add_records, add_text_arguments, texts_of, wa
 from alignment_eval.profiles.chosen import MAX_NORM, add_map_arguments, add_options, choose_method, given_options
 from alignment_eval.profiles.profile import Profile, find_profile, parse_profile
 from alignment_eval.reading import check_sizes
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 from alignment_eval.scoring.gold_corpus import confirmed
 from alignment_eval.signature import signature
 

@@ -44,7 +44,7 @@ from alignment_eval.options import (
     texts_of,
     words_of,
 )
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 from alignment_eval.scoring.gold_corpus import check_links
 from alignment_eval.signature import Value, signature
 

@@ -38,7 +38,7 @@ from alignment_eval.options import (
 )
 from alignment_eval.profiles.profile import fit_profile, parse_profile
 from alignment_eval.reading import Size
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 from alignment_eval.scoring.diagnosis import doubts
 from alignment_eval.signature import Value, signature
 

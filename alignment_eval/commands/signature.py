@@ -10,8 +10,8 @@ from typing import Any
 
 from alignment_eval.command_line import Input
 from alignment_eval.errors import InputError, printable, shown
+from alignment_eval.reading import ForeignFile
 from alignment_eval.records.manifest import parts_in
-from alignment_eval.schema import ForeignFile
 from alignment_eval.signature import fields_of, signature_file
 
 EPILOG = """\

@@ -32,7 +32,7 @@ from alignment_eval.errors import InputError
 from alignment_eval.files import new_file
 from alignment_eval.maps.sentence import PairWords
 from alignment_eval.maps.words import Floats, Shares, row_shares
-from alignment_eval.schema import Count, ForeignFile
+from alignment_eval.reading import Count, ForeignFile
 
 VERSION = 1
 SCHEMA = pa.schema(

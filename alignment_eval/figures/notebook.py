@@ -45,7 +45,7 @@ class DisplayMaps(SentenceMaps):
 
     @classmethod
     def of(cls, maps: SentenceMaps) -> DisplayMaps:
-        """Make the maps of a record (:class:`alignment_eval.records.store.Records`) showable."""
+        """Make the maps of a record (:class:`alignment_eval.records.Records`) showable."""
         return cls(**{field.name: getattr(maps, field.name) for field in fields(maps)})
 
     def to_frame(

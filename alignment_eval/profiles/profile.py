@@ -31,8 +31,7 @@ from alignment_eval.extraction.lexical_table import count_lexical_table
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName, MapNames
 from alignment_eval.maps.sentence import SentenceMaps, words_of
 from alignment_eval.maps.words import balanced_shares, row_shares
-from alignment_eval.reading import content_hash, read_once
-from alignment_eval.schema import Count, ForeignFile
+from alignment_eval.reading import Count, ForeignFile, content_hash, read_once
 from alignment_eval.signature import Value
 
 #: Two words are linked in the comparison of maps from this share on.

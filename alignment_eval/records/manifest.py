@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.maps.kinds import KINDS
-from alignment_eval.reading import json_hash
-from alignment_eval.schema import Count, ForeignFile
+from alignment_eval.reading import Count, ForeignFile, json_hash
 
 SCHEMA_VERSION = 3
 _KEY = b"alignment_eval"

@@ -12,12 +12,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from alignment_eval.characters import character_spans, is_unspaced
 from alignment_eval.errors import InputError, shown
 from alignment_eval.files import is_stream
 from alignment_eval.maps.sentence import Span, is_punctuation
 from alignment_eval.reading import TextFile
 from alignment_eval.transfer.labels import SCHEMES, LabelSpan, WeightedLinks, mismatch, spans_of
+from alignment_eval.transfer.units import character_spans, is_unspaced
 
 _LABEL = re.compile(rb"O|[BIESLU]-\S+")
 _DOCUMENT = b"-DOCSTART-"

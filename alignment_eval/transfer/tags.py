@@ -23,8 +23,7 @@ from xml.parsers import expat
 
 from alignment_eval.errors import InputError, shown
 from alignment_eval.maps.sentence import Span
-from alignment_eval.transfer.pieces import STRING, Piece, without_marks, without_strings
-from alignment_eval.transfer.strings import PROTECTED
+from alignment_eval.transfer.pieces import PROTECTED, STRING, Piece, without_marks, without_strings
 from alignment_eval.transfer.units import is_letter
 
 Syntax = Literal["xml", "html"]

@@ -1,4 +1,4 @@
-"""What tags can stand between: words and marks of both sides, and the links between them."""
+"""What tags can stand between: words and marks of both sides, and the links between them; scripts without spaces."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
+
+import regex
 
 from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import Span
@@ -17,6 +19,18 @@ WordLink = tuple[int, int]
 WORD, QUOTE, STOP = "word", "quote", "stop"
 _QUOTES = frozenset("\"'`´„“”‚‘’«»‹›")
 _STOPS = frozenset(".!?:;…。！？：；।؟")
+#: Scripts that put no spaces between words.
+_SCRIPTS = (
+    *("Han", "Hiragana", "Katakana", "Bopomofo", "Yi", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan"),
+    *("Tai_Le", "New_Tai_Lue", "Tai_Tham", "Tai_Viet", "Javanese", "Balinese"),
+)
+_OF_THEM = "".join(map(r"\p{scx=%s}".__mod__, _SCRIPTS))
+#: Their characters, the signs that they share with each other but not with Latin, and full-width forms.
+_UNSPACED = rf"(?:(?!\p{{scx=Latin}})[{_OF_THEM}]|(?!\s)\p{{ea=F}})"
+_IS_UNSPACED = regex.compile(_UNSPACED)
+#: A grapheme cluster of such a script, with the vowels of Burmese that Unicode does not count to it; or what else
+#: stands together.
+_CHARACTER = regex.compile(rf"(?={_UNSPACED})\X\p{{M}}*|(?:(?!{_UNSPACED})[^ \t\n\r\v\f\u3000]\p{{M}}*)+")
 #: A word equal on both sides has this many letters, or a digit, or a capital on both sides, to be linked for it.
 _LONG_WORD = 4
 
@@ -113,6 +127,16 @@ def _is_attached(char: str) -> bool:
 def is_letter(character: str) -> bool:
     """Whether a character is of a word."""
     return character.isalnum() or character == "_"
+
+
+def is_unspaced(character: str) -> bool:
+    """Whether a character belongs to a script that puts no spaces between words."""
+    return _IS_UNSPACED.match(character) is not None
+
+
+def character_spans(text: str) -> list[tuple[int, int]]:
+    """The characters (grapheme clusters) of scripts without spaces; what else stands together is one word."""
+    return [found.span() for found in _CHARACTER.finditer(text)]
 
 
 def cut_both_sides(

@@ -20,7 +20,7 @@ from alignment_eval.files import STANDARD, check_distinct, is_stream
 from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.profiles.chosen import MAX_NORM, AlignmentOptions, add_options, given_options
 from alignment_eval.transfer.pairs import Markup
-from alignment_eval.transfer.strings import NO_PROTECTION, protected_strings
+from alignment_eval.transfer.pieces import NO_PROTECTION, protected_strings
 from fairseq_norm_plugin.align.unfinished import begun_with
 from fairseq_norm_plugin.checkpoints.files import DEMO, NO_REVERSE, NO_SUBWORDS
 from fairseq_norm_plugin.environment import DTYPES

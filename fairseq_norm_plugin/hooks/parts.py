@@ -19,9 +19,9 @@ from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.files import NewFile, check_new, is_stream, new_file, write_lines, writing_errors
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.profiles.chosen import ChosenMethod
+from alignment_eval.reading import ForeignFile
+from alignment_eval.records import parquet_writer
 from alignment_eval.records.manifest import COLUMNS, RunInfo, merged, parts_in, read_manifest
-from alignment_eval.records.store import parquet_writer
-from alignment_eval.schema import ForeignFile
 
 #: Bytes of a row group.
 _BUFFER_BYTES = 8 * 2**20

@@ -18,8 +18,8 @@ from alignment_eval.files import write_bytes
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide, status_of
 from alignment_eval.profiles.profile import Profile
+from alignment_eval.records import arrow_schema, to_table
 from alignment_eval.records.manifest import RunInfo
-from alignment_eval.records.store import arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
 from fairseq_norm_plugin.hooks.generator import NormOptions
 from fairseq_norm_plugin.hooks.parts import AlignmentParts, ShardParts, aligned_ids, recorded_ids

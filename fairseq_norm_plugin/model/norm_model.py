@@ -24,7 +24,7 @@ from alignment_eval.profiles.profile import read_profile
 from alignment_eval.reading import file_hash
 from alignment_eval.signature import Value
 from alignment_eval.transfer.pairs import Markup, check_labels, with_labels
-from alignment_eval.transfer.strings import NO_PROTECTION, protected_strings
+from alignment_eval.transfer.pieces import NO_PROTECTION, protected_strings
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.checkpoints.identity import architecture_hash, dictionary_hash, model_hash

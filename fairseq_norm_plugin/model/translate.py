@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from alignment_eval.alignment import Alignment
-from alignment_eval.characters import is_unspaced
 from alignment_eval.extraction.pair_scores import DECIMALS
 from alignment_eval.transfer.pairs import with_elements
 from alignment_eval.transfer.tags import MarkedLine, protect
+from alignment_eval.transfer.units import is_unspaced
 from fairseq_norm_plugin.capture.attention import in_one_thread
 from fairseq_norm_plugin.environment import enough_threads
 from fairseq_norm_plugin.hooks.generator import NormSequenceGenerator

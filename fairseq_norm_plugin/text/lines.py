@@ -18,8 +18,7 @@ import pyarrow as pa
 from alignment_eval.errors import InputError, printable, shown, warn_on_stderr
 from alignment_eval.files import STANDARD, writing_errors
 from alignment_eval.links.files import GROUP_ROWS, row_numbers
-from alignment_eval.reading import TextFile, file_hash, file_state, is_tabbed, split_joined
-from alignment_eval.schema import ForeignFile
+from alignment_eval.reading import ForeignFile, TextFile, file_hash, file_state, is_tabbed, split_joined
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline, with_copies
 from fairseq_norm_plugin.text.tokens import at

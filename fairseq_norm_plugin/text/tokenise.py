@@ -16,11 +16,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from alignment_eval.characters import character_spans
 from alignment_eval.errors import InputError, UsageError, shown
 from alignment_eval.links.formats import Link
 from alignment_eval.maps.sentence import SentenceSide, Span, marks_of_tools
-from alignment_eval.transfer.strings import is_inside_word
+from alignment_eval.transfer.pieces import is_inside_word
+from alignment_eval.transfer.units import character_spans
 from fairseq_norm_plugin.text.offsets import (
     TracedText,
     is_visible,

@@ -16,7 +16,7 @@ from fairseq.tasks.translation import TranslationConfig
 from omegaconf import OmegaConf
 
 from alignment_eval.errors import InputError, UsageError, shown, warn_on_stderr
-from alignment_eval.schema import Count, ForeignFile
+from alignment_eval.reading import Count, ForeignFile
 from fairseq_norm_plugin.checkpoints.stock import MULTILINGUAL, PRETRAINED
 from fairseq_norm_plugin.text.subwords import SentencePieceSegmenter, TokenizersSegmenter
 from fairseq_norm_plugin.text.tokens import MARIAN_TAG, list_tags

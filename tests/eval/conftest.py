@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from alignment_eval.cli import main
+from alignment_eval.commands import main
 from alignment_eval.maps.kinds import DEFAULT_KINDS
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide, word_indices
+from alignment_eval.records import arrow_schema, to_table
 from alignment_eval.records.manifest import RunInfo
-from alignment_eval.records.store import arrow_schema, to_table
 
 SPECIAL = ("</s>", "<de>", "<en>")
 

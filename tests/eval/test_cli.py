@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from alignment_eval import __version__
-from alignment_eval.cli import main
 from alignment_eval.command_line import System, exit_status, names
+from alignment_eval.commands import main
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.options import distinct_names
 
@@ -47,7 +47,7 @@ def test_words_that_are_refused(words, message, capsys):
     ("code", "heavy"),
     [
         ("import alignment_eval", "numpy"),
-        ("from alignment_eval.cli import _parser; _parser(['--help'])", "pandas"),
+        ("from alignment_eval.commands import _parser; _parser(['--help'])", "pandas"),
         ("from alignment_eval.commands import curve, plot, sweep", "matplotlib"),
     ],
 )

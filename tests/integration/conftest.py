@@ -23,11 +23,11 @@ from fairseq_cli import generate, interactive, preprocess, train
 from omegaconf import DictConfig
 
 import fairseq_norm_plugin.hooks  # noqa: F401  # lets stock fairseq, too, load checkpoints in this process
-from alignment_eval import cli as align_eval
+from alignment_eval import commands as align_eval
 from alignment_eval.commands.sweep import configurations, sweep
 from alignment_eval.errors import print_warnings
 from alignment_eval.links.files import ReadOptions, read_gold
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 from fairseq_norm_plugin.align import cli as norm_align
 from fairseq_norm_plugin.analyze import cli as norm_analyze
 from tests.demo import DEMO, written

@@ -3,7 +3,7 @@
 import pytest
 
 from alignment_eval.errors import UsageError
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 from tests.integration.conftest import Output
 
 LINES = ["ba@@ ki lo", "mu ne@@ ra"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from alignment_eval.cli import COMMANDS
+from alignment_eval.commands import COMMANDS
 from tests.integration.conftest import PATH, PROGRAMS, ROOT, run_program
 
 PAGES = sorted(path for path in (ROOT / "docs/commands").glob("*.md") if path.name != "README.md")

@@ -25,8 +25,8 @@ from alignment_eval.extraction.lexical_table import LexicalTable, WordCounts, re
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.profiles.profile import read_profile
 from alignment_eval.reading import TextFile
+from alignment_eval.records import Records
 from alignment_eval.records.manifest import merged
-from alignment_eval.records.store import Records
 from alignment_eval.transfer.label_files import parse_conll
 from fairseq_norm_plugin.model import load as loading
 from tests.demo import DEMO

@@ -5,9 +5,9 @@ import logging
 import numpy as np
 import pytest
 
-from alignment_eval import cli
+from alignment_eval import commands as cli
 from alignment_eval.maps.kinds import KINDS
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 from tests.facts import says
 
 SCORE = "--score-reference"

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import fairseq_norm_plugin
-from alignment_eval import cli
+from alignment_eval import commands as cli
 from alignment_eval.commands import sweep as sweep_command
 from alignment_eval.maps.kinds import KINDS
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 
 ALL = ("--norm-record-kinds", ",".join(KINDS))

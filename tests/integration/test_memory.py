@@ -15,7 +15,7 @@ COMMANDS = {
 }
 MEASURED = """
 import sys
-from alignment_eval import cli
+from alignment_eval import commands as cli
 assert cli.main(sys.argv[1:]) == 0
 print(open("/proc/self/status").read())
 """

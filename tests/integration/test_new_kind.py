@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from alignment_eval import cli
+from alignment_eval import commands as cli
 from alignment_eval.figures.style import kind_look, kind_name
 from alignment_eval.maps.kinds import KINDS, MapKind, block_kinds, head_kinds, mixing_kinds, quantities
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 from fairseq_norm_plugin.analyze.cli import main as analyze
 from fairseq_norm_plugin.formulas import kinds as functions
 

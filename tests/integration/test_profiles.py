@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from alignment_eval import cli
+from alignment_eval import commands as cli
 from alignment_eval.errors import InputError
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 from fairseq_norm_plugin.align import cli as norm_align
 from tests.demo import DEMO, MODEL, in_pieces, lines
 from tests.integration.conftest import ROOT, demo_binarised

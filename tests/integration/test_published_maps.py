@@ -8,7 +8,7 @@ import pytest
 
 from alignment_eval.commands.sweep import configurations, sweep
 from alignment_eval.links.files import ReadOptions, read_gold
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 
 # (setting, null, kind): layer 0, 1, 2, best head
 VILAR508 = {

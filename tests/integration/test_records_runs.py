@@ -10,9 +10,9 @@ import signal
 import numpy as np
 import pytest
 
-from alignment_eval import cli
+from alignment_eval import commands as cli
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 from fairseq_norm_plugin.hooks.tasks import TranslationNormTask
 
 PART = "part-00000-of-00001-00000.parquet"

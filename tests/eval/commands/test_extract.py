@@ -13,7 +13,7 @@ from alignment_eval.extraction.extract import extract, read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.profiles.profile import fit_profile
 from alignment_eval.reading import json_hash
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 from tests.facts import says
 
 OPTIONS = ("--kind", "attn_n", "--heads", "1", "--setting", "awi", "--rule", "kobayashi2020")

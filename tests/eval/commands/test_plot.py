@@ -7,7 +7,7 @@ import pytest
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures import maps
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 from tests.facts import says
 
 #: 1-based; sentence 0 has sure (0, 0) and (2, 2), possible (1, 1).

@@ -13,7 +13,7 @@ from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.figures.style import DEFAULT
 from alignment_eval.links.formats import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 from alignment_eval.scoring.aer import score
 from tests.eval.figures.pages import GOLD as OF_FIVE
 from tests.facts import says

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from alignment_eval.cli import main
+from alignment_eval.commands import main
 from alignment_eval.links.files import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.scoring.aer import score
 from tests.facts import says

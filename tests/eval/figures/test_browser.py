@@ -12,7 +12,7 @@ import pytest
 from alignment_eval.extraction.extract import stacked_maps
 from alignment_eval.figures.report import ERROR
 from alignment_eval.maps.words import word_map
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 from tests.eval.figures.pages import HOSTILE, Page
 
 #: Id -> source and target; 3 was skipped, 4 has no words on its source side.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from alignment_eval.cli import main
+from alignment_eval.commands import main
 from tests.facts import says
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs/other-aligners.md").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 from tests.facts import facts
 
 PART = "part-00000-of-00001-00000.parquet"

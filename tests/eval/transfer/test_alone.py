@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.transfer.markup import transfer_markup
 from alignment_eval.transfer.pairs import Markup
-from alignment_eval.transfer.strings import PROTECTED, protected_strings
+from alignment_eval.transfer.pieces import PROTECTED, protected_strings
 from alignment_eval.transfer.tags import parse_markup, protect
 
 MANY = settings(max_examples=200)

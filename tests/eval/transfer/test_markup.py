@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.transfer.markup import transfer_markup
-from alignment_eval.transfer.strings import PROTECTED
+from alignment_eval.transfer.pieces import PROTECTED
 from alignment_eval.transfer.tags import MarkedLine, parse_markup, protect
 from tests.eval.links.samples import links_of
 from tests.eval.transfer.markup_lines import LINES

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from alignment_eval import cli
+from alignment_eval import commands as cli
 from fairseq_norm_plugin.align import cli as align
 from fairseq_norm_plugin.model.direction import Direction
 from fairseq_norm_plugin.model.translate import Translator

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from alignment_eval import cli
+from alignment_eval import commands as cli
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.profiles.profile import Profile
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 from tests.demo import written
 from tests.integration.align.conftest import DEFAULT, PAPER
 

@@ -5,7 +5,7 @@ import pytest
 from fairseq import tasks
 
 from alignment_eval.errors import InputError
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 
 LONG_ENOUGH = ["--beam", 2, "--min-len", 4, "--max-len-b", 8]  # models of 8 updates would say next to nothing
 SCORE = "--score-reference"

@@ -9,9 +9,9 @@ import torch
 from fairseq import checkpoint_utils, options, tasks
 from fairseq.tasks.translation_from_pretrained_bart import TranslationFromPretrainedBARTTask
 
-from alignment_eval import cli
+from alignment_eval import commands as cli
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 from tests.integration.conftest import layer_aers
 from tests.integration.models.tags import EXTRACTION, GENERATE, KINDS, MULTI, PREFIX, SCORE
 

@@ -6,7 +6,7 @@ import torch
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 from fairseq_norm_plugin.align import cli as align
 from tests.demo import written
 from tests.facts import facts

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 
 SCORE = "--score-reference"
 RAW = ["--dataset-impl", "raw"]

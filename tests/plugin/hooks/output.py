@@ -7,8 +7,8 @@ import numpy as np
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.profiles.chosen import ChosenMethod
+from alignment_eval.records import arrow_schema, to_table
 from alignment_eval.records.manifest import RunInfo
-from alignment_eval.records.store import arrow_schema, to_table
 from fairseq_norm_plugin.hooks.parts import AlignmentParts, ShardParts
 
 QUANTITIES = ("head_attn_w", "transformed_norm", "layer_attn_n")

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from alignment_eval.errors import InputError
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 from fairseq_norm_plugin.hooks import parts as shard_parts
 from fairseq_norm_plugin.hooks.parts import parts_directory, recorded_ids
 from tests.facts import facts

@@ -10,7 +10,7 @@ import torch
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.profiles.chosen import ChosenMethod
-from alignment_eval.records.store import Records
+from alignment_eval.records import Records
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY
 from fairseq_norm_plugin.hooks.generator import NormOptions
 from fairseq_norm_plugin.hooks.session import Plan, RecordingSession

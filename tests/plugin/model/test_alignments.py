@@ -6,7 +6,7 @@ import pytest
 
 import fairseq_norm_plugin
 from alignment_eval.alignment import Alignment
-from alignment_eval.cli import main as align_eval
+from alignment_eval.commands import main as align_eval
 from alignment_eval.errors import AlignmentWarning, InputError
 from alignment_eval.reading import file_hash
 from fairseq_norm_plugin.model import aligner

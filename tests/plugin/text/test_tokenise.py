@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alignment_eval.characters import character_spans
 from alignment_eval.errors import InputError
+from alignment_eval.transfer.units import character_spans
 from fairseq_norm_plugin.text.offsets import word_spans
 from fairseq_norm_plugin.text.subwords import LineSegmenter, MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import (
