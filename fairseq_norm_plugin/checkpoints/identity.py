@@ -57,6 +57,10 @@ class ParameterHash:
         for name, tensor in sorted(model.state_dict().items()):
             self.add(name, tensor)
 
+    def watch(self, model: Any) -> None:
+        """Add those of a model as soon as fairseq reads them, which makes 16 bits of them only later."""
+        model.register_load_state_dict_post_hook(lambda read, _: self.add_model(read))
+
     @property
     def whole(self) -> str:
         """The hash of what was added so far."""
@@ -69,25 +73,6 @@ def model_hash(models: Sequence[nn.Module]) -> str:
     for model in models:
         hashed.add_model(model)
     return hashed.whole
-
-
-class ReadParameters:
-    """The hash in float32 of models that fairseq reads, which makes 16 bits of their parameters only later."""
-
-    def __init__(self) -> None:
-        self._hashed: ParameterHash | None = None
-
-    def watch(self, model: Any) -> None:
-        """Add the parameters of ``model`` as soon as they are read from a checkpoint."""
-        model.register_load_state_dict_post_hook(self._add)
-
-    def _add(self, model: nn.Module, _: object) -> None:
-        self._hashed = self._hashed or ParameterHash(torch.float32)
-        self._hashed.add_model(model)
-
-    def hash(self, models: Sequence[nn.Module]) -> str:
-        """The hash of the models that were read; of ``models`` as they are if none was."""
-        return model_hash(models) if self._hashed is None else self._hashed.whole
 
 
 def architecture_hash(models: Sequence[nn.Module]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from fairseq.data.iterators import EpochBatchIterator
-from torch import nn
+from torch import float32, nn
 
 from alignment_eval.errors import UsageError, say, warn_on_stderr
 from alignment_eval.maps.kinds import DEFAULT_KINDS
@@ -20,7 +20,13 @@ from fairseq_norm_plugin.capture.attention import swap_attention
 from fairseq_norm_plugin.capture.recorder import Hypotheses, RecordedMaps, layers_and_heads
 from fairseq_norm_plugin.checkpoints.build import check_vocabulary
 from fairseq_norm_plugin.checkpoints.files import profile_file
-from fairseq_norm_plugin.checkpoints.identity import ReadParameters, architecture_hash, data_hash, dictionary_hash
+from fairseq_norm_plugin.checkpoints.identity import (
+    ParameterHash,
+    architecture_hash,
+    data_hash,
+    dictionary_hash,
+    model_hash,
+)
 from fairseq_norm_plugin.checkpoints.read import languages_of, languages_warning
 from fairseq_norm_plugin.environment import versions
 from fairseq_norm_plugin.hooks.generator import NormOptions, PrintedMap, carry_maps
@@ -66,10 +72,7 @@ class NormMixin:
     _skipped: Mapping[int, str]
     _plan: Plan | None = None
     _session: RecordingSession | None = None
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._read = ReadParameters()
+    _read: ParameterHash | None = None  #: of the models that were read from checkpoints
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         """fairseq's model with its encoder-decoder attention swapped (capture/attention.py)."""
@@ -79,6 +82,7 @@ class NormMixin:
         swap_attention(model)
         check_vocabulary(model)
         if from_checkpoint and (self.cfg.norm_records or self.cfg.norm_alignments):
+            self._read = self._read or ParameterHash(float32)
             self._read.watch(model)
         self.built = model
         return model
@@ -174,7 +178,7 @@ class NormMixin:
         if self._plan is not None and getattr(args, "score_reference", False):
             self._warn_of_text(models, self._plan)
         layers, heads = layers_and_heads(models)
-        parameters = self._read.hash(models) if wanted else ""
+        parameters = (self._read.whole if self._read else model_hash(models)) if wanted else ""
         profile = find_profile(self.cfg.norm_profile, self._beside()) if wanted else None
         if profile is not None:
             profile = profile.of(tagged_hash(parameters, self.special_tokens))

@@ -122,7 +122,7 @@ class Direction:
         self.name, self.profile = name, profile or profile_path(name)
         self.trained, self.named = trained, named
         self.guided = tuple(guided)
-        self.layers, self._heads = layers_and_heads(self.models)
+        self.layers, self.heads = layers_and_heads(self.models)
         #: The maximum lengths of source and target, in tokens with ``</s>``.
         self.limits = tuple(min(model.max_positions()[which] for model in self.models) for which in (0, 1))
 
@@ -138,10 +138,10 @@ class Direction:
                 raise UsageError(
                     f"head {map_} of kind {options.kind}: this kind has maps of whole layers only; name a layer"
                 )
-            if map_.layer >= self.layers or (map_.head is not None and map_.head >= self._heads):
+            if map_.layer >= self.layers or (map_.head is not None and map_.head >= self.heads):
                 raise UsageError(
                     f"map {map_} (LAYER.HEAD, or LAYER for a whole layer): {self.name} has {self.layers} decoder "
-                    f"layers of {self._heads} heads, counted from 0; name maps in that range"
+                    f"layers of {self.heads} heads, counted from 0; name maps in that range"
                 )
 
     def encode(self, pair: tuple[Line, Line]) -> SentencePair:

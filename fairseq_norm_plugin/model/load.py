@@ -295,10 +295,8 @@ def _direction(
     def norm_model(
         task: Any, languages: Languages, settings: TextSettings, profile: Path, others: tuple[str, str] | None = None
     ) -> NormModel:
-        source, target = (
-            Vocabulary(words, settings.mark, special_ids(words, task.language_tags))
-            for words in (task.source_dictionary, task.target_dictionary)
-        )
+        tags, dictionaries = task.language_tags, (task.source_dictionary, task.target_dictionary)
+        source, target = (Vocabulary(words, settings.mark, special_ids(words, tags)) for words in dictionaries)
         both = pipelines(settings, languages.pair, (source, target))
         direction = Direction(
             models,
@@ -349,8 +347,9 @@ def guided_maps(options: Iterable[Any]) -> tuple[MapName, ...]:
     of_members = set()
     for cfg in options:
         names: tuple[MapName, ...] = ()
-        with suppress(UsageError):  # text that is no name of maps is not of this plugin
-            names = parse_maps(str(getattr(cfg.model, "guided_maps", None) or ""))
+        if stated := getattr(cfg.model, "guided_maps", None):
+            with suppress(UsageError):  # text that is no name of maps is not of this plugin
+                names = parse_maps(str(stated))
         of_members.add(tuple(replace(name, setting=name.setting or "awi") for name in names))
     guided = of_members.pop()
     return guided if not of_members and {name.setting for name in guided} == set(SETTINGS) else ()

@@ -26,7 +26,6 @@ from alignment_eval.signature import Value
 from alignment_eval.transfer.pairs import Markup, check_labels, with_labels
 from alignment_eval.transfer.pieces import NO_PROTECTION, protected_strings
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
-from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.checkpoints.identity import architecture_hash, dictionary_hash, model_hash
 from fairseq_norm_plugin.model.aligner import align_lists, text_lines
 from fairseq_norm_plugin.model.deletion import losses_of_words
@@ -85,7 +84,7 @@ class NormModel:
         self.task = task
         self.direction = direction
         self.models, self.vocabularies = direction.models, direction.vocabularies
-        self.layers, self.heads = layers_and_heads(self.models)
+        self.layers, self.heads = direction.layers, direction.heads
         self.text = text
         self.reverse: NormModel | None = None
         self.loaded_by: tuple[Callable[..., NormModel], tuple[Any, ...], dict[str, Any]] | None = None

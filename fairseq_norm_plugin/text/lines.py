@@ -113,14 +113,19 @@ class SentencePairs(ABC):
             sides = []
             raw = self._without_markup(lines[0], number + 1), lines[1]
             for pipeline, line, name, own in zip(self._pipelines, raw, self._segmentations, given):
-                with at(f"{name}:{number + 1}"):
-                    sides.append(pipeline.read(line, None if own is None else own.decode().split()))
+                if own is None:
+                    sides.append(pipeline.read(line))
+                else:
+                    with at(f"{name}:{number + 1}"):
+                        sides.append(pipeline.read(line, own.decode().split()))
             pair = SentencePair(sides[0] if self._plain is None else replace(sides[0], marked=lines[0]), sides[1])
             yield number, pair if self.strings is None else with_copies(pair, self.strings)
 
     def _without_markup(self, source: str, number: int) -> str:
+        if self._plain is None:
+            return source
         with at(f"{self.name}:{number}"):
-            return source if self._plain is None else self._plain(source)
+            return self._plain(source)
 
     @abstractmethod
     def _lines(self) -> Iterator[tuple[str, str]]:
