@@ -1,8 +1,8 @@
-"""From word maps to alignments: two directions combined, a lexical table, and the rule that makes the links."""
+"""From word maps to alignments: two directions combined, a lexical table, and the rule; sentences joined to lines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 
@@ -20,7 +20,7 @@ from alignment_eval.extraction.lexical_table import (
     supported,
 )
 from alignment_eval.extraction.method import AlignmentMethod
-from alignment_eval.extraction.pair_scores import score_pair
+from alignment_eval.extraction.pair_scores import join_scores, score_pair
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.links.formats import Link
 from alignment_eval.maps.sentence import SentenceSide, Span, SpannedLine, words_of
@@ -94,3 +94,32 @@ def _spanned(side: SentenceSide) -> SpannedLine:
         spans.append((start, start + len(word)))
         start += len(word) + 1
     return " ".join(words), tuple(spans)
+
+
+def join_sentences(sentences: Sequence[Alignment], id: int, tokens: Sequence[Sequence[int]]) -> Alignment:
+    """The alignment of a pair of lines, of the alignments of its sentences, whose texts join to the lines.
+
+    ``tokens`` of each sentence are the numbers of its target tokens and, if a reverse model scored it, source tokens.
+    """
+    if len(sentences) == 1:
+        return replace(sentences[0], id=id)
+    whole = Alignment("", "", (), (), [], id=id)
+    for one in sentences:
+        at, to = len(whole.source), len(whole.target)
+        first, first_target = len(whole.source_spans), len(whole.target_spans)
+        shifted = {(i, j): (first + i, first_target + j) for i, j in one.links}
+        whole = replace(
+            whole,
+            source=whole.source + one.source,
+            target=whole.target + one.target,
+            source_spans=(*whole.source_spans, *((start + at, end + at) for start, end in one.source_spans)),
+            target_spans=(*whole.target_spans, *((start + to, end + to) for start, end in one.target_spans)),
+            links=[*whole.links, *shifted.values()],
+            confidences={**whole.confidences, **{shifted[link]: share for link, share in one.confidences.items()}},
+        )
+    if refused := next((sentence.status for sentence in sentences if not sentence.ok), None):
+        return replace(whole, links=[], confidences={}, status=refused)
+    scores = [sentence.scores for sentence in sentences if sentence.scores is not None]
+    words = whole.source_words, whole.target_words
+    joined = join_scores(scores, tokens, words, whole.links, whole.confidences) if scores else None
+    return replace(whole, scores=joined)

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.extract import (
-    Explanation,
-    ReadMaps,
-    explain,
-)
-from alignment_eval.extraction.pair_scores import FIGURES, OF_WORDS, PairScores, join_scores
+from alignment_eval.extraction.extract import Explanation, ReadMaps, explain
+from alignment_eval.extraction.pair_scores import PAIR_SCORES, WORD_SCORES, PairScores
+from alignment_eval.figures.maps import Panel, Picture, draw_maps
+from alignment_eval.figures.notebook import cell, heat_table, paragraph, shortened, table
 from alignment_eval.files import check_new, json_line, new_file
 from alignment_eval.links.files import TYPES, check_signed, row_numbers, write_signed, write_table
 from alignment_eval.links.formats import Link, format_links
-from alignment_eval.maps.sentence import Span
+from alignment_eval.maps.sentence import SentenceSide, Span
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-_SCORES = {**dict.fromkeys(FIGURES, TYPES["score"]), **dict.fromkeys(OF_WORDS, TYPES["confidences"])}
+#: How many pairs a notebook cell lists.
+_LISTED = 10
+_SCORES = {**dict.fromkeys(PAIR_SCORES, TYPES["score"]), **dict.fromkeys(WORD_SCORES, TYPES["confidences"])}
 
 
 def column_types(scored: bool, marked: bool = False) -> dict[str, pa.DataType]:
@@ -187,19 +189,34 @@ class Alignment:
         Raises:
             InputError: a side has no words.
         """
-        from alignment_eval.figures import notebook
+        source, target = map(SentenceSide.of_words, (self.source_words, self.target_words))
+        panel = Panel("", self._strengths(), frozenset(self.links))
+        picture = Picture("", source, target, [[panel]], bar="confidence" if self.confidences else None)
+        return draw_maps(picture, ax)[0][0]
 
-        return notebook.plot(self, ax)
+    def _strengths(self) -> NDArray[np.float64]:
+        """The confidence of each link, 1 where it has none, [target words, source words]."""
+        strengths = np.zeros((len(self.target_spans), len(self.source_spans)))
+        for i, j in self.links:
+            strengths[j, i] = self.confidences.get((i, j), 1.0)
+        return strengths
 
     def __repr__(self) -> str:
-        from alignment_eval.figures import notebook
-
-        return notebook.line(self)
+        links = repr(shortened(self.to_pharaoh().split())) if self.ok else f"status={self.status!r}"
+        return f"Alignment({shortened(self.source_words)!r}, {shortened(self.target_words)!r}, {links})"
 
     def _repr_html_(self) -> str:
-        from alignment_eval.figures import notebook
-
-        return notebook.table(self)
+        """A table of the confidence of each link in %, or a mark; words that the other side does not say are shaded."""
+        if not self.ok:
+            return paragraph(repr(self))
+        texts = [["" for _ in self.source_spans] for _ in self.target_spans]
+        for i, j in self.links:
+            texts[j][i] = f"{100 * self.confidences[i, j]:.0f}" if (i, j) in self.confidences else "●"
+        scores, answers = self.scores or PairScores(), ""
+        if scores.unsupported is not None:
+            answers = paragraph(f"unsupported {scores.unsupported:.2f}, omitted {scores.omitted:.2f}")
+        marks = scores.omitted_words or [], scores.unsupported_words or []
+        return answers + heat_table(self.source_words, self.target_words, self._strengths(), texts, *marks)
 
 
 class Alignments(Sequence[Alignment]):
@@ -289,8 +306,8 @@ class Alignments(Sequence[Alignment]):
 
         if not self._scored:
             raise UsageError("these pairs have no scores; align them with scores=True")
-        rows = [[*(getattr(a.scores, name) for name in FIGURES), a.status] for a in self]
-        types = {**dict.fromkeys(FIGURES, "float64"), "status": "str"}
+        rows = [[*(getattr(a.scores, name) for name in PAIR_SCORES), a.status] for a in self]
+        types = {**dict.fromkeys(PAIR_SCORES, "float64"), "status": "str"}
         return pd.DataFrame(rows, columns=list(types)).astype(types)
 
     @property
@@ -303,35 +320,14 @@ class Alignments(Sequence[Alignment]):
         return f"Alignments({counts}{f', not aligned: {left_out}' if left_out else ''})"
 
     def _repr_html_(self) -> str:
-        from alignment_eval.figures import notebook
-
-        return notebook.list_of(self)
-
-
-def join_sentences(sentences: Sequence[Alignment], id: int, tokens: Sequence[Sequence[int]]) -> Alignment:
-    """The alignment of a pair of lines, of the alignments of its sentences, whose texts join to the lines.
-
-    ``tokens`` of each sentence are the numbers of its target tokens and, if a reverse model scored it, source tokens.
-    """
-    if len(sentences) == 1:
-        return replace(sentences[0], id=id)
-    whole = Alignment("", "", (), (), [], id=id)
-    for one in sentences:
-        at, to = len(whole.source), len(whole.target)
-        first, first_target = len(whole.source_spans), len(whole.target_spans)
-        shifted = {(i, j): (first + i, first_target + j) for i, j in one.links}
-        whole = replace(
-            whole,
-            source=whole.source + one.source,
-            target=whole.target + one.target,
-            source_spans=(*whole.source_spans, *((start + at, end + at) for start, end in one.source_spans)),
-            target_spans=(*whole.target_spans, *((start + to, end + to) for start, end in one.target_spans)),
-            links=[*whole.links, *shifted.values()],
-            confidences={**whole.confidences, **{shifted[link]: share for link, share in one.confidences.items()}},
-        )
-    if refused := next((sentence.status for sentence in sentences if not sentence.ok), None):
-        return replace(whole, links=[], confidences={}, status=refused)
-    scores = [sentence.scores for sentence in sentences if sentence.scores is not None]
-    words = whole.source_words, whole.target_words
-    joined = join_scores(scores, tokens, words, whole.links, whole.confidences) if scores else None
-    return replace(whole, scores=joined)
+        """A table of the first pairs with their links and scores."""
+        first = self[:_LISTED]
+        scored = [name for name in PAIR_SCORES if any(getattr(a.scores, name, None) is not None for a in first)]
+        rows = [[cell(head, scope="col") for head in ("", "source", "target", "links", *scored)]]
+        for number, a in enumerate(first):
+            words = shortened(a.source_words), shortened(a.target_words)
+            values = [getattr(a.scores, name, None) for name in scored]
+            texts = [str(number), *words, a.to_pharaoh() if a.ok else a.status]
+            rows.append(list(map(cell, [*texts, *("" if value is None else f"{value:.2f}" for value in values)])))
+        more = paragraph(f"and {len(self) - _LISTED} more") if len(self) > _LISTED else ""
+        return paragraph(repr(self)) + table(rows) + more

@@ -68,7 +68,7 @@ def printable(text: str, longest: int | None = None) -> str:
     return safe if longest is None or max(len(safe), len(text)) <= longest else f"{safe[:longest]}…"
 
 
-def warn_on_stderr(message: str) -> None:
+def warn_user(message: str) -> None:
     """Warn the program's line that called these packages (:class:`AlignmentWarning`); a command prints the warning."""
     calls = enumerate(traceback.walk_stack(sys._getframe(1)), 3)  # 2 would name the caller of this function
     own = (level for level, (frame, _) in calls if frame.f_globals.get("__name__", "").split(".")[0] in _PACKAGES)

@@ -146,9 +146,7 @@ def write_bytes(path: str | Path, content: Iterable[bytes], resumed: bool = Fals
         if str(path) in _STDOUT:
             sys.stdout.flush()
             if sys.stdout.isatty():
-                content = (
-                    _CONTROLS.sub(lambda found: ascii(found[0].decode())[1:-1].encode(), part) for part in content
-                )
+                content = (_CONTROLS.sub(_escaped, part) for part in content)
             sys.stdout.buffer.writelines(content)
             sys.stdout.buffer.flush()
         else:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from alignment_eval.command_line import Input, System, add_list, file_name
-from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, say, warn_user
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.figures.style import visible
@@ -103,7 +103,7 @@ def add_swap(group: argparse._ActionsContainer, role: str) -> None:
 
 
 def read_options(
-    args: argparse.Namespace, role: str, allow_possible: bool = False, warn: Warn = warn_on_stderr
+    args: argparse.Namespace, role: str, allow_possible: bool = False, warn: Warn = warn_user
 ) -> ReadOptions:
     """How ``--<role>-base`` and ``--<role>-swap`` say to read a file."""
 
@@ -116,7 +116,7 @@ def read_options(
     return ReadOptions(getattr(args, f"{role}_base"), swap, allow_possible, advise, warn)
 
 
-def gold_of(args: argparse.Namespace, texts: Texts | None, warn: Warn = warn_on_stderr) -> AlignmentFile:
+def gold_of(args: argparse.Namespace, texts: Texts | None, warn: Warn = warn_user) -> AlignmentFile:
     """Read the gold of ``--gold``; warn if it has no links."""
     gold = read_gold(args.gold, read_options(args, "gold", warn=warn), texts)
     if not gold.possible:
@@ -133,7 +133,7 @@ def read_systems(
     if texts is not None:
         _warn_of_prepared(args.source, args.target)
     try:
-        return texts, *_gold_and_systems(args, paths, texts, warn_on_stderr)
+        return texts, *_gold_and_systems(args, paths, texts, warn_user)
     except InputError as error:
         if texts is None or STANDARD in (args.gold, *paths):
             raise
@@ -173,7 +173,7 @@ def _warn_of_prepared(*paths: str) -> None:
         cut, escaped = marks_of_tools([line.decode() for _, line in islice(TextFile(path).lines(), _SAMPLED)])
         if cut or escaped:
             looks = f"cut into subwords: {cut}" if cut else f"escaped: {escaped}"
-            warn_on_stderr(f"{path}: looks {looks}; give the words that the gold links, uncut and without escapes")
+            warn_user(f"{path}: looks {looks}; give the words that the gold links, uncut and without escapes")
 
 
 def score_files(hypothesis: AlignmentFile, gold: AlignmentFile, diagnosed: bool = False) -> Score:
@@ -185,7 +185,7 @@ def score_files(hypothesis: AlignmentFile, gold: AlignmentFile, diagnosed: bool 
             raise
         raise InputError(f"{error} The links fit best if you {' and '.join(explanation.changes)}") from None
     if not diagnosed and (warning := doubts(hypothesis, gold)):
-        warn_on_stderr(warning)
+        warn_user(warning)
     return score(hypothesis.each_links(), gold)
 
 
@@ -254,7 +254,7 @@ def resampling_fields(options: Resampling, **methods: str) -> dict[str, str | in
 def warn_of_few(sentences: int) -> None:
     """Warn if there are too few sentences for a reliable interval."""
     if sentences < _FEW_SENTENCES:
-        warn_on_stderr(f"only {counted(sentences)}: intervals are too narrow and p-values are coarse")
+        warn_user(f"only {counted(sentences)}: intervals are too narrow and p-values are coarse")
 
 
 def add_kinds(parser: argparse._ActionsContainer) -> None:
@@ -295,4 +295,4 @@ def warn_skipped(skipped: Mapping[int, str], size: int, consequence: str) -> Non
     """Warn how many sentences cannot be aligned, and why."""
     if skipped:
         reasons = ", ".join(f"{count} {status}" for status, count in Counter(skipped.values()).most_common())
-        warn_on_stderr(f"{len(skipped)} of {size} sentences cannot be aligned, {consequence} ({reasons})")
+        warn_user(f"{len(skipped)} of {size} sentences cannot be aligned, {consequence} ({reasons})")

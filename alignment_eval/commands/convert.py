@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 
 from alignment_eval.command_line import add_output
-from alignment_eval.errors import InputError, UsageError, progress_bar, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, progress_bar, warn_user
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.links.files import AlignmentFile, Texts, read_hypothesis
 from alignment_eval.links.formats import FORMATS, GoldSentence, Link, Links
@@ -161,4 +161,4 @@ def _check_losses(read: AlignmentFile, args: argparse.Namespace) -> None:
         warnings[f"{hidden}: read it with --source and --target"] = last < len(read)
     for warning, holds in warnings.items():
         if holds:
-            warn_on_stderr(f"{name}: {warning}")
+            warn_user(f"{name}: {warning}")

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from alignment_eval.command_line import Input, add_list, add_output
-from alignment_eval.errors import InputError, UsageError, printable, say, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, printable, say, warn_user
 from alignment_eval.figures.style import (
     COLUMN,
     DEFAULT,
@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> None:
     tables, hashes = zip(*(read_training_log(path, name) for path, name in zip(args.logs, names)))
     metrics = _chosen(pd.concat(tables, ignore_index=True), args.metrics)
     if missing := int(metrics["value"].isna().sum()):
-        warn_on_stderr(f"{missing} of {len(metrics)} values are not finite: left out")
+        warn_user(f"{missing} of {len(metrics)} values are not finite: left out")
     signed, table = signature(logs=",".join(hashes), metrics=",".join(args.metrics or _METRICS)), _extremes(metrics)
     if ending == ".csv":
         write_lines(args.output, metrics.to_csv(index=False, lineterminator="\n").splitlines())
@@ -146,12 +146,12 @@ def read_training_log(path: str | Path, run: str) -> tuple[pd.DataFrame, str]:
         try:
             subset, update, metrics = _statistics(line.decode())
         except (ValueError, RecursionError) as error:  # cut off, as the last line of a job that runs
-            warn_on_stderr(f"{where}: no whole line of statistics ({error}): left out")
+            warn_user(f"{where}: no whole line of statistics ({error}): left out")
             continue
         if not metrics:
             continue
         if update < last:
-            warn_on_stderr(
+            warn_user(
                 f"{where}: the run goes back from update {last} to {update} (it was resumed); the earlier values from "
                 f"update {update} on are dropped"
             )
@@ -159,7 +159,7 @@ def read_training_log(path: str | Path, run: str) -> tuple[pd.DataFrame, str]:
         last = update
         of = {name: metrics.pop(name) for name in _OF if name in metrics}
         if changed := [_OF[name] for name in of if basis.get((subset, name), of[name]) != of[name]]:
-            warn_on_stderr(
+            warn_user(
                 f"{where}: from update {update} on the AER of {subset} is of another kind: "
                 f"{' and '.join(changed)} changed; the curve is broken there"
             )

@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 from alignment_eval.command_line import add_format, file_name
-from alignment_eval.errors import InputError, UsageError, printable, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, printable, warn_user
 from alignment_eval.maps.sentence import marks_of_tools
 from alignment_eval.options import (
     add_gold_arguments,
@@ -104,7 +104,7 @@ def _frequencies(path: str, side: str, text: Text) -> Mapping[str, int]:
     words = [word for line in text for word in line]
     unknown = sum(word not in known for word in words) / max(len(words), 1)
     if unknown > _UNKNOWN:
-        warn_on_stderr(
+        warn_user(
             f"{path}: lacks {100 * unknown:.0f} % of the {side} words: is it the same language, with the same "
             f"tokenisation and case?"
         )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.align_pairs import align_pairs
 from alignment_eval.command_line import Input, add_output
-from alignment_eval.errors import InputError, UsageError, progress_bar, say, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, progress_bar, say, warn_user
 from alignment_eval.extraction.extract import WordMap, WordMaps, check_same_text, read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.links.files import Texts, check_signed, write_signed
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> None:
 
     warn_skipped(skipped, records.info.size, "their lines are blank")
     if not records.info.forced:
-        warn_on_stderr(
+        warn_user(
             f"{records.directory} holds maps of the model's own translations: these links are of their words, "
             f"and cannot be scored against gold of the references (record with --score-reference for that)"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from alignment_eval.command_line import Input, add_output
-from alignment_eval.errors import InputError, progress_bar, say, warn_on_stderr
+from alignment_eval.errors import InputError, progress_bar, say, warn_user
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.records.manifest import merged
 from alignment_eval.signature import Value, signature
@@ -33,5 +33,5 @@ def run(args: argparse.Namespace) -> None:
     run: dict[str, Value] = {"run": info.signature_hash, "sentences": info.size}
     write_lines(args.output, progress_bar(map(str, alignments["links"]), info.size, "sentences"))
     if skipped := info.size - alignments["status"].to_pylist().count("ok"):
-        warn_on_stderr(f"{skipped} of {info.size} sentences cannot be aligned, their lines are blank")
+        warn_user(f"{skipped} of {info.size} sentences cannot be aligned, their lines are blank")
     say(signature(**{**run, **extraction, **run}))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from alignment_eval.command_line import add_output, file_name, positive_integer
-from alignment_eval.errors import InputError, UsageError, progress_bar, say, shown, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, progress_bar, say, shown, warn_user
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.links.files import Texts, read_hypothesis
 from alignment_eval.maps.sentence import Span
@@ -110,12 +110,12 @@ def run(args: argparse.Namespace) -> None:
     write_lines(args.output, _projected(scheme, progress_bar(pairs, len(sentences), "sentences"), lost))
     spans = sum(len(group) for sentence in sentences for group in sentence.groups)
     if parts := [sentence.line for sentence in sentences for _ in range(sentence.parts)]:
-        warn_on_stderr(
+        warn_user(
             f"{len(parts)} of {spans} spans are a part of a word, the first at {args.labels}:{parts[0]}; the "
             f"whole word is taken for them"
         )
     if lost:
-        warn_on_stderr(
+        warn_user(
             f"{len(lost)} of {spans} spans have no counterpart, the first in the sentence at {args.labels}:{lost[0]}; "
             f"their labels are left out"
         )

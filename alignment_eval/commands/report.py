@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from alignment_eval.command_line import add_output, positive_integer
-from alignment_eval.errors import UsageError, progress_bar, say, warn_on_stderr
+from alignment_eval.errors import UsageError, progress_bar, say, warn_user
 from alignment_eval.extraction.method import DEFAULTS, MapName
 from alignment_eval.figures.report import build, render
 from alignment_eval.figures.style import visible
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> None:
     if gold is not None:
         for read in hypotheses:
             if warning := doubts(read, gold):
-                warn_on_stderr(warning)
+                warn_user(warning)
         warn_of_few(length)
     names = distinct_names(systems)
     kinds: tuple[str, ...] = ()
@@ -136,7 +136,7 @@ def run(args: argparse.Namespace) -> None:
     write_lines(args.output, [html])
     if (bytes_ := len(html.encode())) > LARGE:
         fitting = max(1, int(len(report.shown) * LARGE / bytes_))
-        warn_on_stderr(f"{args.output}: {bytes_ / 1e6:.0f} MB; --max-sentences {fitting} makes a page of about 20 MB")
+        warn_user(f"{args.output}: {bytes_ / 1e6:.0f} MB; --max-sentences {fitting} makes a page of about 20 MB")
     say(signed)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 
 from alignment_eval.command_line import Input, add_output
-from alignment_eval.errors import progress_bar, say, warn_on_stderr
+from alignment_eval.errors import progress_bar, say, warn_user
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.links.files import AlignmentFile, read_hypothesis
 from alignment_eval.links.formats import format_links, transpose
@@ -75,7 +75,7 @@ def _warn_of_direction(forward: AlignmentFile, reverse: AlignmentFile) -> None:
         exchanged += len(links & transpose(others))
     if exchanged > 2 * common:
         advice = "omit --reverse-swap" if reverse.swap else "give --reverse-swap"
-        warn_on_stderr(
+        warn_user(
             f"{reverse.name}: {common} of its {total} links are in {forward.name}, but {exchanged} with source and "
             f"target exchanged: one of the two looks swapped; if so, {advice}"
         )

@@ -69,8 +69,8 @@ class PairScores:
 
 
 #: The names of scores: those of a pair, one number each, and those of its words.
-FIGURES = tuple(PairScores.__annotations__)[:-2]
-OF_WORDS = tuple(PairScores.__annotations__)[-2:]
+PAIR_SCORES = tuple(PairScores.__annotations__)[:-2]
+WORD_SCORES = tuple(PairScores.__annotations__)[-2:]
 
 
 def score_pair(pair: WordMaps, linked: NDArray[np.bool_], sure: Floats | None) -> PairScores:

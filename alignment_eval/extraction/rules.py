@@ -39,7 +39,8 @@ class Rule:
         count: each row takes so many columns, those of the largest scores above 0; 0: the rule compares shares.
         least: cells are linked whose share is at least this.
         grows: a share that is not much larger than ``least`` needs support (:func:`grown`).
-        compared: the shares that are compared with ``least``.
+        two_way: ``least`` is compared with ``shares``, which the combined maps of two models have, too; else with those
+            of the row.
         shares: the shares by which a lexical table and neighbours sharpen the word map.
     """
 
@@ -49,13 +50,12 @@ class Rule:
     count: int = 0
     least: float = 0.0
     grows: bool = False
-    compared: Shares = row_shares
+    two_way: bool = False
     shares: Shares = two_way_shares
 
-    @property
-    def two_way(self) -> bool:
-        """Whether it compares two-way shares, which the combined maps of two models have, too."""
-        return self.compared is self.shares
+    def compared(self, scores: Floats) -> Floats:
+        """The shares that are compared with ``least``."""
+        return self.shares(scores) if self.two_way else row_shares(scores)
 
     def choose(self, scores: Floats, barred: Cells) -> Cells:
         """The cells of maps [..., K, N] that are linked; ``barred`` ones [K, N] are not, and count in no sum."""
@@ -160,7 +160,7 @@ def _by_share(name: str, value: str) -> Rule:
     if name == "threshold":
         return rule()
     shares = balanced_shares if name == "balanced" else two_way_shares
-    return rule(nulls=("mask",), compared=shares, shares=shares)
+    return rule(nulls=("mask",), two_way=True, shares=shares)
 
 
 def _top_k(value: str) -> Rule:

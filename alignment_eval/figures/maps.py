@@ -15,7 +15,7 @@ from unicodedata import east_asian_width
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.errors import InputError, warn_on_stderr
+from alignment_eval.errors import InputError, warn_user
 from alignment_eval.extraction.extract import linked_cells, links_of, merged, named_maps
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures.style import (
@@ -144,7 +144,7 @@ def draw_maps(picture: Picture, ax: Axes | None = None) -> list[list[Axes]]:
         cell = min(_cell(ax, picture))
         ax.tick_params(labelsize=_type_of(cell, float(ax.get_yticklabels()[0].get_fontsize())))
         if 72 * cell < SMALLEST_TYPE:
-            warn_on_stderr("words overlap on these Axes: give them a larger figure")
+            warn_user("words overlap on these Axes: give them a larger figure")
     return [[ax]]
 
 
@@ -216,7 +216,7 @@ def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: 
         size, inner = _type_of(cell, size), cell * len(columns)
     if 72 * cell < size:
         side = f"width of {2.54 * width:.1f}" if cell == across else f"height of {2.54 * HEIGHT:.0f}"
-        warn_on_stderr(f"words overlap at a {side} cm: draw fewer maps or a wider figure")
+        warn_user(f"words overlap at a {side} cm: draw fewer maps or a wider figure")
     spare = wide * (across - cell) * len(columns), down * (high - cell) * len(rows)
     figure.get_layout_engine().set(rect=(0, 0, 1 - spare[0] / width, 1))  # type: ignore[union-attr, call-arg]
     figure.set_size_inches(width, HEIGHT - spare[1])

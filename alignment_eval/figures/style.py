@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alignment_eval.command_line import add_list, names
-from alignment_eval.errors import UsageError, printable, warn_on_stderr
+from alignment_eval.errors import UsageError, printable, warn_user
 from alignment_eval.files import write_bytes
 from alignment_eval.maps.kinds import KINDS, mixing_kinds
 
@@ -237,7 +237,7 @@ def save_figure(figure: Figure, path: str | Path, description: str | None = None
     matches = [re.match(_NO_GLYPH, str(warning.message)) for warning in caught]
     missing = sorted({chr(int(match[1])) for match in matches if match})
     if missing and ending != "svg":  # its text is drawn by the viewer and with the viewer's fonts
-        warn_on_stderr(f"{path}: no installed font has {' '.join(missing)}: drawn as boxes; install one, or write .svg")
+        warn_user(f"{path}: no installed font has {' '.join(missing)}: drawn as boxes; install one, or write .svg")
 
 
 def save_figures(figures: Mapping[str, Figure], directory: Path, formats: Iterable[str]) -> None:

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from alignment_eval.errors import InputError, warn_on_stderr
+from alignment_eval.errors import InputError, warn_user
 from alignment_eval.files import check_new, is_stream, json_line, write_lines
 from alignment_eval.links.formats import FORMATS, GoldSentence, Links, Tokens, detect_format
 from alignment_eval.reading import Size, TextFile, check_sizes
@@ -72,7 +72,7 @@ class ReadOptions:
     swap: bool = False
     allow_possible: bool = False
     advise: Callable[[str, str], str] = "{} {}".format
-    warn: Warn = warn_on_stderr
+    warn: Warn = warn_user
 
 
 AS_IT_STANDS = ReadOptions()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from html import unescape
 
 from alignment_eval.alignment import Alignment
-from alignment_eval.errors import InputError, UsageError, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, warn_user
 from alignment_eval.transfer.labels import project_labels, spans_of
 from alignment_eval.transfer.markup import transfer_markup
 from alignment_eval.transfer.tags import MarkedLine, Syntax, parse_markup
@@ -103,5 +103,5 @@ def with_labels(labels: Sequence[Sequence[str]], alignments: Sequence[Alignment]
         projected.append(project_labels(of_line, pair.confidences or pair.links, len(pair.target_spans), words))
     before, after = (sum(label.startswith("B-") for line in lines for label in line) for lines in (labels, projected))
     if after < before:
-        warn_on_stderr(f"{before - after} of {before} spans have no counterpart; their labels are left out")
+        warn_user(f"{before - after} of {before} spans have no counterpart; their labels are left out")
     return [list(zip(pair.target_words, of_line)) for pair, of_line in zip(alignments, projected)]

@@ -18,7 +18,7 @@ import pyarrow.dataset
 import torch
 
 from alignment_eval.alignment import Alignment
-from alignment_eval.errors import InputError, UsageError, printable, say, shown, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, printable, say, shown, warn_user
 from alignment_eval.files import check_directory, new_directory
 from alignment_eval.links.files import TYPES
 from alignment_eval.profiles.chosen import OF_TEXT, AlignmentOptions
@@ -239,7 +239,7 @@ def _check_text(pairs: Sequence[tuple[str, str]], aligner: Aligner, force: bool)
         for name, side in zip(("source", "target"), direction.encode(pair)):
             unknown.add(name, len(side.ids), side.unknown)
     if warning := unknown.warning():
-        warn_on_stderr(warning)
+        warn_user(warning)
     check_parallel(enumerate(read), aligner.directions, force)
 
 
@@ -279,7 +279,7 @@ def _check(directory: Path) -> int:
         reasons = ", ".join(reason for reason, _ in statuses.most_common(1)) or "there are no rows"
         raise InputError(f"none of {size} sentence pairs could be aligned: {printable(reasons, 300)}")
     for reason, count in statuses.items():
-        warn_on_stderr(f"sentence pairs that are {reason}: {count}, without links")
+        warn_user(f"sentence pairs that are {reason}: {count}, without links")
     return size
 
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TextIO
 import torch
 
 from alignment_eval.alignment import Alignment, column_types
-from alignment_eval.errors import InputError, progress_meter, say, warn_on_stderr
-from alignment_eval.extraction.pair_scores import FIGURES
+from alignment_eval.errors import InputError, progress_meter, say, warn_user
+from alignment_eval.extraction.pair_scores import PAIR_SCORES
 from alignment_eval.files import check_distinct, check_new, is_stream, json_line, new_file, write_lines
 from alignment_eval.links.files import check_signed, write_signed, write_table
 from alignment_eval.reading import json_hash
@@ -114,7 +114,7 @@ class _Run:
         sample = list(text.numbered(sample_lines(text.size)))
         check_parallel(sample, [model.direction for model in models], job.options.force or job.beam is not None)
         if job.options.scores and job.markup is None and any("</" in pair.source.text for _, pair in sample):
-            warn_on_stderr("the text has tags, and scores take them for words: give --markup")
+            warn_user("the text has tags, and scores take them for words: give --markup")
         self._aligner = aligner_of(job.options, models, text, text.size)
         chosen = self._aligner.chosen
         if chosen.reason:
@@ -149,14 +149,14 @@ class _Run:
                     unfinished.append(rows)
                 self._write(itertools.starmap(Row, unfinished.rows()))
         if untagged := self._untagged:
-            warn_on_stderr(f"lines written without tags: {len(untagged)}; the first is {untagged[min(untagged)]}")
+            warn_user(f"lines written without tags: {len(untagged)}; the first is {untagged[min(untagged)]}")
         if self._uncopied:
-            warn_on_stderr(
+            warn_user(
                 f"lines whose target has not each protected string of the source once: {len(self._uncopied)}; the "
                 f"first is {text.name}:{self._uncopied[0] + 1}"
             )
         for warning in self._aligner.warnings():
-            warn_on_stderr(warning)
+            warn_user(warning)
         seconds, done = time.monotonic() - start, text.size - kept
         said = f", {kept} kept from before" if job.resume else ""
         if text.size > 1:
@@ -181,7 +181,7 @@ class _Run:
                 if end > done:
                     yield [rows[id_] for id_ in sorted(rows)]
                 if not warned and (warning := self._aligner.reader.unknown.warning()):
-                    warn_on_stderr(warning)
+                    warn_user(warning)
                     warned = True
 
     def _numbered_pairs(self) -> Iterator[tuple[int, SentencePair]]:
@@ -199,7 +199,7 @@ class _Run:
         """What the outputs say of a pair."""
         marked, score = self._extras.pop(alignment.id, ("", None))
         scored = alignment.scores is not None and self._job.scores_out
-        scores = [getattr(alignment.scores, name) for name in FIGURES] if scored else ()
+        scores = [getattr(alignment.scores, name) for name in PAIR_SCORES] if scored else ()
         if self._job.markup is not None:
             alignment = self._with_markup(self._job.markup, marked, alignment)
         content: str | dict[str, Any]
@@ -240,7 +240,7 @@ class _Run:
             if job.scores_out:
                 temporary = stack.enter_context(new_file(job.scores_out, job.resume))
                 scores = stack.enter_context(temporary.open("w", encoding="utf-8", newline="\n"))
-                scores.write("\t".join((*FIGURES, "status")) + "\n")
+                scores.write("\t".join((*PAIR_SCORES, "status")) + "\n")
             if job.output.endswith(".parquet"):
                 types = column_types(job.options.scores, job.markup is not None)
                 with new_file(job.output, job.resume) as temporary:
@@ -249,7 +249,7 @@ class _Run:
                 as_line = json_line if job.output.endswith(".jsonl") else str
                 write_signed(job.output, map(as_line, contents()), self._described, job.resume)
         for status, (count, first) in left_out.items():
-            warn_on_stderr(f"sentence pairs that are {status}: {count}, without links (the first is line {first})")
+            warn_user(f"sentence pairs that are {status}: {count}, without links (the first is line {first})")
 
     def _write_tokens(self, only_existing: bool = False) -> None:
         """Write the words that links count (``--tokens-out``)."""

@@ -38,7 +38,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf, ValueNode, _utils
 from omegaconf.base import ContainerMetadata, Metadata
 from omegaconf.nodes import AnyNode
 
-from alignment_eval.errors import InputError, printable, shown, warn_on_stderr
+from alignment_eval.errors import InputError, printable, shown, warn_user
 from fairseq_norm_plugin.checkpoints.identity import FAST_PATH_COPY
 from fairseq_norm_plugin.checkpoints.stock import as_commanded, save_stock_checkpoints, stock_options
 
@@ -321,7 +321,7 @@ def _check_architecture(model: Any, path: str, weights: Collection[str]) -> None
         raise InputError(f"{path}: the options name no architecture; give a checkpoint that fairseq-train saved")
     own = [key for key, name in names.items() if str(name) not in {*ARCH_MODEL_REGISTRY, *MODEL_REGISTRY}]
     if own and set(weights) >= _PARTS:
-        warn_on_stderr(
+        warn_user(
             f"{path}: architecture {shown(names[own[0]])} is none of fairseq's; it is read as fairseq's Transformer, "
             f"whose parameters it has; if it computes something else, name the directory that registers it "
             f"(--user-dir DIR)"

@@ -12,7 +12,7 @@ import numpy as np
 from fairseq.data.iterators import EpochBatchIterator
 from torch import float32, nn
 
-from alignment_eval.errors import UsageError, say, warn_on_stderr
+from alignment_eval.errors import UsageError, say, warn_user
 from alignment_eval.maps.kinds import DEFAULT_KINDS
 from alignment_eval.profiles.chosen import AlignmentOptions, choose_method
 from alignment_eval.profiles.profile import Profile, find_profile
@@ -216,14 +216,14 @@ class NormMixin:
         names = str(other_option(self.cfg, "common_eval", "path") or "the model").split(":")
         for name, model in zip(names, models):
             if (trained := languages_of(getattr(model, "args", None))) not in (None, used):
-                warn_on_stderr(languages_warning(name, trained, used))
+                warn_user(languages_warning(name, trained, used))
 
     def _warn_of_prefixes(self, plan: Plan, args: Any) -> None:
         """Warn of sentences that get no printed alignment (generator.NormSequenceGenerator)."""
         prefix, size = int(getattr(args, "prefix_size", 0)), self.datasets[plan.subset].size
         searches = prefix and args.beam > 1 and not args.score_reference
         if searches and (whole := sum(size(id_)[1] <= prefix for batch in plan.batches for id_ in batch)):
-            warn_on_stderr(
+            warn_user(
                 f"--prefix-size {prefix} covers the whole target of {whole} sentences: their A- lines are empty, "
                 f"because fairseq's beam search returns the attention of other hypotheses then; --score-reference "
                 f"forces whole targets"

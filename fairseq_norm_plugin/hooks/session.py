@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from alignment_eval.errors import InputError, UsageError, say, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, say, warn_user
 from alignment_eval.files import write_bytes
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide, status_of
@@ -120,7 +120,7 @@ class RecordingSession:
         self._start = time.monotonic()
         every = {*options.recorded_kinds, *([options.extraction.method.forward.kind] if options.extraction else [])}
         if (costly := [name for name, kind in KINDS.items() if name in every and kind.costly]) and self._total:
-            warn_on_stderr(
+            warn_user(
                 f"recording {', '.join(costly)} takes long: for each kind about 17 more forward passes of a sentence "
                 f"of 50 source tokens, 34 of one of 100; --norm-record-layers records fewer layers"
             )

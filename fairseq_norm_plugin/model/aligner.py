@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from alignment_eval.align_pairs import align_pairs
-from alignment_eval.alignment import Alignment, Alignments, join_sentences
-from alignment_eval.errors import InputError, progress_meter, warn_on_stderr
+from alignment_eval.align_pairs import align_pairs, join_sentences
+from alignment_eval.alignment import Alignment, Alignments
+from alignment_eval.errors import InputError, progress_meter, warn_user
 from alignment_eval.extraction.extract import WordMaps
 from alignment_eval.extraction.lexical_table import FEW_WORDS, MANY_UNKNOWN, LexicalTable, count_lexical_table
 from alignment_eval.extraction.method import AlignmentMethod
@@ -307,7 +307,7 @@ def align_lists(
     if not quiet and len(pairs) > 1:
         warnings += [*_left_out(aligned), aligner.reader.unknown.warning() or ""]
     for warning in filter(None, warnings):
-        warn_on_stderr(warning)
+        warn_user(warning)
     texts = [_lines_hash(map("".join, side)) for side in (sources, targets)]
     fields = {**chosen.fields, **({"split": splitter_name()} if options.split_sentences else {})}
     texts += [_lines_hash(map(" ".join, side)) for side in given if side is not None]

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from fairseq.utils import import_user_module
 
-from alignment_eval.errors import InputError, UsageError, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, warn_user
 from alignment_eval.extraction.method import MapName, parse_maps
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.chosen import AlignmentOptions, unknown_option
@@ -333,10 +333,10 @@ def _warn_of_languages(model: NormModel) -> None:
     ]
     if len(other) == 2 and other[0][1] == other[1][1][::-1]:
         said = ", and ".join(f"{name} was trained from {of[0]} to {of[1]}" for name, of, _ in other)
-        warn_on_stderr(f"{said}: the two models are exchanged; exchange their paths")
+        warn_user(f"{said}: the two models are exchanged; exchange their paths")
         return
     for name, trained, pair in other:
-        warn_on_stderr(languages_warning(name, trained, pair))
+        warn_user(languages_warning(name, trained, pair))
 
 
 def guided_maps(options: Iterable[Any]) -> tuple[MapName, ...]:

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from alignment_eval.errors import InputError, warn_on_stderr
+from alignment_eval.errors import InputError, warn_user
 from fairseq_norm_plugin.model.direction import Direction, length_batches
 from fairseq_norm_plugin.text.tokenise import SentencePair
 
@@ -124,12 +124,12 @@ def check_parallel(
     sample = list(sample)
     for which, name in enumerate(("source", "target") if sample else ()):
         if found := directions[0].pipelines[which].prepared([pair[which].text for _, pair in sample]):
-            warn_on_stderr(f"the {name} text {found}")
+            warn_user(f"the {name} text {found}")
     if mismatch := find_mismatch(sample, directions):
         kind, message = mismatch
         if kind == "unrelated" and not force:
             raise InputError(f"{message}; with force they are aligned all the same")
-        warn_on_stderr(message)
+        warn_user(message)
 
 
 def find_mismatch(

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from alignment_eval.errors import InputError, printable, shown, warn_on_stderr
+from alignment_eval.errors import InputError, printable, shown, warn_user
 from alignment_eval.files import STANDARD, writing_errors
 from alignment_eval.links.files import GROUP_ROWS, row_numbers
 from alignment_eval.reading import ForeignFile, TextFile, file_hash, file_state, is_tabbed, split_joined
@@ -172,7 +172,7 @@ class ParallelText(SentencePairs):
                 columns = chunk.lstrip(b"\n").partition(b"\n")[0].split(b"\t")
                 if self._tabbed and len(columns) > 2:
                     first, second, *_ = (shown(column.decode()) for column in columns)
-                    warn_on_stderr(
+                    warn_user(
                         f"{file.name}: {len(columns)} columns; source and target are read from the first two, such as "
                         f"{first} and {second}; if these are others, cut them out (cut -f)"
                     )

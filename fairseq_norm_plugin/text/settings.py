@@ -15,7 +15,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.registry import REGISTRIES
 from omegaconf import OmegaConf
 
-from alignment_eval.errors import InputError, UsageError, printable, shown, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, printable, shown, warn_user
 from alignment_eval.profiles.profile import TextRecipe
 from alignment_eval.reading import read_once
 from fairseq_norm_plugin.checkpoints.files import ModelFiles
@@ -357,7 +357,7 @@ def recipe_of(settings: TextSettings, directory: Path, languages: tuple[str, str
         named = settings.files_of(option)
         for file in map(Path, named):
             if file.resolve().parent != directory.resolve():
-                warn_on_stderr(
+                warn_user(
                     f"{file}: is not in {directory}, where the profile looks for it; copy it there, or state it in "
                     f"each call"
                 )

@@ -15,7 +15,7 @@ from fairseq.data import Dictionary
 from fairseq.tasks.translation import TranslationConfig
 from omegaconf import OmegaConf
 
-from alignment_eval.errors import InputError, UsageError, shown, warn_on_stderr
+from alignment_eval.errors import InputError, UsageError, shown, warn_user
 from alignment_eval.reading import Count, ForeignFile
 from fairseq_norm_plugin.checkpoints.stock import MULTILINGUAL, PRETRAINED
 from fairseq_norm_plugin.text.subwords import SentencePieceSegmenter, TokenizersSegmenter
@@ -82,7 +82,7 @@ def marian_text(directory: Path, config: Mapping[str, Any], stated: Sequence[str
     target = _vocabulary(directory / "vocab.json" if one else other, config["decoder_vocab_size"])
     tags = [token for token in source if MARIAN_TAG.fullmatch(token)]
     if tags and f">>{languages[1]}<<" not in tags:
-        warn_on_stderr(
+        warn_user(
             f"{directory}: each source begins with the tag of a target language, and none is of {languages[1]}: name "
             f"it with --model-option target_tag=TAG, or with -t ({list_tags(tags)})"
         )

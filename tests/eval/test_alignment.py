@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from alignment_eval.align_pairs import align_pairs
-from alignment_eval.alignment import Alignment, Alignments, join_sentences
+from alignment_eval.align_pairs import align_pairs, join_sentences
+from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions

@@ -11,7 +11,7 @@ import pytest
 import alignment_eval
 from alignment_eval import errors
 from alignment_eval.command_line import exit_status
-from alignment_eval.errors import AlignmentWarning, InputError, UsageError, warn_on_stderr
+from alignment_eval.errors import AlignmentWarning, InputError, UsageError, warn_user
 
 
 def test_a_program_gets_warnings_and_log_messages_and_a_command_prints_them(capsys, tmp_path):
@@ -24,7 +24,7 @@ def test_a_program_gets_warnings_and_log_messages_and_a_command_prints_them(caps
 
     def run(_):
         for _ in range(2):
-            warn_on_stderr("3 lines are \x1b[2J\n")
+            warn_user("3 lines are \x1b[2J\n")
         errors.logger.info("%s lines", 3)
 
     errors.logger.info("not asked for")
