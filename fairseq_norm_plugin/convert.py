@@ -89,11 +89,6 @@ def _convert_translation(model: Path, directory: Path, source_lang: str | None, 
     from fairseq_norm_plugin.transformers.families import read_release
 
     release = read_release(model, directory, source_lang, target_lang)
-    if getattr(release.cfg["task"], "encoder_langtok_last", False):
-        raise InputError(
-            f"{model}/tokenizer_config.json: legacy_behaviour is true, but fairseq's tasks cannot put the language of "
-            f"the source last; give {model} itself to norm-align"
-        )
     for named in release.subwords.values():
         for file in map(Path, named if isinstance(named, list) else [named]):
             if file.parent == model:

@@ -153,17 +153,6 @@ class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationM
     input_options = ("langs", "langtoks", "lang_tok_style", "lang_tok_replacing_bos_eos")
 
     @classmethod
-    def add_args(cls, parser: ArgumentParser) -> None:
-        """Add fairseq's arguments and those of the plugin."""
-        super().add_args(parser)
-        parser.add_argument(
-            "--encoder-langtok-last",
-            action="store_true",
-            help="the tag of the source comes after </s>, in fairseq_norm_plugin.load and norm-align (the order that "
-            "Transformers' NLLB tokenizer once had)",
-        )
-
-    @classmethod
     def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
         """Set up fairseq's task."""
         if args.lang_pairs is not None and (args.source_lang or args.target_lang):
@@ -200,8 +189,6 @@ class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationM
         before = [() if tag is None else (tag,) for tag in (of_source, of_target)]
         if self.args.lang_tok_replacing_bos_eos:
             return SpecialTokens((), before[0] or (eos,), (), (eos,), eos if of_target is None else of_target)
-        if getattr(self.args, "encoder_langtok_last", False):
-            return SpecialTokens((), (eos, *before[0]), before[1], (eos,), eos)
         return SpecialTokens(before[0], (eos,), before[1], (eos,), eos)
 
 

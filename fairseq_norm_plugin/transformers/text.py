@@ -155,6 +155,8 @@ def m2m_text(
     tokens.update({number: form.format(code) for number, code in codes.items()})
     whole = [tokens.get(number, f"madeupword{number:04d}") for number in range(size)]
     settings = _optional(path := directory / "tokenizer_config.json")
+    if settings.get("legacy_behaviour") is True:
+        raise InputError(f"{path}: legacy_behaviour is true: the language of the source last, which fairseq cannot do")
     languages = _languages(path, (settings.get("src_lang"), settings.get("tgt_lang")), stated)
     task = Namespace(
         _name=MULTILINGUAL,
@@ -164,7 +166,6 @@ def m2m_text(
         target_lang=languages[1],
         encoder_langtok="src",
         decoder_langtok=True,
-        encoder_langtok_last=settings.get("legacy_behaviour") is True,
         lang_tok_style=style,
         max_source_positions=config["max_position_embeddings"],
         max_target_positions=config["max_position_embeddings"],

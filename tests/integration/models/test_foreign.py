@@ -116,22 +116,6 @@ def check_ids(model, tokenizer, lines=(*LINES, *MARKS)):
                 assert found == expected, line
 
 
-def test_the_old_order_of_nllb(directories, tmp_path):
-    """``legacy_behaviour``: the source's language comes after </s>; fairseq's tasks cannot do that."""
-    shutil.copytree(directories / "nllb", tmp_path / "model")
-    path = tmp_path / "model" / "tokenizer_config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "legacy_behaviour": True}))
-    model = load(tmp_path / "model", "nllb")
-    tokenizer = tokenizer_of(tmp_path / "model", "nllb")
-    assert tokenizer.legacy_behaviour
-    ids = model.direction.encode_line(model.direction.pipelines[0].read(LINES[0]), 0).ids.tolist()
-    assert ids == tokenizer(LINES[0])["input_ids"]
-    assert ids[-2:] == [2, tokenizer.convert_tokens_to_ids("deu_Latn")]
-    assert model.maps(LINES[0], LINES[1]).target.tokens[0] == "__fra_Latn__"
-    words = ["translation", tmp_path / "model", tmp_path / "out", "-s", "deu_Latn", "-t", "fra_Latn"]
-    assert convert(list(map(str, words))) == 1
-
-
 def test_an_mbart_before_mbart_50(directories, tmp_path):
     """Its language comes last in the source, and first for the decoder; Transformers has that order in the labels."""
     shutil.copytree(directories / "mbart", tmp_path / "model")
@@ -216,6 +200,7 @@ def test_monitored_while_it_is_trained_further(directories, tmp_path, trained, c
 @pytest.mark.parametrize(
     ("name", "change", "languages", "message"),
     [
+        ("nllb", {"legacy_behaviour": True}, None, "tokenizer_config.json: legacy_behaviour is true"),
         ("nllb", {}, ("deu_Latn", "fra"), "--target-lang fra is not one of the model's 4 languages … such as fra_Latn"),
         ("nllb", {"vocab_size": 900}, None, "the tokenizer has 426 tokens … config.json gives vocab_size 900"),
         ("mbart", {"activation_function": "silu"}, None, "activation_function is 'silu' … gelu or relu"),
@@ -223,8 +208,9 @@ def test_monitored_while_it_is_trained_further(directories, tmp_path, trained, c
 )
 def test_other_configurations_and_languages_are_refused(directories, tmp_path, name, change, languages, message):
     shutil.copytree(directories / name, tmp_path / "model")
-    path = tmp_path / "model" / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    for file in ("config.json", "tokenizer_config.json"):
+        path = tmp_path / "model" / file
+        path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     source, target = languages or KINDS[name][2]
     with pytest.raises((InputError, UsageError), match=facts(message)):
         fairseq_norm_plugin.load(tmp_path / "model", source_lang=source, target_lang=target)
