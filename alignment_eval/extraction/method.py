@@ -22,44 +22,31 @@ class Defaults:
     If the alignment of a model has formed, two of its maps are multiplied; if it is still forming, the mean of its last
     two layers in AWO is read.  A lexical table and neighbours sharpen the word map.  Constants of a rule, a search, a
     check or a lexical table stand in its own module.
-
-    Attributes:
-        kind: the kind of the maps: norms; in the products of a profile weights do as well.
-        setting: the setting of maps that a command line names.
-        combine: how several named maps become one.
-        map_rule: the rule of single maps that nobody chose to align by: of ``plot``, ``report``, fairseq-generate,
-            monitoring, and of Python's ``ExtractionOptions``.
-        map_setting: the setting of the last.
-        one_direction: the rule for the map of one direction; it takes a share.
-        share: its least two-way share.
-        two_directions: the rule for the combined word map of two directions; it takes a share, too.  The words of each
-            side are the target words of one direction, so all of them weigh the same already.
-        share_sharp: the same for a word map that is sharp: sharpened, or the product of two directions.
-        join: how the word maps of two directions become one.
-        final_punctuation: whether the final punctuation of both sides is linked to each other only, by a profile: the
-            last row of an AWI map, which predicts ``</s>``, often looks elsewhere.  Where maps are named it is not.
-        table_pairs: a lexical table is counted on this number of sentence pairs, the first of the text.
-        fewest_pairs: the fewest sentence pairs for a choice of maps, and for a lexical table that nobody asked for: on
-            fewer, the choice changes from text to text.
-        profile_pairs: how many sentence pairs maps are chosen on: more do not change the choice.
-        max_tokens: tokens of a batch, pads included.
     """
 
-    kind: str = "attn_n"
-    setting: str = "awo"
-    combine: str = "mean"
+    kind: str = "attn_n"  #: the kind of the maps: norms; in the products of a profile weights do as well
+    setting: str = "awo"  #: the setting of maps that a command line names
+    combine: str = "mean"  #: how several named maps become one
+    #: the rule of single maps that nobody chose to align by: of ``plot``, ``report``, fairseq-generate, monitoring, and
+    #: of Python's ``ExtractionOptions``
     map_rule: str = "kobayashi2020"
-    map_setting: str = "awi"
-    one_direction: str = "balanced"
-    share: float = 0.25
+    map_setting: str = "awi"  #: the setting of the last
+    one_direction: str = "balanced"  #: the rule for the map of one direction; it takes a share
+    share: float = 0.25  #: its least two-way share
+    #: the rule for the combined word map of two directions; it takes a share, too.  The words of each side are the
+    #: target words of one direction, so all of them weigh the same already.
     two_directions: str = "grow"
-    share_sharp: float = 0.4
-    join: str = "product"
+    share_sharp: float = 0.4  #: the same for a word map that is sharp: sharpened, or the product of two directions
+    join: str = "product"  #: how the word maps of two directions become one
+    #: whether the final punctuation of both sides is linked to each other only, by a profile: the last row of an AWI
+    #: map, which predicts ``</s>``, often looks elsewhere.  Where maps are named it is not.
     final_punctuation: bool = True
-    table_pairs: int = 20_000
+    table_pairs: int = 20_000  #: a lexical table is counted on this number of sentence pairs, the first of the text
+    #: the fewest sentence pairs for a choice of maps, and for a lexical table that nobody asked for: on fewer, the
+    #: choice changes from text to text
     fewest_pairs: int = 30
-    profile_pairs: int = 300
-    max_tokens: int = 4000
+    profile_pairs: int = 300  #: how many sentence pairs maps are chosen on: more do not change the choice
+    max_tokens: int = 4000  #: tokens of a batch, pads included
 
     def rule(self, join: str | None = None, sharpened: bool = False) -> str:
         """The rule of one direction, or of the word maps of two that ``join`` makes one (``average``, ``product``).
@@ -198,26 +185,21 @@ class ExtractionOptions:
 
 @dataclass(frozen=True)
 class AlignmentMethod:
-    """Everything that turns the maps of sentence pairs into word alignments.
+    """Everything that turns the maps of sentence pairs into word alignments."""
 
-    Attributes:
-        forward: what is read from the maps of the source-target model.
-        reverse: what is read from the maps of the target-source model; None: one direction only.
-        join: how the two directions become one: one of :data:`JOINS`, which keep confidences, or a symmetrisation
-            (:data:`alignment_eval.links.symmetrize.METHODS`).
-        sharpened: whether a lexical table, which may be empty, and neighbours sharpen the word map
-            (:mod:`alignment_eval.extraction.lexical_table`).
-        table_pairs: the number of sentence pairs, the first of the text, that the table is counted on; 0: it is given,
-            or empty.  Those of a given table come to them.
-        table_weight: the exponent of the table is this times the doubt of the word map.
-    """
-
-    forward: ExtractionOptions
+    forward: ExtractionOptions  #: what is read from the maps of the source-target model
+    #: what is read from the maps of the target-source model; None: one direction only
     reverse: Optional[ExtractionOptions] = None
+    #: how the two directions become one: one of :data:`JOINS`, which keep confidences, or a symmetrisation
+    #: (:data:`alignment_eval.links.symmetrize.METHODS`)
     join: Optional[str] = None
+    #: whether a lexical table, which may be empty, and neighbours sharpen the word map
+    #: (:mod:`alignment_eval.extraction.lexical_table`)
     sharpened: bool = False
+    #: the number of sentence pairs, the first of the text, that the table is counted on; 0: it is given, or empty.
+    #: Those of a given table come to them.
     table_pairs: int = 0
-    table_weight: float = 1.0
+    table_weight: float = 1.0  #: the exponent of the table is this times the doubt of the word map
 
     def __post_init__(self) -> None:
         if self.join is not None:

@@ -41,31 +41,19 @@ DECIMALS = 3
 
 @dataclass(frozen=True)
 class PairScores:
-    """The scores of a sentence pair; None: not known.
+    """The scores of a sentence pair; None: not known."""
 
-    Attributes:
-        log_prob: mean log probability (base e) of a target token, ``</s>`` included.
-        reverse_log_prob: that of a source token, by the reverse model.
-        confidence: mean confidence of the links, 0 without links; None if links have none.
-        unlinked_source: the share of source words without a link, without punctuation.
-        unlinked_target: that of target words.
-        source_contribution: the share of the source in the prediction of the target (ALTI+), if it was computed.
-        unsupported: how likely the target says what the source does not, from 0 to 1.
-        omitted: how likely the source says what the target does not.
-        unsupported_words: how new each target word is to the source, from 0 to 1.
-        omitted_words: how new each source word is to the target.
-    """
-
-    log_prob: float | None = None
-    reverse_log_prob: float | None = None
-    confidence: float | None = None
-    unlinked_source: float | None = None
-    unlinked_target: float | None = None
+    log_prob: float | None = None  #: mean log probability (base e) of a target token, ``</s>`` included
+    reverse_log_prob: float | None = None  #: that of a source token, by the reverse model
+    confidence: float | None = None  #: mean confidence of the links, 0 without links; None if links have none
+    unlinked_source: float | None = None  #: the share of source words without a link, without punctuation
+    unlinked_target: float | None = None  #: that of target words
+    #: the share of the source in the prediction of the target (ALTI+), if it was computed
     source_contribution: float | None = None
-    unsupported: float | None = None
-    omitted: float | None = None
-    unsupported_words: list[float] | None = None
-    omitted_words: list[float] | None = None
+    unsupported: float | None = None  #: how likely the target says what the source does not, from 0 to 1
+    omitted: float | None = None  #: how likely the source says what the target does not
+    unsupported_words: list[float] | None = None  #: how new each target word is to the source, from 0 to 1
+    omitted_words: list[float] | None = None  #: how new each source word is to the target
 
 
 #: The names of scores: those of a pair, one number each, and those of its words.

@@ -30,28 +30,18 @@ Cells = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule with its parameter.
+    """A rule with its parameter."""
 
-    Attributes:
-        name: its name in options and signatures, ``threshold=0.2``.
-        units: the units of the map that it reads, ``words`` or ``subwords``.
-        nulls: the treatments of null that it supports; the first is its default.
-        count: each row takes so many columns, those of the largest scores above 0; 0: the rule compares shares.
-        least: cells are linked whose share is at least this.
-        grows: a share that is not much larger than ``least`` needs support (:func:`grown`).
-        two_way: ``least`` is compared with ``shares``, which the combined maps of two models have, too; else with those
-            of the row.
-        shares: the shares by which a lexical table and neighbours sharpen the word map.
-    """
-
-    name: str
-    units: str = "words"
-    nulls: tuple[str, ...] = NULLS
-    count: int = 0
-    least: float = 0.0
-    grows: bool = False
+    name: str  #: its name in options and signatures, ``threshold=0.2``
+    units: str = "words"  #: the units of the map that it reads, ``words`` or ``subwords``
+    nulls: tuple[str, ...] = NULLS  #: the treatments of null that it supports; the first is its default
+    count: int = 0  #: each row takes so many columns, those of the largest scores above 0; 0: the rule compares shares
+    least: float = 0.0  #: cells are linked whose share is at least this
+    grows: bool = False  #: a share that is not much larger than ``least`` needs support (:func:`grown`)
+    #: ``least`` is compared with ``shares``, which the combined maps of two models have, too; else with those of the
+    #: row
     two_way: bool = False
-    shares: Shares = two_way_shares
+    shares: Shares = two_way_shares  #: the shares by which a lexical table and neighbours sharpen the word map
 
     def compared(self, scores: Floats) -> Floats:
         """The shares that are compared with ``least``."""

@@ -57,22 +57,16 @@ _NOTHING = GoldSentence(frozenset())
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read an alignment file.
+    """How to read an alignment file."""
 
-    Attributes:
-        base: ``0``, ``1``, ``auto`` (detected from the data, with a warning) or ``0-unused`` (0, even if no link uses
-            index 0).  None: as the format has it, such as 1 of NAACL; else 0 for a hypothesis and ``auto`` for gold.
-        swap: the file has target-source links; exchange them.
-        allow_possible: accept possible links of a hypothesis as links.
-        advise: how a message says to ``give`` or ``omit`` one of these options, such as ``base 1`` or ``swap``.
-        warn: called with each warning.
-    """
-
+    #: ``0``, ``1``, ``auto`` (detected from the data, with a warning) or ``0-unused`` (0, even if no link uses index
+    #: 0).  None: as the format has it, such as 1 of NAACL; else 0 for a hypothesis and ``auto`` for gold.
     base: str | None = None
-    swap: bool = False
-    allow_possible: bool = False
+    swap: bool = False  #: the file has target-source links; exchange them
+    allow_possible: bool = False  #: accept possible links of a hypothesis as links
+    #: how a message says to ``give`` or ``omit`` one of these options, such as ``base 1`` or ``swap``
     advise: Callable[[str, str], str] = "{} {}".format
-    warn: Warn = warn_user
+    warn: Warn = warn_user  #: called with each warning
 
 
 AS_IT_STANDS = ReadOptions()

@@ -335,35 +335,27 @@ Parse = Callable[[Lines, str, Tokens, bool], Iterator[GoldSentence]]
 
 @dataclass(frozen=True)
 class Format:
-    """All that is known of a format of alignment files; docs/formats.md shows its lines.
+    """All that is known of a format of alignment files; docs/formats.md shows its lines."""
 
-    Attributes:
-        parse: gives the sentences in their order; called with the lines, the file's name, for messages, what gives the
-            links, and whether possible links may occur.
-        shows: whether a file that begins so, without blank lines before, is in this format; None: the format of lines
-            without a mark, of gold or of hypotheses.
-        write: gives the lines of a sentence; called with its number, from 0, the sentence, and the index of the first
-            word.  It leaves out what the format cannot hold.  None: the format is only read.
-        bases: the indices that the first word may have, the usual one first; empty: as the user says.
-        holds_gold: a file of it may be gold.
-        holds_possible, holds_confidences: what is written keeps possible links, confidences.
-        first: the number of the first sentence in a file whose lines are not its sentences; None: they are.
-        is_open: it does not show how many sentences follow the last link.
-        of_tokens: its tool links the tokens of a model, which may be subwords.
-        unread: what of a file is not read, for a warning.
-    """
-
+    #: gives the sentences in their order; called with the lines, the file's name, for messages, what gives the links,
+    #: and whether possible links may occur
     parse: Parse
+    #: whether a file that begins so, without blank lines before, is in this format; None: the format of lines without a
+    #: mark, of gold or of hypotheses
     shows: Callable[[bytes], object] | None = None
+    #: gives the lines of a sentence; called with its number, from 0, the sentence, and the index of the first word.  It
+    #: leaves out what the format cannot hold.  None: the format is only read.
     write: Callable[[int, GoldSentence, int], Iterable[str]] | None = None
+    #: the indices that the first word may have, the usual one first; empty: as the user says
     bases: tuple[int, ...] = ()
-    holds_gold: bool = False
-    holds_possible: bool = False
-    holds_confidences: bool = False
+    holds_gold: bool = False  #: a file of it may be gold
+    holds_possible: bool = False  #: what is written keeps possible links
+    holds_confidences: bool = False  #: what is written keeps confidences
+    #: the number of the first sentence in a file whose lines are not its sentences; None: they are
     first: int | None = None
-    is_open: bool = False
-    of_tokens: bool = False
-    unread: str = ""
+    is_open: bool = False  #: it does not show how many sentences follow the last link
+    of_tokens: bool = False  #: its tool links the tokens of a model, which may be subwords
+    unread: str = ""  #: what of a file is not read, for a warning
 
 
 #: In the order in which they are tried.

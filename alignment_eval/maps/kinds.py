@@ -26,36 +26,22 @@ from typing import Any
 
 @dataclass(frozen=True)
 class MapKind:
-    """One kind of map.
+    """One kind of map."""
 
-    Attributes:
-        name: as options, records and tables spell it.
-        label: as figures call it.
-        quantities: what is recorded for it; the layer's map is read from the last one.
-        heads: whether it has maps of single heads.
-        scale: factor of the layer's map, if it is read from a quantity of another kind.
-        mixing: whether it has a mixing ratio.
-        feed_forward: whether it goes through the feed-forward network, which only some blocks have.
-        residual: whether the token's own part counts; without it nothing but the source mixes in encoder-decoder
-            attention.
-        rollout: the kind whose maps of all blocks up to the layer are multiplied; None: a map of one block.
-        costly: whether it takes many times as long as a forward pass.
-        colour: of its lines in figures; None: the next of the palette.
-        marker: likewise.
-    """
-
-    name: str
-    label: str
-    quantities: tuple[str, ...]
-    heads: bool = False
-    scale: float = 1.0
-    mixing: bool = False
-    feed_forward: bool = False
+    name: str  #: as options, records and tables spell it
+    label: str  #: as figures call it
+    quantities: tuple[str, ...]  #: what is recorded for it; the layer's map is read from the last one
+    heads: bool = False  #: whether it has maps of single heads
+    scale: float = 1.0  #: factor of the layer's map, if it is read from a quantity of another kind
+    mixing: bool = False  #: whether it has a mixing ratio
+    feed_forward: bool = False  #: whether it goes through the feed-forward network, which only some blocks have
+    #: whether the token's own part counts; without it nothing but the source mixes in encoder-decoder attention
     residual: bool = True
+    #: the kind whose maps of all blocks up to the layer are multiplied; None: a map of one block
     rollout: str | None = None
-    costly: bool = False
-    colour: str | None = None
-    marker: str | None = None
+    costly: bool = False  #: whether it takes many times as long as a forward pass
+    colour: str | None = None  #: of its lines in figures; None: the next of the palette
+    marker: str | None = None  #: likewise
 
 
 _FEED_FORWARD: dict[str, Any] = {"mixing": True, "feed_forward": True, "costly": True}

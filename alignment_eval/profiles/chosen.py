@@ -219,20 +219,13 @@ def given_options(args: argparse.Namespace) -> AlignmentOptions:
 
 @dataclass(frozen=True)
 class ChosenMethod:
-    """A method and where it comes from.
+    """A method and where it comes from."""
 
-    Attributes:
-        method: the method.
-        reason: which profile it is by, for a reader; empty where maps are named.
-        table: the lexical table; None: the method counts one, or uses none.
-        given: whether the user gave that table.
-        fields: signature fields of the choice, those of the method included.
-    """
-
-    method: AlignmentMethod
-    reason: str = ""
-    table: LexicalTable | None = None
-    given: bool = False
+    method: AlignmentMethod  #: the method
+    reason: str = ""  #: which profile it is by, for a reader; empty where maps are named
+    table: LexicalTable | None = None  #: the lexical table; None: the method counts one, or uses none
+    given: bool = False  #: whether the user gave that table
+    #: signature fields of the choice, those of the method included
     fields: dict[str, Value] = field(default_factory=dict)
 
 

@@ -60,25 +60,16 @@ _OF_MAPS = ("kind", "heads", "combine", "setting")
 
 @dataclass(frozen=True)
 class TextRecipe:
-    """How the text of a model is made of raw text.
+    """How the text of a model is made of raw text."""
 
-    Attributes:
-        tokenizer: fairseq's name of the tokenizer; None: the model reads the text as it is.
-        lowercase: whether the text is lowercased.
-        bpe: fairseq's name of the subwords, ``none`` for text that is in subwords; None: as the files say.
-        options: options of both that are no files, by fairseq's names.
-        files: option -> names of files in the directory of the profile: of both languages, or of source and target.
-        normalize: how the text is normalised before; None: it is not.
-        languages: of source and target; None: not known.
-    """
-
-    tokenizer: Optional[str]
-    lowercase: bool
-    bpe: Optional[str]
-    options: dict[str, Union[bool, str]]
+    tokenizer: Optional[str]  #: fairseq's name of the tokenizer; None: the model reads the text as it is
+    lowercase: bool  #: whether the text is lowercased
+    bpe: Optional[str]  #: fairseq's name of the subwords, ``none`` for text that is in subwords; None: as the files say
+    options: dict[str, Union[bool, str]]  #: options of both that are no files, by fairseq's names
+    #: option -> names of files in the directory of the profile: of both languages, or of source and target
     files: dict[str, list[str]]
-    normalize: Optional[str] = None
-    languages: Optional[tuple[str, str]] = None
+    normalize: Optional[str] = None  #: how the text is normalised before; None: it is not
+    languages: Optional[tuple[str, str]] = None  #: of source and target; None: not known
 
     def __post_init__(self) -> None:
         # fairseq would read the file that an option names, or download it
@@ -92,52 +83,35 @@ class TextRecipe:
 
 @dataclass(frozen=True)
 class TableFile:
-    """The file of a lexical table that belongs to a profile.
+    """The file of a lexical table that belongs to a profile."""
 
-    Attributes:
-        name: the file, in the directory of the profile.
-        hash: of its content.
-        exchanged: whether its source is the target of the profile's model.
-    """
-
-    name: str
-    hash: str
-    exchanged: bool = False
+    name: str  #: the file, in the directory of the profile
+    hash: str  #: of its content
+    exchanged: bool = False  #: whether its source is the target of the profile's model
 
 
 @dataclass(frozen=True)
 class Profile:
-    """How to align with a model.
+    """How to align with a model."""
 
-    Attributes:
-        model: hash of the model, as records carry it.
-        maps: the maps that are read.  Their rule is not kept: see :meth:`extraction`.
-        chosen_by: how the maps were chosen.  ``training``: the model was trained to align with them.  ``upper-layers``:
-            no two maps agree, or the pairs are too few.
-        figure: the agreement (Dice) that was reached, a fraction; None if there was nothing to compare.
-        pairs: how many sentence pairs it was chosen on.
-        text: hash of their words.
-        reverse_model: hash of the model of the other direction, if it was calibrated at the same time.
-        reverse_maps: the maps that are read of that model.
-        signature: the signature of the choice.
-        text_recipe: how the model's text is made; None: not known.
-        table: the lexical table that was counted with this model or that of the other direction; None: none was.
-        name: where the profile is from, for a reader; not in the file.
-        of_text: whether it was made on the text that is to be aligned; not in the file.
-    """
-
-    model: str
-    maps: ExtractionOptions
+    model: str  #: hash of the model, as records carry it
+    maps: ExtractionOptions  #: the maps that are read.  Their rule is not kept: see :meth:`extraction`.
+    #: how the maps were chosen.  ``training``: the model was trained to align with them.  ``upper-layers``: no two maps
+    #: agree, or the pairs are too few.
     chosen_by: ChosenBy
+    #: the agreement (Dice) that was reached, a fraction; None if there was nothing to compare
     figure: Optional[Annotated[float, msgspec.Meta(ge=0, le=1)]]
-    pairs: Count
-    text: str
+    pairs: Count  #: how many sentence pairs it was chosen on
+    text: str  #: hash of their words
+    #: hash of the model of the other direction, if it was calibrated at the same time
     reverse_model: Optional[str] = None
-    reverse_maps: Optional[ExtractionOptions] = None
-    signature: str = ""
-    text_recipe: Optional[TextRecipe] = None
+    reverse_maps: Optional[ExtractionOptions] = None  #: the maps that are read of that model
+    signature: str = ""  #: the signature of the choice
+    text_recipe: Optional[TextRecipe] = None  #: how the model's text is made; None: not known
+    #: the lexical table that was counted with this model or that of the other direction; None: none was
     table: Optional[TableFile] = None
-    name: str = field(default="", compare=False)
+    name: str = field(default="", compare=False)  #: where the profile is from, for a reader; not in the file
+    #: whether it was made on the text that is to be aligned; not in the file
     of_text: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:

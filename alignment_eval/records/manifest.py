@@ -35,31 +35,18 @@ _LINE = r"^(\d+-\d+(:[\d.e-]+)?( \d+-\d+(:[\d.e-]+)?)*)?$"
 
 @dataclass(frozen=True)
 class RunInfo:
-    """The manifest of a part: the run and the shard that it belongs to.
+    """The manifest of a part: the run and the shard that it belongs to."""
 
-    Attributes:
-        content: what the parts hold, ``records`` or ``alignments``.
-        signature: every option that changes the content, with the hashes of model and data.
-        size: number of sentences of the data set, over all shards; their ids are 0 … size - 1.
-        shard: number of the shard, from 0.
-        shards: number of shards.
-        kinds: the kinds of maps; this and what follows is of records only.
-        layers: the numbers of the decoder layers, from 0.
-        heads: the number of heads of a layer.
-        nbest: the most hypotheses of a sentence.
-        profile: content of the model's profile, which lies next to its checkpoint.
-    """
-
-    content: str
-    signature: Mapping[str, Any]
-    size: Count
-    shard: Count
-    shards: Count
-    kinds: tuple[str, ...] = ()
-    layers: tuple[Count, ...] = ()
-    heads: Count = 0
-    nbest: Count = 1
-    profile: Optional[str] = None
+    content: str  #: what the parts hold, ``records`` or ``alignments``
+    signature: Mapping[str, Any]  #: every option that changes the content, with the hashes of model and data
+    size: Count  #: number of sentences of the data set, over all shards; their ids are 0 … size - 1
+    shard: Count  #: number of the shard, from 0
+    shards: Count  #: number of shards
+    kinds: tuple[str, ...] = ()  #: the kinds of maps; this and what follows is of records only
+    layers: tuple[Count, ...] = ()  #: the numbers of the decoder layers, from 0
+    heads: Count = 0  #: the number of heads of a layer
+    nbest: Count = 1  #: the most hypotheses of a sentence
+    profile: Optional[str] = None  #: content of the model's profile, which lies next to its checkpoint
 
     @property
     def signature_hash(self) -> str:

@@ -44,17 +44,11 @@ class Reading(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """What explains an AER.
+    """What explains an AER."""
 
-    Attributes:
-        readings: the files as they were read, then all other readings, lowest AER first.
-        explanation: the reading that explains the AER; None if none does.
-        diagonal: AER of a diagonal alignment, a fraction, to compare with.
-    """
-
-    readings: tuple[Reading, ...]
-    explanation: Reading | None
-    diagonal: float
+    readings: tuple[Reading, ...]  #: the files as they were read, then all other readings, lowest AER first
+    explanation: Reading | None  #: the reading that explains the AER; None if none does
+    diagonal: float  #: AER of a diagonal alignment, a fraction, to compare with
 
 
 def diagnose(hypothesis: AlignmentFile, gold: AlignmentFile) -> Diagnosis:

@@ -43,18 +43,14 @@ class GoldMatrix:
 
 @dataclass(frozen=True, eq=False)
 class GoldCorpus:
-    """Sentences with their gold.  Iterating checks them, and yields each sentence that can be aligned with its gold.
+    """Sentences with their gold.  Iterating checks them, and yields each sentence that can be aligned with its gold."""
 
-    Attributes:
-        sentences: the best hypothesis of each sentence, in any order; id k belongs to ``gold[k]``.
-        gold: the gold, one entry per sentence.
-        texts: the lengths of the texts; if given, every sentence must have the same number of words as its text.
-        stubs: the sentences that cannot be aligned, by id; complete after the iteration.
-    """
-
+    #: the best hypothesis of each sentence, in any order; id k belongs to ``gold[k]``
     sentences: Iterable[SentenceMaps]
-    gold: Sequence[GoldSentence]
+    gold: Sequence[GoldSentence]  #: the gold, one entry per sentence
+    #: the lengths of the texts; if given, every sentence must have the same number of words as its text
     texts: Texts | None = None
+    #: the sentences that cannot be aligned, by id; complete after the iteration
     stubs: dict[int, SentenceMaps] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[tuple[SentenceMaps, GoldMatrix]]:

@@ -31,15 +31,10 @@ _TIE = 1e-12
 
 @dataclass(frozen=True)
 class Resampling:
-    """How resamples are drawn.
+    """How resamples are drawn."""
 
-    Attributes:
-        resamples: their number; no p-value is below 1 / (resamples + 1).
-        seed: seed of numpy's default generator.
-    """
-
-    resamples: int = 10_000
-    seed: int = 0
+    resamples: int = 10_000  #: their number; no p-value is below 1 / (resamples + 1)
+    seed: int = 0  #: seed of numpy's default generator
 
     def __post_init__(self) -> None:
         if self.resamples < 100:

@@ -28,21 +28,13 @@ FORMATS: dict[str, tuple[str, str, Callable[[str], str]]] = {
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts.
+    """A table of texts."""
 
-    Attributes:
-        title: one line; empty: none.
-        heads: of the columns.
-        rows: the cells.
-        best: (row, column) of the cells in bold.
-        names: how many columns, from the left, are names; the others are numbers, which end at the right.
-    """
-
-    title: str
-    heads: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    best: Collection[tuple[int, int]] = ()
-    names: int = 1
+    title: str  #: one line; empty: none
+    heads: Sequence[str]  #: of the columns
+    rows: Sequence[Sequence[str]]  #: the cells
+    best: Collection[tuple[int, int]] = ()  #: (row, column) of the cells in bold
+    names: int = 1  #: how many columns, from the left, are names; the others are numbers, which end at the right
 
     def lines(self, format: str = "text") -> Iterator[str]:
         """The lines of the table in one of :data:`FORMATS`; in text a star marks what is bold elsewhere."""

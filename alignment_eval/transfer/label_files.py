@@ -43,23 +43,14 @@ class LabelledSentence(NamedTuple):
 
 
 class LabelledText(NamedTuple):
-    """A sentence with labelled spans.
+    """A sentence with labelled spans."""
 
-    Attributes:
-        words: its words.
-        groups: spans of the words; those of a group share no word.
-        line: its line in the file, from 1.
-        row: the row of JSON; None for columns.
-        quoted: what each span says, letter by letter; empty for columns.
-        parts: how many spans are a part of a word.
-    """
-
-    words: list[str]
-    groups: list[list[LabelSpan]]
-    line: int
-    row: dict[str, Any] | None = None
-    quoted: Sequence[str] = ()
-    parts: int = 0
+    words: list[str]  #: its words
+    groups: list[list[LabelSpan]]  #: spans of the words; those of a group share no word
+    line: int  #: its line in the file, from 1
+    row: dict[str, Any] | None = None  #: the row of JSON; None for columns
+    quoted: Sequence[str] = ()  #: what each span says, letter by letter; empty for columns
+    parts: int = 0  #: how many spans are a part of a word
 
 
 class AlignedLine(NamedTuple):

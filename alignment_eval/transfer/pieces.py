@@ -113,19 +113,12 @@ def is_inside_word(line: str, start: int, end: int) -> bool:
 
 
 class Piece(NamedTuple):
-    """A piece of a line.
+    """A piece of a line."""
 
-    Attributes:
-        kind: ``text``, ``alone``, ``start`` or ``end``.
-        raw: as the line has it.
-        name: of the element, in lower case where the syntax ignores case; empty if it is none.
-        text: of a text, with entities resolved; of a mark of a note, what it shows.
-    """
-
-    kind: str
-    raw: str
-    name: str = ""
-    text: str = ""
+    kind: str  #: ``text``, ``alone``, ``start`` or ``end``
+    raw: str  #: as the line has it
+    name: str = ""  #: of the element, in lower case where the syntax ignores case; empty if it is none
+    text: str = ""  #: of a text, with entities resolved; of a mark of a note, what it shows
 
     @property
     def separates(self) -> bool:

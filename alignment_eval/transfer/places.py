@@ -143,18 +143,12 @@ def element_places(
 
 
 class _Members(NamedTuple):
-    """The source units of an element.
+    """The source units of an element."""
 
-    Attributes:
-        first: its first unit.
-        end: the unit behind its last.
-        touches: whether it touches the unit before, and the one behind.
-        mark: if it is the mark of a note: the place between target units of the same mark, -1 if there is none.
-    """
-
-    first: int
-    end: int
-    touches: tuple[bool, bool]
+    first: int  #: its first unit
+    end: int  #: the unit behind its last
+    touches: tuple[bool, bool]  #: whether it touches the unit before, and the one behind
+    #: if it is the mark of a note: the place between target units of the same mark, -1 if there is none
     mark: int | None
 
 
@@ -219,17 +213,11 @@ class _Intervals:
 
 
 class _Place(NamedTuple):
-    """Where one of several elements side by side goes.
+    """Where one of several elements side by side goes."""
 
-    Attributes:
-        element: its index.
-        interval: target units.
-        characters: of the target, where they do not follow from the interval.
-    """
-
-    element: int
-    interval: Span
-    characters: Span | None = None
+    element: int  #: its index
+    interval: Span  #: target units
+    characters: Span | None = None  #: of the target, where they do not follow from the interval
 
 
 def _side_by_side(pair: _Pair, elements: Sequence[_Members], around: Span, room: Span) -> list[_Place]:

@@ -36,39 +36,23 @@ _LONG_WORD = 4
 
 
 class Unit(NamedTuple):
-    """A word, a part of a word, or a mark.
+    """A word, a part of a word, or a mark."""
 
-    Attributes:
-        start: its first character in the line.
-        end: the character behind it.
-        text: its characters, case-folded.
-        kind: :data:`WORD`, :data:`QUOTE`, :data:`STOP`, or the mark.
-        capital: it begins with a capital letter.
-        whole: it is no part of a word that was cut between letters.
-        word: the word that it is in, as an index of the words of the line; None: it is in none.
-    """
-
-    start: int
-    end: int
-    text: str
-    kind: str
-    capital: bool
-    whole: bool
-    word: int | None
+    start: int  #: its first character in the line
+    end: int  #: the character behind it
+    text: str  #: its characters, case-folded
+    kind: str  #: :data:`WORD`, :data:`QUOTE`, :data:`STOP`, or the mark
+    capital: bool  #: it begins with a capital letter
+    whole: bool  #: it is no part of a word that was cut between letters
+    word: int | None  #: the word that it is in, as an index of the words of the line; None: it is in none
 
 
 class UnitLink(NamedTuple):
-    """A link of one target unit.
+    """A link of one target unit."""
 
-    Attributes:
-        sources: the source units; several if it is not known which part of a word is meant.
-        target: the target unit.
-        weight: confidence, from 0 to 1.
-    """
-
-    sources: tuple[int, ...]
-    target: int
-    weight: float
+    sources: tuple[int, ...]  #: the source units; several if it is not known which part of a word is meant
+    target: int  #: the target unit
+    weight: float  #: confidence, from 0 to 1
 
 
 def check_inside(links: Iterable[WordLink], sizes: tuple[int, int]) -> None:
