@@ -14,12 +14,14 @@ import pytest
 from alignment_eval.commands import COMMANDS
 from tests.integration.conftest import PATH, PROGRAMS, ROOT, run_program
 
-PAGES = sorted(path for path in (ROOT / "docs/commands").glob("*.md") if path.name != "README.md")
-#: Pages of no one command, if they have examples.
+#: The page of each command: its own, or that of what it serves.
+PAGES = {path.stem: path for path in sorted((ROOT / "docs/commands").glob("*.md")) if path.name != "README.md"}
+PAGES |= {"curve": ROOT / "docs/monitoring.md", "filter": ROOT / "docs/scores.md", "merge": ROOT / "docs/scale.md"}
+#: Pages of no command, if they have examples.
 OTHER_PAGES = [
     page
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-    if "```console\n" in page.read_text(encoding="utf-8")
+    if page not in PAGES.values() and "```console\n" in page.read_text(encoding="utf-8")
 ]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
@@ -182,14 +184,15 @@ def update(pytestconfig):
 
 
 def test_every_command_has_a_page_and_every_page_a_command():
-    assert [page.stem for page in PAGES] == sorted(COMMANDS)
+    assert sorted(PAGES) == sorted(COMMANDS)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_page(page, bash, update):
+@pytest.mark.parametrize("name", PAGES)
+def test_page(name, bash, update):
+    page = PAGES[name]
     text = page.read_text(encoding="utf-8")
     examples = console_examples(text)
-    assert any(f"align-eval {page.stem}" in command for command, _ in examples)
+    assert any(f"align-eval {name}" in command for command, _ in examples)
     for kind, block in FENCE.findall(text):
         assert kind == "console" or not re.search(r"^ *\$? *align-eval ", block, re.MULTILINE), "a command not run"
     check_examples(page, bash, update)
@@ -210,8 +213,8 @@ def test_page_of_python(page, update):
 def test_examples_of_help(name, bash):
     examples = epilog_examples(run_program(*name.split(), "--help").stdout)
     assert any(command.startswith(f"{name} ") for command in examples)
-    page = f"docs/commands/{name.split()[1]}.md" if " " in name else "docs/align.md"
-    shown = console_examples((ROOT / page).read_text(encoding="utf-8"))
+    page = PAGES[name.split()[1]] if " " in name else ROOT / "docs/align.md"
+    shown = console_examples(page.read_text(encoding="utf-8"))
     if not {*map(words, examples)} <= {words(command) for command, _ in shown}:
         for command in examples:  # one may need what the one before wrote
             bash(command)
