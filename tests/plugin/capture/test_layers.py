@@ -64,7 +64,7 @@ class RMSNorm(torch.nn.LayerNorm):
 
 
 def without_fc1(layer):
-    """A GLU, as some forks have it."""
+    """A GLU of three matrices, as some forks have it; others have both of the first in ``fc1``."""
     layer.gate, layer.up = layer.fc1, torch.nn.Linear(16, 24)
     del layer.fc1
 
@@ -80,8 +80,9 @@ def without_fc1(layer):
         (lambda layer: setattr(layer.encoder_attn, "__class__", RotaryAttention), "RotaryAttention"),
         (lambda layer: setattr(layer.encoder_attn, "q_norm", torch.nn.LayerNorm(4)), "q_norm.weight"),
         (lambda layer: setattr(layer.final_layer_norm, "__class__", RMSNorm), "final_layer_norm is a RMSNorm"),
-        (lambda layer: setattr(layer, "fc1", torch.nn.Linear(16, 48)), "fc1 and fc2"),
-        (without_fc1, "gate.weight"),
+        (lambda layer: setattr(layer, "fc1", torch.nn.Linear(16, 40)), "fc1 and fc2"),
+        (lambda layer: setattr(layer, "fc1", torch.nn.Linear(16, 48)), "gated (SwiGLU, GEGLU) … fc1 and fc2"),
+        (without_fc1, "gated (SwiGLU, GEGLU)"),
     ],
 )
 def test_a_layer_of_other_parts(build, change, named):
