@@ -1,11 +1,14 @@
-"""Which kind of map says best what a prediction needs, and is it the one that aligns best?  The table of docs/maps.md.
+"""Which kind of map says best what a prediction needs, and is it the one that aligns best?  For docs/maps.md.
+
+    faithfulness.py measure --gold DIR --set SET --out DIR --csv CSV
+    faithfulness.py figure CSV PNG
 
 A map names a source word for each target word: the one with its largest share.  Without it the model gives the target
 word another probability (NormModel.deletion); the loss says how much the prediction needed it.  The layer, head and
 setting of each kind are those with the largest loss on cmu150, by the bundled model; OUT/maps.txt keeps them.
 Comprehensiveness and sufficiency (DeYoung et al. 2020) are of two target words a pair: the loss without the words of
 the largest shares, 10, 20 and 50 % of the source, and without all others.  p: paired randomisation over sentences,
-against norms.
+against norms.  CSV gets the means of the set; rows of other sets stay.
 """
 
 import argparse
@@ -21,7 +24,7 @@ import alignment_eval as ae
 import fairseq_norm_plugin as fnp
 from alignment_eval.extraction.extract import links_of, read_word_map
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
-from alignment_eval.figures.style import add_legend, new_figure, save_figure, styled
+from alignment_eval.figures.style import MARKERS, PAGE, add_legend, new_figure, save_figure, styled
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import SETTINGS, row_shares
@@ -37,6 +40,8 @@ LARGEST = (0.1, 0.2, 0.5)
 #: Target words of a pair whose sets of words are deleted.
 WORDS = 2
 COLUMNS = ("loss", "loss, unk", "rank correlation", "comprehensiveness", "sufficiency")
+#: What the losses are to be compared with.
+RANDOM, MOST = "a random word", "the word needed most"
 
 
 class Pair:
@@ -149,29 +154,8 @@ def p_value(differences: Floats) -> float:
     return float((1 + (abs(signs @ differences) >= abs(differences.sum()) - 1e-12).sum()) / 10_001)
 
 
-@styled()
-def draw(path: Path, maps: Sequence[ExtractionOptions], aers: Sequence[str], means: Floats, others: Floats) -> None:
-    """The loss without the named word against AER."""
-    figure = new_figure(3.4, 2.6)
-    axes = figure.add_subplot()
-    for map_, aer, loss, marker in zip(maps, aers, means, "osD^vPX*"):
-        axes.scatter([float(aer)], [loss], marker=marker, label=KINDS[map_.kind].label, s=22)
-    for loss, style, name in zip(others, (":", "--", "-"), ("random word", "gold's word", "the word needed most")):
-        axes.axhline(loss, color="0.5", linestyle=style, linewidth=0.8, label=name)
-    axes.set(xlabel="AER %", ylabel="loss of log probability", ylim=(0, None))
-    add_legend(figure, *axes.get_legend_handles_labels())
-    save_figure(figure, path)
-
-
-def main() -> None:
-    """Print the table of a set."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("gold", type=Path, help="folder of the gold sets")
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--set", default=DEV, choices=list(SETS))
-    parser.add_argument("--pairs", type=int, default=150, help="about this many of a set")
-    parser.add_argument("--path", type=Path, help="checkpoint of the set's direction, with dictionaries and codes.bpe")
-    args = parser.parse_args()
+def measured(args: argparse.Namespace) -> None:
+    """Print the table of a set, and put its rows into the CSV."""
 
     def loaded(path: Path, languages: tuple[str, str]) -> NormModel:
         source, target = languages
@@ -189,20 +173,59 @@ def main() -> None:
     sums, aers, others = measure(pairs, gold, maps)
     words = sums[:, 0, -1]
     sampled = np.minimum(words, WORDS)
-    totals = np.array([words.sum()] * 3 + [sampled.sum()] * 2)
-    means = sums[..., :-1].sum(0) / totals
+    means = sums[..., :-1].sum(0) / np.array([words.sum()] * 3 + [sampled.sum()] * 2)
     norms = MEASURED.index("attn_n")
-    rows = []
+    table, frames = [], [pd.read_csv(args.csv)] if args.csv.exists() else []
     for number, (map_, aer) in enumerate(zip(maps, aers)):
         tests = [p_value(sums[:, number, c] - sums[:, norms, c]) for c in range(len(COLUMNS))]
         cells = [f"{mean:.2f}" + ("" if number == norms else f" ({p:.2g})") for mean, p in zip(means[number], tests)]
-        rows.append((f"`{map_.kind}`", map_.titles[0], *cells, aer))
-    print(markdown(("kind", "map", *COLUMNS, "AER %"), rows))
+        table.append((f"`{map_.kind}`", map_.titles[0], *cells, aer))
+        row = {"set": gold.name, "kind": map_.kind, "map": map_.titles[0], "aer": aer}
+        frames.append(pd.DataFrame([{**row, **dict(zip(COLUMNS, means[number].round(3)))}]))
+    print(markdown(("kind", "map", *COLUMNS, "AER %"), table))
     totals = others.sum(0)
-    baselines = totals[:3] / totals[3:]
-    names = ("a random word", "gold's sure words", "the word needed most")
-    print("loss without " + ", ".join(f"{name} {loss:.2f}" for name, loss in zip(names, baselines)))
-    draw(args.out / f"faithfulness-{args.set}.png", maps, aers, means[:, 0], baselines)
+    for name, loss in zip((RANDOM, "gold's sure words", MOST), totals[:3] / totals[3:]):
+        print(f"loss without {name}: {loss:.2f}")
+        frames.append(pd.DataFrame([{"set": gold.name, "kind": name, "loss": round(loss, 3)}]))
+    pd.concat(frames).drop_duplicates(["set", "kind"], keep="last").to_csv(args.csv, index=False)
+
+
+@styled()
+def figure(args: argparse.Namespace) -> None:
+    """Draw the loss without the named word against AER, of the sets that no map was chosen on."""
+    frame = pd.read_csv(args.csv).set_index("kind")
+    shown = [(name, rows) for name, rows in frame.groupby("set", sort=False) if name != DEV]
+    drawn = new_figure(PAGE, 0.42 * PAGE)
+    panels = drawn.subplots(1, len(shown), sharex=True, sharey=True, squeeze=False)[0]
+    for axes, (name, rows) in zip(panels, shown):
+        for number, (kind, marker) in enumerate(zip(MEASURED, MARKERS)):
+            look = {"marker": marker, "color": f"C{number}", "label": KINDS[kind].label}
+            axes.plot(rows.loc[kind, "aer"], rows.loc[kind, "loss"], linestyle="", **look)
+        for line, style in ((MOST, "--"), (RANDOM, ":")):
+            axes.axhline(rows.loc[line, "loss"], color="0.5", linestyle=style, label=line)
+        axes.set(title=name, xlabel="AER %", ylim=(0, None))
+    panels[0].set_ylabel("loss without the named word")
+    add_legend(drawn, *panels[0].get_legend_handles_labels())
+    save_figure(drawn, args.png, "Loss of log probability without the word that a map names, against AER")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    made = commands.add_parser("measure")
+    made.set_defaults(run=measured)
+    made.add_argument("--gold", type=Path, required=True, metavar="DIR", help="with the sets")
+    made.add_argument("--set", default=DEV, choices=list(SETS))
+    made.add_argument("--pairs", type=int, default=150, metavar="N", help="about this many of a set")
+    made.add_argument("--path", type=Path, help="checkpoint of the set's direction, with dictionaries and codes.bpe")
+    made.add_argument("--out", type=Path, required=True, metavar="DIR")
+    made.add_argument("--csv", type=Path, required=True, metavar="FILE")
+    drawn = commands.add_parser("figure")
+    drawn.set_defaults(run=figure)
+    drawn.add_argument("csv", type=Path)
+    drawn.add_argument("png", type=Path)
+    args = parser.parse_args()
+    args.run(args)
 
 
 if __name__ == "__main__":
