@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Union
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pandas as pd
+
     from alignment_eval.links.formats import GoldSentence, Link, Links
+    from alignment_eval.maps.sentence import SentenceMaps
     from alignment_eval.scoring.aer import Score
     from alignment_eval.scoring.significance import Difference
 
 __version__ = "0.1.0"
-__all__ = ["compare", "read_gold", "read_links", "score", "symmetrize"]
+__all__ = ["class_shares", "compare", "read_gold", "read_links", "score", "symmetrize"]
 
 #: Index of the first word, or ``"auto"``: detected from the data.
 Base = Union[int, str, None]
@@ -55,6 +58,31 @@ def read_links(path: str | Path, base: Base = None, swap: bool = False, allow_po
 
     options = files.ReadOptions(base if base is None else str(base), swap, allow_possible)
     return list(files.read_hypothesis(path, options).each_links())
+
+
+def class_shares(sentences: Iterable[SentenceMaps]) -> pd.DataFrame:
+    """The share of each class of source token in the maps of a text, as ``norm-analyze`` has it in ``attention.csv``.
+
+    Args:
+        sentences: of one model: ``model.maps`` of two lists, or records; those without maps do not count.
+
+    Returns:
+        A row for each kind, layer and head (the layer's own map is that of head ``all``), a column for each class that
+        the text has: the sum of the map at its tokens, over all rows and sentences, as a share of the whole sum.  The
+        first row, of the kind ``tokens``, has the share of the source tokens themselves.
+
+    Examples:
+        >>> maps = model.maps(["Wir sind hier.", "Ja, gut."], ["We are here.", "Yes, well."])
+        >>> shares = ae.class_shares(maps)
+        >>> [f"{shares.loc[(kind, 2, 'all'), '</s>']:.2f}" for kind in ("attn_w", "attn_n")]
+        ['0.35', '0.17']
+
+    Raises:
+        InputError: no sentence has maps.
+    """
+    from alignment_eval.scoring import token_classes
+
+    return token_classes.class_shares(sentences)
 
 
 def score(links: Iterable[Iterable[Link]], gold: Iterable[GoldSentence]) -> Score:

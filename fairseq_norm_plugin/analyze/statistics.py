@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from alignment_eval.errors import InputError
 from alignment_eval.maps.kinds import KINDS
-from alignment_eval.maps.sentence import bare_piece, is_punctuation
+from alignment_eval.scoring.token_classes import TOKEN_CLASSES, token_class
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF, mixing_positions
 from fairseq_norm_plugin.checkpoints.build import build_model
@@ -37,8 +37,6 @@ from fairseq_norm_plugin.formulas.norms import transformed_norms
 
 #: The tokens of the rows and of the columns of each block type's maps.
 _SIDES = {ENCODER_SELF: ("source",) * 2, DECODER_SELF: ("target",) * 2, DECODER_CROSS: ("target", "source")}
-#: Classes of tokens; ``other`` is the rest.
-TOKEN_CLASSES = ("<s>", "</s>", "mask", "punctuation", "other")
 #: Number of (α, ‖f(x)‖) pairs of a block that are kept for their rank correlation, a uniform sample of all pairs.
 SAMPLED_PAIRS = 20_000
 #: In float32 arithmetic, values are equal if they differ by less than this, relative to the largest.
@@ -158,15 +156,13 @@ class TokenTypes:
 
     def __init__(self, dictionary: Any) -> None:
         self.tokens, self.pad = tuple(dictionary.symbols), dictionary.pad()
-        mask = dictionary.indices.get("<mask>", dictionary.bos())
-        special = {mask: 2, dictionary.bos(): 0, dictionary.eos(): 1}
-        spelled = map(bare_piece, self.tokens)
         #: Index into :data:`TOKEN_CLASSES`, [V].
-        self.classes = [special.get(i, 3 if piece and is_punctuation(piece) else 4) for i, piece in enumerate(spelled)]
+        self.classes = list(map(token_class, self.tokens))
         #: 1 where a token is of a class, float64 [V, classes].
         self.by_class = torch.nn.functional.one_hot(torch.tensor(self.classes), len(TOKEN_CLASSES)).double()
         #: ``<s>``, ``<pad>``, ``</s>``, ``<unk>``, ``<mask>``, which fairseq does not count, bool [V].
-        self.special = (np.arange(len(self.tokens)) < dictionary.nspecial) | np.isin(range(len(self.tokens)), mask)
+        self.special = np.arange(len(self.tokens)) < dictionary.nspecial
+        self.special |= np.equal(self.classes, TOKEN_CLASSES.index("mask"))
         #: Count in the training text, from the dictionary, [V]; all equal: unknown.
         self.frequency = np.asarray(dictionary.count, dtype=np.int64)
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 from argparse import Namespace
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -11,8 +12,10 @@ from fairseq.data import Dictionary
 from fairseq.models.roberta import RobertaModel
 from fairseq.models.roberta.model import base_architecture
 
+import alignment_eval as ae
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.scoring.token_classes import TOKEN_CLASSES
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, ENCODER_SELF
 
 CPU = ("--cpu", "--num-workers", 0)
@@ -64,6 +67,22 @@ def test_tables_figures_and_summary(analyze, data, checkpoint, tmp_path):
     assert "norm-frequency-decoder-cross.png" in names
     assert printed_means(result.stdout) == written_means(out / "mixing.csv")
     assert not list(out.parent.glob(".*"))
+
+
+def test_class_shares_of_maps_are_those_of_the_analysis(analyze, data, checkpoint, texts, tmp_path):
+    analyze(data, "--path", checkpoint, "-o", tmp_path / "out", *CPU)
+    table = pd.read_csv(tmp_path / "out/attention.csv").query("block == 'decoder.cross'")
+    maps = fairseq_norm_plugin.load(checkpoint, data, bpe="none").maps(*zip(*texts[2]))
+    shares = ae.class_shares([replace(maps[0], arrays={}, status="empty"), *maps])
+    assert list(shares) == [name for name in TOKEN_CLASSES if name in set(table["token_class"])]
+    assert len(table) == 2 * 5 * len(shares.columns)
+    for row in table.itertuples():
+        place = row.layer, "all" if pd.isna(row.head) else int(row.head)
+        for kind, share in (("attn_w", row.weight_share), ("attn_n", row.norm_share)):
+            assert shares.loc[(kind, *place), row.token_class] == pytest.approx(share, rel=1e-5)
+        assert shares.loc[("tokens", "all", "all"), row.token_class] == pytest.approx(row.token_share)
+    with pytest.raises(InputError, match="no sentence has maps"):
+        ae.class_shares([])
 
 
 def test_a_subset_that_is_not_there(analyze, data, checkpoint, tmp_path):

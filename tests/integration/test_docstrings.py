@@ -10,7 +10,7 @@ from tests.integration.conftest import ROOT
 
 MODEL = fnp.NormModel
 DOCUMENTED = [fnp.load, MODEL.align, MODEL.maps, MODEL.translate, MODEL.transfer_markup]
-DOCUMENTED += [Alignment.explain, Alignments.scores, ae.score]
+DOCUMENTED += [Alignment.explain, Alignments.scores, ae.score, ae.class_shares]
 
 
 def test_examples(monkeypatch):

@@ -12,9 +12,10 @@ from scipy import stats
 
 from alignment_eval.errors import InputError
 from alignment_eval.figures.style import kind_name
+from alignment_eval.scoring.token_classes import TOKEN_CLASSES
 from fairseq_norm_plugin.analyze import statistics as analysis
 from fairseq_norm_plugin.analyze.cli import draw_figures
-from fairseq_norm_plugin.analyze.statistics import TOKEN_CLASSES, Analysis, BlockStatistics, TokenTypes, spearman
+from fairseq_norm_plugin.analyze.statistics import Analysis, BlockStatistics, TokenTypes, spearman
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.formulas.kinds import head_map, head_mixing_ratio, layer_map, mixing_ratio
