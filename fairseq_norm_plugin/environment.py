@@ -233,17 +233,14 @@ def check_installed() -> None:
     if torch is None:
         raise InputError(f"torch is not installed; the plugin and fairseq need it: {install_line()}")
     if tuple(map(int, re.findall(r"\d+", torch)[:2])) < _TORCH:
-        raise InputError(
-            f"torch {torch} can run code of a checkpoint that it reads: expected 2.6 or newer; pip install 'torch>=2.6'"
-        )
+        raise InputError(f"torch {torch} can run code of a checkpoint: expected 2.6 or newer; pip install 'torch>=2.6'")
     for place in spec.submodule_search_locations:
         for folder, names in _COMPILED.items():
             for name in names:
                 if PathFinder.find_spec(name, [str(Path(place, folder))]) is None:
                     raise InputError(
-                        f"{_fairseq()} in {place} lacks its compiled module {name} for Python "
-                        f"{platform.python_version()}; build it (in a clone: pip install --editable .), or "
-                        f"{install_line()}"
+                        f"{_fairseq()} in {place} lacks its compiled module {name} for this Python; build it (in a "
+                        f"clone: pip install --editable .), or {install_line()}"
                     )
 
 

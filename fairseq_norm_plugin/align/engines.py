@@ -133,10 +133,7 @@ class AlignBatch:
         for member in self.model.directions:
             profile = member.direction.profile
             if self._options.profile is None and not profile.is_file():
-                raise InputError(
-                    f"{profile}: no such profile, and a single batch cannot choose the maps for all; make one with "
-                    f"norm-align calibrate"
-                )
+                raise InputError(f"{profile}: no such profile, which a batch needs; make one with norm-align calibrate")
         return aligner_of(self._options, self.model.directions)
 
 
@@ -189,7 +186,7 @@ def run(job: Job) -> None:
     (place,) = job.paths
     paths = parquet_files(place)
     if type_of_ids(paths) is None:
-        raise InputError(f"{place}: no column id, and Ray keeps no order of rows: expected an id in each row")
+        raise InputError(f"{place}: no column id, and Ray keeps no order: expected an id in each row")
     options = {
         **job.models,
         "table": job.options.table,
@@ -250,9 +247,7 @@ def _import_ray() -> Any:
         import ray
         import ray.data
     except ImportError as error:
-        raise InputError(
-            f"--ray: the package ray cannot be imported ({error}); install it with pip install 'ray[data]'"
-        ) from error
+        raise InputError(f"--ray: the package ray cannot be imported ({error}): pip install 'ray[data]'") from error
     # the newer reader lists files in threads; without aiohttp, one may find a half-imported module of fsspec
     ray.data.DataContext.get_current().use_datasource_v2 = False
     return ray

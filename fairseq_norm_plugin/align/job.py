@@ -105,9 +105,7 @@ class Job:
         if args.markup is not None and args.confidences and not with_text:
             raise UsageError("--confidences with --markup, which writes text: leave it out, or give -o FILE.jsonl")
         if args.translate and not (args.markup or with_text):
-            raise UsageError(
-                "--translate with links only would lose the translations: expected -o FILE.jsonl or .parquet"
-            )
+            raise UsageError("--translate with links only loses the translations: expected -o FILE.jsonl or .parquet")
         if args.scores_out == "" and not with_text:
             raise UsageError("--scores without FILE.tsv: expected -o FILE.jsonl or .parquet, which have scores, too")
         if args.source_contribution and args.scores_out is None:

@@ -69,7 +69,7 @@ def run(job: Job) -> None:
             _Run(job, text, models).run()
     except torch.OutOfMemoryError as error:
         raise InputError(
-            f"--max-tokens {job.options.max_tokens}: a batch does not fit into GPU memory; give fewer tokens, or --cpu"
+            f"--max-tokens {job.options.max_tokens}: too many for the GPU; give fewer, or --cpu"
         ) from error
 
 

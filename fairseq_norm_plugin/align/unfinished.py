@@ -36,8 +36,7 @@ def check_not_begun(output: str, resume: bool, overwrite: bool) -> None:
     path = partial_path(output)
     if path.exists() and not (resume or overwrite):
         raise InputError(
-            f"{path}: a run of this output was stopped, or is running; give --resume to continue it, --overwrite to "
-            f"start again, or name another output with -o"
+            f"{path}: a run of this output was stopped, or is running; give --resume, --overwrite or another -o"
         )
 
 

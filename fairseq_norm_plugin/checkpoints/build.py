@@ -72,8 +72,7 @@ def build_model(
         reasons = [line.strip() for line in str(error).splitlines() if line.startswith("\t")]
         raise InputError(
             f"{name}: its parameters do not fit the dictionaries or the options of the model "
-            f"({printable(next(iter(reasons), str(error)), 120)}): expected the dictionaries that it was trained with, "
-            f"and all of its parts, unchanged"
+            f"({printable(next(iter(reasons), str(error)), 120)}): expected all of its parts, and its own dictionaries"
         ) from error
     if dtype == "int8":
         use_int8(model)
@@ -109,8 +108,7 @@ def _check_sizes(own: Mapping[str, int], trained: Mapping[str, Any], prefix: str
             side = _EMBEDDINGS[name]
             raise InputError(
                 f"the checkpoint has {len(embeddings)} {side} tokens, but the task has {size}; give the dictionaries, "
-                f"the languages and the kind of task that the model was trained with (multilingual tasks add one token "
-                f"per language to their dictionaries, docs/models.md)"
+                f"languages and task of the training (multilingual tasks add a token per language, docs/models.md)"
             )
 
 

@@ -90,9 +90,7 @@ def find_files(path: str | Path, data: str | Path | None) -> ModelFiles:
     if data is None:
         data = Path(members[0][0]).parent
         if not any(data.glob("dict.*")):
-            raise UsageError(
-                f"{path}: no dict.LANG.txt beside it: expected --data, the directory of a checkpoint's dictionaries"
-            )
+            raise UsageError(f"{path}: no dict.LANG.txt beside it: expected --data, the directory of its dictionaries")
     if not Path(data).is_dir():
         raise InputError(f"{data}: no such directory; check the path of the dictionaries")
     return ModelFiles(members, Path(data), {}, found=False)
@@ -118,8 +116,7 @@ def _checkpoints(directory: Path) -> list[list[str]]:
         return [[str(directory / names[0])]]
     found = ", ".join(names) or "no checkpoint (.pt), and no config.json of a model in the format of Transformers"
     raise InputError(
-        f"{directory}: {found}: expected one checkpoint, {_CHECKPOINTS[0]}, or the numbered ones of an ensemble; name "
-        f"the checkpoint (--path) and the directory of its dictionaries (--data)"
+        f"{directory}: {found}: expected one checkpoint, {_CHECKPOINTS[0]}, or numbered ones of an ensemble; name it"
     )
 
 
@@ -147,8 +144,7 @@ def _in_order(numbered: Mapping[int, Path], first: int) -> list[str]:
         if number != expected:
             missing = re.sub(r"\d+\.pt$", f"{expected}.pt", str(numbered[number]))
             raise InputError(
-                f"{missing}: no such file, but there is one of number {number}: a part of the model is missing; copy "
-                f"all parts into one directory"
+                f"{missing}: no such file, but there is one of number {number}; copy all parts into one directory"
             )
     return [str(numbered[number]) for number in sorted(numbered)]
 
@@ -157,9 +153,7 @@ def _subwords(directory: Path) -> dict[str, Any]:
     sides = [directory / name for name in _SIDES]
     missing = [file for file in sides if not file.is_file()]
     if len(missing) == 1:
-        raise InputError(
-            f"{missing[0]}: no such file, but the directory has the SentencePiece model of the other side; copy both"
-        )
+        raise InputError(f"{missing[0]}: no such file, but that of the other side is there; copy both")
     if not missing:
         return {"bpe": "sentencepiece", "sentencepiece_model": [str(file) for file in sides]}
     codes, model, fast = (first_of(directory, names) for names in (_CODES, _SENTENCEPIECE, ("tokenizer.json",)))

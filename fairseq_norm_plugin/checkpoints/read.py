@@ -159,13 +159,10 @@ def _refusal(path: str, error: Exception) -> Exception:
     if isinstance(error, pickle.UnpicklingError):
         found = re.search(r"GLOBAL (\S+)", str(error))
         if found is None:
-            return InputError(
-                f"{path}: not a checkpoint, or damaged; expected a file that fairseq-train or torch.save has written"
-            )
+            return InputError(f"{path}: not a checkpoint, or damaged; expected a file that fairseq-train wrote")
         return InputError(
-            f"{path}: the file holds {printable(found[1], 80)}; it could run code, so it is not loaded; a fairseq "
-            f"checkpoint has only tensors and plain options; get the weights from a source that you trust and save "
-            f"them again"
+            f"{path}: the file holds {printable(found[1], 80)}, which could run code; a checkpoint has tensors and "
+            f"plain options only: get the weights from a source that you trust and save them again"
         )
     # torch seeks the archive's directory at the end, and in a short file even before the beginning
     cut = isinstance(error, (EOFError, zipfile.BadZipFile)) or "zip archive" in str(error)
@@ -209,14 +206,13 @@ def read_checkpoint_parts(paths: Sequence[str]) -> dict[str, Any]:
         for name, tensor in read_checkpoint(path)["model"].items():
             if name in state["model"] and not torch.equal(state["model"][name], tensor):
                 raise InputError(
-                    f"{path}: has a part of {name}, which {paths[0]} has too: parameters that are cut into parts "
-                    f"cannot be joined here; save the model in one file with the program that trained it"
+                    f"{path}: has a part of {name}, which {paths[0]} has too, and such parts cannot be joined; save "
+                    f"the model in one file with the program that trained it"
                 )
             state["model"][name] = tensor
     if flat := [name for name in state["model"] if "flat_param" in name]:
         raise InputError(
-            f"{paths[0]}: has {flat[0]}, parameters as FSDP cuts them: consolidate the parts with fairseq's "
-            f"scripts/consolidate_fsdp_shards.py first"
+            f"{paths[0]}: has {flat[0]}, parameters as FSDP cuts them: run fairseq's scripts/consolidate_fsdp_shards.py"
         )
     return state
 
@@ -332,9 +328,8 @@ def _check_architecture(model: Any, path: str, weights: Collection[str]) -> None
         known = ARCH_MODEL_REGISTRY.get(name) or MODEL_REGISTRY.get(name) if isinstance(name, str) else None
         if known is None or not issubclass(known, _SAFE):
             raise InputError(
-                f"{path}: architecture {shown(name)} is not supported; give a Transformer: an encoder-decoder, an "
-                f"encoder like RoBERTa, or transformer_lm (fairseq builds other models by evaluating text of the "
-                f"checkpoint)"
+                f"{path}: architecture {shown(name)} is not supported; give an encoder-decoder Transformer, RoBERTa or "
+                f"transformer_lm (others are built by evaluating text of the checkpoint)"
                 f"{'; if it is one, name the directory that registers it (--user-dir DIR)' if own else ''}"
             )
 
@@ -359,15 +354,11 @@ def _values(options: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
 
 def _check_text(name: str, text: str, path: str) -> None:
     if "${" in text and not _REFERENCE.fullmatch(text):
-        raise InputError(
-            f"{path}: option {printable(name, 80)} is {shown(text)}, a reference that would be resolved on this "
-            f"machine, so the file is not loaded"
-        )
+        raise InputError(f"{path}: option {printable(name, 80)} is {shown(text)}, a reference to what this machine has")
     if name in EVALUATED or ("(" in text and name.split("_")[-1] not in _PATHS):
         try:
             ast.literal_eval(text)  # a number, a string, or a list, tuple or mapping of these
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
             raise InputError(
-                f"{path}: option {printable(name, 80)} is {shown(text)}, not numbers; fairseq would evaluate this "
-                f"text, which could run code, so the file is not loaded"
+                f"{path}: option {printable(name, 80)} is {shown(text)}, no numbers; fairseq would evaluate it"
             ) from error

@@ -78,8 +78,7 @@ class GuidedAlignmentCriterion(LabelSmoothedCrossEntropyCriterionWithAlignment):
         for name in self._maps:
             if name.layer >= layers or (name.head is not None and name.head >= heads):
                 raise UsageError(
-                    f"--guided-maps {name}: the model has {layers} decoder layers of {heads} heads, counted from 0; "
-                    f"name maps in that range"
+                    f"--guided-maps {name}: expected maps of {layers} decoder layers of {heads} heads, counted from 0"
                 )
 
     def _check_links(self) -> None:
@@ -87,8 +86,8 @@ class GuidedAlignmentCriterion(LabelSmoothedCrossEntropyCriterionWithAlignment):
         subset = self.task.cfg.train_subset
         if getattr(self.task.datasets.get(subset), "align_dataset", None) is None:
             raise UsageError(
-                f"--criterion guided_alignment: subset {subset} has no links; give --load-alignments and data that "
-                f"fairseq-preprocess made with --align-suffix"
+                f"--criterion guided_alignment: subset {subset} has no links; give --load-alignments and data of "
+                f"fairseq-preprocess --align-suffix"
             )
 
 

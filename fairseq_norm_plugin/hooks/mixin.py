@@ -117,8 +117,7 @@ class NormMixin:
         for token in stated:
             if not any(token in dictionary for dictionary in dictionaries):
                 raise UsageError(
-                    f"--norm-special-tokens {self.cfg.norm_special_tokens}: neither dictionary has {token}; "
-                    f"give tokens of the binarised text, separated by commas"
+                    f"--norm-special-tokens {self.cfg.norm_special_tokens}: neither dictionary has {token}"
                 )
         source, target = (
             Vocabulary(known, str(self.cfg.norm_subword_mark), special_ids(known, [*self.language_tags, *stated]))
@@ -189,8 +188,8 @@ class NormMixin:
         logger.info("maps: %s of decoder layer %d of %d (counted from 0)", options.kind, options.layer, layers)
         if style and options.kind not in DEFAULT_KINDS:
             raise UsageError(
-                f"--print-alignment cannot show --norm-map {options.kind}, only {' or '.join(DEFAULT_KINDS)}, which "
-                f"follow beam search step by step; --norm-alignments and --norm-records support all kinds"
+                f"--print-alignment cannot show --norm-map {options.kind}, only {' or '.join(DEFAULT_KINDS)}; "
+                "--norm-alignments and --norm-records support all kinds"
             )
         if style and self._plan is not None:
             self._warn_of_prefixes(self._plan, args)
@@ -257,8 +256,7 @@ class NormMixin:
         plan = self._plan
         if plan is None:
             raise UsageError(
-                "--norm-records and --norm-alignments need sentence ids, which only fairseq-generate gives; "
-                "binarise the text with fairseq-preprocess and use fairseq-generate"
+                "--norm-records and --norm-alignments need sentence ids: expected fairseq-generate, on binarised text"
             )
         cfg, languages, generation = self.cfg, (self.cfg.source_lang, self.cfg.target_lang), generation_options(args)
         named = cfg.norm_source_text, cfg.norm_target_text

@@ -82,17 +82,15 @@ def _check_files(cfg: Any, files: Mapping[str, Mapping[str, str]]) -> None:
             )
     if (steps := other_option(cfg, "dataset", "max_valid_steps")) is not None:
         raise UsageError(
-            f"--aer-gold does not work with --max-valid-steps {steps}, because the AER would cover "
-            f"only a part of the gold; omit --max-valid-steps"
+            f"--aer-gold does not work with --max-valid-steps {steps}: the AER would cover a part of the gold"
         )
     metric = _best_metric(cfg)
     if not metric.startswith("aer"):
         return
     if subsets[0] not in gold:
         raise UsageError(
-            f"--best-checkpoint-metric {metric}: the first subset of --valid-subset {stated} chooses the "
-            f"checkpoint, but it has no gold; give --valid-subset "
-            f"{','.join([*gold, *(s for s in subsets if s not in gold)])}"
+            f"--best-checkpoint-metric {metric}: the first subset of --valid-subset {stated} has no gold; give "
+            f"--valid-subset {','.join([*gold, *(s for s in subsets if s not in gold)])}"
         )
     lower = not metric.endswith(("precision", "recall"))
     if lower == bool(other_option(cfg, "checkpoint", "maximize_best_checkpoint_metric")):
@@ -146,9 +144,8 @@ class MonitorMixin:
             options = resolve(cfg, layers, heads)
             if options.kind not in DEFAULT_KINDS or options.heads is not None:
                 raise UsageError(
-                    f"--aer-gold does not work with --norm-map {options.kind} and --norm-heads {cfg.norm_heads}; "
-                    f"monitoring reads whole layers with map {' or '.join(DEFAULT_KINDS)}; choose one of these and "
-                    f"omit --norm-heads"
+                    f"--aer-gold does not work with --norm-map {options.kind} and --norm-heads {cfg.norm_heads}: "
+                    f"monitoring reads whole layers with map {' or '.join(DEFAULT_KINDS)}"
                 )
             maps = extraction_options(cfg, options.kind, options.layer, None)
             mixing = () if cfg.aer_mixing is None else parse_kinds(cfg.aer_mixing, "--aer-mixing", MONITORED_MIXING)
@@ -167,8 +164,7 @@ class MonitorMixin:
         """Load fairseq's data set, with gold if the subset has any."""
         if self._monitor is not None and kwargs.get("combine") and split != self.cfg.train_subset:
             raise UsageError(
-                "--aer-gold does not work with --combine-valid-subsets, which changes the ids of sentences; omit "
-                "--combine-valid-subsets"
+                "--combine-valid-subsets changes the ids of sentences, which --aer-gold counts by: omit it"
             )
         result = super().load_dataset(split, *args, **kwargs)  # type: ignore[misc]
         if self._monitor is not None and split in self._files[GOLD]:
@@ -176,10 +172,7 @@ class MonitorMixin:
             source, target = (self._files[name].get(split) for name in TEXTS)
             cut = bool(self.cfg.truncate_source)
             if cut and dataset.src_sizes.max(initial=0) >= self.cfg.max_source_positions:
-                raise UsageError(
-                    f"--aer-gold does not work with --truncate-source, which cuts sentences of {split} to "
-                    f"--max-source-positions {self.cfg.max_source_positions}; omit --truncate-source"
-                )
+                raise UsageError(f"--truncate-source cuts sentences of {split}, whose gold is of whole ones: omit it")
             readers = side_readers(dataset, len(dataset), self.vocabularies, (source, target), cut)
             self.datasets[split] = dataset = with_gold(dataset, split, gold[split], self.cfg.aer_gold_base, readers)
             if self.cfg.aer_picture is not None and split == next(iter(gold)):
@@ -193,8 +186,7 @@ class MonitorMixin:
             )
         if pairs[number].gold is None:
             raise UsageError(
-                f"--aer-picture {number}: the words of this sentence are not certain; choose another, or give "
-                f"--norm-source-text and --norm-target-text"
+                f"--aer-picture {number}: the words of this sentence are not certain; choose another, or give its texts"
             )
         pairs[number] = replace(pairs[number], pictured=True)
 
@@ -255,7 +247,7 @@ class MonitorMixin:
         if size and stats["aer_unaligned"] > SUSPICIOUS * size:
             logger.warning(
                 "%d of %d sentences of the gold count as having no links, because their words are not certain; give "
-                "the texts that were binarised: --norm-source-text SUBSET=FILE, --norm-target-text SUBSET=FILE",
+                "the binarised texts: --norm-source-text SUBSET=FILE, --norm-target-text SUBSET=FILE",
                 *(stats["aer_unaligned"], size),
             )
         metric = _best_metric(self.cfg)

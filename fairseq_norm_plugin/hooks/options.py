@@ -160,22 +160,15 @@ def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) ->
     inputs += str(other_option(cfg, "common_eval", "path") or "").split(":")
     check_distinct(outputs, [name for name in inputs if name and isinstance(name, (str, Path))])
     if interactive and str(getattr(generation, "print_alignment", None)) == "soft":
-        raise UsageError(
-            "fairseq-interactive crashes on --print-alignment soft, because it formats alignments itself; "
-            "give --print-alignment hard, or use fairseq-generate"
-        )
+        raise UsageError("fairseq-interactive crashes on --print-alignment soft: expected hard, or fairseq-generate")
     if not (cfg.source_lang and cfg.target_lang):
         raise UsageError("--source-lang or --target-lang is missing; a run with maps needs one language pair")
     if wanted and getattr(generation, "retain_dropout", False):
         raise UsageError(
-            "--retain-dropout does not work with maps, because maps and hypotheses would get different dropout masks; "
-            "omit it"
+            "--retain-dropout with maps, which would be of other dropout masks than the hypotheses: omit it"
         )
     if wanted and cfg.norm_target_text and not getattr(generation, "score_reference", False):
-        raise UsageError(
-            "--norm-target-text needs --score-reference; without it the targets are the model's own translations, not "
-            "a given text"
-        )
+        raise UsageError("--norm-target-text needs --score-reference: else targets are the model's own translations")
     if cfg.norm_records_resume and cfg.norm_records_overwrite:
         raise UsageError("--norm-records-resume and --norm-records-overwrite contradict each other; give one of them")
     if int(cfg.norm_part_sentences) < 1:
@@ -183,8 +176,8 @@ def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) ->
     # fairseq-generate silently ignores --num-shards
     if (shards := other_option(cfg, "dataset", "num_shards")) not in (None, 1):
         raise UsageError(
-            f"--num-shards {shards} has no effect in fairseq-generate: every run would take the whole "
-            f"corpus; run shard k, from 0, of N with --distributed-world-size N --distributed-rank k"
+            f"--num-shards {shards} has no effect in fairseq-generate; run shard k, from 0, of N with "
+            f"--distributed-world-size N --distributed-rank k"
         )
 
 
@@ -241,10 +234,7 @@ def extraction_options(cfg: Any, kind: str, layer: int, heads: Optional[tuple[in
             f"omit it, or choose one of {', '.join(head_kinds())}"
         )
     if heads is not None and len(heads) > 1:
-        raise UsageError(
-            f"--norm-alignments reads one head or the whole layer; give a single head instead of --norm-heads "
-            f"{cfg.norm_heads}"
-        )
+        raise UsageError(f"--norm-alignments reads one head or the whole layer, not --norm-heads {cfg.norm_heads}")
     return ExtractionOptions(
         kind=kind,
         heads=MapNames([MapName(layer, heads[0] if heads else None)]),

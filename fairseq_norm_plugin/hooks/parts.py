@@ -61,8 +61,7 @@ class ShardParts:
         if own and not (resume or overwrite):
             raise InputError(
                 f"{directory}: this {'run' if info.shards == 1 else 'shard'} has {len(own)} parts already; give "
-                f"--norm-records-resume to continue it, {OVERWRITE} to start again, or name another place with "
-                f"{_OPTIONS[info.content]}"
+                f"--norm-records-resume, {OVERWRITE}, or another place with {_OPTIONS[info.content]}"
             )
         self._stale, kept = (own, []) if overwrite else ([], own)
         self.written = np.zeros(info.size, dtype=np.bool_)  #: which sentences were written before, [size]

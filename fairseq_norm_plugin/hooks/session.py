@@ -62,8 +62,8 @@ class Plan:
         self.shard, self.shards = batching.get("shard_id", 0), batching.get("num_shards", 1)
         if not iterator.frozen_batches:
             raise InputError(
-                f"subset {subset} has no sentence to process ({self.size} sentences, {len(skipped)} skipped as too "
-                f"long); raise --max-source-positions or --max-target-positions"
+                f"subset {subset}: {len(skipped)} of {self.size} sentences are too long, and no other is left; raise "
+                f"--max-source-positions or --max-target-positions"
             )
         done = np.zeros(self.size, dtype=np.bool_)
         outputs = [
@@ -136,8 +136,7 @@ class RecordingSession:
         plan = self._plan
         if plan.kept and plan.batches and signature["generation"].get("sampling"):
             raise UsageError(
-                "--norm-records-resume does not work with --sampling, because each draw depends on all earlier ones; "
-                "start again with --norm-records-overwrite"
+                "--norm-records-resume with --sampling, whose draws depend on all before: --norm-records-overwrite"
             )
         existing = {"resume": bool(cfg.norm_records_resume), "overwrite": bool(cfg.norm_records_overwrite)}
         shard = (plan.size, plan.shard, plan.shards)
@@ -224,7 +223,6 @@ class RecordingSession:
         values = {"score": np.array(sentence.score), **sentence.arrays}
         if wrong := [name for name, array in values.items() if not np.isfinite(array).all()]:
             raise InputError(
-                f"sentence {id_}: {', '.join(wrong)} has NaN or infinite values; check whether the checkpoint holds "
-                f"NaN, or omit --fp16, which may overflow"
+                f"sentence {id_}: {', '.join(wrong)} has NaN or infinite values; is NaN in the checkpoint? omit --fp16"
             )
         return sentence

@@ -60,10 +60,7 @@ class MaskedLMNormTask(MaskedLMTask):  # type: ignore[misc]  # fairseq is untype
         directory = self.cfg.data.split(":")[0]
         text = data_utils.load_indexed_dataset(f"{directory}/{split}", self.source_dictionary, combine=combine)
         if text is None:
-            raise InputError(
-                f"{directory}: the directory has no subset {split}; make {split}.bin and {split}.idx with "
-                f"fairseq-preprocess --only-source"
-            )
+            raise InputError(f"{directory}: no subset {split}; make it with fairseq-preprocess --only-source")
         tokens = PrependTokenDataset(text, self.source_dictionary.bos())
         if self.cfg.mask_prob:
             tokens, _ = MaskTokensDataset.apply_mask(
@@ -182,8 +179,8 @@ class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationM
             of_target = manager.get_decoder_langtok(target, decoder_spec)
         except AssertionError as error:  # fairseq adds the tags of --langtoks-specs only
             raise InputError(
-                f"{printable(str(error), 120)}: --langtoks names tags {shown(self.args.langtoks['main'])}, but "
-                f"--langtoks-specs {shown(self.args.langtoks_specs)}; give both as the model was trained with"
+                f"{printable(str(error), 120)}: --langtoks {shown(self.args.langtoks['main'])} and "
+                f"--langtoks-specs {shown(self.args.langtoks_specs)} do not go together; give those of the training"
             ) from error
         eos = self.target_dictionary.eos()
         before = [() if tag is None else (tag,) for tag in (of_source, of_target)]
@@ -248,5 +245,5 @@ def _check_languages(args: Namespace, known: Sequence[str], origin: str) -> None
             near = get_close_matches(language, known, n=5, cutoff=0.3) or known[:5]
             raise UsageError(
                 f"{option} {language} is not one of the model's {len(known)} languages ({origin}), such as "
-                f"{', '.join(near)}; give one of them, spelled as in training"
+                f"{', '.join(near)}"
             )

@@ -116,8 +116,8 @@ def with_gold(
     gold = list(alignments)
     if len(gold) != len(dataset):
         raise InputError(
-            f"{path}: the gold has {len(gold)} sentences, but subset {subset} has {len(dataset)}; binarise the subset "
-            f"from the text of the gold (fairseq-preprocess --testpref)"
+            f"{path}: the gold has {len(gold)} sentences, but subset {subset} has {len(dataset)}; binarise the text of "
+            f"the gold"
         )
     if not alignments.possible:
         raise InputError(f"{path}: the gold of subset {subset} has no links, so every AER would be 1; check the file")

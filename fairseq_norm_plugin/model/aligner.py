@@ -258,8 +258,7 @@ def text_lines(lines: object, name: str) -> list[str]:
             line.encode()
         except UnicodeEncodeError as error:
             raise InputError(
-                f"{name}[{number}]: character {error.start} is a surrogate, {line[error.start]!r}: expected Unicode "
-                f"text; read the text as UTF-8"
+                f"{name}[{number}]: character {error.start}, {line[error.start]!r}, is a surrogate: read UTF-8"
             ) from error
     return given
 
@@ -282,10 +281,7 @@ def align_lists(
     if not sources:
         raise InputError("source: an empty list: expected at least one sentence")
     if len(sources) != len(targets):
-        raise InputError(
-            f"{len(sources)} sources, but {len(targets)} targets: expected as many, with the sentences of a pair at "
-            f"the same place"
-        )
+        raise InputError(f"{len(sources)} sources, but {len(targets)} targets: expected as many")
     pipelines = models[0].pipelines(options.split_sentences)
     given = [None if side is None else [list(line) for line in side] for side in words]
     pairs = list(map(SentencePair, *map(_read_lines, pipelines, (sources, targets), given, ("source", "target"))))

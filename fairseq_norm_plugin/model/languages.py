@@ -75,8 +75,7 @@ def find_languages(
         missing = [file for language in own if not (file := data / f"dict.{language}.txt").is_file()]
         if len(missing) == 1:
             raise InputError(
-                f"{missing[0]}: no such file, but the model was trained from {own[0]} to {own[1]}; copy it there, or "
-                f"name the languages with -s and -t"
+                f"{missing[0]}: no such file, but the model was trained from {own[0]} to {own[1]}; copy it"
             ) from None
         if missing:
             raise
@@ -93,14 +92,11 @@ def _detect_languages(data: Path) -> tuple[str, str]:
         words = sorted(match[1] for name in names if (match := re.fullmatch(r"dict\.([^.]+)\.txt", name)))
         if not pairs and len(words) == 2:
             raise InputError(
-                f"{data}: has dictionaries of {words[0]} and {words[1]}, but nothing says which is the source; give "
-                f"both: -s {words[0]} -t {words[1]} or -s {words[1]} -t {words[0]} (source_lang and "
-                f"target_lang in Python)"
+                f"{data}: has dictionaries of {words[0]} and {words[1]}, but which is the source? give both: "
+                f"-s {words[0]} -t {words[1]} or -s {words[1]} -t {words[0]} (source_lang and target_lang in Python)"
             )
         found = ", ".join("-".join(pair) for pair in pairs) or "no binarised data"
-        raise InputError(
-            f"{data}: found {found} to detect the languages from; give source_lang and target_lang (-s, -t)"
-        )
+        raise InputError(f"{data}: found {found} to detect the languages from; give both (-s, -t)")
     return pairs[0]
 
 
@@ -174,14 +170,13 @@ def _check_languages(options: Any, languages: Languages, args: Namespace) -> Non
         some = ", ".join(pairs[:5]) + (", …" if len(pairs) > 5 else "")
         raise InputError(
             f"the model was not trained from {languages.source} to {languages.target} (its pairs: {some}); give one of "
-            f"them with -s and -t, or --model-option lang_pairs={languages.name} to use it in this direction all the "
-            f"same"
+            f"them with -s and -t, or use it so by --model-option lang_pairs={languages.name}"
         )
     trained = _trained_languages(options)
     if args.langs and list(args.langs) != trained and sorted(args.langs) == sorted(trained):
         raise UsageError(
             f"langs={printable(','.join(args.langs), 80)}: the model was trained with these languages in another "
-            f"order, {printable(','.join(trained), 80)}; omit langs, or give that order"
+            f"order, {printable(','.join(trained), 80)}: omit langs"
         )
 
 
@@ -201,8 +196,7 @@ def _language_file(named: str | None, stated: str | None, data: Path) -> str | N
     beside = data / Path(named).name
     if not beside.is_file():
         raise InputError(
-            f"{beside}: no such file, but the checkpoint was trained with {shown(named)}, and the order of the "
-            f"languages decides their tags; give the list of the model's languages with --model-option lang_dict=FILE, "
-            f"or langs=LANG,LANG,…"
+            f"{beside}: no such file, but the checkpoint was trained with {shown(named)}, whose order decides the tags "
+            f"of languages; give --model-option lang_dict=FILE or langs=LANG,LANG,…"
         )
     return str(beside)

@@ -109,8 +109,7 @@ class NormModel:
         """A pickled or copied model is loaded again, from the same files, on the same device."""
         if self.loaded_by is None:
             raise UsageError(
-                "this model cannot be copied or pickled: load it in each process, or give "
-                "fairseq_norm_plugin.AlignBatch(path, ...), which can be pickled"
+                "this model cannot be pickled: load it in each process, or give fairseq_norm_plugin.AlignBatch"
             )
         return _load_again, (*self.loaded_by, str(next(self.models[0].parameters()).device))
 

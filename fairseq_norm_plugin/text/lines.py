@@ -153,8 +153,7 @@ class ParallelText(SentencePairs):
             hashes.append(file.hash)
         if len(set(sizes)) > 1:
             raise InputError(
-                f"{names[1]}: {sizes[1]} lines, but {names[0]} has {sizes[0]}: expected the same number, each line the "
-                f"translation of the same line of the other file; check that both are complete"
+                f"{names[1]}: {sizes[1]} lines, but {names[0]} has {sizes[0]}: expected the translation of each line"
             )
         self.name, self.size = names[0], sizes[0]
         self.hashes = tuple(hashes)
@@ -258,8 +257,7 @@ def parquet_files(place: str) -> list[str]:
         names = sorted(entry.name for entry in path.iterdir() if entry.name[0] not in "_.")
         if foreign := [name for name in names if not name.endswith(".parquet")]:
             raise InputError(
-                f"{place}: the directory holds {shown(foreign[0])}, which does not end in .parquet; give a glob of the "
-                f"files, such as '{place.rstrip('/')}/*.parquet'"
+                f"{place}: holds {shown(foreign[0])}, not .parquet; give a glob, '{place.rstrip('/')}/*.parquet'"
             )
         paths = [str(path / name) for name in names]
     else:

@@ -332,8 +332,7 @@ def recipe_settings(recipe: TextRecipe, directory: Path) -> dict[str, Any]:
     for file in (file for named in files.values() for file in named):
         if not Path(file).is_file():
             raise InputError(
-                f"{file}: no such file, but the profile names it for the text of the model; copy it there, or state "
-                f"tokenizer and subwords"
+                f"{file}: no such file, but the profile names it; copy it there, or state tokenizer and subwords"
             )
     single = {option: named if len(named) > 1 or option in SIDED else named[0] for option, named in files.items()}
     return {

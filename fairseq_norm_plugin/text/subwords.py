@@ -118,8 +118,8 @@ class LineSegmenter(Segmenter):
         for place, word, part in zip(places, words, grown):
             if part != subwords[: len(part)]:
                 raise InputError(
-                    f"--bpe {self._name} cuts {word!r} differently before the next word, so its subwords belong "
-                    f"to no single word; give text in subwords and --bpe none"
+                    f"--bpe {self._name} cuts {word!r} differently before the next word, so its subwords are of "
+                    f"no single word; give text in subwords and --bpe none"
                 )
             spans += [place] * (len(part) - len(spans))
         return subwords, spans
@@ -141,8 +141,8 @@ class WholeLineSegmenter(Segmenter):
         known = len({*entries} & {*self.entries})
         if 2 * known < min(len(entries), len(self.entries)):
             raise InputError(
-                f"{self.name}: {len(entries) - known} of {len(entries)} entries of the dictionary are unknown to this "
-                f"model of subwords; give the one that the translation model was trained with"
+                f"{self.name}: {len(entries) - known} of {len(entries)} entries of the dictionary are unknown to these "
+                f"subwords; give those of the translation model's training"
             )
 
 
@@ -158,9 +158,7 @@ class SentencePieceSegmenter(WholeLineSegmenter):
             self._processor = SentencePieceProcessor(model_file=str(model))
             self.entries = [self._processor.IdToPiece(number) for number in range(self._processor.GetPieceSize())]
         except (OSError, RuntimeError, UnicodeDecodeError) as error:
-            raise InputError(
-                f"{model}: cannot be read as a SentencePiece model; give the file that spm_train wrote"
-            ) from error
+            raise InputError(f"{model}: cannot be read as a SentencePiece model, which spm_train writes") from error
         self.name = str(model)
 
     def cut(self, text: str, given: str) -> Segments:
@@ -201,8 +199,7 @@ class TokenizersSegmenter(WholeLineSegmenter):
             raise
         except BaseException as error:  # of Rust, which may be no Exception
             raise InputError(
-                f"{file}: cannot be read as a tokenizer of Transformers ({printable(str(error), 120)}); give the "
-                f"tokenizer.json that was saved with the model"
+                f"{file}: cannot be read as a tokenizer of Transformers ({printable(str(error), 120)}); save it again"
             ) from error
         #: The id of each token, special ones too.
         self.ids: dict[str, int] = ids
@@ -306,21 +303,17 @@ def read_bpe(
             bpe = BPE(io.StringIO(uncounted), separator=separator, vocab=vocabulary, glossaries=glossaries)
     except SystemExit as error:  # subword-nmt exits at a line of another form
         wrong = said.getvalue().partition("\n")[0].removeprefix("Error: ")
-        raise InputError(
-            f"{path}: {printable(wrong, 200)}; each line must have two subwords, as subword-nmt learn-bpe writes"
-        ) from error
+        raise InputError(f"{path}: {printable(wrong, 200)}; expected two subwords, as subword-nmt writes") from error
     except (OSError, ValueError, IndexError) as error:
         raise InputError(
-            f"{path}: cannot read BPE codes ({printable(str(error), 200)}); give a file that subword-nmt learn-bpe or "
-            f"fastBPE wrote"
+            f"{path}: cannot read BPE codes ({printable(str(error), 200)}); give a file of subword-nmt or fastBPE"
         ) from error
     ends = {part for pair in bpe.bpe_codes for part in pair if part.endswith(_END)}
     if not has_version and (uncounted != text or (ends and _END not in ends)):
         bpe.version = _PRESENT
     if bpe.version not in (_BEFORE, _PRESENT):
         raise InputError(
-            f"{path}:1: version {shown('.'.join(map(str, bpe.version)))}: expected 0.1 or 0.2, as subword-nmt "
-            f"learn-bpe writes"
+            f"{path}:1: version {shown('.'.join(map(str, bpe.version)))}: expected 0.1 or 0.2, as of subword-nmt"
         )
     _check_order(bpe, path, has_version)
     return bpe
@@ -333,8 +326,7 @@ def _read_vocabulary(path: str | Path, threshold: int) -> frozenset[str]:
         return frozenset(word for word, count in rows if int(count) >= threshold)
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{path}: cannot read a vocabulary ({printable(str(error), 200)}); expected lines with a subword and its "
-            f"count, as subword-nmt get-vocab writes"
+            f"{path}: cannot read a vocabulary ({printable(str(error), 200)}); expected that of subword-nmt get-vocab"
         ) from error
 
 

@@ -90,14 +90,12 @@ def source_tag(dictionary: Any, stated: str | None, language: str) -> str | None
             return tag
     if stated is not None:
         raise UsageError(
-            f"target_tag={shown(stated)}: the dictionary of the source has no such tag ({list_tags(tags)}); give one "
-            f"of its tags, or {NO_TAG}"
+            f"target_tag={shown(stated)}: the dictionary of the source has no such tag ({list_tags(tags)})"
         )
     if len(tags) > 1:
         raise UsageError(
-            f"the model translates into several languages, and each source begins with the tag of one, but none is of "
-            f"{shown(language)}; give --model-option target_tag=TAG ({list_tags(tags)}), or {NO_TAG} to read sources "
-            f"without one"
+            f"the model translates into several languages, by the tag of one before each source, but none is of "
+            f"{shown(language)}; give --model-option target_tag=TAG ({list_tags(tags)}), or {NO_TAG}"
         )
     return None
 
@@ -189,8 +187,7 @@ def _by_number_of_words(by_ids: Spelling, marked: SentenceSide, words: int, toke
     if fewest < words < most or (cut and words > most):
         return by_ids
     raise InputError(
-        f"the line has {words} words, but the binarised sentence has {most} words in {tokens} tokens; give its words, "
-        f"or the tokens that were binarised"
+        f"the line has {words} words, but the binarised sentence has {most} words in {tokens} tokens; give its text"
     )
 
 
@@ -274,8 +271,7 @@ class SideReader:
         self._name, self.hash = file.name, file.hash
         if len(self._lines) != size:
             raise InputError(
-                f"{file.name}: the text has {len(self._lines)} lines, but the binarised data has {size} sentences; "
-                f"give the text of that data, line by line"
+                f"{file.name}: the text has {len(self._lines)} lines, but the binarised data has {size} sentences"
             )
 
     def spell(self, id_: int, ids: Tensor) -> Spelling:

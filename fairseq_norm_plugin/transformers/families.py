@@ -168,16 +168,14 @@ def _read_config(path: Path) -> tuple[Family, dict[str, Any]]:
     if family is None:
         what = "" if given.get("is_encoder_decoder") else ", no encoder-decoder,"
         known = ", ".join(f"{name} ({family.name})" for name, family in FAMILIES.items())
-        raise InputError(
-            f"{path}: model_type is {shown(given.get('model_type'))}{what} and cannot be read; supported are {known}"
-        )
+        raise InputError(f"{path}: model_type is {shown(given.get('model_type'))}{what}: expected one of {known}")
     allowed = {"is_encoder_decoder": _ALWAYS, **family.allowed}
     config = {**_IDS, **read_config(path, allowed, dict.fromkeys((*_SIZES, *family.sizes[:1])))}
     config[family.sizes[1]] = config.get(family.sizes[1]) or config[family.sizes[0]]
     if _is_one_matrix(config) and len({config[size] for size in family.sizes}) > 1:
         raise InputError(
-            f"{path}: {' and '.join(f'{size} {config[size]}' for size in family.sizes)} differ, but source and target "
-            f"have one matrix of embeddings; the two must be equal then"
+            f"{path}: {' and '.join(f'{size} {config[size]}' for size in family.sizes)} differ, but both sides have "
+            f"one matrix of embeddings"
         )
     return family, config
 
@@ -190,14 +188,13 @@ def _check_ids(directory: Path, family: Family, config: Mapping[str, Any], text:
                 raise InputError(f"{directory}: the vocabulary has no {token}; give the files of a {family.name} model")
             if option and config.get(option) != tokens.index(token):
                 raise InputError(
-                    f"{directory}: {token} has the id {tokens.index(token)} in the vocabulary, but config.json gives "
-                    f"{option} {config.get(option)!r}"
+                    f"{directory}: {token} has the id {tokens.index(token)}, but config.json gives {option} "
+                    f"{config.get(option)!r}"
                 )
     start, name = config.get("decoder_start_token_id"), "pad_token_id" if family.is_marian else "eos_token_id"
     if start != config[name] and getattr(text.task, "_name", None) != PRETRAINED:  # whose targets begin with a tag
         raise InputError(
-            f"{directory / 'config.json'}: decoder_start_token_id is {start!r}, but only {name} {config[name]!r} is "
-            f"supported"
+            f"{directory / 'config.json'}: decoder_start_token_id is {start!r}: expected {name}, {config[name]!r}"
         )
 
 
@@ -247,9 +244,7 @@ def _parameters(
         if family.is_marian:
             result["decoder.output_projection.bias"] = _in_order(bias, target, NEVER)
         elif bias.any():
-            raise InputError(
-                f"{directory}: final_logits_bias is not 0, but {family.name} models have no bias of the logits"
-            )
+            raise InputError(f"{directory}: final_logits_bias is not 0, which {family.name} models do not have")
     if "encoder_learned_pos" not in family.options:
         _check_positions(directory, family, config, weights)
     # the version that fairseq gives at present; it would change models without it
@@ -281,6 +276,5 @@ def _check_positions(directory: Path, family: Family, config: Mapping[str, Any],
         rounding = max(1e-3, torch.finfo(found.dtype).eps)  # computed by another library, stored in 16 bits
         if not torch.allclose(found.float(), computed, rtol=0, atol=rounding):
             raise InputError(
-                f"{directory}: {name} holds other positions than {family.name}'s sinusoids; learned positions are not "
-                f"supported"
+                f"{directory}: {name} holds other positions than {family.name}'s sinusoids, such as learned ones"
             )

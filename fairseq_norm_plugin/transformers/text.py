@@ -141,15 +141,12 @@ def m2m_text(
         added = _added_tokens(directory, len(tokens), path.exists())
     for number, token in added:
         if tokens.setdefault(number, token) != token:
-            raise InputError(
-                f"{directory}: {shown(token)} has the id {number}, but the vocabulary has {shown(tokens[number])} "
-                f"there; give the files of one tokenizer"
-            )
+            raise InputError(f"{directory}: {shown(token)} and {shown(tokens[number])} both have the id {number}")
     size = config["vocab_size"]
     if len(tokens) <= max(tokens) or not len(tokens) <= size <= len(tokens) + _SPARE:
         raise InputError(
             f"{directory}: the tokenizer has {len(tokens)} tokens with ids up to {max(tokens)}, but config.json gives "
-            f"vocab_size {size}; give the files of the model's own tokenizer"
+            f"vocab_size {size}"
         )
     codes = {number: match[1] or match[2] for number in sorted(tokens) if (match := _CODE.fullmatch(tokens[number]))}
     tokens.update({number: form.format(code) for number, code in codes.items()})
@@ -192,8 +189,8 @@ def _added_tokens(directory: Path, count: int, own_ids: bool) -> Iterable[tuple[
     name = "additional_special_tokens"
     if not (named := special.get(name) or settings.get(name)):
         raise InputError(
-            f"{directory}: no file names the codes of the languages; expected special_tokens_map.json, "
-            f"tokenizer_config.json or tokenizer.json as the model was saved with"
+            f"{directory}: no file names the codes of the languages: expected special_tokens_map.json, "
+            f"tokenizer_config.json or tokenizer.json"
         )
     added = [
         token if isinstance(token, str) else token.content for token in file.convert(named, list[str | _Token], name)
@@ -208,9 +205,7 @@ def _vocabulary(path: Path, size: int | None = None) -> list[str]:
         raise InputError(f"{path}: the file has {len(ids)} tokens, but config.json gives vocab_size {size}")
     tokens = {number: token for token, number in ids.items() if type(number) is int}
     if sorted(tokens) != list(range(len(ids))):
-        raise InputError(
-            f"{path}: the ids are not the numbers from 0 to {len(ids) - 1}, each once; copy the file again"
-        )
+        raise InputError(f"{path}: the ids are not 0 to {len(ids) - 1}, each once; copy the file again")
     if broken := [token for token in ids if "\n" in token or "\r" in token]:
         raise InputError(f"{path}: token {broken[0]!r} contains a line end, which fairseq's dictionaries cannot hold")
     return [tokens[number] for number in range(len(ids))]

@@ -46,9 +46,7 @@ def read_config(path: Path, allowed: Mapping[str, Sequence[object]], sizes: Mapp
     config = {**defaults, **sizes, **read_json(path, "the model's config.json")}
     for name, values in allowed.items():
         if not any(type(config[name]) is type(value) and config[name] == value for value in values):
-            raise InputError(
-                f"{path}: {name} is {config[name]!r}, but only {' or '.join(map(str, values))} is supported"
-            )
+            raise InputError(f"{path}: {name} is {config[name]!r}: expected {' or '.join(map(str, values))}")
     for name in sizes:
         if type(config[name]) is not int or config[name] < 1:
             raise InputError(f"{path}: {name} is {config[name]!r}, not a positive integer")
@@ -66,9 +64,7 @@ def own_file(path: Path) -> Path:
         raise InputError(f"{path}: a symbolic link to itself; copy the file into the directory") from error
     blobs = [directory.parent.parent / "blobs"] if directory.parent.name == "snapshots" else []
     if not any(real.is_relative_to(place) for place in (directory, *blobs)):
-        raise InputError(
-            f"{path}: a symbolic link to {real}, outside of the model's directory; copy that file into the directory"
-        )
+        raise InputError(f"{path}: a symbolic link to {real}, outside of the model's directory; copy the file")
     return path
 
 
@@ -90,8 +86,7 @@ def read_weights(directory: Path) -> dict[str, Tensor]:
         tensors.update(_mapped(part))
     if missing := sorted(parts.keys() - tensors.keys()):
         raise InputError(
-            f"{directory / parts[missing[0]]}: the file has no {missing[0]}, which {path.name} places there; copy the "
-            f"parts again"
+            f"{directory / parts[missing[0]]}: no {missing[0]}, which {path.name} places there; copy it again"
         )
     return tensors
 
@@ -137,7 +132,7 @@ class Weights:
             )
         if tensor.dtype not in _TYPES:
             raise InputError(
-                f"{self._directory}: {name} is of the type {tensor.dtype}; give the weights that are not quantised"
+                f"{self._directory}: {name} is of the type {tensor.dtype}; give weights that are not quantised"
             )
         return tensor
 
@@ -147,9 +142,7 @@ class Weights:
         tensor = self.take(first, *shape)
         for name in others:
             if not torch.equal(tensor, self.take(name, *shape)):
-                raise InputError(
-                    f"{self._directory}: {name} differs from {first}; in this model the two are one matrix"
-                )
+                raise InputError(f"{self._directory}: {name} differs from {first}, but they are one matrix")
         return tensor
 
     def take_rest(self, unused: re.Pattern[str]) -> dict[str, Tensor]:

@@ -49,8 +49,8 @@ def test_interactive_translates_and_prints_hard_alignments(norm_interactive, sto
     ("options", "text"),
     [
         (["--print-alignment", "soft"], "crashes on --print-alignment soft"),
-        (["--norm-records", "{tmp}/r"], "need sentence ids, which only fairseq-generate gives"),
-        (["--norm-alignments", "{tmp}/a"], "need sentence ids, which only fairseq-generate gives"),
+        (["--norm-records", "{tmp}/r"], "need sentence ids: expected fairseq-generate"),
+        (["--norm-alignments", "{tmp}/a"], "need sentence ids: expected fairseq-generate"),
     ],
 )
 def test_what_interactive_cannot_do_is_refused(norm_interactive, tmp_path, options, text):

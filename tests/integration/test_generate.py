@@ -166,7 +166,7 @@ def test_the_alignments_file_is_the_extraction(norm, tmp_path, capsys, mode, map
         (SHORTER, r"Size of sample #3 is invalid .*max_positions=.*60"),
         (
             ["--gen-subset", "test1", "--max-source-positions", 1, "--skip-invalid-size-inputs-valid-test"],
-            "has no sentence to process",
+            "sentences are too long, and no other is left",
         ),
     ],
 )

@@ -127,7 +127,7 @@ def test_a_masked_lm_of_an_old_file_comes_along(tmp_path):
 @pytest.mark.parametrize(
     ("config", "words", "decoder", "message"),
     [
-        ({"model_type": "roberta"}, WORDS, 0, "config.json: model_type is 'roberta', but only bert"),
+        ({"model_type": "roberta"}, WORDS, 0, "config.json: model_type is 'roberta' … bert"),
         ({"layer_norm_eps": None}, WORDS, 0, "config.json: layer_norm_eps is None, not a number"),
         ({"num_attention_heads": 5}, WORDS, 0, "model: … options … heads"),
         ({"num_hidden_layers": 1}, WORDS, 0, "model: … parameters do not fit … layers.1."),

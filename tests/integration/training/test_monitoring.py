@@ -247,7 +247,7 @@ def set_up(train_config):
         ({"aer_gold": "test"}, "give SUBSET=FILE"),
         ({"aer_gold": "train=g"}, "subset 'train' is not in --valid-subset test,valid; add it"),
         ({"aer_gold_base": None}, "--aer-gold-base is missing; give 0 or 1"),
-        ({"max_valid_steps": 3}, "--max-valid-steps 3, because the AER would cover only a part"),
+        ({"max_valid_steps": 3}, "--max-valid-steps 3: the AER would cover a part"),
         ({"norm_layer": 2}, "--norm-layer 2: .*choose 0 to 1"),
         ({"norm_map": "alti"}, "--norm-map alti .*monitoring reads whole layers with map attn_w or attn_n"),
         ({"norm_heads": "1"}, "--norm-heads 1 has no effect here.*omit --norm-heads"),
@@ -279,7 +279,7 @@ def test_an_aer_without_gold_cannot_choose_checkpoints(train_config):
 
 
 def test_combined_subsets_are_refused_before_training(monitored):
-    with pytest.raises(UsageError, match="omit --combine-valid-subsets"):
+    with pytest.raises(UsageError, match="--combine-valid-subsets changes the ids"):
         monitored("combined", "--combine-valid-subsets")
 
 
