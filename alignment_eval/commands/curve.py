@@ -25,24 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from alignment_eval.command_line import Input, add_list, add_output
 from alignment_eval.errors import InputError, UsageError, printable, say, warn_user
-from alignment_eval.figures.style import (
-    COLUMN,
-    DEFAULT,
-    ENDINGS,
-    PAGE,
-    FigureOptions,
-    add_figure_options,
-    add_legend,
-    figure_ending,
-    figure_options,
-    kind_name,
-    label_of,
-    layer_colours,
-    new_figure,
-    place_name,
-    save_figure,
-    styled,
-)
+from alignment_eval.figures import style
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.reading import TextFile
 from alignment_eval.signature import signature
@@ -87,9 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_list(parser, "--metrics", f"names of metrics, or patterns (default: {','.join(_METRICS)})", metavar="GLOB")
     help_ = "folder of the pictures of --aer-picture (SAVE_DIR/aer-picture), for a page .html"
     parser.add_argument("--pictures", type=Input, metavar="DIR", help=help_)
-    help_ = f"picture: .{', .'.join(ENDINGS)}; .csv: its values; .html: a page of picture, table and --pictures"
+    help_ = f"picture: .{', .'.join(style.ENDINGS)}; .csv: its values; .html: a page of picture, table and --pictures"
     add_output(parser, help_, required=True)
-    add_figure_options(parser)
+    style.add_figure_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -97,7 +80,7 @@ def run(args: argparse.Namespace) -> None:
 
     ending = Path(args.output).suffix.lower()
     if ending not in (".csv", ".html"):
-        figure_ending(args.output)
+        style.figure_ending(args.output)
     check_new(args.output, args.overwrite)
     pictures: list[Path] = []
     if args.pictures is not None:
@@ -116,11 +99,11 @@ def run(args: argparse.Namespace) -> None:
     if ending == ".csv":
         write_lines(args.output, metrics.to_csv(index=False, lineterminator="\n").splitlines())
     else:
-        figure = draw_curves(metrics, figure_options(args))
+        figure = draw_curves(metrics, style.figure_options(args))
         if ending == ".html":
             write_lines(args.output, _page(figure, f"{table}\n\n{signed}", pictures))
         else:
-            save_figure(figure, args.output, signed)
+            style.save_figure(figure, args.output, signed)
     print(table)
     say(signed)
 
@@ -239,11 +222,11 @@ def _extremes(table: pd.DataFrame) -> str:
 def _map_name(letters: str) -> str:
     """``weights, AWO`` for the map ``w_awo``, ``norms, residual`` for ``attnres_n``."""
     short = re.fullmatch("([wn])_(awo|awi)", letters)
-    return f"{kind_name(f'attn_{short[1]}')}, {short[2].upper()}" if short else kind_name(letters)
+    return f"{style.kind_name(f'attn_{short[1]}')}, {short[2].upper()}" if short else style.kind_name(letters)
 
 
-@styled()
-def draw_curves(table: pd.DataFrame, options: FigureOptions = DEFAULT) -> Figure:
+@style.styled()
+def draw_curves(table: pd.DataFrame, options: style.FigureOptions = style.DEFAULT) -> Figure:
     """A figure of metrics by update; values that are not finite leave a gap, and a new part begins a new line.
 
     ``aer`` and ``aer_l1_n_awo`` share a row of panels, as all metrics do that differ in layer and map only.  If there
@@ -260,14 +243,16 @@ def draw_curves(table: pd.DataFrame, options: FigureOptions = DEFAULT) -> Figure
     table = table.assign(**names, line=table["subset"] + (", " + of_maps if layers else ""))  # else the axis says it
     table["value"] *= [100 if is_share(metric) else 1 for metric in table["metric"]]
     runs, families, lines = (list(table[name].unique()) for name in ("run", "family", "line"))
-    colours: dict[Any, Any] = {**layer_colours(layers)} if layers else {run: f"C{n}" for n, run in enumerate(runs)}
+    colours: dict[Any, Any] = (
+        {**style.layer_colours(layers)} if layers else {run: f"C{n}" for n, run in enumerate(runs)}
+    )
     broad = {f"{row.subset}, {row.family}" for row in table.dropna(subset="layer").itertuples()}
     styles = dict(zip([line for line in lines if line not in broad], cycle(_LINES)))
     looks = {line: {"linestyle": styles[line], "color": "grey"} if line in styles else _BROAD for line in lines}
 
     columns = runs if layers else [None]
-    width = options.width or (COLUMN if len(columns) == 1 else PAGE)
-    figure = new_figure(width, 1.0 + 1.5 * len(families), options.heading_of(""))
+    width = options.width or (style.COLUMN if len(columns) == 1 else style.PAGE)
+    figure = style.new_figure(width, 1.0 + 1.5 * len(families), options.heading_of(""))
     panels = figure.subplots(len(families), len(columns), sharex=True, sharey="row", squeeze=False)
     for family, row in zip(families, panels):
         row[0].set_ylabel(family.replace("aer", "AER") + (" %" if is_share(family) else ""))
@@ -282,11 +267,13 @@ def draw_curves(table: pd.DataFrame, options: FigureOptions = DEFAULT) -> Figure
             axes.grid()
             axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=[1, 2, 5, 10]))
     for run, above, below in zip(columns, panels[0], panels[-1]):
-        above.set_title("" if run is None else label_of(run), parse_math=False)
+        above.set_title("" if run is None else style.label_of(run), parse_math=False)
         below.set_xlabel("update")
-    entries = {place_name(key) if layers else label_of(key): Line2D([], [], color=c) for key, c in colours.items()}
-    entries.update({label_of(line): Line2D([], [], **looks[line]) for line in lines})
-    add_legend(figure, list(entries.values()), list(entries))
+    entries = {
+        style.place_name(key) if layers else style.label_of(key): Line2D([], [], color=c) for key, c in colours.items()
+    }
+    entries.update({style.label_of(line): Line2D([], [], **looks[line]) for line in lines})
+    style.add_legend(figure, list(entries.values()), list(entries))
     return figure
 
 

@@ -10,19 +10,10 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+from alignment_eval import options
 from alignment_eval.command_line import add_format, file_name
 from alignment_eval.errors import InputError, UsageError, printable, warn_user
 from alignment_eval.maps.sentence import marks_of_tools
-from alignment_eval.options import (
-    add_gold_arguments,
-    add_hypothesis_arguments,
-    add_text_arguments,
-    read_systems,
-    reading_fields,
-    score_files,
-    system_name,
-    words_of,
-)
 from alignment_eval.reading import file_hash, token_lines
 from alignment_eval.scoring.aer import METRIC_LABELS
 from alignment_eval.scoring.error_classes import SIDES, TITLES, Text, confusion_table, error_table
@@ -47,10 +38,10 @@ _UNKNOWN = 0.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_gold_arguments(parser)
+    options.add_gold_arguments(parser)
     group = parser.add_argument_group("hypotheses")
-    add_hypothesis_arguments(group, more="; of two, the second is the system to compare with")
-    add_text_arguments(parser, required=True)
+    options.add_hypothesis_arguments(group, more="; of two, the second is the system to compare with")
+    options.add_text_arguments(parser, required=True)
     group = parser.add_argument_group("frequency")
     group.add_argument(
         "--train-frequency",
@@ -67,17 +58,17 @@ def run(args: argparse.Namespace) -> None:
     texts = {"source": args.source, "target": args.target}
     if len(args.hypotheses) > 2:
         raise UsageError(f"{len(args.hypotheses)} hypotheses: expected one, or two to compare")
-    _, gold, systems = read_systems(args, args.hypotheses)
+    _, gold, systems = options.read_systems(args, args.hypotheses)
     for system in systems:
-        score_files(system, gold)  # for its checks
-    source, target = zip(*words_of(args) or ())
+        options.score_files(system, gold)  # for its checks
+    source, target = zip(*options.words_of(args) or ())
     for path, text in zip(texts.values(), (source, target)):
         if cut := marks_of_tools([" ".join(line) for line in text])[0]:
             raise InputError(f"{path}: {cut} (a subword mark): expected the words that the gold counts; merge them")
     frequencies = list(map(_frequencies, args.train_frequency or (), SIDES, (source, target)))
     links = [list(system.each_links()) for system in systems]
     sentences = list(gold)
-    roles = dict(zip(("hypothesis", "against"), map(system_name, args.hypotheses)))
+    roles = dict(zip(("hypothesis", "against"), map(options.system_name, args.hypotheses)))
     result = {
         "hypothesis": roles["hypothesis"],
         "against": roles.get("against"),
@@ -87,8 +78,12 @@ def run(args: argparse.Namespace) -> None:
         "confusion": confusion_table(links[0], links[1], sentences) if "against" in roles else None,
         "signature": signature(
             metric="errors",
-            **reading_fields("gold", gold),
-            **{key: value for pair in zip(("hyp", "against"), systems) for key, value in reading_fields(*pair).items()},
+            **options.reading_fields("gold", gold),
+            **{
+                key: value
+                for pair in zip(("hyp", "against"), systems)
+                for key, value in options.reading_fields(*pair).items()
+            },
             hyp_possible=False,
             **{side: file_hash(path) for side, path in texts.items()},
             frequency=",".join(map(file_hash, args.train_frequency)) if frequencies else "texts",

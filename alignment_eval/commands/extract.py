@@ -118,13 +118,8 @@ def _profile(records: Records, named: str | None, reverse: bool) -> Profile:
             f"{records.directory}: no profile says which maps to read: name them by --heads, or make a profile with "
             f"norm-align calibrate and give it as --profile FILE"
         )
-    for name in profile.maps.heads:
-        if name.layer not in info.layers or (name.head is not None and name.head >= info.heads):
-            raise InputError(
-                f"{profile.name}: reads map {name} (LAYER.HEAD, or LAYER for a whole one), but {records.directory} "
-                f"holds layers {', '.join(map(str, info.layers))} of {info.heads} heads, counted from 0: expected "
-                f"records with those layers"
-            )
+    if beyond := profile.maps.heads.beyond(info.layers, info.heads, str(records.directory)):
+        raise InputError(f"{profile.name}: reads {beyond}: expected records with its layers")
     return profile
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 
 from alignment_eval.command_line import Input, add_output
-from alignment_eval.errors import InputError, progress_bar, say, warn_user
+from alignment_eval.errors import InputError, progress_bar, say
 from alignment_eval.files import check_new, write_lines
+from alignment_eval.options import warn_skipped
 from alignment_eval.records.manifest import merged
 from alignment_eval.signature import Value, signature
 
@@ -32,6 +33,6 @@ def run(args: argparse.Namespace) -> None:
         raise InputError(f"{args.parts}: the signature does not say how links were made; run the shards again")
     run: dict[str, Value] = {"run": info.signature_hash, "sentences": info.size}
     write_lines(args.output, progress_bar(map(str, alignments["links"]), info.size, "sentences"))
-    if skipped := info.size - alignments["status"].to_pylist().count("ok"):
-        warn_user(f"{skipped} of {info.size} sentences cannot be aligned, their lines are blank")
+    skipped = {n: status for n, status in enumerate(alignments["status"].to_pylist()) if status != "ok"}
+    warn_skipped(skipped, info.size, "their lines are blank")
     say(signature(**{**run, **extraction, **run}))

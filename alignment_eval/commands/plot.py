@@ -7,43 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 
+from alignment_eval import options
 from alignment_eval.command_line import add_list, add_output
 from alignment_eval.errors import InputError, UsageError, say
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName, MapNames
+from alignment_eval.figures import style
 from alignment_eval.figures.maps import Panel, Picture, draw, panel_of, sides_of
-from alignment_eval.figures.style import (
-    ENDINGS,
-    add_figure_options,
-    figure_ending,
-    figure_options,
-    kind_name,
-    place_name,
-    rule_name,
-    save_figure,
-    visible,
-)
 from alignment_eval.files import check_new
 from alignment_eval.links.files import read_hypothesis
 from alignment_eval.links.formats import GoldSentence, Links
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import LEVELS, SETTINGS
-from alignment_eval.options import (
-    add_gold_arguments,
-    add_hypothesis_arguments,
-    add_records,
-    add_rule,
-    add_text_arguments,
-    distinct_names,
-    forced_records,
-    gold_of,
-    read_options,
-    reading_fields,
-    refuse_without_records,
-    system_name,
-    texts_of,
-    words_of,
-)
 from alignment_eval.records import Records
 from alignment_eval.scoring.gold_corpus import check_links
 from alignment_eval.signature import Value, signature
@@ -60,7 +35,7 @@ Examples, after make demo:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_records(parser, optional=True)
+    options.add_records(parser, optional=True)
     parser.add_argument("--sentence", required=True, type=int, metavar="ID", help="sentence, from 0 (line ID + 1)")
     group = parser.add_argument_group("maps of RECORDS")
     help_ = f"drawn side by side: {', '.join(KINDS)} (default: {DEFAULTS.kind})"
@@ -75,18 +50,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--setting", metavar="SETTING", help=help_)
     group.add_argument("--level", metavar="LEVEL", help=f"{', '.join(LEVELS)} (default: word)")
     group = parser.add_argument_group("links", "of each map by a rule, or from a file; without RECORDS from each file")
-    add_rule(group)
-    add_hypothesis_arguments(group, "--hyp", "; one with RECORDS")
-    add_gold_arguments(parser, required=False)
-    add_text_arguments(parser)
+    options.add_rule(group)
+    options.add_hypothesis_arguments(group, "--hyp", "; one with RECORDS")
+    options.add_gold_arguments(parser, required=False)
+    options.add_text_arguments(parser)
     group = parser.add_argument_group("output")
-    add_output(group, f"picture: .{', .'.join(ENDINGS)}", required=True)
-    add_figure_options(parser)
+    add_output(group, f"picture: .{', .'.join(style.ENDINGS)}", required=True)
+    style.add_figure_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    figure_ending(args.output)
-    refuse_without_records(args, ("kinds", "heads", "setting", "level", "rule"))
+    style.figure_ending(args.output)
+    options.refuse_without_records(args, ("kinds", "heads", "setting", "level", "rule"))
     if args.records is None and not (args.hyp and args.source and args.target):
         raise UsageError("without RECORDS: expected alignments (--hyp) and their texts (--source and --target)")
     if args.records is not None and len(args.hyp or []) > 1:
@@ -96,10 +71,12 @@ def run(args: argparse.Namespace) -> None:
     if args.hyp is not None and args.rule is not None:
         raise UsageError("--rule together with --hyp, which brings the links: leave one of the two out")
     check_new(args.output, args.overwrite)
-    records = None if args.records is None else forced_records(args.records) if args.gold else Records(args.records)
-    texts, systems = texts_of(args), args.hyp or []
-    gold = [] if args.gold is None else [gold_of(args, texts)]
-    files = [*gold, *(read_hypothesis(system.path, read_options(args, "hyp"), texts) for system in systems)]
+    records = (
+        None if args.records is None else options.forced_records(args.records) if args.gold else Records(args.records)
+    )
+    texts, systems = options.texts_of(args), args.hyp or []
+    gold = [] if args.gold is None else [options.gold_of(args, texts)]
+    files = [*gold, *(read_hypothesis(system.path, options.read_options(args, "hyp"), texts) for system in systems)]
     if records is not None:
         for file in files:
             file.fit(records.size)
@@ -111,17 +88,17 @@ def run(args: argparse.Namespace) -> None:
     if records is None:
         fields: dict[str, Value] = {"sentence": args.sentence}
         empty = np.zeros((sentence.target.word_count, sentence.source.word_count))
-        panels = [Panel(name, empty, drawn) for name, drawn in zip(distinct_names(systems), links)]
+        panels = [Panel(name, empty, drawn) for name, drawn in zip(options.distinct_names(systems), links)]
         picture = Picture(f"Sentence {args.sentence}", sentence.source, sentence.target, [panels], truth)
     else:
         picture, fields = _maps(args, sentence, truth, *links)
         fields = {"records": records.info.signature_hash, **fields}
     for number, file in enumerate(files[len(gold) :], 1):
         of_number = f"_{number}" if records is None else ""
-        fields |= {f"{name}{of_number}": value for name, value in reading_fields("hyp", file).items()}
-    signed = signature(**fields, **(reading_fields("gold", files[0]) if gold else {}))
-    look = figure_options(args)
-    save_figure(draw(replace(picture, title=look.heading_of(picture.title)), look), args.output, signed)
+        fields |= {f"{name}{of_number}": value for name, value in options.reading_fields("hyp", file).items()}
+    signed = signature(**fields, **(options.reading_fields("gold", files[0]) if gold else {}))
+    look = style.figure_options(args)
+    style.save_figure(draw(replace(picture, title=look.heading_of(picture.title)), look), args.output, signed)
     say(signed)
 
 
@@ -133,33 +110,33 @@ def _maps(
     maps, rule = MapNames(args.heads or ()), args.rule or DEFAULTS.map_rule
     if any(name.setting for name in maps):
         raise UsageError(f"--heads {maps}: all maps of a picture have one setting: expected it by --setting")
-    options = [ExtractionOptions(kind, MapNames("0"), setting=setting, rule=rule) for kind in kinds]
-    rows = [[(option, name) for option in options] for name in maps] or [  # a column for each kind
+    methods = [ExtractionOptions(kind, MapNames("0"), setting=setting, rule=rule) for kind in kinds]
+    rows = [[(option, name) for option in methods] for name in maps] or [  # a column for each kind
         [(option, MapName(layer, head)) for head in (*range(sentence.head_maps(option.kind).shape[1]), None)]
-        for option in options
+        for option in methods
         for layer in sentence.layers
     ]
 
     def panel(option: ExtractionOptions, name: MapName) -> Panel:
-        title = f"{place_name(name.layer, name.head)}, {kind_name(option.kind)}"
+        title = f"{style.place_name(name.layer, name.head)}, {style.kind_name(option.kind)}"
         return panel_of(sentence, replace(option, heads=MapNames([name])), level, title, predicted)
 
     fields: dict[str, Value] = {"sentence": args.sentence, "kinds": ",".join(kinds), "heads": str(maps) or "all"}
     fields |= {"setting": setting, "level": level}
-    null = str(options[0].null)
+    null = str(methods[0].null)
     if predicted is None:
-        shown = rule_name(rule, null)
-        fields |= {"rule": options[0].rule, "null": null}
+        shown = style.rule_name(rule, null)
+        fields |= {"rule": methods[0].rule, "null": null}
     else:
-        shown = visible(system_name(args.hyp[0]))
+        shown = style.visible(options.system_name(args.hyp[0]))
     panels = [[panel(*of_map) for of_map in row] for row in rows]
     heading = f"Sentence {args.sentence}, {setting.upper()}; predicted: {shown}"
-    return Picture(heading, *sides_of(sentence, level), panels, truth, kind_name(kinds[0])), fields
+    return Picture(heading, *sides_of(sentence, level), panels, truth, style.kind_name(kinds[0])), fields
 
 
 def _of_texts(args: argparse.Namespace) -> SentenceMaps:
     """The sentence of the texts, without maps."""
-    words = words_of(args) or []
+    words = options.words_of(args) or []
     if not 0 <= args.sentence < len(words):
         raise InputError(f"no sentence {args.sentence}: expected one of 0 to {len(words) - 1}, counted from 0")
     source, target = map(SentenceSide.of_words, words[args.sentence])

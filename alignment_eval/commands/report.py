@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+from alignment_eval import options
 from alignment_eval.command_line import add_output, positive_integer
 from alignment_eval.errors import UsageError, progress_bar, say, warn_user
 from alignment_eval.extraction.method import DEFAULTS, MapName
@@ -17,25 +18,6 @@ from alignment_eval.files import check_new, write_lines
 from alignment_eval.links.files import AlignmentFile, read_hypothesis
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS
-from alignment_eval.options import (
-    add_gold_arguments,
-    add_hypothesis_arguments,
-    add_kinds,
-    add_records,
-    add_rule,
-    add_text_arguments,
-    distinct_names,
-    forced_records,
-    read_options,
-    read_systems,
-    reading_fields,
-    refuse_without_records,
-    resampling_fields,
-    texts_of,
-    warn_of_few,
-    warn_skipped,
-    words_of,
-)
 from alignment_eval.profiles.profile import fit_profile, parse_profile
 from alignment_eval.reading import Size
 from alignment_eval.records import Records
@@ -55,13 +37,13 @@ LARGE = 20e6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_records(parser, optional=True)
-    add_gold_arguments(parser, required=False, more="; without gold the page has no scores")
-    add_text_arguments(parser)
-    add_hypothesis_arguments(parser.add_argument_group("hypotheses", "the alignments to compare"), "--hyp")
+    options.add_records(parser, optional=True)
+    options.add_gold_arguments(parser, required=False, more="; without gold the page has no scores")
+    options.add_text_arguments(parser)
+    options.add_hypothesis_arguments(parser.add_argument_group("hypotheses", "the alignments to compare"), "--hyp")
     group = parser.add_argument_group("records")
-    add_kinds(group)
-    add_rule(group)
+    options.add_kinds(group)
+    options.add_rule(group)
     group = parser.add_argument_group("page")
     group.add_argument("--title", metavar="TEXT", help="heading (default: what is compared)")
     help_ = "show at most N sentences, evenly spaced over the corpus, to keep the page small (default: all)"
@@ -70,22 +52,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    refuse_without_records(args, ("kinds", "rule"))
+    options.refuse_without_records(args, ("kinds", "rule"))
     if args.records is None and not args.hyp:
         raise UsageError("neither RECORDS nor --hyp: expected alignments to compare, or records of maps, or both")
     if args.records is None and None in (args.source, args.target):
         raise UsageError("--hyp without RECORDS: expected the texts too, by --source and --target")
     check_new(args.output, args.overwrite)
     systems = args.hyp or []
-    records = None if args.records is None else forced_records(args.records) if args.gold else Records(args.records)
-    words = words_of(args)
+    records = (
+        None if args.records is None else options.forced_records(args.records) if args.gold else Records(args.records)
+    )
+    words = options.words_of(args)
     gold: AlignmentFile | None = None
     if args.gold is None:
-        texts = texts_of(args)
-        hypotheses = [read_hypothesis(system.path, read_options(args, "hyp"), texts) for system in systems]
+        texts = options.texts_of(args)
+        hypotheses = [read_hypothesis(system.path, options.read_options(args, "hyp"), texts) for system in systems]
         size = records.size if records is not None else Size(args.source, len(words or ()), "lines")
     else:
-        texts, gold, hypotheses = read_systems(args, systems)
+        texts, gold, hypotheses = options.read_systems(args, systems)
         if records is not None:
             gold.fit(records.size)
         size = gold.size
@@ -96,8 +80,8 @@ def run(args: argparse.Namespace) -> None:
         for read in hypotheses:
             if warning := doubts(read, gold):
                 warn_user(warning)
-        warn_of_few(length)
-    names = distinct_names(systems)
+        options.warn_of_few(length)
+    names = options.distinct_names(systems)
     kinds: tuple[str, ...] = ()
     fields: dict[str, Value] = {}
     if records is None:
@@ -121,15 +105,17 @@ def run(args: argparse.Namespace) -> None:
         max_sentences=args.max_sentences,
         opened=None if records is None or gold is not None else _telling_map(records),
     )
-    warn_skipped(report.skipped, length, "they have no maps" if gold is None else "each counts as an empty hypothesis")
+    options.warn_skipped(
+        report.skipped, length, "they have no maps" if gold is None else "each counts as an empty hypothesis"
+    )
     if gold is not None:
-        fields |= reading_fields("gold", gold)
+        fields |= options.reading_fields("gold", gold)
     if (method := report.method) is not None:
         fields |= {"kinds": ",".join(kinds), "settings": ",".join(SETTINGS), "rule": method.rule, "null": method.null}
     if gold is not None:
-        fields |= resampling_fields(report.resampling, interval="bootstrap-percentile")
+        fields |= options.resampling_fields(report.resampling, interval="bootstrap-percentile")
     for number, read in enumerate(hypotheses, 1):
-        fields |= {f"{name}_{number}": value for name, value in reading_fields("hyp", read).items()}
+        fields |= {f"{name}_{number}": value for name, value in options.reading_fields("hyp", read).items()}
     signed = signature(**fields)
     provenance = {} if records is None else dict(records.info.signature)
     html = render(report, title if args.title is None else args.title, signed, provenance)

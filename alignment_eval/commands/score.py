@@ -10,22 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from alignment_eval import options
 from alignment_eval.command_line import add_format
 from alignment_eval.errors import UsageError, printable, progress_bar, say
 from alignment_eval.links.files import AlignmentFile
-from alignment_eval.options import (
-    add_gold_arguments,
-    add_hypothesis_arguments,
-    add_text_arguments,
-    distinct_names,
-    print_table,
-    read_systems,
-    reading_fields,
-    resampling_fields,
-    score_files,
-    system_name,
-    warn_of_few,
-)
 from alignment_eval.scoring.aer import COUNT_NAMES, METRIC_LABELS, METRICS, Score, defined
 from alignment_eval.scoring.diagnosis import diagnose
 from alignment_eval.scoring.significance import Difference, Resampling, compare_all, confidence_each
@@ -57,9 +45,9 @@ _TABLES = ("md", "latex")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_gold_arguments(parser)
-    add_hypothesis_arguments(parser.add_argument_group("hypotheses"))
-    add_text_arguments(parser)
+    options.add_gold_arguments(parser)
+    options.add_hypothesis_arguments(parser.add_argument_group("hypotheses"))
+    options.add_text_arguments(parser)
     group = parser.add_argument_group("output")
     add_format(group, ("text", *_TABLES, "tsv", "json", "sentences"))
     group = parser.add_argument_group(
@@ -81,13 +69,13 @@ def run(args: argparse.Namespace) -> None:
     if args.diagnose and args.format not in ("text", "json"):
         raise UsageError(f"--diagnose with --format {args.format}: expected text or json; a table has no place for it")
     resampling = Resampling(args.resamples) if args.resamples is not None else Resampling() if is_table else None
-    _, gold, hypotheses = read_systems(args, args.hypotheses)
+    _, gold, hypotheses = options.read_systems(args, args.hypotheses)
     if resampling is not None:
-        warn_of_few(len(gold))
-    scores = [score_files(hypothesis, gold, args.diagnose) for hypothesis in hypotheses]
-    names = [system_name(path) for path in args.hypotheses]
+        options.warn_of_few(len(gold))
+    scores = [options.score_files(hypothesis, gold, args.diagnose) for hypothesis in hypotheses]
+    names = [options.system_name(path) for path in args.hypotheses]
     tests = {"tests": "paired-bootstrap,approximate-randomisation"} if len(scores) > 1 else {}
-    sampled = resampling_fields(resampling, interval="bootstrap-percentile", **tests) if resampling else {}
+    sampled = options.resampling_fields(resampling, interval="bootstrap-percentile", **tests) if resampling else {}
     results = [_result(*each, gold, sampled) for each in zip(names, hypotheses, scores)]
     pairs: dict[tuple[int, int], dict[str, Difference]] = {}
     if resampling is not None:
@@ -109,14 +97,14 @@ def run(args: argparse.Namespace) -> None:
     signatures = [result["signature"] for result in results]
     if is_table:
         aers = [result["confidence"]["aer"] for result in results]
-        shown = distinct_names(args.hypotheses)
+        shown = options.distinct_names(args.hypotheses)
         table = score_table(_of_gold(results[0]), shown, scores, aers, pairs)
         if args.format == "text" and len(pairs) == 1:
             print("\n".join([*table.lines(), ""]))
             table = pair_table(f"{shown[1]} against {shown[0]}", pairs[0, 1])
-        print_table(table, args.format, signatures)
+        options.print_table(table, args.format, signatures)
     elif args.format == "tsv":
-        print_table(_machine_table(results), "tsv", signatures)
+        options.print_table(_machine_table(results), "tsv", signatures)
     elif args.format == "sentences":
         print("\t".join(("hypothesis", "line", *COUNT_NAMES, *METRICS)))
         for name, scored in zip(names, scores):
@@ -145,8 +133,8 @@ def _result(
         **{count: counts[count] for count in _COUNTS},
         "signature": signature(
             metric="aer",
-            **reading_fields("gold", gold),
-            **reading_fields("hyp", hypothesis),
+            **options.reading_fields("gold", gold),
+            **options.reading_fields("hyp", hypothesis),
             hyp_possible=False,
             sentences=len(gold),
             **sampled,

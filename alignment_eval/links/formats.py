@@ -46,6 +46,16 @@ def transpose(links: Iterable[Link]) -> Links:
     return frozenset((j, i) for i, j in links)
 
 
+def check_inside(links: Iterable[Link], sizes: tuple[int, int]) -> None:
+    """Check that links are inside a sentence pair of so many source and target words; raises InputError if not."""
+    for i, j in sorted(links):
+        if not (0 <= i < sizes[0] and 0 <= j < sizes[1]):
+            raise InputError(
+                f"link {i}-{j} (counted from 0) is outside its sentence pair of {sizes[0]} and {sizes[1]} words: give "
+                f"the text that was aligned; check direction, index base and subword marker"
+            )
+
+
 #: Number of the line in the file, from 1, and the line without its end.
 Lines = Iterable[tuple[int, bytes]]
 

@@ -14,7 +14,7 @@ from alignment_eval.extraction.extract import links_by_rule, merged, stacked_map
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.links.files import Texts
-from alignment_eval.links.formats import GoldSentence, Links
+from alignment_eval.links.formats import GoldSentence, Links, check_inside
 from alignment_eval.maps.sentence import SentenceMaps
 
 
@@ -102,14 +102,10 @@ def confirmed(sentence: SentenceMaps, texts: Texts) -> SentenceMaps:
 
 def check_links(links: Links, sentence: SentenceMaps, where: str) -> None:
     """Check that ``links``, which were read at ``where``, are inside the sentence; raises InputError if not."""
-    height, width = sentence.source.word_count, sentence.target.word_count
-    for i, j in sorted(links):
-        if i >= height or j >= width:
-            raise InputError(
-                f"{where}: link {i}-{j} (counted from 0) is outside sentence {sentence.id} (line {sentence.id + 1}), "
-                f"which has {height} and {width} words in the records; check the text, the direction, the index base, "
-                f"and the subword marker (--norm-subword-mark)"
-            )
+    try:
+        check_inside(links, (sentence.source.word_count, sentence.target.word_count))
+    except InputError as error:
+        raise InputError(f"{where}: sentence {sentence.id} (line {sentence.id + 1}): {error}") from error
 
 
 def linked_maps(sentence: SentenceMaps, options: Iterable[ExtractionOptions]) -> Iterator[NDArray[np.bool_]]:

@@ -25,9 +25,8 @@ from itertools import accumulate, takewhile
 from typing import NamedTuple, Union
 
 from alignment_eval.errors import InputError, printable, shown
-from alignment_eval.links.formats import Link
+from alignment_eval.links.formats import Link, check_inside
 from alignment_eval.maps.sentence import is_punctuation
-from alignment_eval.transfer.units import check_inside
 
 #: Links, with the confidence (0 to 1) of each if there are any.
 WeightedLinks = Union[Collection[Link], Mapping[Link, float]]

@@ -21,10 +21,11 @@ from collections.abc import Collection, Mapping, Sequence
 from html import escape
 
 from alignment_eval.errors import InputError, shown
+from alignment_eval.links.formats import check_inside
 from alignment_eval.maps.sentence import Span
 from alignment_eval.transfer.places import element_places
 from alignment_eval.transfer.tags import Element, MarkedLine
-from alignment_eval.transfer.units import WordLink, check_inside, is_letter, is_unspaced
+from alignment_eval.transfer.units import WordLink, is_letter, is_unspaced
 
 #: Raised and lowered digits, and the same as others.
 _DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉", "0123456789" * 2)

@@ -9,7 +9,6 @@ from typing import NamedTuple, TypeVar
 
 import regex
 
-from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import Span
 
 Key = TypeVar("Key")
@@ -53,16 +52,6 @@ class UnitLink(NamedTuple):
     sources: tuple[int, ...]  #: the source units; several if it is not known which part of a word is meant
     target: int  #: the target unit
     weight: float  #: confidence, from 0 to 1
-
-
-def check_inside(links: Iterable[WordLink], sizes: tuple[int, int]) -> None:
-    """Check that links are inside a sentence pair of so many source and target words; raises InputError if not."""
-    for i, j in links:
-        if not (0 <= i < sizes[0] and 0 <= j < sizes[1]):
-            raise InputError(
-                f"link {i}-{j} is outside its sentence pair, which has {sizes[0]} and {sizes[1]} words; links count "
-                f"from 0: give the text that was aligned"
-            )
 
 
 def cut_units(text: str, words: Sequence[Span], cuts: Iterable[int] = ()) -> list[Unit]:

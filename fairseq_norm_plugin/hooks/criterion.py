@@ -75,11 +75,8 @@ class GuidedAlignmentCriterion(LabelSmoothedCrossEntropyCriterionWithAlignment):
 
     def _check_maps(self, model: nn.Module) -> None:
         layers, heads = layers_and_heads([model])
-        for name in self._maps:
-            if name.layer >= layers or (name.head is not None and name.head >= heads):
-                raise UsageError(
-                    f"--guided-maps {name}: expected maps of {layers} decoder layers of {heads} heads, counted from 0"
-                )
+        if beyond := self._maps.beyond(range(layers), heads, "the model"):
+            raise UsageError(f"--guided-maps: {beyond}; name maps in that range")
 
     def _check_links(self) -> None:
         """A batch may lack links, the training data may not: fairseq passes a missing file by without a word."""

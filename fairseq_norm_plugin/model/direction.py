@@ -138,11 +138,8 @@ class Direction:
                 raise UsageError(
                     f"head {map_} of kind {options.kind}: this kind has maps of whole layers only; name a layer"
                 )
-            if map_.layer >= self.layers or (map_.head is not None and map_.head >= self.heads):
-                raise UsageError(
-                    f"map {map_} (LAYER.HEAD, or LAYER for a whole layer): {self.name} has {self.layers} decoder "
-                    f"layers of {self.heads} heads, counted from 0; name maps in that range"
-                )
+        if beyond := options.heads.beyond(range(self.layers), self.heads, self.name):
+            raise UsageError(f"{beyond}; name maps in that range")
 
     def encode(self, pair: tuple[Line, Line]) -> SentencePair:
         """Encode source and target of a pair."""

@@ -236,8 +236,8 @@ def test_the_profile_is_that_of_the_records_or_the_one_named(profiled, call):
     ("options", "status", "message"),
     [
         (("run",), 2, "run: no profile says which maps to read: name them by --heads, or make a profile with norm-al"),
-        (("run", "--profile", "other"), 1, "other: reads map 8 (LAYER.HEAD, or LAYER for a whole one), but"),
-        (("run", "--profile", "head"), 1, "head: reads map 0.3 (LAYER.HEAD, or LAYER for a whole one), but run holds"),
+        (("run", "--profile", "other"), 1, "other: reads map 8 (LAYER.HEAD, or LAYER for a whole layer), but"),
+        (("run", "--profile", "head"), 1, "head: reads map 0.3 (LAYER.HEAD, or LAYER for a whole layer), but run has"),
         (("run", "--profile", "of2"), 1, "of2: is the profile of model m2"),
         (("run", "--profile", "p", "--reverse", "back"), 2, "p: is a profile of one direction, but two models"),
         (("damaged",), 1, "damaged: damaged, or not a profile (Input data was truncated"),

@@ -53,7 +53,7 @@ def test_the_first_map_without_a_gold_is_the_profiles(tmp_path, make_sentence, m
 
 
 @pytest.mark.parametrize(
-    ("content", "text"), [("0-9\n\n\n\n", "bad:1: link 0-9 … sentence 0"), ("0-0\n", "bad has 1 sentences")]
+    ("content", "text"), [("0-9\n\n\n\n", "bad:1: sentence 0 … link 0-9"), ("0-0\n", "bad has 1 sentences")]
 )
 def test_a_file_of_other_words(inputs, tmp_path, call, content, text):
     (tmp_path / "bad").write_text(content)

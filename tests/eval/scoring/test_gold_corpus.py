@@ -27,7 +27,7 @@ def test_numbers_of_sentences(make_sentence, ids, message):
 @pytest.mark.parametrize(
     ("link", "texts", "message"),
     [
-        ((3, 0), None, "gold: link 3-0 … outside sentence 1 (line 2) … 3 and 3 words in the records"),
+        ((3, 0), None, "gold: sentence 1 (line 2) … link 3-0 … outside … 3 and 3 words"),
         ((0, 0), ((3, 3), (3, 4)), "sentence 1 (line 2) … 3 target words in the records … 4 in tgt"),
     ],
 )

@@ -132,8 +132,8 @@ def maps_alone(direction, id_, pair, options):
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"heads": "3"}, ["map 3", "model.pt", "3 decoder layers of 4 heads"]),
-        ({"heads": "0.4"}, ["map 0.4", "3 decoder layers of 4 heads"]),
+        ({"heads": "3"}, ["map 3", "model.pt", "decoder layers 0, 1, 2 of 4 heads"]),
+        ({"heads": "0.4"}, ["map 0.4", "decoder layers 0, 1, 2 of 4 heads"]),
         ({"kind": "alti", "heads": "0.1"}, ["head 0.1", "alti"]),
     ],
     ids=str,
