@@ -105,7 +105,8 @@ def check_links(links: Links, sentence: SentenceMaps, where: str) -> None:
     try:
         check_inside(links, (sentence.source.word_count, sentence.target.word_count))
     except InputError as error:
-        raise InputError(f"{where}: sentence {sentence.id} (line {sentence.id + 1}): {error} (--norm-subword-mark)") from error
+        place = f"{where}: sentence {sentence.id} (line {sentence.id + 1})"
+        raise InputError(f"{place}: {error} (--norm-subword-mark)") from None
 
 
 def linked_maps(sentence: SentenceMaps, options: Iterable[ExtractionOptions]) -> Iterator[NDArray[np.bool_]]:
