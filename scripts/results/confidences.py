@@ -6,8 +6,8 @@
 
 ``count`` aligns a gold set as ours.py does.  A link is right if the gold has it, sure or possible.  CSV gets a row for
 each set, model and tenth of the confidence, with the mean confidence and the share of right links; rows of other sets
-stay.  ``page`` prints the table of docs/reproduction.md.  The expected calibration error is the mean distance of the
-two numbers in a tenth, weighted by its links.
+stay.  ``page`` prints the expected calibration errors, the table of docs/reproduction.md: the mean distance of the two
+numbers in a tenth, weighted by its links.
 """
 
 import argparse
@@ -24,8 +24,6 @@ from alignment_eval.figures.style import MARKERS, PAGE, new_figure, save_figure,
 from alignment_eval.links.files import read_hypothesis
 
 ONE = "one model"
-#: Tenths of the table; before them all are one.
-FIRST = 5
 #: A tenth of fewer links is not drawn.
 FEW = 20
 
@@ -77,19 +75,10 @@ def error(rows: pd.DataFrame) -> str:
 
 
 def page(args: argparse.Namespace) -> None:
-    """Print the table: the share of right links by confidence, and the calibration error."""
-    every = list(columns(pd.read_csv(args.csv)))
-    table = []
-    for tenth in range(9, FIRST - 2, -1):
-        cells = []
-        for _, _, rows in every:
-            own = rows[rows["tenth"] == tenth if tenth >= FIRST else rows["tenth"] < FIRST]
-            cells.append(f"{100 * np.average(own['right'], weights=own['links']):.0f}" if len(own) else "–")
-        table.append(
-            [f"{tenth / 10:.1f} to {(tenth + 1) / 10:.1f}" if tenth >= FIRST else f"below {FIRST / 10}", *cells]
-        )
-    table.append(["calibration error", *(error(rows) for _, _, rows in every)])
-    print(markdown(["confidence", *(f"{name}, {models}" for name, models, _ in every)], table))
+    """Print the calibration errors."""
+    errors = {(models, name): error(rows) for name, models, rows in columns(pd.read_csv(args.csv))}
+    table = pd.Series(errors).unstack().rename_axis("calibration error").reset_index()
+    print(markdown(list(table.columns), table.to_numpy().tolist()))
 
 
 @styled()

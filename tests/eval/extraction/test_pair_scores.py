@@ -24,7 +24,7 @@ def word_map(source, target, chance):
 
 
 def slow(forward, reverse, linked):
-    """The scores by the equations of docs/scores.md."""
+    """The scores by the equations of pair_scores."""
 
     def share(pair, row, column):
         return pair.scores[row, column] / pair.scores[row].sum()
