@@ -102,15 +102,15 @@ class Site:
                 f"checkpoint from before quantisation"
             )
         # what a fork of fairseq has changed
-        shapes = {name: tuple(parameter.shape) for name, parameter in layer.named_parameters()}
-        other = [name for name in shapes if not _PARTS.fullmatch(name)]
+        other = {name: parameter for name, parameter in layer.named_parameters() if not _PARTS.fullmatch(name)}
         network = (getattr(layer, name, None) for name in ("fc1", "fc2"))
         sizes = [(part.out_features, part.in_features) if isinstance(part, nn.Linear) else (0, 0) for part in network]
         width, hidden = sizes[1]
-        if hidden and (sizes[0] == (2 * hidden, width) or (hidden, width) in map(shapes.get, other)):
+        if hidden and (sizes[0] == (2 * hidden, width) or any(of.shape == (hidden, width) for of in other.values())):
             return "the feed-forward network is gated (SwiGLU, GEGLU), but maps need one of two matrices, fc1 and fc2"
         if other:
-            return f"the layer has parameters that fairseq's has not ({', '.join(other[:3])}), so maps would be wrong"
+            names = ", ".join(list(other)[:3])
+            return f"the layer has parameters that fairseq's has not ({names}), so maps would be wrong"
         if not hidden or sizes[0][0] != hidden:
             return "the feed-forward network is not fairseq's, two matrices fc1 and fc2, of which one reads the other"
         for name in ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"):
