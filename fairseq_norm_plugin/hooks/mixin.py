@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 from fairseq.data.iterators import EpochBatchIterator
+from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.models.multilingual_transformer import MultilingualTransformerModel
 from torch import float32, nn
 
-from alignment_eval.errors import UsageError, say, warn_user
+from alignment_eval.errors import InputError, UsageError, say, warn_user
 from alignment_eval.maps.kinds import DEFAULT_KINDS
 from alignment_eval.profiles.chosen import AlignmentOptions, choose_method
 from alignment_eval.profiles.profile import Profile, find_profile
@@ -77,6 +79,12 @@ class NormMixin:
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         """fairseq's model with its encoder-decoder attention swapped (capture/attention.py)."""
         self._training = True  # a generator that is built inside is of --eval-bleu
+        architecture = ARCH_MODEL_REGISTRY.get(str(getattr(cfg, "arch", None)))
+        if architecture is not None and issubclass(architecture, MultilingualTransformerModel):
+            raise InputError(
+                f"model {cfg.arch} has a Transformer for each pair, and gives no maps; translate with --task "
+                f"multilingual_translation; for maps train with --task translation_multi_simple_epoch"
+            )
         model: nn.Module = super().build_model(cfg, from_checkpoint=from_checkpoint)  # type: ignore[misc]
         self._training = not from_checkpoint
         swap_attention(model)

@@ -161,8 +161,8 @@ def data(texts, made_once):
 
 def training_words(data, directory, *extra, arch="transformer", task="translation", seed=1, updates=8):
     words = [data, "--task", task, "--arch", arch, "--cpu", "--seed", seed, "--save-dir", directory]
-    if arch.startswith("transformer"):
-        for side in ("encoder", "decoder"):
+    if "transformer" in arch:
+        for side in ("encoder", "decoder")[arch == "transformer_lm" :]:
             words += [f"--{side}-layers", 2, f"--{side}-embed-dim", 32, f"--{side}-ffn-embed-dim", 48]
             words += [f"--{side}-attention-heads", 4]
     words += ["--optimizer", "adam", "--lr", "0.005", "--max-tokens", 400, "--max-update", updates, "--num-workers", 0]

@@ -1,11 +1,17 @@
 """Checkpoints of every kind load, decode as stock fairseq does and give their maps; unsuitable ones are refused."""
 
+import functools
+import re
+
 import numpy as np
 import pytest
-from fairseq import tasks
+import torch
+from fairseq import checkpoint_utils, options, tasks
+from fairseq_cli import eval_lm
 
 from alignment_eval.errors import InputError
 from alignment_eval.records import Records
+from tests.integration.conftest import in_process
 
 LONG_ENOUGH = ["--beam", 2, "--min-len", 4, "--max-len-b", 8]  # models of 8 updates would say next to nothing
 SCORE = "--score-reference"
@@ -50,6 +56,7 @@ def test_architectures(stock, norm, trained, tmp_path, kind):
         ("lstm", [], "model LSTMModel, .*LSTM"),
         ("cmlm_transformer", [], "CMLMNATransformerModel decodes non-autoregressively"),
         ("transformer", ["--cross-self-attention"], "trained with --cross-self-attention"),
+        ("multilingual_transformer", [], "multilingual_transformer .*--task multilingual_translation; for maps"),
     ],
 )
 def test_unsuitable_models_are_refused_by_name(train_config, arch, options, text):
@@ -57,3 +64,50 @@ def test_unsuitable_models_are_refused_by_name(train_config, arch, options, text
     task = tasks.setup_task(cfg.task)
     with pytest.raises(InputError, match=text):
         task.build_model(cfg.model)
+
+
+@pytest.fixture
+def with_and_without(monkeypatch):
+    """What a run gives under the plugin, and where fairseq itself reads the checkpoints."""
+
+    def both(run):
+        ours = run()
+        with monkeypatch.context() as stock:
+            stock.setattr(checkpoint_utils, "load_checkpoint_to_cpu", checkpoint_utils.load_checkpoint_to_cpu.__wrapped__)
+            stock.setattr(torch, "load", functools.partial(torch.load, weights_only=False))
+            return ours, run()
+
+    return both
+
+
+def test_a_transformer_for_each_pair_translates_as_in_stock_fairseq(trained, data, run_generate, with_and_without):
+    words = ["--lang-pairs", "xx-yy,yy-xx", "--task", "multilingual_translation"]
+    path = trained("pairs", *words, arch="multilingual_transformer", task="multilingual_translation")
+    words += ["-s", "yy", "-t", "xx", "--path", path, *LONG_ENOUGH]
+    ours, stock = with_and_without(lambda: run_generate(data, *words).lines())
+    assert ours == stock != []
+
+
+def test_a_language_model_scores_and_helps_as_in_stock_fairseq(
+    trained, data, run_generate, checkpoint, tmp_path, caplog, with_and_without
+):
+    for file in data.iterdir():
+        for name in {file.name, file.name.replace(".xx-yy.yy.", ".").replace("dict.yy.", "dict.")}:
+            (tmp_path / name).symlink_to(file)
+    size = ["--tokens-per-sample", 16]
+    path = trained("lm", *size, data=tmp_path, arch="transformer_lm", task="language_modeling")
+    caplog.set_level("INFO")
+    words = [tmp_path, "--path", path, "--cpu", "--output-word-probs", "--context-window", 4, *size]
+
+    def scores():
+        caplog.clear()
+        in_process(eval_lm.main, options.get_eval_lm_parser(), words)
+        return [line for line in caplog.messages if line.startswith("Loss") or " [-" in line]
+
+    ours, stock = with_and_without(scores)
+    assert ours == stock
+    assert float(re.search(r"Loss \(base 2\): ([\d.]+)", ours[-1])[1]) > 1
+    words = [tmp_path, "--path", checkpoint, "-s", "xx", "-t", "yy", "--task", "translation"]
+    fused = lambda *more: run_generate(*words, *more).lines()  # noqa: E731
+    ours, stock = with_and_without(lambda: fused("--lm-path", path, "--lm-weight", 0.8))
+    assert ours == stock != fused()
