@@ -70,6 +70,7 @@ class TextRecipe:
     files: dict[str, list[str]]
     normalize: Optional[str] = None  #: how the text is normalised before; None: it is not
     languages: Optional[tuple[str, str]] = None  #: of source and target; None: not known
+    hashes: dict[str, str] = field(default_factory=dict)  #: name of a file -> hash of its content
 
     def __post_init__(self) -> None:
         # fairseq would read the file that an option names, or download it
@@ -167,6 +168,8 @@ class Profile:
             if (maps := getattr(self, name)) is not None:
                 content[name] = {part: str(getattr(maps, part)) for part in _OF_MAPS}
         del content["name"], content["of_text"]
+        if self.text_recipe is not None and not self.text_recipe.hashes:
+            del content["text_recipe"]["hashes"]  # profiles had none once
         return content
 
     def to_json(self) -> str:

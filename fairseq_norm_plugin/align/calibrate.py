@@ -15,7 +15,7 @@ from alignment_eval.extraction.lexical_table import LexicalTable, write_lexical_
 from alignment_eval.extraction.method import DEFAULTS, AlignmentMethod
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.profiles.chosen import described
-from alignment_eval.profiles.profile import FORMED, Profile, TableFile
+from alignment_eval.profiles.profile import FORMED, NO_PROFILE, Profile, TableFile
 from alignment_eval.reading import file_hash
 from alignment_eval.signature import signature
 from fairseq_norm_plugin.align.job import (
@@ -82,7 +82,9 @@ def run(args: argparse.Namespace) -> None:
     if args.table_pairs < 0:
         raise UsageError(f"--table-pairs {args.table_pairs}: expected a number of sentence pairs, or 0 for no table")
     text = read_text(text_paths(args), args.words)
-    models = load_models(model_options(args), args.cpu or args.dtype == "int8")
+    # the subwords that are stated may be other ones than those of the profile that is replaced
+    profile = NO_PROFILE if args.bpe is not None or args.bpe_codes else None
+    models = load_models({**model_options(args), "profile": profile}, args.cpu or args.dtype == "int8")
     directions = [model.direction for model in models]
     files = [args.output or directions[0].profile, *(direction.profile for direction in directions[1:])]
     name = f"{Path(files[0]).name.removesuffix('.json')}.parquet"

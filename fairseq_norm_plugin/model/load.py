@@ -51,6 +51,7 @@ from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.text.settings import (
     OF_CODES,
     TextSettings,
+    check_files,
     exchanged_options,
     names_of,
     options_of,
@@ -275,10 +276,12 @@ def _direction(
     beside = profile_file(files.checkpoints, task.tagged_direction)
     with fairseq_errors(f"{files.name}: cannot read its options of tokenizer and subwords", _CHECKPOINT):
         subwords_stated = stated.text["bpe"] is not None or stated.text["bpe_codes"]
-        recipe, place = (None, beside.parent) if subwords_stated else stated.recipe(beside)
-        profiled = None if recipe is None else recipe_settings(recipe, place)
+        recipe, place = stated.recipe(beside)
+        profiled = None if recipe is None or subwords_stated else recipe_settings(recipe, place)
         settings, found = text_settings(stated.text, stated.words, stated.mark, files, cfg, profiled)
     settings = settings if otherwise is None or settings.is_stated else otherwise
+    if recipe is not None:
+        check_files(settings, recipe)
     if profiled is None and (files.found or found):
         logger.info("%s: dictionaries in %s, %s", files.name, files.data, settings.described)
     models, options = [], []

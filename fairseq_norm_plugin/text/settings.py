@@ -17,7 +17,7 @@ from omegaconf import OmegaConf
 
 from alignment_eval.errors import InputError, UsageError, printable, shown, warn_user
 from alignment_eval.profiles.profile import TextRecipe
-from alignment_eval.reading import read_once
+from alignment_eval.reading import file_hash, read_once
 from fairseq_norm_plugin.checkpoints.files import ModelFiles
 from fairseq_norm_plugin.checkpoints.read import PATHS
 from fairseq_norm_plugin.text.offsets import NORMALIZATIONS, WORDS
@@ -349,6 +349,7 @@ def recipe_of(settings: TextSettings, directory: Path, languages: tuple[str, str
     """The recipe of a model's text, for a profile in ``directory``; it warns of files that lie elsewhere."""
     options: dict[str, bool | str] = {}
     files: dict[str, list[str]] = {}
+    hashes: dict[str, str] = {}
     for option, value in settings.options.items():
         if option not in FILES:
             options[option] = {"true": True, "false": False}.get(str(value).lower(), value)
@@ -361,9 +362,22 @@ def recipe_of(settings: TextSettings, directory: Path, languages: tuple[str, str
                     f"each call"
                 )
         files[option] = [Path(file).name for file in named]
+        hashes.update((Path(file).name, file_hash(file)) for file in named)
     tokenizer = None if settings.tokenizer == "none" else settings.tokenizer
     normalize = None if settings.normalize == "none" else settings.normalize
-    return TextRecipe(tokenizer, settings.lowercase, settings.bpe, options, files, normalize, languages)
+    return TextRecipe(tokenizer, settings.lowercase, settings.bpe, options, files, normalize, languages, hashes)
+
+
+def check_files(settings: TextSettings, recipe: TextRecipe) -> None:
+    """Check that a model's text is made with the same files as when its profile was written."""
+    for option, names in recipe.files.items():
+        files = settings.files_of(option)
+        for file, name in ((files[end], names[end]) for end in (0, -1) if files and names):
+            if recipe.hashes.get(name) not in (None, file_hash(file)):
+                raise InputError(
+                    f"{file}: is not the {printable(name, 80)} that the model was calibrated with; give that file, or "
+                    f"state this one and calibrate again"
+                )
 
 
 def _of_checkpoint(registry: str, cfg: Any, files: ModelFiles) -> dict[str, Any]:

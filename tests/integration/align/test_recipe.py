@@ -8,6 +8,7 @@ import torch
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError
+from alignment_eval.reading import file_hash
 from fairseq_norm_plugin.align.cli import main
 from tests.demo import DEMO, written
 from tests.facts import facts
@@ -54,10 +55,19 @@ def test_a_recipe_names_files_of_its_own_directory(model, capsys):
     assert "codes.bpe: is not in " in capsys.readouterr().err
     recipe = json.loads((model / "checkpoint.pt.align.json").read_text())["text_recipe"]
     assert (recipe["bpe"], recipe["files"]) == ("subword_nmt", {"bpe_codes": ["codes.bpe"]})
+    assert recipe["hashes"] == {"codes.bpe": file_hash(DEMO / "codes.bpe")}
     with pytest.raises(InputError, match=r"codes\.bpe: no such file, but the profile names it"):
         load(model)
     shutil.copy(DEMO / "codes.bpe", model)
     assert load(model).text.bpe == "subword_nmt"
+    other = written(model / "other.bpe", (model / "codes.bpe").read_text().splitlines()[:-1])
+    with pytest.raises(InputError, match=facts("other.bpe … codes.bpe that the model was calibrated with")):
+        load(model, bpe_codes=other)
+    shutil.copy(other, model / "codes.bpe")
+    with pytest.raises(InputError, match=facts("codes.bpe that the model was calibrated with … calibrate again")):
+        load(model)
+    assert main(list(map(str, [*words, "--bpe-codes", other, "--overwrite"]))) == 0
+    assert load(model).text.codes == [str(other)]
 
 
 def test_a_profile_replaces_what_was_stated(model, profile):

@@ -73,7 +73,8 @@ def with_and_without(monkeypatch):
     def both(run):
         ours = run()
         with monkeypatch.context() as stock:
-            stock.setattr(checkpoint_utils, "load_checkpoint_to_cpu", checkpoint_utils.load_checkpoint_to_cpu.__wrapped__)
+            read = checkpoint_utils.load_checkpoint_to_cpu.__wrapped__
+            stock.setattr(checkpoint_utils, "load_checkpoint_to_cpu", read)
             stock.setattr(torch, "load", functools.partial(torch.load, weights_only=False))
             return ours, run()
 
