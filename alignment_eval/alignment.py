@@ -170,11 +170,7 @@ class Alignment:
 
     def _kept(self) -> ReadMaps:
         if self.maps is None:
-            raise UsageError(
-                "the maps of this pair are not kept, only those of the first 1,000 pairs of a list that is aligned, if "
-                "they are not cut into sentences; "
-                "align the pair again, in a list of its own"
-            )
+            raise UsageError("the maps of this pair are not kept: align it again in a list of its own, as a whole line")
         return self.maps
 
     def plot(self, ax: Axes | None = None) -> Axes:

@@ -285,8 +285,7 @@ def forced_records(directory: str) -> Records:
     records = Records(directory)
     if not records.info.forced:
         raise InputError(
-            f"{directory}: maps of the model's own translations, which have other words than the gold: expected "
-            f"records of forced scoring; record with --score-reference"
+            f"{directory}: maps of the model's own translations, not of the gold's: record with --score-reference"
         )
     return records
 

@@ -170,8 +170,7 @@ class TextFile:
                 chunk.decode()
             except UnicodeDecodeError as error:
                 raise InputError(
-                    f"{self.name}: the text is not UTF-8 (byte {read + error.start}); convert it with "
-                    f"iconv -f ENCODING -t UTF-8, or give a text file"
+                    f"{self.name}: not UTF-8 (byte {read + error.start}); convert it with iconv -f ENCODING -t UTF-8"
                 ) from error
             text = chunk if read else chunk.removeprefix(codecs.BOM_UTF8)
             read += len(chunk)

@@ -142,8 +142,7 @@ def _check_losses(read: AlignmentFile, args: argparse.Namespace) -> None:
     more = read.possible - read.sure
     if more and args.possible is None and not FORMATS[to].holds_possible:
         raise InputError(
-            f"{name}: {more} possible links, which {to} cannot hold: decide with "
-            f"--possible keep (they become links like others) or --possible drop"
+            f"{name}: {more} possible links, which {to} cannot hold: give --possible keep or --possible drop"
         )
     if not read.scored and (args.min_confidence is not None or to == "scored"):
         option = "--to scored" if args.min_confidence is None else "--min-confidence"

@@ -114,10 +114,7 @@ def _profile(records: Records, named: str | None, reverse: bool) -> Profile:
         if (table := profile.table) is not None:
             profile = replace(profile, table=replace(table, name=str(records.directory / Path(table.name).name)))
     if profile is None:
-        raise UsageError(
-            f"{records.directory}: no profile says which maps to read: name them by --heads, or make a profile with "
-            f"norm-align calibrate and give it as --profile FILE"
-        )
+        raise UsageError(f"{records.directory}: no profile names maps: name them by --heads, or give a --profile FILE")
     if beyond := profile.maps.heads.beyond(info.layers, info.heads, str(records.directory)):
         raise InputError(f"{profile.name}: reads {beyond}: expected records with its layers")
     return profile
@@ -132,8 +129,7 @@ def max_norm_layer(sentences: Iterable[SentenceMaps], setting: str) -> int:
     """
     if setting != "awi":
         raise UsageError(
-            f"layer max-norm does not work with setting {setting!r}: the layer with the highest mean norm aligns well "
-            f"in AWI only; choose setting 'awi' or name a layer"
+            f"layer max-norm with setting {setting!r}: expected 'awi', where such a layer aligns; or name a layer"
         )
     sums: list[NDArray[np.float64]] = []
     layers: tuple[int, ...] = ()

@@ -150,8 +150,5 @@ def _of_records(records: Records, id_: int) -> SentenceMaps:
         last = records.info.size - 1
         raise InputError(f"{records.directory}: no sentence {id_}: expected one of 0 to {last}, counted from 0")
     if not found.ok:
-        raise InputError(
-            f"{records.directory}: sentence {id_} cannot be drawn ({found.status}): expected one with maps and certain "
-            f"words; name another"
-        )
+        raise InputError(f"{records.directory}: sentence {id_} cannot be drawn ({found.status}): name another")
     return found

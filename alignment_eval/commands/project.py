@@ -91,10 +91,7 @@ def run(args: argparse.Namespace) -> None:
             f"sentence without words; remove the pair from all files"
         )
     if len(sentences) != len(target):
-        raise InputError(
-            f"{args.labels}: {len(sentences)} sentences, but {args.target_text} has {len(target)} lines: expected one "
-            f"line a sentence; separate sentences by blank lines"
-        )
+        raise InputError(f"{args.labels}: {len(sentences)} sentences, but {args.target_text} has {len(target)} lines")
     links: Iterable[WeightedLinks]
     if rows is None:
         texts = Texts(args.labels, source, args.target_text, target)

@@ -154,8 +154,7 @@ class ExtractionOptions:
             require_known(what, value, known)
         if null not in rule.nulls:
             raise UsageError(
-                f"null {null!r} does not work with rule {self.rule!r}: in it no word can choose a special source "
-                f"token; omit the null option, or choose rule 'kobayashi2020'"
+                f"null {null!r} does not work with rule {self.rule!r}: omit it, or choose rule 'kobayashi2020'"
             )
         if not named:
             raise UsageError("no maps are named; name a head, such as 1.2, or a layer, such as 1")
@@ -217,14 +216,11 @@ class AlignmentMethod:
             raise UsageError("maps of the other direction need a way to combine both directions; give both or neither")
         if self.joins_maps and rule_of(self.forward.rule).units != "words":
             raise UsageError(
-                f"join {self.join!r} does not work with rule {self.forward.rule!r}, which reads maps between subwords; "
-                f"the two models may segment words differently; choose a rule for words, such as kobayashi2020, or "
-                f"join 'mutual'"
+                f"join {self.join!r} with rule {self.forward.rule!r}: choose a rule for words, or join 'mutual'"
             )
         if self.join == "product" and self.forward.null != "mask":
             raise UsageError(
-                "join 'product' does not work with null 'allow', because the reverse model has no score for target "
-                "words and null; choose null 'mask'"
+                "join 'product' with null 'allow': the reverse model has no score for it; choose null 'mask'"
             )
         if self.sharpened and not self.can_be_sharpened:
             join = "" if self.join is None else f" and join {self.join!r}"

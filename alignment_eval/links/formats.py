@@ -212,8 +212,7 @@ def _best_of_fairseq(lines: Lines, name: str) -> Lines:
         id_ = int(match[1])
         if id_ in best and id_ != last:
             raise InputError(
-                f"{name}:{number}: duplicate A-{id_}; each id must occur once, or its n-best lines must stand "
-                f"together; check that the file is the output of a single run"
+                f"{name}:{number}: duplicate A-{id_}; n-best lines stand together; give the output of one run"
             )
         best.setdefault(id_, (number, match[2] or b""))
         last = id_

@@ -273,11 +273,8 @@ def _table_of(profiles: Sequence[Profile]) -> tuple[LexicalTable | None, str]:
         if profile.table is not None:
             table, hash_ = _read_table(profile.table.name)
             if hash_ != profile.table.hash:
-                raise InputError(
-                    f"{profile.name}: names the lexical table {profile.table.name} with hash {profile.table.hash}, but "
-                    f"that file has {hash_}: expected the table of this profile; calibrate the model again, or use no "
-                    f"table"
-                )
+                stated = f"{profile.name}: names the lexical table {profile.table.name} with hash {profile.table.hash}"
+                raise InputError(f"{stated}, but it has {hash_}: calibrate the model again, or use no table")
             return (table.exchanged if profile.table.exchanged != is_reverse else table), hash_
     return None, ""
 

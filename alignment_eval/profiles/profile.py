@@ -141,19 +141,17 @@ class Profile:
         if not reverse:
             if self.model != model:
                 raise InputError(
-                    f"{self.name}: is the profile of model {printable(self.model, 80)}, but the model at hand is "
-                    f"{model}: expected a profile of this model; {_ADVICE}"
+                    f"{self.name}: is the profile of model {printable(self.model, 80)}, not of {model}; {_ADVICE}"
                 )
             return self
         if self.reverse_maps is None:
             raise UsageError(
-                f"{self.name}: is a profile of one direction, but two models are given: expected a profile of both; "
-                f"calibrate both together"
+                f"{self.name}: is a profile of one direction, but two models are given: calibrate both together"
             )
         if self.reverse_model != model:
+            other = printable(str(self.reverse_model), 80)
             raise InputError(
-                f"{self.name}: was chosen for model {printable(str(self.reverse_model), 80)} of the other direction, "
-                f"but that at hand is {model}: expected a profile of these two; {_ADVICE}"
+                f"{self.name}: was chosen for model {other} of the other direction, not {model}; {_ADVICE}"
             )
         return replace(self, model=model, maps=self.reverse_maps, reverse_model=None, reverse_maps=None, table=None)
 
@@ -306,8 +304,7 @@ def read_profile(path: str | Path) -> Profile:
         return profile
     if Path(profile.table.name).name != profile.table.name:
         raise InputError(
-            f"{path}: the lexical table {printable(profile.table.name, 80)} is a path: expected a file in the "
-            f"directory of the profile; {_ADVICE}"
+            f"{path}: the lexical table {printable(profile.table.name, 80)} is a path, no file beside it; {_ADVICE}"
         )
     beside = str(Path(path).absolute().parent / profile.table.name)
     return replace(profile, table=replace(profile.table, name=beside))

@@ -134,10 +134,8 @@ def _check_words(batch: pa.RecordBatch, side: str, file: ForeignFile) -> None:
     lengths = np.diff(tokens.offsets.to_numpy())
     for name, column in (("words", words), ("special", special)):
         if (wrong := np.flatnonzero(np.diff(column.offsets.to_numpy()) != lengths)).size:
-            raise file.error(
-                f"sentence {batch['id'][wrong[0]]} has {lengths[wrong[0]]} {side} tokens, but {side}_{name} is another "
-                f"number of values"
-            )
+            has = f"sentence {batch['id'][wrong[0]]} has {lengths[wrong[0]]} {side} tokens"
+            raise file.error(f"{has}, but {side}_{name} is another number of values")
     numbers = words.flatten().to_numpy()
     if (numbers >= np.repeat(lengths, lengths)).any() or (numbers < -1).any():
         raise file.error(f"{side}_words has a number that is not -1 or a word of its sentence")
@@ -160,16 +158,14 @@ def _sentences(
             expected = [len(info.layers), heads, len(row["target_tokens"]), len(row["source_tokens"])]
             if row["shape"] != expected:
                 raise file.error(
-                    f"sentence {row['id']} has shape {shown(row['shape'])}, but its layers, heads and tokens give "
-                    f"{expected}"
+                    f"sentence {row['id']} has shape {shown(row['shape'])}, but layers, heads, tokens give {expected}"
                 )
             sizes = dict(zip("LHTS", row["shape"]))
             for name in recorded:
                 shape = tuple(sizes[axis] for axis in axes_of(name))
                 if flat[name][i].size != np.prod(shape):
                     raise file.error(
-                        f"{name} of sentence {row['id']} has {flat[name][i].size} values instead of "
-                        f"{'×'.join(map(str, shape))}"
+                        f"{name} of sentence {row['id']} has {flat[name][i].size} values: expected {shape}"
                     )
                 arrays[name] = flat[name][i].reshape(shape)
         yield SentenceMaps(

@@ -147,15 +147,11 @@ def finished_run(directory: str | Path, content: str) -> list[Part]:
     directory = Path(directory)
     parts = parts_in(directory, content)
     if not parts:
-        raise InputError(
-            f"{directory}: no parts (part-NNNNN-of-NNNNN-NNNNN.parquet) are there; give a directory of {content}, or "
-            f"wait for its run"
-        )
+        raise InputError(f"{directory}: no parts (part-NNNNN-of-NNNNN-NNNNN.parquet): give a directory of {content}")
     for part in parts[1:]:
         if different := parts[0].info.differing(part.info):
             raise InputError(
-                f"{part.path}: the part is of another run than {parts[0].path.name} (different: {different}); keep "
-                f"each run in its own directory"
+                f"{part.path}: of another run than {parts[0].path.name} (different: {different}); give each a directory"
             )
     _check_ids(directory, parts)
     return parts
@@ -176,10 +172,7 @@ def _check_ids(directory: Path, parts: Sequence[Part]) -> None:
         absent = info.shards - len(present)
         shards = abbreviate((n for n in range(info.shards) if n not in present), absent)
         without = f" (shards without any part: {shards} of {info.shards})" if absent else ""
-        raise InputError(
-            f"{directory}: sentences {ids_missing} are missing{without}: the run is still running, or stopped; wait "
-            f"for it, or resume it"
-        )
+        raise InputError(f"{directory}: sentences {ids_missing} are missing{without}: wait for the run, or resume it")
 
 
 def differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:

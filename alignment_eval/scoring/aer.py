@@ -98,8 +98,7 @@ def count(hypotheses: Iterable[Iterable[Link]], gold: Iterable[GoldSentence]) ->
     sentences, truths = [frozenset(links) for links in hypotheses], list(gold)
     if len(sentences) != len(truths):
         raise InputError(
-            f"{len(sentences)} hypotheses do not match {len(truths)} gold sentences; give one hypothesis for each, an "
-            f"empty set for a sentence without links"
+            f"{len(sentences)} hypotheses for {len(truths)} gold sentences; give one for each, maybe an empty set"
         )
     counts = [
         (len(links), len(truth.sure), len(links & truth.sure), len(links & truth.possible))

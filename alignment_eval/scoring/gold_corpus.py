@@ -92,11 +92,9 @@ def confirmed(sentence: SentenceMaps, texts: Texts) -> SentenceMaps:
     found = [sentence.source.word_count, sentence.target.word_count]
     for axis, side in enumerate(("source", "target")):
         if sentence.ok and found[axis] != expected[axis]:
-            raise InputError(
-                f"sentence {sentence.id} (line {sentence.id + 1}) has {found[axis]} {side} words in the records, but "
-                f"{expected[axis]} in {names[axis]}; check the subword marker (--norm-subword-mark), the text, and the "
-                f"direction"
-            )
+            has = f"has {found[axis]} {side} words in the records, but {expected[axis]} in {names[axis]}"
+            advice = "check text, direction and subword marker (--norm-subword-mark)"
+            raise InputError(f"sentence {sentence.id} (line {sentence.id + 1}) {has}; {advice}")
     return sentence.confirmed() if found == expected else sentence
 
 

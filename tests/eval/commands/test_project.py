@@ -195,7 +195,7 @@ def test_labels_for_text_without_spaces(project):
         (ENGLISH, ZH, "0-0 3-0", (), "text:1: … no spaces between words"),
         (ENGLISH, ZH, ALIGNED, (), "labels:1: 'Anna lives … links are of"),
         (ZH, "Anna", ALIGNED, (), "text:1: 'Anna', but the links are of 'Anna lives"),
-        (ZH, ENGLISH, ALIGNED | {"links": [[0, 9]]}, (), "links:1: link 0-9 is outside"),
+        (ZH, ENGLISH, ALIGNED | {"links": [[0, 9]]}, (), "links:1: link 0-9 … outside"),
         (ZH, ENGLISH, {"source": ZH}, (), "links:1: … expected a line of norm-align's JSON"),
         (ZH, ENGLISH, ALIGNED, CHARACTERS, "--words with links"),
     ],
