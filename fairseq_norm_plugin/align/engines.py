@@ -30,7 +30,7 @@ from fairseq_norm_plugin.model.load import check_known, load
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.model.text_check import SAMPLE, check_parallel
 from fairseq_norm_plugin.text.lines import first_pairs, parquet_files, type_of_ids
-from fairseq_norm_plugin.text.tokenise import SentencePair
+from fairseq_norm_plugin.text.pair import SentencePair
 from fairseq_norm_plugin.text.tokens import UnknownTokens
 
 #: The columns of an alignment that a batch gets; its text is in the batch.

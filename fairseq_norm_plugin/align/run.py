@@ -34,7 +34,8 @@ from fairseq_norm_plugin.model.aligner import aligner_of, signed
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.model.text_check import check_parallel, sample_lines
 from fairseq_norm_plugin.text.lines import SentencePairs, TranslatedText
-from fairseq_norm_plugin.text.tokenise import SentencePair, splitter_name, strings_of
+from fairseq_norm_plugin.text.pair import SentencePair, strings_of
+from fairseq_norm_plugin.text.tokenise import splitter_name
 
 
 class Row(NamedTuple):

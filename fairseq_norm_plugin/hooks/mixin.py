@@ -44,8 +44,9 @@ from fairseq_norm_plugin.hooks.options import (
     resolve,
 )
 from fairseq_norm_plugin.hooks.session import Plan, RecordingSession, all_batches
+from fairseq_norm_plugin.text.pair import SentencePair
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
-from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
+from fairseq_norm_plugin.text.tokenise import TextPipeline
 from fairseq_norm_plugin.text.tokens import SpecialTokens, Vocabulary, side_readers, special_ids, tagged_hash
 
 logger = logging.getLogger(__name__)

@@ -32,14 +32,8 @@ from fairseq_norm_plugin.environment import versions
 from fairseq_norm_plugin.model.direction import Direction, Encoded, usable_pairs
 from fairseq_norm_plugin.model.reader import MapReader
 from fairseq_norm_plugin.model.text_check import FEWEST, check_parallel, sample_lines
-from fairseq_norm_plugin.text.tokenise import (
-    Line,
-    SentencePair,
-    TextPipeline,
-    linked_copies,
-    splitter_name,
-    with_copies,
-)
+from fairseq_norm_plugin.text.pair import Line, SentencePair, linked_copies, with_copies
+from fairseq_norm_plugin.text.tokenise import TextPipeline, splitter_name
 
 logger = logging.getLogger(__name__)
 #: A :class:`~fairseq_norm_plugin.model.norm_model.NormModel`, whose module imports this one.

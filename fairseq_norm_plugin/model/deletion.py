@@ -12,7 +12,7 @@ from fairseq_norm_plugin.capture.attention import teacher_forcing
 from fairseq_norm_plugin.capture.recorder import BatchMaps
 from fairseq_norm_plugin.environment import enough_threads
 from fairseq_norm_plugin.model.direction import Direction
-from fairseq_norm_plugin.text.tokenise import SentencePair
+from fairseq_norm_plugin.text.pair import SentencePair
 
 Floats = NDArray[np.float64]
 

@@ -31,7 +31,8 @@ from fairseq_norm_plugin.capture.recorder import (
     recorded_quantities,
 )
 from fairseq_norm_plugin.environment import enough_threads
-from fairseq_norm_plugin.text.tokenise import Line, SentencePair, TextPipeline
+from fairseq_norm_plugin.text.pair import Line, SentencePair
+from fairseq_norm_plugin.text.tokenise import TextPipeline
 from fairseq_norm_plugin.text.tokens import SpecialTokens, Vocabulary
 
 #: Tokens of a batch at most whose maps of all layers are held, which takes gigabytes of larger batches in large models.

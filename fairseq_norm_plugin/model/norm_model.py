@@ -45,8 +45,9 @@ from fairseq_norm_plugin.model.translate import (
     translate_lines,
 )
 from fairseq_norm_plugin.text.offsets import word_spans
+from fairseq_norm_plugin.text.pair import SentencePair
 from fairseq_norm_plugin.text.settings import FILES, TextSettings
-from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
+from fairseq_norm_plugin.text.tokenise import TextPipeline
 from fairseq_norm_plugin.text.tokens import tagged_hash
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from fairseq_norm_plugin.formulas.block import Block
 from fairseq_norm_plugin.formulas.kinds import head_map, layer_map, mixing_ratio
 from fairseq_norm_plugin.model.direction import Direction, length_batches
 from fairseq_norm_plugin.model.translate import Translator
-from fairseq_norm_plugin.text.tokenise import Line, SentencePair
+from fairseq_norm_plugin.text.pair import Line, SentencePair
 
 #: Text, or token ids.
 Sentence = str | Sequence[int]

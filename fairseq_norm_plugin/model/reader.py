@@ -16,7 +16,7 @@ from alignment_eval.extraction.method import AlignmentMethod, MapName
 from alignment_eval.maps.sentence import SentenceMaps
 from fairseq_norm_plugin.environment import executors
 from fairseq_norm_plugin.model.direction import Direction, Encoded, encode, length_batches, refusal
-from fairseq_norm_plugin.text.tokenise import SentencePair
+from fairseq_norm_plugin.text.pair import SentencePair
 from fairseq_norm_plugin.text.tokens import UnknownTokens
 
 #: Names of the sides in counts of subwords: of the first direction, and of the other.

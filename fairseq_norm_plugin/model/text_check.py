@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, warn_user
 from fairseq_norm_plugin.model.direction import Direction, length_batches
-from fairseq_norm_plugin.text.tokenise import SentencePair
+from fairseq_norm_plugin.text.pair import SentencePair
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -17,7 +17,7 @@ from fairseq_norm_plugin.environment import enough_threads
 from fairseq_norm_plugin.hooks.generator import NormSequenceGenerator
 from fairseq_norm_plugin.model.direction import Direction, count_tokens, length_batches
 from fairseq_norm_plugin.text.offsets import is_visible
-from fairseq_norm_plugin.text.tokenise import Line, SentencePair
+from fairseq_norm_plugin.text.pair import Line, SentencePair
 
 #: What stands for an unknown subword in a translation until a source word is copied: no text has this character.
 UNKNOWN = "\ue000"

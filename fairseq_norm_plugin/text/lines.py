@@ -19,8 +19,9 @@ from alignment_eval.errors import InputError, printable, shown, warn_user
 from alignment_eval.files import STANDARD, writing_errors
 from alignment_eval.links.files import GROUP_ROWS, row_numbers
 from alignment_eval.reading import ForeignFile, TextFile, file_hash, file_state, is_tabbed, split_joined
+from fairseq_norm_plugin.text.pair import SentencePair, with_copies
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
-from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline, with_copies
+from fairseq_norm_plugin.text.tokenise import TextPipeline
 from fairseq_norm_plugin.text.tokens import at
 
 _TEXT = ("source", "target")

@@ -31,7 +31,7 @@ from alignment_eval.maps.words import SETTINGS, row_shares
 from fairseq_norm_plugin.model.deletion import losses_of_words, word_log_probs
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.model.read_maps import encode_sentence
-from fairseq_norm_plugin.text.tokenise import SentencePair
+from fairseq_norm_plugin.text.pair import SentencePair
 
 Floats = NDArray[np.float64]
 #: attnres_n has the source columns of attn_n; kinds through the feed-forward network take too long.

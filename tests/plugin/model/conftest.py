@@ -3,8 +3,9 @@
 import pytest
 
 from fairseq_norm_plugin.model.direction import Direction
+from fairseq_norm_plugin.text.pair import SentencePair
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
-from fairseq_norm_plugin.text.tokenise import SentencePair, TextPipeline
+from fairseq_norm_plugin.text.tokenise import TextPipeline
 from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 
 

@@ -18,7 +18,7 @@ from alignment_eval.profiles.chosen import AlignmentOptions, ChosenMethod
 from fairseq_norm_plugin.model.aligner import Aligner
 from fairseq_norm_plugin.model.direction import length_batches
 from fairseq_norm_plugin.model.reader import MapReader
-from fairseq_norm_plugin.text.tokenise import Line, SentencePair, with_copies
+from fairseq_norm_plugin.text.pair import Line, SentencePair, with_copies
 from tests.plugin.model.conftest import pair_of
 
 FORWARD = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.2")
