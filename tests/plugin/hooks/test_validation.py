@@ -92,7 +92,7 @@ def test_messages_name_the_options_of_training(join):
     [
         (["", ""], "gold of subset test has no links"),
         (["0-0"], "1 sentences, but subset test has 2"),
-        (["0-0", "1-1 5-0"], "gold, subset test: link 5-0 … outside sentence 1 (line 2)"),
+        (["0-0", "1-1 5-0"], "gold, subset test: sentence 1 (line 2): link 5-0 … outside"),
     ],
 )
 def test_wrong_gold_is_told(join, gold, said):
