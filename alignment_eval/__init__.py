@@ -124,10 +124,7 @@ def compare(
 
 
 def symmetrize(
-    forward: Iterable[Links],
-    reverse: Iterable[Links],
-    method: str = "grow-diag-final-and",
-    variant: str = "moses",
+    forward: Iterable[Links], reverse: Iterable[Links], method: str = "grow-diag-final-and", variant: str = "moses"
 ) -> list[Links]:
     """Combine the source-target links of two directions, sentence by sentence.
 

@@ -50,9 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--to", required=True, choices=_WRITTEN, help=f"of {', '.join(_WRITTEN)}")
     group.add_argument("--to-base", choices=("0", "1"), help="index of the first word (default: 0, but 1 for naacl)")
     group.add_argument(
-        "--possible",
-        choices=("keep", "drop"),
-        help="possible links: keep (as plain ones if OUT has no others) or drop",
+        "--possible", choices=("keep", "drop"), help="possible links: keep (as plain ones if OUT has no others) or drop"
     )
 
 

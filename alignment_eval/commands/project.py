@@ -129,9 +129,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _projected(
-    scheme: str,
-    pairs: Iterable[tuple[LabelledText, WeightedLinks, tuple[str, list[Span]], str]],
-    lost: list[int],
+    scheme: str, pairs: Iterable[tuple[LabelledText, WeightedLinks, tuple[str, list[Span]], str]], lost: list[int]
 ) -> Iterator[str]:
     """The lines of the target side; ``lost`` gets, for each span without a counterpart, the line of its sentence."""
     for source, links, (text, places), where in pairs:

@@ -123,13 +123,7 @@ class AlignmentFile:
         scored: links have confidences.
     """
 
-    def __init__(
-        self,
-        path: str | Path,
-        options: ReadOptions,
-        gold: bool = False,
-        texts: Texts | None = None,
-    ) -> None:
+    def __init__(self, path: str | Path, options: ReadOptions, gold: bool = False, texts: Texts | None = None) -> None:
         self._source = TextFile(path, "one line per sentence (a blank line: no links)", keep=True)
         self.name, self.swap, self._options = self._source.name, options.swap, options
         self.format = detect_format(next(iter(self._source)), gold)

@@ -370,8 +370,7 @@ class Format:
 #: In the order in which they are tried.
 FORMATS: Mapping[str, Format] = {
     "pharaoh": Format(
-        partial(_parse_lines, scored=False),
-        write=lambda n, sentence, base: [format_links(sentence.possible, base)],
+        partial(_parse_lines, scored=False), write=lambda n, sentence, base: [format_links(sentence.possible, base)]
     ),
     "talp": Format(
         partial(_parse_lines, scored=False),
@@ -409,9 +408,7 @@ FORMATS: Mapping[str, Format] = {
     "giza": Format(_of(_of_giza), _first(_A3), bases=(1,), first=1),
     "simalign": Format(_of(_numbered), _first(_SIMALIGN), bases=(0,), holds_gold=True),
     "fast_align": Format(
-        _of(partial(_beside, before=True)),
-        _first(_FAST_ALIGN),
-        unread="the scores of its sentences are dropped",
+        _of(partial(_beside, before=True)), _first(_FAST_ALIGN), unread="the scores of its sentences are dropped"
     ),
     "opennmt": Format(_of(partial(_beside, before=False)), _first(_OPENNMT), of_tokens=True),
 }

@@ -48,12 +48,7 @@ _FEED_FORWARD: dict[str, Any] = {"mixing": True, "feed_forward": True, "costly":
 _ROWS = (
     MapKind("attn_w", "weights", ("head_attn_w",), heads=True, mixing=True, residual=False),
     MapKind(
-        "attn_n",
-        "norms",
-        ("head_attn_w", "transformed_norm", "layer_attn_n"),
-        heads=True,
-        mixing=True,
-        residual=False,
+        "attn_n", "norms", ("head_attn_w", "transformed_norm", "layer_attn_n"), heads=True, mixing=True, residual=False
     ),
     MapKind("attn_p", "projections", ("head_attn_p", "layer_attn_p"), heads=True, residual=False),
     MapKind("attn_logit", "logit attributions", ("head_attn_logit", "layer_attn_logit"), heads=True, residual=False),
@@ -61,11 +56,7 @@ _ROWS = (
     # the residual of encoder-decoder attention belongs to no source token, so source columns do not change
     MapKind("attnres_n", "norms, residual", ("layer_attn_n",), mixing=True),
     MapKind(
-        "attnresln_n",
-        "norms, residual, layer norm",
-        ("head_attnresln_n", "layer_attnresln_n"),
-        heads=True,
-        mixing=True,
+        "attnresln_n", "norms, residual, layer norm", ("head_attnresln_n", "layer_attnresln_n"), heads=True, mixing=True
     ),
     MapKind("ff_n", "norms, feed-forward", ("layer_ff_n",), **_FEED_FORWARD),
     MapKind("ffres_n", "norms, feed-forward, residual", ("layer_ffres_n",), **_FEED_FORWARD),

@@ -44,12 +44,7 @@ def parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     """A writer of a part.  It stores all first bytes of the values, then all second ones, …, which zstd compresses."""
     values = [f"{field.name}.list.element" for field in schema if field.name in quantities()]
     return pq.ParquetWriter(
-        path,
-        schema,
-        compression="zstd",
-        use_dictionary=False,
-        use_byte_stream_split=values,
-        write_page_checksum=True,
+        path, schema, compression="zstd", use_dictionary=False, use_byte_stream_split=values, write_page_checksum=True
     )
 
 

@@ -172,10 +172,7 @@ def _p_value(observed: float, null: NDArray[np.float64]) -> float | None:
 
 
 def _sums(
-    table: IntArray,
-    draw: Callable[[np.random.Generator, int, int], IntArray],
-    options: Resampling,
-    progress: Progress,
+    table: IntArray, draw: Callable[[np.random.Generator, int, int], IntArray], options: Resampling, progress: Progress
 ) -> IntArray:
     """The counts [4, systems, sentences] summed with each row of weights: [4, systems, resamples].
 

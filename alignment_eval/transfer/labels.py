@@ -53,10 +53,7 @@ class LabelSpan(NamedTuple):
 
 
 def project_labels(
-    labels: Sequence[str],
-    links: WeightedLinks,
-    size: int,
-    words: tuple[Words, Words] | None = None,
+    labels: Sequence[str], links: WeightedLinks, size: int, words: tuple[Words, Words] | None = None
 ) -> list[str]:
     """BIO labels of the target words of a sentence pair.
 
@@ -123,10 +120,7 @@ def labels_of(spans: Iterable[LabelSpan | None], size: int, scheme: str = "bio")
 
 
 def project_spans(
-    spans: Sequence[LabelSpan],
-    links: WeightedLinks,
-    sizes: tuple[int, int],
-    words: tuple[Words, Words] | None = None,
+    spans: Sequence[LabelSpan], links: WeightedLinks, sizes: tuple[int, int], words: tuple[Words, Words] | None = None
 ) -> list[LabelSpan | None]:
     """The counterpart of each source span, None for one without; links and words as for :func:`project_labels`.
 

@@ -9,14 +9,7 @@ from hypothesis import strategies as st
 
 from alignment_eval.align_pairs import align_pairs
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import (
-    WordMap,
-    check_same_text,
-    confidences,
-    extract,
-    links_of,
-    read_word_map,
-)
+from alignment_eval.extraction.extract import WordMap, check_same_text, confidences, extract, links_of, read_word_map
 from alignment_eval.extraction.lexical_table import count_lexical_table, supported
 from alignment_eval.extraction.method import JOINS, AlignmentMethod, ExtractionOptions
 from alignment_eval.extraction.rules import apply_rule, rule_of

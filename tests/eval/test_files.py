@@ -157,13 +157,7 @@ def test_hashes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("outputs", "inputs"),
-    [
-        (["a"], ["a"]),
-        (["d"], ["d/e"]),
-        (["d/part.parquet"], ["d"]),
-        (["new", "d/../new"], []),
-    ],
+    ("outputs", "inputs"), [(["a"], ["a"]), (["d"], ["d/e"]), (["d/part.parquet"], ["d"]), (["new", "d/../new"], [])]
 )
 def test_outputs_that_are_lost(tmp_path, monkeypatch, outputs, inputs):
     monkeypatch.chdir(tmp_path)

@@ -144,7 +144,7 @@ def test_every_value_is_drawn_aer_in_percent():
 def test_the_metric_of_the_whole_has_a_name_and_a_broad_line_of_its_own():
     figure = draw_curves(runs(["a"], ["test"], ["aer", "aer_l0_n_awo", "aer_l1_n_awo"]))
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
-        *("layer 0", "layer 1", "test, aer", "test, norms, AWO"),
+        *("layer 0", "layer 1", "test, aer", "test, norms, AWO")
     ]
     whole, *layers = sorted(figure.axes[0].lines, key=lambda line: line.get_zorder())
     assert whole.get_linewidth() > 2 * max(line.get_linewidth() for line in layers)

@@ -56,11 +56,7 @@ def test_a_direction_that_looks_swapped_is_a_warning(call):
 @pytest.mark.parametrize(
     ("arguments", "expected", "message"),
     [
-        (
-            ("fwd", "short", "--method", "union"),
-            1,
-            "fwd has 3 sentences, but short has 1 sentences",
-        ),
+        (("fwd", "short", "--method", "union"), 1, "fwd has 3 sentences, but short has 1 sentences"),
         (("fwd", "talp", "--method", "union"), 1, "talp:1 … a possible link (p)"),
         (("one", "one", "--method", "union", "--from-base", "0"), 1, "give --from-base 1, or … --from-base 0-unused"),
     ],

@@ -10,16 +10,7 @@ from matplotlib import pyplot
 from alignment_eval.errors import AlignmentWarning, InputError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.figures.maps import (
-    SMALLEST_TYPE,
-    Panel,
-    Picture,
-    cells,
-    draw,
-    draw_maps,
-    panel_of,
-    sides_of,
-)
+from alignment_eval.figures.maps import SMALLEST_TYPE, Panel, Picture, cells, draw, draw_maps, panel_of, sides_of
 from alignment_eval.figures.style import COLUMN, HEIGHT, PAGE, FigureOptions, save_figure
 from alignment_eval.links.formats import GoldSentence
 from tests.drawn import marks_of, meshes
@@ -30,11 +21,7 @@ def test_marks_values_and_labels():
     gold = GoldSentence(frozenset({(0, 0), (1, 2)}), frozenset({(1, 1), (0, 0)}))
     figure = draw(picture(gold=gold, predicted=frozenset({(0, 0), (0, 2)})))
     (axes,) = figure.axes
-    assert marks_of(axes) == {
-        "sure-0-0": [(0, 0), (1, 2)],
-        "possible-0-0": [(1, 1)],
-        "predicted-0-0": [(0, 0), (0, 2)],
-    }
+    assert marks_of(axes) == {"sure-0-0": [(0, 0), (1, 2)], "possible-0-0": [(1, 1)], "predicted-0-0": [(0, 0), (0, 2)]}
     (mesh,) = meshes(axes)
     np.testing.assert_array_equal(mesh.get_array(), [[0, 0.1], [0.2, 0.3], [0.4, 0.5]])
     assert mesh.get_clim() == (0, 0.5)

@@ -71,10 +71,7 @@ def test_what_counts_as_an_explanation(before, after, explained):
     assert explains(before, after) == explained
 
 
-@pytest.mark.parametrize(
-    ("possible", "links"),
-    [("0-0 1-5", "0-0 0-1 0-2 1-3 1-4 1-5"), ("5-1", "1-0 4-1"), ("", "")],
-)
+@pytest.mark.parametrize(("possible", "links"), [("0-0 1-5", "0-0 0-1 0-2 1-3 1-4 1-5"), ("5-1", "1-0 4-1"), ("", "")])
 def test_diagonal(possible, links):
     assert diagonal(gold_sentence("", possible)) == gold_sentence(links).sure
 

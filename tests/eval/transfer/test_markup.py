@@ -238,13 +238,7 @@ def test_html_has_void_elements_unquoted_attributes_names_in_any_case_and_script
 
 @pytest.mark.parametrize("syntax", ["xml", "html"])
 @pytest.mark.parametrize(
-    ("line", "fact"),
-    [
-        ("a <i>b", "<i>"),
-        ("a</i> b", "</i>"),
-        ("a <i", "<i"),
-        ("a <!-- b", "<!-- b"),
-    ],
+    ("line", "fact"), [("a <i>b", "<i>"), ("a</i> b", "</i>"), ("a <i", "<i"), ("a <!-- b", "<!-- b")]
 )
 def test_tags_that_are_not_in_pairs_are_refused(line, fact, syntax):
     with pytest.raises(InputError, match=re.escape(fact)):
