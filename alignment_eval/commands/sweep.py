@@ -12,37 +12,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from alignment_eval import options
 from alignment_eval.command_line import add_format, add_list, add_output
 from alignment_eval.errors import progress_bar, say
 from alignment_eval.extraction.method import ExtractionOptions, MapNames
 from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of
-from alignment_eval.figures.style import (
-    FigureOptions,
-    add_figure_options,
-    draw_heatmap,
-    figure_options,
-    kind_name,
-    layer_label,
-    place_name,
-    rule_name,
-    save_figures,
-)
+from alignment_eval.figures import style
 from alignment_eval.files import check_directory, new_directory, write_bytes, write_lines
 from alignment_eval.links.files import Texts
 from alignment_eval.links.formats import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import SETTINGS
-from alignment_eval.options import (
-    add_gold_arguments,
-    add_kinds,
-    add_records,
-    add_text_arguments,
-    forced_records,
-    gold_of,
-    reading_fields,
-    texts_of,
-    warn_skipped,
-)
 from alignment_eval.profiles.chosen import FINAL_PUNCTUATION
 from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts
 from alignment_eval.scoring.gold_corpus import GoldCorpus, linked_maps
@@ -64,10 +44,10 @@ CONFIGURATION = ["kind", "setting", "rule", "null"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_records(parser)
-    add_gold_arguments(parser)
-    add_text_arguments(parser)
-    add_kinds(parser)
+    options.add_records(parser)
+    options.add_gold_arguments(parser)
+    options.add_text_arguments(parser)
+    options.add_kinds(parser)
     add_list(parser, "--settings", f"default: all of {', '.join(SETTINGS)}", metavar="SETTING")
     more = f"; or with values: {', '.join(name for name in RULE_NAMES if name not in RULES)}"
     add_list(parser, "--rules", f"default: all of {', '.join(RULES)}{more}", metavar="RULE")
@@ -75,27 +55,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "directory for table, JSON and heatmaps; only one that sweep wrote is replaced"
     add_output(parser, what, metavar="DIR", required=True)
     add_format(parser, FORMATS)
-    add_figure_options(parser, several=True)
+    style.add_figure_options(parser, several=True)
 
 
 def run(args: argparse.Namespace) -> None:
     check_directory(args.output, args.overwrite, _OWN_FILES)
-    records = forced_records(args.records)
+    records = options.forced_records(args.records)
     kinds, settings, given_rules = (
         list(dict.fromkeys(getattr(args, name) or known))
         for name, known in (("kinds", records.info.kinds), ("settings", SETTINGS), ("rules", RULES))
     )
     rules = list(dict.fromkeys(rule_of(rule).name for rule in given_rules))  # threshold=0.2 and threshold=.2 are one
-    options = configurations(kinds, settings, rules, args.final_punctuation)
-    texts = texts_of(args)
-    gold = gold_of(args, texts)
+    methods = configurations(kinds, settings, rules, args.final_punctuation)
+    texts = options.texts_of(args)
+    gold = options.gold_of(args, texts)
     gold.fit(records.size)
     sentences = progress_bar(records.best(), records.info.size, "sentences")
-    table, skipped = sweep(sentences, list(gold), options, texts)
-    warn_skipped(skipped, records.info.size, "each counts as an empty hypothesis")
+    table, skipped = sweep(sentences, list(gold), methods, texts)
+    options.warn_skipped(skipped, records.info.size, "each counts as an empty hypothesis")
     signed = signature(
         records=records.info.signature_hash,
-        **reading_fields("gold", gold),
+        **options.reading_fields("gold", gold),
         kinds=",".join(kinds),
         settings=",".join(settings),
         rules=",".join(rules),
@@ -112,7 +92,7 @@ def run(args: argparse.Namespace) -> None:
     with new_directory(args.output, args.overwrite, _OWN_FILES) as directory:
         write_bytes(directory / "sweep.csv", [table.to_csv(index=False).encode()])
         write_lines(directory / "sweep.json", [json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)])
-        save_heatmaps(table, directory, figure_options(args), args.figure_formats)
+        save_heatmaps(table, directory, style.figure_options(args), args.figure_formats)
     for printed in _tables(table, records.info.size):
         print(*printed.lines(args.format), "", sep="\n")
     print(f"{'% ' * (args.format == 'latex')}{ORACLE_NOTE}")
@@ -208,7 +188,10 @@ def _layer_table(rows: pd.DataFrame, title: str) -> Table:
         lines.append((f"{setting.upper()} {kind}", *map(percent, aers), *(found or ["-"])))
     best_cells = {(int(r), 1 + int(c)) for r, c in np.argwhere(grid == np.nanmin(grid))}
     return Table(
-        title, ("", *(layer_label(int(layer)) for layer in grid.columns), "best head (layer, head)"), lines, best_cells
+        title,
+        ("", *(style.layer_label(int(layer)) for layer in grid.columns), "best head (layer, head)"),
+        lines,
+        best_cells,
     )
 
 
@@ -219,22 +202,23 @@ def _of_layers(rows: pd.DataFrame) -> pd.DataFrame:
     return layers.pivot(index=["setting", "kind"], columns="layer", values="aer").reindex(order)
 
 
-def save_heatmaps(table: pd.DataFrame, directory: Path, options: FigureOptions, formats: Sequence[str]) -> None:
+def save_heatmaps(table: pd.DataFrame, directory: Path, options: style.FigureOptions, formats: Sequence[str]) -> None:
     """Draw the figures of a sweep's table into a directory.
 
     ``heads-<kind>-<setting>-<rule>-<null>`` has every head of a configuration; these share one colour scale, from the
     lowest to the highest AER of any head.  ``summary`` has every whole layer, under the rule with the lowest AER.
     """
-    figures = {"summary": draw_heatmap(*summary(table), options=options)}
+    figures = {"summary": style.draw_heatmap(*summary(table), options=options)}
     heads = table[table["level"] == "head"]
     limits = (100 * float(heads["aer"].min()), 100 * float(heads["aer"].max()))
     for key, rows in heads.groupby(CONFIGURATION, sort=False):
         kind, setting, rule, null = map(str, key)
         values = 100 * rows.pivot(index="layer", columns="head", values="aer")
-        values.index = values.index.map(place_name)
-        heading = f"Heads: {kind_name(kind)}, {setting.upper()}; {rule_name(rule, null)}. {_lowest(rows)}"
-        figures["-".join(("heads", kind, setting, rule, null))] = draw_heatmap(values, heading, limits, options=options)
-    save_figures(figures, directory, formats)
+        values.index = values.index.map(style.place_name)
+        heading = f"Heads: {style.kind_name(kind)}, {setting.upper()}; {style.rule_name(rule, null)}. {_lowest(rows)}"
+        figure = style.draw_heatmap(values, heading, limits, options=options)
+        figures["-".join(("heads", kind, setting, rule, null))] = figure
+    style.save_figures(figures, directory, formats)
 
 
 def summary(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -243,13 +227,13 @@ def summary(table: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     best = layers.iloc[int(layers["aer"].argmin())]
     rows = layers[(layers["rule"] == best["rule"]) & (layers["null"] == best["null"])]
     values = 100 * _of_layers(rows)
-    values.index = values.index.map(lambda of_row: f"{of_row[0].upper()}, {kind_name(of_row[1])}")
-    what = f"{kind_name(best['kind'])}, {best['setting'].upper()}, "
-    return values, f"Whole layers; {rule_name(best['rule'], best['null'])}. {_lowest(rows, what)}"
+    values.index = values.index.map(lambda of_row: f"{of_row[0].upper()}, {style.kind_name(of_row[1])}")
+    what = f"{style.kind_name(best['kind'])}, {best['setting'].upper()}, "
+    return values, f"Whole layers; {style.rule_name(best['rule'], best['null'])}. {_lowest(rows, what)}"
 
 
 def _lowest(rows: pd.DataFrame, what: str = "") -> str:
     """The lowest AER of a sweep's rows, and its place."""
     best = rows.iloc[int(rows["aer"].argmin())]
     head = int(best["head"]) if best["level"] == "head" else None
-    return f"Lowest: {100 * best['aer']:.1f}, {what}{place_name(int(best['layer']), head)}"
+    return f"Lowest: {100 * best['aer']:.1f}, {what}{style.place_name(int(best['layer']), head)}"

@@ -18,20 +18,7 @@ from numpy.typing import NDArray
 from alignment_eval.errors import InputError, warn_user
 from alignment_eval.extraction.extract import linked_cells, links_of, merged, named_maps
 from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.figures.style import (
-    ACCENT,
-    COLUMN,
-    DEFAULT,
-    HEIGHT,
-    MAP_COLOURS,
-    PAGE,
-    FigureOptions,
-    add_legend,
-    label_of,
-    styled,
-    text_width,
-    use_fonts_for,
-)
+from alignment_eval.figures import style
 from alignment_eval.links.formats import GoldSentence, Link, Links
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import LEVELS, require_known
@@ -45,7 +32,7 @@ if TYPE_CHECKING:
 MARKS: dict[str, tuple[str, str, int, float, str]] = {
     "sure": ("gold, sure", "s", 4, 0.86, "black"),
     "possible": ("gold, possible", "D", 4, 0.8, "black"),
-    "predicted": ("predicted", "o", 32, 0.46, ACCENT),
+    "predicted": ("predicted", "o", 32, 0.46, style.ACCENT),
 }
 #: The smallest type of words, in points.
 SMALLEST_TYPE = 5.5
@@ -83,7 +70,7 @@ class Picture:
     @property
     def labels(self) -> tuple[list[str], list[str]]:
         """What stands under the columns and beside the rows."""
-        columns, rows = ([label_of(token) for token in side.tokens] for side in (self.source, self.target))
+        columns, rows = ([style.label_of(token) for token in side.tokens] for side in (self.source, self.target))
         return columns, rows
 
 
@@ -109,13 +96,13 @@ def panel_of(
     return Panel(title, merged(values, sentence, options.setting, LEVELS[level]), predicted)
 
 
-@styled()
-def draw(picture: Picture, options: FigureOptions = DEFAULT) -> Figure:
+@style.styled()
+def draw(picture: Picture, options: style.FigureOptions = style.DEFAULT) -> Figure:
     """Draw ``picture`` at its printed width, with a legend of its marks; its height is what the sentence needs."""
     from matplotlib.figure import Figure
 
     figure = Figure()
-    _compose(figure, picture, (options.width,) if options.width else (COLUMN, PAGE), legend=True)
+    _compose(figure, picture, (options.width,) if options.width else (style.COLUMN, style.PAGE), legend=True)
     return figure
 
 
@@ -135,7 +122,7 @@ def draw_maps(picture: Picture, ax: Axes | None = None) -> list[list[Axes]]:
         if figure.get_layout_engine() is None:
             figure.set_layout_engine("constrained")
         (panel,), (columns, rows) = picture.panels[0], picture.labels
-        use_fonts_for([*columns, *rows])
+        style.use_fonts_for([*columns, *rows])
         mesh, _ = _draw_panel(ax, picture, panel, columns, rows)
         ax.set_title(panel.title, parse_math=False, wrap=True)
         if picture.bar is not None:
@@ -167,10 +154,10 @@ def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: 
     from matplotlib.lines import Line2D
 
     columns, rows = picture.labels
-    use_fonts_for([picture.title, *columns, *rows])
+    style.use_fonts_for([picture.title, *columns, *rows])
     width, inner, places = _arranged(picture, widths)
     down, wide = (1 + max(of_axis) for of_axis in zip(*places))
-    figure.set_size_inches(width, HEIGHT)
+    figure.set_size_inches(width, style.HEIGHT)
     figure.set_layout_engine("constrained", w_pad=_EDGE, h_pad=_EDGE, wspace=0, hspace=0)
     if picture.title:
         figure.suptitle(picture.title, x=_EDGE / width, ha="left", wrap=True, parse_math=False)
@@ -191,7 +178,7 @@ def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: 
             Line2D([], [], linestyle="none", marker=marker, color=colour, fillstyle="full" if corners > 4 else "none")
             for _, marker, corners, _, colour in marks
         ]
-        add_legend(figure, handles, [mark[0] for mark in marks])
+        style.add_legend(figure, handles, [mark[0] for mark in marks])
     if picture.bar is not None:
         thick = 0.1 / inner  # of the map beside it, whose height the bar has
         bar = figure.colorbar(mesh, ax=drawn[0][-1], fraction=thick, aspect=1.1 * len(rows) / len(columns) / thick)
@@ -215,11 +202,11 @@ def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: 
         cell = min(across, high, _LARGEST * size / 72)
         size, inner = _type_of(cell, size), cell * len(columns)
     if 72 * cell < size:
-        side = f"width of {2.54 * width:.1f}" if cell == across else f"height of {2.54 * HEIGHT:.0f}"
+        side = f"width of {2.54 * width:.1f}" if cell == across else f"height of {2.54 * style.HEIGHT:.0f}"
         warn_user(f"words overlap at a {side} cm: draw fewer maps or a wider figure")
     spare = wide * (across - cell) * len(columns), down * (high - cell) * len(rows)
     figure.get_layout_engine().set(rect=(0, 0, 1 - spare[0] / width, 1))  # type: ignore[union-attr, call-arg]
-    figure.set_size_inches(width, HEIGHT - spare[1])
+    figure.set_size_inches(width, style.HEIGHT - spare[1])
     return drawn
 
 
@@ -230,8 +217,8 @@ def _arranged(picture: Picture, widths: Sequence[float]) -> tuple[float, float, 
     """
     columns, rows = picture.labels
     cell = _PITCH * SMALLEST_TYPE / 72
-    beside = text_width(rows, SMALLEST_TYPE) + 0.3 + (0.0 if picture.bar is None else 0.5)
-    below = text_width(columns, SMALLEST_TYPE) + 0.8
+    beside = style.text_width(rows, SMALLEST_TYPE) + 0.3 + (0.0 if picture.bar is None else 0.5)
+    below = style.text_width(columns, SMALLEST_TYPE) + 0.8
 
     def most(width: float) -> int:
         """How many maps fit side by side whose words do not overlap in the smallest type."""
@@ -245,9 +232,9 @@ def _arranged(picture: Picture, widths: Sequence[float]) -> tuple[float, float, 
         across = -(-len(flat) // -(-len(flat) // max(1, most(width))))
         flowing = [flat[start : start + across] for start in range(0, len(flat), across)]
         ways += [(width, flowing)] if most(width) or width == widths[-1] else []
-    highest = max(1, int((HEIGHT - below) / (cell * len(rows) + 0.2)))
+    highest = max(1, int((style.HEIGHT - below) / (cell * len(rows) + 0.2)))
     width, found = next((way for way in ways if len(way[1]) <= highest), ways[-1])
-    if (HEIGHT - below) / len(found) < _LOWEST:
+    if (style.HEIGHT - below) / len(found) < _LOWEST:
         raise InputError(f"{len(found)} lines of maps do not fit in 24 cm: draw fewer maps or a wider figure")
     places = {(down, across): panel for down, line in enumerate(found) for across, panel in enumerate(line)}
     return width, (width - beside) / max(map(len, found)), places
@@ -272,7 +259,7 @@ def _draw_panel(
         np.arange(-0.5, width),
         np.arange(-0.5, height),
         panel.values / largest if relative else panel.values,
-        cmap=MAP_COLOURS,
+        cmap=style.MAP_COLOURS,
         vmin=0,
         vmax=1 if relative else largest,
         edgecolors="0.8",
