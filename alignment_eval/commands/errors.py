@@ -15,7 +15,7 @@ from alignment_eval.command_line import add_format, file_name
 from alignment_eval.errors import InputError, UsageError, printable, warn_user
 from alignment_eval.maps.sentence import marks_of_tools
 from alignment_eval.reading import file_hash, token_lines
-from alignment_eval.scoring.aer import METRIC_LABELS
+from alignment_eval.scoring.aer import METRICS
 from alignment_eval.scoring.error_classes import SIDES, TITLES, Text, confusion_table, error_table
 from alignment_eval.scoring.tables import UNDEFINED, Table, counted, percent
 from alignment_eval.signature import signature
@@ -32,7 +32,8 @@ _COUNTS = {
     **{"words": "words", "hypothesis_links": "links", "sure_links": "sure"},
     **{"missed_sure": "missed sure", "wrong_links": "wrong"},
 }
-_RATES = {"null_gold": "null gold", "null_hypothesis": "null hyp", **METRIC_LABELS}
+_RATES = {"null_gold": "null gold", "null_hypothesis": "null hyp"}
+_RATES |= {name: metric.label for name, metric in METRICS.items()}
 #: If more words than this share are not in the training text, it looks like another text.
 _UNKNOWN = 0.5
 

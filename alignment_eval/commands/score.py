@@ -14,7 +14,7 @@ from alignment_eval import options
 from alignment_eval.command_line import add_format
 from alignment_eval.errors import UsageError, printable, progress_bar, say
 from alignment_eval.links.files import AlignmentFile
-from alignment_eval.scoring.aer import COUNT_NAMES, METRIC_LABELS, METRICS, Score, defined
+from alignment_eval.scoring.aer import COUNT_NAMES, METRICS, Score, defined
 from alignment_eval.scoring.diagnosis import diagnose
 from alignment_eval.scoring.significance import Difference, Resampling, compare_all, confidence_each
 from alignment_eval.scoring.tables import Table, counted, interval_text, pair_table, percent, score_table
@@ -129,7 +129,7 @@ def _result(
     counts |= {"possible_links": gold.possible - gold.sure, "sentences": len(gold)}
     return {
         "hypothesis": name,
-        **{metric: getattr(scored, metric) for metric in METRICS},
+        **scored.metrics,
         **{count: counts[count] for count in _COUNTS},
         "signature": signature(
             metric="aer",
@@ -152,10 +152,10 @@ def _diagnosis_text(diagnosis: dict[str, Any]) -> Iterator[str]:
 
 def _text(r: dict[str, Any]) -> str:
     scores = []
-    for metric, label in METRIC_LABELS.items():
-        text = f"{label} undefined" if r[metric] is None else f"{label} {percent(r[metric])} %"
+    for name, metric in METRICS.items():
+        text = f"{metric.label} undefined" if r[name] is None else f"{metric.label} {percent(r[name])} %"
         if "confidence" in r:
-            interval = r["confidence"][metric]
+            interval = r["confidence"][name]
             text += " [undefined]" if interval is None else f" {interval_text(interval)}"
         scores.append(text)
     name, links = printable(r["hypothesis"]), r["hypothesis_links"]

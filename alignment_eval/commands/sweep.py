@@ -24,7 +24,7 @@ from alignment_eval.links.formats import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.chosen import FINAL_PUNCTUATION
-from alignment_eval.scoring.aer import METRIC_LABELS, METRICS, Counts
+from alignment_eval.scoring.aer import METRICS, Counts
 from alignment_eval.scoring.gold_corpus import GoldCorpus, linked_maps
 from alignment_eval.scoring.tables import FORMATS, Table, counted, percent
 from alignment_eval.signature import signature
@@ -163,14 +163,14 @@ def _tables(table: pd.DataFrame, sentences: int) -> Iterator[Table]:
     for (rule, null), rows in table.groupby(["rule", "null"], sort=False):
         yield _layer_table(rows, f"AER %, {counted(sentences)}, rule {rule}, null {null}")
     best = table.sort_values("aer", kind="stable").head(_BEST_ROWS)
-    heads = (*CONFIGURATION, "layer", "head", "links", *(f"{label} %" for label in METRIC_LABELS.values()))
+    heads = (*CONFIGURATION, "layer", "head", "links", *(f"{metric.label} %" for metric in METRICS.values()))
     cells = [
         (
             *(getattr(row, name) for name in CONFIGURATION),
             str(row.layer),
             "-" if row.level == "layer" else str(row.head),
             str(row.links),
-            *(percent(getattr(row, name)) for name in METRIC_LABELS),
+            *(percent(getattr(row, name)) for name in METRICS),
         )
         for row in best.itertuples()
     ]

@@ -11,9 +11,9 @@ arrays, None in a :class:`Score`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,39 +51,65 @@ def _share(part: IntArray, whole: IntArray) -> NDArray[np.float64]:
 
 #: What files and objects of JSON call the counts, in the order of :class:`Counts`.
 COUNT_NAMES = ("hypothesis_links", "sure_links", "hypothesis_links_sure", "hypothesis_links_possible")
-#: The metrics of counts, by name: arrays of their shape, NaN where undefined.
-METRICS: dict[str, Callable[[Counts], NDArray[np.float64]]] = {
-    "aer": aer,
-    "precision": lambda counts: _share(counts.hypothesis_possible, counts.hypothesis),
-    "recall": lambda counts: _share(counts.hypothesis_sure, counts.sure),
+
+
+class Metric(NamedTuple):
+    """A metric of counts; it gives arrays of their shape, NaN where it is undefined."""
+
+    label: str  #: in text output
+    of: Callable[[Counts], NDArray[np.float64]]
+    best: Callable[..., float] = max  #: the best of several values
+
+    def __call__(self, counts: Counts) -> NDArray[np.float64]:
+        """Its values for these counts."""
+        return self.of(counts)
+
+
+#: The metrics, by name: tables, JSON, intervals and tests of all commands read them here.
+METRICS = {
+    "aer": Metric("AER", aer, min),
+    "precision": Metric("precision", lambda counts: _share(counts.hypothesis_possible, counts.hypothesis)),
+    "recall": Metric("recall", lambda counts: _share(counts.hypothesis_sure, counts.sure)),
 }
-#: Their names in text output.
-METRIC_LABELS = {"aer": "AER", "precision": "precision", "recall": "recall"}
 
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """Scores of a corpus (fractions; None: undefined), and the counts of each sentence they come from."""
+    """Scores of a corpus, and the counts of each sentence they come from."""
 
-    aer: float
-    precision: float | None
-    recall: float | None
+    metrics: Mapping[str, float | None]  #: of :data:`METRICS`: fractions; None: undefined
     counts: Counts
     per_sentence: Counts
 
     def __repr__(self) -> str:
-        metrics = ((name, getattr(self, name)) for name in METRICS)
-        shown = [f"{name}={value if value is None else format(value, '.4f')}" for name, value in metrics]
+        shown = [f"{name}={value if value is None else format(value, '.4f')}" for name, value in self.metrics.items()]
         return f"Score({', '.join(shown)}, sentences={self.per_sentence.sure.size})"
 
     @classmethod
     def of(cls, per_sentence: Counts) -> Score:
         """The score of a corpus whose sentences have these counts."""
         total = per_sentence.total()
-        return cls(**metrics_of(total), counts=total, per_sentence=per_sentence)
+        return cls(metrics_of(total), total, per_sentence)
+
+    @property
+    def aer(self) -> float:
+        """Alignment error rate, a fraction."""
+        value = self.metrics["aer"]
+        assert value is not None  # it is defined without links, too
+        return value
+
+    @property
+    def precision(self) -> float | None:
+        """Precision, a fraction; None without hypothesis links."""
+        return self.metrics["precision"]
+
+    @property
+    def recall(self) -> float | None:
+        """Recall, a fraction; None without sure links."""
+        return self.metrics["recall"]
 
 
-def metrics_of(total: Counts) -> dict[str, Any]:
+def metrics_of(total: Counts) -> dict[str, float | None]:
     """Metric -> fraction, None where it is undefined, for the counts of one corpus or class."""
     return {name: defined(float(metric(total))) for name, metric in METRICS.items()}
 

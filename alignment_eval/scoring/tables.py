@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from alignment_eval.errors import printable
-from alignment_eval.scoring.aer import METRIC_LABELS, Score
+from alignment_eval.scoring.aer import METRICS, Score
 from alignment_eval.scoring.significance import Difference, Interval
 
 UNDEFINED = "–"
@@ -93,14 +93,15 @@ def score_table(
     ``pairs`` are those of :func:`alignment_eval.scoring.significance.compare_all`.
     """
     before = range(1, len(names))
-    heads = ("system", "AER %", "95 % interval", "precision %", "recall %", "links", *(f"− {n} (p)" for n in before))
+    aer, *others = (f"{metric.label} %" for metric in METRICS.values())
+    heads = ("system", aer, "95 % interval", *others, "links", *(f"− {n} (p)" for n in before))
     rows = []
     for row, (name, score, interval) in enumerate(zip(names, scores, aers)):
-        others = percent(score.precision), percent(score.recall), str(score.counts.hypothesis)
+        own, *more = map(percent, score.metrics.values())
         compared = [pairs[column, row]["aer"] for column in range(row)]
         cells = [f"{percent(entry.delta, '+')} ({entry.p_randomisation:.3g})" for entry in compared]
         cells += [""] * (len(names) - 1 - row)
-        rows.append((name, percent(score.aer), interval_text(interval), *others, *cells))
+        rows.append((name, own, interval_text(interval), *more, str(score.counts.hypothesis), *cells))
     title += "; − n (p): AER minus that of row n, with p of approximate randomisation" if pairs else ""
     return Table(title, heads, rows, _best_scores(scores))
 
@@ -108,19 +109,20 @@ def score_table(
 def pair_table(title: str, differences: Mapping[str, Difference]) -> Table:
     """The metrics of a pair of systems, what they differ by, and both paired tests."""
     rows = []
-    for name, label in METRIC_LABELS.items():
+    for name, metric in METRICS.items():
         entry = differences[name]
         p_values = (UNDEFINED if p is None else f"{p:.3g}" for p in (entry.p_bootstrap, entry.p_randomisation))
-        metrics = percent(entry.baseline), percent(entry.system), percent(entry.delta, "+")
-        rows.append((f"{label} %", *metrics, interval_text(entry.interval, "+"), *p_values))
+        values = percent(entry.baseline), percent(entry.system), percent(entry.delta, "+")
+        rows.append((f"{metric.label} %", *values, interval_text(entry.interval, "+"), *p_values))
     return Table(title, ("", "baseline", "system", "delta", "95 % interval", "p bootstrap", "p randomisation"), rows)
 
 
 def _best_scores(scores: Sequence[Score]) -> set[tuple[int, int]]:
-    """The cells with the best AER, precision and recall of :func:`score_table`; ties too."""
+    """The cells of :func:`score_table` with the best value of each metric; ties too."""
     best = set()
-    for column, metric, choose in ((1, "aer", min), (3, "precision", max), (4, "recall", max)):
-        values = [getattr(score, metric) for score in scores]
+    for place, (name, metric) in enumerate(METRICS.items()):
+        values = [score.metrics[name] for score in scores]
         known = [value for value in values if value is not None]
-        best |= {(row, column) for row, value in enumerate(values) if len(known) > 1 and value == choose(known)}
+        column = place + 1 + (place > 0)  # an interval follows the first
+        best |= {(row, column) for row, value in enumerate(values) if len(known) > 1 and value == metric.best(known)}
     return best
