@@ -187,12 +187,8 @@ def _layer_table(rows: pd.DataFrame, title: str) -> Table:
         found = [f"{percent(row.aer)} ({row.layer}, {row.head})" for row in best.itertuples()]
         lines.append((f"{setting.upper()} {kind}", *map(percent, aers), *(found or ["-"])))
     best_cells = {(int(r), 1 + int(c)) for r, c in np.argwhere(grid == np.nanmin(grid))}
-    return Table(
-        title,
-        ("", *(style.layer_label(int(layer)) for layer in grid.columns), "best head (layer, head)"),
-        lines,
-        best_cells,
-    )
+    heads = ("", *(style.layer_label(int(layer)) for layer in grid.columns), "best head (layer, head)")
+    return Table(title, heads, lines, best_cells)
 
 
 def _of_layers(rows: pd.DataFrame) -> pd.DataFrame:

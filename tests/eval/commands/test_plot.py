@@ -6,7 +6,7 @@ import pytest
 
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.figures import maps
+from alignment_eval.figures import style
 from alignment_eval.records import Records
 from tests.facts import says
 
@@ -112,7 +112,7 @@ def test_which_maps_are_drawn(run, tmp_path, plot):
 
 
 def test_characters_that_no_font_has_are_one_sentence(tmp_path, call, monkeypatch):
-    monkeypatch.setattr(maps, "use_fonts_for", lambda texts: None)  # so only the font of the style is there
+    monkeypatch.setattr(style, "use_fonts_for", lambda texts: None)  # so only the font of the style is there
     (tmp_path / "text").write_text("漢字 b\n")
     (tmp_path / "links").write_text("0-0\n")
     given = ("--hyp", tmp_path / "links", "--source", tmp_path / "text", "--target", tmp_path / "text")
