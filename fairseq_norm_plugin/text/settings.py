@@ -31,6 +31,7 @@ from fairseq_norm_plugin.text.subwords import (
     TokenizersSegmenter,
     WholeLineSegmenter,
     check_codes,
+    read_vocabulary,
 )
 from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer
 from fairseq_norm_plugin.text.tokens import Vocabulary
@@ -44,6 +45,7 @@ _WHOLE_LINES: Mapping[str, tuple[str, Callable[[str], WholeLineSegmenter]]] = {
     "sentencepiece": ("sentencepiece_model", read_once(SentencePieceSegmenter)),
     "tokenizers": ("tokenizer_json", read_once(TokenizersSegmenter)),
 }
+_read_codes = read_once(BpeSegmenter)
 #: Options whose values are files.
 FILES = PATHS["bpe"] | {"bpe_vocabulary"}
 #: Options of subword-nmt that fairseq does not have.
@@ -256,15 +258,14 @@ def _segmenters(settings: TextSettings, vocabularies: tuple[Vocabulary, Vocabula
         return [MarkedSubwords(vocabulary.mark) for vocabulary in vocabularies]
     if name in (None, *CODES):
         separator = str(settings.options.get("bpe_separator", "@@"))
-        known: list[str | None] = [*settings.files_of("bpe_vocabulary")] or [None]
         threshold = str(settings.options.get("bpe_vocabulary_threshold") or 0)
         if not threshold.isdecimal():
             raise UsageError(f"bpe_vocabulary_threshold={threshold}: expected a whole number")
         glossaries = str(settings.options.get("bpe_glossaries", ""))
-        sides = [(codes[end], known[end]) for end in (0, -1)]
-        built = {side: BpeSegmenter(side[0], separator, side[1], int(threshold), glossaries) for side in sides}
-        check_codes({file: built[file, of] for file, of in sides}, (words.dictionary for words in vocabularies))
-        return [built[side] for side in sides]
+        known = [read_vocabulary(file, int(threshold)) for file in settings.files_of("bpe_vocabulary")]
+        built = [_read_codes(codes[end], separator, known[end] if known else None, glossaries) for end in (0, -1)]
+        check_codes(dict(zip((codes[0], codes[-1]), built)), (words.dictionary for words in vocabularies))
+        return [*built]
     if name in _WHOLE_LINES:
         option, segmenter_of = _WHOLE_LINES[name]
         models = settings.files_of(option)

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, printable, shown
 from alignment_eval.maps.sentence import Span, bare_piece, word_indices, word_strings
-from alignment_eval.reading import read_once
 from fairseq_norm_plugin.text.offsets import word_spans
 
 #: fairseq's names for the programs whose codes can be read.
@@ -218,30 +217,18 @@ class TokenizersSegmenter(WholeLineSegmenter):
 
 
 class BpeSegmenter(Segmenter):
-    """Byte-pair encoding by codes, of each word alone; equal to another that has read the same file.
+    """Byte-pair encoding by codes, of each word alone.
 
-    ``separator`` marks a subword that another follows.  The others are options of subword-nmt: subwords that the file
-    ``vocabulary`` does not count ``threshold`` times are cut further; words that ``glossaries`` match are not cut.
+    ``separator`` marks a subword that another follows.  The others are options of subword-nmt: subwords that the
+    ``vocabulary`` lacks are cut further; words that ``glossaries`` match are not cut.
     """
 
     def __init__(
-        self,
-        codes: str | Path,
-        separator: str = "@@",
-        vocabulary: str | Path | None = None,
-        threshold: int = 0,
-        glossaries: str = "",
+        self, codes: str | Path, separator: str = "@@", vocabulary: frozenset[str] | None = None, glossaries: str = ""
     ) -> None:
-        known = None if vocabulary is None else _read_vocabulary(vocabulary, threshold)
-        self._bpe = read_bpe(codes, separator, known, (f"(?:{glossaries})",) if glossaries else None)
+        self._bpe = read_bpe(codes, separator, vocabulary, (f"(?:{glossaries})",) if glossaries else None)
         self._mark = separator
         self._cut_word = lru_cache(_CACHED)(lambda word: self._bpe.segment_tokens([word]))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, BpeSegmenter) and self._bpe is other._bpe
-
-    def __hash__(self) -> int:
-        return id(self._bpe)
 
     def cut(self, text: str, given: str) -> Segments:
         """The subwords of each word."""
@@ -278,9 +265,8 @@ def check_codes(codes: Mapping[str, BpeSegmenter], dictionaries: Iterable[Any]) 
         )
 
 
-@read_once
 def read_bpe(
-    path: str,
+    path: str | Path,
     separator: str = "@@",
     vocabulary: frozenset[str] | None = None,
     glossaries: tuple[str, ...] | None = None,
@@ -319,7 +305,7 @@ def read_bpe(
     return bpe
 
 
-def _read_vocabulary(path: str | Path, threshold: int) -> frozenset[str]:
+def read_vocabulary(path: str | Path, threshold: int) -> frozenset[str]:
     """The subwords of a file whose count is at least ``threshold``."""
     try:
         rows = [line.split(" ") for line in Path(path).read_text(encoding="utf-8").rstrip("\n").split("\n")]

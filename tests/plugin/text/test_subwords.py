@@ -186,7 +186,7 @@ def test_a_vocabulary_and_glossaries_cut_as_subword_nmt_does(tmp_path):
     assert len(set(found.words.tolist())) == len(words)
     assert stated.files == [str(DEMO / "codes.bpe"), str(dictionary)]
     with pytest.raises(InputError, match=facts("codes.bpe: cannot read a vocabulary")):
-        BpeSegmenter(DEMO / "codes.bpe", vocabulary=DEMO / "codes.bpe")
+        subwords.read_vocabulary(DEMO / "codes.bpe", 60)
 
 
 def test_codes_are_compared_with_the_dictionaries(tmp_path):
