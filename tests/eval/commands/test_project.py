@@ -100,6 +100,10 @@ def test_spans_without_counterpart_are_counted(files, call):
     assert "|spans:3|projected:1|" in err
 
 
+def answers(*texts_and_starts):
+    return {"text": list(texts_and_starts[::2]), "answer_start": list(texts_and_starts[1::2])}
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
@@ -109,10 +113,14 @@ def test_spans_without_counterpart_are_counted(files, call):
         ("text", "In Graz\nforests\n", "links:1: link … outside its sentence pair … 6 words in labels and 2 in text"),
         ("links", LINKS + "\n", "links has 3 sentences, but labels has 2"),
         ("links", "0-0:1.5\n\n", "links:1: link 0-0 has the confidence 1.5"),
+        ("labels", {"context": "a b", "answers": answers("b", 0)}, "labels:1: the answer at 0 is 'a'"),
+        ("labels", {"context": "a b", "answers": ["b"]}, "labels:1: … expected"),
+        ("labels", {"text": "a b", "spans": [[0, 4, "X"]]}, "labels:1: span 0 to 4 … 3 characters"),
+        ("labels", {"text": "a b", "spans": [[0, 3, "X"], [2, 3, "Y"]]}, "labels:1: span 2 to 3 shares a word"),
     ],
 )
 def test_refused(files, call, name, text, message):
-    files(name, text)
+    files(name, text if isinstance(text, str) else json.dumps(text))
     status, out, err = call(*COMMAND, "links", "-o", "out")
     assert (status, out, Path("out").exists()) == (1, "", False)
     assert says(err, message), err
@@ -127,20 +135,28 @@ def test_the_scheme_and_the_column_of_the_labels(files, call):
     assert "|scheme:bioes|" in err
 
 
-def test_spans_of_characters(files, call):
-    rows = [
-        {"text": "Frau Anna Wirth lebt in Graz", "spans": [[5, 16, "PER"], [24, 28, "LOC"]]},
-        {"text": "»Nordtirols« Wälder", "spans": [[1, 11, "LOC"]]},
-    ]
+GERMAN = "Frau Anna Wirth lebt in Graz", "»Nordtirols« Wälder"
+TRANSLATED = "In Graz, lives Anna Wirth .", "forests of (North Tyrol)"
+SQUAD = answers("Anna Wirth", 5, "Wirth", 10), answers("Nordtirols", 1)
+SQUAD_EXPECTED = answers("Anna Wirth", 15, "Wirth", 20), answers("North Tyrol", 12)
+
+
+@pytest.mark.parametrize(
+    ("key", "spans", "given", "expected"),
+    [
+        ("text", "spans", ([[5, 16, "PER"], [24, 28, "LOC"]], [[0, 12, "LOC"]]),
+         ([[3, 7, "LOC"], [15, 25, "PER"]], [[11, 24, "LOC"]])),
+        ("context", "answers", SQUAD, SQUAD_EXPECTED),
+    ],
+    ids=["characters", "SQuAD"],
+)  # fmt: skip
+def test_spans_of_characters(files, call, key, spans, given, expected):
+    rows = [{"id": n, key: text, spans: of_text} for n, (text, of_text) in enumerate(zip(GERMAN, given))]
     files("labels", "".join(f"{json.dumps(row)}\n" for row in rows))
-    files("text", "In Graz, lives Anna Wirth .\nforests of (North Tyrol)\n")
+    files("text", "".join(f"{line}\n" for line in TRANSLATED))
     status, out, err = call(*COMMAND, "links")
-    assert status == 0, err
-    found = [json.loads(line) for line in out.splitlines()]
-    assert [[(row["text"][a:b], label) for a, b, label in row["spans"]] for row in found] == [
-        [("Graz", "LOC"), ("Anna Wirth", "PER")],
-        [("North Tyrol", "LOC")],
-    ]
+    found = [{"id": n, key: text, spans: of_text} for n, (text, of_text) in enumerate(zip(TRANSLATED, expected))]
+    assert (status, list(map(json.loads, out.splitlines()))) == (0, found), err
 
 
 ZH = "安娜住在格拉茨。"
@@ -224,38 +240,3 @@ def test_words_of_columns_are_those_that_were_aligned(files, call):
     assert says(call(*COMMAND, "links")[2], "labels:1: … expected the words that were aligned")
     files("labels", "安娜\tB-PER\n住在\tO\n格拉茨\tB-LOC\n。\tO\n\n。\tO\n")
     assert says(call(*COMMAND, "links")[2], "links: 1 sentences, but labels has 2")
-
-
-def test_answers_of_squad(files, call):
-    rows = [
-        {"id": 1, "context": "Frau Anna Wirth lebt in Graz", "answers": _answers("Anna Wirth", 5, "Wirth", 10)},
-        {"id": 2, "context": "»Nordtirols« Wälder", "answers": _answers("Nordtirols", 1)},
-    ]
-    files("labels", "".join(f"{json.dumps(row)}\n" for row in rows))
-    files("text", "In Graz, lives Anna Wirth .\nforests of (North Tyrol)\n")
-    status, out, err = call(*COMMAND, "links")
-    assert status == 0, err
-    assert [json.loads(line) for line in out.splitlines()] == [
-        {"id": 1, "context": "In Graz, lives Anna Wirth .", "answers": _answers("Anna Wirth", 15, "Wirth", 20)},
-        {"id": 2, "context": "forests of (North Tyrol)", "answers": _answers("North Tyrol", 12)},
-    ]
-
-
-def _answers(*texts_and_starts):
-    return {"text": list(texts_and_starts[::2]), "answer_start": list(texts_and_starts[1::2])}
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"context": "a b", "answers": _answers("b", 0)}, "labels:1: the answer at 0 is 'a'"),
-        ({"context": "a b", "answers": ["b"]}, "labels:1: … expected"),
-        ({"text": "a b", "spans": [[0, 4, "X"]]}, "labels:1: span 0 to 4 … 3 characters"),
-        ({"text": "a b", "spans": [[0, 3, "X"], [2, 3, "Y"]]}, "labels:1: span 2 to 3 shares a word"),
-    ],
-)
-def test_bad_spans_of_characters(files, call, row, message):
-    files("labels", json.dumps(row))
-    status, out, err = call(*COMMAND, "links")
-    assert (status, out) == (1, "")
-    assert says(err, message), err

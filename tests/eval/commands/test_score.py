@@ -170,34 +170,22 @@ def test_confidence_where_it_is_undefined(files, call):
 
 
 @pytest.mark.parametrize(
-    ("contents", "arguments", "message"),
+    ("content", "arguments", "expected", "message"),
     [
-        ({"gold": "1 1 1\n"}, (), "1 sentences up to its last link … NAACL … the texts"),
-        ({"hyp": f"{HYPOTHESIS}\n"}, (), "gold has 2 … the last line of hyp is blank"),
-    ],
-)  # fmt: skip
-def test_bad_data(files, call, contents, arguments, message):
-    for name, content in contents.items():
-        files(name, content)
-    status, out, err = call("score", *STATED, *arguments)
-    assert (status, out) == (1, "")
-    assert "align-eval score: " in err
-    assert says(err, message)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((*STATED, "--source", "-", "--target", "t"), "--source: '-': expected the name of a file"),
-        (("--gold", "-", "-"), "several inputs are -: expected at most one input from the standard input"),
-        ((*STATED, "--resamples", "200", "--format", "sentences"), "--resamples with --format sentences"),
-        ((*STATED, "--diagnose", "--format", "tsv"), "--diagnose with --format tsv: expected text or json"),
+        ({"gold": "1 1 1\n"}, STATED, 1, "1 sentences up to its last link … NAACL … the texts"),
+        ({"hyp": f"{HYPOTHESIS}\n"}, STATED, 1, "gold has 2 … the last line of hyp is blank"),
+        ({}, (*STATED, "--source", "-", "--target", "t"), 2, "--source: '-': expected the name of a file"),
+        ({}, ("--gold", "-", "-"), 2, "several inputs are -: expected at most one input from the standard input"),
+        ({}, (*STATED, "--resamples", "200", "--format", "sentences"), 2, "--resamples with --format sentences"),
+        ({}, (*STATED, "--diagnose", "--format", "tsv"), 2, "--diagnose with --format tsv: expected text or json"),
     ],
 )
-def test_bad_usage(files, call, arguments, message):
+def test_refused(files, call, content, arguments, expected, message):
+    for name, text in content.items():
+        files(name, text)
     status, out, err = call("score", *arguments)
-    assert (status, out) == (2, "")
-    assert says(err, message)
+    assert (status, out) == (expected, "")
+    assert says(err, f"align-eval score: … {message}")
 
 
 EXCHANGE = "exchange the hypothesis with align-eval convert --from-swap --to pharaoh"
@@ -205,16 +193,12 @@ EXCHANGE = "exchange the hypothesis with align-eval convert --from-swap --to pha
 LINES = [" ".join(f"{(5 * k + n) % 7 + 1}-{(3 * k * k + n * n) % 11 + 1}" for k in range(6)) for n in range(12)]
 
 
-@pytest.fixture
-def swapped(files):
-    """The options for a hypothesis whose links are the gold's, target-source."""
+def test_diagnosis(files, call):
+    """Of a hypothesis whose links are the gold's, target-source."""
     files("gold", "".join(f"{line}\n" for line in LINES))
     turned = (" ".join("-".join(reversed(link.split("-"))) for link in line.split()) for line in LINES)
     files("hyp", "".join(f"{line}\n" for line in turned))
-    return (*STATED, "--hyp-base", "1")
-
-
-def test_diagnosis(files, call, swapped):
+    swapped = (*STATED, "--hyp-base", "1")
     status, out, _ = call("score", *swapped, "--diagnose", "--format", "json")
     result = json.loads(out)
     plain = json.loads(call("score", *swapped, "--format", "json")[1])
@@ -241,11 +225,10 @@ def test_exchanged_texts_are_told_by_what_was_tried(files, call):
     files("target", "x y\nx y\n")
     files("gold", "1-1 4-2\n1-2\n")
     files("hyp", "0-0 3-1\n0-1\n")
-    options = ("--gold", "gold", "--gold-base", "1", "hyp")
-    status, _, err = call("score", *options, "--source", "target", "--target", "source")
+    status, _, err = call("score", *STATED, "--source", "target", "--target", "source")
     assert (status, says(err, "look exchanged … exchange --source and --target")) == (1, True)
     assert "swap" not in err
-    assert call("score", *options, "--source", "source", "--target", "target")[0] == 0
+    assert call("score", *STATED, "--source", "source", "--target", "target")[0] == 0
 
 
 def test_the_diagnosis_comes_before_the_refusal(files, call):
