@@ -175,10 +175,6 @@ class ExtractionOptions:
             for name in self.heads
         ]
 
-    def with_rule(self, rule: str) -> ExtractionOptions:
-        """The same maps with another rule and that rule's default treatment of null."""
-        return replace(self, rule=rule, null=None)
-
     def fields(self) -> dict[str, Value]:
         """The fields of the extraction in a signature."""
         stated: dict[str, Value] = {**vars(self), "heads": str(self.heads)}

@@ -182,11 +182,7 @@ class AlignmentOptions:
     def profiled_maps(self, profiles: Sequence[Profile]) -> AlignmentMethod:
         """The method that reads the maps of the profile of each direction's model."""
         join = self.join_of(len(profiles))
-        maps = [profile.extraction(join) for profile in profiles]
-        if self.rule is not None:
-            maps = [own.with_rule(self.rule) for own in maps]
-        if self.final_punctuation is not None:
-            maps = [replace(own, final_punctuation=self.final_punctuation) for own in maps]
+        maps = [profile.extraction(join, self.rule, self.final_punctuation) for profile in profiles]
         return AlignmentMethod(maps[0], maps[1] if len(maps) > 1 else None, join)
 
 

@@ -124,10 +124,14 @@ class Profile:
         """Whether the alignment of the model has formed, so that chosen maps are read."""
         return self.chosen_by != "upper-layers"
 
-    def extraction(self, join: str | None = None) -> ExtractionOptions:
-        """The maps with the default rule, for one direction or for two that ``join`` makes one."""
-        rule = DEFAULTS.rule(join, sharpened=join in (None, "average", "product"))
-        return replace(self.maps.with_rule(rule), final_punctuation=DEFAULTS.final_punctuation)
+    def extraction(
+        self, join: str | None = None, rule: str | None = None, final_punctuation: bool | None = None
+    ) -> ExtractionOptions:
+        """The maps with a rule, by default that for one direction or for two that ``join`` makes one."""
+        if rule is None:
+            rule = DEFAULTS.rule(join, sharpened=join in (None, "average", "product"))
+        final = DEFAULTS.final_punctuation if final_punctuation is None else final_punctuation
+        return replace(self.maps, rule=rule, null=None, final_punctuation=final)
 
     def with_reverse(self, other: Profile) -> Profile:
         """The same profile, which also knows the maps of the model of the other direction."""

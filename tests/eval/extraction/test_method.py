@@ -59,7 +59,6 @@ def test_unknown_options(options, text):
 
 
 def test_names_of_maps():
-    assert ExtractionOptions("attn_w", "0", rule="grow=0.4").with_rule("kobayashi2020").null == "allow"
     assert parse_maps("1.2, 0.3,1") == (MapName(1, 2), MapName(0, 3), MapName(1))
     assert str(ExtractionOptions("attn_n", "1.2,0.3,1").heads) == "1.2,0.3,1"
     assert ExtractionOptions("attn_n", "1.2,0.3", combine="product").fields() == {
