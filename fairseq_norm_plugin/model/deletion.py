@@ -1,6 +1,12 @@
-"""What a model loses without words of the source: the measure of which map says what a prediction needs."""
+"""What a model loses without words of the source, or without the attention patterns that it learned.
+
+The first is the measure of which map says what a prediction needs; the second is a claim of Kobayashi et al. (2021).
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 
 import numpy as np
 import torch
@@ -8,10 +14,11 @@ from numpy.typing import NDArray
 
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.maps.sentence import SentenceSide
-from fairseq_norm_plugin.capture.attention import teacher_forcing
+from fairseq_norm_plugin.capture.attention import NormAttention, in_one_thread, norm_attentions, teacher_forcing
+from fairseq_norm_plugin.capture.layers import BLOCK_TYPES
 from fairseq_norm_plugin.capture.recorder import BatchMaps
 from fairseq_norm_plugin.environment import enough_threads
-from fairseq_norm_plugin.model.direction import Direction
+from fairseq_norm_plugin.model.direction import Direction, length_batches
 from fairseq_norm_plugin.text.pair import SentencePair
 
 Floats = NDArray[np.float64]
@@ -57,6 +64,35 @@ def word_log_probs(
                 log_probs.add_log_probs(model, decoded[0], target)
         found += log_probs.log_probs([len(target[0])] * len(part))
     return np.stack(found) @ _tokens_of(pair.target.side).T
+
+
+@torch.no_grad()
+def uniform_losses(
+    direction: Direction, pairs: Mapping[int, SentencePair], max_tokens: int
+) -> Iterator[tuple[str, int | None, float]]:
+    """What a target token of encoded pairs loses of its log probability if a layer's attention weights are uniform.
+
+    A query of zeros gives all positions that a row sees the same weight.  Yields block type, layer (None: all of the
+    type) and mean loss, by the first model.
+    """
+    model = direction.models[0]
+    batches = list(length_batches(pairs, max_tokens))
+
+    def mean(layers: Sequence[NormAttention]) -> float:
+        queries = [part for attention in layers for part in attention.q_proj.parameters()]
+        with in_one_thread([model]), ExitStack() as stack:
+            for part in queries:
+                stack.callback(part.copy_, part.clone())
+                part.zero_()
+            scores = [scores for batch in batches for scores in direction.scores(batch).values()]
+        return float(np.concatenate(scores).mean())
+
+    whole = mean([])
+    for block in BLOCK_TYPES:
+        attentions = norm_attentions(model, block)
+        for attention in attentions:
+            yield block, attention.site.number, whole - mean([attention])
+        yield block, None, whole - mean(attentions)
 
 
 def _tokens_of(side: SentenceSide) -> NDArray[np.int64]:

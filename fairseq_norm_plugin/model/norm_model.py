@@ -28,7 +28,7 @@ from alignment_eval.transfer.pieces import NO_PROTECTION, protected_strings
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.checkpoints.identity import architecture_hash, dictionary_hash, model_hash
 from fairseq_norm_plugin.model.aligner import align_lists, text_lines
-from fairseq_norm_plugin.model.deletion import losses_of_words
+from fairseq_norm_plugin.model.deletion import losses_of_words, uniform_losses
 from fairseq_norm_plugin.model.direction import Direction
 from fairseq_norm_plugin.model.read_maps import (
     BlockMaps,
@@ -45,7 +45,7 @@ from fairseq_norm_plugin.model.translate import (
     translate_lines,
 )
 from fairseq_norm_plugin.text.offsets import word_spans
-from fairseq_norm_plugin.text.pair import SentencePair
+from fairseq_norm_plugin.text.pair import Line, SentencePair
 from fairseq_norm_plugin.text.settings import FILES, TextSettings
 from fairseq_norm_plugin.text.tokenise import TextPipeline
 from fairseq_norm_plugin.text.tokens import tagged_hash
@@ -225,10 +225,7 @@ class NormModel:
         check_whole("max_tokens", max_tokens)
         if isinstance(source, str):
             return self.maps([source], None if target is None else [target], beam, kinds, max_tokens)[0]  # type: ignore[list-item]
-        sources = encode_sentences(self.direction, source, 0, "source")
-        targets = None if target is None else encode_sentences(self.direction, target, 1, "target")
-        if targets is not None and len(sources) != len(targets):
-            raise InputError(f"{len(sources)} sources, but {len(targets)} targets: expected as many")
+        sources, targets = self._encoded_lists(source, target)
         return read_maps(self.translator, sources, targets, kinds, beam, max_tokens)
 
     def block_maps(self, source: Sentence, target: Sentence, block: str, kind: str) -> BlockMaps:
@@ -275,6 +272,46 @@ class NormModel:
             pd.Index(numbered(line.side.word_strings()), name=name) for line, name in zip(pair, ("source", "target"))
         )
         return pd.DataFrame(losses_of_words(self.direction, pair, unknown), rows, columns)
+
+    def uniform_losses(
+        self, source: Iterable[Sentence], target: Iterable[Sentence], max_tokens: int = DEFAULTS.max_tokens
+    ) -> pd.DataFrame:
+        """Compute what predictions lose if attention looks at all positions alike, instead of as it learned to.
+
+        Args:
+            source: a list of sentences, as for :meth:`maps`.
+            target: likewise.
+            max_tokens: tokens of a batch.
+
+        Returns:
+            The mean log probability (base e) of a target token, teacher-forced, minus that with uniform weights in one
+            layer: block types as rows, layers as columns; ``all``: in all layers of the type.  Of an ensemble, the
+            first model is measured.
+
+        Raises:
+            InputError: see :meth:`maps`.
+            UsageError: the model was loaded with ``dtype="int8"``.
+        """
+        import pandas as pd
+
+        if self._dtype == "int8":
+            raise UsageError("dtype int8: its weights cannot be changed; load the model in another type")
+        sources, targets = self._encoded_lists(source, target)
+        pairs = dict(enumerate(map(SentencePair, sources, targets or [])))
+        found = uniform_losses(self.direction, pairs, max_tokens)
+        named = [(block, "all" if layer is None else layer, loss) for block, layer, loss in found]
+        table = pd.DataFrame(named, columns=["block", "layer", "loss"])
+        rows, columns = (table[name].unique() for name in ("block", "layer"))  # pivot sorts them
+        return table.pivot(index="block", columns="layer", values="loss").loc[rows, columns]
+
+    def _encoded_lists(
+        self, source: Iterable[Sentence], target: Iterable[Sentence] | None
+    ) -> tuple[list[Line], list[Line] | None]:
+        sources = encode_sentences(self.direction, source, 0, "source")
+        targets = None if target is None else encode_sentences(self.direction, target, 1, "target")
+        if targets is not None and len(sources) != len(targets):
+            raise InputError(f"{len(sources)} sources, but {len(targets)} targets: expected as many")
+        return sources, targets
 
     def _encoded(self, source: Sentence, target: Sentence) -> SentencePair:
         sides = (source, 0, "source"), (target, 1, "target")

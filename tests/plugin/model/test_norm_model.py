@@ -1,5 +1,6 @@
 """The Python interface on the bundled model."""
 
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,6 +11,8 @@ import fairseq_norm_plugin
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions
+from fairseq_norm_plugin.capture.attention import norm_attentions
+from fairseq_norm_plugin.capture.layers import BLOCK_TYPES
 from tests.demo import DEMO
 from tests.facts import facts
 
@@ -145,3 +148,38 @@ def test_what_a_prediction_loses_without_each_source_word(model):
     assert (list(losses.index), list(losses.columns)) == (list(named.index), list(named.columns[:-1]))
     assert losses.loc["we"].idxmax() == "wir"
     assert model.deletion(*texts, unknown=True).loc["we", "wir"] > 1
+
+
+def mean_of_values(attention):
+    """Each row gets the mean of the values that it sees."""
+
+    def forward(query, value=None, attn_mask=None, **_):
+        values = attention.v_proj(query if value is None else value)  # [S, B, D]
+        seen = torch.ones(len(query), len(values)) if attn_mask is None else attn_mask.isfinite().float()
+        weights = seen / seen.sum(1, keepdim=True)
+        return attention.out_proj(torch.einsum("ts,sbd->tbd", weights, values)), None
+
+    return forward
+
+
+@torch.no_grad()
+def test_losses_without_the_patterns_of_attention(model, monkeypatch):
+    """A batch of padded sentences, against one sentence at a time with the mean of the values."""
+    texts = ["wir sind hier .", "ja ."], ["we are here .", "yes ."]
+    losses = model.uniform_losses(*texts)
+    attentions = norm_attentions(model.models[0])
+
+    pairs = [model._encoded(*pair) for pair in zip(*texts)]
+
+    def mean():
+        return np.concatenate([model.direction.scores({0: pair})[0] for pair in pairs]).mean()
+
+    whole = mean()
+    assert (list(losses.index), list(losses.columns)) == ([*BLOCK_TYPES], [0, 1, 2, "all"])
+    assert losses.loc["decoder.cross", "all"] > 0.5
+    for block, layer in itertools.product(losses.index, losses.columns):
+        with monkeypatch.context() as patch:
+            for attention in attentions:
+                if attention.site.block == block and layer in ("all", attention.site.number):
+                    patch.setattr(attention, "forward", mean_of_values(attention))
+            assert losses.loc[block, layer] == pytest.approx(whole - mean(), abs=1e-4)
