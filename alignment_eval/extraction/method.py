@@ -19,8 +19,8 @@ from alignment_eval.signature import Value
 class Defaults:
     """What is read of a model, and how links are made of it, where no option says otherwise (docs/reproduction.md).
 
-    If the alignment of a model has formed, two of its maps are multiplied; if it is still forming, the mean of its last
-    two layers in AWO is read.  A lexical table and neighbours sharpen the word map.  Constants of a rule, a search, a
+    If the alignment of a model has formed, two of its maps are multiplied; if it is still forming, the mean of the logit
+    attributions of its last two layers in AWO is read.  A lexical table and neighbours sharpen the word map.  Constants of a rule, a search, a
     check or a lexical table stand in its own module.
     """
 

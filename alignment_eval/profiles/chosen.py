@@ -302,7 +302,8 @@ def _reasons(method: AlignmentMethod, profiles: Sequence[Profile]) -> list[str]:
 
 
 def described(options: ExtractionOptions) -> str:
-    """The maps that are read: ``head 0.0 (AWI) × layer 2 (AWO)``."""
+    """The maps that are read: ``head 0.0 (AWI) × layer 2 (AWO)``; another kind than the default is named."""
+    kind = "" if options.kind == DEFAULTS.kind else f"{KINDS[options.kind].label} of "
     if len(options.heads) > 1 and options.combine == "mean":
-        return f"the mean of {' and '.join(options.titles)}"
-    return " × ".join(options.titles)
+        return f"the mean of {kind}{' and '.join(options.titles)}"
+    return kind + " × ".join(options.titles)

@@ -9,7 +9,8 @@ are those after a lexical table of the same pairs has sharpened each map: it tel
 
 Every AWI map is compared with every AWO map of a higher layer.  Which of some close pairs agrees most differs from text
 to text.  Of those, the place in the model says which is better: alignment forms in one head of a low layer in AWI, and
-in all of the top layer in AWO.  In a young model no two maps agree well, and the upper layers in AWO are better.
+in all of the top layer in AWO.  In a young model no two maps agree well, and logit attributions of the upper layers in
+AWO are better.
 docs/reproduction.md has the measurements.
 """
 
@@ -43,8 +44,11 @@ FEWEST_SHARED = 0.15
 OFF_DIAGONAL = 0.1
 #: Pairs of maps that agree by so little less than the best are as good by agreement: their place in the model decides.
 CLOSE = 0.03
-#: The alignment of a model has formed from this agreement on: formed models have 0.66 or more, others 0.32 or less.
+#: The alignment of a model has formed from this agreement on: formed models have 0.66 or more, others 0.4 or less.
 FORMED = 0.5
+#: The kind of the upper layers of a model whose alignment has not formed: what a token adds to the predicted word.  In
+#: products with an AWI map, norms are better.
+UPPER_KIND = "attn_logit"
 
 VERSION = 2
 #: What is appended to a checkpoint's name.
@@ -184,8 +188,8 @@ def fit_profile(
 ) -> Profile:
     """The profile of a model by its training to align, else by the agreement of its own maps.
 
-    If the sentence pairs are too few to compare maps on, or no two maps agree well, it reads the mean of the last two
-    layers in AWO, which aligns best in a model whose AWI maps are still forming.
+    If the sentence pairs are too few to compare maps on, or no two maps agree well, it reads the mean of the logit
+    attributions of the last two layers in AWO, which aligns best in a model whose AWI maps are still forming.
 
     ``sentences`` are different pairs with the maps of all ``layers``, ``model`` is the hash of the model; ``guided``
     are the maps that it was trained to align with, in AWI and in AWO.
@@ -193,12 +197,11 @@ def fit_profile(
     enough = len(sentences) >= DEFAULTS.fewest_pairs
     agreeing, dice = (choose_by_agreement(sentences) if enough and not guided else None) or ((), None)
     chosen_by: ChosenBy = "upper-layers"
-    names, combine = MapNames(MapName(layer) for layer in sorted(layers)[-2:]), "mean"
+    maps = ExtractionOptions(UPPER_KIND, MapNames(MapName(layer) for layer in sorted(layers)[-2:]), "mean", "awo")
     if guided:
-        chosen_by, names, combine = "training", MapNames(guided), "product"
+        chosen_by, maps = "training", ExtractionOptions(DEFAULTS.kind, MapNames(guided), "product", "awo")
     elif dice is not None and dice >= FORMED:
-        chosen_by, names, combine = "agreement", MapNames(agreeing), "product"
-    maps = ExtractionOptions(DEFAULTS.kind, names, combine, setting="awo")
+        chosen_by, maps = "agreement", ExtractionOptions(DEFAULTS.kind, MapNames(agreeing), "product", "awo")
     rows = sorted((sentence.id, words_of(sentence)) for sentence in sentences) if enough else []
     text = content_hash(json.dumps([id_, *words]).encode() for id_, words in rows)
     return Profile(model, maps, chosen_by, dice, len(sentences), text if enough else "")

@@ -111,7 +111,10 @@ def test_the_reason_names_maps_and_profiles():
     assert chosen([FORMED], 100).reason == maps
     assert chosen(BOTH, 100).reason == f"{maps}, b"
     other = chosen([FORMED, YOUNG], 100).reason
-    assert "and, in the other direction, the mean of layer 1 (AWO) and layer 2 (AWO); profile: a, c" in other
+    assert (
+        "and, in the other direction, the mean of logit attributions of layer 1 (AWO) and layer 2 (AWO); profile: a, c"
+        in other
+    )
 
 
 @pytest.mark.parametrize("final", [False, None])

@@ -24,7 +24,7 @@ from tests.eval.extraction.test_lexical_table import slow_balanced, slow_count
 
 FORMED = Profile("m1", ExtractionOptions("attn_n", "0.0:awi,2", "product", "awo"), "agreement", 0.6, 100, "t")
 REVERSE = replace(FORMED, model="m2")
-YOUNG = Profile("m3", ExtractionOptions("attn_n", "1,2", "mean", "awo"), "upper-layers", 0.39, 100, "t")
+YOUNG = Profile("m3", ExtractionOptions("attn_logit", "1,2", "mean", "awo"), "upper-layers", 0.39, 100, "t")
 GUIDED = fit_profile((), range(3), "m4", [MapName(0, 0, "awi"), MapName(1, 0, "awi"), MapName(2)])
 
 
@@ -53,7 +53,7 @@ def test_too_few_pairs_to_choose_by(make_sentence):
     few = [make_sentence(k) for k in range(DEFAULTS.fewest_pairs - 1)]
     for layers, heads in ((range(3), "1,2"), ([0], "0")):
         profile = fit_profile(few, layers, "m")
-        assert profile.maps == ExtractionOptions("attn_n", heads, "mean", "awo")
+        assert profile.maps == ExtractionOptions("attn_logit", heads, "mean", "awo")
         assert (profile.chosen_by, profile.text) == ("upper-layers", "")
     enough = fit_profile([*few, make_sentence(99)], range(2), "m")  # of random maps
     assert (enough.formed, enough.pairs, len(enough.text)) == (False, DEFAULTS.fewest_pairs, 12)

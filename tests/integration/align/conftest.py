@@ -12,7 +12,7 @@ from tests.demo import MODEL, written
 
 PAPER = ("--kind", "attn_n", "--heads", 0, "--setting", "awo", "--rule", "kobayashi2020")
 #: What is done with --table text, by a model of two layers whose text is too short to choose maps by.
-DEFAULT = ("--kind", "attn_n", "--heads", "0,1", "--setting", "awo", "--table", "text")
+DEFAULT = ("--kind", "attn_logit", "--heads", "0,1", "--setting", "awo", "--table", "text")
 #: The methods that make maps and translations of a batch.
 ALIGNING, TRANSLATING = (Direction, "maps"), (Translator, "search")
 
@@ -32,7 +32,7 @@ def backward(trained):
 def records(norm, backward, tmp_path_factory):
     """Records of the long way: both directions."""
     directory = tmp_path_factory.mktemp("records")
-    kinds = ("--norm-record-kinds", "attn_w,attn_n,attnresln_n,alti,alti_rollout")
+    kinds = ("--norm-record-kinds", "attn_w,attn_n,attn_logit,attnresln_n,alti,alti_rollout")
     norm("--score-reference", "--norm-records", directory / "forward", *kinds)
     norm("--score-reference", "--norm-records", directory / "reverse", *kinds, "-s", "yy", "-t", "xx", path=backward)
     return directory

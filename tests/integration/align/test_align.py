@@ -40,7 +40,7 @@ def test_defaults(run, extracted):
     done = run("--table", "text")
     assert done.lines == extracted(*DEFAULT)
     assert re.search(
-        r"^run:\w{16}\|sentences:12\|kind:attn_n\|heads:0,1\|combine:mean\|setting:awo\|rule:balanced=0.4\|null:mask\|"
+        r"^run:\w{16}\|sentences:12\|kind:attn_logit\|heads:0,1\|combine:mean\|setting:awo\|rule:balanced=0.4\|null:mask\|"
         r"final_punctuation:yes\|table:text\|profile:upper-layers\|",
         done.err,
         re.MULTILINE,
