@@ -19,9 +19,9 @@ from alignment_eval.signature import Value
 class Defaults:
     """What is read of a model, and how links are made of it, where no option says otherwise (docs/reproduction.md).
 
-    If the alignment of a model has formed, two of its maps are multiplied; if it is still forming, the mean of the logit
-    attributions of its last two layers in AWO is read.  A lexical table and neighbours sharpen the word map.  Constants of a rule, a search, a
-    check or a lexical table stand in its own module.
+    If the alignment of a model has formed, two of its maps are multiplied; if it is still forming, the mean of the
+    logit attributions of its last two layers in AWO is read.  A lexical table and neighbours sharpen the word map.
+    Constants of a rule, a search, a check or a lexical table stand in its own module.
     """
 
     kind: str = "attn_n"  #: the kind of the maps: norms; in the products of a profile weights do as well
@@ -89,15 +89,6 @@ class MapNames(tuple[MapName, ...]):
 
     def __str__(self) -> str:
         return ",".join(map(str, self))
-
-    def beyond(self, layers: Iterable[int], heads: int, owner: str) -> str:
-        """That ``owner``, which has these layers of so many heads, lacks one of the maps; empty: it has all."""
-        known = tuple(layers)
-        for name in self:
-            if name.layer not in known or (name.head is not None and name.head >= heads):
-                has = f"{owner} has decoder layers {', '.join(map(str, known))} of {heads} heads, counted from 0"
-                return f"map {name} (LAYER.HEAD, or LAYER for a whole layer), but {has}"
-        return ""
 
 
 def parse_maps(text: str) -> MapNames:
