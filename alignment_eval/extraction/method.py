@@ -90,6 +90,15 @@ class MapNames(tuple[MapName, ...]):
     def __str__(self) -> str:
         return ",".join(map(str, self))
 
+    def beyond(self, layers: Iterable[int], heads: int, owner: str) -> str:
+        """That ``owner``, which has these layers of so many heads, lacks one of the maps; empty: it has all."""
+        known = tuple(layers)
+        for name in self:
+            if name.layer not in known or (name.head is not None and name.head >= heads):
+                has = f"{owner} has decoder layers {', '.join(map(str, known))} of {heads} heads, counted from 0"
+                return f"map {name} (LAYER.HEAD, or LAYER for a whole layer), but {has}"
+        return ""
+
 
 def parse_maps(text: str) -> MapNames:
     """Parse names of maps: ``1.2,0.3:awi,1`` is head 2 of layer 1, head 3 of layer 0 in AWI, and the whole layer 1."""
