@@ -128,7 +128,7 @@ def check_parallel(
     if mismatch := find_mismatch(sample, directions):
         kind, message = mismatch
         if kind == "unrelated" and not force:
-            raise InputError(f"{message}; with force they are aligned all the same")
+            raise InputError(f"{message}; --force (in Python force=True) aligns them all the same")
         warn_user(message)
 
 

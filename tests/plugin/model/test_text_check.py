@@ -80,7 +80,7 @@ def test_readings_of_the_same_words_are_compared_by_token_of_the_text_as_it_is(m
 def test_only_unrelated_lines_are_refused(make_direction, monkeypatch, kind):
     monkeypatch.setattr(text_check, "find_mismatch", lambda *_: (kind, "they differ"))
     if kind == "unrelated":
-        with pytest.raises(InputError, match=r"they differ; with force"):
+        with pytest.raises(InputError, match=r"they differ; --force"):
             text_check.check_parallel([], [make_direction(1)], force=False)
     else:
         with pytest.warns(UserWarning, match="they differ"):
