@@ -90,7 +90,7 @@ def _read_scores(path: str) -> tuple[NDArray[np.float64], Counter[str]]:
     lines = _lines(path)
     names = next(lines).split("\t")
     if not {_COLUMN, _STATUS} <= set(names):
-        raise InputError(f"{path}:1: no columns {_COLUMN} and {_STATUS}; give a file that norm-align --scores wrote")
+        raise InputError(f"{path}:1: no columns {_COLUMN} and {_STATUS}; give FILE.tsv of norm-align --scores")
     scores = array("d")
     statuses: Counter[str] = Counter()
     for number, line in enumerate(lines, 2):

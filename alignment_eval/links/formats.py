@@ -65,7 +65,7 @@ _LINK = re.compile(rb"0*([0-9]{1,6})[-p?]0*([0-9]{1,6})")
 _SCORED = re.compile(rb"[0-9]+[-p?][0-9]+(?::|-\.[0-9])\S*")
 #: A probability of simalign, which cuts off the 0 or 1 before the point; linked words are never unlike to the last.
 _PROBABILITY = re.compile(rb"-(\.[0-9]+)")
-_SOFT = re.compile(rb"[0-9.,eE+-]*,[0-9.,eE+-]*")
+_SOFT = re.compile(rb"[0-9.]+(?:e[+-][0-9]+)?(?:,[0-9.]+(?:e[+-][0-9]+)?)+")
 _NAACL_LINE = re.compile(
     rb"[ \t]*([0-9]{1,7})[ \t]+([0-9]{1,6})[ \t]+([0-9]{1,6})(?:[ \t]+([SP]))?(?:[ \t]+(%s)(?:[ \t]+([SP]))?)?[ \t]*"
     % _NUMBER

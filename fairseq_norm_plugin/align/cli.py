@@ -104,8 +104,8 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         metavar="REGEX",
         help="do not translate what matches (may be given again), nor URLs, mail addresses, placeholders such as "
-        "{0} and %%s, and emoji; with --target-text, link them to their copy (default: on with --translate, without "
-        "REGEX; none: off)",
+        "{0} and %%s, and emoji; with --target-text, link them to their copy (default: on with --translate and "
+        "--markup, without REGEX; none: off)",
     )
     group.add_argument("--confidences", action="store_true", help="write i-j:p, p: how likely the link is right")
     group.add_argument(

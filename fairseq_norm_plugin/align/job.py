@@ -120,7 +120,9 @@ class Job:
             reverse = NO_REVERSE if args.reverse_path is None and args.path != DEMO else args.reverse_path
             options.named_maps(directions=1 if reverse == NO_REVERSE else 2)
         protected = _protected(args.protect or ())
-        strings = None if protected is None and not args.translate else protected_strings(protected)
+        # a tag beside a placeholder that is linked elsewhere would go to a wrong place without a word
+        protects = protected is not None or args.translate or args.markup
+        strings = protected_strings(protected) if protects else None
         read, written = named_files(args)
         inputs, outputs = (
             (*read, *other_inputs(args)),

@@ -37,6 +37,9 @@ from fairseq_norm_plugin.text.lines import SentencePairs, TranslatedText
 from fairseq_norm_plugin.text.pair import SentencePair, strings_of
 from fairseq_norm_plugin.text.tokenise import splitter_name
 
+#: How many numbers of lines a warning names.
+_SHOWN = 20
+
 
 class Row(NamedTuple):
     """What the outputs say of a pair: a line or the columns of a row, and its scores if they have their own file."""
@@ -114,8 +117,8 @@ class _Run:
         self._job, self._text = job, text
         sample = list(text.numbered(sample_lines(text.size)))
         check_parallel(sample, [model.direction for model in models], job.options.force or job.beam is not None)
-        if job.options.scores and job.markup is None and any("</" in pair.source.text for _, pair in sample):
-            warn_user("the text has tags, and scores take them for words: give --markup")
+        if job.markup is None and any("</" in pair.source.text for _, pair in sample):
+            warn_user("the text has tags, which count as words: give --markup")
         self._aligner = aligner_of(job.options, models, text, text.size)
         chosen = self._aligner.chosen
         if chosen.reason:
@@ -150,11 +153,12 @@ class _Run:
                     unfinished.append(rows)
                 self._write(itertools.starmap(Row, unfinished.rows()))
         if untagged := self._untagged:
-            warn_user(f"lines written without tags: {len(untagged)}; the first is {untagged[min(untagged)]}")
+            numbers = _shown_lines(sorted(untagged))
+            warn_user(f"lines written without tags: {numbers}; the first is {untagged[min(untagged)]}")
         if self._uncopied:
             warn_user(
-                f"lines whose target has not each protected string of the source once: {len(self._uncopied)}; the "
-                f"first is {text.name}:{self._uncopied[0] + 1}"
+                f"lines of {text.name} whose target has not each protected string of the source once: "
+                f"{_shown_lines(self._uncopied)}"
             )
         for warning in self._aligner.warnings():
             warn_user(warning)
@@ -258,3 +262,9 @@ class _Run:
             if Path(file).exists() or not only_existing:
                 words = (" ".join("_".join(word.split()) for word in pair[which].words) for pair in self._text)
                 write_lines(file, words, self._job.resume)
+
+
+def _shown_lines(ids: Sequence[int]) -> str:
+    """How many lines, and the numbers of the first ones."""
+    more = ", …" if len(ids) > _SHOWN else ""
+    return f"{len(ids)} ({', '.join(str(id_ + 1) for id_ in ids[:_SHOWN])}{more})"

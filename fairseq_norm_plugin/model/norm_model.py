@@ -470,7 +470,7 @@ class NormModel:
             targets: their translations, plain text; None: the model translates.
             syntax: ``xml`` or ``html``.
             opaque: names of further elements whose content is no text, such as ``code``.
-            protect: as for :meth:`translate`, and for :meth:`align` if there are targets.  If the model translates,
+            protect: as for :meth:`translate`; in targets these strings are linked to their copies.  Without targets
                 elements with ``translate="no"``, ``code``, ``kbd``, ``samp``, ``var`` and ``mrk`` of the type
                 ``protected`` are not translated either.
             **options: of :meth:`align`, or without targets of :meth:`translate`.
@@ -505,7 +505,7 @@ class NormModel:
         if targets is None:
             aligned = self.translate(plain, protect=NO_PROTECTION, **options)
         else:
-            aligned = self.align(plain, targets, protect=protect, **options)
+            aligned = self.align(plain, targets, protect=protect or r"(?!)", **options)  # default: no more strings
         marked = (markup.put(line, pair, name=f"targets[{k}]") for k, (line, pair) in enumerate(zip(lines, aligned)))
         return Alignments(marked, aligned.signature)
 

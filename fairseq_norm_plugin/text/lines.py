@@ -165,24 +165,25 @@ class ParallelText(SentencePairs):
             copied = NamedTemporaryFile(prefix="align-")  # noqa: SIM115  # deleted with this object
             self._copies.append(copied)
         self._paths.append(path if copied is None else copied.name)
-        lines = 0
+        lines, longer, example = 0, 0, ""
         for chunk in file:
             if not lines:
                 self._tabbed = joined and is_tabbed(file.name, chunk)
-                columns = chunk.lstrip(b"\n").partition(b"\n")[0].split(b"\t")
-                if self._tabbed and len(columns) > 2:
-                    first, second, *_ = (shown(column.decode()) for column in columns)
-                    warn_user(
-                        f"{file.name}: {len(columns)} columns; source and target are read from the first two, such as "
-                        f"{first} and {second}; if these are others, cut them out (cut -f)"
-                    )
             for number, line in enumerate(chunk.split(b"\n")[:-1], lines + 1) if joined else ():
-                split_joined(line, f"{file.name}:{number}", self._tabbed)
+                first, second = split_joined(line, f"{file.name}:{number}", self._tabbed)
+                if self._tabbed and line.count(b"\t") > 1:
+                    longer += 1
+                    example = example or f"in line {number} {shown(first.decode())} and {shown(second.decode())}"
             lines += chunk.count(b"\n")
             if copied is not None:
                 with writing_errors(copied.name):
                     copied.write(chunk)
                     copied.flush()
+        if longer:
+            warn_user(
+                f"{file.name}: lines of more than two columns: {longer}; source and target are in the first two, "
+                f"{example}; if these are others, cut them out (cut -f)"
+            )
         return lines
 
     def _lines(self) -> Iterator[tuple[str, str]]:

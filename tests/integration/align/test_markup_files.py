@@ -49,6 +49,17 @@ def test_tags_of_the_source_stand_once_in_the_target(run, tmp_path, models):
     assert list(map(tags, done.lines)) == list(map(tags, sources))
 
 
+def test_placeholders_of_a_translation_keep_their_tags(run):
+    """Also in another order; without --markup the tags of a text are warned about."""
+    sources = ["Noch <b>{days}</b> Tage und <i>{hours}</i> Stunden", "Hallo {name}, wir sind hier."]
+    targets = ["{hours} hours and {days} days left", "We are here."]
+    done = run("--markup", "html", sources=sources, targets=targets)
+    assert done.lines == ["<i>{hours}</i> hours and <b>{days}</b> days left", targets[1]]
+    assert says(done.err, "each protected string of the source once: 1 (2)")
+    assert load("demo").transfer_markup(sources, targets, "html") == done.lines
+    assert says(run(sources=sources, targets=targets, out="plain").err, "the text has tags, which count as words")
+
+
 def test_text_in_subwords(run):
     """Words that are cut stand at other places in the text that the model reads."""
     options = ("--markup", "xml", "--tokenizer", "none", "--bpe", "none")
@@ -104,7 +115,7 @@ def test_damaged_lines_are_written_without_tags_on_request(run):
     targets = [TARGETS[0], "Yes <3", "Yes & no", *TARGETS[1:]]
     done = run("--markup", "xml", "--force", sources=sources, targets=targets)
     assert done.lines == [MOVED[0], "Yes &lt;3", "Yes &amp; no", *MOVED[1:]]
-    assert says(done.err, "lines written without tags: 2; the first is … source:2: found <b> without an end tag")
+    assert says(done.err, "lines written without tags: 2 (2, 3); the first is … source:2: found <b> without an end tag")
     done = run("--markup", "xml", "--force", "--translate", 2, sources=sources, targets=None, out="translated")
     assert [tags(line) for line in done.lines] == [tags(line) if line in SOURCES else [] for line in sources]
 

@@ -28,7 +28,7 @@ def test_pairs_between_tabs(tmp_path, name):
     """The first two columns; a name that ends in .tsv says so where the text has separators."""
     (tmp_path / name).write_text("\na b\tA ||| B\t0.5\n\tx\n".replace("|||", "|||" if "." in name else "|"))
     words = ("A", "|||" if "." in name else "|", "B")
-    with pytest.warns(AlignmentWarning, match=facts(f"{name}: 3 columns … the first two … 'a b' and 'A")):
+    with pytest.warns(AlignmentWarning, match=facts(f"{name}: … two columns: 1 … line 2 'a b' and 'A")):
         text = ParallelText([str(tmp_path / name)])
     pairs = [pair.words for pair in text]
     assert pairs == [((), ()), (("a", "b"), words), ((), ("x",))]
