@@ -55,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "directory for table, JSON and heatmaps; only one that sweep wrote is replaced"
     add_output(parser, what, metavar="DIR", required=True)
     add_format(parser, FORMATS)
+    parser.add_argument("--sort-heads", action="store_true", help="heatmaps: the lowest AER of a layer left")
     style.add_figure_options(parser, several=True)
 
 
@@ -92,7 +93,7 @@ def run(args: argparse.Namespace) -> None:
     with new_directory(args.output, args.overwrite, _OWN_FILES) as directory:
         write_bytes(directory / "sweep.csv", [table.to_csv(index=False).encode()])
         write_lines(directory / "sweep.json", [json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)])
-        save_heatmaps(table, directory, style.figure_options(args), args.figure_formats)
+        save_heatmaps(table, directory, style.figure_options(args), args.figure_formats, args.sort_heads)
     for printed in _tables(table, records.info.size):
         print(*printed.lines(args.format), "", sep="\n")
     print(f"{'% ' * (args.format == 'latex')}{ORACLE_NOTE}")
@@ -198,18 +199,23 @@ def _of_layers(rows: pd.DataFrame) -> pd.DataFrame:
     return layers.pivot(index=["setting", "kind"], columns="layer", values="aer").reindex(order)
 
 
-def save_heatmaps(table: pd.DataFrame, directory: Path, options: style.FigureOptions, formats: Sequence[str]) -> None:
+def save_heatmaps(
+    table: pd.DataFrame, directory: Path, options: style.FigureOptions, formats: Sequence[str], sort_heads: bool = False
+) -> None:
     """Draw the figures of a sweep's table into a directory.
 
     ``heads-<kind>-<setting>-<rule>-<null>`` has every head of a configuration; these share one colour scale, from the
-    lowest to the highest AER of any head.  ``summary`` has every whole layer, under the rule with the lowest AER.
+    lowest to the highest AER of any head.  With ``sort_heads`` their columns are ranks in the layer.  ``summary`` has
+    every whole layer, under the rule with the lowest AER.
     """
     figures = {"summary": style.draw_heatmap(*summary(table), options=options)}
     heads = table[table["level"] == "head"]
     limits = (100 * float(heads["aer"].min()), 100 * float(heads["aer"].max()))
     for key, rows in heads.groupby(CONFIGURATION, sort=False):
         kind, setting, rule, null = map(str, key)
-        values = 100 * rows.pivot(index="layer", columns="head", values="aer")
+        if sort_heads:
+            rows = rows.assign(**{"rank of head": rows.groupby("layer")["aer"].rank(method="first").astype(int)})
+        values = 100 * rows.pivot(index="layer", columns="rank of head" if sort_heads else "head", values="aer")
         values.index = values.index.map(style.place_name)
         heading = f"Heads: {style.kind_name(kind)}, {setting.upper()}; {style.rule_name(rule, null)}. {_lowest(rows)}"
         figure = style.draw_heatmap(values, heading, limits, options=options)

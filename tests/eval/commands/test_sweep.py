@@ -179,6 +179,22 @@ def test_one_figure_a_configuration_and_a_summary(tmp_path):
     assert cells == ["16.0", "17.0", "18.0", "19.0", "20.0", "21.0"]  # no 99.0: whole layers are left out
 
 
+def test_sorted_heads_stand_by_their_rank(tmp_path):
+    table = heads_and_layers().assign(aer=lambda rows: 1 - rows["aer"])
+    save_heatmaps(table, tmp_path, DEFAULT, ("svg",), sort_heads=True)
+    svg = (tmp_path / "heads-attn_n-awo-kobayashi2020-mask.svg").read_text(encoding="utf-8")
+    shown = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+    assert "rank of head" in shown
+    assert [text for text in shown if re.fullmatch(r"\d\d\.\d", text)] == [
+        "88.0",
+        "89.0",
+        "90.0",
+        "85.0",
+        "86.0",
+        "87.0",
+    ]
+
+
 def test_summary_is_of_the_rule_with_the_lowest_layer():
     """Settings and kinds are rows, layers columns; layers that a kind lacks stay empty."""
     rows = [
