@@ -124,10 +124,8 @@ class Job:
         protects = protected is not None or args.translate or args.markup
         strings = protected_strings(protected) if protects else None
         read, written = named_files(args)
-        inputs, outputs = (
-            (*read, *other_inputs(args)),
-            (*written, *([] if is_stream(args.output) else begun_with(args.output))),
-        )
+        whole = args.ray is not None or is_stream(args.output)  # Ray writes a directory when all is done
+        inputs, outputs = (*read, *other_inputs(args)), (*written, *([] if whole else begun_with(args.output)))
         check_distinct(outputs, inputs)
         return cls(
             models={**model_options(args), "profile": args.profile},

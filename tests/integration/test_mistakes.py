@@ -163,7 +163,7 @@ MISTAKES = [
     (f"{ALIGN} --text '*.parquet' --ray -o -", 2, "--ray: expected Parquet files as --text, and a directory as -o"),
     (f"{BOTH} {PAIR} --join union --confidences", 2, "makes links without confidences"),
     (f"{BOTH} {PAIR} --rule top-k=2", 2, "give --join"),
-    (f"{BOTH} {PAIR} --heads 1 --rule shift-att --join average", 2, "join 'average' does not work"),
+    (f"{BOTH} {PAIR} --heads 1 --rule shift-att --join average", 2, "join 'average' with rule 'shift-att'"),
     (f"norm-align --path none.pt --cpu -o new {PAIR} --rule two-way=2", 2, "share from 0 to 1"),  # no model is loaded
     (f"{CALIBRATE} --source-text de5 --target-text en5", 1, "5 different … 30"),
     (f"{CALIBRATE} --source-text en --target-text de", 0, "look exchanged"),

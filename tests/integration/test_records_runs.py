@@ -87,7 +87,7 @@ def test_a_second_run_is_refused_kept_or_replaces(norm, tmp_path):
     norm(*options)
     first = by_id(directory)
     before = part.stat()
-    with pytest.raises(InputError, match=r"1 parts.* --norm-records-resume .*--norm-records-overwrite"):
+    with pytest.raises(InputError, match=r"1 parts.* --norm-records-resume.*--norm-records-overwrite"):
         norm(*options)
     with pytest.raises(UsageError, match="--norm-records-resume and --norm-records-overwrite contradict each other"):
         norm(*options, "--norm-records-resume", "--norm-records-overwrite")

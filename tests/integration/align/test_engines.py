@@ -84,7 +84,7 @@ def test_on_ray(ray, tmp_path, capsys):
     (tmp_path / "links").mkdir()
     (tmp_path / "links/_SUCCESS").touch()
     status, err = run()
-    assert (status, "links: already exists" in err) == (1, True)
+    assert (status, "links: already exists" in err) == (1, True), err
     status, err = run("--overwrite")
     assert status == 0, err
     assert "sentence pairs that are empty: 1" in err
