@@ -144,15 +144,21 @@ class Recorder:
 
     def _readout(self) -> Tensor:
         """E[w] − mean(E) of the :attr:`predicted` tokens w, [B, T, D]; E are the rows of the output projection."""
-        weight = getattr(getattr(self._decoder, "output_projection", None), "weight", None)
-        if self.predicted is None or weight is None or weight.size(1) != self._decoder.embed_dim:
+        if self.predicted is None or not has_readout(self._decoder):
             raise InputError(
                 "kind attn_logit needs an output embedding for each predicted token, as wide as the decoder; models "
                 "with an adaptive softmax or another output width have none; choose another kind"
             )
+        weight = self._decoder.output_projection.weight
         rows = at_least_float32(weight[self.predicted])
         found: Tensor = rows - weight.detach().mean(0, dtype=rows.dtype)
         return found
+
+
+def has_readout(decoder: Any) -> bool:
+    """Whether a decoder has an output embedding of each token, as wide as its layers; ``attn_logit`` needs it."""
+    weight = getattr(getattr(decoder, "output_projection", None), "weight", None)
+    return weight is not None and weight.size(1) == decoder.embed_dim
 
 
 class BatchMaps:

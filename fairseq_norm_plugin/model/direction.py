@@ -20,12 +20,13 @@ from alignment_eval.errors import UsageError, progress_bar
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.profiles.profile import Profile, fit_profile, profile_path
+from alignment_eval.profiles.profile import UPPER_KIND, Profile, fit_profile, profile_path
 from fairseq_norm_plugin.capture.attention import teacher_forcing
 from fairseq_norm_plugin.capture.recorder import (
     Hypotheses,
     RecordedMaps,
     forced_maps,
+    has_readout,
     layers_and_heads,
     real_positions,
     recorded_quantities,
@@ -223,7 +224,8 @@ class Direction:
         maps: dict[int, SentenceMaps] = {}
         for batch in progress_bar(batches, len(batches), "batches"):
             maps |= self.maps(batch, [DEFAULTS.kind], list(map(MapName, layers)))
-        return fit_profile([maps[id_] for id_ in encoded], layers, identity, self.guided)
+        kind = UPPER_KIND if all(has_readout(model.decoder) for model in self.models) else DEFAULTS.kind
+        return fit_profile([maps[id_] for id_ in encoded], layers, identity, self.guided, kind)
 
     @torch.no_grad()
     def scores(self, pairs: Mapping[int, SentencePair]) -> dict[int, NDArray[np.float64]]:

@@ -36,6 +36,24 @@ def test_a_pair_may_be_as_long_as_the_positions_of_each_model(build, make_direct
     assert [read.words for (read,) in usable_pairs(pairs, [direction])] == [pairs[0].words, pairs[3].words]
 
 
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({}, "attn_logit"),
+        ({"adaptive_softmax_cutoff": [8, 12], "share_decoder_input_output_embed": False}, "attn_n"),
+        ({"decoder_output_dim": 8, "share_decoder_input_output_embed": False}, "attn_n"),
+    ],
+)
+def test_a_model_without_an_embedding_of_each_prediction_reads_norms(make_direction, options, kind):
+    """Few pairs, so the upper layers are read: by a kind that the model has."""
+    direction = make_direction(1, **options)
+    profile = direction.fit_profile([], "0" * 16, 100)
+    assert profile.maps.kind == kind
+    names = list(profile.maps.heads)
+    (maps,) = direction.maps({0: direction.encode(pair_of(["w1"], ["w2"]))}, [kind], names).values()
+    assert read_word_map(maps, profile.extraction(None)).scores is not None
+
+
 def test_a_word_that_looks_like_a_tag_is_unknown(build, make_direction, tgt_dict):
     """Here w5 stands for the tag before each source, and so for one in targets, too."""
     plain = make_direction(build(1))
