@@ -5,71 +5,104 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
+from typing import Union
 
 import numpy as np
-from numpy.typing import NDArray
 
 from alignment_eval.alignment import Alignment
-from alignment_eval.extraction.extract import ReadMaps, WordMap, WordMaps, combined_map, linked_pair
+from alignment_eval.extraction.extract import (
+    ReadMaps,
+    WordMap,
+    WordMaps,
+    combined_map,
+    linked_pair,
+    sharp_map,
+    unordered_weights,
+)
 from alignment_eval.extraction.lexical_table import (
     EMPTY,
     SAMPLE,
     LexicalTable,
     check_match,
     count_lexical_table,
-    supported,
 )
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.pair_scores import join_scores, score_pair
-from alignment_eval.extraction.rules import rule_of
+from alignment_eval.extraction.sharpen import Reweighted, Sharpening, sharp_shares
 from alignment_eval.links.formats import Link
 from alignment_eval.maps.sentence import SentenceSide, Span, SpannedLine, words_of
 
+#: Pairs that are aligned together: the order of the words of several costs little more than that of one.
+TOGETHER = 16
+#: A pair, its combined map, and that as a lexical table has reweighted it; None: it has none, or is not sharpened.
+_Weighed = tuple[WordMaps, WordMap, Union[Reweighted, None]]
+
 
 def align_pairs(
-    pairs: Iterable[WordMaps], method: AlignmentMethod, table: LexicalTable | None = None, check: bool = True
+    pairs: Iterable[WordMaps | None], method: AlignmentMethod, table: LexicalTable | None = None, check: bool = True
 ) -> Iterator[Alignment]:
     """Align the sentence pairs of a text in the order in which they arrive, one at a time.
 
     If ``method`` counts a lexical table, it is counted on the first ``table_pairs`` pairs that arrive; sentences of one
     line have one id and count as one pair.  These must be the first of the text, in any order, and are held back until
-    then.  The pairs after them are reweighted by it.
+    then.  The pairs after them are reweighted by it.  Pairs are aligned :data:`TOGETHER`; None among them stands for a
+    pause, before which all pairs so far are aligned.
 
     ``table`` is a lexical table of another text, to which the counts of these pairs are added.  ``check``: check that
     it matches the text of the first pairs, which are held back for that.
     """
-    pairs, shares = iter(pairs), rule_of(method.forward.rule).shares
+    pairs = iter(pairs)
     if table is not None and check:
         held = list(islice(pairs, SAMPLE))
-        check_match(table, (words_of(forward.sentence) for forward, _ in held if forward.scores is not None))
+        check_match(table, (words_of(pair[0].sentence) for pair in held if pair and pair[0].scores is not None))
         pairs = chain(held, pairs)
-    if method.table_pairs:
+    weighed = _weigh(pairs, method, table or EMPTY)
+    group: list[_Weighed] = []
+    for own in chain(weighed, [None]):
+        if own is not None:
+            group.append(own)
+        if own is None or len(group) == TOGETHER:
+            for each, whole in zip(group, _sharp_maps(group, method.sharpening)):
+                yield _alignment(*each, whole, method)
+            group = []
+
+
+def _weigh(pairs: Iterator[WordMaps | None], method: AlignmentMethod, table: LexicalTable) -> Iterator[_Weighed | None]:
+    """The combined map of each pair, reweighted by the table, which is counted before if the method says so."""
+    if method.table_pairs and method.sharpening is not None:
         counted, ids = [], set()
-        for pair in pairs:
+        for pair in filter(None, pairs):
             ids.add(pair[0].sentence.id)
             if len(ids) > method.table_pairs:
                 pairs = chain([pair], pairs)
                 break
             counted.append((pair, combined_map(pair, method)))
         maps = [combined.counted for _, combined in counted if combined.scores is not None]
-        table, reweighted = count_lexical_table(maps, shares, table or EMPTY, method.table_weight)
+        table, reweighted = count_lexical_table(maps, method.sharpening, table)
         for pair, combined in counted:
-            yield _alignment(pair, combined, None if combined.scores is None else next(reweighted), method)
-    for pair in pairs:
-        combined, weighed = combined_map(pair, method), None
-        if method.sharpened and combined.scores is not None:
-            weighed = (table or EMPTY).reweight(*combined.counted, shares, method.table_weight)
-        yield _alignment(pair, combined, weighed, method)
+            yield pair, combined, None if combined.scores is None else next(reweighted)
+    for one in pairs:
+        if one is None:
+            yield None
+            continue
+        combined, weighed = combined_map(one, method), None
+        if method.sharpening is not None and combined.scores is not None:
+            weighed = table.reweight(*combined.counted, method.sharpening)
+        yield one, combined, weighed
+
+
+def _sharp_maps(group: Sequence[_Weighed], sharpening: Sharpening | None) -> Iterator[WordMap]:
+    """The map of each pair that the rule reads."""
+    sharp = [(weighed.cells, combined.fertility) for _, combined, weighed in group if weighed is not None]
+    shares = iter([] if sharpening is None else sharp_shares(sharp, sharpening.of_order))
+    for _, combined, weighed in group:
+        yield combined if weighed is None else sharp_map(combined, *next(shares))
 
 
 def _alignment(
-    pair: WordMaps, combined: WordMap, weighed: NDArray[np.float64] | None, method: AlignmentMethod
+    pair: WordMaps, combined: WordMap, weighed: Reweighted | None, whole: WordMap, method: AlignmentMethod
 ) -> Alignment:
-    """The alignment of a pair by its ``combined`` map, or by that as a lexical table has ``weighed`` it."""
-    whole = combined
-    if weighed is not None:
-        sharp = supported(weighed, rule_of(method.forward.rule).shares)
-        whole = replace(combined, scores=np.pad(sharp, ((0, 0), (0, 1))))
+    """The alignment of a pair by the ``whole`` map, which the rule reads."""
     sentence = whole.sentence
     (source, source_spans), (target, target_spans) = map(_spanned, (sentence.source, sentence.target))
     text = source, target, source_spans, target_spans
@@ -79,9 +112,12 @@ def _alignment(
     sources, targets = np.nonzero(linked)
     links: list[Link] = list(zip(sources.tolist(), targets.tolist()))  # in ascending order
     confidences = {} if sure is None else dict(zip(links, sure[targets, sources].tolist()))
+    weights = {}
+    if whole.unordered is not None:
+        weights = dict(zip(links, unordered_weights(whole.unordered[targets, sources]).tolist()))
     scores = None if pair[0].sentence.log_probs is None else score_pair(pair, linked, sure)
     maps = None if pair[0].maps is None else ReadMaps(method, pair, combined, weighed, whole)
-    return Alignment(*text, links, confidences, scores=scores, id=sentence.id, maps=maps)
+    return Alignment(*text, links, confidences, scores=scores, weights=weights, id=sentence.id, maps=maps)
 
 
 def _spanned(side: SentenceSide) -> SpannedLine:
@@ -116,9 +152,10 @@ def join_sentences(sentences: Sequence[Alignment], id: int, tokens: Sequence[Seq
             target_spans=(*whole.target_spans, *((start + to, end + to) for start, end in one.target_spans)),
             links=[*whole.links, *shifted.values()],
             confidences={**whole.confidences, **{shifted[link]: share for link, share in one.confidences.items()}},
+            weights={**whole.weights, **{shifted[link]: share for link, share in one.weights.items()}},
         )
     if refused := next((sentence.status for sentence in sentences if not sentence.ok), None):
-        return replace(whole, links=[], confidences={}, status=refused)
+        return replace(whole, links=[], confidences={}, weights={}, status=refused)
     scores = [sentence.scores for sentence in sentences if sentence.scores is not None]
     words = whole.source_words, whole.target_words
     joined = join_scores(scores, tokens, words, whole.links, whole.confidences) if scores else None

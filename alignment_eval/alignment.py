@@ -51,6 +51,8 @@ class Alignment:
         score: the model's mean log probability of a target token (base e), if it translated the source; else None.
         marked: the target line with the markup of the source line, if it was asked for.
         scores: what the pair and its words are worth (docs/scores.md), if it was asked for.
+        weights: what each link counts in markup, from 0 to 1: how sure the maps are without the order of words, which
+            elements change; empty if they were not sharpened.
         id: the pair's number in the text, from 0.
         maps: the word maps that were read, if they are kept: those of the first 1,000 pairs of a list in Python,
             but not of pairs that were cut into sentences.
@@ -66,6 +68,7 @@ class Alignment:
     score: float | None = None
     marked: str | None = None
     scores: PairScores | None = None
+    weights: dict[Link, float] = field(default_factory=dict, compare=False)
     id: int = field(default=0, compare=False)
     maps: ReadMaps | None = field(default=None, compare=False)
 
@@ -156,7 +159,7 @@ class Alignment:
 
         Examples:
             >>> print(alignment.explain(4, 5))
-            'im' and 'the' are linked: their two-way share 0.5... is at least 0.571 (0.4 / 0.7)
+            'im' and 'the' are linked: their share 0.4... is at least 0.4
             ...
 
         Raises:

@@ -16,25 +16,27 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
-from alignment_eval.extraction.rules import SUPPORTED, Rule, apply_rule, barred_cells, rule_of, word_numbers
+from alignment_eval.extraction.rules import Rule, apply_rule, barred_cells, rule_of, word_numbers
+from alignment_eval.extraction.sharpen import FERTILITY, SMOOTHING, Reweighted, ordered_shares
 from alignment_eval.links.formats import Link, Links
 from alignment_eval.links.symmetrize import symmetrize
 from alignment_eval.maps.sentence import Array, PairWords, SentenceMaps, SentenceSide, is_punctuation, words_of
 from alignment_eval.maps.words import (
     Floats,
-    balanced_shares,
-    column_shares,
     combine,
     row_shares,
     subword_map,
+    two_way_shares,
     word_map,
     words_of_subwords,
 )
 
 #: Two runs with a smaller share of equal words are runs on different texts.
 SAME_TEXT = 0.5
-#: A link of share s is right with a probability of some 1 - (1 - s)^1.2.  cmu150 alone would take 1.3, vilar508 1.0.
-RIGHT = 1.2
+#: A link of share s is right with a probability of about 1 - (1 - s)².
+RIGHT = 2
+#: A link of share s without the order weighs 1 - (1 - s)^1.5 in markup; chosen on 260 lines (docs/reproduction.md).
+UNORDERED = 1.5
 #: Decimals of numbers of links and of words: those after them change with the batches that a model reads.
 LINK_DECIMALS = 2
 
@@ -49,6 +51,10 @@ class WordMap:
         subwords: the map between subwords [target subwords, source tokens], if the rule reads that instead.
         maps: the row shares of each map that was read, [maps, target words, source words + 1], if they are kept.
         contribution: the mean share of the source in the prediction of a target token (ALTI+), if it was computed.
+        fertility: of the maps of two models that will be sharpened, [target words, source words]: the larger one of
+            what the two words of a cell get in all.
+        unordered: of a sharp map, whose ``scores`` are S of :mod:`~alignment_eval.extraction.sharpen`: S without the
+            order, [target words, source words].
     """
 
     sentence: SentenceMaps
@@ -56,6 +62,13 @@ class WordMap:
     subwords: Floats | None = None
     maps: Floats | None = None
     contribution: float | None = None
+    fertility: Floats | None = None
+    unordered: Floats | None = None
+
+    @property
+    def sharp(self) -> bool:
+        """Whether ``scores`` are what a rule compares."""
+        return self.unordered is not None
 
     @cached_property
     def shares(self) -> Floats:
@@ -65,13 +78,15 @@ class WordMap:
 
     @property
     def counted(self) -> tuple[PairWords, Floats]:
-        """The words and the shares without null, as a lexical table takes them."""
-        return words_of(self.sentence), self.shares[:, :-1]
+        """The words and the map without null, as a lexical table takes them."""
+        assert self.scores is not None
+        return words_of(self.sentence), self.scores[:, :-1]
 
     def linked(self, options: ExtractionOptions) -> NDArray[np.bool_]:
         """The links that the rule of ``options`` makes, [source words, target words]."""
         assert self.scores is not None
-        return links_by_rule(self.scores if self.subwords is None else self.subwords, self.sentence, options)
+        scores = self.scores if self.subwords is None else self.subwords
+        return links_by_rule(scores, self.sentence, options, self.sharp)
 
 
 #: The word maps of the forward and the reverse direction of a pair; None: there is no reverse direction.
@@ -118,12 +133,17 @@ def combined_map(pair: WordMaps, method: AlignmentMethod) -> WordMap:
 
     F and R are the ``shares`` of the two directions; each row, null included, sums to 1.  ``average``: (F + Rᵀ) / 2.  R
     has no null column for *target* words, so it counts as 0 there and null gets half of F's share.  ``product``:
-    F ∘ Rᵀ, cell by cell, without null; of a map that will be sharpened, √(F ∘ Rᵀ).  If each direction has links of its
-    own, the map is that of the forward direction.
+    F ∘ Rᵀ, cell by cell, without null.  If each direction has links of its own, the map is that of the forward
+    direction.
+
+    A map that will be sharpened has no null, and each row of F and of R gets :data:`SMOOTHING` more, the same in each
+    cell.  Its product is √(F ∘ Rᵀ).
     """
     forward, reverse = pair
-    if reverse is None or forward.scores is None:
+    if forward.scores is None:
         return forward
+    if reverse is None:
+        return _without_null(forward, _smoothed(forward)) if method.sharpened else forward
     if reverse.scores is None:
         status = f"{reverse.sentence.status} in the other direction"
         return WordMap(replace(forward.sentence, status=status), None)
@@ -136,12 +156,36 @@ def combined_map(pair: WordMaps, method: AlignmentMethod) -> WordMap:
         )
     if not method.joins_maps:
         return forward
+    if method.sharpened:
+        there, back = _smoothed(forward), _smoothed(reverse).T
+        joined = (there + back) / 2 if method.join == "average" else np.sqrt(there * back)
+        fertility = np.maximum(_fertility(forward), _fertility(reverse)[:, None])
+        return replace(_without_null(forward, joined), fertility=fertility)
     back = np.zeros(forward.shares.shape)
     back[:, :-1] = reverse.shares[:, :-1].T
-    if method.join == "average":
-        return WordMap(forward.sentence, (forward.shares + back) / 2)
-    product = forward.shares * back
-    return WordMap(forward.sentence, np.sqrt(product) if method.sharpened else product)
+    return WordMap(forward.sentence, (forward.shares + back) / 2 if method.join == "average" else forward.shares * back)
+
+
+def sharp_map(combined: WordMap, shares: Floats, unordered: Floats) -> WordMap:
+    """The ``combined`` map as the order of words has sharpened it."""
+    return replace(_without_null(combined, shares), unordered=unordered)
+
+
+def _without_null(one: WordMap, cells: Floats) -> WordMap:
+    """A map of the sentence of ``one`` with these cells [target words, source words]; null gets nothing."""
+    return WordMap(one.sentence, np.pad(cells, ((0, 0), (0, 1))))
+
+
+def _smoothed(one: WordMap) -> Floats:
+    cells = one.shares[:, :-1]
+    smoothed: Floats = cells + SMOOTHING / max(cells.shape[1], 1)
+    return smoothed
+
+
+def _fertility(one: WordMap) -> Floats:
+    """What each source word gets from all target words."""
+    sums: Floats = np.ascontiguousarray(one.shares[:, :-1].T).sum(axis=1)
+    return sums
 
 
 def linked_pair(whole: WordMap, pair: WordMaps, method: AlignmentMethod) -> tuple[NDArray[np.bool_], Floats | None]:
@@ -153,11 +197,13 @@ def linked_pair(whole: WordMap, pair: WordMaps, method: AlignmentMethod) -> tupl
     forward, reverse = pair
     if reverse is None or method.reverse is None or method.joins_maps:
         assert whole.scores is not None
-        return whole.linked(method.forward), confidences(whole.scores)
+        return whole.linked(method.forward), confidences(whole.scores, whole.sharp)
     one, other = forward.linked(method.forward), reverse.linked(method.reverse).T
     if method.join == "mutual":  # with a rule that makes one choice per word, this is the mutual argmax
-        sure = confidences(forward.shares)
-        sure[:, :-1] = np.minimum(sure[:, :-1], confidences(reverse.shares)[:, :-1].T)
+        assert forward.scores is not None
+        assert reverse.scores is not None
+        sure = confidences(forward.scores)
+        sure[:, :-1] = np.minimum(sure[:, :-1], confidences(reverse.scores)[:, :-1].T)
         return one & other, sure
     linked = np.zeros(one.shape, dtype=np.bool_)
     for cell in symmetrize(links_of(one), links_of(other), str(method.join)):
@@ -165,14 +211,20 @@ def linked_pair(whole: WordMap, pair: WordMaps, method: AlignmentMethod) -> tupl
     return linked, None
 
 
-def confidences(scores: Floats) -> Floats:
+def unordered_weights(unordered: Floats) -> Floats:
+    """What links of these shares without the order weigh in markup: see :data:`UNORDERED`."""
+    wrong: Floats = np.maximum(1 - unordered, 0) ** UNORDERED
+    return 1 - wrong
+
+
+def confidences(scores: Floats, sharp: bool = False) -> Floats:
     """How likely each cell of a word map is a link in the gold, if it is one here, [target words, source words + 1].
 
-    It is 1 - (1 - s)^:data:`RIGHT`, with s the larger one of its share of its row and of its column; docs/questions.md
-    says how well that holds.  They are rounded: see :data:`LINK_DECIMALS`.
+    It is 1 - (1 - s)^:data:`RIGHT`, where s is its two-way share, at most 1, which a ``sharp`` map already has;
+    docs/questions.md says how well that holds.  They are rounded: see :data:`LINK_DECIMALS`.
     """
-    rows = row_shares(scores)
-    wrong: Floats = np.maximum(1 - np.maximum(rows, column_shares(rows)), 0) ** RIGHT
+    shares = scores if sharp else two_way_shares(scores)
+    wrong: Floats = np.maximum(1 - shares, 0) ** RIGHT
     return (1 - wrong).round(LINK_DECIMALS)
 
 
@@ -253,12 +305,14 @@ def linked_cells(maps: Array, sentence: SentenceMaps, options: ExtractionOptions
     return links_by_rule(merged(maps, sentence, options.setting, rule_of(options.rule).units), sentence, options)
 
 
-def links_by_rule(scores: Floats, sentence: SentenceMaps, options: ExtractionOptions) -> NDArray[np.bool_]:
+def links_by_rule(
+    scores: Floats, sentence: SentenceMaps, options: ExtractionOptions, sharp: bool = False
+) -> NDArray[np.bool_]:
     """The links of each of the maps ``scores``, which must be between the units of the rule of ``options``."""
     rule = rule_of(options.rule)
     final = options.final_punctuation and ends_in_punctuation(sentence.source, sentence.target)
     words = None if rule.units == "words" else words_of_subwords(sentence.source, sentence.target)
-    return apply_rule(rule, scores, options.null, final, words)
+    return apply_rule(rule, scores, options.null, final, words, sharp)
 
 
 def ends_in_punctuation(source: SentenceSide, target: SentenceSide) -> bool:
@@ -278,14 +332,14 @@ class ReadMaps:
         method: how it was made.
         pair: the word maps of both directions, with each map that was read.
         combined: the word map of the pair, before it is sharpened.
-        weighed: its cells as a lexical table has reweighted them; None: the map is not sharpened.
+        weighed: as a lexical table has reweighted it; None: the map is not sharpened.
         whole: the map that the rule reads.
     """
 
     method: AlignmentMethod
     pair: WordMaps
     combined: WordMap
-    weighed: Floats | None
+    weighed: Reweighted | None
     whole: WordMap
 
 
@@ -299,12 +353,14 @@ class Explanation:
         linked: whether they are linked.
         maps: each map that was read, and what it gives the source word of the target word's row, from 0 to 1; maps of
             the reverse model give the target word a share of the source word's row.
-        share: the share of the combined map, before it is sharpened.
+        share: the share that the combined map gives the cell of its row, before it is sharpened.
         table: what the lexical table multiplies the cell by, in proportion to the mean of the row; None: the map is
             not sharpened.
-        neighbours: what the cells around it multiply the cell by.
-        row: the share of its row as the rule sees it, null left out if it is masked.
-        column: the share of its column, of the rows' shares.
+        beginnings: the part of the table's weight that is by the first letters of the words, from 0 to 1.
+        two_way: the cell's two-way share, of the map as the table has left it.
+        order: how likely the words are linked by the order of the words around them.
+        fertility: of two models, what S is multiplied by for words that belong to several.
+        compared: the share that the rule compares.
         rule: the rule with its value.
         reason: why the rule, or what follows it, makes the link or refuses it.
     """
@@ -315,9 +371,11 @@ class Explanation:
     maps: dict[str, float]
     share: float
     table: float | None
-    neighbours: float | None
-    row: float
-    column: float
+    beginnings: float | None
+    two_way: float
+    order: float | None
+    fertility: float | None
+    compared: float
     rule: str
     reason: str
 
@@ -327,9 +385,16 @@ class Explanation:
         lines += [f"  {share:.3f}  {name}" for name, share in self.maps.items()]
         lines.append(f"  {self.share:.3f}  combined: share of the row")
         if self.table is not None:
-            lines.append(f"  × {self.table:.3g}  lexical table, relative to the mean of the row")
-            lines.append(f"  × {self.neighbours:.3g}  neighbours")
-        return "\n".join([*lines, f"  {self.row:.3f}  of the row, {self.column:.3f} of the column: rule {self.rule}"])
+            lines.append(
+                f"  × {self.table:.3g}  lexical table, relative to the mean of the row; {self.beginnings:.0%} of it by "
+                f"the first letters"
+            )
+        lines.append(f"  {self.two_way:.3f}  two-way share")
+        if self.order is not None:
+            lines.append(f"  {self.order:.3f}  by the order of the words")
+        if self.fertility is not None:
+            lines.append(f"  × {self.fertility:.3g}  several words for one")
+        return "\n".join([*lines, f"  {self.compared:.3f}  compared by rule {self.rule}"])
 
     __repr__ = __str__
 
@@ -341,15 +406,18 @@ def explain(maps: ReadMaps, words: PairWords, link: Link, linked: bool) -> Expla
     read = _shares_of(forward, method.forward, (j, i), "")
     if reverse is not None and method.reverse is not None:
         read |= _shares_of(reverse, method.reverse, (i, j), "reverse ")
-    table = neighbours = None
-    if maps.weighed is not None:
-        factors = _quotient(maps.weighed[j], maps.combined.shares[j, :-1])
-        table = float(factors[i] / factors.mean())
-        neighbours = float(_quotient(whole.scores[j, :-1], maps.weighed[j])[i])
     rule, final = rule_of(method.forward.rule), ends_in_punctuation(whole.sentence.source, whole.sentence.target)
     final = final and method.forward.final_punctuation
     scores = np.where(barred_cells(*word_numbers(whole.scores), rule, method.forward.null, final), 0, whole.scores)
-    rows = row_shares(column_shares(row_shares(scores)) if rule.shares is balanced_shares else scores)
+    table = beginnings = order = fertility = None
+    two_way = two_way_shares(scores)
+    if maps.weighed is not None:
+        weighed, combined = maps.weighed, maps.combined
+        factors = _quotient(weighed.cells[j], combined.shares[j, :-1])
+        table = float(factors[i] / factors.mean())
+        beginnings = float(weighed.beginnings[j, i] / (weighed.words[j, i] + weighed.beginnings[j, i]))
+        two_way, order = two_way_shares(weighed.cells), float(ordered_shares([weighed.cells])[0][j, i])
+        fertility = None if combined.fertility is None else float(combined.fertility[j, i] ** FERTILITY)
     if reverse is not None and method.reverse is not None and not method.joins_maps:
         made = {"forward": forward.linked(method.forward)[i, j], "reverse": reverse.linked(method.reverse)[j, i]}
         said = (f"{direction} {'yes' if has_link else 'no'}" for direction, has_link in made.items())
@@ -357,9 +425,11 @@ def explain(maps: ReadMaps, words: PairWords, link: Link, linked: bool) -> Expla
     elif final and (i == len(words[0]) - 1 or j == len(words[1]) - 1):
         reason = "the final punctuation of both sides is linked to each other only"
     else:
-        reason = _reason(rule, scores, (j, i), linked)
-    share, row, column = (float(array[j, i]) for array in (maps.combined.shares, rows, column_shares(rows)))
-    return Explanation(words[0][i], words[1][j], linked, read, share, table, neighbours, row, column, rule.name, reason)
+        reason = _reason(rule, scores, (j, i), linked, whole.sharp)
+    share = float(maps.combined.shares[j, i])
+    compared = float(rule.compared(scores, whole.sharp)[j, i])
+    parts = share, table, beginnings, float(two_way[j, i]), order, fertility, compared
+    return Explanation(words[0][i], words[1][j], linked, read, *parts, rule.name, reason)
 
 
 def _quotient(after: Floats, before: Floats) -> Floats:
@@ -373,7 +443,7 @@ def _shares_of(word_map: WordMap, options: ExtractionOptions, cell: Link, prefix
     return dict(zip(titles, word_map.maps[:, cell[0], cell[1]].tolist()))
 
 
-def _reason(rule: Rule, scores: Floats, cell: Link, linked: bool) -> str:
+def _reason(rule: Rule, scores: Floats, cell: Link, linked: bool, sharp: bool) -> str:
     """Why a rule that reads these ``scores`` links a cell or refuses it."""
     if rule.units != "words":
         return f"{'a' if linked else 'no'} subword of the target word has its largest value on this source word"
@@ -382,11 +452,5 @@ def _reason(rule: Rule, scores: Floats, cell: Link, linked: bool) -> str:
             return "the source word has nothing of its row"
         place = int((scores[cell[0]] > scores[cell]).sum()) + 1
         return f"the source word is number {place} of its row, and the rule takes {rule.count}"
-    share, least = rule.compared(scores)[cell], rule.least
-    said = f"their {'two-way share' if rule.two_way else 'share of the row'} {share:.3f} is"
-    if share < least or not rule.grows:
-        return f"{said} {'at least' if share >= least else 'below'} {least}"
-    large = f"{least / SUPPORTED:.3f} ({least} / {SUPPORTED})"
-    if share >= least / SUPPORTED:
-        return f"{said} at least {large}"
-    return f"{said} at least {least}, below {large}, and has {'support' if linked else 'no support'}"
+    said = f"their {'share' if rule.two_way else 'share of the row'} {rule.compared(scores, sharp)[cell]:.3f} is"
+    return f"{said} {'at least' if linked else 'below'} {rule.least}"

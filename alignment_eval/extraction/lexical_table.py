@@ -4,8 +4,8 @@ The map of one sentence pair is uncertain.  The same two words occur together in
 each other there show which cells are right here.  This needs no gold and no other resource: like a statistical aligner,
 the lexical table learns from text in the two languages.
 
-A word map P is sharpened in two steps.  The table gives W = P · w^γ (:meth:`LexicalTable.reweight`), then neighbours
-support each other (:func:`supported`).  γ is how unsure the map is: a sharp map is moved little, a flat one much.
+The table makes W = P^a ∘ w^γ of a word map P (:meth:`LexicalTable.reweight`).  a and γ depend on the models: maps whose
+alignment has formed count more, others less (:class:`~alignment_eval.extraction.sharpen.Sharpening`).
 
 A lexical table file is a Parquet table with the columns source word, target word and weight.  The weight of a row with
 two words is the sum of their evidence (:attr:`LexicalTable.sums`).  The weight of a row with one word, the other empty,
@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -29,9 +30,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
+from alignment_eval.extraction.sharpen import Reweighted, Sharpening
 from alignment_eval.files import new_file
 from alignment_eval.maps.sentence import PairWords
-from alignment_eval.maps.words import Floats, Shares, row_shares
+from alignment_eval.maps.words import Floats, two_way_shares
 from alignment_eval.reading import Count, ForeignFile
 
 VERSION = 1
@@ -57,13 +59,12 @@ POWER = 1.5
 PRIOR = 0.01
 #: The part of a pair's own evidence that counts for itself.
 OWN = 0.3
-#: γ is this part of the doubt where the alignment of the models has formed, since their maps then know more than the
-#: table; where it has not, or without a table, AER is lower with all of it (docs/reproduction.md).
-FORMED_WEIGHT = 0.8
+#: Words with the same first letters count for each other,
+LETTERS = 4
+#: so much.
+BEGINNINGS = 0.5
 #: How often a map is reweighted, the second time by the evidence of the reweighted maps.
 PASSES = 2
-#: A cell without neighbours keeps this part; see :func:`supported`.
-ALONE = 0.4
 #: Evidence is a multiple of this, so that float64 sums it exactly, in whatever order.
 UNIT = 2.0**-20
 #: Smaller sums count as 0: they are negligible beside :data:`PRIOR`, and most sums are that small.
@@ -140,16 +141,41 @@ class LexicalTable:
         order = np.argsort(cells)
         return replace(self, source=self.target, target=self.source, cells=cells[order], sums=self.sums[order])
 
-    def reweight(self, words: PairWords, word_map: Floats, shares: Shares, weight: float = 1.0) -> Floats:
-        """Reweight the word map [target words, source words] of a sentence pair that was not counted.
+    def reweight(self, words: PairWords, word_map: Floats, sharpening: Sharpening) -> Reweighted:
+        """Reweight the word map P [target words, source words] of a sentence pair that was not counted.
 
-        W = P · ((n(u, v) + 0.3 e + ε) / √((c(u) + 1)(c(v) + 1)))^γ for source word u and target word v.  n is their
-        sum in the table, e the :func:`evidence` of this cell, ε is :data:`PRIOR`, c how often a word occurs in the
-        table's text, and γ is ``weight`` times the :func:`doubt` of P.  For unknown words n and c are 0.  The second
-        time, e is of W.
+        W = P^a ∘ w^γ, for source word u and target word v with
+
+            w = (n(u, v) + 0.3 e + ε) / √((c(u) + 1)(c(v) + 1)) + ½ n4(u, v) / √((c4(u) + 1)(c4(v) + 1))
+
+        n is their sum in the table, e the :func:`evidence` of this cell, first of P^a, the second time of W, ε is
+        :data:`PRIOR`, and c how often a word occurs in the table's text.  n4 and c4 are those of all words with the
+        same first four letters.  For unknown words they are 0.
         """
-        known = self.sums_of(words), self.scale(words)
-        return _reweighted([known] * PASSES, word_map, shares, weight)
+        return _reweighted([self.known(words)] * PASSES, word_map, sharpening)
+
+    def known(self, words: PairWords) -> Known:
+        """What it says of each pair of words, [target words, source words]."""
+        beginnings = beginnings_of(words)
+        of_beginnings = self.beginnings.sums_of(beginnings), BEGINNINGS * self.beginnings.scale(beginnings)
+        return Known(self.sums_of(words), self.scale(words), *of_beginnings)
+
+    @cached_property
+    def beginnings(self) -> LexicalTable:
+        """The table of the first letters of words."""
+        sides: list[WordCounts] = []
+        numbers: list[NDArray[np.int64]] = []
+        for side in (self.source, self.target):
+            known: dict[str, int] = {}
+            numbers.append(np.array([known.setdefault(word[:LETTERS], len(known)) for word in side.numbers], np.int64))
+            counts = np.bincount(numbers[-1], side.counts[:-1], len(known) + 1).astype(np.int64)
+            sides.append(WordCounts(known, counts))
+        width = len(self.source.counts)
+        cells = numbers[1][self.cells // width] * len(sides[0].counts) + numbers[0][self.cells % width]
+        cells, places = np.unique(cells, return_inverse=True)
+        source, target = sides
+        sums: Floats = np.bincount(places, self.sums, len(cells)).astype(np.float64)
+        return LexicalTable(source, target, cells, sums, self.pairs)
 
     def cells_of(self, words: PairWords) -> NDArray[np.int64]:
         """The number of each pair of words, [target words, source words]; unknown words have one, too."""
@@ -179,37 +205,49 @@ class LexicalTable:
 EMPTY = LexicalTable(WordCounts.of(()), WordCounts.of(()), np.empty(0, np.int64), np.empty(0), 0)
 
 
-def doubt(word_map: Floats) -> float:
-    """1 − the mean over the target words of the largest share in their row."""
-    return 1 - float(row_shares(word_map).max(axis=1).mean()) if word_map.size else 0.0
+class Known(NamedTuple):
+    """What a table says of each pair of words of a sentence pair, [target words, source words] each."""
+
+    sums: Floats  #: n
+    scale: Floats  #: 1 / √((c(u) + 1)(c(v) + 1))
+    beginning_sums: Floats  #: n4
+    beginning_scale: Floats  #: ½ / √((c4(u) + 1)(c4(v) + 1))
 
 
-def evidence(word_map: Floats, shares: Shares) -> Floats:
+def beginnings_of(words: PairWords) -> PairWords:
+    """The first letters of the words of both sides."""
+    source, target = ([word[:LETTERS] for word in side] for side in words)
+    return source, target
+
+
+def evidence(word_map: Floats) -> Floats:
     """What each cell of a word map adds to a table."""
-    added: Floats = np.rint(shares(word_map) ** POWER / UNIT) * UNIT
+    added: Floats = np.rint(two_way_shares(word_map) ** POWER / UNIT) * UNIT
     return added
 
 
 def _reweighted(
-    tables: Iterable[tuple[Floats, Floats]],
+    tables: Iterable[Known],
     word_map: Floats,
-    shares: Shares,
-    weight: float,
-    counted: NDArray[np.int64] | None = None,
-) -> Floats:
-    """The word map reweighted by the sums and the scale of its cells in each table, in turn.
+    sharpening: Sharpening,
+    counted: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
+) -> Reweighted:
+    """The word map reweighted by what each table knows, in turn.
 
-    ``counted`` are the numbers of its cells if the sums have the evidence of the pair itself.
+    ``counted`` are the numbers of its cells, by words and by beginnings, if the sums have the evidence of the pair
+    itself.
     """
-    if not word_map.size:
-        return word_map
-    weighed, exponent = word_map, weight * doubt(word_map)
-    for sums, scale in tables:
-        own: Floats = evidence(weighed, shares)
-        others = sums if counted is None else sums - _of_same_words(own, counted)
-        others = np.where(others < LEAST_SUM, 0, others)
-        weighed = word_map * ((others + OWN * own + PRIOR) * scale) ** exponent
-    return weighed
+    words = beginnings = np.zeros_like(word_map)
+    powers = weighed = word_map**sharpening.of_map
+    for sums, scale, beginning_sums, beginning_scale in tables if word_map.size else ():
+        own: Floats = evidence(weighed)
+        if counted is not None:
+            sums = sums - _of_same_words(own, counted[0])
+            beginning_sums = np.maximum(beginning_sums - _of_same_words(own, counted[1]), 0)
+        words = (np.where(sums < LEAST_SUM, 0, sums) + OWN * own + PRIOR) * scale
+        beginnings = beginning_sums * beginning_scale
+        weighed = powers * (words + beginnings) ** sharpening.of_table
+    return Reweighted(weighed, words, beginnings)
 
 
 def _of_same_words(evidence: Floats, cells: NDArray[np.int64]) -> Floats:
@@ -219,18 +257,9 @@ def _of_same_words(evidence: Floats, cells: NDArray[np.int64]) -> Floats:
     return sums[words].reshape(evidence.shape)
 
 
-def supported(word_map: Floats, shares: Shares) -> Floats:
-    """Multiply each cell by 0.4 + the sum of the ``shares`` of the eight cells around it."""
-    around = np.pad(shares(word_map), 1)
-    height, width = word_map.shape
-    offsets = [(a, b) for a in range(3) for b in range(3) if (a, b) != (1, 1)]
-    supported: Floats = word_map * (ALONE + sum(around[a : a + height, b : b + width] for a, b in offsets))
-    return supported
-
-
 def count_lexical_table(
-    pairs: Sequence[CountedPair], shares: Shares, others: LexicalTable = EMPTY, weight: float = 1.0
-) -> tuple[LexicalTable, Iterator[Floats]]:
+    pairs: Sequence[CountedPair], sharpening: Sharpening, others: LexicalTable = EMPTY
+) -> tuple[LexicalTable, Iterator[Reweighted]]:
     """Count the lexical table of sentence pairs, and reweight their word maps [target words, source words] by it.
 
     The first pass sums the evidence of the maps, the second that of the maps that the first has reweighted.  The table
@@ -245,13 +274,13 @@ def count_lexical_table(
     table = LexicalTable(source, target, *given, others.pairs + len(words))
     tables: list[LexicalTable] = []
 
-    def reweighted(pair: CountedPair) -> Floats:
+    def reweighted(pair: CountedPair) -> Reweighted:
         words, word_map = pair
-        known = ((counted.sums_of(words), counted.scale(words)) for counted in tables)
-        return _reweighted(known, word_map.astype(np.float64), shares, weight, table.cells_of(words))
+        own = table.cells_of(words), table.beginnings.cells_of(beginnings_of(words))
+        return _reweighted((counted.known(words) for counted in tables), word_map.astype(np.float64), sharpening, own)
 
     def added(pair: CountedPair) -> Evidence:
-        return table.cells_of(pair[0]).ravel(), evidence(reweighted(pair), shares).ravel()
+        return table.cells_of(pair[0]).ravel(), evidence(reweighted(pair).cells).ravel()
 
     for _ in range(PASSES):
         cells, sums = _sum_evidence(given, map(added, pairs))

@@ -9,10 +9,16 @@ from typing import Optional
 
 from alignment_eval.errors import UsageError, shown
 from alignment_eval.extraction.rules import NULLS, rule_of
+from alignment_eval.extraction.sharpen import Sharpening
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS, require_known
 from alignment_eval.signature import Value
+
+#: Ways to make one word map of those of two directions (:func:`alignment_eval.extraction.extract.combined_map`).
+MAP_JOINS = ("average", "product")
+#: Ways to combine two directions that keep confidences.
+JOINS = ("mutual", *MAP_JOINS)
 
 
 @dataclass(frozen=True)
@@ -20,7 +26,7 @@ class Defaults:
     """What is read of a model, and how links are made of it, where no option says otherwise (docs/reproduction.md).
 
     If the alignment of a model has formed, two of its maps are multiplied; if it is still forming, the mean of the
-    logit attributions of its last two layers in AWO is read.  A lexical table and neighbours sharpen the word map.
+    logit attributions of its last two layers in AWO is read.  A lexical table and the order of words sharpen the map.
     Constants of a rule, a search, a check or a lexical table stand in its own module.
     """
 
@@ -31,12 +37,9 @@ class Defaults:
     #: of Python's ``ExtractionOptions``
     map_rule: str = "kobayashi2020"
     map_setting: str = "awi"  #: the setting of the last
-    one_direction: str = "balanced"  #: the rule for the map of one direction; it takes a share
-    share: float = 0.25  #: its least two-way share
-    #: the rule for the combined word map of two directions; it takes a share, too.  The words of each side are the
-    #: target words of one direction, so all of them weigh the same already.
-    two_directions: str = "grow"
-    share_sharp: float = 0.4  #: the same for a word map that is sharp: sharpened, or the product of two directions
+    rule: str = "two-way=0.4"  #: the rule for a word map that is sharpened
+    #: the rule of each direction if their links become one (``mutual``, symmetrisations): maps that are not sharpened
+    direction_rule: str = "two-way=0.25"
     join: str = "product"  #: how the word maps of two directions become one
     #: whether the final punctuation of both sides is linked to each other only, by a profile: the last row of an AWI
     #: map, which predicts ``</s>``, often looks elsewhere.  Where maps are named it is not.
@@ -48,20 +51,12 @@ class Defaults:
     profile_pairs: int = 300  #: how many sentence pairs maps are chosen on: more do not change the choice
     max_tokens: int = 4000  #: tokens of a batch, pads included
 
-    def rule(self, join: str | None = None, sharpened: bool = False) -> str:
-        """The rule of one direction, or of the word maps of two that ``join`` makes one (``average``, ``product``).
-
-        ``sharpened``: a lexical table and neighbours sharpen the word map.
-        """
-        share = self.share_sharp if sharpened or join == "product" else self.share
-        return f"{self.two_directions if join in ('average', 'product') else self.one_direction}={share}"
+    def rule_by(self, join: str | None) -> str:
+        """The rule of one direction, or of two that ``join`` makes one."""
+        return self.rule if join in (None, *MAP_JOINS) else self.direction_rule
 
 
 DEFAULTS = Defaults()
-
-
-#: Ways to combine two directions that keep confidences (:func:`alignment_eval.extraction.extract.combined_map`).
-JOINS = ("mutual", "average", "product")
 
 
 @dataclass(frozen=True, order=True)
@@ -197,13 +192,12 @@ class AlignmentMethod:
     #: how the two directions become one: one of :data:`JOINS`, which keep confidences, or a symmetrisation
     #: (:data:`alignment_eval.links.symmetrize.METHODS`)
     join: Optional[str] = None
-    #: whether a lexical table, which may be empty, and neighbours sharpen the word map
-    #: (:mod:`alignment_eval.extraction.lexical_table`)
-    sharpened: bool = False
+    #: how a lexical table, which may be empty, and the order of words sharpen the word map
+    #: (:mod:`alignment_eval.extraction.sharpen`); None: they do not
+    sharpening: Optional[Sharpening] = None
     #: the number of sentence pairs, the first of the text, that the table is counted on; 0: it is given, or empty.
     #: Those of a given table come to them.
     table_pairs: int = 0
-    table_weight: float = 1.0  #: the exponent of the table is this times the doubt of the word map
 
     def __post_init__(self) -> None:
         if self.join is not None:
@@ -229,7 +223,12 @@ class AlignmentMethod:
     @property
     def joins_maps(self) -> bool:
         """Whether both word maps become one, of which the rule makes links."""
-        return self.join in ("average", "product")
+        return self.join in MAP_JOINS
+
+    @property
+    def sharpened(self) -> bool:
+        """Whether the word map is sharpened."""
+        return self.sharpening is not None
 
     @property
     def can_be_sharpened(self) -> bool:

@@ -15,15 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError, shown
-from alignment_eval.maps.words import Floats, Shares, balanced_shares, row_shares, two_way_shares
+from alignment_eval.maps.words import Floats, row_shares, two_way_shares
 
 #: Whether special source tokens (``</s>``, tags) may win; with ``mask`` they cannot.
 NULLS = ("allow", "mask")
 #: A row or column of no word.
 NO_WORD = -1
-#: :func:`grown` links from its share divided by this without support.  Chosen on cmu150, where 0.6 to 0.75 do as well
-#: (docs/reproduction.md).
-SUPPORTED = 0.7
 
 Cells = NDArray[np.bool_]
 
@@ -37,23 +34,23 @@ class Rule:
     nulls: tuple[str, ...] = NULLS  #: the treatments of null that it supports; the first is its default
     count: int = 0  #: each row takes so many columns, those of the largest scores above 0; 0: the rule compares shares
     least: float = 0.0  #: cells are linked whose share is at least this
-    grows: bool = False  #: a share that is not much larger than ``least`` needs support (:func:`grown`)
-    #: ``least`` is compared with ``shares``, which the combined maps of two models have, too; else with those of the
-    #: row
+    #: ``least`` is compared with two-way shares, which the combined maps of two models have, too; else with those of
+    #: the row
     two_way: bool = False
-    shares: Shares = two_way_shares  #: the shares by which a lexical table and neighbours sharpen the word map
 
-    def compared(self, scores: Floats) -> Floats:
-        """The shares that are compared with ``least``."""
-        return self.shares(scores) if self.two_way else row_shares(scores)
+    def compared(self, scores: Floats, sharp: bool = False) -> Floats:
+        """The shares that are compared with ``least``; a ``sharp`` map already has the two-way ones."""
+        if self.two_way:
+            return scores if sharp else two_way_shares(scores)
+        return row_shares(scores)
 
-    def choose(self, scores: Floats, barred: Cells) -> Cells:
+    def choose(self, scores: Floats, barred: Cells, sharp: bool = False) -> Cells:
         """The cells of maps [..., K, N] that are linked; ``barred`` ones [K, N] are not, and count in no sum."""
+        scores = np.where(barred, 0, scores)
         if self.count:
-            chosen = largest(np.where(barred, 0, scores), self.count) & (scores > 0)
+            chosen = largest(scores, self.count) & (scores > 0)
         else:
-            shares = self.compared(np.where(barred, 0, scores))
-            chosen = grown(shares, self.least) if self.grows else shares >= self.least
+            chosen = self.compared(scores, sharp) >= self.least
         return chosen & ~barred
 
 
@@ -75,6 +72,7 @@ def apply_rule(
     null: str | None,
     final: bool,
     words: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None,
+    sharp: bool = False,
 ) -> Cells:
     """The links that the rows of maps choose, [..., source words, target words].
 
@@ -85,9 +83,10 @@ def apply_rule(
         final: the last words of both sides are linked to each other, and to no other word.
         words: the target word of each row and the source word of each column, :data:`NO_WORD` for null; None: rows and
             columns are the words, and the last column is null.
+        sharp: whether the scores are the shares of :func:`alignment_eval.extraction.sharpen.sharp_shares`.
     """
     rows, columns = words or word_numbers(scores)
-    linked = rule.choose(scores, barred_cells(rows, columns, rule, null, final))
+    linked = rule.choose(scores, barred_cells(rows, columns, rule, null, final), sharp)
     if final:
         lasts = (rows == rows.max())[:, None], columns == columns.max()
         linked = np.where(lasts[0] | lasts[1], lasts[0] & lasts[1], linked)
@@ -114,43 +113,19 @@ def largest(scores: Floats, count: int) -> Cells:
     return chosen
 
 
-def grown(shares: Floats, least: float) -> Cells:
-    """The cells of large shares, and those of smaller ones, from ``least`` on, that have support.
-
-    Shares of ``least`` / :data:`SUPPORTED` are large.  A smaller one has support if neither its row nor its column has
-    a large one, or if one of them has none and a neighbour in the row or the column is large.  So links are added as
-    grow-diag-final-and adds them (Koehn, Och & Marcu 2003), but without the diagonal neighbours, and all at once.
-    """
-    large = shares >= least / SUPPORTED
-    free_rows, free_columns = ~large.any(axis=-1, keepdims=True), ~large.any(axis=-2, keepdims=True)
-    beside = np.zeros_like(large)
-    beside[..., 1:, :] |= large[..., :-1, :]
-    beside[..., :-1, :] |= large[..., 1:, :]
-    beside[..., 1:] |= large[..., :-1]
-    beside[..., :-1] |= large[..., 1:]
-    supported = (free_rows & free_columns) | (beside & (free_rows | free_columns))
-    grown: Cells = large | ((shares >= least) & supported)
-    return grown
-
-
 def _by_share(name: str, value: str) -> Rule:
     """A rule that links from a share on.
 
     ``threshold``: of the target word's row, null included unless it is masked.  ``two-way``: of both
-    (:func:`alignment_eval.maps.words.two_way_shares`).  With ``grow`` shares that are not much larger need support.
-    ``balanced`` does the same by shares in which all source words weigh the same, for the maps of one direction.  Null
-    has no share of a column, so it is always masked but for ``threshold``.
+    (:func:`alignment_eval.maps.words.two_way_shares`); null has no share of a column, so it is always masked.
     """
     least = math.nan
     with suppress(ValueError):
         least = float(value)
     if not 0 <= least <= 1:
         raise UsageError(f"rule '{name}={value}': the value must be a share from 0 to 1, such as {name}=0.2")
-    rule = partial(Rule, f"{name}={least!r}", least=least, grows=name in ("grow", "balanced"))
-    if name == "threshold":
-        return rule()
-    shares = balanced_shares if name == "balanced" else two_way_shares
-    return rule(nulls=("mask",), two_way=True, shares=shares)
+    rule = partial(Rule, f"{name}={least!r}", least=least)
+    return rule() if name == "threshold" else rule(nulls=("mask",), two_way=True)
 
 
 def _top_k(value: str) -> Rule:
@@ -170,7 +145,7 @@ _PLAIN = {
 }
 #: Rules with a value -> what the value is, and the rule of a value.
 _WITH_VALUE: dict[str, tuple[str, Callable[[str], Rule]]] = {
-    **{name: ("SHARE", partial(_by_share, name)) for name in ("threshold", "two-way", "grow", "balanced")},
+    **{name: ("SHARE", partial(_by_share, name)) for name in ("threshold", "two-way")},
     "top-k": ("COUNT", _top_k),
 }
 

@@ -5,7 +5,7 @@ A word map is [target words, source words + 1]; the last column stands for null.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import reduce
 
 import numpy as np
@@ -15,8 +15,6 @@ from alignment_eval.errors import InputError, UsageError, shown
 from alignment_eval.maps.sentence import Array, SentenceSide
 
 Floats = NDArray[np.float64]
-#: Makes the shares of a word map [..., target words, source words] that are compared.
-Shares = Callable[[Floats], Floats]
 
 #: Setting -> offset of a target token's row from the token's index.  Row r of a map predicts target token r and has
 #: decoder input r, which is the token before it.
@@ -27,6 +25,9 @@ LEVELS = {"word": "words", "token": "subwords"}
 
 #: Ways to combine maps (:func:`combine`).
 COMBINATIONS = ("mean", "product")
+
+#: How often :func:`two_way_shares` divides by the sums of rows and columns.
+ROUNDS = 3
 
 #: ``product`` raises smaller shares to this one before it takes logarithms, so that no single map can forbid a link.
 FLOOR = 1e-6
@@ -88,34 +89,26 @@ def row_shares(scores: Floats) -> Floats:
     """Each row of ``scores`` [..., K, N], none below 0, divided by its sum; rows of zeros stay zero."""
     if not scores.shape[-1]:
         return scores
-    # The order of summation is fixed, whatever the leading axes: see word_map.
-    sums = np.add.reduceat(np.ascontiguousarray(scores), [0], axis=-1)
+    sums = _row_sums(scores)
     return np.divide(scores, sums, out=np.zeros(scores.shape), where=sums > 0)
 
 
-def column_shares(scores: Floats) -> Floats:
-    """``scores`` [..., K, N] divided by the sums of their columns; 0 where a column sums to 0."""
-    return np.swapaxes(row_shares(np.swapaxes(scores, -1, -2)), -1, -2)
+def _row_sums(scores: Floats) -> Floats:
+    """The sums of rows [..., K, 1].  The order of summation is fixed, whatever the leading axes: see word_map."""
+    sums: Floats = np.add.reduceat(np.ascontiguousarray(scores), [0], axis=-1)
+    return sums
 
 
 def two_way_shares(scores: Floats) -> Floats:
     """The share that each cell of ``scores`` [..., K, N] has of its row and of its column, from 0 to 1.
 
-    It is the geometric mean of two shares: that of the row, and that of the column after all rows are divided by their
-    sums.  It is large if two words take each other, and small for a source word that every target word takes a little.
+    Three times each cell becomes the geometric mean of its share of the row and its share of the column, so that all
+    words of both sides come to weigh the same.  Rows and columns exchanged, the shares are the same.
     """
-    rows = row_shares(scores)
-    shares: Floats = np.sqrt(rows * column_shares(rows))
-    return shares
-
-
-def balanced_shares(scores: Floats) -> Floats:
-    """:func:`two_way_shares` after all rows of ``scores`` [..., K, N], and then all columns, are divided by their sums.
-
-    So all source words weigh the same.  In the map of one direction each target word gives 1 in all, but a source word
-    may get little from all of them, and still belong to one.
-    """
-    return two_way_shares(column_shares(row_shares(scores)))
+    for _ in range(ROUNDS if scores.size else 0):
+        roots = np.sqrt(_row_sums(scores)) * np.sqrt(np.swapaxes(_row_sums(np.swapaxes(scores, -1, -2)), -1, -2))
+        scores = np.divide(scores, roots, out=np.zeros(scores.shape), where=roots > 0)
+    return scores
 
 
 def combine(scores: Floats, how: str) -> Floats:

@@ -12,9 +12,10 @@ from typing import Any
 
 from alignment_eval.command_line import Input, positive_integer
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.lexical_table import FORMED_WEIGHT, LexicalTable, read_lexical_table
+from alignment_eval.extraction.lexical_table import LexicalTable, read_lexical_table
 from alignment_eval.extraction.method import DEFAULTS, JOINS, AlignmentMethod, ExtractionOptions, MapNames
 from alignment_eval.extraction.rules import RULE_NAMES, rule_of
+from alignment_eval.extraction.sharpen import FORMED, FORMING, WITHOUT_TABLE
 from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.words import COMBINATIONS, FLOOR
@@ -92,8 +93,8 @@ class AlignmentOptions:
         metavar="SETTING",
     )
     rule: str | None = option(
-        f"extraction rule: {', '.join(RULE_NAMES)} (default: {DEFAULTS.rule(sharpened=True)}, for two models "
-        f"{DEFAULTS.rule('product')}; for named maps of one model {DEFAULTS.rule()})",
+        f"extraction rule: {', '.join(RULE_NAMES)} (default: {DEFAULTS.rule}; {DEFAULTS.direction_rule} for "
+        f"each of two models if --join makes one of their links)",
         metavar="RULE",
     )
     null: str | None = option(
@@ -170,7 +171,7 @@ class AlignmentOptions:
             MapNames(self.heads or ()),
             self.combine or DEFAULTS.combine,
             self.setting or DEFAULTS.setting,
-            self.rule or DEFAULTS.rule(join, sharpened=self.table not in (None, NO_TABLE)),
+            self.rule or DEFAULTS.rule_by(join),
             self.null,
             bool(self.final_punctuation),
         )
@@ -234,9 +235,11 @@ def choose_method(
     """
     is_named, wanted = options.heads is not None, options.table
     method = options.named_maps(directions) if is_named else options.profiled_maps(profiles)
-    sharpened = wanted not in (None, NO_TABLE) or (not is_named and method.can_be_sharpened)
+    wants_table = wanted not in (None, NO_TABLE)
+    # named maps with a named rule are read as they are: sweep does the same
+    sharpened = wants_table or (method.can_be_sharpened and not (is_named and options.rule))
     table, hash_ = None, ""
-    given = wanted not in (None, OF_TEXT, NO_TABLE)
+    given = wants_table and wanted != OF_TEXT
     if given:
         table, hash_ = _read_table(wanted)
     elif sharpened and wanted != NO_TABLE:
@@ -245,11 +248,11 @@ def choose_method(
     if wanted is None and sharpened and table is None:
         unknown = any(profile.of_text or not profile.formed for profile in profiles)
         counted = unknown and pairs is not None and pairs >= DEFAULTS.fewest_pairs
-    weight = 1.0
-    if (table is not None or counted) and not is_named and all(profile.formed for profile in profiles):
-        weight = FORMED_WEIGHT
-    pairs_counted = DEFAULTS.table_pairs if counted else 0
-    method = replace(method, sharpened=sharpened, table_pairs=pairs_counted, table_weight=weight)
+    sharpening = None
+    if sharpened:
+        has_table, formed = table is not None or counted, all(profile.formed for profile in profiles)
+        sharpening = (FORMED if formed else FORMING) if has_table else WITHOUT_TABLE
+    method = replace(method, sharpening=sharpening, table_pairs=DEFAULTS.table_pairs if counted else 0)
     fields = method.fields()
     if table is not None:
         fields["table"] = f"{hash_}+{OF_TEXT}" if counted else hash_

@@ -30,8 +30,9 @@ from alignment_eval.errors import InputError, UsageError, printable
 from alignment_eval.extraction.extract import merged, stacked_maps
 from alignment_eval.extraction.lexical_table import count_lexical_table
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName, MapNames
+from alignment_eval.extraction.sharpen import FORMED as FORMED_MAPS
 from alignment_eval.maps.sentence import SentenceMaps, words_of
-from alignment_eval.maps.words import balanced_shares, row_shares
+from alignment_eval.maps.words import row_shares, two_way_shares
 from alignment_eval.reading import Count, ForeignFile, content_hash, read_once
 from alignment_eval.signature import Value
 
@@ -134,7 +135,7 @@ class Profile:
     ) -> ExtractionOptions:
         """The maps with a rule, by default that for one direction or for two that ``join`` makes one."""
         if rule is None:
-            rule = DEFAULTS.rule(join, sharpened=join in (None, "average", "product"))
+            rule = DEFAULTS.rule_by(join)
         final = DEFAULTS.final_punctuation if final_punctuation is None else final_punctuation
         return replace(self.maps, rule=rule, null=None, final_punctuation=final)
 
@@ -264,9 +265,9 @@ def _links_by_map(sentences: Sequence[SentenceMaps]) -> list[NDArray[np.bool_]]:
     words = [words_of(sentence) for sentence in sentences]
     linked = [np.zeros(of_sentence.shape, dtype=np.bool_) for of_sentence in maps]
     for place in np.ndindex(maps[0].shape[:2]):
-        _, sharp = count_lexical_table([(own, each[place]) for own, each in zip(words, maps)], balanced_shares)
-        for of_sentence, word_map in zip(linked, sharp):
-            of_sentence[place] = balanced_shares(word_map) >= LINKED
+        _, sharp = count_lexical_table([(own, each[place]) for own, each in zip(words, maps)], FORMED_MAPS)
+        for of_sentence, reweighted in zip(linked, sharp):
+            of_sentence[place] = two_way_shares(reweighted.cells) >= LINKED
     return linked
 
 

@@ -19,7 +19,7 @@ _TAG = re.compile(r"</?[A-Za-z!?][^<>]*>")
 
 def with_elements(marked: MarkedLine, alignment: Alignment) -> str:
     """The target line with the elements of the source line."""
-    links = alignment.confidences or alignment.links
+    links = alignment.weights or alignment.confidences or alignment.links
     return transfer_markup(marked, alignment.source_spans, alignment.target, alignment.target_spans, links)
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from alignment_eval.command_line import CommandParser, add_output, check_outputs, exit_status
 from alignment_eval.errors import InputError, UsageError, printable, progress_meter, say
 from alignment_eval.extraction.lexical_table import LexicalTable, write_lexical_table
-from alignment_eval.extraction.method import DEFAULTS, AlignmentMethod
+from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.profiles.chosen import described
+from alignment_eval.profiles.chosen import OF_TEXT, AlignmentOptions, choose_method, described
 from alignment_eval.profiles.profile import FORMED, NO_PROFILE, Profile, TableFile
 from alignment_eval.reading import file_hash
 from alignment_eval.signature import signature
@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> None:
         model.direction.fit_profile([read[which] for read in pairs], model.identity, args.max_tokens)
         for which, model in enumerate(models)
     ]
-    table = _count_table(args, text, directions[0], profiles[0]) if args.table_pairs else None
+    table = _count_table(args, text, directions, profiles) if args.table_pairs else None
     text.check_unchanged()
     if len(profiles) > 1:
         profiles = [profiles[0].with_reverse(profiles[1]), profiles[1].with_reverse(profiles[0])]
@@ -131,25 +131,23 @@ def run(args: argparse.Namespace) -> None:
             )
 
 
-def _count_table(args: argparse.Namespace, text: SentencePairs, direction: Direction, profile: Profile) -> LexicalTable:
-    """The lexical table of the first pairs of the text, counted with the maps of the first model."""
+def _count_table(
+    args: argparse.Namespace, text: SentencePairs, directions: Sequence[Direction], profiles: Sequence[Profile]
+) -> LexicalTable:
+    """The lexical table of the first pairs of the text, counted with the maps of all models."""
     from fairseq_norm_plugin.model.aligner import count_table
 
-    method = AlignmentMethod(profile.extraction(), sharpened=True)
+    chosen = choose_method(AlignmentOptions(table=OF_TEXT), len(profiles), profiles, text.size)
     size = min(args.table_pairs, text.size)
     with progress_meter(size, "sentences") as progress:
-        return count_table(itertools.islice(text, size), method, direction, args.max_tokens, progress)
+        return count_table(itertools.islice(text, size), chosen.method, directions, args.max_tokens, progress)
 
 
 def _described(profile: Profile) -> str:
-    """What a profile reads, how that was chosen, and by which shares words are linked."""
+    """What a profile reads, how that was chosen, and by which rule words are linked."""
     agreement = "no two maps agree" if profile.figure is None else f"{100 * profile.figure:.1f} % agreement"
     chosen = f"chosen by {profile.chosen_by} on {profile.pairs} pairs, {agreement}"
     if profile.chosen_by == "training":
         chosen = f"which it was trained to align with; on {profile.pairs} pairs"
-    rules = f"rule {profile.extraction().rule}"
-    if profile.reverse_maps is not None:
-        rules += f", both models {profile.extraction(DEFAULTS.join).rule}"
-    if profile.table is not None:
-        rules += f"; lexical table {profile.table.name}"
-    return f"{described(profile.maps)}, {chosen}; {rules}"
+    table = "" if profile.table is None else f"; lexical table {profile.table.name}"
+    return f"{described(profile.maps)}, {chosen}; rule {profile.extraction().rule}{table}"

@@ -17,11 +17,10 @@ import numpy as np
 from alignment_eval.align_pairs import align_pairs, join_sentences
 from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError, progress_meter, warn_user
-from alignment_eval.extraction.extract import WordMaps
+from alignment_eval.extraction.extract import WordMaps, combined_map
 from alignment_eval.extraction.lexical_table import FEW_WORDS, MANY_UNKNOWN, LexicalTable, count_lexical_table
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.pair_scores import PairScores
-from alignment_eval.extraction.rules import rule_of
 from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.maps.sentence import words_of
 from alignment_eval.profiles.chosen import AlignmentOptions, ChosenMethod, choose_method
@@ -134,10 +133,13 @@ class Aligner:
         if pair.source.copies and alignment.ok:
             sources, targets, links = linked_copies(pair)
             kept = {link for link in alignment.links if link[0] not in sources and link[1] not in targets}
-            confidences = {}
-            if self.chosen.method.join not in METHODS:
-                confidences = {**{link: alignment.confidences[link] for link in kept}, **dict.fromkeys(links, 1.0)}
-            alignment = replace(alignment, links=sorted(kept | links), confidences=confidences)
+            method = self.chosen.method
+            given = (alignment.confidences, method.join not in METHODS), (alignment.weights, method.sharpened)
+            sure, weights = (
+                {**{link: own[link] for link in kept}, **dict.fromkeys(links, 1.0)} if has_own else {}
+                for own, has_own in given
+            )
+            alignment = replace(alignment, links=sorted(kept | links), confidences=sure, weights=weights)
         sizes = len(alignment.source_spans), len(alignment.target_spans)
         if alignment.ok and min(sizes) >= _LONG:
             self._link_counts["pairs"] += 1
@@ -177,7 +179,7 @@ class _Cut:
 def _align_lines(
     windows: Iterable[Numbered],
     read: Callable[[Numbered], Iterator[tuple[int, WordMaps]]],
-    link: Callable[[Iterator[WordMaps]], Iterator[Alignment]],
+    link: Callable[[Iterator[WordMaps | None]], Iterator[Alignment]],
     progress: Progress,
 ) -> Iterator[tuple[SentencePair, Alignment]]:
     """Align the lines of each window, sentence by sentence where they are cut, in the order in which they are done.
@@ -199,7 +201,7 @@ def _align_lines(
                 read_so_far.append((cut, place))
                 yield id_, sentence
 
-    def word_maps() -> Iterator[WordMaps]:
+    def word_maps() -> Iterator[WordMaps | None]:
         for window in windows:
             for number, maps in read(sentences(window)):
                 cut, place = read_so_far[number]
@@ -207,6 +209,7 @@ def _align_lines(
                 progress(int(place == 0))
                 arrived.append((cut, place))
                 yield maps
+            yield None  # all of a window is aligned before the next is read
 
     for alignment in link(word_maps()):
         cut, place = arrived.popleft()
@@ -228,16 +231,23 @@ def aligner_of(
 
 
 def count_table(
-    pairs: Iterable[SentencePair], method: AlignmentMethod, direction: Direction, max_tokens: int, progress: Progress
+    pairs: Iterable[SentencePair],
+    method: AlignmentMethod,
+    directions: Sequence[Direction],
+    max_tokens: int,
+    progress: Progress,
 ) -> LexicalTable:
-    """Count the lexical table of pairs, of the maps of one direction; progress as for :meth:`Aligner.align`."""
-    reader, numbered, maps = MapReader(method, [direction], max_tokens), enumerate(pairs), []
+    """Count the lexical table of pairs, of the maps of all models; progress as for :meth:`Aligner.align`."""
+    reader, numbered, maps = MapReader(method, directions, max_tokens), enumerate(pairs), []
     while window := list(itertools.islice(numbered, WINDOW)):
-        for _, (word_map, _) in reader.read(window):
+        for _, of_pair in reader.read(window):
             progress(1)
-            if word_map.scores is not None:
-                maps.append((words_of(word_map.sentence), word_map.shares[:, :-1].astype(np.float32)))
-    return count_lexical_table(maps, rule_of(method.forward.rule).shares)[0]
+            combined = combined_map(of_pair, method)
+            if combined.scores is not None:
+                words, word_map = combined.counted
+                maps.append((words, word_map.astype(np.float32)))
+    assert method.sharpening is not None
+    return count_lexical_table(maps, method.sharpening)[0]
 
 
 def text_lines(lines: object, name: str) -> list[str]:

@@ -1,10 +1,9 @@
-"""The links of our models in docs/reproduction.md, and two of its tables: rules, and norms against weights.
+"""The links of our models in docs/reproduction.md, and its table of norms against weights.
 
-It takes about 16 minutes of a processor for vilar508.  Links are made by norm-align, whose command lines go to stderr;
-a file in OUT is not made again.  The tables go to stdout, the links of the main table to
-OUT/links, with their names in OUT/rows.csv.  MODELS has checkpoint.pt, which translates from the first language of the
-set to the second, checkpoint.SECOND-FIRST.pt (checkpoint.en-de.pt) if there is one, their profiles, dictionaries and
-codes.bpe.
+It takes about 3 minutes of a processor for vilar508.  Links are made by norm-align, whose command lines go to stderr;
+a file in OUT is not made again.  The table goes to stdout, the links of the main table to OUT/links, with their names
+in OUT/rows.csv.  MODELS has checkpoint.pt, which translates from the first language of the set to the second,
+checkpoint.SECOND-FIRST.pt (checkpoint.en-de.pt) if there is one, their profiles, dictionaries and codes.bpe.
 """
 
 import argparse
@@ -27,24 +26,17 @@ TABLES = {
     "text": "that table and the text's counts",
 }
 _PAPER = ("--rule", "kobayashi2020", "--null")
-_PRODUCT = ("--setting", "awo", "--combine", "product", "--null", "mask", "--final-punctuation")
+_PRODUCT = ("--setting", "awo", "--combine", "product", "--final-punctuation")
 #: What is read of one model, and its options without the kind of the maps; {awi}, {maps}: those of its profile.
 READ: dict[str, Sequence[str]] = {
     "layer 0, AWI": ("--heads", "0", "--setting", "awi", *_PAPER, "allow"),
     "layer 1, AWO": ("--heads", "1", "--setting", "awo", *_PAPER, "allow"),
     "layer 1, AWO, `</s>` masked": ("--heads", "1", "--setting", "awo", *_PAPER, "mask"),
     "the one head that aligns in AWI": ("--heads", "{awi}", *_PAPER, "allow"),
-    "the default": ("--heads", "{maps}", *_PRODUCT, "--rule", "balanced=0.25"),
+    "the two maps of the profile, no table": ("--heads", "{maps}", *_PRODUCT),
 }
 #: Of these, the better one on the set is the best layer of Kobayashi et al. (2020).
 LAYERS = ("layer 0, AWI", "layer 1, AWO")
-#: Rules that the default is compared with: of one model, of both, and other options.
-RULES: Sequence[tuple[str, str, str, Sequence[str]]] = (
-    ("two-way shares alone", "two-way=0.4", "two-way=0.4", ("--no-final-punctuation",)),
-    ("and final punctuation", "two-way=0.4", "two-way=0.4", ()),
-    ("and support", "grow=0.4", "grow=0.4", ()),
-    ("and equal weight of source words", "balanced=0.4", "grow=0.4", ()),
-)
 
 
 class Aligner:
@@ -149,16 +141,6 @@ def norms_or_weights(aligner: Aligner) -> str:
     return markdown(["what is read", *header], rows)
 
 
-def by_rule(aligner: Aligner) -> str:
-    """AER by the rules that make the default, one after the other."""
-    rows = []
-    for number, (what, alone, both, options) in enumerate(RULES):
-        rules = {way: both if way == BOTH else alone for way in aligner.ways}
-        made = (aligner.links(f"{way}-rule{number}", way, "--rule", rule, *options) for way, rule in rules.items())
-        rows.append([what, *map(aligner.gold.aer, made)])
-    return markdown(["rule", *aligner.ways], rows)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gold", type=Path, required=True, metavar="DIR", help="with the set")
@@ -169,7 +151,6 @@ def main() -> None:
     args = parser.parse_args()
     aligner = Aligner(args.models, Gold(args.gold, args.set, args.out), args.out)
     pd.DataFrame(main_table(aligner, args.text)).to_csv(args.out / "rows.csv", index=False)
-    print(by_rule(aligner), "\n")
     print(norms_or_weights(aligner))
 
 

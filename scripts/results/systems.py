@@ -46,7 +46,9 @@ MAIN = {
     "fast_align, published": (FULL, "fast_align(, grow diag final)?"),
     "GIZA++, published": (FULL, r"GIZA\+\+(, grow diag final)?"),
     "Shift-Att, published": (FULL, "Shift-Att, both"),
+    "Shift-AET, published": (FULL, "Shift-AET, both.*"),
     "Mask-Align, published": (FULL, "Mask-Align, both"),
+    "BTBA, published": (FULL, "BTBA, both"),
     "awesome-align, published": (f"{FULL}, mBERT", "awesome-align, fine-tuned"),
     "Cross-Align, published": (f"{FULL}, pretrained model", "Cross-Align"),
 }

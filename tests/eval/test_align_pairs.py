@@ -7,16 +7,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alignment_eval.align_pairs import align_pairs
+from alignment_eval.align_pairs import TOGETHER, align_pairs
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.extract import WordMap, check_same_text, confidences, extract, links_of, read_word_map
-from alignment_eval.extraction.lexical_table import count_lexical_table, supported
+from alignment_eval.extraction.extract import (
+    check_same_text,
+    combined_map,
+    confidences,
+    extract,
+    links_of,
+    read_word_map,
+    sharp_map,
+)
+from alignment_eval.extraction.lexical_table import EMPTY, count_lexical_table
 from alignment_eval.extraction.method import JOINS, AlignmentMethod, ExtractionOptions
 from alignment_eval.extraction.rules import apply_rule, rule_of
+from alignment_eval.extraction.sharpen import FORMED, FORMING, WITHOUT_TABLE, sharp_shares
 from alignment_eval.links.formats import transpose
 from alignment_eval.links.symmetrize import symmetrize
 from alignment_eval.maps.sentence import words_of
-from alignment_eval.maps.words import two_way_shares
 from tests.facts import facts
 
 FORWARD = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.2")
@@ -136,65 +144,100 @@ def one_way(sentences, options=TWO_WAY):
     return [(read(sentence, options), None) for sentence in sentences]
 
 
+def sharp_of(pair, sharpening, reweighted):
+    """The sharp map of a pair of one model that a table has reweighted."""
+    return sharp_map(pair[0], *sharp_shares([(reweighted.cells, None)], sharpening.of_order)[0])
+
+
 def check(found, expected):
-    """That alignments have these maps, by id, and the links that the rule makes of them."""
+    """That alignments have these maps, by id, and the links and confidences of their shares."""
     for pair in found:
         if pair.id not in expected:
             assert (pair.links, pair.status) == ([], "too long")
             continue
         word_map = expected[pair.id]
-        assert set(pair.links) == links_of(word_map.linked(TWO_WAY))
+        shares = word_map.scores[:, :-1]
+        assert pair.links == [tuple(map(int, cell)) for cell in np.argwhere(shares.T >= 0.3)]
+        sure = {(i, j): round(1 - max(1 - shares[j, i], 0) ** 2, 2) for i, j in pair.links}
+        assert pair.confidences == pytest.approx(sure, abs=0.011)
+        assert pair.weights == pytest.approx(
+            {(i, j): 1 - max(1 - word_map.unordered[j, i], 0) ** 1.5 for i, j in pair.links}
+        )
         np.testing.assert_allclose(pair.word_map, word_map.shares, rtol=1e-9)
-
-
-def sharpened(scores):
-    """The word map of scores that a table has reweighted."""
-    return WordMap(None, np.pad(supported(scores, two_way_shares), ((0, 0), (0, 1))))
 
 
 @pytest.mark.parametrize("options", [TWO_WAY, PRODUCT], ids=["one map", "product of two"])
 @pytest.mark.parametrize("first", [0, 1, 5, SIZE, SIZE + 1])
 def test_a_lexical_table_is_counted_on_the_first_pairs(sentences, options, first):
-    """Each of them is reweighted by the others, the pairs after them by all; then neighbours support each other."""
-    method = AlignmentMethod(options, sharpened=True, table_pairs=first)
-    found = list(align_pairs(one_way(sentences, options), method))
+    """Each of them is reweighted by the others, the pairs after them by all."""
+    method = AlignmentMethod(options, sharpening=FORMING, table_pairs=first)
+    pairs = one_way(sentences, options)
+    found = list(align_pairs(pairs, method))
     assert [pair.id for pair in found] == list(range(SIZE))
-    maps = {s.id: read(s, options).counted for s in sentences if s.ok}
+    maps = {place: combined_map(pair, method).counted for place, pair in enumerate(pairs) if pair[0].scores is not None}
     of_table = [id_ for id_ in maps if id_ < first]
-    table, scores = count_lexical_table([maps[id_] for id_ in of_table], two_way_shares)
-    expected = {id_: table.reweight(words, word_map, two_way_shares) for id_, (words, word_map) in maps.items()}
-    expected |= dict(zip(of_table, scores))
-    check(found, {id_: sharpened(scores) for id_, scores in expected.items()})
+    table, counted = count_lexical_table([maps[id_] for id_ in of_table], FORMING)
+    expected = {id_: table.reweight(words, word_map, FORMING) for id_, (words, word_map) in maps.items()}
+    expected |= dict(zip(of_table, counted))
+    check(found, {id_: sharp_of(pairs[id_], FORMING, reweighted) for id_, reweighted in expected.items()})
+
+
+def test_the_map_of_one_model_is_smoothed(sentences):
+    """Each row of shares gets a tenth more, in equal parts; null does not count."""
+    pair = one_way(sentences)[0]
+    combined = combined_map(pair, AlignmentMethod(TWO_WAY, sharpening=WITHOUT_TABLE))
+    size = pair[0].scores.shape[1] - 1
+    np.testing.assert_allclose(combined.scores[:, :-1], pair[0].shares[:, :-1] + 0.1 / size)
+    assert not combined.scores[:, -1].any()
 
 
 def test_a_given_lexical_table_and_each_pair_by_itself(sentences):
     """What is aligned with a given lexical table depends on nothing else in the text."""
-    table, _ = count_lexical_table([pair.counted for pair, _ in one_way(sentences[5:])], two_way_shares)
-    method = AlignmentMethod(TWO_WAY, sharpened=True)
+    method = AlignmentMethod(TWO_WAY, sharpening=FORMED)
+    counted = [combined_map(pair, method).counted for pair in one_way(sentences[5:])]
+    table, _ = count_lexical_table(counted, FORMED)
     whole = list(align_pairs(one_way(sentences), method, table))
     for pair in whole:
         (alone,) = align_pairs(one_way([sentences[pair.id]]), method, table)
         assert alone == pair
 
 
-def test_a_lexical_table_of_both_directions(make_sentence):
-    """It is of the combined map, the geometric mean of both."""
-    texts = [("a b c </s>", "x y z </s>"), ("b a </s>", "y x </s>")]
-    method = AlignmentMethod(TWO_WAY, PRODUCT, "product", True, 2)
+@pytest.mark.parametrize("join", ["product", "average"])
+def test_two_models_have_the_same_links_in_either_order(make_sentence, join):
+    """With a table of the text, a given one, and none; the map is √(F ∘ Rᵀ), or the mean, of smoothed shares."""
+    texts = [("a b c </s>", "x y z </s>"), ("b a </s>", "y x </s>"), ("a b b c </s>", "x z </s>")]
     pairs = [
-        (read(make_sentence(k, *text), TWO_WAY), read(make_sentence(k, *text[::-1]), PRODUCT))
+        (read(make_sentence(k, *text), TWO_WAY), read(make_sentence(9 - k, *text[::-1]), PRODUCT))
         for k, text in enumerate(texts)
     ]
-    maps = [np.sqrt(one.shares[:, :-1] * other.shares[:, :-1].T) for one, other in pairs]
-    words = [words_of(one.sentence) for one, _ in pairs]
-    _, scores = count_lexical_table(list(zip(words, maps)), two_way_shares)
-    check(align_pairs(pairs, method), dict(enumerate(map(sharpened, scores))))
+    pairs = [(one, replace(other, sentence=replace(other.sentence, id=one.sentence.id))) for one, other in pairs]
+    method = AlignmentMethod(TWO_WAY, PRODUCT, join, FORMED)
+    back = AlignmentMethod(PRODUCT, TWO_WAY, join, FORMED)
+    for table_pairs in (0, 2, 3):
+        there, turned = (
+            list(align_pairs(maps, replace(how, table_pairs=table_pairs)))
+            for how, maps in ((method, pairs), (back, [pair[::-1] for pair in pairs]))
+        )
+        assert any(one.links for one in there)
+        for one, other in zip(there, turned):
+            assert one.links == sorted(transpose(other.links))
+            assert one.confidences == {(i, j): sure for (j, i), sure in other.confidences.items()}
+    forward, reverse = pairs[0]
+    combined = combined_map(pairs[0], method)
+    one, other = (each.shares[:, :-1] + 0.1 / 3 for each in (forward, reverse))
+    expected = np.sqrt(one * other.T) if join == "product" else (one + other.T) / 2
+    np.testing.assert_allclose(combined.scores[:, :-1], expected)
+    given, received = forward.shares[:, :-1].sum(axis=0), reverse.shares[:, :-1].sum(axis=0)
+    np.testing.assert_allclose(combined.fertility, [[max(a, b) for a in given] for b in received])
+    (found,) = align_pairs([pairs[0]], method)
+    reweighted = EMPTY.reweight(*combined.counted, FORMED)
+    check([found], {0: sharp_map(combined, *sharp_shares([(reweighted.cells, combined.fertility)], 0.5)[0])})
 
 
 @pytest.mark.parametrize(("unknown", "checked"), [(501, True), (500, True), (2000, False)])
 def test_a_lexical_table_is_checked_on_the_first_1000_pairs(make_sentence, unknown, checked):
-    """No pair is aligned before; a pair after them may have any words.  Unchecked, no pair is held back."""
-    table, _ = count_lexical_table([((["a"], ["x"]), np.ones((1, 1)))], two_way_shares)
+    """No pair is aligned before; a pair after them may have any words.  Unchecked, a batch is held back at most."""
+    table, _ = count_lexical_table([((["a"], ["x"]), np.ones((1, 1)))], FORMED)
     known, strange = (read(make_sentence(0, f"{a} </s>", f"{b} </s>")) for a, b in ("ax", "??"))
     taken = []
 
@@ -203,13 +246,13 @@ def test_a_lexical_table_is_checked_on_the_first_1000_pairs(make_sentence, unkno
             taken.append(number)
             yield strange if number < unknown or number >= 1000 else known, None
 
-    aligned = align_pairs(pairs(), AlignmentMethod(TWO_WAY, sharpened=True), table, check=checked)
+    aligned = align_pairs(pairs(), AlignmentMethod(TWO_WAY, sharpening=FORMED), table, check=checked)
     if checked and unknown > 500:  # more than half of 1,000 words
         with pytest.raises(InputError, match="501"):
             next(aligned)
     else:
         assert next(aligned).ok
-    assert len(taken) == (1000 if checked else 1)
+    assert len(taken) == (1000 if checked else TOGETHER)
 
 
 def test_a_lexical_table_of_extract(tmp_path, make_sentence, make_records, call):
@@ -220,7 +263,7 @@ def test_a_lexical_table_of_extract(tmp_path, make_sentence, make_records, call)
     directory = make_records(tmp_path / "run", [pairs[k] for k in (3, 6, 0, 1, 2, 4, 5)], shards=2)
     words = ("extract", directory, "--kind", "attn_n", "--heads", 1, "--setting", "awo", "--rule", "two-way=0.3")
     _, out, err = call(*words, "--table", "text")
-    found = align_pairs(one_way(pairs), AlignmentMethod(TWO_WAY, sharpened=True, table_pairs=7))
+    found = align_pairs(one_way(pairs), AlignmentMethod(TWO_WAY, sharpening=FORMED, table_pairs=7))
     assert out.splitlines() == [alignment.to_pharaoh() for alignment in found]
     assert out != call(*words)[1]
     assert "|table:text|" in err

@@ -15,6 +15,7 @@ from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.extraction.pair_scores import PairScores
+from alignment_eval.extraction.sharpen import FORMED
 from alignment_eval.links import files as links_files
 
 
@@ -149,24 +150,18 @@ RULES = {
     "kobayashi2020": lambda why: True,
     "top-k=2": lambda why: True,
     "shift-att": lambda why: True,
-    "threshold=0.3": lambda why: why.linked == (why.row >= 0.3),
-    "two-way=0.4": lambda why: why.linked == (two_way(why) >= 0.4),
-    "balanced=0.4": lambda why: (two_way(why) >= 0.4 / 0.7) <= why.linked <= (two_way(why) >= 0.4),
-    "grow=0.4": lambda why: (two_way(why) >= 0.4 / 0.7) <= why.linked <= (two_way(why) >= 0.4),
+    "threshold=0.3": lambda why: why.linked == (why.compared >= 0.3),
+    "two-way=0.4": lambda why: why.linked == (why.compared >= 0.4) and why.compared == why.two_way,
 }
 
 
-def two_way(why):
-    return np.sqrt(why.row * why.column)
-
-
-def explained(make_sentence, options, join=None, sharpened=False, texts=PAIR, **changes):
+def explained(make_sentence, options, join=None, sharpening=None, texts=PAIR, **changes):
     """The alignment of one pair whose maps are kept, and the explanation of each cell."""
     forward, reverse = (make_sentence(k, *sides) for k, sides in enumerate((texts, texts[::-1])))
     for name, change in changes.items():
         change(forward.arrays[name])
     maps = read_word_map(forward, options, True), read_word_map(reverse, options, True) if join else None
-    (pair,) = align_pairs([maps], AlignmentMethod(options, options if join else None, join, sharpened))
+    (pair,) = align_pairs([maps], AlignmentMethod(options, options if join else None, join, sharpening))
     size = len(pair.source_words), len(pair.target_words)
     return pair, {cell: pair.explain(*cell) for cell in np.ndindex(*size)}
 
@@ -196,32 +191,34 @@ def test_an_explanation_agrees_with_the_links(make_sentence, rule, final):
 TWO_WAY = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.3")
 
 
-def test_an_explanation_of_two_directions_and_a_lexical_table(make_sentence):
-    pair, cells = explained(make_sentence, TWO_WAY, "product", True)
-    assert list(cells[0, 1].maps) == ["attn_n layer 1 (AWO)", "reverse attn_n layer 1 (AWO)"]
+@pytest.mark.parametrize("join", [None, "product"])
+def test_an_explanation_of_a_sharpened_map(make_sentence, join):
+    """Its parts make what the rule compares."""
+    pair, cells = explained(make_sentence, TWO_WAY, join, FORMED)
+    assert list(cells[0, 1].maps) == ["attn_n layer 1 (AWO)", "reverse attn_n layer 1 (AWO)"][: 1 + (join is not None)]
     for j in range(4):
         row = [cells[i, j] for i in range(3)]
-        weights = [why.share * why.table * why.neighbours for why in row]
-        assert [why.row for why in row] == pytest.approx(np.array(weights) / sum(weights))
         assert np.mean([why.table for why in row]) == pytest.approx(1)
-    assert [cell for cell, why in cells.items() if two_way(why) >= 0.3] == pair.links
+    for why in cells.values():
+        shares = (why.two_way + why.order) / 2 * (1 if why.fertility is None else why.fertility)
+        assert why.compared == pytest.approx(shares)
+        assert (why.fertility is None, why.beginnings) == (join is None, 0)  # without a table nothing is known
+        assert f"{why.compared:.3f}  compared by rule two-way=0.3" in str(why)
+    assert [cell for cell, why in cells.items() if why.compared >= 0.3] == pair.links
+
+
+def test_an_explanation_of_links_of_both_directions(make_sentence):
     _, cells = explained(make_sentence, TWO_WAY, "mutual")
     for why in cells.values():
         assert why.linked == ("forward yes, reverse yes" in why.reason)
 
 
 def test_a_share_of_exactly_the_least_is_explained_like_larger_ones(make_sentence):
-    options = replace(TWO_WAY, rule="grow=0.5")
+    options = replace(TWO_WAY, rule="two-way=0.5")
     _, cells = explained(make_sentence, options, texts=("a b </s>", "x y </s>"), layer_attn_n=lambda maps: maps.fill(1))
     for why in cells.values():
-        assert (two_way(why), why.linked) == (0.5, True)
-        assert "at least 0.5, below 0.714 (0.5 / 0.7), and has support" in why.reason
-
-
-def test_a_cell_of_nothing_is_explained(make_sentence):
-    """Neither the table nor neighbours change it."""
-    _, cells = explained(make_sentence, TWO_WAY, None, True, layer_attn_n=lambda maps: maps[1, :, :1].fill(0))
-    assert (cells[0, 1].share, cells[0, 1].neighbours) == (0, 1)
+        assert (why.compared, why.linked) == (0.5, True)
+        assert "their share 0.500 is at least 0.5" in why.reason
 
 
 def test_what_cannot_be_explained(make_sentence):

@@ -11,6 +11,7 @@ from alignment_eval.commands.extract import directed_pairs
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract, read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
+from alignment_eval.extraction.sharpen import WITHOUT_TABLE
 from alignment_eval.profiles.profile import fit_profile
 from alignment_eval.reading import json_hash
 from alignment_eval.records import Records
@@ -216,11 +217,11 @@ def profiled(tmp_path, make_sentence, make_records, monkeypatch):
 
 
 def test_the_profile_is_that_of_the_records_or_the_one_named(profiled, call):
-    method = AlignmentMethod(PROFILE.extraction(), sharpened=True)
+    method = AlignmentMethod(PROFILE.extraction(), sharpening=WITHOUT_TABLE)
     pairs = directed_pairs([Records(profiled / "run")], method, "word", None)
     named = "".join(f"{pair.to_pharaoh()}\n" for pair in align_pairs(pairs, method))
     assert named.count("\n") == 2
-    status, out, messages = call("extract", "run", *NAMED)
+    status, out, messages = call("extract", "run", *NAMED, "--rule", "threshold=0.1")
     assert (status, named != out) == (0, True)
     assert "|heads:0.0:awi,1|combine:product|floor:1e-06|setting:" in messages
     for words in (("with",), ("run", "--profile", "p")):

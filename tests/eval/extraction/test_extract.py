@@ -20,6 +20,7 @@ from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS, word_map
+from tests.eval.extraction.test_sharpen import slow_two_way
 from tests.facts import facts
 
 #: (setting, rule, null) of every extraction there is.
@@ -127,12 +128,11 @@ def test_word_map_is_that_of_the_slow_loop(source, target, setting, seed):
 
 @given(shape=st.tuples(*[st.integers(1, 4)] * 2), seed=st.integers(0, 2**32 - 1))
 def test_confidences_cell_by_cell(shape, seed):
-    """Of the larger one of the shares of row and column; in two decimals."""
-    scores = np.random.default_rng(seed).integers(0, 4, shape).astype(np.float64)
-    rows = [[cell / max(sum(row), 1) for cell in row] for row in scores]
-    for t, s in np.ndindex(shape):
-        share = max(rows[t][s], rows[t][s] / (sum(row[s] for row in rows) or 1))
-        assert confidences(scores)[t, s] == pytest.approx(1 - max(1 - share, 0) ** 1.2, abs=0.005 + 1e-9)
+    """Of two-way shares, which a sharp map has already; in two decimals."""
+    scores = np.random.default_rng(seed).integers(0, 4, shape) / 2
+    for shares, sharp in ((slow_two_way(scores), False), (scores, True)):
+        expected = 1 - np.maximum(1 - shares, 0) ** 2
+        np.testing.assert_allclose(confidences(scores, sharp), expected, atol=0.005 + 1e-9)
 
 
 def one_map(m, source, target):

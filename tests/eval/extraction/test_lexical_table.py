@@ -7,46 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.lexical_table import EMPTY, LEAST_SUM, check_match, count_lexical_table, supported
-from alignment_eval.maps.words import balanced_shares, two_way_shares
+from alignment_eval.extraction.lexical_table import EMPTY, LEAST_SUM, check_match, count_lexical_table
+from alignment_eval.extraction.sharpen import FORMED, FORMING, WITHOUT_TABLE
+from tests.eval.extraction.test_sharpen import slow_two_way
 from tests.facts import facts
 
-
-def slow_two_way(scores):
-    """Cell by cell; a row or column of zeros has shares of 0."""
-    rows = [[cell / sum(row) if sum(row) else 0.0 for cell in row] for row in scores.tolist()]
-    found = np.zeros(scores.shape)
-    for t, s in np.ndindex(*scores.shape):
-        column = sum(row[s] for row in rows)
-        found[t, s] = math.sqrt(rows[t][s] * rows[t][s] / column) if column else 0.0
-    return found
+SHARPENINGS = FORMED, FORMING, WITHOUT_TABLE
 
 
-@given(shape=st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(1, 4)), seed=st.integers(0, 2**32 - 1))
-def test_two_way_shares_cell_by_cell(shape, seed):
-    target, source, levels = shape
-    scores = np.random.default_rng(seed).integers(0, levels + 1, (2, target, source)).astype(np.float64)
-    found = two_way_shares(scores)
-    for index in range(2):
-        np.testing.assert_allclose(found[index], slow_two_way(scores[index]), rtol=1e-12)
-    assert ((found >= 0) & (found <= 1 + 1e-12)).all()
-    # the scale of a row does not count
-    np.testing.assert_allclose(two_way_shares(scores * np.arange(1, target + 1)[:, None]), found, rtol=1e-12)
-
-
-def slow_balanced(scores):
-    """Rows, then columns, are divided by their sums before."""
-    rows = scores / np.where(scores.sum(axis=1, keepdims=True) > 0, scores.sum(axis=1, keepdims=True), 1)
-    return slow_two_way(rows / np.where(rows.sum(axis=0) > 0, rows.sum(axis=0), 1))
-
-
-def slow_evidence(word_map, shares):
-    return np.rint(shares(word_map) ** 1.5 * 2**20) / 2**20
-
-
-def slow_doubt(word_map):
-    largest = [max(row) / sum(row) if sum(row) else 0.0 for row in word_map.tolist()]
-    return 1 - sum(largest) / len(largest)
+def slow_evidence(word_map):
+    return np.rint(slow_two_way(word_map) ** 1.5 * 2**20) / 2**20
 
 
 class SlowTable:
@@ -63,129 +33,152 @@ class SlowTable:
             cell = words[0][s], words[1][t]
             self.added.setdefault(cell, []).append((number, float(found[t, s])))
 
-    def step(self, words, word_map, weighed, shares, counted=None, weight=1.0):
+    def step(self, words, word_map, weighed, sharpening, counted=None):
         """One pass by the sums of the other pairs (all but number ``counted``), and a part of the cell's own evidence.
 
-        A pair of words that the others have less than 0.01 of counts as 0.
+        A pair of words that the others have less than 0.01 of counts as 0; words with the same four letters help.
         """
-        own = slow_evidence(weighed, shares)
-        found, exponent = np.zeros(word_map.shape), weight * slow_doubt(word_map)
+        own = slow_evidence(weighed)
+        found = np.zeros(word_map.shape)
         for t, s in np.ndindex(*word_map.shape):
             u, v = words[0][s], words[1][t]
-            others = sum(added for number, added in self.added.get((u, v), []) if number is None or number != counted)
+            others = self.sum_of(lambda a, b, u=u, v=v: (a, b) == (u, v), counted)
             others = 0.0 if others < LEAST_SUM else others
-            scale = math.sqrt((self.counts[0].get(u, 0) + 1) * (self.counts[1].get(v, 0) + 1))
-            found[t, s] = word_map[t, s] * ((others + 0.3 * own[t, s] + 0.01) / scale) ** exponent
+            scale = self.scale(lambda a, u=u: a == u, lambda b, v=v: b == v)
+            alike = self.sum_of(lambda a, b, u=u, v=v: (a[:4], b[:4]) == (u[:4], v[:4]), counted)
+            alike_scale = self.scale(lambda a, u=u: a[:4] == u[:4], lambda b, v=v: b[:4] == v[:4])
+            weight = (others + 0.3 * own[t, s] + 0.01) / scale + 0.5 * alike / alike_scale
+            found[t, s] = word_map[t, s] ** sharpening.of_map * weight**sharpening.of_table
         return found
 
+    def sum_of(self, is_wanted, counted):
+        """What all pairs but number ``counted`` add to the pairs of words that are wanted."""
+        cells = (of_cell for cell, of_cell in self.added.items() if is_wanted(*cell))
+        return sum(added for of_cell in cells for number, added in of_cell if number is None or number != counted)
 
-def slow_count(pairs, shares, others=None, weight=1.0):
+    def scale(self, *sides):
+        """√((c + 1)(c + 1)) of the words of each side that are wanted."""
+        counts = (
+            sum(count for word, count in of_side.items() if is_wanted(word))
+            for of_side, is_wanted in zip(self.counts, sides)
+        )
+        return math.sqrt(math.prod(count + 1 for count in counts))
+
+
+def slow_count(pairs, sharpening, others=None):
     """The table, with that of ``others`` if there are any, and the map of each pair as counting has left it."""
-    weighed = [word_map for _, word_map in pairs]
+    weighed = [word_map**sharpening.of_map for _, word_map in pairs]
     for _ in range(2):
         table = copy.deepcopy(others) or SlowTable()
         for number, ((words, _), now) in enumerate(zip(pairs, weighed)):
-            table.add(number, words, slow_evidence(now, shares))
-        steps = [(*pair, now, shares, number, weight) for number, (pair, now) in enumerate(zip(pairs, weighed))]
+            table.add(number, words, slow_evidence(now))
+        steps = [(*pair, now, sharpening, number) for number, (pair, now) in enumerate(zip(pairs, weighed))]
         weighed = [table.step(*step) for step in steps]
     return table, weighed
 
 
-def slow_file(pairs, shares):
+def slow_file(pairs, sharpening):
     """The table of a text as a file has it: without small sums, and without numbers of pairs."""
-    table, _ = slow_count(pairs, shares)
+    table, _ = slow_count(pairs, sharpening)
     sums = {cell: sum(added for _, added in of_cell) for cell, of_cell in table.added.items()}
     table.added = {cell: [(None, total)] for cell, total in sums.items() if total >= LEAST_SUM}
     return table
 
 
-def slow_reweight(table, words, word_map, shares, weight=1.0):
+def slow_reweight(table, words, word_map, sharpening):
     """The map of a pair that was not counted."""
-    weighed = word_map
+    weighed = word_map**sharpening.of_map
     for _ in range(2):
-        weighed = table.step(words, word_map, weighed, shares, weight=weight)
+        weighed = table.step(words, word_map, weighed, sharpening)
     return weighed
 
 
-def random_text(seed, pairs=4, *letters):
+#: Words of which some have the same four letters.
+SOURCES, TARGETS = ("haus", "hauses", "ab"), ("house", "houses", "x")
+
+
+def random_text(seed, pairs=4, *words):
     """Short pairs of few words, many of them twice, with rows and columns of zeros, and small shares."""
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(pairs):
-        source, target = (list(rng.choice(list(of), rng.integers(1, 5))) for of in letters or ("abc", "xyz"))
+        source, target = (list(rng.choice(list(of), rng.integers(1, 5))) for of in words or (SOURCES, TARGETS))
         found.append(((source, target), rng.choice([0.0, 0.03, 1, 2, 3], (len(target), len(source)))))
     return found
 
 
-SHARES = {two_way_shares: slow_two_way, balanced_shares: slow_balanced}
-TEXTS = given(seed=st.integers(0, 2**32 - 1), shares=st.sampled_from(list(SHARES)))
+TEXTS = given(seed=st.integers(0, 2**32 - 1), sharpening=st.sampled_from(SHARPENINGS))
 #: A word map whose side has no word.
 NOTHING = (([], ["x"]), np.empty((1, 0)))
 
 
 @TEXTS
-def test_counted_pairs_as_by_hand(seed, shares):
+def test_counted_pairs_as_by_hand(seed, sharpening):
     """Also with the table of another text, whose words are others in part."""
     pairs = random_text(seed)
-    others, weight = random_text(seed + 1, seed % 3, "bcd", "wxy"), (1.0, 0.8)[seed % 2]
-    given, _ = count_lexical_table(others, shares)
-    _, expected = slow_count(pairs, SHARES[shares], slow_file(others, SHARES[shares]), weight)
-    table, counted = count_lexical_table([*pairs, NOTHING], shares, given, weight)
+    others = random_text(seed + 1, seed % 3, ("hausen", "ab", "c"), ("houses", "x", "w"))
+    given, _ = count_lexical_table(others, sharpening)
+    _, expected = slow_count(pairs, sharpening, slow_file(others, sharpening))
+    table, counted = count_lexical_table([*pairs, NOTHING], sharpening, given)
     assert table.pairs == len(pairs) + len(others)
     *found, nothing = counted
-    assert nothing.shape == (1, 0)
+    assert nothing.cells.shape == (1, 0)
     for mine, wanted in zip(found, expected):
-        np.testing.assert_allclose(mine, wanted, rtol=1e-4)  # the shares of both may round to other units
+        np.testing.assert_allclose(mine.cells, wanted, rtol=1e-4)  # the shares of both may round to other units
 
 
 @TEXTS
-def test_other_pairs_as_by_hand(seed, shares):
+def test_other_pairs_as_by_hand(seed, sharpening):
     """By the sums of the table, also pairs that were counted, if they come as others; in both directions."""
     pairs = random_text(seed)
-    table, _ = count_lexical_table(pairs, shares)
-    slow = slow_file(pairs, SHARES[shares])
+    table, _ = count_lexical_table(pairs, sharpening)
+    slow = slow_file(pairs, sharpening)
     assert (np.diff(table.cells) > 0).all()
-    others = [*pairs, *random_text(seed + 1), ((["a", "new"], ["x", "newer"]), np.ones((2, 2)))]
+    others = [*pairs, *random_text(seed + 1), ((["ab", "new"], ["x", "newer"]), np.ones((2, 2)))]
     for words, word_map in others:
-        expected = slow_reweight(slow, words, word_map, SHARES[shares])
-        np.testing.assert_allclose(table.reweight(words, word_map, shares), expected, rtol=1e-3)
-        np.testing.assert_array_equal(table.exchanged.sums_of(words[::-1]), table.sums_of(words).T)
-        np.testing.assert_allclose(table.exchanged.scale(words[::-1]), table.scale(words).T)
+        expected = slow_reweight(slow, words, word_map, sharpening)
+        found = table.reweight(words, word_map, sharpening)
+        np.testing.assert_allclose(found.cells, expected, rtol=1e-3)
+        parts = (found.words + found.beginnings) ** sharpening.of_table * word_map**sharpening.of_map
+        np.testing.assert_allclose(parts, found.cells, rtol=1e-12)
+        back = table.exchanged.reweight(words[::-1], word_map.T, sharpening)
+        for one, other in zip(found, back):
+            np.testing.assert_array_equal(one, other.T)
 
 
 @TEXTS
-def test_no_table_is_an_empty_table(seed, shares):
+def test_no_table_is_an_empty_table(seed, sharpening):
     for words, word_map in random_text(seed):
-        expected = slow_reweight(SlowTable(), words, word_map, SHARES[shares])
-        np.testing.assert_allclose(EMPTY.reweight(words, word_map, shares), expected, rtol=1e-4)
-    assert EMPTY.reweight(*NOTHING, shares).shape == (1, 0)
+        expected = slow_reweight(SlowTable(), words, word_map, sharpening)
+        np.testing.assert_allclose(EMPTY.reweight(words, word_map, sharpening).cells, expected, rtol=1e-4)
+    assert EMPTY.reweight(*NOTHING, sharpening).cells.shape == (1, 0)
 
 
-@given(seed=st.integers(0, 2**32 - 1))
-def test_neighbours_cell_by_cell(seed):
-    for _, word_map in random_text(seed):
-        shares, expected = slow_balanced(word_map), np.zeros(word_map.shape)
-        for t, s in np.ndindex(*word_map.shape):
-            around = shares[max(t - 1, 0) : t + 2, max(s - 1, 0) : s + 2].sum() - shares[t, s]
-            expected[t, s] = word_map[t, s] * (0.4 + around)
-        np.testing.assert_allclose(supported(word_map, balanced_shares), expected, rtol=1e-9)
+@pytest.mark.parametrize("known", ["häuser", "haus"])
+def test_words_of_four_letters_are_their_own_beginnings(known):
+    """So they gain nothing on each other: the letters of a Chinese word say no more than the word."""
+    table, _ = count_lexical_table([(([known, "b"], ["x", "y"]), np.eye(2) + 0.1)] * 9, FORMED)
+    words, beginnings = table.reweight(([known[:4], "b"], ["x", "y"]), np.ones((2, 2)), FORMED)[1:]
+    if known == "haus":
+        np.testing.assert_allclose(beginnings.diagonal() / words.diagonal(), 0.5, rtol=0.1)
+    else:  # an unknown word has the evidence of those that begin like it
+        assert beginnings[0, 0] > 5 * words[0, 0]
 
 
 def test_the_order_of_the_pairs_changes_no_digit():
     """Nor how many are summed together."""
     pairs = random_text(3, pairs=1200)
-    words = ["a", "b", "c"], ["x", "y", "z"]
-    table, found = count_lexical_table(pairs, balanced_shares)
-    again, backwards = count_lexical_table(pairs[::-1], balanced_shares)
+    words = [*SOURCES], [*TARGETS]
+    table, found = count_lexical_table(pairs, FORMED)
+    again, backwards = count_lexical_table(pairs[::-1], FORMED)
     np.testing.assert_array_equal(table.sums_of(words), again.sums_of(words))
     for one, other in zip(found, list(backwards)[::-1]):
-        np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(one.cells, other.cells)
 
 
 def test_small_sums_are_dropped():
-    """The share of a row of one target word is the square of its two-way share."""
-    for share, kept in ((0.002, 1), (0.2, 2)):
-        table, _ = count_lexical_table([((["a", "b"], ["x"]), np.array([[share, 1 - share]]))], two_way_shares)
+    for share, kept in ((1e-13, 1), (0.2, 2)):
+        table, _ = count_lexical_table([((["a", "b"], ["x"]), np.array([[share, 1 - share]]))], FORMED)
         assert len(table.cells) == kept
 
 
@@ -197,7 +190,7 @@ TEXT = [(GERMAN, ENGLISH), (GERMAN, ENGLISH)]
 
 @pytest.fixture(scope="module")
 def lexical_table():
-    return count_lexical_table([(words, np.ones((50, 50))) for words in TEXT], two_way_shares)[0]
+    return count_lexical_table([(words, np.ones((50, 50))) for words in TEXT], FORMED)[0]
 
 
 def changed(words, count, to="{}?"):

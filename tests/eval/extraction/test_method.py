@@ -4,6 +4,7 @@ import pytest
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName, parse_maps
+from alignment_eval.extraction.sharpen import FORMED
 from tests.facts import facts
 
 TWO_WAY = ExtractionOptions("attn_n", "1.2,0:awi", "product", setting="awo", rule="two-way=.3")
@@ -15,9 +16,9 @@ KOBAYASHI = ExtractionOptions("attn_w", "1.2")
     [
         ({"reverse": TWO_WAY}, "both or neither"),
         ({"reverse": TWO_WAY, "join": "sum"}, "unknown join 'sum' … mutual, average, product, intersection"),
-        ({"forward": KOBAYASHI, "sharpened": True}, "rule 'kobayashi2020', null 'allow'"),
+        ({"forward": KOBAYASHI, "sharpening": FORMED}, "rule 'kobayashi2020', null 'allow'"),
         ({"forward": KOBAYASHI, "reverse": KOBAYASHI, "join": "product"}, "join 'product' … with null 'allow'"),
-        ({"reverse": TWO_WAY, "join": "mutual", "sharpened": True}, "join 'mutual'"),
+        ({"reverse": TWO_WAY, "join": "mutual", "sharpening": FORMED}, "join 'mutual'"),
     ],
     ids=str,
 )
@@ -31,7 +32,7 @@ def test_fields_say_what_changes_links():
         return AlignmentMethod(*method, **options).fields()
 
     other = replace(TWO_WAY, heads="2,3", combine="mean")
-    both = fields(TWO_WAY, other, "product", sharpened=True)
+    both = fields(TWO_WAY, other, "product", sharpening=FORMED)
     ways = {"join": "product", "reverse_heads": "2,3", "reverse_combine": "mean", "table": "none"}
     assert both == {**TWO_WAY.fields(), **ways}
     # how maps are combined does not matter where there is one

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.extraction.rules import RULE_NAMES, RULES, apply_rule, grown, rule_of
-from alignment_eval.maps.words import balanced_shares, two_way_shares
+from alignment_eval.extraction.rules import RULE_NAMES, RULES, apply_rule, rule_of
+from tests.eval.extraction.test_sharpen import slow_two_way
 from tests.facts import facts
 
 SHAPES = st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(1, 4), st.integers(0, 2**32 - 1))
@@ -58,47 +58,19 @@ def test_rules_are_those_of_the_slow_loop(shape, rule, null, final):
         assert {(int(i), int(j)) for i, j in np.argwhere(found[index])} == expected
 
 
-def slow_grow(shares, least):
-    """Rule ``grow`` or ``balanced`` by its shares [Wt, Ws], written out cell by cell."""
-    cells = [(t, s) for t in range(shares.shape[0]) for s in range(shares.shape[1])]
-    large = {(t, s) for t, s in cells if shares[t, s] >= least / 0.7}
-    taken = set(large)
-    for t, s in cells:
-        free = [not any(row == t for row, _ in large), not any(column == s for _, column in large)]
-        beside = bool(large & {(t - 1, s), (t + 1, s), (t, s - 1), (t, s + 1)})
-        if shares[t, s] >= least and (all(free) or (any(free) and beside)):
-            taken.add((t, s))
-    return {(s, t) for t, s in taken}
-
-
-@pytest.mark.parametrize(
-    ("rule", "shares"), [("two-way", two_way_shares), ("grow", two_way_shares), ("balanced", balanced_shares)]
-)
+@pytest.mark.parametrize("sharp", [False, True])
 @given(shape=SHAPES, least=st.sampled_from([0.0, 0.2, 0.35, 0.5, 0.7, 1.0]), final=st.booleans())
-@example(shape=(3, 3, 4, 0), least=0.35, final=False)
-def test_rules_of_two_way_shares_are_those_of_the_slow_loop(rule, shares, shape, least, final):
-    scores, (target, source) = random_maps(*shape), shape[:2]
+def test_the_rule_of_two_way_shares_links_from_a_share_on(sharp, shape, least, final):
+    """A sharp map already has the shares."""
+    scores, (target, source) = random_maps(*shape) / 4, shape[:2]
     final = final and target > 0 and source > 0
-    found = links(scores, f"{rule}={least}", "mask", final)
+    found = apply_rule(rule_of(f"two-way={least}"), scores, "mask", final, sharp=sharp)
     for index in np.ndindex(2, 3):
-        cells = shares(scores[index][:, :-1])
-        expected = slow_grow(cells, least) if rule != "two-way" else set(zip(*np.nonzero((cells >= least).T)))
+        cells = scores[index][:, :-1] if sharp else slow_two_way(scores[index][:, :-1])
+        expected = set(zip(*np.nonzero((cells >= least).T)))
         if final:
             expected = {(s, t) for s, t in expected if s < source - 1 and t < target - 1} | {(source - 1, target - 1)}
         assert {(int(i), int(j)) for i, j in np.argwhere(found[index])} == expected
-
-
-@pytest.mark.parametrize("turn", range(4))
-def test_a_large_neighbour_on_any_side_supports_a_share(turn):
-    """The first row has a large share; the smaller ones beside and below it are linked, the last one is not."""
-    shares, linked = np.array([[0.9, 0.3, 0.3], [0.3, 0.0, 0.0]]), [[True, True, False], [True, False, False]]
-    assert np.rot90(grown(np.rot90(shares, turn), 0.25), -turn).tolist() == linked
-
-
-def test_a_share_is_large_from_0_7_of_it_on():
-    """0.2857 is 0.2 / 0.7: a cell of a row and a column with large shares is linked from there on."""
-    for share, linked in ((0.284, False), (0.288, True)):
-        assert grown(np.array([[share, 0.9], [0.9, 0.0]]), 0.2)[0, 0] == linked
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.lexical_table import count_lexical_table, write_lexical_table
 from alignment_eval.extraction.method import DEFAULTS
-from alignment_eval.maps.words import two_way_shares
+from alignment_eval.extraction.sharpen import FORMED as FORMED_MAPS
+from alignment_eval.extraction.sharpen import FORMING, WITHOUT_TABLE
 from alignment_eval.profiles.chosen import (
     AlignmentOptions,
     add_map_arguments,
@@ -35,7 +36,7 @@ def chosen(profiles, pairs=None, **options):
 def table(tmp_path):
     """The file of a lexical table of two pairs."""
     pairs = [((["a", "b"], ["x", "y"]), np.eye(2)), ((["a"], ["x", "y"]), np.ones((2, 1)))]
-    write_lexical_table(tmp_path / "t.parquet", count_lexical_table(pairs, two_way_shares)[0], "")
+    write_lexical_table(tmp_path / "t.parquet", count_lexical_table(pairs, FORMED_MAPS)[0], "")
     return tmp_path / "t.parquet"
 
 
@@ -83,27 +84,41 @@ def test_a_given_table(table):
     made = chosen([YOUNG], FEWEST, table=table)
     assert (made.method.sharpened, made.method.table_pairs, made.table.pairs, made.given) == (True, 0, 2, True)
     named = choose_method(AlignmentOptions(heads="1", table=table), 1, (), 100)
-    assert (named.method.sharpened, named.method.forward.rule, named.table.pairs) == (True, "balanced=0.4", 2)
+    assert (named.method.sharpened, named.method.forward.rule, named.table.pairs) == (True, "two-way=0.4", 2)
     assert AlignmentOptions(heads="1", table="none").named_maps(1) == AlignmentOptions(heads="1").named_maps(1)
     with pytest.raises(InputError, match="missing: cannot read"):
         chosen([FORMED], table="missing")
 
 
-def test_a_table_weighs_less_where_the_alignment_has_formed(table):
-    """With maps that a user names nobody knows; without a table there is nothing to weigh."""
+def test_how_much_the_parts_count_depends_on_the_models_and_on_the_table(table):
+    """Maps that a user names count as those of models whose alignment has formed."""
     own = replace(FORMED, table=TableFile(str(table), file_hash(table)))
-    for profiles, options, weight in (
-        ([own], {}, 0.8),
-        ([own, REVERSE], {}, 0.8),
-        ([own, YOUNG], {}, 1.0),
-        ([YOUNG], {"table": "text"}, 1.0),
-        ([FORMED], {"table": "text"}, 0.8),
-        ([FORMED], {"table": table}, 0.8),
-        ([own], {"table": "none"}, 1.0),
-        (BOTH, {}, 1.0),
+    for profiles, options, sharpening in (
+        ([own], {}, FORMED_MAPS),
+        ([own, REVERSE], {}, FORMED_MAPS),
+        ([own, YOUNG], {}, FORMING),
+        ([YOUNG], {"table": "text"}, FORMING),
+        ([YOUNG], {}, WITHOUT_TABLE),
+        ([FORMED], {"table": "text"}, FORMED_MAPS),
+        ([FORMED], {"table": table}, FORMED_MAPS),
+        ([own], {"table": "none"}, WITHOUT_TABLE),
+        (BOTH, {}, WITHOUT_TABLE),
+        (BOTH, {"join": "mutual"}, None),
+        ([own], {"rule": "kobayashi2020"}, None),
     ):
-        assert chosen(profiles, **options).method.table_weight == weight
-    assert choose_method(AlignmentOptions(heads="1", table=table), 1, (), 100).method.table_weight == 1.0
+        assert chosen(profiles, **options).method.sharpening == sharpening
+
+
+def test_named_maps_are_sharpened_unless_their_rule_is_named():
+    """So a rule links what sweep says."""
+    for options, sharpening in (
+        ({}, WITHOUT_TABLE),
+        ({"table": "none"}, WITHOUT_TABLE),
+        ({"table": "text"}, FORMED_MAPS),
+        ({"rule": "two-way=0.4"}, None),
+        ({"rule": "two-way=0.4", "table": "text"}, FORMED_MAPS),
+    ):
+        assert choose_method(AlignmentOptions(heads="1", **options), 1, (), 100).method.sharpening == sharpening
 
 
 def test_the_reason_names_maps_and_profiles():
@@ -128,14 +143,14 @@ def test_rule_and_punctuation_are_those_that_are_stated(final):
 
 def test_two_directions():
     made = chosen(BOTH, FEWEST)
-    assert (made.method.forward.rule, made.method.join) == ("grow=0.4", "product")
+    assert (made.method.forward.rule, made.method.join) == ("two-way=0.4", "product")
     for profiles, counted in ((BOTH, 0), ([FORMED, YOUNG], COUNTED), ([YOUNG, FORMED], COUNTED)):
         assert chosen(profiles, FEWEST).method.table_pairs == counted
     assert {"profile", "reverse_profile"} <= made.fields.keys()
     mutual = chosen([YOUNG, GUIDED], FEWEST, join="mutual").method
     assert (mutual.join, mutual.sharpened) == ("mutual", False)
-    assert (mutual.forward.rule, mutual.reverse.rule) == ("balanced=0.25", "balanced=0.25")
-    assert chosen(BOTH, join="average").method.forward.rule == "grow=0.4"
+    assert (mutual.forward.rule, mutual.reverse.rule) == ("two-way=0.25", "two-way=0.25")
+    assert chosen(BOTH, join="average").method.forward.rule == "two-way=0.4"
     assert chosen(BOTH, join="union").method.join == "union"
 
 
@@ -144,11 +159,11 @@ def test_named_maps_of_two_directions():
         return choose_method(AlignmentOptions(heads="1", **options), 2, (), 100).method
 
     joined = method(table="text")
-    assert (joined.forward.rule, joined.reverse, joined.join) == ("grow=0.4", joined.forward, "product")
+    assert (joined.forward.rule, joined.reverse, joined.join) == ("two-way=0.4", joined.forward, "product")
     assert (joined.sharpened, joined.table_pairs) == (True, COUNTED)
-    assert method(join="average").forward.rule == "grow=0.25"
+    assert method(join="average").forward.rule == "two-way=0.4"
     other = method(join="mutual", reverse_heads="0.3").reverse
-    assert (str(other.heads), other.rule) == ("0.3", "balanced=0.25")
+    assert (str(other.heads), other.rule) == ("0.3", "two-way=0.25")
 
 
 @pytest.mark.parametrize(
@@ -173,12 +188,13 @@ def test_a_command_line_takes_every_option():
     add_map_arguments(parser, "")
     add_options(parser, "join", "reverse_heads", "split_sentences", "max_tokens")
     assert given_options(parser.parse_args([])) == AlignmentOptions()
-    words = "--heads 1.2 --kind attn_w --combine mean --setting awi --rule grow=.4 --null mask --no-final-punctuation"
-    words += " --profile none --join mutual --reverse-heads 0 --max-tokens 9 --table text --split-sentences"
+    words = "--heads 1.2 --kind attn_w --combine mean --setting awi --rule two-way=.4 --null mask"
+    words += " --no-final-punctuation --profile none --join mutual --reverse-heads 0 --max-tokens 9"
+    words += " --table text --split-sentences"
     options = given_options(parser.parse_args(words.split()))
     assert None not in vars(options).values()
     assert options == AlignmentOptions(
-        **{"heads": "1.2", "kind": "attn_w", "combine": "mean", "setting": "awi", "rule": "grow=.4", "null": "mask"},
+        **{"heads": "1.2", "kind": "attn_w", "combine": "mean", "setting": "awi", "rule": "two-way=.4", "null": "mask"},
         **{"final_punctuation": False, "profile": "none", "join": "mutual", "reverse_heads": "0", "max_tokens": 9},
         **{"table": "text", "split_sentences": True},
     )

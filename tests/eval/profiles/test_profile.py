@@ -10,6 +10,7 @@ import pytest
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName
+from alignment_eval.extraction.sharpen import FORMED as FORMED_MAPS
 from alignment_eval.maps.sentence import words_of
 from alignment_eval.profiles import profile
 from alignment_eval.profiles.profile import (
@@ -20,7 +21,8 @@ from alignment_eval.profiles.profile import (
     fit_profile,
     read_profile,
 )
-from tests.eval.extraction.test_lexical_table import slow_balanced, slow_count
+from tests.eval.extraction.test_lexical_table import slow_count
+from tests.eval.extraction.test_sharpen import slow_two_way
 
 FORMED = Profile("m1", ExtractionOptions("attn_n", "0.0:awi,2", "product", "awo"), "agreement", 0.6, 100, "t")
 REVERSE = replace(FORMED, model="m2")
@@ -98,7 +100,7 @@ def test_a_lexical_table_lies_beside_its_profile(write):
         (without(maps=None), "maps: Expected `object`, got `null`"),
         (without(chosen_by="\x1b[31m" * 99), r"chosen_by: Invalid enum value '\\x1b\[31m"),
         (without(reverse_model="m2"), "reverse model"),
-        (maps(rule="grow=0.4"), "keys are missing or unknown"),
+        (maps(rule="two-way=0.4"), "keys are missing or unknown"),
         (maps(heads="x"), "maps.heads: cannot read heads 'x'"),
     ],
 )
@@ -121,10 +123,10 @@ def pairs_of(sentence):
 
 
 def slow_links(sentences, name):
-    """The links of a map in each sentence, by balanced shares after a lexical table of all sentences."""
+    """The links of a map in each sentence, by two-way shares after a lexical table of all sentences."""
     maps = [read_word_map(sentence, ExtractionOptions("attn_n", [name])).shares[:, :-1] for sentence in sentences]
-    _, sharp = slow_count(list(zip(map(words_of, sentences), maps)), slow_balanced)
-    return [set(zip(*np.nonzero(slow_balanced(word_map) >= 0.3))) for word_map in sharp]
+    _, sharp = slow_count(list(zip(map(words_of, sentences), maps)), FORMED_MAPS)
+    return [set(zip(*np.nonzero(slow_two_way(word_map) >= 0.3))) for word_map in sharp]
 
 
 def slow_dice(sentences, pair):

@@ -16,7 +16,7 @@ from alignment_eval.extraction.lexical_table import (
     write_lexical_table,
 )
 from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.maps.words import two_way_shares
+from alignment_eval.extraction.sharpen import FORMED
 from alignment_eval.profiles.profile import TableFile, fit_profile
 from alignment_eval.reading import file_hash
 from tests.facts import facts, says
@@ -30,7 +30,7 @@ def counted(pairs=40):
     for _ in range(pairs):
         source, target = (list(rng.choice(list(letters), rng.integers(1, 6))) for letters in ("abcdeßé", "uvwxyz漢"))
         text.append(((source, target), rng.random((len(target), len(source)))))
-    return count_lexical_table(text, two_way_shares)[0]
+    return count_lexical_table(text, FORMED)[0]
 
 
 @pytest.mark.parametrize("pairs", [6, 40])

@@ -5,14 +5,14 @@ from types import SimpleNamespace
 import pytest
 
 from alignment_eval import commands as cli
+from alignment_eval.profiles.profile import fit_profile
+from alignment_eval.records import Records
 from fairseq_norm_plugin.align import cli as align
 from fairseq_norm_plugin.model.direction import Direction
 from fairseq_norm_plugin.model.translate import Translator
 from tests.demo import MODEL, written
 
 PAPER = ("--kind", "attn_n", "--heads", 0, "--setting", "awo", "--rule", "kobayashi2020")
-#: What is done with --table text, by a model of two layers whose text is too short to choose maps by.
-DEFAULT = ("--kind", "attn_logit", "--heads", "0,1", "--setting", "awo", "--table", "text")
 #: The methods that make maps and translations of a batch.
 ALIGNING, TRANSLATING = (Direction, "maps"), (Translator, "search")
 
@@ -55,6 +55,16 @@ def run(data, checkpoint, files, tmp_path, capsys):
         return SimpleNamespace(status=status, lines=lines, err=capsys.readouterr().err, out=out)
 
     return start
+
+
+@pytest.fixture
+def default(records, tmp_path):
+    """What is done with --table text, by models of two layers whose text is too short to choose maps by."""
+    forward, reverse = (
+        fit_profile((), (0, 1), str(Records(records / name).info.signature["model"])) for name in ("forward", "reverse")
+    )
+    (tmp_path / "profile").write_text(forward.with_reverse(reverse).to_json())
+    return "--profile", tmp_path / "profile", "--table", "text"
 
 
 @pytest.fixture

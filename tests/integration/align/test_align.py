@@ -13,7 +13,7 @@ from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.profiles.profile import Profile
 from alignment_eval.records import Records
 from tests.demo import written
-from tests.integration.align.conftest import DEFAULT, PAPER
+from tests.integration.align.conftest import PAPER
 
 
 @pytest.mark.parametrize(
@@ -36,11 +36,11 @@ def test_links_are_those_of_the_long_way(run, extracted, options):
     assert len(set(done.lines)) > 6  # says something
 
 
-def test_defaults(run, extracted):
+def test_defaults(run, extracted, default):
     done = run("--table", "text")
-    assert done.lines == extracted(*DEFAULT)
+    assert done.lines == extracted(*default)
     assert re.search(
-        r"^run:\w{16}\|sentences:12\|kind:attn_logit\|heads:0,1\|combine:mean\|setting:awo\|rule:balanced=0.4\|null:mask\|"
+        r"^run:\w{16}\|sentences:12\|kind:attn_logit\|heads:0,1\|combine:mean\|setting:awo\|rule:two-way=0.4\|null:mask\|"
         r"final_punctuation:yes\|table:text\|profile:upper-layers\|",
         done.err,
         re.MULTILINE,
@@ -51,17 +51,17 @@ def test_defaults(run, extracted):
     assert run("--overwrite", "--window", 1, "--max-tokens", 1).lines == alone.lines
 
 
-def test_defaults_of_both_directions(run, extracted, records, backward):
+def test_defaults_of_both_directions(run, extracted, default, records, backward):
     done = run("--reverse-path", backward, "--table", "text")
-    assert done.lines == extracted(*DEFAULT, "--join", "product", "--reverse", records / "reverse")
-    assert "|rule:grow=0.4|" in done.err
-    single, joined = "balanced=0.25", "grow=0.4"
+    assert done.lines == extracted(*default, "--reverse", records / "reverse")
+    assert "|rule:two-way=0.4|" in done.err
+    single, joined = "two-way=0.25", "two-way=0.4"
     for options, rule in (("--join mutual", single), ("--join average", joined), ("--join union", single)):
         assert f"|rule:{rule}|" in run("--reverse-path", backward, *options.split(), "--overwrite").err
 
 
-def test_confidences(run, extracted):
-    found = run("--table", "text", "--confidences").lines, extracted(*DEFAULT, "--confidences")
+def test_confidences(run, extracted, default):
+    found = run("--table", "text", "--confidences").lines, extracted(*default, "--confidences")
     texts = ["\n".join(lines) for lines in found]
     assert re.sub(r":\S+", "", texts[0]) == re.sub(r":\S+", "", texts[1])
     confidences = [[float(number) for number in re.findall(r":(\S+)", text)] for text in texts]

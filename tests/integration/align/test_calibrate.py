@@ -62,7 +62,7 @@ def test_profiles_and_their_table(call, models):
         own = file_hash(models / "checkpoint.pt.align.parquet")
         assert mine["table"] == {"name": "checkpoint.pt.align.parquet", "hash": own, "exchanged": exchanged}
     assert done.out.count("chosen by agreement on 60 pairs") == 2
-    assert "rule balanced=0.4, both models grow=0.4; lexical table checkpoint.pt.align.parquet" in done.out
+    assert "rule two-way=0.4; lexical table checkpoint.pt.align.parquet" in done.out
     again = call("calibrate", *both(models))
     assert (again.status, "already exists" in again.err) == (1, True)
     whole = call(*both(models), pairs=8)

@@ -1,12 +1,24 @@
-"""The scripts of the tables of results: systems.py of the main table, use.py of the jobs."""
+"""The scripts of the tables of results: systems.py of the main table, parts.py of its parts, use.py of the jobs."""
 
 import argparse
+import sys
 from functools import partial
+from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 
+import alignment_eval as ae
+from alignment_eval.align_pairs import align_pairs
+from alignment_eval.extraction.extract import WordMap
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
+from alignment_eval.extraction.sharpen import FORMED
+from alignment_eval.links.formats import GoldSentence
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.transfer.tags import parse_markup
+from tests.demo import DEMO, lines, written
 from tests.integration.scripts.preparing import SCRIPTS
 
 GERMAN = "Anna\tB-PER\nlebt\tO\nin\tO\nGraz\tB-LOC\n\nGraz\tB-LOC\nruht\tO\n"
@@ -47,6 +59,87 @@ def test_rows_have_aer_interval_and_p_against_the_baseline(tmp_path):
     pd.DataFrame([*rows, published]).to_csv(table, index=False)
     systems.figure(argparse.Namespace(csv=table, png=picture))
     assert all(words in picture.read_text() for words in ("ours, both models – 87,652 pairs", "25.0", "15.0"))
+
+
+def test_words_in_other_orders():
+    import parts
+
+    chance = np.random.default_rng(0)
+    for name, order in parts.ORDERS.items():
+        for size in range(1, 12):
+            assert sorted(order(size, chance)) == list(range(size)), name
+    assert list(parts.ORDERS["all words reversed"](3, chance)) == [2, 1, 0]
+    assert all(parts.one_to_the_end(4, chance)[-1] < 3 for _ in range(9))
+    for _ in range(9):
+        phrases = np.split(places := parts.phrases_reversed(9, chance), np.flatnonzero(np.diff(places) != 1) + 1)
+        assert phrases[0][-1] == 8
+        assert phrases[-1][0] == 0
+        assert all(2 <= len(phrase) <= 4 for phrase in phrases[1:])
+
+
+def test_an_order_permutes_the_source_of_the_pairs():
+    """With its columns in the maps of one model, and its rows in those of the other."""
+    import parts
+
+    chance, way = np.random.default_rng(1), [2, 0, 3, 1, 4]
+    words = [[f"{side}{number}" for number in range(5)] for side in "xy"]
+
+    def word_map(sides, scores):
+        source, target = map(SentenceSide.of_words, sides)
+        return WordMap(SentenceMaps(0, source, target, ()), scores)
+
+    def swapped(pair):
+        source, target = [words[0][place] for place in way], words[1]
+        forward, reverse = (one.scores for one in pair)
+        there = word_map((source, target), forward[:, [*way, 5]])
+        return there, word_map((target, source), reverse[way])
+
+    options = ExtractionOptions("attn_n", "1", rule="two-way=0.3")
+    method = AlignmentMethod(options, options, "product", FORMED)
+    maps = [tuple(word_map(sides, chance.random((5, 6)) ** 4) for sides in (words, words[::-1])) for _ in range(40)]
+    aligned = align_pairs(map(swapped, maps), method)
+    links = [frozenset((way[i], j) for i, j in pair.links) for pair in aligned]
+    gold = SimpleNamespace(score=lambda found: ae.score(found, [GoldSentence(of_pair) for of_pair in links]))
+    both = parts.Way("both", gold, ChosenMethod(method), maps, False)
+    assert both.in_order(lambda size, _: np.array(way)) == "0.00"
+    assert both.in_order(parts.ORDERS["as it is"]) == both.aer() != "0.00"
+
+
+def test_parts_of_the_default(tmp_path, monkeypatch, capsys):
+    """The default is that of the models; parts that a lexical table has are worth nothing without one."""
+    import parts
+    from gold_sets import DEV, SETS, Gold
+
+    import fairseq_norm_plugin as fnp
+
+    (tmp_path / DEV).mkdir()
+    size = 12
+    texts = [lines(language)[:size] for language in ("de", "en")]
+    gold_lines = (DEMO / "demo.talp").read_text().splitlines()[:size]
+    for file, text in zip(SETS[DEV][1], (*texts, gold_lines)):
+        written(tmp_path / DEV / file, text)
+    given = ["--gold", tmp_path, "--set", DEV, "--models", DEMO, "--out", tmp_path / "out"]
+
+    def printed(*options):
+        monkeypatch.setattr(sys, "argv", ["parts.py", *map(str, given), *options])
+        parts.main()
+        return [
+            {cells[1]: cells[2:-1] for cells in ([*map(str.strip, row.split("|"))] for row in table.splitlines())}
+            for table in capsys.readouterr().out.split("\n\n")
+        ]
+
+    orders, of_parts = printed()
+    assert orders["AER %, order of the source"] == [f"{DEV}, {way}" for way in ("de-en", "en-de", "both")]
+    assert orders["as it is"] == of_parts["all parts"]
+    assert orders["random"] != orders["as it is"] != of_parts["without the order of words"]
+    assert of_parts["without fertility"][:2] == of_parts["all parts"][:2]  # of two models only
+    assert all(float(worse) > float(aer) for worse, aer in zip(of_parts[parts.UNIFORM], of_parts["all parts"]))
+    links = fnp.load("demo", tokenizer="none").align(*texts)
+    gold = Gold(tmp_path, DEV, tmp_path / "out")
+    assert of_parts["all parts"][2] == f"{100 * gold.score([frozenset(pair.links) for pair in links]).aer:.2f}"
+    _, of_none = printed("--table", "none")
+    assert parts.UNIFORM not in of_none
+    assert of_none["without first letters"] == of_none["all parts"]
 
 
 def test_span_f1_and_lead_in_both_directions(tmp_path):

@@ -111,4 +111,4 @@ def test_a_guided_model_is_read_by_the_maps_that_it_was_trained_to_align_with(tr
     options = ("--path", path, "-o", tmp_path / "links", "--force")  # 4 updates tell no pair from another
     assert maps in align(*options, "--profile", tmp_path / "profile", "--overwrite").stderr
     said = align(*options, "--overwrite").stderr  # on the text itself
-    assert all(fact in said for fact in (maps, "|rule:balanced=0.4|", "|profile:training|"))
+    assert all(fact in said for fact in (maps, "|rule:two-way=0.4|", "|profile:training|"))

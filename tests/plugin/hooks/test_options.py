@@ -4,6 +4,7 @@ import pytest
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
+from alignment_eval.extraction.sharpen import FORMED
 from alignment_eval.profiles.chosen import ChosenMethod
 from fairseq_norm_plugin.hooks.options import USES, NormConfig, check_command, check_used, resolve
 from tests.facts import facts
@@ -42,7 +43,7 @@ NAMED = {"norm_map": "attn_n", "norm_setting": "awo", "norm_rule": "kobayashi202
 @pytest.mark.parametrize("given", NAMED)
 def test_a_given_option_wins_over_the_profile_even_if_it_names_the_default(given):
     maps = ExtractionOptions("attn_n", "2", setting="awi", rule="two-way=0.25")
-    profile = ChosenMethod(AlignmentMethod(maps, sharpened=True))
+    profile = ChosenMethod(AlignmentMethod(maps, sharpening=FORMED))
     cfg = replace(CFG, norm_alignments="hyp")
     assert resolve(cfg, 3, 4, profile).extraction == profile
     named = replace(cfg, **{given: NAMED[given]})
