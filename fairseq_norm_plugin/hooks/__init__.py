@@ -26,10 +26,6 @@ try:
 
         admit_checkpoint_types()
 
-        from fairseq_norm_plugin.capture.layers import check_layers
-
-        check_layers()
-
         from fairseq_norm_plugin.hooks import criterion as criterion
         from fairseq_norm_plugin.hooks import tasks as tasks
         from fairseq_norm_plugin.transformers import bert as bert
