@@ -17,9 +17,10 @@ norm-analyze "$DEMO/bin" --path data/demo/checkpoint.pt --cpu --figure-formats p
 python scripts/results/systems.py figure $TO/systems.csv $TO/systems.png
 python scripts/results/confidences.py figure $TO/confidences.csv $TO/confidences.png
 python scripts/results/faithfulness.py figure $TO/faithfulness.csv $TO/faithfulness.png
+python scripts/results/updates.py $TO/updates.csv $TO/updates.png
 cp "$MADE/sweep/summary.png" $TO/sweep.png
 cp "$MADE/analysis/mixing-encoder-self.png" $TO/analysis.png
-python - $TO/{plot,curve,sweep,analysis,systems,confidences,faithfulness}.png <<'EOF'
+python - $TO/{plot,curve,sweep,analysis,systems,confidences,faithfulness,updates}.png <<'EOF'
 """150 dots per inch, and at most 256 colours: fewer would change the colour of the dots."""
 import sys
 
