@@ -55,7 +55,7 @@ _CALLED = {
     "fairseq.tasks.translation:TranslationTask.valid_step": "sample model criterion",
 }
 #: The types that a model is computed in.
-DTYPES = ("float32", "float16", "bfloat16", "int8")
+DTYPES = ("float32", "float16", "bfloat16")
 #: Tokens times parameters that are worth a thread: some hundredths of a second of its time; and some tenths if threads
 #: spin while they wait, because then a busy machine takes 50 ms for each product, however small.
 _WORK, _WORK_SPINNING = 5e8, 1e10

@@ -284,7 +284,7 @@ def raw_text(args: argparse.Namespace) -> Iterator[Row]:
             files = ["-s", whole[0], "-t", whole[1], "-f", f"{directory}/forward", "-r", f"{directory}/reverse"]
             command = [args.eflomal_python.with_name("eflomal-align"), "--overwrite", *files]
             eflomal = [1000 * process(*command)[0] / pairs for _ in range(args.runs)]
-        for dtype in ("float32", "int8", "bfloat16"):
+        for dtype in ("float32", "bfloat16"):
             words = [*NORM_ALIGN, "--source-text", text[0], "--target-text", text[1], "-o", f"{directory}/links"]
             measured = [process(*words, "--overwrite", "--dtype", dtype) for _ in range(args.runs)]
             milliseconds = [1000 * seconds / PAIRS for seconds, _ in measured]

@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> None:
     text = read_text(text_paths(args), args.words)
     # the subwords that are stated may be other ones than those of the profile that is replaced
     former = NO_PROFILE if args.bpe is not None or args.bpe_codes else None
-    models = load_models({**model_options(args), "profile": former}, args.cpu or args.dtype == "int8")
+    models = load_models({**model_options(args), "profile": former}, args.cpu)
     directions = [model.direction for model in models]
     files = [args.output or directions[0].profile, *(direction.profile for direction in directions[1:])]
     name = f"{Path(files[0]).name.removesuffix('.json')}.parquet"

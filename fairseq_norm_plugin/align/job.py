@@ -129,7 +129,7 @@ class Job:
         check_distinct(outputs, inputs)
         return cls(
             models={**model_options(args), "profile": args.profile},
-            on_cpu=args.cpu or args.dtype == "int8",
+            on_cpu=args.cpu,
             options=options,
             paths=text_paths(args),
             words=tuple(args.words),
@@ -269,8 +269,7 @@ def add_speed_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGr
         "--dtype",
         choices=DTYPES,
         default="float32",
-        help="compute the model in 16 bits, or its matrix products in 8 bits, on a CPU; maps and links stay in float32 "
-        "(default: float32)",
+        help="compute the model in 16 bits; maps and links stay in float32 (default: float32)",
     )
     return group
 

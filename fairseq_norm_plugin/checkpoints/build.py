@@ -1,32 +1,23 @@
-"""Builds the model of a checkpoint, in 16 or 32 bits, or with matrix products in 8 bits.
+"""Builds the model of a checkpoint, in 16 or 32 bits.
 
 fairseq reads a whole checkpoint into memory, fills a new model with random numbers, and copies.  Here a model is built
 without random numbers, and its parameters are copied from the mapped file, in their type.
-
-In 8 bits, on a CPU, the weights of each output are scaled once, the inputs of each token by their largest value when a
-product is computed (dynamic quantisation), so a token's product does not depend on the other tokens of the batch.
-Parameters, layer norms, softmax and maps stay in float32.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import torch
 from fairseq import checkpoint_utils
-from fairseq.modules import MultiheadAttention
 from omegaconf import DictConfig
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from alignment_eval.errors import InputError, UsageError, printable
+from alignment_eval.errors import InputError, printable
 from fairseq_norm_plugin.checkpoints.read import NOT_SAVED, fairseq_errors
-from fairseq_norm_plugin.environment import DTYPES
 
-#: The type of a model's parameters; with ``int8`` only its products have 8 bits.
-_TYPES = {name: torch.float32 if name == "int8" else getattr(torch, name) for name in DTYPES}
 #: What fills a tensor, of tensors and of torch.nn.init.
 _FILLS = frozenset(
     (
@@ -36,10 +27,6 @@ _FILLS = frozenset(
 )
 #: The matrices that have a row for each token of a side.
 _EMBEDDINGS = {"encoder.embed_tokens.weight": "source", "decoder.embed_tokens.weight": "target"}
-_LARGEST = 127  # of 8 bits with a sign
-_LARGEST_INPUT = 63  # of 7 bits with a sign, because some CPUs add two products in 16 bits
-_TINY = torch.finfo(torch.float32).tiny
-_KEPT = "scaled_for_8_bits"
 
 
 def build_model(
@@ -65,7 +52,7 @@ def build_model(
     if see is not None:
         for entry in sorted(weights):
             see(entry, weights[entry])
-    model.to(_TYPES[dtype])  # before they have numbers, so that no two copies of all are in memory
+    model.to(getattr(torch, dtype))  # before they have numbers, so that no two copies of all are in memory
     try:
         nn.Module.load_state_dict(model, weights, strict=True)
     except (RuntimeError, KeyError) as error:  # fairseq 0.12.2 looks some up itself
@@ -74,8 +61,6 @@ def build_model(
             f"{name}: its parameters do not fit the dictionaries or the options of the model "
             f"({printable(next(iter(reasons), str(error)), 120)}): expected all of its parts, and its own dictionaries"
         ) from error
-    if dtype == "int8":
-        use_int8(model)
     return model.eval()
 
 
@@ -110,60 +95,3 @@ def _check_sizes(own: Mapping[str, int], trained: Mapping[str, Any], prefix: str
                 f"the checkpoint has {len(embeddings)} {side} tokens, but the task has {size}; give the dictionaries, "
                 f"languages and task of the training (multilingual tasks add a token per language, docs/models.md)"
             )
-
-
-def use_int8(model: nn.Module) -> None:
-    """Compute the products of all layers of ``model`` in 8 bits, in place; embeddings and output stay in float32."""
-    if "fbgemm" not in torch.backends.quantized.supported_engines:
-        raise UsageError("--dtype int8: torch computes these products on x86 processors only; choose another type")
-    for name, module in model.named_modules():
-        if ".layers." in name and type(module) is nn.Linear:
-            module.__class__ = Int8Linear
-            cast(Int8Linear, module).pack()
-        elif isinstance(module, MultiheadAttention):
-            module.skip_embed_dim_check = True  # torch's fused attention would multiply by the parameters themselves
-
-
-class Int8Linear(nn.Linear):
-    """A linear layer whose product is computed in 8 bits; its parameters stay as they are."""
-
-    packed: Any
-
-    def pack(self) -> None:
-        """Scale the weights; call it again after they have changed."""
-        weight = self.weight.detach().float()
-        scales = (weight.abs().amax(dim=1).double() / _LARGEST).clamp_min(_TINY)
-        zeros = torch.zeros(len(weight), dtype=torch.int64)
-        with warnings.catch_warnings():  # torch announces another interface, which needs one more package
-            warnings.filterwarnings("ignore", category=UserWarning)
-            quantised = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
-            self.packed = torch.ops.quantized.linear_prepack(quantised, None)
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The product of ``input`` [..., inputs] with the weights, and the bias: float32 [..., outputs]."""
-        scaled, largest = _scaled(input)
-        # inputs are rounded as unsigned numbers with this zero; weights are scaled inside
-        product: Tensor = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
-            scaled, 1 / _LARGEST_INPUT, _LARGEST_INPUT + 1, self.packed
-        )
-        if self.bias is None:
-            return product.mul_(largest)
-        return torch.addcmul(self.bias, product, largest)  # out= would fail where gradients are on
-
-
-def _scaled(input: Tensor) -> tuple[Tensor, Tensor]:
-    """Each token of ``input`` divided by its largest value, and these values.
-
-    Both stay with the tensor until it changes: queries, keys and values are products of the same one.
-    """
-    version = None if input.is_inference() else input._version  # inference mode counts no changes
-    kept: tuple[int, Tensor, Tensor] | None = getattr(input, _KEPT, None)
-    if kept is not None and kept[0] == version:
-        return kept[1:]
-    # two passes over the numbers take half the time of abs(), which writes them all again
-    largest = torch.maximum(input.amax(dim=-1, keepdim=True), input.amin(dim=-1, keepdim=True).neg_())
-    largest.clamp_min_(_TINY)
-    scaled = input / largest
-    if version is not None:
-        setattr(input, _KEPT, (version, scaled, largest))
-    return scaled, largest

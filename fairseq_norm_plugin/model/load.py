@@ -119,8 +119,7 @@ def load(
         words: what the words are that are linked: ``tokens`` of the tokenizer (with SentencePiece, which reads raw
             text, tokens of Moses; without a tokenizer, as ``whitespace``); what ``whitespace`` separates; or
             ``characters``, in scripts without spaces.  One for both languages, or two, of source and target.
-        dtype: the type that the model is computed in: ``float32``, ``float16``, ``bfloat16``, or ``int8``, where only
-            the matrix products have 8 bits, on a CPU.
+        dtype: the type that the model is computed in: ``float32``, ``float16`` or ``bfloat16``.
         profile: the profile of the model of ``path``; default: the one beside the checkpoint; ``none``: neither maps,
             text recipe nor languages are by a profile.
         user_dir: a directory as fairseq's ``--user-dir``, that registers the architecture of the model; its code is
@@ -286,7 +285,7 @@ def _direction(
         logger.info("%s: dictionaries in %s, %s", files.name, files.data, settings.described)
     models, options = [], []
     # a profile carries the hash of the parameters in float32, which nothing tells once they have 16 bits
-    hashed = None if stated.dtype in ("float32", "int8") else ParameterHash(torch.float32)
+    hashed = None if stated.dtype == "float32" else ParameterHash(torch.float32)
     for parts in files.members:
         state = state or read_checkpoint_parts(parts)
         options.append(state["cfg"])

@@ -97,14 +97,12 @@ class NormModel:
         names = " and ".join("-".join(each.languages) for each in self.directions)
         members = [member for each in self.directions for member in each.models]
         sizes = {id(weights): weights.numel() for member in members for weights in member.parameters()}
-        # torch does not count parameters in 8 bits
-        size = "parameters in 8 bits" if self._dtype == "int8" else f"{sum(sizes.values()):,} parameters"
         profile = table = "none"
         if not self.defaults.get("profile") and self.direction.profile.is_file():
             profile = self.direction.profile.name
             found = read_profile(self.direction.profile).table
             table = "none" if found is None else Path(found.name).name
-        return f"{type(self).__name__}({names}, {size}, profile: {profile}, table: {table})"
+        return f"{type(self).__name__}({names}, {sum(sizes.values()):,} parameters, profile: {profile}, table: {table})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A pickled or copied model is loaded again, from the same files, on the same device."""
@@ -290,12 +288,9 @@ class NormModel:
 
         Raises:
             InputError: see :meth:`maps`.
-            UsageError: the model was loaded with ``dtype="int8"``.
         """
         import pandas as pd
 
-        if self._dtype == "int8":
-            raise UsageError("dtype int8: its weights cannot be changed; load the model in another type")
         sources, targets = self._encoded_lists(source, target)
         pairs = dict(enumerate(map(SentencePair, sources, targets or [])))
         found = uniform_losses(self.direction, pairs, max_tokens)

@@ -6,7 +6,7 @@ import torch
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.checkpoints.identity import architecture_hash, is_unread
+from fairseq_norm_plugin.checkpoints.identity import is_unread
 from tests.facts import facts
 from tests.released import STRUCTURES, save, scored
 
@@ -62,15 +62,12 @@ def test_parts_of_one_model(tmp_path):
         fairseq_norm_plugin.load(tmp_path, bpe="none")
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
-def test_other_types(tmp_path, dtype):
-    """A profile of the checkpoint serves all types; a run of one type is not a run of another."""
+def test_another_type(tmp_path):
+    """A profile of the checkpoint serves all types, whose maps are nearly the same."""
     save(tmp_path, "wmt big")
-    whole, other = (fairseq_norm_plugin.load(tmp_path, bpe="none", dtype=name) for name in ("float32", dtype))
-    parameters = torch.float32 if dtype == "int8" else getattr(torch, dtype)
-    assert {p.dtype for p in other.models[0].parameters()} == {parameters}
+    whole, other = (fairseq_norm_plugin.load(tmp_path, bpe="none", dtype=name) for name in ("float32", "bfloat16"))
+    assert {p.dtype for p in other.models[0].parameters()} == {torch.bfloat16}
     assert (other.direction.profile, other.identity) == (whole.direction.profile, whole.identity)
-    assert (dtype != "int8") or architecture_hash(other.models) != architecture_hash(whole.models)
     maps = [model.maps("w1 w2 w3", "w4 w5").layer_maps("attn_n") for model in (whole, other)]
     assert maps[1].dtype == np.float32
     assert not np.array_equal(*maps)
