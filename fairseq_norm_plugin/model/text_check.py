@@ -2,10 +2,8 @@
 
 Each sampled target is scored twice, teacher-forced: with its own source, and with a source of about the same length
 from another pair of the sample.  The gain of a pair is how much its own source adds, in nats per target token: 2 to 3
-for translations, about 0 for unrelated pairs.  Some pairs are also scored in other :data:`READINGS`: with source and
-target exchanged, in lower case, with punctuation set apart.  A model prefers text like that of its training.  There are
-two more signs: the model does not expect targets to end where they do; and the dictionary has subwords of a word as
-one, which the model's own BPE codes would have merged.
+for translations, about 0 for unrelated pairs.  Some pairs are also scored with source and target exchanged.  One more
+sign: the dictionary has subwords of a word as one, which the model's own BPE codes would have merged.
 
 The thresholds were set on cmu150, vilar508 and held-out Europarl; docs/reproduction.md counts false alarms.
 """
@@ -14,13 +12,11 @@ from __future__ import annotations
 
 import itertools
 import random
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, warn_user
@@ -30,21 +26,18 @@ from fairseq_norm_plugin.text.pair import SentencePair
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: How many pairs are scored, at least and at most, how many of them in other readings as well, and how many it takes.
+#: How many pairs are scored, at least and at most, how many of them exchanged as well, and how many it takes.
 SAMPLE, REREAD, FEWEST = (20, 100), 10, 10
 #: Below this mean gain, in standard deviations of the gains, pairs do not count as translations.
 LEAST_EFFECT = 1.0
 #: From this mean gain on, the pairs outside a shifted stretch count as translations.
 CLEAR_EFFECT = 1.5
-#: A reading is better if more than this share of the pairs has a better score in it,
+#: Texts look exchanged if more than this share of the pairs scores better exchanged,
 BETTER_SHARE = 0.5
 #: and if the mean gain is at least this many nats per token.
 BETTER = 0.3
 #: Texts count as the same if more than this share of the target words occur in their source line.
 COPIED_SHARE = 0.6
-#: Targets look cut off if more than this share of them ends where the model expects an end with at most this
-#: probability.
-CUT_SHARE, UNEXPECTED = 0.5, 0.05
 #: Words look cut by other codes if the dictionary has more than this share of neighbouring subwords as one, and so many
 #: of them: none in a text that was cut by the model's own codes.
 SPLIT_SHARE, FEWEST_SPLIT = 0.05, 10
@@ -55,27 +48,11 @@ LOW_STEP, OTHER_STEP, ENOUGH = 2.0, -0.9, 9.0
 #: Tokens of a batch, at most: each needs scores of the whole vocabulary, in several copies (a vocabulary of 10,000
 #: words: 40 MB for 1,000 tokens, which the process keeps after the check).
 _MAX_TOKENS = 250
-_ATTACHED = re.compile(r"(\w)([.,;:!?)\"”»]+)(?=\s|$)")
-#: The other readings of a pair -> what the text is like if they score better, and what to do.
-READINGS = {
-    "exchanged": (
-        "source and target look exchanged",
-        "exchange the two texts, or the two models, or their languages",
-    ),
-    "lowercase": (
-        "the model seems to read lower case, but the text has capitals",
-        "state that it reads lower case, or give text in lower case",
-    ),
-    "tokenised": (
-        "the model seems to read tokenised text, but the text has punctuation attached to words",
-        "state the model's tokenizer, or give tokenised text",
-    ),
-}
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict: ``fine``, one of :data:`READINGS`, ``copied``, ``split``, ``unrelated``, ``partly`` or ``cut``.
+    """The verdict: ``fine``, ``copied``, ``exchanged``, ``split``, ``unrelated`` or ``partly``.
 
     It rests on a ``share`` of the pairs (``copied``: of the target words; ``split``: of neighbouring subwords; in
     ``unrelated`` these pairs have a gain), or on a ``stretch`` of the sample, the positions of its first and last pair.
@@ -93,9 +70,7 @@ class Scores:
     own: Floats  # [N]: of each target given its own source, the sum over its tokens
     other: Floats  # [N]: given the source of its partner
     tokens: Ints  # [N]: of each target, with </s>
-    ends: Floats  # [N]: log probability of the end of each target
-    #: What each of READINGS adds to the score of the pairs of reread_pairs, in nats per token; 0: it changes nothing.
-    readings: Mapping[str, Floats] = field(default_factory=dict)
+    exchanged: Floats  # of reread_pairs: what the exchange adds to their score, in nats per token
     #: How many neighbouring subwords of a word there are, and how many of them the dictionary has as one.
     split: tuple[int, int] = (0, 0)
 
@@ -192,7 +167,7 @@ def _wrong_model(pairs: Sequence[Readings], verdict: Verdict, directions: Sequen
         return None
     few = [Readings.by(directions[1], pairs[k].pair.exchanged) for k in reread_pairs(len(pairs))]
     own = _score([read.own for read in few], directions[1])
-    exchanged = _better_reading(_score_readings(few, own, directions[1], ["exchanged"])) is not None
+    exchanged = _exchanged(_exchange_gains(few, own, directions[1])) is not None
     return None if (verdict.kind == "exchanged") == exchanged else directions[exchanged]
 
 
@@ -203,13 +178,11 @@ def judge_pairs(pairs: Sequence[Readings], direction: Direction) -> Verdict:
     sources = partners(lengths[:, 0].tolist(), lengths[:, 1].tolist())
     own = _score(encoded, direction)
     other = _score([SentencePair(encoded[k].source, pair.target) for k, pair in zip(sources, encoded)], direction)
-    end = -len(direction.special_tokens.target_suffix)
     scores = Scores(
         np.array([tokens.sum() for tokens in own]),
         np.array([tokens.sum() for tokens in other]),
         lengths[:, 1],
-        np.array([tokens[end] for tokens in own]),
-        _score_readings(pairs, own, direction, list(READINGS)),
+        _exchange_gains(pairs, own, direction),
         _split_subwords(encoded, direction),
     )
     words = [[[word.casefold() for word in side] for side in read.pair.words] for read in pairs]
@@ -228,19 +201,19 @@ def partners(source_tokens: Sequence[int], target_tokens: Sequence[int]) -> Ints
 
 
 def reread_pairs(size: int) -> list[int]:
-    """The pairs of a sample that are scored in other readings: all, or :data:`REREAD` evenly spread."""
+    """The pairs of a sample that are scored exchanged as well: all, or :data:`REREAD` evenly spread."""
     return list(range(size)) if size <= REREAD else [k * size // REREAD for k in range(REREAD)]
 
 
 def judge(scores: Scores, copied: float) -> Verdict:
     """Judge a sample by its scores and the share of target words that are ``copied``: they occur in their source line.
 
-    If another reading is better, nothing else is judged, because the text was not scored as it should be.
+    If the texts are exchanged, nothing else is judged, because the text was not scored as it should be.
     """
     if copied > COPIED_SHARE:
         return Verdict("copied", share=copied)
-    if (better := _better_reading(scores.readings)) is not None:
-        return better
+    if (exchanged := _exchanged(scores.exchanged)) is not None:
+        return exchanged
     neighbours, split = scores.split
     if split >= FEWEST_SPLIT and split > SPLIT_SHARE * neighbours:
         return Verdict("split", share=split / neighbours)
@@ -252,14 +225,13 @@ def judge(scores: Scores, copied: float) -> Verdict:
             return Verdict("partly", stretch=stretch)
     if stretch is not None or _effect(gains) < LEAST_EFFECT:
         return Verdict("unrelated", float((gains > 0).mean()))
-    cut = float((scores.ends < np.log(UNEXPECTED)).mean())
-    return Verdict("cut" if cut > CUT_SHARE else "fine", cut)
+    return Verdict("fine")
 
 
-def _better_reading(readings: Mapping[str, Floats]) -> Verdict | None:
-    """The first reading in which most pairs score better, if any."""
-    shares = {kind: float((gains > 0).mean()) for kind, gains in readings.items() if gains.mean() >= BETTER}
-    return next((Verdict(kind, share=share) for kind, share in shares.items() if share > BETTER_SHARE), None)
+def _exchanged(gains: Floats) -> Verdict | None:
+    """The verdict that most pairs score better exchanged, if they do."""
+    share = float((gains > 0).mean())
+    return Verdict("exchanged", share) if gains.mean() >= BETTER and share > BETTER_SHARE else None
 
 
 def _effect(gains: Floats) -> float:
@@ -293,34 +265,11 @@ def _score(pairs: Sequence[SentencePair], direction: Direction) -> list[Floats]:
     return [scores[id_] for id_ in numbered]
 
 
-def _score_readings(
-    pairs: Sequence[Readings], own: Sequence[Floats], direction: Direction, readings: Sequence[str]
-) -> dict[str, Floats]:
-    """What each reading adds to the scores of pairs (:class:`Scores`); ``own`` are the scores as they are."""
+def _exchange_gains(pairs: Sequence[Readings], own: Sequence[Floats], direction: Direction) -> Floats:
+    """What the exchange adds to the scores of :func:`reread_pairs`, per token; ``own`` are the scores as they are."""
     chosen = reread_pairs(len(pairs))
-    jobs = {}
-    for reading, k in itertools.product(readings, range(len(chosen))):
-        read = pairs[chosen[k]]
-        reread = read.exchanged if reading == "exchanged" else _reread(read, reading, direction)
-        if not all(torch.equal(side.ids, other.ids) for side, other in zip(read.own, reread)):
-            jobs[reading, k] = reread
-    gains = {reading: np.zeros(len(chosen)) for reading in readings}
-    for (reading, k), tokens in zip(jobs, _score(list(jobs.values()), direction)):
-        before = own[chosen[k]]
-        # exchanged texts are compared per token, as their lengths differ; else the text is the same
-        gains[reading][k] = tokens.sum() / len(tokens if reading == "exchanged" else before) - before.mean()
-    return gains
-
-
-def _reread(read: Readings, reading: str, direction: Direction) -> SentencePair:
-    """A pair in lower case, or with punctuation apart, as the model reads it; its spans of words do not fit then."""
-
-    def change(text: str) -> str:
-        return text.lower() if reading == "lowercase" else _ATTACHED.sub(r"\1 \2", text)
-
-    lines = [replace(line, text=change(line.text), given=change(line.given), copies=()) for line in read.pair]
-    same = all(new.text == line.text and new.given == line.given for new, line in zip(lines, read.pair))
-    return read.own if same else direction.encode(SentencePair(*lines))
+    scored = _score([pairs[k].exchanged for k in chosen], direction)
+    return np.array([tokens.mean() - own[k].mean() for k, tokens in zip(chosen, scored)])
 
 
 def _split_subwords(pairs: Iterable[SentencePair], direction: Direction) -> tuple[int, int]:
@@ -338,11 +287,10 @@ def _split_subwords(pairs: Iterable[SentencePair], direction: Direction) -> tupl
 def _message(verdict: Verdict, lines: Sequence[int]) -> str:
     """What a verdict on a sample of ``lines``, counted from 0, says to a user."""
     share, count = f"{100 * verdict.share:.0f} %", len(lines)
-    if verdict.kind in READINGS:
-        (what, advice), scored = READINGS[verdict.kind], len(reread_pairs(count))
-        return f"{what}: {share} of {scored} sampled pairs score better once this is undone; {advice}"
     first, last = (lines[position] + 1 for position in verdict.stretch or (0, 0))
     return {
+        "exchanged": f"source and target look exchanged: {share} of {len(reread_pairs(count))} sampled pairs score "
+        f"better once this is undone; exchange the two texts, or the two models, or their languages",
         "copied": f"source and target look like the same text: {share} of the target words occur in their source line; "
         f"check that the two files differ",
         "split": f"words look cut by other BPE codes than the model's: the dictionary has {share} of the neighbouring "
@@ -352,6 +300,4 @@ def _message(verdict: Verdict, lines: Sequence[int]) -> str:
         f"order, and of the model's languages and case",
         "partly": f"lines {first} to {last}, approximately, do not look like "
         f"translations of each other, the others do: check for a missing or extra line there",
-        "cut": f"targets look cut off: the model does not expect {share} of {count} sampled targets to end where they "
-        f"do; check that both texts have whole sentences",
     }[verdict.kind]

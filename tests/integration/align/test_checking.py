@@ -1,6 +1,5 @@
 """Texts that are no translations of each other are warned of before the work starts."""
 
-import re
 from copy import copy
 
 import numpy as np
@@ -91,20 +90,6 @@ def test_a_model_that_was_told_to_be_of_the_other_direction_is_no_fault_of_the_t
 def dev(shared):
     """Source and target of real sentence pairs, tokenised and in lower case."""
     return [(shared / f"data/gold/cmu150/dev.{lang}").read_text().lower().splitlines()[:40] for lang in ("de", "en")]
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize(
-    ("change", "target_only", "named"),
-    [
-        (lambda line: re.sub(r" ([.,;:?!])", r"\1", line), False, "punctuation attached to words"),
-        (lambda line: line[:1].upper() + line[1:], False, "seems to read lower case"),
-        (lambda line: " ".join(line.split()[:6]), True, "targets look cut off"),
-    ],
-)
-def test_text_unlike_that_of_the_training(warned, dev, change, target_only, named):
-    source, target = dev
-    assert named in warned(source if target_only else list(map(change, source)), list(map(change, target)))
 
 
 @pytest.mark.shared
