@@ -359,7 +359,8 @@ class Explanation:
         beginnings: the part of the table's weight that is by the first letters of the words, from 0 to 1.
         two_way: the cell's two-way share, of the map as the table has left it.
         order: how likely the words are linked by the order of the words around them.
-        fertility: of two models, what S is multiplied by for words that belong to several.
+        weight: λ, what the order counts; the two-way share counts the rest.
+        fertility: of two models, what S is multiplied by: words that get much may belong to several.
         compared: the share that the rule compares.
         rule: the rule with its value.
         reason: why the rule, or what follows it, makes the link or refuses it.
@@ -374,6 +375,7 @@ class Explanation:
     beginnings: float | None
     two_way: float
     order: float | None
+    weight: float | None
     fertility: float | None
     compared: float
     rule: str
@@ -385,15 +387,13 @@ class Explanation:
         lines += [f"  {share:.3f}  {name}" for name, share in self.maps.items()]
         lines.append(f"  {self.share:.3f}  combined: share of the row")
         if self.table is not None:
-            lines.append(
-                f"  × {self.table:.3g}  lexical table, relative to the mean of the row; {self.beginnings:.0%} of it by "
-                f"the first letters"
-            )
+            letters = f", {self.beginnings:.0%} by the first letters" if self.beginnings else ""
+            lines.append(f"  × {self.table:.3g}  evidence for both words, relative to the mean of the row{letters}")
         lines.append(f"  {self.two_way:.3f}  two-way share")
         if self.order is not None:
-            lines.append(f"  {self.order:.3f}  by the order of the words")
+            lines.append(f"  {self.order:.3f}  by the order of the words, which weighs {self.weight}")
         if self.fertility is not None:
-            lines.append(f"  × {self.fertility:.3g}  several words for one")
+            lines.append(f"  × {self.fertility:.3g}  what both words get in all")
         return "\n".join([*lines, f"  {self.compared:.3f}  compared by rule {self.rule}"])
 
     __repr__ = __str__
@@ -409,10 +409,10 @@ def explain(maps: ReadMaps, words: PairWords, link: Link, linked: bool) -> Expla
     rule, final = rule_of(method.forward.rule), ends_in_punctuation(whole.sentence.source, whole.sentence.target)
     final = final and method.forward.final_punctuation
     scores = np.where(barred_cells(*word_numbers(whole.scores), rule, method.forward.null, final), 0, whole.scores)
-    table = beginnings = order = fertility = None
+    table = beginnings = order = weight = fertility = None
     two_way = two_way_shares(scores)
-    if maps.weighed is not None:
-        weighed, combined = maps.weighed, maps.combined
+    if maps.weighed is not None and method.sharpening is not None:
+        weighed, combined, weight = maps.weighed, maps.combined, method.sharpening.of_order
         factors = _quotient(weighed.cells[j], combined.shares[j, :-1])
         table = float(factors[i] / factors.mean())
         beginnings = float(weighed.beginnings[j, i] / (weighed.words[j, i] + weighed.beginnings[j, i]))
@@ -428,7 +428,7 @@ def explain(maps: ReadMaps, words: PairWords, link: Link, linked: bool) -> Expla
         reason = _reason(rule, scores, (j, i), linked, whole.sharp)
     share = float(maps.combined.shares[j, i])
     compared = float(rule.compared(scores, whole.sharp)[j, i])
-    parts = share, table, beginnings, float(two_way[j, i]), order, fertility, compared
+    parts = share, table, beginnings, float(two_way[j, i]), order, weight, fertility, compared
     return Explanation(words[0][i], words[1][j], linked, read, *parts, rule.name, reason)
 
 

@@ -341,7 +341,7 @@ def check_directions(options: AlignmentOptions, directions: int) -> None:
                     f"--{name.replace('_', '-')} without --reverse-path: expected a model of both directions"
                 )
     elif not (options.join or options.rule is None or rule_of(options.rule).two_way):
-        raise UsageError(f"--rule {options.rule} with two directions: give --join too")
+        raise UsageError(f"--rule {options.rule} with two models: give --join mutual, or --reverse-path none")
 
 
 def model_options(args: argparse.Namespace) -> dict[str, Any]:

@@ -200,8 +200,8 @@ def test_an_explanation_of_a_sharpened_map(make_sentence, join):
         row = [cells[i, j] for i in range(3)]
         assert np.mean([why.table for why in row]) == pytest.approx(1)
     for why in cells.values():
-        shares = (why.two_way + why.order) / 2 * (1 if why.fertility is None else why.fertility)
-        assert why.compared == pytest.approx(shares)
+        shares = (1 - why.weight) * why.two_way + why.weight * why.order
+        assert why.compared == pytest.approx(shares * (1 if why.fertility is None else why.fertility))
         assert (why.fertility is None, why.beginnings) == (join is None, 0)  # without a table nothing is known
         assert f"{why.compared:.3f}  compared by rule two-way=0.3" in str(why)
     assert [cell for cell, why in cells.items() if why.compared >= 0.3] == pair.links
