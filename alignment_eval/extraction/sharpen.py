@@ -81,8 +81,14 @@ def sharp_shares(maps: Sequence[tuple[Floats, Floats | None]], order: float) -> 
 def ordered_shares(maps: Sequence[Floats]) -> list[Floats]:
     """√(q(W) ∘ q(Wᵀ)ᵀ) of each word map W that has cells."""
     size = max((max(word_map.shape) for word_map in maps), default=1)
-    if len(maps) > (most := max(_CELLS // size**2, 1)):
-        return [*ordered_shares(maps[:most]), *ordered_shares(maps[most:])]
+    together = max(_CELLS // size**2, 1)
+    groups = (maps[start : start + together] for start in range(0, len(maps), together))
+    return [shares for group in groups for shares in _ordered_together(group)]
+
+
+def _ordered_together(maps: Sequence[Floats]) -> list[Floats]:
+    """The same of one or more maps, padded to the longest side."""
+    size = max(max(word_map.shape) for word_map in maps)
     sides = [row_shares(side) for word_map in maps for side in (word_map, word_map.T)]
     posteriors, logs = _both_orders(sides, size)
     found = []

@@ -126,6 +126,10 @@ def test_neighbours_decide_between_equal_words(turned):
     assert ordered[1, 1] > 1.5 * max(ordered[1, 0], ordered[1, 2])
 
 
-def test_long_sentences_do_not_underflow():
-    (ordered,) = ordered_shares([np.eye(600) + 1e-6])
-    assert (ordered.diagonal() > 0.9).all()
+def test_long_sentences_do_not_underflow_and_are_computed_in_smaller_groups():
+    """More than 50,000 cells are not computed together."""
+    long, short = np.eye(200) + 1e-6, np.array([[2.0, 1.0], [1.0, 3.0]])
+    first, second, third = ordered_shares([long, short, long[::-1]])
+    assert (first.diagonal() > 0.9).all()
+    assert (third[::-1].diagonal() > 0.9).all()
+    np.testing.assert_allclose(second, ordered_shares([short])[0], rtol=1e-12)
