@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, islice
-from typing import Union
+from itertools import islice
+from typing import TypeVar, Union
 
 import numpy as np
 
@@ -19,76 +19,69 @@ from alignment_eval.extraction.extract import (
     sharp_map,
     unordered_weights,
 )
-from alignment_eval.extraction.lexical_table import (
-    EMPTY,
-    SAMPLE,
-    LexicalTable,
-    check_match,
-    count_lexical_table,
-)
+from alignment_eval.extraction.lexical_table import EMPTY, CountedPair, LexicalTable, count_lexical_table
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.pair_scores import join_scores, score_pair
 from alignment_eval.extraction.sharpen import Reweighted, Sharpening, sharp_shares
 from alignment_eval.links.formats import Link
-from alignment_eval.maps.sentence import SentenceSide, Span, SpannedLine, words_of
+from alignment_eval.maps.sentence import SentenceSide, Span, SpannedLine
 
 #: Pairs that are aligned together: the order of the words of several costs little more than that of one.
 TOGETHER = 16
 #: A pair, its combined map, and that as a lexical table has reweighted it; None: it has none, or is not sharpened.
 _Weighed = tuple[WordMaps, WordMap, Union[Reweighted, None]]
+#: Reweights the word map of a pair by a lexical table.
+Reweight = Callable[[CountedPair], Reweighted]
+#: What a pair carries, such as its number.
+Key = TypeVar("Key")
 
 
-def align_pairs(
-    pairs: Iterable[WordMaps | None], method: AlignmentMethod, table: LexicalTable | None = None, check: bool = True
-) -> Iterator[Alignment]:
-    """Align the sentence pairs of a text in the order in which they arrive, one at a time.
+def align_pairs(pairs: Iterable[WordMaps], method: AlignmentMethod, table: LexicalTable = EMPTY) -> Iterator[Alignment]:
+    """Align the sentence pairs of a text in the order in which they arrive.
 
-    If ``method`` counts a lexical table, it is counted on the first ``table_pairs`` pairs that arrive; sentences of one
-    line have one id and count as one pair.  These must be the first of the text, in any order, and are held back until
-    then.  The pairs after them are reweighted by it.  Pairs are aligned :data:`TOGETHER`; None among them stands for a
-    pause, before which all pairs so far are aligned.
-
-    ``table`` is a lexical table of another text, to which the counts of these pairs are added.  ``check``: check that
-    it matches the text of the first pairs, which are held back for that.
+    If ``method`` counts a lexical table, it is counted on the first ``table_pairs`` pairs that arrive, which must be
+    the first of the text, in any order, and are held back until then.  ``table`` is that of another text, to which the
+    counts of these pairs are added.
     """
-    pairs = iter(pairs)
-    if table is not None and check:
-        held = list(islice(pairs, SAMPLE))
-        check_match(table, (words_of(pair[0].sentence) for pair in held if pair and pair[0].scores is not None))
-        pairs = chain(held, pairs)
-    weighed = _weigh(pairs, method, table or EMPTY)
-    group: list[_Weighed] = []
-    for own in chain(weighed, [None]):
-        if own is not None:
-            group.append(own)
-        if own is None or len(group) == TOGETHER:
-            for each, whole in zip(group, _sharp_maps(group, method.sharpening)):
-                yield _alignment(*each, whole, method)
-            group = []
+    arriving = iter(pairs)
+    counted = list(islice(arriving, method.table_pairs))
+    table, of_counted = count_table(counted, method, table)
+    for some, reweight in ((counted, of_counted), (arriving, by_table(table, method))):
+        for _, alignment in link_pairs(((None, pair) for pair in some), method, reweight):
+            yield alignment
 
 
-def _weigh(pairs: Iterator[WordMaps | None], method: AlignmentMethod, table: LexicalTable) -> Iterator[_Weighed | None]:
-    """The combined map of each pair, reweighted by the table, which is counted before if the method says so."""
-    if method.table_pairs and method.sharpening is not None:
-        counted, ids = [], set()
-        for pair in filter(None, pairs):
-            ids.add(pair[0].sentence.id)
-            if len(ids) > method.table_pairs:
-                pairs = chain([pair], pairs)
-                break
-            counted.append((pair, combined_map(pair, method)))
-        maps = [combined.counted for _, combined in counted if combined.scores is not None]
-        table, reweighted = count_lexical_table(maps, method.sharpening, table)
-        for pair, combined in counted:
-            yield pair, combined, None if combined.scores is None else next(reweighted)
-    for one in pairs:
-        if one is None:
-            yield None
-            continue
-        combined, weighed = combined_map(one, method), None
-        if method.sharpening is not None and combined.scores is not None:
-            weighed = table.reweight(*combined.counted, method.sharpening)
-        yield one, combined, weighed
+def count_table(
+    pairs: Iterable[WordMaps], method: AlignmentMethod, table: LexicalTable
+) -> tuple[LexicalTable, Reweight]:
+    """Count the lexical table of pairs, added to ``table``; with what reweights the maps of these pairs themselves."""
+    combined = (combined_map(pair, method) for pair in pairs)
+    maps = [one.counted for one in combined if one.scores is not None]
+    if not maps or method.sharpening is None:
+        return table, by_table(table, method)
+    return count_lexical_table(maps, method.sharpening, table)
+
+
+def by_table(table: LexicalTable, method: AlignmentMethod) -> Reweight:
+    """What reweights the maps of pairs that the table was not counted on."""
+    return lambda pair: table.reweight(*pair, method.sharpening)  # type: ignore[arg-type]  # not called without
+
+
+def link_pairs(
+    pairs: Iterable[tuple[Key, WordMaps]], method: AlignmentMethod, reweight: Reweight
+) -> Iterator[tuple[Key, Alignment]]:
+    """Align pairs in their order, :data:`TOGETHER`, each with what it carries."""
+    arriving = iter(pairs)
+    while group := list(islice(arriving, TOGETHER)):
+        weighed = [_weigh(pair, method, reweight) for _, pair in group]
+        for (key, _), own, whole in zip(group, weighed, _sharp_maps(weighed, method.sharpening)):
+            yield key, _alignment(*own, whole, method)
+
+
+def _weigh(pair: WordMaps, method: AlignmentMethod, reweight: Reweight) -> _Weighed:
+    combined = combined_map(pair, method)
+    sharpened = method.sharpened and combined.scores is not None
+    return pair, combined, reweight(combined.counted) if sharpened else None
 
 
 def _sharp_maps(group: Sequence[_Weighed], sharpening: Sharpening | None) -> Iterator[WordMap]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -17,7 +17,7 @@ from alignment_eval.extraction.pair_scores import PAIR_SCORES, WORD_SCORES, Pair
 from alignment_eval.figures.maps import Panel, Picture, draw_maps
 from alignment_eval.figures.notebook import cell, heat_table, paragraph, shortened, table
 from alignment_eval.files import check_new, json_line, new_file
-from alignment_eval.links.files import TYPES, check_signed, row_numbers, write_signed, write_table
+from alignment_eval.links.files import GROUP_ROWS, TYPES, check_signed, table_of, write_signed, write_table
 from alignment_eval.links.formats import Link, format_links
 from alignment_eval.maps.sentence import SentenceSide, Span
 
@@ -120,6 +120,25 @@ class Alignment:
             **({} if self.marked is None else {"marked": self.marked}),
             **({} if self.scores is None else asdict(self.scores)),
         }
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> Alignment:
+        """The alignment of a row (:meth:`to_row`), or of some of its columns."""
+        links = [(i, j) for i, j in row.get("links", ())]
+        spans = (tuple((start, end) for start, end in row.get(f"{side}_spans", ())) for side in ("source", "target"))
+        scores = {name: row[name] for name in (*PAIR_SCORES, *WORD_SCORES) if name in row}
+        return cls(
+            row.get("source", ""),
+            row.get("target", ""),
+            next(spans),
+            next(spans),
+            links,
+            dict(zip(links, row.get("confidences") or ())),
+            row.get("status", "ok"),
+            row.get("score"),
+            row.get("marked"),
+            PairScores(**scores) if scores else None,
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Make a table of the links, one row for each.
@@ -272,10 +291,13 @@ class Alignments(Sequence[Alignment]):
     def to_parquet(self, path: str | Path, overwrite: bool = False) -> None:
         """Write a table with the same columns, and ``id``, the pair's number; errors as for :meth:`to_pharaoh`."""
         check_new(path, overwrite)
-        types = column_types(self._scored, all(alignment.marked is not None for alignment in self))
-        rows = (alignment.to_row() for alignment in self)
+        of_pair = column_types(self._scored, all(alignment.marked is not None for alignment in self))
+        types = {"id": pa.int64(), **of_pair}
+        rows = [{"id": number, **alignment.to_row()} for number, alignment in enumerate(self)]
+        groups = range(0, max(len(rows), 1), GROUP_ROWS)  # without pairs a table has its columns, too
         with new_file(path) as temporary:
-            write_table(temporary, rows, row_numbers(len(self)), types, self.signature)
+            tables = (table_of(rows[start : start + GROUP_ROWS], types) for start in groups)
+            write_table(temporary, tables, self.signature)
 
     def to_frame(self) -> pd.DataFrame:
         """Make a table of the pairs, one row for each, with the columns of :meth:`Alignment.to_row`."""

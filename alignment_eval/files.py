@@ -9,14 +9,17 @@ from __future__ import annotations
 import contextlib
 import filecmp
 import glob
+import hashlib
 import json
 import os
+import platform
 import re
 import secrets
 import shutil
 import stat
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -193,14 +196,22 @@ def writing_errors(path: str | Path) -> Iterator[None]:
 
 
 def _temporary_name(target: Path) -> Path:
-    """An unused hidden name in the directory of ``target``: ``.NAME.RANDOM.tmp``; what killed runs left there goes.
+    """An unused hidden name in the directory of ``target``, ``.NAME.PLACE-PROCESS-RANDOM.tmp``.
 
-    RANDOM begins with the number of the process.
+    What processes left there that were killed at this place is removed.
     """
-    for left in target.parent.glob(f".{glob.escape(target.name)}.{'[0-9a-f]' * 16}.tmp"):
-        if not _is_running(int(left.name[-20:-12], 16)):
+    for left in target.parent.glob(f".{glob.escape(target.name)}.{_place()}-*.tmp"):
+        if not _is_running(int(left.name.split("-")[-2], 16)):
             shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
-    return target.with_name(f".{target.name}.{os.getpid():08x}{secrets.token_hex(4)}.tmp")
+    return target.with_name(f".{target.name}.{_place()}-{os.getpid():x}-{secrets.token_hex(4)}.tmp")
+
+
+@cache
+def _place() -> str:
+    """What tells the processes of this machine or container from those of others with the same numbers."""
+    space = Path("/proc/self/ns/pid")  # of Linux
+    name = f"{platform.node()} {space.readlink() if os.path.lexists(space) else ''}"
+    return hashlib.blake2b(name.encode(), digest_size=4).hexdigest()
 
 
 def _is_running(process: int) -> bool:

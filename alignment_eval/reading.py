@@ -237,13 +237,13 @@ class ForeignFile:
         except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
             raise self.error(printable(str(error), 200)) from error
 
-    def table(self, known: pa.Schema) -> pa.Table:
-        """The columns of the Parquet file that ``known`` has, checked."""
+    def table(self, known: pa.Schema, signed: Collection[str] = ()) -> pa.Table:
+        """The columns of the Parquet file that ``known`` has, checked; ``signed`` as for :func:`check_values`."""
         with self.parquet() as opened:
             table = opened.read(columns=known.names)
         check_columns(table.schema, known, self)
         for batch in table.to_batches():
-            check_values(batch, known, self)
+            check_values(batch, known, self, signed)
         return table
 
     def decode(self, content: bytes | str, type_: type[T], **version: int) -> T:
@@ -297,8 +297,8 @@ def check_values(batch: pa.RecordBatch, expected: pa.Schema, file: ForeignFile, 
         raise file.error(printable(str(error), 200)) from error
     for name, column in zip(batch.schema.names, batch.columns):
         values = column.values if pa.types.is_list(column.type) else column
-        nullable = values is column and expected.field(name).nullable
-        if not nullable and (column.null_count or values.null_count):
+        nullable = expected.field(name).nullable
+        if (column.null_count and not nullable) or (values is not column and values.null_count):
             raise file.error(f"column {name} has null values")
         if pa.types.is_floating(values.type):
             floats = np.from_dlpack(values.drop_null() if nullable else values)  # to_numpy would import pandas

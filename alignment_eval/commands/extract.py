@@ -6,6 +6,7 @@ import argparse
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +16,20 @@ from alignment_eval.align_pairs import align_pairs
 from alignment_eval.command_line import Input, add_output
 from alignment_eval.errors import InputError, UsageError, progress_bar, say, warn_user
 from alignment_eval.extraction.extract import WordMap, WordMaps, check_same_text, read_word_map
+from alignment_eval.extraction.lexical_table import EMPTY, SAMPLE, check_match
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.links.files import Texts, check_signed, write_signed
 from alignment_eval.maps.sentence import PairWords, SentenceMaps, words_of
 from alignment_eval.maps.words import LEVELS
 from alignment_eval.options import add_records, add_text_arguments, texts_of, warn_skipped
-from alignment_eval.profiles.chosen import MAX_NORM, add_map_arguments, add_options, choose_method, given_options
+from alignment_eval.profiles.chosen import (
+    MAX_NORM,
+    ChosenMethod,
+    add_map_arguments,
+    add_options,
+    choose_method,
+    given_options,
+)
 from alignment_eval.profiles.profile import Profile, find_profile, parse_profile
 from alignment_eval.reading import check_sizes
 from alignment_eval.records import Records
@@ -88,7 +97,7 @@ def run(args: argparse.Namespace) -> None:
     lines, skipped = {}, {}
     pairs = directed_pairs(runs, chosen.method, args.level, texts)
     shown = progress_bar(pairs, records.info.size, "sentences")
-    for alignment in align_pairs(shown, chosen.method, chosen.table, check=chosen.given):
+    for alignment in align_pairs(_matching(shown, chosen), chosen.method, chosen.table or EMPTY):
         lines[alignment.id] = alignment.to_pharaoh(args.confidences)
         if not alignment.ok:
             skipped[alignment.id] = alignment.status
@@ -101,6 +110,16 @@ def run(args: argparse.Namespace) -> None:
             f"and cannot be scored against gold of the references (record with --score-reference for that)"
         )
     say(described)
+
+
+def _matching(pairs: Iterable[WordMaps], chosen: ChosenMethod) -> Iterator[WordMaps]:
+    """The same pairs; checks that a table that the user gave matches the text of the first ones."""
+    arriving = iter(pairs)
+    if chosen.table is not None and chosen.given:
+        held = list(islice(arriving, SAMPLE))
+        check_match(chosen.table, (words_of(one.sentence) for one, _ in held if one.scores is not None))
+        yield from held
+    yield from arriving
 
 
 def _profile(records: Records, named: str | None, reverse: bool) -> Profile:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+
+import pyarrow as pa
 
 from alignment_eval.command_line import Input, add_output
-from alignment_eval.errors import InputError, progress_bar, say
-from alignment_eval.files import check_new, write_lines
+from alignment_eval.errors import progress_meter, say
+from alignment_eval.links.files import check_signed
 from alignment_eval.options import warn_skipped
-from alignment_eval.records.manifest import merged
-from alignment_eval.signature import Value, signature
+from alignment_eval.parts.alignments import description_of, form_of, read_alignments, write_alignments
 
 EPILOG = """\
 Example, where the shards of a run have left parts (docs/scale.md):
@@ -20,19 +22,27 @@ The signature goes to stderr.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "parts", type=Input, metavar="PARTS", help="directory of parts: FILE.parts of --norm-alignments FILE"
-    )
-    add_output(parser, "Pharaoh file", standard=True)
+    help_ = "directory of parts: FILE.parts of norm-align --shard, or of fairseq-generate --norm-alignments FILE"
+    parser.add_argument("parts", type=Input, metavar="PARTS", help=help_)
+    add_output(parser, "the file, as a run of one shard writes it by its ending", standard=True)
 
 
 def run(args: argparse.Namespace) -> None:
-    check_new(args.output, args.overwrite)
-    info, alignments = merged(args.parts)
-    if not isinstance(extraction := info.signature.get("extraction"), dict):
-        raise InputError(f"{args.parts}: the signature does not say how links were made; run the shards again")
-    run: dict[str, Value] = {"run": info.signature_hash, "sentences": info.size}
-    write_lines(args.output, progress_bar(map(str, alignments["links"]), info.size, "sentences"))
-    skipped = {n: status for n, status in enumerate(alignments["status"].to_pylist()) if status != "ok"}
-    warn_skipped(skipped, info.size, "their lines are blank")
-    say(signature(**{**run, **extraction, **run}))
+    check_signed(args.output, args.overwrite)
+    info, tables = read_alignments(args.parts)
+    skipped: dict[int, str] = {}
+
+    def seen() -> Iterator[pa.Table]:
+        done = 0
+        with progress_meter(info.size, "sentences") as progress:
+            for table in tables:
+                yield table
+                statuses = enumerate(table["status"].to_pylist(), done)
+                skipped.update((number, status) for number, status in statuses if status != "ok")
+                done += len(table)
+                progress(len(table))
+
+    described = description_of(info, args.parts)
+    write_alignments(args.output, seen(), form_of(info), described)
+    warn_skipped(skipped, info.size, "without links")
+    say(described)

@@ -10,8 +10,8 @@ from typing import Any
 
 from alignment_eval.command_line import Input
 from alignment_eval.errors import InputError, printable, shown
+from alignment_eval.parts.manifest import parts_in
 from alignment_eval.reading import ForeignFile
-from alignment_eval.records.manifest import parts_in
 from alignment_eval.signature import fields_of, signature_file
 
 EPILOG = """\
@@ -40,9 +40,8 @@ def run(args: argparse.Namespace) -> None:
 def _fields(path: Path) -> Mapping[str, Any]:
     file = ForeignFile(str(path), "an output with a signature", _ADVICE)
     if path.is_dir():
-        for content in ("records", "alignments"):
-            if parts := parts_in(path, content):
-                return {"run": parts[0].info.signature_hash, **parts[0].info.signature}
+        if parts := parts_in(path):
+            return {"run": parts[0].info.signature_hash, **parts[0].info.signature}
         raise InputError(f"{path}: the directory has no parts of a run; {_ADVICE}")
     if signature_file(path).is_file():
         path = signature_file(path)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -259,8 +259,8 @@ def _of_same_words(evidence: Floats, cells: NDArray[np.int64]) -> Floats:
 
 def count_lexical_table(
     pairs: Sequence[CountedPair], sharpening: Sharpening, others: LexicalTable = EMPTY
-) -> tuple[LexicalTable, Iterator[Reweighted]]:
-    """Count the lexical table of sentence pairs, and reweight their word maps [target words, source words] by it.
+) -> tuple[LexicalTable, Callable[[CountedPair], Reweighted]]:
+    """Count the lexical table of sentence pairs; with what reweights the word map [target words, source words] of one.
 
     The first pass sums the evidence of the maps, the second that of the maps that the first has reweighted.  The table
     of ``others`` is added.  For a counted pair n (see :meth:`LexicalTable.reweight`) has no evidence of that pair.
@@ -286,7 +286,7 @@ def count_lexical_table(
         cells, sums = _sum_evidence(given, map(added, pairs))
         tables.append(replace(table, cells=cells, sums=sums))
     kept = sums >= LEAST_SUM
-    return replace(table, cells=cells[kept], sums=sums[kept].astype(np.float32)), map(reweighted, pairs)
+    return replace(table, cells=cells[kept], sums=sums[kept].astype(np.float32)), reweighted
 
 
 def _sum_evidence(first: Evidence, pairs: Iterator[Evidence]) -> Evidence:

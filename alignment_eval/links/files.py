@@ -9,8 +9,7 @@ Lines are written with their signature beside them, Parquet tables with it insid
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, repeat
@@ -316,31 +315,29 @@ def write_signed(path: str | Path, lines: Iterable[str], signature: str, resumed
         write_lines(signature_file(path), [json_line(fields_of(signature))], resumed)
 
 
-def row_numbers(size: int) -> Iterator[pa.Array]:
-    """The numbers from 0 to ``size``, batch by batch: ids of pairs that have none."""
-    for start in range(0, max(size, 1), GROUP_ROWS):  # without pairs a table has its columns, too
-        yield pa.array(range(start, min(start + GROUP_ROWS, size)), pa.int64())
+def table_of(rows: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType]) -> pa.Table:
+    """A table with the columns of ``types``."""
+    return pa.table({name: pa.array([row[name] for row in rows], type_) for name, type_ in types.items()})
 
 
-def write_table(
-    path: Path,
-    rows: Iterable[Mapping[str, Any]],
-    ids: Iterable[pa.Array],
-    types: Mapping[str, pa.DataType] = TYPES,
-    signature: str = "",
-) -> None:
-    """Write the columns of ``types`` of each pair as a Parquet table; memory does not grow with it.
+def write_table(path: Path, tables: Iterable[pa.Table], signature: str = "") -> None:
+    """Write tables of the same columns as one, which is never whole in memory; its metadata keep the ``signature``."""
+    writer, waiting = None, list[pa.Table]()
 
-    ``ids`` has the id of each pair, batch by batch, int64 or string.  The file's metadata keep the ``signature``.
-    """
-    of_pairs = iter(rows)
-    writer = None
-    for batch in ids:
-        group = list(itertools.islice(of_pairs, len(batch)))
-        columns = {name: pa.array([row[name] for row in group], type_) for name, type_ in types.items()}
-        table = pa.table({"id": batch, **columns}).replace_schema_metadata({"signature": signature})
+    def write(group: pa.Table) -> None:
+        nonlocal writer
+        group = group.combine_chunks().replace_schema_metadata({"signature": signature})
         if writer is None:
-            writer = pq.ParquetWriter(path, table.schema, compression="zstd", write_page_checksum=True)
-        writer.write_table(table)
+            writer = pq.ParquetWriter(path, group.schema, compression="zstd", write_page_checksum=True)
+        writer.write_table(group)
+
+    for table in tables:
+        waiting.append(table)
+        while sum(one.num_rows for one in waiting) >= GROUP_ROWS:
+            whole = pa.concat_tables(waiting)
+            write(whole[:GROUP_ROWS])
+            waiting = [whole[GROUP_ROWS:]]
+    if writer is None or any(one.num_rows for one in waiting):
+        write(pa.concat_tables(waiting))
     if writer is not None:
         writer.close()

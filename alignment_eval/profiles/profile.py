@@ -265,9 +265,10 @@ def _links_by_map(sentences: Sequence[SentenceMaps]) -> list[NDArray[np.bool_]]:
     words = [words_of(sentence) for sentence in sentences]
     linked = [np.zeros(of_sentence.shape, dtype=np.bool_) for of_sentence in maps]
     for place in np.ndindex(maps[0].shape[:2]):
-        _, sharp = count_lexical_table([(own, each[place]) for own, each in zip(words, maps)], FORMED_MAPS)
-        for of_sentence, reweighted in zip(linked, sharp):
-            of_sentence[place] = two_way_shares(reweighted.cells) >= LINKED
+        counted = [(own, each[place]) for own, each in zip(words, maps)]
+        _, reweight = count_lexical_table(counted, FORMED_MAPS)
+        for of_sentence, pair in zip(linked, counted):
+            of_sentence[place] = two_way_shares(reweight(pair).cells) >= LINKED
     return linked
 
 

@@ -9,9 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from alignment_eval.command_line import CommandParser, add_output, check_outputs, exit_status
 from alignment_eval.errors import InputError, UsageError, printable, progress_meter, say
-from alignment_eval.extraction.lexical_table import LexicalTable, write_lexical_table
+from alignment_eval.extraction.extract import combined_map
+from alignment_eval.extraction.lexical_table import (
+    CountedPair,
+    LexicalTable,
+    count_lexical_table,
+    write_lexical_table,
+)
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.files import check_new, write_lines
 from alignment_eval.profiles.chosen import OF_TEXT, AlignmentOptions, choose_method, described
@@ -33,8 +41,8 @@ from fairseq_norm_plugin.align.job import (
 from fairseq_norm_plugin.environment import versions
 
 if TYPE_CHECKING:
-    from fairseq_norm_plugin.model.direction import Direction
-    from fairseq_norm_plugin.text.lines import SentencePairs
+    from fairseq_norm_plugin.model.norm_model import NormModel
+    from fairseq_norm_plugin.text.lines import PairReader, Text
 
 PROG = "norm-align calibrate"
 _DESCRIPTION = f"""\
@@ -76,6 +84,7 @@ def run(args: argparse.Namespace) -> None:
     """Write a profile for each model."""
     from fairseq_norm_plugin.model.direction import usable_pairs
     from fairseq_norm_plugin.model.text_check import check_parallel, sample_lines
+    from fairseq_norm_plugin.text.lines import PairReader
     from fairseq_norm_plugin.text.settings import recipe_of
 
     check_input(args)
@@ -94,21 +103,21 @@ def run(args: argparse.Namespace) -> None:
     check_outputs(args, [*other_inputs(args), *of_text], map(str, outputs))
     for file in [*files, *tables]:
         check_new(file, args.overwrite)
-    text = text.through(directions[0].pipelines)
+    reader = PairReader.of(text, directions[0].pipelines)
     recipes = [recipe_of(model.text, Path(file).parent, model.languages) for model, file in zip(models, files)]
-    pairs = usable_pairs(text, directions)
+    pairs = usable_pairs(reader.read_all(text), directions)
     if len(pairs) < DEFAULTS.fewest_pairs:
         named = ", ".join(filter(None, (args.text, args.source_text, args.target_text)))
         raise InputError(
             f"{named}: {len(pairs)} different sentence pairs that can be aligned, of {text.size}: expected "
             f"{DEFAULTS.fewest_pairs} or more to choose maps by; pass more text of these languages"
         )
-    check_parallel(text.numbered(sample_lines(text.size)), directions)
+    check_parallel([(n, reader.read(n, raw)) for n, raw in text.some(sample_lines(text.size))], directions)
     profiles = [
         model.direction.fit_profile([read[which] for read in pairs], model.identity, args.max_tokens)
         for which, model in enumerate(models)
     ]
-    table = _count_table(args, text, directions, profiles) if args.table_pairs else None
+    table = _count_table(args, text, reader, models, profiles) if args.table_pairs else None
     text.check_unchanged()
     if len(profiles) > 1:
         profiles = [profiles[0].with_reverse(profiles[1]), profiles[1].with_reverse(profiles[0])]
@@ -132,15 +141,25 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _count_table(
-    args: argparse.Namespace, text: SentencePairs, directions: Sequence[Direction], profiles: Sequence[Profile]
+    args: argparse.Namespace, text: Text, reader: PairReader, models: Sequence[NormModel], profiles: Sequence[Profile]
 ) -> LexicalTable:
     """The lexical table of the first pairs of the text, counted with the maps of all models."""
-    from fairseq_norm_plugin.model.aligner import count_table
+    from fairseq_norm_plugin.model.aligner import WINDOW, Aligner
 
     chosen = choose_method(AlignmentOptions(table=OF_TEXT), len(profiles), profiles, text.size)
+    directions = [model.direction for model in models]
+    aligner = Aligner(chosen, directions, AlignmentOptions(max_tokens=args.max_tokens))
     size = min(args.table_pairs, text.size)
+    pairs, maps = itertools.islice(reader.read_all(text), size), list[CountedPair]()
     with progress_meter(size, "sentences") as progress:
-        return count_table(itertools.islice(text, size), chosen.method, directions, args.max_tokens, progress)
+        while window := list(itertools.islice(pairs, WINDOW)):
+            for _, of_pair in aligner.word_maps(0, window, progress):
+                combined = combined_map(of_pair, chosen.method)
+                if combined.scores is not None:
+                    words, word_map = combined.counted
+                    maps.append((words, word_map.astype(np.float32)))
+    assert chosen.method.sharpening is not None
+    return count_lexical_table(maps, chosen.method.sharpening)[0]
 
 
 def _described(profile: Profile) -> str:

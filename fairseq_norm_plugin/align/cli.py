@@ -20,6 +20,7 @@ from fairseq_norm_plugin.align.job import (
     add_raw_text_arguments,
     add_reverse_arguments,
     add_speed_arguments,
+    shard_of,
 )
 from fairseq_norm_plugin.environment import importing, set_up_torch, silence_libraries, version_line
 
@@ -48,18 +49,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return calibrate.main(arguments[1:])
     parser = _parser()
-    return exit_status("norm-align", lambda: parser.parse_args(arguments), lambda args: _run(args, parser))
+    return exit_status("norm-align", lambda: parser.parse_args(arguments), _run)
 
 
-def _run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    job = Job.of(args, parser.get_default)
+def _run(args: argparse.Namespace) -> None:
+    job = Job.of(args)
     with importing():
         import fairseq_norm_plugin.hooks  # noqa: F401  # first
 
-        if job.actors is not None:
-            from fairseq_norm_plugin.align.engines import run
-        else:
-            from fairseq_norm_plugin.align.run import run
+        # isort: split
+        from fairseq_norm_plugin.align.run import run
     run(job)
 
 
@@ -81,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     group = parser.add_argument_group("output")
     help_ = (
         "Pharaoh file (-: standard output); with text, character spans, links and confidences if it ends in .jsonl or "
-        ".parquet; with --ray, a directory"
+        ".parquet; or a directory (DIR/) of Parquet files, one for each --window"
     )
     add_output(group, help_, required=True)
     group.add_argument(
@@ -146,14 +145,17 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="sentences sorted by length together, and the most that a stop can lose (default: 10000)",
     )
+    help_ = "align every Nth window, from the Kth on (0/4: of four runs the first); -o DIR/, or merge FILE.parts"
+    group.add_argument("--shard", type=shard_of, metavar="K/N", help=help_)
     group.add_argument(
         "--ray",
         nargs="?",
         type=positive_integer,
         const=0,
         metavar="ACTORS",
-        help="align Parquet files on a Ray cluster, that of RAY_ADDRESS or one that is started on this machine, in so "
-        "many processes (default: one for each GPU of the cluster, without GPUs one for each processor)",
+        help="align the windows on a Ray cluster, that of RAY_ADDRESS or one that is started on this machine, in so "
+        "many processes (default: one for each GPU of the cluster, without GPUs one for each processor); -o is a "
+        "directory",
     )
     return parser
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import argparse
 import glob
+import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,14 +22,13 @@ from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.profiles.chosen import MAX_NORM, AlignmentOptions, add_options, given_options
 from alignment_eval.transfer.pairs import Markup
 from alignment_eval.transfer.pieces import NO_PROTECTION, protected_strings
-from fairseq_norm_plugin.align.unfinished import begun_with
 from fairseq_norm_plugin.checkpoints.files import DEMO, NO_REVERSE, NO_SUBWORDS
 from fairseq_norm_plugin.environment import DTYPES
 from fairseq_norm_plugin.text.offsets import NORMALIZATIONS, WORDS
 
 if TYPE_CHECKING:
     from fairseq_norm_plugin.model.norm_model import NormModel
-    from fairseq_norm_plugin.text.lines import SentencePairs
+    from fairseq_norm_plugin.text.lines import Text
 
 #: The options that :func:`fairseq_norm_plugin.load` has by the same names.
 _OF_MODELS = (
@@ -37,10 +37,6 @@ _OF_MODELS = (
 )
 #: Endings of outputs that hold the text too.
 WITH_TEXT = (".jsonl", ".parquet")
-#: The options that --ray takes with those of models.
-_OF_RAY = frozenset(
-    ("text", "output", "overwrite", "profile", "table", "max_tokens", "cpu", "force", "ray", "words", "model_option")
-)
 
 
 @dataclass(frozen=True)
@@ -54,6 +50,8 @@ class Job:
         paths: the text: of source and target, of both, or of the source if the model translates.
         words: what words are, or the files that give them.
         output, overwrite, resume, window, tokens_out: as the options say.
+        in_directory: whether the output is a directory of parts.
+        shard, shards: which windows are aligned: of so many shards, the one with this number, from 0.
         scores_out: the file of scores; empty: they are in the output only; None: there are none.
         confidences: whether links have them.
         beam: beam size of a translation; None: the target is given.
@@ -70,6 +68,9 @@ class Job:
     paths: tuple[str, ...]
     words: tuple[str, ...]
     output: str
+    in_directory: bool
+    shard: int
+    shards: int
     overwrite: bool
     resume: bool
     window: int
@@ -85,16 +86,17 @@ class Job:
     outputs: tuple[str, ...]
 
     @classmethod
-    def of(cls, args: argparse.Namespace, default: Callable[[str], Any]) -> Job:
-        """Check which options go together; ``default`` gives the default of each.
+    def of(cls, args: argparse.Namespace) -> Job:
+        """Check which options go together.
 
         Raises:
             UsageError: some do not.
         """
         check_input(args)
-        if args.ray is not None:
-            _check_ray(args, default)
-        options, with_text = given_options(args), args.output.endswith(WITH_TEXT)
+        in_directory = args.ray is not None or args.output.endswith("/") or Path(args.output).is_dir()
+        options, with_text = given_options(args), in_directory or args.output.endswith(WITH_TEXT)
+        if in_directory and args.output == STANDARD:
+            raise UsageError("--ray: expected a directory as -o")
         symmetrised = options.join in METHODS
         if args.reverse_path not in (None, NO_REVERSE):
             check_directions(options, 2)
@@ -112,8 +114,14 @@ class Job:
             raise UsageError("--source-contribution without --scores: give that too")
         if args.resume and args.overwrite:
             raise UsageError("--resume and --overwrite contradict each other: give one")
-        if args.resume and is_stream(args.output):
-            raise UsageError("--resume with -o -: standard output keeps nothing of a stopped run; give a file")
+        if (args.resume or args.shard) and not in_directory and is_stream(args.output):
+            option = "--resume" if args.resume else "--shard"
+            raise UsageError(f"{option} with -o -: standard output keeps nothing of a run; give a file")
+        if args.shard and (args.tokens_out or args.scores_out):
+            option = "--tokens-out" if args.tokens_out else f"--scores {args.scores_out}"
+            raise UsageError(
+                f"{option} with --shard: no shard has all lines; expected -o FILE.parquet, which has these"
+            )
         if args.heads == MAX_NORM:
             raise UsageError(f"--heads {MAX_NORM} needs all maps before the first link: name the maps")
         if args.heads is not None:
@@ -124,8 +132,8 @@ class Job:
         protects = protected is not None or args.translate or args.markup
         strings = protected_strings(protected) if protects else None
         read, written = named_files(args)
-        whole = args.ray is not None or is_stream(args.output)  # Ray writes a directory when all is done
-        inputs, outputs = (*read, *other_inputs(args)), (*written, *([] if whole else begun_with(args.output)))
+        parts = [] if in_directory or is_stream(args.output) else [f"{os.path.realpath(args.output)}.parts"]
+        inputs, outputs = (*read, *other_inputs(args)), (*written, *parts)
         check_distinct(outputs, inputs)
         return cls(
             models={**model_options(args), "profile": args.profile},
@@ -134,6 +142,9 @@ class Job:
             paths=text_paths(args),
             words=tuple(args.words),
             output=args.output,
+            in_directory=in_directory,
+            shard=args.shard[0] if args.shard else 0,
+            shards=args.shard[1] if args.shard else 1,
             overwrite=args.overwrite,
             resume=args.resume,
             window=args.window,
@@ -148,20 +159,6 @@ class Job:
             inputs=inputs,
             outputs=outputs,
         )
-
-
-def _check_ray(args: argparse.Namespace, default: Callable[[str], Any]) -> None:
-    """Check that only options are given that work on Ray, where each pair is aligned alone, by the profiles."""
-    for name, value in vars(args).items():
-        if name not in _OF_RAY | {*_OF_MODELS} and value != default(name):
-            raise UsageError(
-                f"--{name.replace('_', '-')} does not work with --ray, which reads Parquet files, aligns each pair "
-                f"by the models' profiles, and writes a directory of Parquet files"
-            )
-    if files := [what for what in args.words if what not in WORDS]:
-        raise UsageError(f"--words {files[0]} with --ray, which keeps no order of lines: expected {', '.join(WORDS)}")
-    if not is_parquet(args.text) or args.output == STANDARD:
-        raise UsageError("--ray: expected Parquet files as --text, and a directory as -o")
 
 
 def _protected(stated: Sequence[str]) -> str | None:
@@ -287,17 +284,24 @@ def text_paths(args: argparse.Namespace) -> tuple[str, ...]:
     return tuple(filter(None, given))
 
 
-def read_text(paths: Sequence[str], words: Sequence[str], translated: bool = False) -> SentencePairs:
+def read_text(paths: Sequence[str], words: Sequence[str], translated: bool = False) -> Text:
     """The text of these :func:`text_paths`, whose ``words`` may be given in files; or one that a model translates."""
-    from fairseq_norm_plugin.text.lines import ParallelText, ParquetText, TranslatedText
+    from fairseq_norm_plugin.text import lines
 
-    text: SentencePairs
-    if translated:
-        text = TranslatedText(paths[0])
+    if len(paths) == 1 and not translated and is_parquet(paths[0]):
+        text = lines.of_parquet(paths[0])
     else:
-        text = ParquetText(paths[0]) if len(paths) == 1 and is_parquet(paths[0]) else ParallelText(paths)
+        text = lines.of_files(paths, has_targets=not translated)
     files = [None if what in WORDS else what for what in words]
-    return text.segmented((files[0], files[-1])) if any(files) else text
+    return lines.with_words(text, (files[0], files[-1])) if any(files) else text
+
+
+def shard_of(text: str) -> tuple[int, int]:
+    """The value of ``--shard``, K/N: the number of the shard, from 0, and of all shards."""
+    found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
+    if found is None or int(found[1]) >= int(found[2]):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected K/N, shard K of N, from 0/N to N-1/N, such as 0/4")
+    return int(found[1]), int(found[2])
 
 
 def check_input(args: argparse.Namespace) -> None:

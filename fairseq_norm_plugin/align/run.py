@@ -1,102 +1,79 @@
-"""Run ``norm-align`` in this process: load models and text, choose the method, align window by window, write."""
+"""Runs norm-align: loads models and text, chooses the method, aligns the windows that are missing, writes."""
 
 from __future__ import annotations
 
 import itertools
-import tempfile
+import re
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
-from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import TextIO
 
+import pyarrow as pa
 import torch
 
-from alignment_eval.alignment import Alignment, column_types
+from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError, progress_meter, say, warn_user
 from alignment_eval.extraction.pair_scores import PAIR_SCORES
-from alignment_eval.files import check_distinct, check_new, is_stream, json_line, new_file, write_lines
-from alignment_eval.links.files import check_signed, write_signed, write_table
+from alignment_eval.files import check_directory, check_distinct, check_new, is_stream, new_file
+from alignment_eval.links.files import check_signed
+from alignment_eval.parts.alignments import alignments_in, parts_directory, read_alignments, run_info, write_alignments
+from alignment_eval.parts.manifest import parts_in
+from alignment_eval.parts.writer import Names, PartsWriter, check_not_begun, own_parts
 from alignment_eval.reading import json_hash
 from alignment_eval.signature import Value
-from alignment_eval.transfer.pairs import Markup
-from fairseq_norm_plugin.align.job import WITH_TEXT, Job, check_directions, load_models, read_text
-from fairseq_norm_plugin.align.unfinished import (
-    UnfinishedOutput,
-    check_not_begun,
-    partial_path,
-    translations_of,
-)
-from fairseq_norm_plugin.model.aligner import aligner_of, signed
+from fairseq_norm_plugin.align import on_ray
+from fairseq_norm_plugin.align.job import Job, check_directions, load_models, read_text
+from fairseq_norm_plugin.align.windows import Done, WindowAligner, form_of, windows_of
+from fairseq_norm_plugin.model.aligner import choose, signed
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.model.text_check import check_parallel, sample_lines
-from fairseq_norm_plugin.text.lines import SentencePairs, TranslatedText
-from fairseq_norm_plugin.text.pair import SentencePair, strings_of
+from fairseq_norm_plugin.text.lines import Text
+from fairseq_norm_plugin.text.pair import SentencePair
 from fairseq_norm_plugin.text.tokenise import splitter_name
 
 #: How many numbers of lines a warning names.
 _SHOWN = 20
-
-
-class Row(NamedTuple):
-    """What the outputs say of a pair: a line or the columns of a row, and its scores if they have their own file."""
-
-    status: str
-    content: str | dict[str, Any]
-    scores: Sequence[float | None] = ()
+_NAMES = Names("--resume", "--overwrite", "-o")
+#: The file of a directory that says that all parts are there, as of other programs.
+_MARK = "_SUCCESS"
+_OWN_FILES = re.compile(rf"{_MARK}|\.?part-[\w-]+\.parquet.*")
 
 
 def run(job: Job) -> None:
     """Align the text of a job."""
-    own = job.resume and partial_path(job.output).exists()  # what is there may be of the stopped run
-    check_output = check_new if job.output.endswith(".parquet") else check_signed
-    check_output(job.output, job.overwrite or own, parents=True)
-    for file in filter(None, (*job.tokens_out, job.scores_out)):
-        check_new(file, job.overwrite or own, parents=True)
-    if not is_stream(job.output):
-        for file in (job.output, translations_of(job.output)):
-            check_not_begun(file, job.resume, job.overwrite)
+    _check_outputs(job)
     text = read_text(job.paths, job.words, translated=job.beam is not None)
-    models = load_models(job.models, job.on_cpu)
+    models = load_models(job.models, job.on_cpu or job.actors is not None)
     of_models = [file for model in models for file in (*model.text.files, str(model.direction.profile))]
     check_distinct(job.outputs, [*job.inputs, *of_models])
     check_directions(job.options, len(models))
-    plain = None if job.markup is None else partial(job.markup.plain, keep_going=job.options.force)
-    text = text.through(models[0].pipelines(job.options.split_sentences), job.strings, plain)
     try:
-        with ExitStack() as stack:
-            if isinstance(text, TranslatedText):
-                stack.enter_context(_translated(job, text, models[0]))
-            _Run(job, text, models).run()
+        _Run(job, text, models).run()
     except torch.OutOfMemoryError as error:
         raise InputError(
             f"--max-tokens {job.options.max_tokens}: too many for the GPU; give fewer, or --cpu"
         ) from error
 
 
-@contextmanager
-def _translated(job: Job, text: TranslatedText, model: NormModel) -> Iterator[None]:
-    """Translate the source lines of a text (``--translate``), which has its translations inside the block.
-
-    A run that was stopped goes on after the last translation.
-    """
-    strings = None if job.markup else job.strings
-    with tempfile.TemporaryDirectory() as directory:
-        output = str(Path(directory) / "text") if is_stream(job.output) else job.output
-        described = signed([model], text.hashes, text.size, _of_text(job))
-        ends = sorted({*range(job.window, text.size, job.window), text.size})
-        with UnfinishedOutput(translations_of(output), described, ends, job.resume, job.overwrite) as unfinished:
-            kept = unfinished.kept
-            sources = itertools.islice(text.sources(), kept, None)
-            with progress_meter(text.size - kept, "translations") as progress:
-                while window := list(itertools.islice(sources, job.window)):
-                    found = model.translations(window, job.beam or 1, job.options, strings, progress)
-                    unfinished.append((line.score, line.sentences or line.text) for line in found)
-            text.translations = unfinished.rows
-            yield
+def _check_outputs(job: Job) -> None:
+    """Check, before the work, what can be checked of the outputs."""
+    begun = False
+    if job.in_directory:
+        check_directory(job.output, job.overwrite or job.resume or job.shards > 1, _OWN_FILES)
+    elif not is_stream(job.output):
+        directory = parts_directory(job.output)
+        own = list(own_parts(directory, "alignments", job.shard, job.shards))
+        check_not_begun(own, directory, job.shards, _NAMES, job.resume or job.overwrite)
+        begun = job.resume and bool(own)  # what is there may be of the stopped run
+    if not job.in_directory:
+        check_output = check_new if job.output.endswith(".parquet") else check_signed
+        check_output(job.output, job.overwrite or begun, parents=True)
+    for file in filter(None, (*job.tokens_out, job.scores_out)):
+        check_new(file, job.overwrite or begun, parents=True)
 
 
 def _of_text(job: Job) -> dict[str, Value]:
@@ -113,155 +90,186 @@ def _of_text(job: Job) -> dict[str, Value]:
 class _Run:
     """Aligns a text, and writes the outputs."""
 
-    def __init__(self, job: Job, text: SentencePairs, models: Sequence[NormModel]) -> None:
+    def __init__(self, job: Job, text: Text, models: Sequence[NormModel]) -> None:
         self._job, self._text = job, text
-        sample = list(text.numbered(sample_lines(text.size)))
-        check_parallel(sample, [model.direction for model in models], job.options.force or job.beam is not None)
+        self._here = WindowAligner(job, models, text)
+        self._check_text(models)
+        self._chosen = choose(job.options, models, self._first_pairs(), text.size)
+        if self._chosen.reason:
+            say(f"norm-align: {self._chosen.reason}")
+        self._described = signed(models, text.hashes, text.size, {**self._chosen.fields, **_of_text(job)})
+        # windows are sorted by length; one ends with the last pair that a lexical table is counted on
+        self._counted = min(self._chosen.method.table_pairs, text.size)
+        self._ends: list[int] = sorted({*range(job.window, text.size, job.window), self._counted, text.size} - {0})
+        self._form = form_of(job, text)
+        self._done, self._sentences = Done(), 0
+
+    def _check_text(self, models: Sequence[NormModel]) -> None:
+        """Warn of a text that does not suit the models, or is not parallel; refuse unrelated lines."""
+        job, read = self._job, self._here.reader.read
+        sample = [(number, read(number, raw)) for number, raw in self._text.some(sample_lines(self._text.size))]
         if job.markup is None and any("</" in pair.source.text for _, pair in sample):
             warn_user("the text has tags, which count as words: give --markup")
-        self._aligner = aligner_of(job.options, models, text, text.size)
-        chosen = self._aligner.chosen
-        if chosen.reason:
-            say(f"norm-align: {chosen.reason}")
-        self._described = signed(models, text.hashes, text.size, {**chosen.fields, **_of_text(job)})
-        self._untagged: dict[int, str] = {}  # pairs that are written without tags, and why
-        self._uncopied: list[int] = []  # pairs with protected strings that have no copy
-        self._extras: dict[int, tuple[str, float | None]] = {}  # source lines with markup, and scores of translations
-        # windows are sorted by length; one ends with the last pair that a lexical table is counted on
-        self._counted = min(self._aligner.counted_pairs, text.size)
-        self._ends = sorted({*range(job.window, text.size, job.window), self._counted, text.size} - {0})
+        check_parallel(sample, [model.direction for model in models], job.options.force)  # no targets: none is scored
+
+    def _first_pairs(self) -> Iterator[SentencePair]:
+        """The pairs of the text, as far as they are needed."""
+        ends = [*range(self._job.window, self._text.size, self._job.window), self._text.size]
+        if self._job.beam is None:
+            yield from self._here.reader.read_all(self._text)
+        for window in windows_of(self._text, ends, range(len(ends))):
+            yield from self._here.pairs(window)
 
     def run(self) -> None:
         """Align the windows that no stopped run has aligned, write the outputs, and say how it went."""
-        job, text, kept = self._job, self._text, 0
+        job, size = self._job, self._text.size
         start = time.monotonic()
-        if job.resume:
-            self._write_tokens(only_existing=True)
-        if is_stream(job.output):
-            self._write(itertools.chain.from_iterable(self._windows(0)))
+        own = range(job.shard, len(self._ends), job.shards)
+        kept = 0
+        if not job.in_directory and is_stream(job.output):
+            self._write(table for _, table in self._align(own))
         else:
-            form = {
-                "confidences": job.confidences,
-                "scores": job.options.scores,
-                "source_contribution": job.options.source_contribution,
-                "markup": job.markup.syntax if job.markup else "none",
-            }
-            head = "|".join([self._described, *(f"{name}:{value}" for name, value in form.items())])
-            with UnfinishedOutput(job.output, head, self._ends, job.resume, job.overwrite) as unfinished:
-                kept = unfinished.kept
-                for rows in self._windows(kept):
-                    unfinished.append(rows)
-                self._write(itertools.starmap(Row, unfinished.rows()))
-        if untagged := self._untagged:
-            numbers = _shown_lines(sorted(untagged))
-            warn_user(f"lines written without tags: {numbers}; the first is {untagged[min(untagged)]}")
-        if self._uncopied:
-            warn_user(
-                f"lines of {text.name} whose target has not each protected string of the source once: "
-                f"{_shown_lines(self._uncopied)}"
-            )
-        for warning in self._aligner.warnings():
-            warn_user(warning)
-        seconds, done = time.monotonic() - start, text.size - kept
+            kept = self._run_in_parts(own)
+        self._warn()
+        seconds = time.monotonic() - start
         said = f", {kept} kept from before" if job.resume else ""
-        if text.size > 1:
-            say(f"norm-align: {done} sentences in {seconds:.1f} s, {done / seconds:.1f} sentences/s{said}")
+        if size > 1:
+            say(
+                f"norm-align: {self._sentences} sentences in {seconds:.1f} s, "
+                f"{self._sentences / seconds:.1f} sentences/s{said}"
+            )
         say(self._described)
 
-    def _windows(self, done: int) -> Iterator[list[Row]]:
-        """Align the windows after the first ``done`` pairs; yields the rows of each, in the order of the text.
-
-        The pairs that a lexical table is counted on are always aligned, so that it is the same after a stop.
-        """
-        windows = [(a, b) for a, b in zip([0, *self._ends], self._ends) if b > done or b <= self._counted]
-        numbered = self._numbered_pairs()
-        places = zip([0, *(end for _, end in windows)], windows)  # each window is read before the next
-        read = (itertools.islice(numbered, start - place, end - place) for place, (start, end) in places)
-        with progress_meter(sum(b - a for a, b in windows), "sentences") as progress:
-            aligned = self._aligner.align(read, progress)
-            warned = False
-            for start, end in windows:
-                rows = {alignment.id: self._row(alignment) for alignment in itertools.islice(aligned, end - start)}
-                self._text.check_unchanged()
-                if end > done:
-                    yield [rows[id_] for id_ in sorted(rows)]
-                if not warned and (warning := self._aligner.reader.unknown.warning()):
-                    warn_user(warning)
-                    warned = True
-
-    def _numbered_pairs(self) -> Iterator[tuple[int, SentencePair]]:
-        """The pairs, numbered; keeps what rows need and alignments lack."""
-        strings = self._text.strings
-        for id_, (pair, score) in enumerate(zip(self._text, self._text.scores())):
-            counts = {len(strings_of(line.text, strings)) for line in pair} if strings and pair.target else set()
-            if counts - {len(pair.source.copies)}:
-                self._uncopied.append(id_)
-            if self._job.markup is not None or score is not None:
-                self._extras[id_] = pair.source.marked, score
-            yield id_, pair
-
-    def _row(self, alignment: Alignment) -> Row:
-        """What the outputs say of a pair."""
-        marked, score = self._extras.pop(alignment.id, ("", None))
-        scored = alignment.scores is not None and self._job.scores_out
-        scores = [getattr(alignment.scores, name) for name in PAIR_SCORES] if scored else ()
-        if self._job.markup is not None:
-            alignment = self._with_markup(self._job.markup, marked, alignment)
-        content: str | dict[str, Any]
-        if self._job.output.endswith(WITH_TEXT):
-            content = {**alignment.to_row(), "score": score}
-        elif alignment.marked is not None:
-            content = alignment.marked
-        else:
-            content = alignment.to_pharaoh(self._job.confidences)
-        return Row(alignment.status, content, scores)
-
-    def _with_markup(self, markup: Markup, marked: str, alignment: Alignment) -> Alignment:
-        try:
-            return markup.put(marked, alignment, f"{self._text.name}:{alignment.id + 1}")
-        except InputError as error:
-            if not self._job.options.force:
-                raise
-            self._untagged[alignment.id] = str(error)
-            return replace(alignment, marked=escape(alignment.target, quote=False))
-
-    def _write(self, rows: Iterator[Row]) -> None:
-        """Write the words that links count and the output, and report the pairs that are not aligned."""
+    def _run_in_parts(self, own: Sequence[int]) -> int:
+        """Align the windows of this shard that are not there, each in a part; returns how many sentences were there."""
         job = self._job
-        self._write_tokens()
-        left_out: dict[str, list[int]] = {}
+        directory = Path(job.output) if job.in_directory else parts_directory(job.output)
+        contribution, syntax = job.options.source_contribution, job.markup.syntax if job.markup else "none"
+        more: dict[str, Value] = {"window": job.window, "source_contribution": contribution, "markup": syntax}
+        places = self._text.size, len(self._ends), job.shard, job.shards
+        info = run_info(self._described, self._form, more, *places)
+        schema = info.schema(self._form.table([], []).schema, signature=self._described)
+        writer = PartsWriter(directory, info, schema, _NAMES, job.resume, job.overwrite)
+        there = {part.number for part in writer.kept}
+        kept = sum(self._size(number) for number in own if number in there)
+        if len(there) < len(own):
+            (directory / _MARK).unlink(missing_ok=True)
+        try:
+            for number, table in self._align([number for number in own if number not in there]):
+                writer.add(table)
+                writer.commit(number)
+            writer.finish()
+        except BaseException:
+            writer.abandon()
+            if left := sum(
+                self._size(part.number) for part in own_parts(directory, "alignments", job.shard, job.shards)
+            ):
+                say(f"norm-align: {left} sentences are kept: --resume continues this run")
+            raise
+        self._finish(writer)
+        return kept
 
-        def contents() -> Iterator[Any]:
-            for number, row in enumerate(rows, 1):
-                if row.status != "ok":
-                    left_out.setdefault(row.status, [0, number])[0] += 1
-                if scores is not None:
-                    fields = ("" if value is None else repr(value) for value in row.scores)
-                    scores.write("\t".join((*fields, row.status)) + "\n")
-                yield row.content
+    def _size(self, number: int) -> int:
+        first: int = self._ends[number - 1] if number else 0
+        return self._ends[number] - first
 
-        with ExitStack() as stack:
-            scores: TextIO | None = None
-            if job.scores_out:
-                temporary = stack.enter_context(new_file(job.scores_out, job.resume))
-                scores = stack.enter_context(temporary.open("w", encoding="utf-8", newline="\n"))
-                scores.write("\t".join((*PAIR_SCORES, "status")) + "\n")
-            if job.output.endswith(".parquet"):
-                types = column_types(job.options.scores, job.markup is not None)
-                with new_file(job.output, job.resume) as temporary:
-                    write_table(temporary, contents(), self._text.ids(), types, self._described)
+    def _finish(self, writer: PartsWriter) -> None:
+        """Join the parts to the file, if all are here."""
+        job, directory = self._job, writer.directory
+        if not job.in_directory and job.shards > 1:
+            say(f"norm-align: when all shards are done: align-eval merge {directory} -o {job.output}")
+            return
+        if job.in_directory and len(parts_in(directory, "alignments")) < len(self._ends):
+            return
+        _, tables = read_alignments(directory)
+        self._write(tables)
+        if job.in_directory:
+            (directory / _MARK).touch()
+        else:
+            writer.remove()
+
+    def _align(self, numbers: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
+        """Align windows, here or on Ray; those that a lexical table is counted on are always read here, and first."""
+        aligner, counted = self._here.begin(self._chosen), bisect_right(self._ends, self._counted)
+        first, rest = [n for n in numbers if n < counted], [n for n in numbers if n >= counted]
+        with progress_meter(sum(map(self._size, {*range(counted), *numbers})), "sentences") as progress:
+            if counted:
+                windows = windows_of(self._text, self._ends, range(counted))
+                aligner.count(((window.first, self._here.pairs(window, progress)) for window in windows), progress)
             else:
-                as_line = json_line if job.output.endswith(".jsonl") else str
-                write_signed(job.output, map(as_line, contents()), self._described, job.resume)
+                aligner.check_table(self._first_pairs())
+            for window in windows_of(self._text, self._ends, first if self._job.actors is not None else numbers):
+                yield self._noted(window.number, *self._here.align(window, progress))
+            if self._job.actors is not None and rest:
+                chosen = replace(self._chosen, table=aligner.table)
+                for number, table, done in on_ray.align(
+                    self._job, self._text, chosen, windows_of(self._text, self._ends, rest)
+                ):
+                    progress(len(table))
+                    yield self._noted(number, table, done)
+
+    def _noted(self, number: int, table: pa.Table, done: Done) -> tuple[int, pa.Table]:
+        """The number of a window and its rows, when what became of it is noted."""
+        self._text.check_unchanged()
+        tally = self._done.tally.subwords
+        warned = tally.warning() is not None
+        self._done.add(done)
+        self._sentences += len(table)
+        if not warned and (warning := tally.warning()):
+            warn_user(warning)
+        return number, table
+
+    def _write(self, tables: Iterable[pa.Table]) -> None:
+        """Write the outputs that are files, and report the pairs that are not aligned."""
+        job, left_out = self._job, dict[str, list[int]]()
+        with ExitStack() as stack:
+            files: list[TextIO] = []
+            for name in (*job.tokens_out, *([job.scores_out] if job.scores_out else [])):
+                temporary = stack.enter_context(new_file(name, job.resume))
+                files.append(stack.enter_context(temporary.open("w", encoding="utf-8", newline="\n")))
+            words, scores = files[: len(job.tokens_out)], files[len(job.tokens_out) :]
+            for file in scores:
+                file.write("\t".join((*PAIR_SCORES, "status")) + "\n")
+
+            def passing() -> Iterator[pa.Table]:
+                numbers = itertools.count(1)
+                for table in tables:
+                    for status, number in zip(table["status"].to_pylist(), numbers):
+                        if status != "ok":
+                            left_out.setdefault(status, [0, number])[0] += 1
+                    for alignment in alignments_in(table, table.column_names) if files else ():
+                        _write_row(alignment, words, scores)
+                    yield table
+
+            if job.in_directory:
+                for _ in passing():
+                    pass
+            else:
+                write_alignments(job.output, passing(), self._form, self._described, job.resume)
         for status, (count, first) in left_out.items():
             warn_user(f"sentence pairs that are {status}: {count}, without links (the first is line {first})")
 
-    def _write_tokens(self, only_existing: bool = False) -> None:
-        """Write the words that links count (``--tokens-out``)."""
-        for which, file in enumerate(self._job.tokens_out):
-            if Path(file).exists() or not only_existing:
-                words = (" ".join("_".join(word.split()) for word in pair[which].words) for pair in self._text)
-                write_lines(file, words, self._job.resume)
+    def _warn(self) -> None:
+        """Say what became of the pairs that this run has aligned."""
+        if untagged := self._done.untagged:
+            numbers = _shown_lines(sorted(untagged))
+            warn_user(f"lines written without tags: {numbers}; the first is {untagged[min(untagged)]}")
+        if uncopied := self._done.uncopied:
+            warn_user(
+                f"lines of {self._text.names[0]} whose target has not each protected string of the source once: "
+                f"{_shown_lines(sorted(uncopied))}"
+            )
+        for warning in self._done.tally.warnings():
+            warn_user(warning)
+
+
+def _write_row(alignment: Alignment, words: Sequence[TextIO], scores: Sequence[TextIO]) -> None:
+    """Write the words that links count (``--tokens-out``), and the scores of a pair."""
+    for file, of_side in zip(words, (alignment.source_words, alignment.target_words)):
+        file.write(" ".join("_".join(word.split()) for word in of_side) + "\n")
+    for file in scores:
+        values = (getattr(alignment.scores, name) for name in PAIR_SCORES)
+        file.write("\t".join((*("" if value is None else repr(value) for value in values), alignment.status)) + "\n")
 
 
 def _shown_lines(ids: Sequence[int]) -> str:

@@ -17,10 +17,11 @@ from alignment_eval.files import check_distinct
 from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS, head_kinds, mixing_kinds
 from alignment_eval.maps.sentence import MARKS
 from alignment_eval.maps.words import SETTINGS
+from alignment_eval.parts.alignments import parts_directory
 from alignment_eval.profiles.chosen import ChosenMethod, option
 from fairseq_norm_plugin.checkpoints.read import PATHS
 from fairseq_norm_plugin.hooks.generator import NormOptions
-from fairseq_norm_plugin.hooks.parts import manifest_file, parts_directory
+from fairseq_norm_plugin.hooks.parts import manifest_file
 
 #: The folder of the pictures of validations in fairseq's ``--save-dir``.
 FOLDER = "aer-picture"

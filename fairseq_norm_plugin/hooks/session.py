@@ -17,12 +17,12 @@ from alignment_eval.errors import InputError, UsageError, say, warn_user
 from alignment_eval.files import write_bytes
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide, status_of
+from alignment_eval.parts.manifest import RunInfo
 from alignment_eval.profiles.profile import Profile
 from alignment_eval.records import arrow_schema, to_table
-from alignment_eval.records.manifest import RunInfo
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
 from fairseq_norm_plugin.hooks.generator import NormOptions
-from fairseq_norm_plugin.hooks.parts import AlignmentParts, ShardParts, aligned_ids, recorded_ids
+from fairseq_norm_plugin.hooks.parts import AlignmentParts, SentenceParts, aligned_ids, recorded_ids
 from fairseq_norm_plugin.text.tokens import SideReader, UnknownTokens
 
 logger = logging.getLogger(__name__)
@@ -132,15 +132,15 @@ class RecordingSession:
 
     def _open_outputs(
         self, cfg: Any, options: NormOptions, signature: Mapping[str, Any], profile: Profile | None
-    ) -> list[ShardParts]:
+    ) -> list[SentenceParts]:
         plan = self._plan
         if plan.kept and plan.batches and signature["generation"].get("sampling"):
             raise UsageError(
                 "--norm-records-resume with --sampling, whose draws depend on all before: --norm-records-overwrite"
             )
-        existing = {"resume": bool(cfg.norm_records_resume), "overwrite": bool(cfg.norm_records_overwrite)}
+        resume, overwrite = bool(cfg.norm_records_resume), bool(cfg.norm_records_overwrite)
         shard = (plan.size, plan.shard, plan.shards)
-        outputs: list[ShardParts] = []
+        outputs: list[SentenceParts] = []
         if cfg.norm_records:
             signed = {**signature, "kinds": list(options.recorded_kinds), "layers": list(options.recorded_layers)}
             if "dtype" in signed:  # it comes last
@@ -152,13 +152,13 @@ class RecordingSession:
             known = None if stored is None else stored.to_json()
             info = RunInfo("records", signed, *shard, *maps, self.recorded.nbest, known)
             schema = arrow_schema(info, self.recorded.quantities)
-            outputs.append(ShardParts(directory, info, schema, partial(to_table, schema=schema), **existing))
+            outputs.append(SentenceParts(directory, info, schema, partial(to_table, schema=schema), resume, overwrite))
             if table is not None:
                 directory.mkdir(parents=True, exist_ok=True)
                 write_bytes(directory / Path(table.name).name, [Path(table.name).read_bytes()])
         if options.extraction is not None:
             run = RunInfo("alignments", {**signature, "extraction": options.extraction.fields}, *shard)
-            outputs.append(AlignmentParts(Path(cfg.norm_alignments), run, options.extraction, **existing))
+            outputs.append(AlignmentParts(Path(cfg.norm_alignments), run, options.extraction, resume, overwrite))
         return outputs
 
     @property

@@ -27,9 +27,9 @@ from alignment_eval.transfer.pairs import Markup, check_labels, with_labels
 from alignment_eval.transfer.pieces import NO_PROTECTION, protected_strings
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.checkpoints.identity import architecture_hash, dictionary_hash, model_hash
-from fairseq_norm_plugin.model.aligner import align_lists, text_lines
 from fairseq_norm_plugin.model.deletion import losses_of_words, uniform_losses
 from fairseq_norm_plugin.model.direction import Direction
+from fairseq_norm_plugin.model.lists import align_lists, text_lines
 from fairseq_norm_plugin.model.read_maps import (
     BlockMaps,
     Sentence,

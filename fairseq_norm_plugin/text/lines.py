@@ -1,26 +1,23 @@
-"""Sentence pairs read from text files and from Parquet files."""
+"""Sentence pairs as they are given, of files or lists, and what a model's pipelines read of them."""
 
 from __future__ import annotations
 
-import copy
 import glob
 import itertools
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import Any, NamedTuple, Union
 
 import pyarrow as pa
 
 from alignment_eval.errors import InputError, printable, shown, warn_user
 from alignment_eval.files import STANDARD, writing_errors
-from alignment_eval.links.files import GROUP_ROWS, row_numbers
-from alignment_eval.reading import ForeignFile, TextFile, file_hash, file_state, is_tabbed, split_joined
+from alignment_eval.reading import ForeignFile, TextFile, content_hash, file_hash, file_state, is_tabbed, split_joined
 from fairseq_norm_plugin.text.pair import SentencePair, with_copies
-from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import TextPipeline
 from fairseq_norm_plugin.text.tokens import at
 
@@ -28,225 +25,248 @@ _TEXT = ("source", "target")
 _ADVICE = "give Parquet files with the columns source and target (text), and perhaps id (whole numbers or text)"
 #: Rows that are decoded together.
 _BATCH = 10_000
+#: The words of each line of one side, if they are given.
+GivenWords = Union[Iterable[Sequence[str]], None]
 
 
-class SentencePairs(ABC):
-    """The sentence pairs of some files.  Each iteration reads them again, so memory does not grow with the text.
-
-    Their words are what whitespace separates, or what the pipelines of a model read (:meth:`through`).
+class RawPair(NamedTuple):
+    """A sentence pair as it is given.
 
     Attributes:
-        name: the file of the source.
-        size: the number of pairs.
-        hashes: hashes of the files' content.
-        strings: strings that are not translated, whose copies are linked; None: there are none.
+        id: its id, or its number, from 0.
+        source: the source line, with its markup.
+        target: the target line, or its sentences.
+        words: of source and target, if they are given.
     """
 
-    name: str
+    id: int | str
+    source: str
+    target: str | Sequence[str] = ""
+    words: tuple[Sequence[str] | None, Sequence[str] | None] = (None, None)
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """Sentence pairs that can be read again and again.
+
+    Attributes:
+        names: of source and target: files, or lists.
+        word_names: where the words of source and target are given; where they are not, as ``names``.
+        size: the number of pairs.
+        hashes: hashes of the content.
+        pairs: reads them, in their order.
+        in_files: whether they are lines of files, which count from 1.
+        text_ids: whether the ids are text.
+        states: what changes when one of the files does.
+        copies: temporary files, which are deleted with this object.
+    """
+
+    names: tuple[str, str]
+    word_names: tuple[str, str]
     size: int
     hashes: tuple[str, ...]
-
-    def __init__(self) -> None:
-        self._pipelines = (TextPipeline(MarkedSubwords("none")),) * 2
-        self._states: dict[str, tuple[int, ...] | None] = {}
-        self._segmentations: tuple[str | None, str | None] = (None, None)
-        self._plain: Callable[[str], str] | None = None
-        self.strings: re.Pattern[str] | None = None
-
-    def segmented(self, files: tuple[str | None, str | None]) -> SentencePairs:
-        """The same pairs, whose words are given in files, of source and target; None: by the pipeline."""
-        text = copy.copy(self)
-        text._segmentations = files
-        for name in filter(None, files):
-            self._states[name] = file_state(name)  # before it is read for the first time
-            file = TextFile(name)
-            lines = sum(chunk.count(b"\n") for chunk in file)
-            if lines != self.size:
-                raise InputError(f"{name}: {lines} lines, but the text has {self.size}: expected the words of each")
-            text.hashes = (*text.hashes, file.hash)
-        return text
-
-    def through(
-        self,
-        pipelines: tuple[TextPipeline, TextPipeline],
-        strings: re.Pattern[str] | None = None,
-        plain: Callable[[str], str] | None = None,
-    ) -> SentencePairs:
-        """The same pairs, whose lines are read by the pipelines of source and target.
-
-        Args:
-            pipelines: of source and target.
-            strings: what is not translated; raw text then has its copies (:func:`with_copies`).
-            plain: takes the markup out of a source line; ``Line.marked`` still has it.
-        """
-        text = copy.copy(self)
-        text._pipelines, text._plain = pipelines, plain
-        text.strings = strings if all(pipeline.reads_raw for pipeline in pipelines) else None
-        return text
-
-    def scores(self) -> Iterator[float | None]:
-        """The score of each target, if the model translated the source; else None."""
-        return itertools.repeat(None, self.size)
+    pairs: Callable[[], Iterable[RawPair]]
+    in_files: bool = True
+    text_ids: bool = False
+    states: Mapping[str, tuple[int, ...] | None] = field(default_factory=dict)
+    copies: Sequence[Any] = ()
 
     def check_unchanged(self) -> None:
         """Check that the files still hold what their hashes say."""
-        for path, state in self._states.items():
+        for path, state in self.states.items():
             if file_state(path) != state:
                 raise InputError(f"{path}: the text was changed while it was read; leave it, and start again")
 
-    def ids(self) -> Iterator[pa.Array]:
-        """The id of each pair, batch by batch: its number, from 0."""
-        return row_numbers(self.size)
-
-    def __iter__(self) -> Iterator[SentencePair]:
-        return (pair for _, pair in self.numbered())
-
-    def numbered(self, wanted: Collection[int] | None = None) -> Iterator[tuple[int, SentencePair]]:
-        """The pairs with their numbers, from 0: those that are wanted, or all."""
-        words = [
-            itertools.repeat(None) if name is None else (line for _, line in TextFile(name).lines())
-            for name in self._segmentations
-        ]
-        end = None if wanted is None else max(wanted, default=-1) + 1
-        for number, (lines, *given) in itertools.islice(enumerate(zip(self._lines(), *words)), end):
-            if wanted is not None and number not in wanted:
-                continue
-            sides = []
-            raw = self._without_markup(lines[0], number + 1), lines[1]
-            for pipeline, line, name, own in zip(self._pipelines, raw, self._segmentations, given):
-                if own is None:
-                    sides.append(pipeline.read(line))
-                else:
-                    with at(f"{name}:{number + 1}"):
-                        sides.append(pipeline.read(line, own.decode().split()))
-            pair = SentencePair(sides[0] if self._plain is None else replace(sides[0], marked=lines[0]), sides[1])
-            yield number, pair if self.strings is None else with_copies(pair, self.strings)
-
-    def _without_markup(self, source: str, number: int) -> str:
-        if self._plain is None:
-            return source
-        with at(f"{self.name}:{number}"):
-            return self._plain(source)
-
-    @abstractmethod
-    def _lines(self) -> Iterator[tuple[str, str]]:
-        """Source and target of each pair."""
+    def some(self, numbers: Sequence[int]) -> list[tuple[int, RawPair]]:
+        """The pairs of these numbers, ascending, with them."""
+        wanted = {*numbers}
+        read = itertools.islice(enumerate(self.pairs()), max(wanted, default=-1) + 1)
+        return [(number, pair) for number, pair in read if number in wanted]
 
 
-class ParallelText(SentencePairs):
-    """Sentence pairs of two files, or of one whose lines hold both (split_joined); ``-`` is standard input.
+@dataclass(frozen=True)
+class PairReader:
+    """Reads raw pairs as the pipelines of a model do.
 
-    The files are read once at the beginning: line counts, encoding, hashes.  Standard input and pipes are copied to a
-    temporary file.
+    Attributes:
+        pipelines: of source and target.
+        names, word_names, in_files: those of the text, for messages.
+        strings: what is not translated: raw text has its copies (:func:`with_copies`); None: nothing.
+        plain: takes the markup out of a source line; ``Line.marked`` still has it; None: there is none.
     """
 
-    def __init__(self, paths: Sequence[str], joined: bool | None = None) -> None:
-        super().__init__()
-        self._paths: list[str] = []
-        self._tabbed = False
-        self._copies: list[Any] = []
-        names, sizes, hashes = [], [], []
-        for path in paths:
-            file = TextFile(path)
-            self._states[path] = file_state(path)
-            sizes.append(self._read_once(file, path, joined=len(paths) == 1 if joined is None else joined))
-            names.append(file.name)
-            hashes.append(file.hash)
-        if len(set(sizes)) > 1:
-            raise InputError(
-                f"{names[1]}: {sizes[1]} lines, but {names[0]} has {sizes[0]}: expected the translation of each line"
-            )
-        self.name, self.size = names[0], sizes[0]
-        self.hashes = tuple(hashes)
+    pipelines: tuple[TextPipeline, TextPipeline]
+    names: tuple[str, str]
+    word_names: tuple[str, str]
+    in_files: bool = True
+    strings: re.Pattern[str] | None = None
+    plain: Callable[[str], str] | None = None
 
-    def _read_once(self, file: TextFile, path: str, joined: bool) -> int:
-        copied: Any = None
+    @classmethod
+    def of(
+        cls,
+        text: Text,
+        pipelines: tuple[TextPipeline, TextPipeline],
+        strings: re.Pattern[str] | None = None,
+        plain: Callable[[str], str] | None = None,
+    ) -> PairReader:
+        """The reader of a text."""
+        reads_raw = all(pipeline.reads_raw for pipeline in pipelines)
+        return cls(pipelines, text.names, text.word_names, text.in_files, strings if reads_raw else None, plain)
+
+    def read(self, number: int, raw: RawPair) -> SentencePair:
+        """The pair with this number, from 0."""
+        source = self.source_of(number, raw)
+        sides = []
+        for which, line in enumerate((source, raw.target)):
+            with at(self._place(self.word_names[which], number)):
+                sides.append(self.pipelines[which].read(line, raw.words[which]))
+        first = sides[0] if self.plain is None else replace(sides[0], marked=raw.source)
+        pair = SentencePair(first, sides[1])
+        return pair if self.strings is None else with_copies(pair, self.strings)
+
+    def source_of(self, number: int, raw: RawPair) -> str:
+        """The source line of a pair, without its markup."""
+        if self.plain is None:
+            return raw.source
+        with at(self._place(self.names[0], number)):
+            return self.plain(raw.source)
+
+    def read_all(self, text: Text) -> Iterator[SentencePair]:
+        """All pairs of a text."""
+        return itertools.starmap(self.read, enumerate(text.pairs()))
+
+    def _place(self, name: str, number: int) -> str:
+        return f"{name}:{number + 1}" if self.in_files else f"{name}[{number}]"
+
+
+def of_lists(
+    sources: Sequence[str], targets: Sequence[str | Sequence[str]], words: tuple[GivenWords, GivenWords]
+) -> Text:
+    """The text of two lists of as many lines, whose words may be given."""
+    given = [None if side is None else [list(line) for line in side] for side in words]
+    for name, side in zip(_TEXT, given):
+        if side is not None and len(side) != len(sources):
+            raise InputError(
+                f"{name}_words: words of {len(side)} sentences, but {len(sources)} pairs: expected as many"
+            )
+    own = zip(*(itertools.repeat(None, len(sources)) if side is None else side for side in given))
+    pairs = [RawPair(*pair) for pair in zip(range(len(sources)), sources, targets, own)]
+    hashed = [map("".join, side) for side in (sources, targets)]
+    hashed += [map(" ".join, side) for side in given if side is not None]
+    hashes = tuple(content_hash(f"{line}\n".encode() for line in side) for side in hashed)
+    names = "source", "target"
+    return Text(names, names, len(pairs), hashes, lambda: pairs, in_files=False)
+
+
+# ---- files of text
+
+
+def of_files(paths: Sequence[str], has_targets: bool = True) -> Text:
+    """The text of two files, or of one whose lines hold both sides (split_joined); ``-`` is standard input.
+
+    Without targets, one file has the sources.  The files are read once at the beginning: line counts, encoding, hashes.
+    Standard input and pipes are copied to a temporary file.
+    """
+    states = {path: file_state(path) for path in paths}
+    files = [_FileOfLines(path, joined=has_targets and len(paths) == 1) for path in paths]
+    if len({file.size for file in files}) > 1:
+        first, second = files
+        raise InputError(
+            f"{second.name}: {second.size} lines, but {first.name} has {first.size}: expected the translation of each "
+            f"line"
+        )
+
+    def pairs() -> Iterator[RawPair]:
+        for number, lines in enumerate(zip(*(file.lines() for file in files))):
+            yield RawPair(number, *(line.decode() for of_file in lines for line in of_file))
+
+    names, hashes = (files[0].name, files[-1].name), tuple(file.hash for file in files)
+    return Text(names, names, files[0].size, hashes, pairs, states=states, copies=[file.copy for file in files])
+
+
+class _FileOfLines:
+    """A file that was read once; ``joined``: its lines hold source and target."""
+
+    def __init__(self, path: str, joined: bool) -> None:
+        file = TextFile(path)
+        self.name, self.size, self._joined, self._tabbed = file.name, 0, joined, False
+        self.copy: Any = None
         if path == STANDARD or Path(path).is_fifo():  # which can be read only once
-            copied = NamedTemporaryFile(prefix="align-")  # noqa: SIM115  # deleted with this object
-            self._copies.append(copied)
-        self._paths.append(path if copied is None else copied.name)
-        lines, longer, example = 0, 0, ""
+            self.copy = NamedTemporaryFile(prefix="align-")  # noqa: SIM115  # deleted with the text
+        self._path = path if self.copy is None else self.copy.name
+        longer, example = 0, ""
         for chunk in file:
-            if not lines:
+            if not self.size:
                 self._tabbed = joined and is_tabbed(file.name, chunk)
-            for number, line in enumerate(chunk.split(b"\n")[:-1], lines + 1) if joined else ():
+            for number, line in enumerate(chunk.split(b"\n")[:-1], self.size + 1) if joined else ():
                 first, second = split_joined(line, f"{file.name}:{number}", self._tabbed)
                 if self._tabbed and line.count(b"\t") > 1:
                     longer += 1
                     example = example or f"in line {number} {shown(first.decode())} and {shown(second.decode())}"
-            lines += chunk.count(b"\n")
-            if copied is not None:
-                with writing_errors(copied.name):
-                    copied.write(chunk)
-                    copied.flush()
+            self.size += chunk.count(b"\n")
+            if self.copy is not None:
+                with writing_errors(self.copy.name):
+                    self.copy.write(chunk)
+                    self.copy.flush()
+        self.hash = file.hash
         if longer:
             warn_user(
                 f"{file.name}: lines of more than two columns: {longer}; source and target are in the first two, "
                 f"{example}; if these are others, cut them out (cut -f)"
             )
-        return lines
 
-    def _lines(self) -> Iterator[tuple[str, str]]:
-        texts = [(line for _, line in TextFile(path).lines()) for path in self._paths]
-        pairs = zip(*texts) if len(texts) == 2 else (split_joined(line, self.name, self._tabbed) for line in texts[0])
-        return ((source.decode(), target.decode()) for source, target in pairs)
+    def lines(self) -> Iterator[tuple[bytes, ...]]:
+        """Each line, or its source and target."""
+        for _, line in TextFile(self._path).lines():
+            yield split_joined(line, self.name, self._tabbed) if self._joined else (line,)
 
 
-class TranslatedText(ParallelText):
-    """The lines of a source file, with the translations that a model gives; ``-`` is standard input.
+def with_words(text: Text, files: tuple[str | None, str | None]) -> Text:
+    """The same text, whose words are given in files, of source and target; None: by the pipeline."""
+    states, hashes = {**text.states}, text.hashes
+    for name in filter(None, files):
+        states[name] = file_state(name)  # before it is read for the first time
+        file = TextFile(name)
+        lines = sum(chunk.count(b"\n") for chunk in file)
+        if lines != text.size:
+            raise InputError(f"{name}: {lines} lines, but the text has {text.size}: expected the words of each")
+        hashes = (*hashes, file.hash)
 
-    Attributes:
-        translations: gives each line's score and translation, or the sentences of the translation; assigned once the
-            model has translated.
+    def words_in(name: str | None) -> Iterator[Sequence[str] | None]:
+        return itertools.repeat(None) if name is None else (line.decode().split() for _, line in TextFile(name).lines())
+
+    def pairs() -> Iterator[RawPair]:
+        return (pair._replace(words=own) for pair, own in zip(text.pairs(), zip(*map(words_in, files))))
+
+    names = files[0] or text.names[0], files[1] or text.names[1]
+    return replace(text, word_names=names, hashes=hashes, states=states, pairs=pairs)
+
+
+# ---- Parquet
+
+
+def of_parquet(place: str) -> Text:
+    """The text of the columns ``source`` and ``target`` of Parquet files, in the order of the files' names.
+
+    The files at ``place`` are read once at the beginning (columns, nulls, hashes), and again as often as needed.
     """
-
-    translations: Callable[[], Iterator[Sequence[Any]]]
-
-    def __init__(self, path: str) -> None:
-        super().__init__([path], joined=False)
-
-    def sources(self) -> Iterator[str]:
-        """The lines to translate, without markup."""
-        for number, line in TextFile(self._paths[0]).lines():
-            yield self._without_markup(line.decode(), number)
-
-    def scores(self) -> Iterator[float | None]:
-        """The score of each translation."""
-        return (score for score, _ in self.translations())
-
-    def _lines(self) -> Iterator[tuple[str, str]]:
-        sources = (line.decode() for _, line in TextFile(self._paths[0]).lines())
-        return zip(sources, (line for _, line in self.translations()))
-
-
-class ParquetText(SentencePairs):
-    """Sentence pairs in the columns ``source`` and ``target`` of Parquet files, in the order of the files' names.
-
-    The files at ``place`` are read once at the beginning (columns, nulls, hashes), and again in each iteration.
-    """
-
-    def __init__(self, place: str) -> None:
-        super().__init__()
-        self.name, self._paths = place, parquet_files(place)
-        for path in self._paths:
-            self._states[path] = file_state(path)
-        self._id_type = type_of_ids(self._paths)
-        self.size = sum(_check_rows(path, self._id_type is not None) for path in self._paths)
-        self.hashes = tuple(file_hash(path) for path in self._paths)
-        if not self.size:
-            raise InputError(f"{place}: no rows: expected a sentence pair in each")
-
-    def ids(self) -> Iterator[pa.Array]:
-        """The ids of all pairs, batch by batch: the column ``id``, or the number of each row, from 0."""
-        if self._id_type is None:
-            yield from row_numbers(self.size)
-            return
-        for path in self._paths:
-            for batch in _batches(path, ["id"], GROUP_ROWS):
-                yield batch["id"].cast(pa.string() if _is_text(self._id_type) else pa.int64())
-
-    def _lines(self) -> Iterator[tuple[str, str]]:
-        return _rows(self._paths)
+    paths = parquet_files(place)
+    states = {path: file_state(path) for path in paths}
+    types = [_check_columns(path) for path in paths]
+    for path, type_ in zip(paths, types):
+        if type_ != types[0]:
+            raise _foreign(path).error(
+                f"column id has type {type_}, but {types[0]} in {paths[0]}: expected the same in all files"
+            )
+    columns = [*_TEXT, *(["id"] if types[0] is not None else [])]
+    size = sum(_check_rows(path, columns) for path in paths)
+    if not size:
+        raise InputError(f"{place}: no rows: expected a sentence pair in each")
+    hashes = tuple(file_hash(path) for path in paths)
+    text_ids = types[0] is not None and _is_text(types[0])
+    pairs = partial(_rows, paths, columns)
+    return Text((place, place), (place, place), size, hashes, pairs, text_ids=text_ids, states=states)
 
 
 def parquet_files(place: str) -> list[str]:
@@ -269,29 +289,17 @@ def parquet_files(place: str) -> list[str]:
     return paths
 
 
-def type_of_ids(paths: Sequence[str]) -> pa.DataType | None:
-    """Check the columns of files of sentence pairs; the type of the column ``id``, None without such a column."""
-    types = [_check_columns(path) for path in paths]
-    for path, type_ in zip(paths, types):
-        if type_ != types[0]:
-            raise _foreign(path).error(
-                f"column id has type {type_}, but {types[0]} in {paths[0]}: expected the same in all files"
-            )
-    return types[0]
-
-
-def first_pairs(paths: Sequence[str], count: int) -> list[tuple[str, str]]:
-    """The first source-target pairs of files, without those that have a null."""
-    return list(itertools.islice((row for row in _rows(paths) if None not in row), count))
-
-
-def _rows(paths: Sequence[str]) -> Iterator[Any]:
+def _rows(paths: Sequence[str], columns: Sequence[str]) -> Iterator[RawPair]:
+    numbers = itertools.count()
     for path in paths:
-        for batch in _batches(path, _TEXT):
-            yield from zip(*(batch[name].to_pylist() for name in _TEXT))
+        for batch in _batches(path, columns):
+            sides = [batch[name].to_pylist() for name in _TEXT]
+            ids = batch["id"].to_pylist() if "id" in columns else itertools.islice(numbers, len(batch))
+            yield from map(RawPair, ids, *sides)
 
 
 def _check_columns(path: str) -> pa.DataType | None:
+    """Check the columns of a file; the type of the column ``id``, None without such a column."""
     with _foreign(path).parquet() as file:
         schema = file.schema_arrow
     for name in _TEXT:
@@ -315,15 +323,15 @@ def _foreign(path: str) -> ForeignFile:
     return ForeignFile(path, "a Parquet file of sentence pairs", _ADVICE)
 
 
-def _batches(path: str, columns: Sequence[str], rows: int = _BATCH) -> Iterator[pa.RecordBatch]:
+def _batches(path: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     with _foreign(path).parquet() as file:
-        yield from file.iter_batches(rows, columns=list(columns))
+        yield from file.iter_batches(_BATCH, columns=list(columns))
 
 
-def _check_rows(path: str, ids: bool) -> int:
+def _check_rows(path: str, columns: Sequence[str]) -> int:
     """Check the rows of a file, and return their number."""
     rows = 0
-    for batch in _batches(path, [*_TEXT, "id"] if ids else _TEXT):
+    for batch in _batches(path, columns):
         try:
             batch.validate(full=True)
         except pa.ArrowException as error:

@@ -205,6 +205,11 @@ class UnknownTokens:
         self.tokens[side] += tokens
         self.unknown[side] += unknown
 
+    def update(self, other: UnknownTokens) -> None:
+        """Count what another one has counted."""
+        self.tokens.update(other.tokens)
+        self.unknown.update(other.unknown)
+
     def add_pair(self, source: Spelling, target: Spelling) -> None:
         """Count a pair of a binarised text, whose words may be uncertain."""
         self._sentences += 1

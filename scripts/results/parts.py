@@ -28,10 +28,12 @@ from ours import BOTH, Aligner
 from alignment_eval.align_pairs import align_pairs
 from alignment_eval.extraction import extract, lexical_table, sharpen
 from alignment_eval.extraction.extract import WordMap, WordMaps
+from alignment_eval.extraction.lexical_table import EMPTY
 from alignment_eval.maps.words import Floats
 from alignment_eval.profiles.chosen import NO_TABLE, OF_TEXT, AlignmentOptions, ChosenMethod
 from fairseq_norm_plugin import load
-from fairseq_norm_plugin.model.aligner import aligner_of
+from fairseq_norm_plugin.model.aligner import Aligner as MapAligner
+from fairseq_norm_plugin.model.aligner import choose
 from fairseq_norm_plugin.text.pair import SentencePair
 
 #: The lexical table of the models' profiles.
@@ -55,7 +57,7 @@ class Way:
     def aer(self, change: AbstractContextManager[object] | None = None) -> str:
         """AER in %, with a change."""
         with change or nullcontext():
-            aligned = list(align_pairs(self.maps, self.chosen.method, self.chosen.table, check=False))
+            aligned = list(align_pairs(self.maps, self.chosen.method, self.chosen.table or EMPTY))
         links = [frozenset((j, i) if self.exchanged else (i, j) for i, j in pair.links) for pair in aligned]
         return f"{100 * self.gold.score(links).aer:.2f}"
 
@@ -140,14 +142,15 @@ def read_ways(aligner: Aligner, options: AlignmentOptions) -> Iterator[Way]:
     model = load(first, aligner.models, *aligner.gold.languages, codes, reverse_path=reverse, tokenizer="none")
     sides = (map(pipeline.read, lowercased(file)) for pipeline, file in zip(model.pipelines(), aligner.gold.texts))
     pairs = list(map(SentencePair, *sides))
-    both = aligner_of(options, model.directions, pairs, len(pairs))
-    maps = [of_pair for _, of_pair in sorted(both.reader.read(enumerate(pairs)), key=lambda placed: placed[0])]
+    chosen = choose(options, model.directions, pairs, len(pairs))
+    read = MapAligner(chosen, [one.direction for one in model.directions], options).word_maps(0, pairs)
+    maps = [of_pair for _, of_pair in sorted(read, key=lambda placed: placed[0].number)]
     for number, (name, one) in enumerate(zip(aligner.checkpoints, model.directions)):
         texts = [pair.exchanged for pair in pairs] if number else pairs
         own = [(of_pair[number] or of_pair[0], None) for of_pair in maps]  # a refused pair has one, without a map
-        yield Way(name, aligner.gold, aligner_of(options, [one], texts, len(texts)).chosen, own, number > 0)
+        yield Way(name, aligner.gold, choose(options, [one], texts, len(texts)), own, number > 0)
     if model.reverse is not None:
-        yield Way(BOTH, aligner.gold, both.chosen, maps, False)
+        yield Way(BOTH, aligner.gold, chosen, maps, False)
 
 
 def table(what: str, rows: Mapping[str, Callable[[Way], str]], ways: Sequence[Way]) -> str:

@@ -16,8 +16,8 @@ import pytest
 from alignment_eval.commands import main
 from alignment_eval.maps.kinds import DEFAULT_KINDS
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide, word_indices
+from alignment_eval.parts.manifest import RunInfo
 from alignment_eval.records import arrow_schema, to_table
-from alignment_eval.records.manifest import RunInfo
 
 SPECIAL = ("</s>", "<de>", "<en>")
 

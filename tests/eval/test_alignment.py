@@ -1,5 +1,6 @@
 """Word alignments as Python has them: tables, files, and why two words are linked."""
 
+import itertools
 import json
 import re
 from dataclasses import replace
@@ -10,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from alignment_eval.align_pairs import align_pairs, join_sentences
-from alignment_eval.alignment import Alignment, Alignments
+from alignment_eval.alignment import Alignment, Alignments, column_types
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
@@ -86,16 +87,19 @@ def test_all_rows_as_a_frame_as_json_and_as_a_table(tmp_path):
 
 
 @pytest.mark.parametrize("alignment", [ONE, SYMMETRIZED, EMPTY])
-def test_batches_of_ids_decide_the_row_groups_of_a_table(tmp_path, monkeypatch, alignment):
-    """The types do not depend on the rows."""
+def test_rows_of_tables_and_what_they_say(tmp_path, monkeypatch, alignment):
+    """Whatever tables they come in, row groups are alike; the types do not depend on the rows."""
     monkeypatch.setattr(links_files, "GROUP_ROWS", 2)
-    row = alignment.to_row()
-    for ids, groups in ((list(links_files.row_numbers(5)), 3), ([pa.array(["x"]), pa.array(list("yzab"))], 2)):
-        links_files.write_table(tmp_path / "t", iter([row] * 5), iter(ids))
+    types, row = {"id": pa.string(), **column_types(scored=False)}, alignment.to_row()
+    assert Alignment.of_row(row) == alignment
+    rows = [{"id": id_, **row} for id_ in "xyzab"]
+    for cuts in ((0, 5), (0, 1, 1, 4, 5)):
+        tables = [links_files.table_of(rows[start:end], types) for start, end in itertools.pairwise(cuts)]
+        links_files.write_table(tmp_path / "t", tables, "a:b")
         written = pq.ParquetFile(tmp_path / "t")
-        assert written.num_row_groups == groups
-        assert written.read().to_pylist() == [{"id": id_, **row} for batch in ids for id_ in batch.to_pylist()]
-        assert {name: written.schema_arrow.field(name).type for name in links_files.TYPES} == links_files.TYPES
+        assert [written.metadata.row_group(n).num_rows for n in range(written.num_row_groups)] == [2, 2, 1]
+        assert written.read().to_pylist() == rows
+        assert {name: written.schema_arrow.field(name).type for name in types} == types
 
 
 def test_a_file_has_a_line_a_pair_and_replaces_what_was_there(tmp_path):

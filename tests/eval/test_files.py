@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from alignment_eval import reading
+from alignment_eval import files, reading
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.files import NewFile, check_distinct, check_new, new_directory, new_file, write_bytes, write_lines
 from alignment_eval.reading import TextFile, content_hash, file_hash, token_lines
@@ -137,16 +137,19 @@ def test_a_directory_with_foreign_files_stays(tmp_path):
 
 
 def test_what_a_killed_run_left_is_removed(tmp_path):
-    """But not the file of another run of the same output, which may go on."""
-    live = tmp_path / f".out.{os.getppid():08x}{'0' * 8}.tmp"
-    live.write_text("half")
-    left, other = tmp_path / f".out.{'f' * 16}.tmp", tmp_path / f".out.more.{'f' * 16}.tmp"
-    for file in (left, other):
+    """But not the file of another run of the same output, here or in another container, which may go on."""
+    dead, here, elsewhere = 2**31 - 1, files._place(), "0" * 8
+    live = tmp_path / f".out.{here}-{os.getppid():x}-0.tmp"
+    left, *others = (
+        tmp_path / f".{name}.{place}-{dead:x}-0.tmp"
+        for name, place in (("out", here), ("out", elsewhere), ("out.more", here))
+    )
+    for file in (live, left, *others):
         file.write_text("half")
-    (tmp_path / f".made.{'f' * 16}.tmp").mkdir()
+    (tmp_path / f".made.{here}-{dead:x}-0.tmp").mkdir()
     write_lines(tmp_path / "out", ["a"])
     fill(tmp_path / "made")
-    assert names(tmp_path) == sorted([live.name, other.name, "made", "out"])
+    assert names(tmp_path) == sorted([live.name, *(other.name for other in others), "made", "out"])
 
 
 def test_hashes(tmp_path):

@@ -23,16 +23,16 @@ from alignment_eval.errors import AlignmentWarning, InputError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.lexical_table import LexicalTable, WordCounts, read_lexical_table, write_lexical_table
 from alignment_eval.extraction.method import ExtractionOptions
+from alignment_eval.parts.alignments import read_alignments
 from alignment_eval.profiles.profile import read_profile
 from alignment_eval.reading import TextFile
 from alignment_eval.records import Records
-from alignment_eval.records.manifest import merged
 from alignment_eval.transfer.label_files import parse_conll
 from fairseq_norm_plugin.model import load as loading
 from tests.demo import DEMO
 from tests.eval.conftest import records, sentence
+from tests.eval.parts import shards
 from tests.eval.profiles.test_profile import FORMED, REVERSE
-from tests.eval.records import shards
 
 #: Draws the damage; the file of one case is overwritten by that of the next.
 CASES = given(st.randoms(use_true_random=True))
@@ -135,7 +135,7 @@ def files(directory):
     return {
         "manifest": (directory / "manifest", damaged_json, read_manifest),
         "records": (run / PART, damaged_pages, read_records),
-        "alignments": (parts / PART, damaged_pages, lambda part: merged(part.parent)),
+        "alignments": (parts / PART, damaged_pages, lambda part: list(read_alignments(part.parent)[1])),
         "lexical_table": (directory / "lexical_table", damaged_pages, read_lexical_table),
         "profile": (directory / "profile", damaged_json, read_profile),
         "log": (directory / "log", damaged_bytes, lambda path: read_training_log(path, "run")),

@@ -11,6 +11,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import time
 
@@ -19,6 +20,7 @@ import torch
 from fairseq_cli import train
 
 import fairseq_norm_plugin.align.run  # noqa: F401  # once here, not in each fork
+from alignment_eval.commands import main as align_eval
 from fairseq_norm_plugin import convert
 from fairseq_norm_plugin.align import cli as norm_align
 from tests.demo import DEMO, lines, written
@@ -34,6 +36,18 @@ TEXT = ["--source-text", DEMO / "demo.de", "--target-text", DEMO / "demo.en"]
 
 def align(*words):
     return lambda again: norm_align.main([str(word) for word in [*words, *(["--resume"] if again else [])]])
+
+
+def shards(*words):
+    """Both shards of a run, and their merge."""
+
+    def run(again):
+        for number in range(2):
+            if status := align(*words, "--shard", f"{number}/2")(again):
+                return status
+        return align_eval(["merge", f"{words[-1]}.parts", "-o", str(words[-1]), "--overwrite"])
+
+    return run
 
 
 def child(run, again):
@@ -101,6 +115,8 @@ def commands(out, request):
         "plain": (align(*options, *text, *plain), content),
         "jsonl": (align(*options, *text, "-o", out / "out.jsonl"), content),
         "parquet": (align(*options, *text, "-o", out / "out.parquet"), content),
+        "directory": (align(*options, *text, "--table", "text", "-o", f"{out}/parts/"), content),
+        "shards": (shards(*options, *text, "-o", out / "out"), content),
         "translate": (align(*options, *text[:2], "--translate", 2, "-o", out / "out.jsonl"), content),
         "markup": (align(*options, "--source-text", marked, *text[2:], "--markup", "xml", "-o", out / "out"), content),
         "calibrate": (calibrated, content),
@@ -110,7 +126,7 @@ def commands(out, request):
 
 
 NAMES = [
-    *("plain", "jsonl", "parquet", "translate", "markup"),
+    *("plain", "jsonl", "parquet", "directory", "shards", "translate", "markup"),
     *("calibrate", "convert", "train"),
 ]
 
@@ -145,3 +161,27 @@ def test_killed(name, tmp_path, request):
         assert again.exitcode == 0, (number, sorted(left))
         assert compared(out) == expected, (number, sorted(left))
     print(f"{name}: {killed} of {KILLS} killed, in {seconds:.2f} s")
+
+
+@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("killed", ["driver", "worker"])
+def test_ray_is_killed(tmp_path, killed, number):
+    """Then the same command, with --resume, writes what one process writes."""
+    pytest.importorskip("ray", reason="Ray is not installed")
+    words = ["norm-align", *MODEL, *TEXT, "--cpu", "--window", 2]
+
+    def begun(*options):
+        command = [str(word) for word in (*words, *options)]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    assert begun("-o", f"{tmp_path}/here/").wait() == 0
+    out = tmp_path / "links"
+    process = begun("-o", out, "--ray", 2)
+    while process.poll() is None and len(list(out.glob("part-*"))) < 2 + 8 * number:
+        time.sleep(0.05)
+    workers = subprocess.run(["pgrep", "-f", "ray::_Actor"], capture_output=True, text=True, check=False).stdout.split()
+    os.kill(process.pid if killed == "driver" else int(workers[0]), signal.SIGKILL)
+    assert process.wait() != 0
+    assert 0 < len(list(out.glob("part-*"))) < 30
+    assert begun("-o", out, "--ray", 2, "--resume").wait() == 0
+    assert content(out) == content(tmp_path / "here")

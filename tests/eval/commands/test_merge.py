@@ -1,5 +1,5 @@
 from alignment_eval.reading import json_hash
-from tests.eval.records.shards import SIGNATURE, write
+from tests.eval.parts.shards import SIGNATURE, write
 from tests.facts import says
 
 
@@ -10,7 +10,7 @@ def test_command(tmp_path, align_eval):
     assert (done.returncode, done.stdout) == (0, "")
     assert out.read_text() == "0-0 1-1\n\n\n2-0\n"
     warning, signed = done.stderr.splitlines()
-    assert warning == "warning: 2 of 4 sentences cannot be aligned, their lines are blank (2 skipped)"
+    assert warning == "warning: 2 of 4 sentences cannot be aligned, without links (2 skipped)"
     assert signed.startswith(
         f"run:{json_hash(SIGNATURE)}|sentences:4|kind:attn_n|layer:1|rule:kobayashi2020|version:align-eval-"
     )

@@ -119,9 +119,9 @@ def test_counted_pairs_as_by_hand(seed, sharpening):
     others = random_text(seed + 1, seed % 3, ("hausen", "ab", "c"), ("houses", "x", "w"))
     given, _ = count_lexical_table(others, sharpening)
     _, expected = slow_count(pairs, sharpening, slow_file(others, sharpening))
-    table, counted = count_lexical_table([*pairs, NOTHING], sharpening, given)
+    table, reweight = count_lexical_table([*pairs, NOTHING], sharpening, given)
     assert table.pairs == len(pairs) + len(others)
-    *found, nothing = counted
+    *found, nothing = map(reweight, [*pairs, NOTHING])
     assert nothing.cells.shape == (1, 0)
     for mine, wanted in zip(found, expected):
         np.testing.assert_allclose(mine.cells, wanted, rtol=1e-4)  # the shares of both may round to other units
@@ -169,10 +169,10 @@ def test_the_order_of_the_pairs_changes_no_digit():
     """Nor how many are summed together."""
     pairs = random_text(3, pairs=1200)
     words = [*SOURCES], [*TARGETS]
-    table, found = count_lexical_table(pairs, FORMED)
-    again, backwards = count_lexical_table(pairs[::-1], FORMED)
+    table, reweight = count_lexical_table(pairs, FORMED)
+    again, reweight_again = count_lexical_table(pairs[::-1], FORMED)
     np.testing.assert_array_equal(table.sums_of(words), again.sums_of(words))
-    for one, other in zip(found, list(backwards)[::-1]):
+    for one, other in zip(map(reweight, pairs), map(reweight_again, pairs)):
         np.testing.assert_array_equal(one.cells, other.cells)
 
 

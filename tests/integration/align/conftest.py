@@ -1,5 +1,6 @@
 """``norm-align`` in this process, and the long way to the same links."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -50,7 +51,7 @@ def run(data, checkpoint, files, tmp_path, capsys):
         words += [] if "--ray" in options else ["--force"]
         capsys.readouterr()
         status = align.main([str(word) for word in words])
-        is_text = str(out) != "-" and not str(out).endswith(".parquet")
+        is_text = not str(out).endswith((".parquet", "-")) and out.is_file()
         lines = out.read_text().splitlines() if status == 0 and is_text else None
         return SimpleNamespace(status=status, lines=lines, err=capsys.readouterr().err, out=out)
 
@@ -86,11 +87,11 @@ def lines_run(program, tmp_path):
     def start(*options, sources, targets=None, models=MODEL, out="out"):
         words = [*models, "--source-text", written(tmp_path / "source", sources), "--cpu"]
         words += [] if targets is None else ["--target-text", written(tmp_path / "target", targets)]
-        out = out if out == "-" else tmp_path / out
+        out = out if out == "-" else f"{tmp_path}/{out}"
         done = program("norm-align", *words, "-o", out, *options, check=False)
         done.status, done.out, done.err = done.returncode, done.stdout, done.stderr
-        is_text = out != "-" and out.suffix != ".parquet" and out.exists()
-        done.lines = out.read_text(encoding="utf-8").split("\n")[:-1] if is_text else None
+        is_text = not out.endswith((".parquet", "/", "-")) and Path(out).exists()
+        done.lines = Path(out).read_text(encoding="utf-8").split("\n")[:-1] if is_text else None
         return done
 
     return start

@@ -1,18 +1,18 @@
-"""``norm-align``: runs that were stopped and are continued or replaced."""
+"""``norm-align`` in parts: runs that were stopped, shards, and directories, on the way to the same bytes."""
 
-import resource
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.dataset
+import pyarrow.parquet as pq
 import pytest
 
-from alignment_eval.errors import InputError
+from alignment_eval.commands import main as align_eval
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.profiles import chosen
-from fairseq_norm_plugin.align.unfinished import UnfinishedOutput
 from fairseq_norm_plugin.model.direction import Direction
 from tests.demo import BOTH, raw_lines, written
-from tests.facts import content, facts, says
+from tests.facts import content, says
 from tests.integration.align.conftest import ALIGNING, PAPER, TRANSLATING
 
 SOURCES, TARGETS = (
@@ -20,70 +20,109 @@ SOURCES, TARGETS = (
 )
 RULE = ("--heads", 2, "--rule", "kobayashi2020")
 TRANSLATED = ("--translate", 2)
+CASES = {
+    "parquet": ("out.parquet", RULE, ALIGNING, [("--final-punctuation",), ("--window", 3)]),
+    "scores": ("out", (*RULE, "--scores", "out.tsv"), ALIGNING, [("--source-contribution",)]),
+    # counted again, on pairs whose links are written
+    "table": ("out", ("--heads", 2, "--rule", "two-way=0.3", "--table", "text"), ALIGNING, [("--table", "none")]),
+    "markup": ("out", ("--markup", "xml"), ALIGNING, [("--markup", "html")]),
+    "translated": ("out.jsonl", TRANSLATED, TRANSLATING, [("--translate", 3), ("--path", BOTH[3])]),
+    "sentences": ("out.jsonl", (*TRANSLATED, "--split-sentences"), TRANSLATING, [("--source-text", "target")]),
+    "directory": ("out/", (*RULE, "--scores"), ALIGNING, [("--heads", 1)]),
+}
 
 
-@pytest.mark.parametrize(
-    ("out", "options", "where", "others"),
-    [
-        ("out.parquet", RULE, ALIGNING, [("--final-punctuation",)]),
-        ("out", (*RULE, "--scores", "out.tsv"), ALIGNING, [("--source-contribution",)]),
-        # counted again, on pairs whose links are written
-        ("out", ("--heads", 2, "--rule", "two-way=0.3", "--table", "text"), ALIGNING, [("--table", "none")]),
-        ("out", ("--markup", "xml"), ALIGNING, [("--markup", "html")]),
-        ("out.jsonl", TRANSLATED, ALIGNING, [("--translate", 3), ("--split-sentences",)]),
-        ("out.jsonl", TRANSLATED, TRANSLATING, [("--translate", 3), ("--path", BOTH[3]), ("--source-text", "target")]),
-        ("out.jsonl", (*TRANSLATED, "--split-sentences"), TRANSLATING, []),
-    ],
-    ids=["parquet", "scores", "lexical table", "markup", "aligning", "translating", "sentences"],
-)
-def test_every_output_is_continued(lines_run, stop, tmp_path, monkeypatch, out, options, where, others):
-    """Only by a run that would write the same; what is translated is not translated again."""
+@pytest.fixture(params=CASES.values(), ids=CASES)
+def case(request, lines_run, tmp_path, monkeypatch):
+    """An output, its options, which lose nothing by a stop; the other options; and a function that runs them."""
+    out, options, where, others = request.param
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(chosen, "DEFAULTS", replace(DEFAULTS, table_pairs=2))
     written(tmp_path / "target", TARGETS)
     sources = [f"<b>{line}</b>" if "--markup" in options else line for line in SOURCES]
     targets = None if "--translate" in options else TARGETS
 
-    def run(*more):
+    def run(*more, out=out):
         return lines_run(*options, "--window", 2, *more, sources=sources, targets=targets, out=out)
 
+    return out, options, where, others, run
+
+
+def outputs(directory):
+    """What a run leaves, without its texts."""
+    return {name: made for name, made in content(directory).items() if name not in ("source", "target")}
+
+
+def test_every_output_is_continued(case, stop, tmp_path):
+    """Only by a run that would write the same; windows that are there are neither translated nor aligned again."""
+    out, options, where, others, run = case
     assert run().status == 0
-    whole = content(tmp_path)
-    for file in tmp_path.glob("out*"):
-        file.unlink()
+    whole = outputs(tmp_path)
+    for name in whole:
+        (tmp_path / name).unlink()
     stop(2, where)
     assert run().status == 130
-    left = content(tmp_path)
+    left = outputs(tmp_path)
     assert out not in left
     stop(None, where)
     for more, text in (
-        ((), "was stopped, or is running; give --resume"),
+        ((), "parts already" if out != "out/" else "already exists"),
         *(((*other, "--resume"), "output of another run") for other in others),
     ):
         done = run(*more)
         assert (done.status, says(done.err, text)) == (1, True), done.err
-        assert content(tmp_path) == left
-    stop(0 if where == ALIGNING else None, TRANSLATING)
+        assert outputs(tmp_path) == left
+    batches = stop(None, where)
     done = run("--resume")
     assert done.status == 0, done.err
-    assert content(tmp_path) == whole
+    assert outputs(tmp_path) == whole
+    assert len(batches) == 1 + ("--table" in options)  # the window that is missing; the counted one
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
+def test_shards_write_what_one_process_writes(case, stop, tmp_path, order):
+    """In any order, each after a stop; a file is merged of their parts."""
+    out, options, where, _, run = case
+    assert run().status == 0
+    if {"--tokens-out", "out.tsv"} & {*options}:
+        done = run("--shard", "0/3", out="other")
+        assert (done.status, says(done.err, "--shard: … -o FILE.parquet")) == (2, True)
+        return
+    whole = outputs(tmp_path)
+    for name in whole:
+        (tmp_path / name).unlink()
+    out = "out.parquet" if out == "out/" else out  # test_a_directory_of_parts
+    for number in order:
+        shard = ("--shard", f"{number}/3")
+        stop(0, where)
+        assert run(*shard).status == 130
+        stop(None, where)
+        done = run(*shard, "--resume")
+        assert done.status == 0, done.err
+    assert align_eval(["merge", str(tmp_path / f"{out}.parts"), "-o", str(tmp_path / out)]) == 0
+    if out in whole:
+        assert {name: made for name, made in outputs(tmp_path).items() if ".parts" not in name} == whole
 
 
 @pytest.fixture
 def stopped(run, stop, tmp_path):
-    """A run of windows of 4 sentences that was stopped in its third window; its unfinished output."""
+    """A run of windows of 4 sentences that was stopped in its third window; the directory of its parts."""
     stop(2, error=RuntimeError("the power is off"))
     with pytest.raises(RuntimeError, match="the power is off"):
         run(*PAPER, "--window", 4, "--confidences")
     stop(None)
     assert not (tmp_path / "out.pharaoh").exists()
-    return tmp_path / "out.pharaoh.partial"
+    return tmp_path / "out.pharaoh.parts"
 
 
-def test_a_stopped_run_is_continued(run, stopped, stop, tmp_path):
-    whole = run(*PAPER, "--window", 4, "--confidences", out=tmp_path / "whole")
+def test_a_stopped_run_is_continued_or_replaced(run, stopped, stop, tmp_path):
+    options = (*PAPER, "--window", 4, "--confidences")
+    whole = run(*options, out=tmp_path / "whole")
+    done = run(*options, "--heads", 1, "--resume")
+    assert (done.status, done.err.count("\n")) == (1, 1), done.err
+    assert says(done.err, "out.pharaoh.parts … output of another run (different: layer, run)"), done.err
     batches = stop(None)
-    done = run(*PAPER, "--window", 4, "--confidences", "--resume")
+    done = run(*options, "--resume")
     assert (done.status, done.lines) == (0, whole.lines)
     assert [len(batch) for batch in batches] == [4]
     assert "norm-align: 4 sentences in " in done.err
@@ -92,65 +131,26 @@ def test_a_stopped_run_is_continued(run, stopped, stop, tmp_path):
     assert not stopped.exists()
 
 
-def test_wherever_the_file_ends(run, stopped, tmp_path):
-    """A process or a machine that is killed may leave any beginning of the file, and half a line."""
-    left = stopped.read_bytes()
-    expected = run(*PAPER, "--window", 4, "--confidences", out=tmp_path / "whole").lines
-    lines = left.splitlines(keepends=True)
-    assert len(lines) == 9  # the signature, and two windows
-    for cut in (0, 10, len(lines[0]), len(left) - 1, sum(map(len, lines[:6])), sum(map(len, lines[:5])) + 2):
-        stopped.write_bytes(left[:cut])
-        done = run(*PAPER, "--window", 4, "--confidences", "--resume", out=tmp_path / "out.pharaoh")
-        assert (done.status, done.lines) == (0, expected), cut
-        (tmp_path / "out.pharaoh").unlink()
+def test_overwriting_begins_again(run, stopped, tmp_path):
+    """Also with other options."""
+    whole = run(*PAPER, "--window", 3, out=tmp_path / "whole")
+    done = run(*PAPER, "--window", 3, "--overwrite")
+    assert (done.status, done.lines, stopped.exists()) == (0, whole.lines, False)
 
 
-def test_a_stopped_run_is_replaced_only_with_overwrite(run, stopped):
-    done = run(*PAPER, "--window", 4, "--resume", "--heads", 1)
-    assert (done.status, done.err.count("\n")) == (1, 1), done.err
-    assert says(done.err, "out.pharaoh.partial … output of another run (different: confidences, layer, run)"), done.err
-    assert run(*PAPER, "--window", 4, "--overwrite").status == 0
-    assert not stopped.exists()
-
-
-def test_two_runs_of_one_output_at_once(run, stop, monkeypatch, tmp_path):
-    """The second one takes what the first has done so far; neither disturbs the other."""
-    maps, others, batches = Direction.maps, [], []
-
-    def counted(self, pairs, *what):
-        batches.append(len(pairs))
-        if len(batches) == 3 and not others:  # the third window
-            others.append(None)
-            others.append(run(*PAPER, "--window", 4, "--resume").status)
-            others.append((tmp_path / "out.pharaoh").read_text())
-        return maps(self, pairs, *what)
-
-    whole = run(*PAPER, "--window", 4, out=tmp_path / "whole")
-    monkeypatch.setattr(Direction, "maps", counted)
-    first = run(*PAPER, "--window", 4)
-    assert (first.status, first.lines, others[1]) == (0, whole.lines, 0)
-    assert others[2].splitlines() == whole.lines
-    names = [f"{name}{ending}" for name in ("out.pharaoh", "whole") for ending in ("", ".signature.json")]
-    assert sorted(path.name for path in tmp_path.iterdir()) == names
-
-
-def test_what_a_stopped_run_had_written(run, stopped, tmp_path, monkeypatch):
+def test_what_a_stopped_run_had_written(run, stopped, tmp_path):
     """It is continued from there; another file with the name of an output is not replaced, and no work is lost."""
     options = (*PAPER, "--window", 4, "--confidences", "--tokens-out", tmp_path / "t.xx", tmp_path / "t.yy")
     whole = run(*options[:-2], tmp_path / "whole.xx", tmp_path / "whole.yy", out=tmp_path / "whole")
-    (tmp_path / "t.yy").write_text("mine\n")
-    done = run(*options, "--resume")
-    assert (done.status, f"{tmp_path / 't.yy'}: already exists, with other content" in done.err) == (1, True)
-    assert (tmp_path / "t.yy").read_text() == "mine\n"
-    for name in ("t.xx", "t.yy"):
-        (tmp_path / name).write_bytes((tmp_path / f"whole{name[1:]}").read_bytes())
-    (tmp_path / "out.pharaoh").write_text("mine\n")
-    done = run(*options, "--resume")
-    assert (done.status, "out.pharaoh: already exists, with other content" in done.err) == (1, True)
-    (tmp_path / "out.pharaoh").write_text((tmp_path / "whole").read_text())
+    for name, expected in (("t.yy", "whole.yy"), ("out.pharaoh", "whole")):
+        (tmp_path / name).write_text("mine\n")
+        done = run(*options, "--resume")
+        assert (done.status, f"{tmp_path / name}: already exists, with other content" in done.err) == (1, True)
+        assert (tmp_path / name).read_text() == "mine\n"
+        (tmp_path / name).write_bytes((tmp_path / expected).read_bytes())
     done = run(*options, "--resume")
     assert (done.status, done.lines, stopped.exists()) == (0, whole.lines, False)
-    assert "12 kept from before" in done.err
+    assert (tmp_path / "t.xx").read_bytes() == (tmp_path / "whole.xx").read_bytes()
     assert run(*options, "--resume").status == 1  # nothing was stopped
 
 
@@ -186,17 +186,20 @@ def test_a_text_that_is_changed_in_the_meantime(run, files, tmp_path, monkeypatc
     assert not (tmp_path / "out.pharaoh").exists()
 
 
-def test_a_full_disk_names_the_file_and_what_is_kept(tmp_path, capsys):
-    """The limit of a file's size stands for the disk; closing the file fails, too."""
-    output, before = str(tmp_path / "out"), resource.getrlimit(resource.RLIMIT_FSIZE)
-    unfinished = UnfinishedOutput(output, "run", [2, 4])
-    unfinished.append([[1], [2]])
-    resource.setrlimit(resource.RLIMIT_FSIZE, (40, before[1]))
-    try:
-        with pytest.raises(InputError, match=facts("out.partial: cannot write the file")), unfinished:
-            unfinished.append([["x" * 100], [4]])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert "2 sentences are kept: --resume" in capsys.readouterr().err
-    with UnfinishedOutput(output, "run", [2, 4], resume=True) as unfinished:
-        assert (unfinished.kept, list(unfinished.rows())) == (2, [[1], [2]])
+def test_a_directory_of_parts(run, tmp_path):
+    """It holds what a file holds; when all parts are there, it says so, as other programs do."""
+    out = tmp_path / "links"
+    out.mkdir()
+    assert run(*PAPER, "--window", 5, "--shard", "1/2", out=out).status == 0
+    assert not (out / "_SUCCESS").exists()
+    done = run(*PAPER, "--window", 5, "--shard", "0/2", out=out)
+    assert (done.status, (out / "_SUCCESS").exists()) == (0, True)
+    run(*PAPER, "--window", 5, out=tmp_path / "file.parquet")
+    parts = [out / f"part-0000{number % 2}-of-00002-0000{number}.parquet" for number in range(3)]
+    assert sorted(path for path in out.iterdir() if path.suffix) == sorted(parts)
+    whole = pq.read_table(tmp_path / "file.parquet")
+    assert pyarrow.dataset.dataset(parts, format="parquet").to_table().to_pylist() == whole.to_pylist()
+    assert pq.read_metadata(parts[0]).metadata[b"signature"].decode() == done.err.splitlines()[-1]
+    (out / "thesis.tex").write_text("years of work")
+    done = run(*PAPER, "--window", 5, "--overwrite", out=out)
+    assert (done.status, "thesis.tex" in done.err) == (1, True)

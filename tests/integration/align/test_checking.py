@@ -10,7 +10,7 @@ import fairseq_norm_plugin as fnp
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.model.direction import Direction
 from fairseq_norm_plugin.model.text_check import find_mismatch, sample_lines
-from fairseq_norm_plugin.text.lines import ParallelText
+from fairseq_norm_plugin.text.lines import PairReader, of_lists
 from fairseq_norm_plugin.text.subwords import BpeSegmenter, MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import TextPipeline
 from tests.demo import DEMO, in_pieces, lines, written
@@ -40,8 +40,10 @@ def warned(direction, tmp_path):
     """The warning about two lists of lines."""
 
     def warned(source, target, *directions):
-        text = ParallelText([str(written(tmp_path / "source", source)), str(written(tmp_path / "target", target))])
-        found = find_mismatch(text.numbered(sample_lines(text.size)), directions or [direction])
+        text = of_lists(list(source), list(target), (None, None))
+        reader = PairReader.of(text, (TextPipeline(MarkedSubwords("none")),) * 2)
+        sample = [(number, reader.read(number, raw)) for number, raw in text.some(sample_lines(text.size))]
+        found = find_mismatch(sample, directions or [direction])
         return found and found[1]
 
     return warned

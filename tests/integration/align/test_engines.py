@@ -10,10 +10,10 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
-import fairseq_norm_plugin
 from fairseq_norm_plugin import AlignBatch
 from fairseq_norm_plugin.align import cli as align
-from tests.demo import DEMO, lines
+from tests.demo import DEMO, lines, written
+from tests.facts import content
 from tests.integration.align.conftest import PAPER
 from tests.integration.conftest import ROOT
 
@@ -46,9 +46,9 @@ def test_parquet(run, corpus, tmp_path):
     assert run(*options, text=[corpus], out=tmp_path / "links.parquet").status == 1
 
 
-def test_ray_is_not_installed(run, corpus, monkeypatch):
+def test_ray_is_not_installed(run, corpus, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    done = run("--ray", text=[corpus])
+    done = run("--ray", text=[corpus], out=tmp_path / "links")
     assert (done.status, "--ray: the package ray cannot be imported" in done.err) == (1, True)
 
 
@@ -70,43 +70,36 @@ def ray():
 
 
 def test_on_ray(ray, tmp_path, capsys):
-    """The links are those of Python, and a bad pair costs only itself."""
-    pairs = {"id": range(12), "source": [*SOURCES[:10], "", None], "target": [*TARGETS[:10], "x", "y"]}
+    """It writes what one process writes, of text of any form, and with a table that is counted on it."""
+    pairs = {
+        "id": [f"p{k}" for k in range(12)],
+        "source": [*SOURCES[:10], "", "x"],
+        "target": [*TARGETS[:10], "x", "y"],
+    }
     for part in range(2):
         pq.write_table(pa.table(pairs)[6 * part : 6 * part + 6], tmp_path / f"{part}.parquet")
-    words = ["--path", DEMO / "checkpoint.pt", "--data", DEMO, "-s", "de", "-t", "en"]
-    words += ["--bpe-codes", DEMO / "codes.bpe", "--text", tmp_path / "*.parquet", "--ray", "--cpu"]
+    written(tmp_path / "joined", [f"{one} ||| {other}" for one, other in zip(SOURCES[:12], TARGETS[:12])])
+    words = ["--path", DEMO / "checkpoint.pt", "--data", DEMO, "-s", "de", "-t", "en", "--window", 5, "--cpu"]
+    words += ["--bpe-codes", DEMO / "codes.bpe"]
 
-    def run(*options):
-        status = align.main([str(word) for word in (*words, "-o", tmp_path / "links", *options)])
+    def run(*options, out=tmp_path / "links"):
+        status = align.main([str(word) for word in (*words, "-o", out, *options)])
         return status, capsys.readouterr().err
 
-    (tmp_path / "links").mkdir()
-    (tmp_path / "links/_SUCCESS").touch()
-    status, err = run()
-    assert (status, "links: already exists" in err) == (1, True), err
-    status, err = run("--overwrite")
-    assert status == 0, err
-    assert "sentence pairs that are empty: 1" in err
-    assert "|sentences:12|" in f"|{err.splitlines()[-1]}"
+    for name, *options in (("*.parquet", "--scores"), ("joined", "--table", "text", "--profile", "none")):
+        options = ["--text", tmp_path / name, "--overwrite", *options]
+        assert run(*options, out=f"{tmp_path}/here/")[0] == 0
+        status, err = run(*options, "--ray", 2)
+        assert status == 0, err
+        assert content(tmp_path / "links") == content(tmp_path / "here")
+        assert "|sentences:12|" in f"|{err.splitlines()[-1]}"
+        assert ("sentence pairs that are empty: 1" in err) == (name != "joined")
     assert ray.is_initialized()
-    rows = pyarrow.dataset.dataset(tmp_path / "links", format="parquet").to_table().sort_by("id").to_pydict()
-    model = fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", DEMO / "codes.bpe")
-    expected = model.align(SOURCES[:10], TARGETS[:10])
-    assert rows["links"][:10] == [[list(link) for link in pair.links] for pair in expected]
-    assert rows["status"] == ["ok"] * 10 + ["empty", "not text"]
-    shifted = {
-        "id": range(20),
-        "source": [f"{line} ☃ ☃ ☃" for line in SOURCES[:20]],
-        "target": [*TARGETS[7:20], *TARGETS[:7]],
-    }
-    pq.write_table(pa.table(shifted), tmp_path / "2.parquet")
-    status, err = run("--text", tmp_path / "2.parquet", "--overwrite")
-    assert (status, "do not look like translations of each other" in err) == (1, True)
-    assert "unknown to the model so far: " in err
-    pq.write_table(pa.table({"source": ["a"], "target": ["b"]}), tmp_path / "3.parquet")
-    status, err = run("--text", tmp_path / "3.parquet", "--overwrite")
-    assert (status, "no column id" in err) == (1, True)
+    written(tmp_path / "bad", ["<b>a ||| x"])
+    status, err = run("--text", tmp_path / "bad", "--ray", 1, "--markup", "xml", "--overwrite")
+    assert (status, "--ray: " in err or "bad:1: " in err) == (1, True)
+    status, err = run("--text", tmp_path / "joined", "--ray", out="-")
+    assert (status, "directory" in err) == (2, True)
 
 
 PAGE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")

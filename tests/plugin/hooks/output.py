@@ -6,10 +6,10 @@ import numpy as np
 
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from alignment_eval.parts.manifest import RunInfo
 from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.records import arrow_schema, to_table
-from alignment_eval.records.manifest import RunInfo
-from fairseq_norm_plugin.hooks.parts import AlignmentParts, ShardParts
+from fairseq_norm_plugin.hooks.parts import AlignmentParts, SentenceParts
 
 QUANTITIES = ("head_attn_w", "transformed_norm", "layer_attn_n")
 OPTIONS = ExtractionOptions("attn_n", "0", setting="awo")
@@ -32,7 +32,7 @@ def sentence(id_, rank=0, status="ok"):
 def record_parts(directory, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
     info = RunInfo("records", signature, size, shard, shards, ("attn_w", "attn_n"), (0,), 2, 1)
     schema = arrow_schema(info, QUANTITIES)
-    return ShardParts(directory, info, schema, partial(to_table, schema=schema), resume, overwrite)
+    return SentenceParts(directory, info, schema, partial(to_table, schema=schema), resume, overwrite)
 
 
 def alignment_parts(file, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):

@@ -7,20 +7,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from alignment_eval.errors import InputError
+from alignment_eval.parts import writer as parts_writer
+from alignment_eval.parts.alignments import parts_directory
 from alignment_eval.records import Records
-from fairseq_norm_plugin.hooks import parts as shard_parts
-from fairseq_norm_plugin.hooks.parts import parts_directory, recorded_ids
+from fairseq_norm_plugin.hooks.parts import aligned_ids, recorded_ids
 from tests.facts import facts
 from tests.plugin.hooks.output import PART, alignment_parts, names, record_parts, write
 
 
 @pytest.mark.parametrize("make", [record_parts, alignment_parts], ids=["records", "alignments"])
 def test_a_begun_shard_is_refused_continued_or_replaced(tmp_path, make):
-    place, content = tmp_path / "x", "records" if make is record_parts else "alignments"
+    place, ids_of = tmp_path / "x", recorded_ids if make is record_parts else aligned_ids
     directory = place if make is record_parts else parts_directory(place)
 
     def written(shard=0):
-        return sorted(recorded_ids(directory, shard, 2, content))
+        return sorted(ids_of(place, shard, 2))
 
     writer = make(place, shards=2, a=1)
     write(writer, 2).commit()
@@ -72,7 +73,7 @@ def test_a_full_disk_fails_the_run_and_leaves_whole_parts(tmp_path, monkeypatch)
             super().write_table(table, *args, **kwargs)
 
     monkeypatch.setattr(pq, "ParquetWriter", Writer)
-    monkeypatch.setattr(shard_parts, "_BUFFER_BYTES", 0)
+    monkeypatch.setattr(parts_writer, "_BUFFER_BYTES", 0)
     writer = record_parts(tmp_path, size=9)
     write(writer, 0).commit()
     write(writer, 1)

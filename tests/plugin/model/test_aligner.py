@@ -10,15 +10,17 @@ import torch
 
 from alignment_eval.align_pairs import align_pairs
 from alignment_eval.alignment import Alignment
-from alignment_eval.errors import UsageError
+from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import read_word_map
+from alignment_eval.extraction.lexical_table import count_lexical_table
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, parse_maps
 from alignment_eval.extraction.pair_scores import PairScores
+from alignment_eval.extraction.sharpen import FORMED
 from alignment_eval.profiles.chosen import AlignmentOptions, ChosenMethod
 from fairseq_norm_plugin.model.aligner import Aligner
 from fairseq_norm_plugin.model.direction import length_batches
-from fairseq_norm_plugin.model.reader import MapReader
 from fairseq_norm_plugin.text.pair import Line, SentencePair, with_copies
+from tests.facts import facts
 from tests.plugin.model.conftest import pair_of
 
 FORWARD = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.2")
@@ -58,6 +60,13 @@ def aligner_by(method, directions, **options):
     return Aligner(ChosenMethod(method), directions, AlignmentOptions(**options))
 
 
+def by_id(aligner, pairs, progress=lambda _: None):
+    """The alignments of a window of these pairs, by their ids; they have their places."""
+    found = aligner.align(10, list(pairs.values()), progress)
+    assert [pair.id for pair in found] == list(range(10, 10 + len(pairs)))
+    return {id_: replace(pair, id=id_) for id_, pair in zip(pairs, found)}
+
+
 @pytest.mark.parametrize("max_tokens", [1, 26, 4000])
 @pytest.mark.parametrize("how", METHODS)
 def test_links_are_those_of_each_pair_alone(make_direction, pairs, how, max_tokens, threads):
@@ -65,7 +74,7 @@ def test_links_are_those_of_each_pair_alone(make_direction, pairs, how, max_toke
     progress = []
     used = directions[: 1 if method.reverse is None else 2]
     aligner = aligner_by(method, used, max_tokens=max_tokens)
-    found = {pair.id: pair for pair in aligner.align([pairs.items()], progress.append)}
+    found = by_id(aligner, pairs, progress.append)
     assert set(found) == set(pairs)
     assert sum(progress) == len(pairs)
     assert {id_: pair.status for id_, pair in found.items() if not pair.ok} == {
@@ -79,23 +88,23 @@ def test_links_are_those_of_each_pair_alone(make_direction, pairs, how, max_toke
             other = read_word_map(maps_alone(directions[1], id_, pair.exchanged, REVERSE), REVERSE)
             (expected,) = align_pairs([(one, None if method.reverse is None else other)], method)
             assert found[id_].links == expected.links
-    assert aligner.reader.unknown.tokens["source"] == sum(
+    assert aligner.tally.subwords.tokens["source"] == sum(
         len(pairs[id_].source.given.split()) for id_, pair in found.items() if pair.ok
     )
-    assert not any(aligner.reader.unknown.unknown.values())
+    assert not any(aligner.tally.subwords.unknown.values())
 
 
 def test_a_line_of_several_sentences_is_one_step_of_progress(make_direction, pairs):
     line = SentencePair(*map(Line.joined, zip(pairs[0], pairs[2], pairs[9])))
     progress = []
-    (found,) = aligner_by(METHODS["one"], [make_direction(1)]).align([[(4, line)]], progress.append)
+    (found,) = aligner_by(METHODS["one"], [make_direction(1)]).align(4, [line], progress.append)
     assert (found.id, sum(progress)) == (4, 1)
 
 
 def test_maps_are_kept_of_the_pairs_of_lower_numbers(make_direction, pairs):
-    """Of the two that can be aligned, in whatever order they come."""
-    read = MapReader(METHODS["one"], [make_direction(1)], kept=5).read(pairs.items())
-    assert {maps.sentence.id for _, (maps, _) in read if maps.maps is not None} == {0, 2}
+    """The numbers are places in the text."""
+    aligner = Aligner(ChosenMethod(METHODS["one"]), [make_direction(1)], AlignmentOptions(), kept=12)
+    assert [id_ for id_, pair in by_id(aligner, pairs).items() if pair.maps is not None] == [9, 0]
 
 
 @pytest.mark.parametrize("max_tokens", [1, 4000])
@@ -103,8 +112,8 @@ def test_scores_have_the_log_probabilities_of_a_whole_pass(make_direction, pairs
     """In both directions, and the mean contribution of the source over the rows of a recorded map."""
     directions = [make_direction(1), make_direction(2)]
     aligner = aligner_by(METHODS["joined"], directions, max_tokens=max_tokens, source_contribution=True)
-    links = {pair.id: pair.links for pair in aligner_by(METHODS["joined"], directions).align([pairs.items()])}
-    for pair in list(aligner.align([pairs.items()])):
+    links = {id_: pair.links for id_, pair in by_id(aligner_by(METHODS["joined"], directions), pairs).items()}
+    for pair in by_id(aligner, pairs).values():
         if not pair.ok:
             assert pair.scores == PairScores()
             continue
@@ -141,8 +150,23 @@ def maps_alone(direction, id_, pair, options):
 def test_maps_that_the_model_has_not(make_direction, options, named):
     method = AlignmentMethod(ExtractionOptions(**{"kind": "attn_n", **options}))
     with pytest.raises(UsageError) as error:
-        MapReader(method, [make_direction(1, name="model.pt")])
+        aligner_by(method, [make_direction(1, name="model.pt")])
     assert all(text in str(error.value) for text in named)
+
+
+@pytest.mark.parametrize(("unknown", "wrong"), [(1, False), (0, True)])
+def test_a_given_lexical_table_must_match_the_text(make_direction, unknown, wrong):
+    """On 50 lines of two words; of a side half of the words may be unknown."""
+    known = ["w1", "w2"][: 1 + unknown] if not wrong else ["w9"]
+    table, _ = count_lexical_table([((known, known), np.eye(len(known)))], FORMED)
+    chosen = ChosenMethod(METHODS["one"], table=table, given=True)
+    aligner = Aligner(chosen, [make_direction(1)], AlignmentOptions())
+    pairs = [pair_of(["w1", "w2"], ["w2", "w1"])] * 50
+    if wrong:
+        with pytest.raises(InputError, match=facts("100 … not in the lexical table")):
+            aligner.check_table(pairs)
+    else:
+        aligner.check_table(pairs)
 
 
 @pytest.mark.parametrize("max_tokens", [1, 30, 100, 10**6])

@@ -9,12 +9,13 @@ from alignment_eval.alignment import Alignment
 from alignment_eval.commands import main as align_eval
 from alignment_eval.errors import AlignmentWarning, InputError
 from alignment_eval.reading import file_hash
-from fairseq_norm_plugin.model import aligner
-from tests.demo import DEMO, lines
+from fairseq_norm_plugin.model import lists
+from tests import demo
+from tests.demo import DEMO
 from tests.facts import says
 
 TABLE = DEMO / "checkpoint.pt.align.parquet"
-SOURCES, TARGETS = lines("de"), lines("en")
+SOURCES, TARGETS = demo.lines("de"), demo.lines("en")
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +127,7 @@ def test_it_logs_which_way_it_takes(models, caplog, capfd):
 
 
 def test_the_first_alignments_keep_their_maps(models, monkeypatch):
-    monkeypatch.setattr(aligner, "KEPT", 5)
+    monkeypatch.setattr(lists, "KEPT", 5)
     alignments = models[0].align(SOURCES[:20], TARGETS[:20])
     assert [alignment.maps is not None for alignment in alignments] == [True] * 5 + [False] * 15
 

@@ -8,19 +8,26 @@ import pyarrow.parquet as pq
 import pytest
 
 from alignment_eval.errors import AlignmentWarning, InputError
-from fairseq_norm_plugin.text.lines import ParallelText, ParquetText
+from fairseq_norm_plugin.text.lines import PairReader, of_files, of_lists, of_parquet, with_words
+from fairseq_norm_plugin.text.subwords import MarkedSubwords
+from fairseq_norm_plugin.text.tokenise import TextPipeline
 from tests.facts import facts
+
+
+def words_of(text):
+    reader = PairReader.of(text, (TextPipeline(MarkedSubwords("none")),) * 2)
+    return [pair.words for pair in reader.read_all(text)]
 
 
 def test_pairs_of_a_text(tmp_path):
     (tmp_path / "one").write_bytes("a\u00a0b  c ||| d\r\n\n||| e".encode())
-    text = ParallelText([str(tmp_path / "one")])
+    text = of_files([str(tmp_path / "one")])
     assert text.size == 3
     for _ in range(2):
-        assert [pair.words for pair in text] == [(("a\u00a0b", "c"), ("d",)), ((), ()), ((), ("e",))]
+        assert words_of(text) == [(("a\u00a0b", "c"), ("d",)), ((), ()), ((), ("e",))]
     (tmp_path / "one").write_text("a ||| b\n\n a b\n")
     with pytest.raises(InputError, match=facts("one:3: 0 separators |||: expected one, SOURCE ||| TARGET")):
-        ParallelText([str(tmp_path / "one")])
+        of_files([str(tmp_path / "one")])
 
 
 @pytest.mark.parametrize("name", ["pairs.tsv", "pairs"])
@@ -29,32 +36,31 @@ def test_pairs_between_tabs(tmp_path, name):
     (tmp_path / name).write_text("\na b\tA ||| B\t0.5\n\tx\n".replace("|||", "|||" if "." in name else "|"))
     words = ("A", "|||" if "." in name else "|", "B")
     with pytest.warns(AlignmentWarning, match=facts(f"{name}: … two columns: 1 … line 2 'a b' and 'A")):
-        text = ParallelText([str(tmp_path / name)])
-    pairs = [pair.words for pair in text]
+        text = of_files([str(tmp_path / name)])
+    pairs = words_of(text)
     assert pairs == [((), ()), (("a", "b"), words), ((), ("x",))]
     (tmp_path / name).write_text("a\tb\na b\n")
     with pytest.raises(InputError, match=facts(f"{name}:2: no tab: expected SOURCE, a tab, TARGET")):
-        ParallelText([str(tmp_path / name)])
+        of_files([str(tmp_path / name)])
 
 
 def test_words_that_a_file_gives(tmp_path):
     """Each line's words are found in it; the other side's words are the pipeline's."""
     for name, content in (("one", "我们今天来 ||| we come today\n ||| x\n"), ("words", "我们 今天 来\n\n")):
         (tmp_path / name).write_text(content)
-    text = ParallelText([str(tmp_path / "one")])
-    cut = text.segmented((str(tmp_path / "words"), None))
-    assert [pair.words for pair in cut] == [(("我们", "今天", "来"), ("we", "come", "today")), ((), ("x",))]
-    assert next(iter(cut))[0].text == "我们今天来"
-    assert next(iter(text))[0].words == ("我们今天来",)
+    text = of_files([str(tmp_path / "one")])
+    cut = with_words(text, (str(tmp_path / "words"), None))
+    assert words_of(cut) == [(("我们", "今天", "来"), ("we", "come", "today")), ((), ("x",))]
+    assert words_of(text)[0][0] == ("我们今天来",)
     assert cut.hashes[:-1] == text.hashes
     (tmp_path / "words").write_text("我们今天来\n今\n")
     with pytest.raises(InputError, match=facts("words: the text was changed")):
         cut.check_unchanged()
     with pytest.raises(InputError, match=facts("words:2: word 1 of the segmentation, '今', does not come next")):
-        list(text.segmented((str(tmp_path / "words"), None)))
+        words_of(with_words(text, (str(tmp_path / "words"), None)))
     (tmp_path / "words").write_text("我们\n")
     with pytest.raises(InputError, match=facts("words: 1 lines, but the text has 2: expected the words of each")):
-        text.segmented((str(tmp_path / "words"), None))
+        with_words(text, (str(tmp_path / "words"), None))
 
 
 def test_a_pipe_is_read_once_and_kept(tmp_path):
@@ -63,11 +69,20 @@ def test_a_pipe_is_read_once_and_kept(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     writing = threading.Thread(target=(tmp_path / "pipe").write_text, args=("a\nb\n",))
     writing.start()
-    text = ParallelText([str(tmp_path / "pipe"), str(tmp_path / "other")])
+    text = of_files([str(tmp_path / "pipe"), str(tmp_path / "other")])
     writing.join()
     for _ in range(2):
-        assert [pair.words for pair in text] == [(("a",), ("x",)), (("b",), ("y",))]
+        assert words_of(text) == [(("a",), ("x",)), (("b",), ("y",))]
     text.check_unchanged()
+
+
+def test_words_of_lists():
+    text = of_lists(["ab c", "d"], ["x", ["y", "z"]], ([["a", "b", "c"], ["d"]], None))
+    assert words_of(text) == [(("a", "b", "c"), ("x",)), (("d",), ("y", "z"))]
+    with pytest.raises(InputError, match=facts("target_words: words of 1 sentences, but 2 pairs")):
+        of_lists(["a", "b"], ["x", "y"], (None, [["x"]]))
+    with pytest.raises(InputError, match=facts("source[1]: word 1 of the segmentation, 'e'")):
+        words_of(of_lists(["a", "d"], ["x", "y"], ([["a"], ["e"]], None)))
 
 
 GOOD = {"source": ["a b", "", "c"], "target": ["A", "B", "C D"]}
@@ -85,10 +100,10 @@ def test_pairs_of_several_files(tmp_path, place):
     write(tmp_path, b=other, a=dictionary)
     for ignored in ("_SUCCESS", ".a.crc"):
         (tmp_path / ignored).touch()
-    text = ParquetText(str(tmp_path / place))
+    text = of_parquet(str(tmp_path / place))
     pairs = [(("a", "b"), ("A",)), ((), ("B",)), (("c",), ("C", "D")), (("e",), ("E",))]
-    assert (text.size, [pair.words for pair in text]) == (4, pairs)
-    assert [id_ for batch in text.ids() for id_ in batch.to_pylist()] == [0, 1, 2, 3]
+    assert (text.size, words_of(text)) == (4, pairs)
+    assert [pair.id for pair in text.pairs()] == [0, 1, 2, 3]
     text.check_unchanged()
     write(tmp_path, b=GOOD)
     with pytest.raises(InputError, match=facts("b.parquet: the text was changed")):
@@ -98,7 +113,7 @@ def test_pairs_of_several_files(tmp_path, place):
 @pytest.mark.parametrize("ids", [[5, 2, 9], ["x", "a", "é"]])
 def test_ids(tmp_path, ids):
     write(tmp_path, a={**GOOD, "id": ids})
-    assert [id_ for batch in ParquetText(str(tmp_path)).ids() for id_ in batch.to_pylist()] == ids
+    assert [pair.id for pair in of_parquet(str(tmp_path)).pairs()] == ids
 
 
 @pytest.mark.parametrize(
@@ -115,18 +130,18 @@ def test_bad_columns(tmp_path, change, text):
     columns = {name: values for name, values in {**GOOD, **change}.items() if values is not None}
     write(tmp_path, a=columns)
     with pytest.raises(InputError, match=facts(text)):
-        ParquetText(str(tmp_path / "a.parquet"))
+        of_parquet(str(tmp_path / "a.parquet"))
 
 
 def test_bad_places(tmp_path):
     with pytest.raises(InputError, match=facts("no such Parquet file")):
-        ParquetText(str(tmp_path / "*.parquet"))
+        of_parquet(str(tmp_path / "*.parquet"))
     write(tmp_path, a=GOOD, b={**GOOD, "id": [1, 2, 3]})
     with pytest.raises(InputError, match=facts("b.parquet: … column id has type int64, but None in … a.parquet")):
-        ParquetText(str(tmp_path))
+        of_parquet(str(tmp_path))
     (tmp_path / "notes.txt").write_text("a\n")
     with pytest.raises(InputError, match=facts("holds 'notes.txt' … glob")):
-        ParquetText(str(tmp_path))
+        of_parquet(str(tmp_path))
     (tmp_path / "c.parquet").write_text("no table")
     with pytest.raises(InputError, match=facts("c.parquet: damaged, or not a Parquet file of sentence pairs")):
-        ParquetText(str(tmp_path / "c.parquet"))
+        of_parquet(str(tmp_path / "c.parquet"))

@@ -1,8 +1,8 @@
-"""The output of a run: a directory of Parquet parts.  Each part holds the manifest of its run.
+"""The output of a run in parts: a directory of Parquet files, each with the manifest of the run.
 
 Every shard writes its sentences in parts, under a temporary name that is changed when a part is complete.  So a killed
 run loses only its unfinished part.  A run is finished when its parts hold all sentences.  Records (maps) and alignments
-(links) are both stored this way.
+are both stored this way.  A part of norm-align is a window of its text, whose number it has.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Optional
 
@@ -28,9 +28,8 @@ _KEY = b"alignment_eval"
 _PART_NAME = re.compile(r"part-(\d{5,})-of-(\d{5,})-(\d{5,})\.parquet")
 #: The columns that identify a row; alignments have no rank.
 _IDS = [pa.field("id", pa.int64(), nullable=False), pa.field("rank", pa.int32(), nullable=False)]
-#: Columns of a part of alignments: the links are a Pharaoh line; it is empty if ``status`` says why there are none.
-COLUMNS = [_IDS[0], *(pa.field(name, pa.string(), nullable=False) for name in ("status", "links"))]
-_LINE = r"^(\d+-\d+(:[\d.e-]+)?( \d+-\d+(:[\d.e-]+)?)*)?$"
+#: What the manifests of alignments have.
+_OF_ALL = ("content", "signature", "size", "shard", "shards")
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,7 @@ class RunInfo:
     heads: Count = 0  #: the number of heads of a layer
     nbest: Count = 1  #: the most hypotheses of a sentence
     profile: Optional[str] = None  #: content of the model's profile, which lies next to its checkpoint
+    windows: Count = 0  #: how many parts the run has, each a window of its text; 0: not known, or of records
 
     @property
     def signature_hash(self) -> str:
@@ -61,9 +61,17 @@ class RunInfo:
 
     def differing(self, other: RunInfo) -> str:
         """What differs if ``other`` is of another run, for a message; empty if it is of the same."""
-        fields = (json.loads(info.to_json()) for info in (self, other))  # JSON has no tuples
-        run, other_run = ({**known, "signature": None, "shard": None, **known["signature"]} for known in fields)
+        manifests: list[dict[str, Any]] = [json.loads(info.to_json()) for info in (self, other)]  # JSON has no tuples
+        run, other_run = ({**known, "signature": None, "shard": None, **known["signature"]} for known in manifests)
         return differing(run, other_run)
+
+    def check_same(self, other: RunInfo, where: Path, option: str) -> None:
+        """Check that the output at ``where`` is of this run, as ``other`` is; ``option`` names another place."""
+        if different := self.differing(other):
+            raise InputError(
+                f"{where}: this is output of another run (different: {different}); name another place with {option}, "
+                f"or remove it"
+            )
 
     @property
     def part_names(self) -> str:
@@ -76,13 +84,13 @@ class RunInfo:
 
     def to_json(self) -> str:
         """The manifest as JSON."""
-        fields = asdict(self).items()
-        known = fields if self.content == "records" else itertools.islice(fields, 5)
-        return json.dumps({"schema_version": SCHEMA_VERSION, **dict(known)})
+        names = [field.name for field in fields(self)][:-1] if self.content == "records" else [*_OF_ALL]
+        names += ["windows"] if self.windows else []
+        return json.dumps({"schema_version": SCHEMA_VERSION, **{name: getattr(self, name) for name in names}})
 
-    def schema(self, columns: Iterable[pa.Field]) -> pa.Schema:
-        """The schema of a part with these columns, which holds this manifest."""
-        return pa.schema(columns, metadata={_KEY: self.to_json()})
+    def schema(self, columns: Iterable[pa.Field], **more: str) -> pa.Schema:
+        """The schema of a part with these columns, whose metadata hold this manifest and ``more``."""
+        return pa.schema(columns, metadata={_KEY.decode(): self.to_json(), **more})
 
 
 @dataclass(frozen=True)
@@ -111,25 +119,25 @@ def part_file(path: Path) -> ForeignFile:
     return ForeignFile(str(path), "a part of records or alignments", "run its shard again")
 
 
-def read_manifest(file: ForeignFile, text: bytes | str, content: str) -> RunInfo:
-    """The manifest that the JSON ``text`` of a file holds; it must be of ``content``."""
+def read_manifest(file: ForeignFile, text: bytes | str, content: str | None = None) -> RunInfo:
+    """The manifest that the JSON ``text`` of a file holds; it must be of ``content``, if that is given."""
     info = file.decode(text, RunInfo, schema_version=SCHEMA_VERSION)
-    if info.content != content:
+    if info.content != (content or info.content):
         raise InputError(f"{file.name}: the file is a part of {shown(info.content)}; give a directory of {content}")
     if info.shard >= info.shards:
         raise file.error(f"shard is {info.shard} of {info.shards}")
     if len(set(info.layers)) < len(info.layers):
         raise file.error(f"layers are {shown(list(info.layers))}: expected each once")
-    if content == "records" and not (info.kinds and set(info.kinds) <= KINDS.keys()):
+    if info.content == "records" and not (info.kinds and set(info.kinds) <= KINDS.keys()):
         raise file.error(f"kinds are {shown(list(info.kinds))}: expected some of {', '.join(KINDS)}")
     return info
 
 
-def parts_in(directory: str | Path, content: str) -> list[Part]:
-    """The parts in a directory, by shard and number; empty if the directory does not exist."""
+def parts_in(directory: str | Path, content: str | None = None) -> list[Part]:
+    """The parts of ``content`` in a directory, by shard and number; empty if the directory does not exist."""
     directory = Path(directory)
     if directory.exists() and not directory.is_dir():
-        raise InputError(f"{directory}: this is a file; give a directory of {content}")
+        raise InputError(f"{directory}: this is a file; give a directory of {content or 'parts'}")
     parts = []
     for path in sorted(directory.iterdir()) if directory.exists() else ():
         if name := _PART_NAME.fullmatch(path.name):
@@ -160,32 +168,34 @@ def finished_run(directory: str | Path, content: str) -> list[Part]:
 def _check_ids(directory: Path, parts: Sequence[Part]) -> None:
     """Check that the parts of a run hold each of its sentences once."""
     info = parts[0].info
+    unit, size = ("parts", info.windows) if info.windows else ("sentences", info.size)
     seen: set[int] = set()
     for part in parts:
-        expected = len(seen) + len(ids := part.ids().tolist())
-        seen.update(ids)
+        own = [part.number] if info.windows else part.ids().tolist()
+        expected = len(seen) + len(own)
+        seen.update(own)
         if len(seen) < expected:
             raise InputError(f"{part.path}: the part repeats sentences of itself or another part; run its shard again")
-    if missing := info.size - len(seen):
-        ids_missing = abbreviate((id_ for id_ in range(info.size) if id_ not in seen), missing)
+    if missing := size - len(seen):
+        ids_missing = abbreviate((id_ for id_ in range(size) if id_ not in seen), missing)
         present = {part.info.shard for part in parts}
         absent = info.shards - len(present)
         shards = abbreviate((n for n in range(info.shards) if n not in present), absent)
         without = f" (shards without any part: {shards} of {info.shards})" if absent else ""
-        raise InputError(f"{directory}: sentences {ids_missing} are missing{without}: wait for the run, or resume it")
+        raise InputError(f"{directory}: {unit} {ids_missing} are missing{without}: wait for the run, or resume it")
 
 
 def differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
     """The keys whose values differ, for a message; ``outer.inner`` in nested mappings."""
-    fields, others = _flat(first), _flat(second)
-    keys = [key for key in sorted({*fields, *others}) if fields.get(key) != others.get(key)]
+    one, other = _flat(first), _flat(second)
+    keys = [key for key in sorted({*one, *other}) if one.get(key) != other.get(key)]
     return printable(", ".join(keys), 300)
 
 
-def _flat(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flat(nested_fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """The fields of nested mappings by their paths."""
     flat: dict[str, Any] = {}
-    for key, value in fields.items():
+    for key, value in nested_fields.items():
         nested = isinstance(value, Mapping) and value
         flat |= _flat(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
     return flat
@@ -195,20 +205,3 @@ def abbreviate(ids: Iterable[int], count: int) -> str:
     """The first five of ``count`` ids, for a message; only these are read from ``ids``."""
     first = ", ".join(map(str, itertools.islice(ids, 5)))
     return first if count <= 5 else f"{first}, … ({count} in total)"
-
-
-def merged(directory: str | Path) -> tuple[RunInfo, pa.Table]:
-    """The manifest of a finished run of alignments, and its rows (:data:`COLUMNS`) in corpus order, all in memory."""
-    import pyarrow.compute as pc  # it takes a tenth of a second, and most runs merge nothing
-
-    parts, schema = finished_run(directory, "alignments"), pa.schema(COLUMNS)
-    tables = []
-    for part in parts:
-        file = part_file(part.path)
-        table = file.table(schema)
-        if not pc.all(pc.match_substring_regex(table["links"], _LINE), min_count=0).as_py():
-            raise file.error("column links has a line that is not i-j i-j …")
-        if pc.any(pc.and_(pc.not_equal(table["status"], "ok"), pc.not_equal(table["links"], ""))).as_py():
-            raise file.error("a sentence has links, but its status says why it has none")
-        tables.append(table.cast(schema))  # of a copy by another program, which may allow nulls
-    return parts[0].info, pa.concat_tables(tables).sort_by("id")

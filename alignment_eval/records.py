@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from alignment_eval.errors import shown
 from alignment_eval.maps.kinds import axes_of, quantities
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from alignment_eval.parts.manifest import RunInfo, finished_run, part_file
 from alignment_eval.reading import ForeignFile, Size, check_columns, check_values
-from alignment_eval.records.manifest import RunInfo, finished_run, part_file
 
 #: The columns of every part.
 _FIELDS = [
@@ -38,14 +37,6 @@ _FIELDS = [
 def arrow_schema(info: RunInfo, quantities: Sequence[str]) -> pa.Schema:
     """The Arrow schema of a part that records ``quantities``."""
     return info.schema([*_FIELDS, *(pa.field(name, pa.list_(pa.float32()), nullable=False) for name in quantities)])
-
-
-def parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """A writer of a part.  It stores all first bytes of the values, then all second ones, …, which zstd compresses."""
-    values = [f"{field.name}.list.element" for field in schema if field.name in quantities()]
-    return pq.ParquetWriter(
-        path, schema, compression="zstd", use_dictionary=False, use_byte_stream_split=values, write_page_checksum=True
-    )
 
 
 def to_table(sentences: Sequence[SentenceMaps], schema: pa.Schema) -> pa.Table:

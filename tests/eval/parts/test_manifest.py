@@ -2,14 +2,17 @@
 
 import json
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError
-from alignment_eval.records.manifest import RunInfo, finished_run, merged, parts_in
-from tests.eval.records.shards import SIGNATURE, write
+from alignment_eval.parts.alignments import read_alignments
+from alignment_eval.parts.manifest import RunInfo, finished_run, parts_in
+from tests.eval.parts.shards import FORM, SIGNATURE, linked, write
 from tests.facts import facts
 
 FIRST = "part-00000-of-00002-00000.parquet"
@@ -82,17 +85,38 @@ def test_any_distribution_gives_the_lines_in_order(tmp_path_factory, places):
     shards = [[{} for _ in range(4)] for _ in range(3)]
     for id_, (shard, part) in reversed(list(enumerate(places))):
         shards[shard][part][id_] = lines[id_]
-    info, rows = merged(write(tmp_path_factory.mktemp("run"), shards, len(lines), skipped=range(0, 99, 3)))
-    assert (info.size, rows["links"].to_pylist()) == (len(lines), lines)
+    info, (rows,) = read_alignments(write(tmp_path_factory.mktemp("run"), shards, len(lines), range(0, 99, 3)))
+    assert (info.size, rows["links"].to_pylist()) == (len(lines), [list(map(list, linked(line))) for line in lines])
     assert rows["status"].to_pylist().count("skipped") == len(lines[::3])
 
 
 def test_a_sentence_that_was_skipped_has_no_links(tmp_path):
     with pytest.raises(InputError, match=facts("00000.parquet: … has links, but its status")):
-        merged(write(tmp_path, [[{0: "0-0", 1: "0-0"}]], 2, skipped=[1]))
+        list(read_alignments(write(tmp_path, [[{0: "0-0", 1: "0-0"}]], 2, skipped=[1]))[1])
 
 
-@pytest.mark.parametrize("links", ["0 0", "0-0\n1-1"])
-def test_links_of_another_form(tmp_path, links):
-    with pytest.raises(InputError, match=facts("00000.parquet: … i-j")):
-        merged(write(tmp_path, [[{0: links}]], 1))
+@pytest.mark.parametrize("link", [[0], [0, 1, 2], [-1, 0], [None, 0], None])
+def test_links_of_another_form(tmp_path, link):
+    (part,) = write(tmp_path, [[{0: "0-0"}]], 1).iterdir()
+    table = pq.read_table(part)
+    links = pa.array([[link]], table.schema.field("links").type)
+    pq.write_table(table.set_column(table.column_names.index("links"), "links", links), part)
+    with pytest.raises(InputError, match=facts("00000.parquet: … links")):
+        list(read_alignments(tmp_path)[1])
+
+
+def test_windows_are_read_in_the_order_of_the_text(tmp_path):
+    """Whatever their ids say, and whichever shard has aligned them; none may be missing, or there twice."""
+    tables = [FORM.table([9 - number], [Alignment("", "", (), (), [(number, 0)])]) for number in range(5)]
+    for number, table in enumerate(tables):
+        run = RunInfo("alignments", SIGNATURE, 5, number % 2, 2, windows=5)
+        pq.write_table(table.cast(run.schema(table.schema)), tmp_path / run.part_name(number))
+    info, read = read_alignments(tmp_path)
+    assert (info.windows, list(read)) == (5, tables)
+    last = tmp_path / "part-00000-of-00002-00004.parquet"
+    last.rename(tmp_path / "part-00000-of-00002-00003.parquet")
+    with pytest.raises(InputError, match=facts("repeats")):
+        read_alignments(tmp_path)
+    (tmp_path / "part-00000-of-00002-00003.parquet").unlink()
+    with pytest.raises(InputError, match=facts("parts 4 are missing")):
+        read_alignments(tmp_path)

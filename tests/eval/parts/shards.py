@@ -1,11 +1,18 @@
 """Runs of alignments in shards, as the plugin writes them."""
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from alignment_eval.records.manifest import COLUMNS, RunInfo
+from alignment_eval.alignment import Alignment
+from alignment_eval.parts.alignments import Form
+from alignment_eval.parts.manifest import RunInfo
 
+FORM = Form()
 SIGNATURE = {"extraction": {"kind": "attn_n", "layer": 1, "rule": "kobayashi2020"}}
+
+
+def linked(text):
+    """The links of a Pharaoh line."""
+    return [tuple(map(int, link.split("-"))) for link in text.split()]
 
 
 def write(directory, shards, size, skipped=(), signature=SIGNATURE):
@@ -14,7 +21,11 @@ def write(directory, shards, size, skipped=(), signature=SIGNATURE):
     for shard, contents in enumerate(shards):
         run = RunInfo("alignments", signature, size, shard, len(shards))
         for number, links in enumerate(contents):
-            statuses = ["skipped" if id_ in skipped else "ok" for id_ in links]
-            table = pa.table([list(links), statuses, list(links.values())], schema=run.schema(COLUMNS))
+            rows = [
+                Alignment("", "", (), (), linked(text), status="skipped" if id_ in skipped else "ok")
+                for id_, text in links.items()
+            ]
+            table = FORM.table(list(links), rows)
+            table = table.cast(run.schema(table.schema))
             pq.write_table(table, directory / run.part_name(number), write_page_checksum=True)
     return directory
