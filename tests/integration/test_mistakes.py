@@ -158,7 +158,7 @@ MISTAKES = [
     (f"{ALIGN} --source-text de --translate", 2, "--translate with links only … .jsonl"),
     (f"{ALIGN} --source-text de --translate 0", 2, "--translate … 0"),
     (f"{ALIGN} --shard 4/4", 2, "--shard: '4/4' … K/N"),
-    (f"{ALIGN} --shard 0/4 -o -", 2, "--shard with -o -"),
+    (f"{ALIGN} {PAIR} --shard 0/4 -o -", 2, "--shard with -o -"),
     (f"{ALIGN} {PAIR} --protect none --protect X", 2, "--protect none with another"),
     (f"{ALIGN} --text '*.parquet' --ray -o -", 2, "--ray … directory as -o"),
     (f"{BOTH} {PAIR} --join union --confidences", 2, "makes links without confidences"),
