@@ -35,7 +35,7 @@ _MODULES = {
 def register() -> None:
     """Register the plugin with fairseq: its tasks, models and criterion.
 
-    ``--user-dir`` and everything that this package exports do so; a program that calls fairseq itself does it once.
+    ``--user-dir`` does so; a program that calls fairseq itself does it once.
 
     Raises:
         InputError: torch or fairseq is missing, or does not serve.
@@ -46,7 +46,6 @@ def register() -> None:
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    register()
     return getattr(import_module(_MODULES.get(name, f"{__name__}.model.read_maps")), name)
 
 

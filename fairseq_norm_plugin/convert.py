@@ -60,9 +60,6 @@ def convert(
     target_lang: str | None = None,
 ) -> None:
     """Write a checkpoint of a ``model``, and what belongs to it, to ``out``; ``command``: bert or translation."""
-    from fairseq_norm_plugin import hooks as hooks  # fairseq is imported there first
-
-    # isort: split
     from fairseq_norm_plugin.transformers.bert import read_bert
 
     model = Path(model)
@@ -83,9 +80,9 @@ def _convert_translation(model: Path, directory: Path, source_lang: str | None, 
     """
     from alignment_eval.profiles.profile import fit_profile
     from fairseq_norm_plugin.checkpoints.identity import model_hash
-    from fairseq_norm_plugin.checkpoints.stock import TAGGED, task_name
     from fairseq_norm_plugin.model.languages import Languages, setup_task
-    from fairseq_norm_plugin.text.tokens import NO_TAG, tagged_hash
+    from fairseq_norm_plugin.text.tags import special_tokens
+    from fairseq_norm_plugin.text.tokens import tagged_hash
     from fairseq_norm_plugin.transformers.families import read_release
 
     release = read_release(model, directory, source_lang, target_lang)
@@ -94,11 +91,10 @@ def _convert_translation(model: Path, directory: Path, source_lang: str | None, 
             if file.parent == model:
                 shutil.copyfile(file, directory / file.name)
     of_task = release.state["cfg"].task
-    stated = {} if task_name(of_task) in TAGGED else {"target_tag": NO_TAG}  # a run chooses one if there are tags
-    task = setup_task(of_task, Languages(*release.languages, directory, stated))
+    task = setup_task(of_task, Languages(*release.languages, directory, {}))  # a run chooses the target_tag
     built = _build_and_write(model, directory, task, release.cfg, release.parameters)
     layers = range(release.cfg["model"].decoder_layers)
-    profile = fit_profile((), layers, tagged_hash(model_hash([built]), task.special_tokens))
+    profile = fit_profile((), layers, tagged_hash(model_hash([built]), special_tokens(task)))
     (directory / "upper-layers.align.json").write_text(f"{profile.to_json()}\n", encoding="utf-8")
 
 
@@ -106,7 +102,7 @@ def _build_and_write(name: Path, directory: Path, task: Any, cfg: dict[str, Any]
     """Build the model ``name``, and write its checkpoint, without an optimizer."""
     import torch
 
-    from fairseq_norm_plugin.checkpoints.build import build_model
+    from fairseq_norm_plugin.capture.build import build_model
     from fairseq_norm_plugin.checkpoints.read import config_of
 
     model = build_model(task, {"cfg": config_of(cfg), "model": parameters}, str(name))

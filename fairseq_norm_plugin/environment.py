@@ -244,6 +244,33 @@ def check_installed() -> None:
                     )
 
 
+@contextmanager
+def importing_fairseq() -> Iterator[None]:
+    """Let the block import fairseq; one that lacks what the plugin needs is refused.
+
+    Modules of fairseq call ``logging.basicConfig(level=logging.DEBUG)`` when they are imported.  The debug messages of
+    all libraries would then go to the standard error of a program that imports the plugin.  So the root logger has a
+    handler meanwhile: then ``basicConfig`` does nothing.  With torch 2.14 they also warn of ``torch.jit.script``.
+
+    Raises:
+        InputError: torch or fairseq is missing, or does not serve.
+    """
+    check_installed()
+    root, placeholder = logging.getLogger(), logging.NullHandler()
+    root.addHandler(placeholder)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*torch.jit", category=FutureWarning)
+            check_calls()
+            yield
+    except (InputError, OSError, MemoryError):
+        raise
+    except Exception as error:  # whatever another fairseq lacks, or raises with this Python
+        raise unsuitable(error) from error
+    finally:
+        root.removeHandler(placeholder)
+
+
 def check_calls() -> None:
     """Import fairseq, and check that what the plugin calls of it takes the arguments that it gives."""
     for name, arguments in _CALLED.items():

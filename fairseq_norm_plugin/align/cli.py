@@ -55,9 +55,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> None:
     job = Job.of(args)
     with importing():
-        import fairseq_norm_plugin.hooks  # noqa: F401  # first
-
-        # isort: split
         from fairseq_norm_plugin.align.run import run
     run(job)
 

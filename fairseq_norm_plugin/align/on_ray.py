@@ -27,9 +27,6 @@ class _Actor:
     """A process of the cluster, which loads the models when it begins."""
 
     def __init__(self, job: Job, text: Text, chosen: ChosenMethod) -> None:
-        import fairseq_norm_plugin
-
-        fairseq_norm_plugin.register()
         self._windows = WindowAligner(job, load_models(job.models, job.on_cpu), text)
         self._windows.begin(chosen)
 

@@ -26,8 +26,8 @@ from alignment_eval.errors import InputError
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.scoring.token_classes import TOKEN_CLASSES, token_class
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, teacher_forcing
+from fairseq_norm_plugin.capture.build import build_model
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF, mixing_positions
-from fairseq_norm_plugin.checkpoints.build import build_model
 from fairseq_norm_plugin.checkpoints.identity import data_hash, model_hash
 from fairseq_norm_plugin.checkpoints.read import fairseq_errors, read_checkpoint_parts
 from fairseq_norm_plugin.environment import versions

@@ -10,17 +10,15 @@ from typing import Any
 
 import numpy as np
 from fairseq.data.iterators import EpochBatchIterator
-from fairseq.models import ARCH_MODEL_REGISTRY
-from fairseq.models.multilingual_transformer import MultilingualTransformerModel
 from torch import float32, nn
 
-from alignment_eval.errors import InputError, UsageError, say, warn_user
+from alignment_eval.errors import UsageError, say, warn_user
 from alignment_eval.maps.kinds import DEFAULT_KINDS
 from alignment_eval.profiles.chosen import AlignmentOptions, choose_method
 from alignment_eval.profiles.profile import Profile, find_profile
 from fairseq_norm_plugin.capture.attention import swap_attention
+from fairseq_norm_plugin.capture.build import check_architecture, check_vocabulary
 from fairseq_norm_plugin.capture.recorder import Hypotheses, RecordedMaps, layers_and_heads
-from fairseq_norm_plugin.checkpoints.build import check_vocabulary
 from fairseq_norm_plugin.checkpoints.files import profile_file
 from fairseq_norm_plugin.checkpoints.identity import (
     ParameterHash,
@@ -44,10 +42,13 @@ from fairseq_norm_plugin.hooks.options import (
     resolve,
 )
 from fairseq_norm_plugin.hooks.session import Plan, RecordingSession, all_batches
+from fairseq_norm_plugin.model.direction import Direction
+from fairseq_norm_plugin.model.text_check import check_parallel, sample_lines
 from fairseq_norm_plugin.text.pair import SentencePair
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
+from fairseq_norm_plugin.text.tags import language_tags, special_tokens
 from fairseq_norm_plugin.text.tokenise import TextPipeline
-from fairseq_norm_plugin.text.tokens import SpecialTokens, Vocabulary, side_readers, special_ids, tagged_hash
+from fairseq_norm_plugin.text.tokens import Vocabulary, side_readers, special_ids, tagged_hash
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ class NormMixin:
     ``inference_step`` for each batch.  The iterator plans the run, the generator opens its session, and the last step
     finishes it.
 
-    A task with language tags overrides :attr:`language_tags`, :attr:`special_tokens` and :attr:`input_options`.
+    A task with language tags overrides :attr:`input_options`.
     """
 
     cfg: Any
@@ -80,12 +81,7 @@ class NormMixin:
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         """fairseq's model with its encoder-decoder attention swapped (capture/attention.py)."""
         self._training = True  # a generator that is built inside is of --eval-bleu
-        architecture = ARCH_MODEL_REGISTRY.get(str(getattr(cfg, "arch", None)))
-        if architecture is not None and issubclass(architecture, MultilingualTransformerModel):
-            raise InputError(
-                f"model {cfg.arch} has a Transformer for each pair, and gives no maps; translate with --task "
-                f"multilingual_translation; for maps train with --task translation_multi_simple_epoch"
-            )
+        check_architecture(cfg)
         model: nn.Module = super().build_model(cfg, from_checkpoint=from_checkpoint)  # type: ignore[misc]
         self._training = not from_checkpoint
         swap_attention(model)
@@ -104,21 +100,6 @@ class NormMixin:
         return super().build_criterion(*args, **kwargs)  # type: ignore[misc]
 
     @property
-    def language_tags(self) -> Sequence[str]:
-        """The tokens that tell the model the languages; they belong to no word."""
-        return ()
-
-    @property
-    def tagged_direction(self) -> str | None:
-        """``source-target`` if tags tell the model its languages; it has a profile for each direction then."""
-        return f"{self.cfg.source_lang}-{self.cfg.target_lang}" if self.language_tags else None
-
-    @property
-    def special_tokens(self) -> SpecialTokens:
-        """What the model reads around a sentence pair of the task's languages."""
-        return SpecialTokens.plain(self.target_dictionary.eos())
-
-    @property
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
         """The vocabularies of source and target."""
         dictionaries = self.source_dictionary, self.target_dictionary
@@ -129,7 +110,7 @@ class NormMixin:
                     f"--norm-special-tokens {self.cfg.norm_special_tokens}: neither dictionary has {token}"
                 )
         source, target = (
-            Vocabulary(known, str(self.cfg.norm_subword_mark), special_ids(known, [*self.language_tags, *stated]))
+            Vocabulary(known, str(self.cfg.norm_subword_mark), special_ids(known, [*language_tags(self), *stated]))
             for known in dictionaries
         )
         return source, target
@@ -189,7 +170,7 @@ class NormMixin:
         parameters = (self._read.whole if self._read else model_hash(models)) if wanted else ""
         profile = find_profile(self.cfg.norm_profile, self._beside()) if wanted else None
         if profile is not None:
-            profile = profile.of(tagged_hash(parameters, self.special_tokens))
+            profile = profile.of(tagged_hash(parameters, special_tokens(self)))
         chosen = None
         if profile is not None and self.cfg.norm_alignments:
             chosen = choose_method(AlignmentOptions(), 1, [profile], None)
@@ -214,11 +195,12 @@ class NormMixin:
     def _beside(self) -> Path | None:
         """Where the profile of the checkpoint is by default; None: no checkpoint is named."""
         checkpoint = other_option(self.cfg, "common_eval", "path")
-        return profile_file(str(checkpoint).split(":"), self.tagged_direction) if checkpoint else None
+        direction = f"{self.cfg.source_lang}-{self.cfg.target_lang}" if language_tags(self) else None
+        return profile_file(str(checkpoint).split(":"), direction) if checkpoint else None
 
     def _warn_of_languages(self, models: Sequence[Any]) -> None:
         """Warn of models that were trained for other languages; a joint dictionary would not show it."""
-        if self.language_tags:  # they tell the model its languages
+        if language_tags(self):  # they tell the model its languages
             return
         used = (self.cfg.source_lang, self.cfg.target_lang)
         names = str(other_option(self.cfg, "common_eval", "path") or "the model").split(":")
@@ -239,14 +221,11 @@ class NormMixin:
 
     def _warn_of_text(self, models: Sequence[nn.Module], plan: Plan) -> None:
         """Warn if source and target do not look like translations of each other."""
-        from fairseq_norm_plugin.model.direction import Direction  # which imports this module
-        from fairseq_norm_plugin.model.text_check import check_parallel, sample_lines
-
         for model in models:
             model.eval()
         source, target = (TextPipeline(MarkedSubwords(vocabulary.mark)) for vocabulary in self.vocabularies)
         path, dataset = other_option(self.cfg, "common_eval", "path"), self.datasets[plan.subset]
-        direction = Direction(models, self.vocabularies, (source, target), str(path), self.special_tokens)
+        direction = Direction(models, self.vocabularies, (source, target), str(path), special_tokens(self))
 
         def pair(id_: int) -> SentencePair:
             batch = dataset.collater([dataset[id_]])  # alike for all data sets of fairseq, where an item is not

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
-from pathlib import Path
+from dataclasses import dataclass, fields
 from typing import Any
 
 from fairseq.data import (
@@ -18,8 +15,6 @@ from fairseq.data import (
     RightPadDataset,
     data_utils,
 )
-from fairseq.data.multilingual.multilingual_data_manager import MultilingualDatasetManager
-from fairseq.data.multilingual.multilingual_utils import get_lang_tok
 from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.tasks import register_task
@@ -29,13 +24,13 @@ from fairseq.tasks.translation_from_pretrained_bart import TranslationFromPretra
 from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
 from torch import nn
 
-from alignment_eval.errors import InputError, UsageError, printable, shown
+from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.capture.attention import swap_attention
 from fairseq_norm_plugin.capture.layers import ENCODER_SELF
 from fairseq_norm_plugin.hooks.mixin import NormMixin
 from fairseq_norm_plugin.hooks.monitoring import MonitorMixin
 from fairseq_norm_plugin.hooks.options import MaskedLMNormConfig, MonitorConfig, NormConfig
-from fairseq_norm_plugin.text.tokens import SpecialTokens
+from fairseq_norm_plugin.text.tags import check_languages
 
 
 @register_task("masked_lm_norm", dataclass=MaskedLMNormConfig)
@@ -94,25 +89,6 @@ class TranslationNormConfig(TranslationConfig, NormConfig, MonitorConfig):  # ty
 class TranslationNormTask(MonitorMixin, NormMixin, TranslationTask):  # type: ignore[misc]
     """fairseq's ``translation`` task with maps, also during training."""
 
-    #: The tag of the target language that every source begins with, for reading raw text; data sets hold it themselves.
-    target_tag: str | None = None
-
-    @property
-    def language_tags(self) -> Sequence[str]:
-        """The tag of the target language, if the model has tags."""
-        return () if self.target_tag is None else (self.target_tag,)
-
-    @property
-    def tagged_direction(self) -> str | None:
-        """``en-fra``, of the tag ``>>fra<<``."""
-        return None if self.target_tag is None else f"{self.cfg.source_lang}-{self.target_tag.strip('<>[]_')}"
-
-    @property
-    def special_tokens(self) -> SpecialTokens:
-        """The tag before the source; both sides end in ``</s>``."""
-        before = tuple(self.source_dictionary.index(tag) for tag in self.language_tags)
-        return replace(super().special_tokens, source_prefix=before)
-
 
 class ArgparseMixin:
     """Adds a norm task's options to a fairseq task that takes its options from argparse; list it first.
@@ -153,40 +129,8 @@ class TranslationMultiSimpleEpochNormTask(ArgparseMixin, NormMixin, TranslationM
     def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
         """Set up fairseq's task."""
         if args.lang_pairs is not None and (args.source_lang or args.target_lang):
-            cls.check_languages(args)
+            check_languages(cls, args)
         return super().setup_task(args, **kwargs)
-
-    @classmethod
-    def check_languages(cls, args: Namespace) -> None:
-        """Check that the model has the languages."""
-        pairs = args.lang_pairs.split(",") if isinstance(args.lang_pairs, str) else args.lang_pairs
-        known = Namespace(langs=args.langs, lang_dict=args.lang_dict, lang_pairs=pairs)
-        _check_languages(args, MultilingualDatasetManager.load_langs(known), "--langs, --lang-dict or --lang-pairs")
-
-    @property
-    def language_tags(self) -> list[str]:
-        """``__de__`` or ``[de]``, for every kind of data that has its own tags."""
-        style, specs = self.args.lang_tok_style, self.args.langtoks_specs
-        return [get_lang_tok(language, style, spec) for spec in specs for language in self.langs]
-
-    @property
-    def special_tokens(self) -> SpecialTokens:
-        """Tags before the sides, or in the place of ``</s>``."""
-        source, target, manager = self.args.source_lang, self.args.target_lang, self.data_manager
-        encoder_spec, decoder_spec = self.args.langtoks["main"]
-        try:
-            of_source = manager.get_encoder_langtok(source, target, encoder_spec)
-            of_target = manager.get_decoder_langtok(target, decoder_spec)
-        except AssertionError as error:  # fairseq adds the tags of --langtoks-specs only
-            raise InputError(
-                f"{printable(str(error), 120)}: --langtoks {shown(self.args.langtoks['main'])} and "
-                f"--langtoks-specs {shown(self.args.langtoks_specs)} do not go together; give those of the training"
-            ) from error
-        eos = self.target_dictionary.eos()
-        before = [() if tag is None else (tag,) for tag in (of_source, of_target)]
-        if self.args.lang_tok_replacing_bos_eos:
-            return SpecialTokens((), before[0] or (eos,), (), (eos,), eos if of_target is None else of_target)
-        return SpecialTokens(before[0], (eos,), before[1], (eos,), eos)
 
 
 @register_task("translation_from_pretrained_bart_norm")
@@ -204,46 +148,7 @@ class TranslationFromPretrainedBARTNormTask(
     @classmethod
     def setup_task(cls, args: Namespace, **kwargs: Any) -> Any:
         """Set up fairseq's task."""
-        cls.check_languages(args)
+        check_languages(cls, args)
         task = super().setup_task(args, **kwargs)
-        cls.check_languages(args)  # now also those that fairseq has detected from the data
+        check_languages(cls, args)  # now also those that fairseq has detected from the data
         return task
-
-    @classmethod
-    def check_languages(cls, args: Namespace) -> None:
-        """Check that the model has the languages."""
-        if not args.langs:
-            raise UsageError("--langs is missing; give the languages of the pretrained model, in its order")
-        _check_languages(args, args.langs.split(","), "--langs")
-
-    @classmethod
-    def with_dictionaries(cls, args: Namespace, files: Sequence[Path]) -> Any:
-        """The task with the dictionaries of source and target in ``files``, for reading text."""
-        task = cls(args, *(cls.load_dictionary(str(file)) for file in files))
-        task.cfg = task.args = args
-        return task
-
-    @property
-    def language_tags(self) -> list[str]:
-        """``[de_DE]`` for each language."""
-        return [f"[{language}]" for language in self.langs]
-
-    @property
-    def special_tokens(self) -> SpecialTokens:
-        """The tag after ``</s>``; the decoder starts with the target's tag."""
-        dictionaries = self.source_dictionary, self.target_dictionary
-        languages = self.args.source_lang, self.args.target_lang
-        tags = [dictionary.index(f"[{language}]") for dictionary, language in zip(dictionaries, languages)]
-        before = (dictionaries[0].bos(),) if getattr(self.args, "prepend_bos", False) else ()
-        source, target = ((dictionary.eos(), tag) for dictionary, tag in zip(dictionaries, tags))
-        return SpecialTokens(before, source, before, target, tags[1])
-
-
-def _check_languages(args: Namespace, known: Sequence[str], origin: str) -> None:
-    for option, language in (("--source-lang", args.source_lang), ("--target-lang", args.target_lang)):
-        if language is not None and language not in known:
-            near = get_close_matches(language, known, n=5, cutoff=0.3) or known[:5]
-            raise UsageError(
-                f"{option} {language} is not one of the model's {len(known)} languages ({origin}), such as "
-                f"{', '.join(near)}"
-            )

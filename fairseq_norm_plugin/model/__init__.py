@@ -1,3 +1,3 @@
 """A loaded model: one direction of a pair, its maps, and the Python interface."""
 
-import fairseq_norm_plugin.hooks  # noqa: F401  # fairseq is imported there first
+import fairseq_norm_plugin.transformers  # noqa: F401  # fairseq is imported there first

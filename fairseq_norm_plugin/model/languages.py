@@ -1,4 +1,4 @@
-"""The languages of a model, and the norm task of a checkpoint's own task for one direction of them."""
+"""The languages of a model, and fairseq's task of a checkpoint's own task for one direction of them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from fairseq.tasks import TASK_REGISTRY
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
 from alignment_eval.errors import InputError, UsageError, printable, shown
 from alignment_eval.reading import read_once
 from fairseq_norm_plugin.checkpoints.files import dictionary_files
-from fairseq_norm_plugin.checkpoints.stock import MULTILINGUAL, PRETRAINED, TAGGED, is_ours, task_name
-from fairseq_norm_plugin.hooks.tasks import TranslationNormConfig, TranslationNormTask
-from fairseq_norm_plugin.text.tokens import source_tag
+from fairseq_norm_plugin.checkpoints.stock import MULTILINGUAL, PRETRAINED, TAGGED, task_name
+from fairseq_norm_plugin.text.tags import check_languages
 
 #: Options of multilingual tasks that may be stated, and override those of the checkpoint; and the tag of other models.
 LANGUAGE_OPTIONS = ("langs", "lang_dict", "lang_pairs", "fixed_dictionary", "target_tag")
@@ -107,55 +107,51 @@ def trained_pairs(options: Any) -> list[str]:
 
 
 def setup_task(options: Any, languages: Languages) -> Any:
-    """The norm task for a direction of a checkpoint; ``options`` are of the task that it was trained with."""
+    """fairseq's task for a direction of a checkpoint; ``options`` are of the task that it was trained with."""
     name = task_name(options)
     if name not in TAGGED:
-        return _translation_task(languages)
+        cfg = TranslationConfig(data=str(languages.data), source_lang=languages.source, target_lang=languages.target)
+        return TranslationTask(cfg, *map(_read_dictionary, languages.dictionaries()))
     if (tag := languages.stated.get("target_tag")) is not None:
         raise UsageError(f"target_tag={shown(tag)}: this model takes its languages from -s and -t; omit target_tag")
-    task, args = TASK_REGISTRY[f"{name}_norm"], _arguments(f"{name}_norm", options, languages)
+    task, args = TASK_REGISTRY[name], _arguments(name, options, languages)
     fixed = languages.stated.get("fixed_dictionary")
     if name == PRETRAINED:
-        task.check_languages(args)
-        return task.with_dictionaries(args, languages.dictionaries(fixed))
-    _check_languages(options, languages, args)
+        check_languages(task, args)
+        made = task(args, *map(task.load_dictionary, map(str, languages.dictionaries(fixed))))
+        made.args = args  # which fairseq forgets
+        return made
+    _check_trained(options, languages, args)
     args.langtoks = {**(args.langtoks or {})}
     args.lang_dict = _language_file(args.lang_dict, languages.stated.get("lang_dict"), languages.data)
     if not (args.langs or args.lang_dict):
         args.langs = _trained_languages(options) or None
     args.lang_pairs = args.lang_pairs or [languages.name]
-    task.check_languages(args)
+    check_languages(task, args)
     source, target = map(str, languages.dictionaries(fixed))
     one = source == target  # then fairseq loads it once
     args.fixed_dictionary, args.source_dict, args.target_dict = (source, None, None) if one else (None, source, target)
-    return task.setup_task(args)
+    made = task.setup_task(args)
+    made.cfg = args  # as other tasks have it
+    return made
 
 
 @read_once
 def _read_dictionary(file: str) -> Any:
-    return TranslationNormTask.load_dictionary(file)
-
-
-def _translation_task(languages: Languages) -> Any:
-    cfg = TranslationNormConfig(data=str(languages.data), source_lang=languages.source, target_lang=languages.target)
-    source, target = map(_read_dictionary, languages.dictionaries())
-    task = TranslationNormTask(cfg, source, target)
-    task.target_tag = source_tag(source, languages.stated.get("target_tag"), languages.target)
-    return task
+    return TranslationTask.load_dictionary(file)
 
 
 def _arguments(name: str, options: Any, languages: Languages) -> Namespace:
-    """The options of the norm task: its defaults, the checkpoint's, and what is stated."""
+    """The options of a task: its defaults, the checkpoint's, and what is stated."""
     parser = ArgumentParser(add_help=False, allow_abbrev=False)
     TASK_REGISTRY[name].add_args(parser)
     args = parser.parse_args([str(languages.data)])
     trained = dict(options.items() if hasattr(options, "items") else vars(options))
-    own = {option for option in vars(args).keys() & trained if not is_ours(option)}
     stated = languages.stated
-    vars(args).update({**{option: trained[option] for option in own}, **stated}, seed=1, task=name)
+    vars(args).update({option: trained[option] for option in vars(args).keys() & trained}, **stated, seed=1, task=name)
     if stated.get("langs"):
         args.lang_dict = None
-        if name.startswith(MULTILINGUAL):
+        if name == MULTILINGUAL:
             args.langs = stated["langs"].split(",")
     elif stated.get("lang_dict"):
         args.langs = None
@@ -163,7 +159,7 @@ def _arguments(name: str, options: Any, languages: Languages) -> Namespace:
     return args
 
 
-def _check_languages(options: Any, languages: Languages, args: Namespace) -> None:
+def _check_trained(options: Any, languages: Languages, args: Namespace) -> None:
     """Check that a multilingual model was trained in a direction, with its languages in the order of ``args``."""
     pairs = trained_pairs(options)
     if pairs and languages.name not in pairs and not languages.stated.get("lang_pairs"):

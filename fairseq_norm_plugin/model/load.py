@@ -20,7 +20,8 @@ from alignment_eval.extraction.method import MapName, parse_maps
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.chosen import AlignmentOptions, unknown_option
 from alignment_eval.profiles.profile import NO_PROFILE, TextRecipe, find_profile
-from fairseq_norm_plugin.checkpoints.build import build_model
+from fairseq_norm_plugin.capture.build import build_model
+from fairseq_norm_plugin.capture.layers import DECODER_CROSS
 from fairseq_norm_plugin.checkpoints.files import (
     DEMO,
     NO_REVERSE,
@@ -59,6 +60,7 @@ from fairseq_norm_plugin.text.settings import (
     recipe_settings,
     text_settings,
 )
+from fairseq_norm_plugin.text.tags import Tags
 from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 from fairseq_norm_plugin.transformers.families import read_release
 
@@ -272,7 +274,8 @@ def _direction(
     languages = Languages(*pair, dictionaries, stated.multilingual)
     with fairseq_errors(f"{files.data}: not the dictionaries of the model", _DICTIONARY):
         task = setup_task(cfg.task, languages)
-    beside = profile_file(files.checkpoints, task.tagged_direction)
+        tags = Tags.of(task, stated.multilingual.get("target_tag"))
+    beside = profile_file(files.checkpoints, tags.direction)
     with fairseq_errors(f"{files.name}: cannot read its options of tokenizer and subwords", _CHECKPOINT):
         subwords_stated = stated.text["bpe"] is not None or stated.text["bpe_codes"]
         recipe, place = stated.recipe(beside)
@@ -289,23 +292,30 @@ def _direction(
     for parts in files.members:
         state = state or read_checkpoint_parts(parts)
         options.append(state["cfg"])
-        models.append(build_model(task, state, parts[0], stated.dtype, None if hashed is None else hashed.add))
+        models.append(
+            build_model(task, state, parts[0], stated.dtype, None if hashed is None else hashed.add, DECODER_CROSS)
+        )
         state = {}
     parameters = None if hashed is None else hashed.whole
     trained, guided = options[-1].task, guided_maps(options)
 
     def norm_model(
-        task: Any, languages: Languages, settings: TextSettings, profile: Path, others: tuple[str, str] | None = None
+        task: Any,
+        tags: Tags,
+        languages: Languages,
+        settings: TextSettings,
+        profile: Path,
+        others: tuple[str, str] | None = None,
     ) -> NormModel:
-        tags, dictionaries = task.language_tags, (task.source_dictionary, task.target_dictionary)
-        source, target = (Vocabulary(words, settings.mark, special_ids(words, tags)) for words in dictionaries)
+        dictionaries = task.source_dictionary, task.target_dictionary
+        source, target = (Vocabulary(words, settings.mark, special_ids(words, tags.tokens)) for words in dictionaries)
         both = pipelines(settings, languages.pair, (source, target))
         direction = Direction(
             models,
             (source, target),
             both,
             files.name,
-            task.special_tokens,
+            tags.around,
             profile,
             others,
             guided,
@@ -318,11 +328,12 @@ def _direction(
     own_pair = None if task_name(trained) in TAGGED else languages_of(trained)
     others = None if own_pair == languages.pair else own_pair
     named = Path(stated.profile) if stated.profile is not None and stated.by_profile else beside
-    model = norm_model(task, languages, settings, named, others)
+    model = norm_model(task, tags, languages, settings, named, others)
     if own_reverse and languages.exchanged.name in trained_pairs(cfg.task):
         task = setup_task(cfg.task, languages.exchanged)
-        beside = profile_file(files.checkpoints, task.tagged_direction)
-        model.reverse = norm_model(task, languages.exchanged, settings.exchanged(), beside)
+        tags = Tags.of(task)
+        beside = profile_file(files.checkpoints, tags.direction)
+        model.reverse = norm_model(task, tags, languages.exchanged, settings.exchanged(), beside)
     return model
 
 

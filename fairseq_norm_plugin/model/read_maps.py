@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 
 from alignment_eval.errors import InputError, shown
 from alignment_eval.extraction.method import MapName
@@ -17,9 +18,9 @@ from alignment_eval.maps.kinds import KINDS, block_kinds
 from alignment_eval.maps.sentence import Array, status_of
 from alignment_eval.maps.words import require_known
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, teacher_forcing
+from fairseq_norm_plugin.capture.build import build_model
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, ENCODER_SELF
 from fairseq_norm_plugin.capture.recorder import BatchMaps, Quantities
-from fairseq_norm_plugin.checkpoints.build import build_model
 from fairseq_norm_plugin.checkpoints.read import fairseq_errors, read_checkpoint_parts
 from fairseq_norm_plugin.environment import enough_threads
 from fairseq_norm_plugin.formulas.block import Block
@@ -206,13 +207,9 @@ def load_masked_lm(path: str | Path, data: str | Path) -> MaskedLM:
     Raises:
         InputError: a file is missing, the checkpoint is unsafe, or the model has no Transformer encoder.
     """
-    from fairseq.tasks.masked_lm import MaskedLMConfig
-
-    from fairseq_norm_plugin.hooks.tasks import MaskedLMNormTask
-
     for name in (str(path), str(Path(data) / "dict.txt")):
         if not Path(name).is_file():
             raise InputError(f"{name}: no such file: expected the checkpoint, and dict.txt in {data}")
     with fairseq_errors(f"{data}/dict.txt: not a dictionary of fairseq", "give the dict.txt of the model"):
-        task = MaskedLMNormTask.setup_task(MaskedLMConfig(data=str(data)))
-    return MaskedLM(task, build_model(task, read_checkpoint_parts([str(path)]), str(path)))
+        task = MaskedLMTask.setup_task(MaskedLMConfig(data=str(data)))
+    return MaskedLM(task, build_model(task, read_checkpoint_parts([str(path)]), str(path), swapped=ENCODER_SELF))

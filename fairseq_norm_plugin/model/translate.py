@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from fairseq.sequence_generator import SequenceGenerator
+
 from alignment_eval.alignment import Alignment
 from alignment_eval.extraction.pair_scores import DECIMALS
 from alignment_eval.transfer.pairs import with_elements
@@ -14,7 +16,6 @@ from alignment_eval.transfer.tags import MarkedLine, protect
 from alignment_eval.transfer.units import is_unspaced
 from fairseq_norm_plugin.capture.attention import in_one_thread
 from fairseq_norm_plugin.environment import enough_threads
-from fairseq_norm_plugin.hooks.generator import NormSequenceGenerator
 from fairseq_norm_plugin.model.direction import Direction, count_tokens, length_batches
 from fairseq_norm_plugin.text.offsets import is_visible
 from fairseq_norm_plugin.text.pair import Line, SentencePair
@@ -80,7 +81,7 @@ class Translator:
         first = None if special.first == eos else special.first
         threads = enough_threads(models, count_tokens(pairs))
         with threads, in_one_thread(models):  # a generator sets its beam on the models
-            generator = NormSequenceGenerator(models, dictionary, beam_size=beam, eos=eos)
+            generator = SequenceGenerator(models, dictionary, beam_size=beam, eos=eos)
             hypotheses = generator.generate(models, sample, prefix_tokens=forced, bos_token=first)
         return {id_: best for id_, (best, *_) in zip(sample["id"].tolist(), hypotheses)}
 

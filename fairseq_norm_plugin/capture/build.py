@@ -11,11 +11,14 @@ from typing import Any
 
 import torch
 from fairseq import checkpoint_utils
+from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.models.multilingual_transformer import MultilingualTransformerModel
 from omegaconf import DictConfig
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from alignment_eval.errors import InputError, printable
+from fairseq_norm_plugin.capture.attention import swap_attention
 from fairseq_norm_plugin.checkpoints.read import NOT_SAVED, fairseq_errors
 
 #: What fills a tensor, of tensors and of torch.nn.init.
@@ -35,18 +38,32 @@ def build_model(
     name: str,
     dtype: str = "float32",
     see: Callable[[str, Tensor], object] | None = None,
+    swapped: str | None = None,
 ) -> nn.Module:
     """Build the model of a checkpoint, in evaluation mode; its weights are taken out of ``state``.
 
-    ``see`` is called with the name and the values of each entry of the model's state dictionary, in the order of the
-    names, as they are in the file.
+    Args:
+        task: fairseq's task, with the dictionaries.
+        state: the content of the checkpoint.
+        name: of the checkpoint, for messages.
+        dtype: the type that the model is computed in.
+        see: called with the name and the values of each entry of the model's state dictionary, in the order of the
+            names, as they are in the file.
+        swapped: the block type that the model must show maps of (:func:`~.attention.swap_attention`); None: of none.
+
+    Raises:
+        InputError: fairseq cannot build the model, its parts do not fit the dictionaries or the options, or it shows no
+            such maps.
     """
     cfg: DictConfig = state["cfg"].model
     weights = state.pop("model")
     # fairseq does not say so where both sides share them
     _check_sizes({entry: len(getattr(task, f"{side}_dictionary")) for entry, side in _EMBEDDINGS.items()}, weights)
     with fairseq_errors(f"{name}: fairseq cannot build the model of its options", NOT_SAVED), _Unfilled():
+        check_architecture(cfg)
         model: nn.Module = task.build_model(cfg, from_checkpoint=True)
+        if swapped is not None:
+            swap_attention(model, swapped)
     model.upgrade_state_dict(weights)  # type: ignore[operator]
     weights = checkpoint_utils.prune_state_dict(weights, cfg)
     if see is not None:
@@ -73,6 +90,16 @@ class _Unfilled(TorchFunctionMode):
         if getattr(func, "__name__", "") in _FILLS and isinstance(filled, nn.Parameter):
             return filled
         return func(*args, **named)
+
+
+def check_architecture(cfg: Any) -> None:
+    """Refuse the options of a model that has several Transformers."""
+    architecture = ARCH_MODEL_REGISTRY.get(str(getattr(cfg, "arch", None)))
+    if architecture is not None and issubclass(architecture, MultilingualTransformerModel):
+        raise InputError(
+            f"model {cfg.arch} has a Transformer for each pair, and gives no maps; translate with --task "
+            f"multilingual_translation; for maps train with --task translation_multi_simple_epoch"
+        )
 
 
 def check_vocabulary(model: nn.Module) -> None:
