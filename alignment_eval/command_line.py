@@ -11,6 +11,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field, fields
 from difflib import get_close_matches
 from functools import partial
 from itertools import groupby
@@ -19,6 +20,18 @@ from typing import Any, NamedTuple, NoReturn, TextIO
 
 from alignment_eval.errors import InputError, UsageError, on_stderr, one_line, say
 from alignment_eval.files import STANDARD, check_distinct
+
+
+def option(help: str, default: Any = None, **declared: Any) -> Any:
+    """A field with its help, not given by default; ``declared``: how a command line takes it (argparse)."""
+    return field(default=default, metadata={"help": help, **declared})
+
+
+def add_fields(group: argparse._ActionsContainer, kind: Any, *names: str) -> None:
+    """Declare options of a command line by the names of the fields of a dataclass, each an :func:`option`."""
+    declared = {each.name: each for each in fields(kind)}
+    for name in names:
+        group.add_argument(f"--{name.replace('_', '-')}", default=declared[name].default, **declared[name].metadata)
 
 
 class _HelpFormatter(argparse.HelpFormatter):

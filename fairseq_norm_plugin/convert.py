@@ -78,22 +78,26 @@ def _convert_translation(model: Path, directory: Path, source_lang: str | None, 
     The profile is for commands that have no text to choose maps on.  It is not named after the checkpoint, because the
     others would then use it instead of choosing.
     """
+    from omegaconf import OmegaConf
+
     from alignment_eval.profiles.profile import fit_profile
     from fairseq_norm_plugin.checkpoints.identity import model_hash
-    from fairseq_norm_plugin.model.languages import Languages, setup_task
+    from fairseq_norm_plugin.model.languages import setup_task
     from fairseq_norm_plugin.text.tags import special_tokens
     from fairseq_norm_plugin.text.tokens import tagged_hash
-    from fairseq_norm_plugin.transformers.families import read_release
+    from fairseq_norm_plugin.transformers.families import read_directory
+    from fairseq_norm_plugin.transformers.text import write_dictionary
 
-    release = read_release(model, directory, source_lang, target_lang)
-    for named in release.subwords.values():
-        for file in map(Path, named if isinstance(named, list) else [named]):
-            if file.parent == model:
-                shutil.copyfile(file, directory / file.name)
-    of_task = release.state["cfg"].task
-    task = setup_task(of_task, Languages(*release.languages, directory, {}))  # a run chooses the target_tag
-    built = _build_and_write(model, directory, task, release.cfg, release.parameters)
-    layers = range(release.cfg["model"].decoder_layers)
+    release = read_directory(model, (source_lang, target_lang))
+    for name, tokens in release.dictionaries.items():
+        write_dictionary(directory / name, tokens)
+    for file in map(Path, release.text.paths):
+        if file.parent == model:
+            shutil.copyfile(file, directory / file.name)
+    source, target = map(str, release.languages)
+    task = setup_task(release, (source, target), {})  # a run chooses the target_tag
+    built = _build_and_write(model, directory, task, OmegaConf.to_container(release.cfg), release.state["model"])
+    layers = range(release.cfg.model.decoder_layers)
     profile = fit_profile((), layers, tagged_hash(model_hash([built]), special_tokens(task)))
     (directory / "upper-layers.align.json").write_text(f"{profile.to_json()}\n", encoding="utf-8")
 

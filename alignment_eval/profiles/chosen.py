@@ -10,7 +10,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from alignment_eval.command_line import Input, positive_integer
+from alignment_eval.command_line import Input, add_fields, option, positive_integer
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.lexical_table import LexicalTable, read_lexical_table
 from alignment_eval.extraction.method import DEFAULTS, JOINS, AlignmentMethod, ExtractionOptions, MapNames
@@ -32,11 +32,6 @@ _OF_MAPS = ("kind", "combine", "setting", "null", "reverse_heads")
 OF_TEXT = "text"
 #: The value of ``table`` for no lexical table.
 NO_TABLE = "none"
-
-
-def option(help: str, default: Any = None, **declared: Any) -> Any:
-    """A field with its help, not given by default; ``declared``: how a command line takes it (argparse)."""
-    return field(default=default, metadata={"help": help, **declared})
 
 
 def _file_or_word(text: str) -> str:
@@ -195,9 +190,7 @@ def unknown_option(owner: str, name: str, known: Collection[str]) -> UsageError:
 
 def add_options(group: argparse._ActionsContainer, *names: str) -> None:
     """Declare options by the names of their fields."""
-    declared = {option.name: option for option in fields(AlignmentOptions)}
-    for name in names:
-        group.add_argument(f"--{name.replace('_', '-')}", default=declared[name].default, **declared[name].metadata)
+    add_fields(group, AlignmentOptions, *names)
 
 
 def add_map_arguments(parser: argparse.ArgumentParser, description: str) -> argparse._ArgumentGroup:

@@ -20,7 +20,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Optional, Union
+from typing import Annotated, Any, Literal, Optional
 
 import msgspec
 import numpy as np
@@ -33,6 +33,7 @@ from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapNam
 from alignment_eval.extraction.sharpen import FORMED as FORMED_MAPS
 from alignment_eval.maps.sentence import SentenceMaps, words_of
 from alignment_eval.maps.words import row_shares, two_way_shares
+from alignment_eval.profiles.recipe import TextRecipe
 from alignment_eval.reading import Count, ForeignFile, content_hash, read_once
 from alignment_eval.signature import Value
 
@@ -62,30 +63,6 @@ ChosenBy = Literal["agreement", "training", "upper-layers"]
 _ADVICE = "calibrate the model again, or use no profile"
 #: What a profile keeps of the extraction of its maps; rule and punctuation are defaults.
 _OF_MAPS = ("kind", "heads", "combine", "setting")
-
-
-@dataclass(frozen=True)
-class TextRecipe:
-    """How the text of a model is made of raw text."""
-
-    tokenizer: Optional[str]  #: fairseq's name of the tokenizer; None: the model reads the text as it is
-    lowercase: bool  #: whether the text is lowercased
-    bpe: Optional[str]  #: fairseq's name of the subwords, ``none`` for text that is in subwords; None: as the files say
-    options: dict[str, Union[bool, str]]  #: options of both that are no files, by fairseq's names
-    #: option -> names of files in the directory of the profile: of both languages, or of source and target
-    files: dict[str, list[str]]
-    normalize: Optional[str] = None  #: how the text is normalised before; None: it is not
-    languages: Optional[tuple[str, str]] = None  #: of source and target; None: not known
-    hashes: dict[str, str] = field(default_factory=dict)  #: name of a file -> hash of its content
-
-    def __post_init__(self) -> None:
-        # fairseq would read the file that an option names, or download it
-        values = [(option, [value]) for option, value in self.options.items() if isinstance(value, str)]
-        for what, names in (*values, *self.files.items(), ("languages", self.languages or ())):
-            for name in names:
-                if Path(name).name != name:
-                    place = f"{printable(what, 80)}: {printable(name, 80)}"
-                    raise ValueError(f"{place} is a path, outside of the directory of the profile")
 
 
 @dataclass(frozen=True)
@@ -124,6 +101,8 @@ class Profile:
     def __post_init__(self) -> None:
         if (self.reverse_maps is None) != (self.reverse_model is None):
             raise ValueError("maps of the reverse model without its hash, or the other way round")
+        if self.text_recipe is not None:
+            self.text_recipe.check_names()
 
     @property
     def formed(self) -> bool:
@@ -176,8 +155,10 @@ class Profile:
             if (maps := getattr(self, name)) is not None:
                 content[name] = {part: str(getattr(maps, part)) for part in _OF_MAPS}
         del content["name"], content["of_text"]
-        if self.text_recipe is not None and not self.text_recipe.hashes:
-            del content["text_recipe"]["hashes"]  # profiles had none once
+        if self.text_recipe is not None:
+            del content["text_recipe"]["words"], content["text_recipe"]["mark"]
+            if not self.text_recipe.hashes:  # profiles had none once
+                del content["text_recipe"]["hashes"]
         return content
 
     def to_json(self) -> str:

@@ -32,7 +32,7 @@ from fairseq_norm_plugin.align.job import (
     add_reverse_arguments,
     add_speed_arguments,
     check_input,
-    load_models,
+    load_model,
     model_options,
     other_inputs,
     read_text,
@@ -41,7 +41,7 @@ from fairseq_norm_plugin.align.job import (
 from fairseq_norm_plugin.environment import versions
 
 if TYPE_CHECKING:
-    from fairseq_norm_plugin.model.norm_model import NormModel
+    from fairseq_norm_plugin.model.model import Model
     from fairseq_norm_plugin.text.lines import PairReader, Text
 
 PROG = "norm-align calibrate"
@@ -82,10 +82,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> None:
     """Write a profile for each model."""
-    from fairseq_norm_plugin.model.direction import usable_pairs
+    from fairseq_norm_plugin.model.model import usable_pairs
     from fairseq_norm_plugin.model.text_check import check_parallel, sample_lines
     from fairseq_norm_plugin.text.lines import PairReader
-    from fairseq_norm_plugin.text.settings import recipe_of
 
     check_input(args)
     if args.table_pairs < 0:
@@ -93,29 +92,27 @@ def run(args: argparse.Namespace) -> None:
     text = read_text(text_paths(args), args.words)
     # the subwords that are stated may be other ones than those of the profile that is replaced
     former = NO_PROFILE if args.bpe is not None or args.bpe_codes else None
-    models = load_models({**model_options(args), "profile": former}, args.cpu)
-    directions = [model.direction for model in models]
-    files = [args.output or directions[0].profile, *(direction.profile for direction in directions[1:])]
+    models = load_model({**model_options(args), "profile": former}, args.cpu).both
+    files = [args.output or models[0].profile, *(model.profile for model in models[1:])]
     name = f"{Path(files[0]).name.removesuffix('.json')}.parquet"
     tables = [Path(file).with_name(name) for file in files] if args.table_pairs else []
-    of_text = (file for model in models for file in model.text.files)
+    of_text = (file for model in models for file in model.text.paths)
     outputs = [*files[args.output is not None :], *dict.fromkeys(tables)]
     check_outputs(args, [*other_inputs(args), *of_text], map(str, outputs))
     for file in [*files, *tables]:
         check_new(file, args.overwrite)
-    reader = PairReader.of(text, directions[0].pipelines)
-    recipes = [recipe_of(model.text, Path(file).parent, model.languages) for model, file in zip(models, files)]
-    pairs = usable_pairs(reader.read_all(text), directions)
+    reader = PairReader.of(text, models[0].pipelines)
+    recipes = [model.text.kept_in(Path(file).parent, model.languages) for model, file in zip(models, files)]
+    pairs = usable_pairs(reader.read_all(text), models)
     if len(pairs) < DEFAULTS.fewest_pairs:
         named = ", ".join(filter(None, (args.text, args.source_text, args.target_text)))
         raise InputError(
             f"{named}: {len(pairs)} different sentence pairs that can be aligned, of {text.size}: expected "
             f"{DEFAULTS.fewest_pairs} or more to choose maps by; pass more text of these languages"
         )
-    check_parallel([(n, reader.read(n, raw)) for n, raw in text.some(sample_lines(text.size))], directions)
+    check_parallel([(n, reader.read(n, raw)) for n, raw in text.some(sample_lines(text.size))], models)
     profiles = [
-        model.direction.fit_profile([read[which] for read in pairs], model.identity, args.max_tokens)
-        for which, model in enumerate(models)
+        model.fit_profile([read[which] for read in pairs], args.max_tokens) for which, model in enumerate(models)
     ]
     table = _count_table(args, text, reader, models, profiles) if args.table_pairs else None
     text.check_unchanged()
@@ -141,14 +138,13 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _count_table(
-    args: argparse.Namespace, text: Text, reader: PairReader, models: Sequence[NormModel], profiles: Sequence[Profile]
+    args: argparse.Namespace, text: Text, reader: PairReader, models: Sequence[Model], profiles: Sequence[Profile]
 ) -> LexicalTable:
     """The lexical table of the first pairs of the text, counted with the maps of all models."""
     from fairseq_norm_plugin.model.aligner import WINDOW, Aligner
 
     chosen = choose_method(AlignmentOptions(table=OF_TEXT), len(profiles), profiles, text.size)
-    directions = [model.direction for model in models]
-    aligner = Aligner(chosen, directions, AlignmentOptions(max_tokens=args.max_tokens))
+    aligner = Aligner(chosen, models, AlignmentOptions(max_tokens=args.max_tokens))
     size = min(args.table_pairs, text.size)
     pairs, maps = itertools.islice(reader.read_all(text), size), list[CountedPair]()
     with progress_meter(size, "sentences") as progress:

@@ -112,12 +112,12 @@ class AlignBatch:
             InputError: a file cannot be used, or a model has no profile; it cannot choose its maps on a batch, or each
                 batch would have others.
         """
-        for member in self.model.directions:
-            profile = member.direction.profile
+        for member in self.model.both:
+            profile = member.profile
             if self._options.profile is None and not profile.is_file():
                 raise InputError(f"{profile}: no such profile, which a batch needs; make one with norm-align calibrate")
-        models = self.model.directions
-        return Aligner(choose(self._options, models), [model.direction for model in models], self._options)
+        models = self.model.both
+        return Aligner(choose(self._options, models), models, self._options)
 
 
 def _columns(batch: Any, known: Sequence[str], names: Sequence[str]) -> list[list[Any]]:
@@ -144,7 +144,7 @@ def align_separately(aligner: Aligner, pairs: Mapping[int, tuple[Any, Any]]) -> 
 
 def _align_or_halve(aligner: Aligner, pairs: Mapping[int, tuple[str, str]]) -> dict[int, Alignment]:
     try:
-        pipelines = aligner.directions[0].pipelines
+        pipelines = aligner.models[0].pipelines
         read = [SentencePair(*(line.read(own) for line, own in zip(pipelines, pair))) for pair in pairs.values()]
         return dict(zip(pairs, aligner.align(0, read)))
     except (MemoryError, torch.OutOfMemoryError):  # of no single pair

@@ -14,17 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from alignment_eval.command_line import Input, named_files
+from alignment_eval.command_line import Input, add_fields, named_files
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import STANDARD, check_distinct, is_stream
 from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.profiles.chosen import MAX_NORM, AlignmentOptions, add_options, given_options
+from alignment_eval.profiles.recipe import WORDS, TextRecipe
 from alignment_eval.transfer.pairs import Markup
 from alignment_eval.transfer.pieces import NO_PROTECTION, protected_strings
 from fairseq_norm_plugin.checkpoints.files import DEMO, NO_REVERSE, NO_SUBWORDS
 from fairseq_norm_plugin.environment import DTYPES
-from fairseq_norm_plugin.text.offsets import NORMALIZATIONS, WORDS
 
 if TYPE_CHECKING:
     from fairseq_norm_plugin.model.norm_model import NormModel
@@ -199,21 +199,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     help_ = "as of fairseq: registers the architecture of the model; its code is run"
     group.add_argument("--user-dir", type=Input, metavar="DIR", help=help_)
     group = parser.add_argument_group("words and subwords", "default: as the model's profile says")
-    group.add_argument(
-        "--tokenizer", metavar="NAME", help="of fairseq: moses, nltk, space; none: the text is tokenised"
-    )
-    group.add_argument(
-        "--normalize",
-        choices=NORMALIZATIONS,
-        help="before the tokenizer: nfc, composed and only printed characters; moses, plain punctuation, too",
-    )
-    group.add_argument("--lowercase", action="store_const", const=True, help="the model reads lower case")
-    group.add_argument(
-        "--bpe",
-        metavar="NAME",
-        help="subwords of fairseq: subword-nmt, fastbpe, sentencepiece, tokenizers, …; none: the text is in subwords "
-        "(default: by --bpe-codes)",
-    )
+    add_fields(group, TextRecipe, "tokenizer", "normalize", "lowercase", "bpe")
     group.add_argument(
         "--bpe-codes",
         nargs="+",
@@ -221,14 +207,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CODES",
         help="of subword-nmt or fastBPE: joint, or source and target",
     )
-    group.add_argument(
-        "--words",
-        nargs="+",
-        default=["tokens"],
-        metavar="WHAT",
-        help="the words that are linked: tokens, of the tokenizer; whitespace, what it separates; characters, in "
-        "scripts without spaces; or a file with the words of each line; one for both texts, or two (default: tokens)",
-    )
+    add_fields(group, TextRecipe, "words")
 
 
 def add_raw_text_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -369,8 +348,8 @@ def _further_options(args: argparse.Namespace) -> dict[str, Any]:
     return {key: values[0] if len(values) == 1 else values for key, values in options.items()}
 
 
-def load_models(options: Mapping[str, Any], on_cpu: bool) -> list[NormModel]:
-    """The source-target model, and the target-source model if given, on a GPU if there is one."""
+def load_model(options: Mapping[str, Any], on_cpu: bool) -> NormModel:
+    """The model, on a GPU if there is one."""
     import torch
 
     from fairseq_norm_plugin.model.load import load
@@ -378,4 +357,4 @@ def load_models(options: Mapping[str, Any], on_cpu: bool) -> list[NormModel]:
     model = load(**options)
     if torch.cuda.is_available() and not on_cpu:
         model.to("cuda")
-    return model.directions
+    return model

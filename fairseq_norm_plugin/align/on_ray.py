@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from alignment_eval.errors import InputError, printable
 from alignment_eval.profiles.chosen import ChosenMethod
-from fairseq_norm_plugin.align.job import Job, load_models
+from fairseq_norm_plugin.align.job import Job, load_model
 from fairseq_norm_plugin.align.windows import Done, Window, WindowAligner
 from fairseq_norm_plugin.text.lines import Text
 
@@ -27,7 +27,7 @@ class _Actor:
     """A process of the cluster, which loads the models when it begins."""
 
     def __init__(self, job: Job, text: Text, chosen: ChosenMethod) -> None:
-        self._windows = WindowAligner(job, load_models(job.models, job.on_cpu), text)
+        self._windows = WindowAligner(job, load_model(job.models, job.on_cpu), text)
         self._windows.begin(chosen)
 
     def align(self, window: Window) -> tuple[int, pa.Table, Done]:

@@ -26,9 +26,10 @@ from alignment_eval.parts.writer import Names, PartsWriter, check_not_begun, own
 from alignment_eval.reading import json_hash
 from alignment_eval.signature import Value
 from fairseq_norm_plugin.align import on_ray
-from fairseq_norm_plugin.align.job import Job, check_directions, load_models, read_text
+from fairseq_norm_plugin.align.job import Job, check_directions, load_model, read_text
 from fairseq_norm_plugin.align.windows import Done, WindowAligner, form_of, windows_of
 from fairseq_norm_plugin.model.aligner import choose, signed
+from fairseq_norm_plugin.model.model import Model
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.model.text_check import check_parallel, sample_lines
 from fairseq_norm_plugin.text.lines import Text
@@ -47,12 +48,12 @@ def run(job: Job) -> None:
     """Align the text of a job."""
     _check_outputs(job)
     text = read_text(job.paths, job.words, translated=job.beam is not None)
-    models = load_models(job.models, job.on_cpu or job.actors is not None)
-    of_models = [file for model in models for file in (*model.text.files, str(model.direction.profile))]
+    model = load_model(job.models, job.on_cpu or job.actors is not None)
+    of_models = [file for each in model.both for file in (*each.text.paths, str(each.profile))]
     check_distinct(job.outputs, [*job.inputs, *of_models])
-    check_directions(job.options, len(models))
+    check_directions(job.options, len(model.both))
     try:
-        _Run(job, text, models).run()
+        _Run(job, text, model).run()
     except torch.OutOfMemoryError as error:
         raise InputError(
             f"--max-tokens {job.options.max_tokens}: too many for the GPU; give fewer, or --cpu"
@@ -90,27 +91,27 @@ def _of_text(job: Job) -> dict[str, Value]:
 class _Run:
     """Aligns a text, and writes the outputs."""
 
-    def __init__(self, job: Job, text: Text, models: Sequence[NormModel]) -> None:
+    def __init__(self, job: Job, text: Text, model: NormModel) -> None:
         self._job, self._text = job, text
-        self._here = WindowAligner(job, models, text)
-        self._check_text(models)
-        self._chosen = choose(job.options, models, self._first_pairs(), text.size)
+        self._here = WindowAligner(job, model, text)
+        self._check_text(model.both)
+        self._chosen = choose(job.options, model.both, self._first_pairs(), text.size)
         if self._chosen.reason:
             say(f"norm-align: {self._chosen.reason}")
-        self._described = signed(models, text.hashes, text.size, {**self._chosen.fields, **_of_text(job)})
+        self._described = signed(model.both, text.hashes, text.size, {**self._chosen.fields, **_of_text(job)})
         # windows are sorted by length; one ends with the last pair that a lexical table is counted on
         self._counted = min(self._chosen.method.table_pairs, text.size)
         self._ends: list[int] = sorted({*range(job.window, text.size, job.window), self._counted, text.size} - {0})
         self._form = form_of(job, text)
         self._done, self._sentences = Done(), 0
 
-    def _check_text(self, models: Sequence[NormModel]) -> None:
+    def _check_text(self, models: Sequence[Model]) -> None:
         """Warn of a text that does not suit the models, or is not parallel; refuse unrelated lines."""
         job, read = self._job, self._here.reader.read
         sample = [(number, read(number, raw)) for number, raw in self._text.some(sample_lines(self._text.size))]
         if job.markup is None and any("</" in pair.source.text for _, pair in sample):
             warn_user("the text has tags, which count as words: give --markup")
-        check_parallel(sample, [model.direction for model in models], job.options.force)  # no targets: none is scored
+        check_parallel(sample, models, job.options.force)  # no targets: none is scored
 
     def _first_pairs(self) -> Iterator[SentencePair]:
         """The pairs of the text, as far as they are needed."""

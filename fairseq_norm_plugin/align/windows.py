@@ -68,14 +68,14 @@ class WindowAligner:
 
     Args:
         job: the run.
-        models: of one direction or of both.
+        model: of one direction or of both.
         text: the text; of another process what messages name is enough.
     """
 
-    def __init__(self, job: Job, models: Sequence[NormModel], text: Text) -> None:
-        self._job, self._models = job, models
+    def __init__(self, job: Job, model: NormModel, text: Text) -> None:
+        self._job, self._model = job, model
         plain = None if job.markup is None else partial(job.markup.plain, keep_going=job.options.force)
-        pipelines = models[0].pipelines(job.options.split_sentences)
+        pipelines = model.forward.pipelines_for(job.options.split_sentences)
         self.reader = PairReader.of(text, pipelines, job.strings, plain)
         self._form = form_of(job, text)
         self._aligner: Aligner | None = None
@@ -84,8 +84,7 @@ class WindowAligner:
 
     def begin(self, chosen: ChosenMethod) -> Aligner:
         """Align by this method from now on."""
-        directions = [model.direction for model in self._models]
-        self._aligner = Aligner(chosen, directions, self._job.options)
+        self._aligner = Aligner(chosen, self._model.both, self._job.options)
         return self._aligner
 
     def pairs(self, window: Window, progress: Progress = lambda _: None) -> list[SentencePair]:
@@ -103,7 +102,7 @@ class WindowAligner:
         job = self._job
         sources = list(map(self.reader.source_of, range(window.first, window.first + len(window.pairs)), window.pairs))
         strings = None if job.markup else job.strings
-        found = self._models[0].translations(sources, job.beam or 1, job.options, strings, progress)
+        found = self._model.translations(sources, job.beam or 1, job.options, strings, progress)
         targets = [translation.sentences or translation.text for translation in found]
         raw = [pair._replace(target=target) for pair, target in zip(window.pairs, targets)]
         return raw, [translation.score for translation in found]

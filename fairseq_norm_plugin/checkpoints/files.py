@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.profiles.profile import profile_path
+from alignment_eval.profiles.recipe import TextRecipe
 
 #: The name of the bundled models, German-English and English-German.
 DEMO = "demo"
@@ -38,22 +39,27 @@ _SHARD = re.compile(r"(?P<stem>.+(?:-shard|_part))(?P<number>\d+)\.pt")
 
 
 @dataclass(frozen=True)
-class ModelFiles:
-    """The files of a model.
+class Release:
+    """What lies at the path of a model of fairseq, or of one in the format of Transformers.
 
     Attributes:
         members: the checkpoint of each model of an ensemble; each is a list of its parts.
         data: the directory of the dictionaries.
-        subwords: the subwords of a released directory: ``bpe`` and the options that it needs.
+        text: the subwords of a released directory.
         found: whether the files were found in a directory, rather than named.
-        foreign: whether the directory, ``data``, holds a model in the format of Transformers.
+        state: the content of the first checkpoint; empty until it is read.
+        languages: those that a model of Transformers is read for.
+        dictionaries: of a model of Transformers: names of fairseq's dictionaries, of source and target or of both, and
+            their tokens, which no file holds in this form.
     """
 
     members: Sequence[Sequence[str]]
     data: Path
-    subwords: Mapping[str, Any]
-    found: bool
-    foreign: bool = False
+    text: TextRecipe = field(default_factory=TextRecipe)
+    found: bool = False
+    state: dict[str, Any] = field(default_factory=dict)
+    languages: tuple[str | None, str | None] = (None, None)
+    dictionaries: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -65,6 +71,25 @@ class ModelFiles:
         """The first file of each model."""
         return [parts[0] for parts in self.members]
 
+    @property
+    def cfg(self) -> Any:
+        """The options of the first checkpoint."""
+        return self.state["cfg"]
+
+    def dictionary_files(self, languages: Sequence[str], fixed: str | None = None) -> list[str]:
+        """The dictionaries of source and target: one for each language, or one of all (``fixed``)."""
+        if fixed is None and self.dictionaries:
+            names = list(self.dictionaries)
+            return [names[0], names[-1]]
+        own = [self.data / f"dict.{language}.txt" for language in languages]
+        if fixed is None and all(file.is_file() for file in own):
+            return list(map(str, own))
+        joint = Path(fixed) if fixed is not None else first_of(self.data, _JOINT)
+        if joint is None or not joint.is_file():
+            missing = next((file for file in own if not file.is_file()), own[0]) if joint is None else joint
+            raise InputError(f"{missing}: no such file; check the path of the dictionary")
+        return [str(joint)] * 2
+
 
 def demo_checkpoints() -> tuple[Path, Path]:
     """The bundled models: the installed package has them in ``demo``, a clone in ``data/demo``."""
@@ -74,18 +99,21 @@ def demo_checkpoints() -> tuple[Path, Path]:
     return directory / "checkpoint.pt", directory / "checkpoint.en-de.pt"
 
 
-def find_files(path: str | Path, data: str | Path | None) -> ModelFiles:
-    """The files of a model: of a directory as released, or of a checkpoint (of an ensemble separated by colons).
+def is_of_transformers(path: str | Path) -> bool:
+    """Whether a model is a directory in the format of Transformers, and not of fairseq, too."""
+    place = Path(path)
+    return not any(place.glob("*.pt")) and (weights_file(place) is not None or (place / "config.json").exists())
+
+
+def find_files(path: str | Path, data: str | Path | None) -> Release:
+    """The files of a model of fairseq: of a directory as released, or of a checkpoint (``:`` between an ensemble's).
 
     ``data`` is the directory of the dictionaries; default: ``path``, or the checkpoint's if it has any.
     """
     directory = Path(path)
     if directory.is_dir():
-        weights = weights_file(directory)
-        if (weights or (directory / "config.json").exists()) and not any(directory.glob("*.pt")):
-            return ModelFiles([[str(weights or directory)]], directory, {}, found=True, foreign=True)
         members = _checkpoints(directory)
-        return ModelFiles(members, Path(data or directory), _subwords(directory), found=True)
+        return Release(members, Path(data or directory), _subwords(directory), found=True)
     members = [_parts(Path(name)) for name in str(path).split(":")]
     if data is None:
         data = Path(members[0][0]).parent
@@ -93,7 +121,7 @@ def find_files(path: str | Path, data: str | Path | None) -> ModelFiles:
             raise UsageError(f"{path}: no dict.LANG.txt beside it: expected --data, the directory of its dictionaries")
     if not Path(data).is_dir():
         raise InputError(f"{data}: no such directory; check the path of the dictionaries")
-    return ModelFiles(members, Path(data), {}, found=False)
+    return Release(members, Path(data))
 
 
 def weights_file(directory: Path) -> Path | None:
@@ -149,39 +177,27 @@ def _in_order(numbered: Mapping[int, Path], first: int) -> list[str]:
     return [str(numbered[number]) for number in sorted(numbered)]
 
 
-def _subwords(directory: Path) -> dict[str, Any]:
+def _subwords(directory: Path) -> TextRecipe:
     sides = [directory / name for name in _SIDES]
     missing = [file for file in sides if not file.is_file()]
     if len(missing) == 1:
         raise InputError(f"{missing[0]}: no such file, but that of the other side is there; copy both")
     if not missing:
-        return {"bpe": "sentencepiece", "sentencepiece_model": [str(file) for file in sides]}
+        return TextRecipe(bpe="sentencepiece", files={"sentencepiece_model": list(map(str, sides))})
     codes, model, fast = (first_of(directory, names) for names in (_CODES, _SENTENCEPIECE, ("tokenizer.json",)))
     if codes is not None and model is not None:
         raise InputError(f"{directory}: has {codes.name} and {model.name}: say which with --bpe and its options")
     if model is not None:
-        return {"bpe": "sentencepiece", "sentencepiece_model": str(model)}
+        return TextRecipe(bpe="sentencepiece", files={"sentencepiece_model": [str(model)]})
     if codes is None and fast is not None:
-        return {"bpe": "tokenizers", "tokenizer_json": str(fast)}
-    return {} if codes is None else {"bpe_codes": str(codes)}
+        return TextRecipe(bpe="tokenizers", files={"tokenizer_json": [str(fast)]})
+    return TextRecipe() if codes is None else TextRecipe(files={"bpe_codes": [str(codes)]})
 
 
 def first_of(directory: Path, names: Sequence[str]) -> Path | None:
     """The first file of a directory with one of ``names``, which may be patterns."""
     files = (file for name in names for file in sorted(directory.glob(name)))
     return next((file for file in files if file.is_file()), None)
-
-
-def dictionary_files(data: Path, languages: Sequence[str], fixed: str | None = None) -> list[Path]:
-    """The dictionaries of source and target in ``data``: one for each language, or one of all (``fixed``)."""
-    own = [data / f"dict.{language}.txt" for language in languages]
-    if fixed is None and all(file.is_file() for file in own):
-        return own
-    joint = Path(fixed) if fixed is not None else first_of(data, _JOINT)
-    if joint is None or not joint.is_file():
-        missing = next((file for file in own if not file.is_file()), own[0]) if joint is None else joint
-        raise InputError(f"{missing}: no such file; check the path of the dictionary")
-    return [joint, joint]
 
 
 def profile_file(checkpoints: Sequence[str], direction: str | None) -> Path:

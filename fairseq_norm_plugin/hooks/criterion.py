@@ -18,9 +18,9 @@ from fairseq.criterions.label_smoothed_cross_entropy_with_alignment import (
 )
 from torch import Tensor, nn
 
+from alignment_eval.command_line import option
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import MapName, parse_maps
-from alignment_eval.profiles.chosen import option
 from fairseq_norm_plugin.capture.attention import MapCapture, Parts, capturing, in_one_thread, norm_attentions
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS
 from fairseq_norm_plugin.capture.recorder import layers_and_heads

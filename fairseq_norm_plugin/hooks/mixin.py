@@ -42,7 +42,7 @@ from fairseq_norm_plugin.hooks.options import (
     resolve,
 )
 from fairseq_norm_plugin.hooks.session import Plan, RecordingSession, all_batches
-from fairseq_norm_plugin.model.direction import Direction
+from fairseq_norm_plugin.model.model import Model
 from fairseq_norm_plugin.model.text_check import check_parallel, sample_lines
 from fairseq_norm_plugin.text.pair import SentencePair
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
@@ -221,11 +221,11 @@ class NormMixin:
 
     def _warn_of_text(self, models: Sequence[nn.Module], plan: Plan) -> None:
         """Warn if source and target do not look like translations of each other."""
-        for model in models:
-            model.eval()
+        for each in models:
+            each.eval()
         source, target = (TextPipeline(MarkedSubwords(vocabulary.mark)) for vocabulary in self.vocabularies)
         path, dataset = other_option(self.cfg, "common_eval", "path"), self.datasets[plan.subset]
-        direction = Direction(models, self.vocabularies, (source, target), str(path), special_tokens(self))
+        model = Model(models, self.vocabularies, (source, target), str(path), special_tokens(self))
 
         def pair(id_: int) -> SentencePair:
             batch = dataset.collater([dataset[id_]])  # alike for all data sets of fairseq, where an item is not
@@ -236,7 +236,7 @@ class NormMixin:
             )
             return SentencePair(source.read(next(words)), target.read(next(words)))
 
-        check_parallel(((id_, pair(id_)) for id_ in sample_lines(plan.size) if id_ not in plan.skipped), [direction])
+        check_parallel(((id_, pair(id_)) for id_ in sample_lines(plan.size) if id_ not in plan.skipped), [model])
 
     def _open_session(
         self, models: Sequence[nn.Module], args: Any, parameters: str, options: NormOptions, profile: Profile | None

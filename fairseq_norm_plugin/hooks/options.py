@@ -10,6 +10,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.tasks.masked_lm import MaskedLMConfig
 from omegaconf import OmegaConf
 
+from alignment_eval.command_line import option
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import DEFAULTS, AlignmentMethod, ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import RULES
@@ -18,7 +19,7 @@ from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS, head_kinds, mixing_k
 from alignment_eval.maps.sentence import MARKS
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.parts.alignments import parts_directory
-from alignment_eval.profiles.chosen import ChosenMethod, option
+from alignment_eval.profiles.chosen import ChosenMethod
 from fairseq_norm_plugin.checkpoints.read import PATHS
 from fairseq_norm_plugin.hooks.generator import NormOptions
 from fairseq_norm_plugin.hooks.parts import manifest_file

@@ -8,7 +8,7 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,12 +27,10 @@ from alignment_eval.profiles.profile import Profile, find_profile
 from alignment_eval.reading import json_hash
 from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.environment import executors, versions
-from fairseq_norm_plugin.model.direction import Direction, Encoded, encode, length_batches, refusal, usable_pairs
+from fairseq_norm_plugin.model.model import Encoded, Model, encode, length_batches, refusal, usable_pairs
 from fairseq_norm_plugin.text.pair import SentencePair, linked_copies
 from fairseq_norm_plugin.text.tokens import UnknownTokens
 
-#: A :class:`~fairseq_norm_plugin.model.norm_model.NormModel`, whose module imports this one.
-Model = Any
 #: Takes the number of pairs that were read since its last call.
 Progress = Callable[[int], object]
 #: The fewest words on both sides of pairs that are checked for links of none or all of them, and the fewest pairs.
@@ -59,16 +57,16 @@ def choose(
     usable: list[Encoded] | None = None
     profiles: list[Profile] = []
     for model in models if options.heads is None else ():
-        direction, reverse = model.direction, bool(profiles)
-        profile = find_profile(options.profile, direction.profile)
+        reverse = bool(profiles)
+        profile = find_profile(options.profile, model.profile)
         if profile is not None:
             profile = profile.of(model.identity, reverse and options.profile is not None)
         else:
-            usable = usable_pairs(text, [model.direction for model in models]) if usable is None else usable
+            usable = usable_pairs(text, models) if usable is None else usable
             own = [read[reverse] for read in usable]
-            fitted = direction.fit_profile(own, model.identity, options.max_tokens)
+            fitted = model.fit_profile(own, options.max_tokens)
             where = "none, chosen on the text itself" if fitted.formed else "none"
-            profile = replace(fitted, name="the maps it was trained with" if direction.guided else where, of_text=True)
+            profile = replace(fitted, name="the maps it was trained with" if model.guided else where, of_text=True)
         profiles.append(profile)
     return choose_method(options, len(models), profiles, pairs)
 
@@ -124,7 +122,7 @@ class Aligner:
 
     Args:
         chosen: how pairs are aligned.
-        directions: a model for each direction that the method reads.
+        models: a model for each direction that the method reads.
         options: tokens of a batch; with the log probabilities of the targets (``scores``); with the contribution of
             the source, for which the maps of all layers are computed.
         kept: alignments of pairs of lower numbers keep their word maps.
@@ -137,24 +135,22 @@ class Aligner:
         UsageError: the models lack a direction or a map that the method reads.
     """
 
-    def __init__(
-        self, chosen: ChosenMethod, directions: Sequence[Direction], options: AlignmentOptions, kept: int = 0
-    ) -> None:
+    def __init__(self, chosen: ChosenMethod, models: Sequence[Model], options: AlignmentOptions, kept: int = 0) -> None:
         self.chosen, self.method, self._kept = chosen, chosen.method, kept
-        self.directions = directions
+        self.models = models
         self._read_by = [self.method.forward, *([] if self.method.reverse is None else [self.method.reverse])]
-        if len(directions) != len(self._read_by):
+        if len(models) != len(self._read_by):
             raise UsageError(
-                f"models of {len(directions)} directions, but the method reads {len(self._read_by)}: give a model (or "
+                f"models of {len(models)} directions, but the method reads {len(self._read_by)}: give a model (or "
                 f"an ensemble) for each direction that it reads"
             )
-        for direction, own in zip(self.directions, self._read_by):
-            direction.check(own)
+        for model, own in zip(models, self._read_by):
+            model.check(own)
         self._contribution = options.source_contribution
         self._scores = options.scores or options.source_contribution
-        on_cpu = all(direction.device.type == "cpu" for direction in self.directions)
-        different = {id(member) for direction in self.directions for member in direction.models}
-        self._at_once = on_cpu and len(different) == sum(len(direction.models) for direction in self.directions)
+        on_cpu = all(model.device.type == "cpu" for model in models)
+        networks = [id(network) for model in models for network in model.networks]
+        self._at_once = on_cpu and len({*networks}) == len(networks)
         self._max_tokens = min(options.max_tokens, _CPU_TOKENS) if on_cpu else options.max_tokens
         self.table = chosen.table or EMPTY
         #: The word maps of the windows that the table was counted on, by their first pairs, and what reweights them.
@@ -165,7 +161,7 @@ class Aligner:
     def check_table(self, pairs: Iterable[SentencePair]) -> None:
         """Check that a lexical table that the user gave matches the first pairs of a text."""
         if self.chosen.table is not None and self.chosen.given:
-            sides = (self.directions[0].encode(sentence) for pair in pairs for sentence in pair.sentences)
+            sides = (self.models[0].encode(sentence) for pair in pairs for sentence in pair.sentences)
             words = ([line.side.word_strings() for line in pair] for pair in sides)
             check_match(self.chosen.table, [(source, target) for source, target in islice(words, CHECKED)])
 
@@ -212,8 +208,8 @@ class Aligner:
         ]
         encoded: dict[int, Encoded] = {}
         for key, own in enumerate(sentences):
-            read = encode(own.pair, self.directions)
-            if reason := refusal(read, self.directions):
+            read = encode(own.pair, self.models)
+            if reason := refusal(read, self.models):
                 progress(int(own.place == 0))
                 source, target = (line.side for line in read[0])
                 yield own, (WordMap(SentenceMaps(own.number, source, target, (), status=reason), None), None)
@@ -224,7 +220,7 @@ class Aligner:
         batches = length_batches(
             encoded, self._max_tokens, lambda read: [length for pair in read for length in pair.lengths]
         )
-        with executors(len(self.directions), self._at_once) as threads:
+        with executors(len(self.models), self._at_once) as threads:
             for key, maps in self._read_ahead(threads, batches, sentences):
                 progress(int(sentences[key].place == 0))
                 self._look_up(maps)
@@ -233,24 +229,24 @@ class Aligner:
     def _read_ahead(
         self, threads: Sequence[Executor], batches: Iterable[Mapping[int, Encoded]], sentences: Sequence[_Sentence]
     ) -> Iterator[tuple[int, WordMaps]]:
-        """The word maps of each batch, when all directions have read it, while others are read."""
+        """The word maps of each batch, when all models have read it, while others are read."""
         waiting: deque[list[Future[dict[int, WordMap]]]] = deque()
         for batch in chain(batches, [None] * (_AHEAD + 1)):
             if batch is not None:
                 numbered = {key: (sentences[key].number, read) for key, read in batch.items()}
                 waiting.append([thread.submit(self._read, which, numbered) for which, thread in enumerate(threads)])
             if waiting and (batch is None or len(waiting) > _AHEAD):
-                forward, *reverse = [of_direction.result() for of_direction in waiting.popleft()]
+                forward, *reverse = [of_model.result() for of_model in waiting.popleft()]
                 yield from ((key, (one, reverse[0][key] if reverse else None)) for key, one in forward.items())
 
     def _read(self, which: int, batch: Mapping[int, tuple[int, Encoded]]) -> dict[int, WordMap]:
-        """The word maps of a batch of encoded pairs, with their numbers, by one direction."""
-        options, direction = self._read_by[which], self.directions[which]
+        """The word maps of a batch of encoded pairs, with their numbers, by one model."""
+        options, model = self._read_by[which], self.models[which]
         kinds, names = [options.kind], list(options.heads)
         contributes = self._contribution and which == 0
         if contributes:
-            kinds, names = [*kinds, _ALTI], [*names, MapName(direction.layers - 1)]
-        maps = direction.maps({key: read[which] for key, (_, read) in batch.items()}, kinds, names, self._scores)
+            kinds, names = [*kinds, _ALTI], [*names, MapName(model.layers - 1)]
+        maps = model.maps({key: read[which] for key, (_, read) in batch.items()}, kinds, names, self._scores)
         found = {}
         for key, of_pair in maps.items():
             number = batch[key][0]
@@ -289,7 +285,7 @@ class Aligner:
 
 
 def _target_tokens(maps: WordMaps) -> list[int]:
-    """The number of target tokens of each direction's model."""
+    """The number of target tokens of each model."""
     return [len(one.sentence.target.tokens) for one in maps if one is not None]
 
 

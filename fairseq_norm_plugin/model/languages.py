@@ -2,56 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fairseq.data import Dictionary
+from fairseq.data.multilingual.multilingual_data_manager import MultilingualDatasetManager
 from fairseq.tasks import TASK_REGISTRY
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
 from alignment_eval.errors import InputError, UsageError, printable, shown
-from alignment_eval.reading import read_once
-from fairseq_norm_plugin.checkpoints.files import dictionary_files
-from fairseq_norm_plugin.checkpoints.stock import MULTILINGUAL, PRETRAINED, TAGGED, task_name
+from fairseq_norm_plugin.checkpoints.files import Release
+from fairseq_norm_plugin.checkpoints.read import Pair
+from fairseq_norm_plugin.checkpoints.stock import MULTILINGUAL, TAGGED, task_name
 from fairseq_norm_plugin.text.tags import check_languages
+from fairseq_norm_plugin.transformers.text import dictionary_text
 
 #: Options of multilingual tasks that may be stated, and override those of the checkpoint; and the tag of other models.
 LANGUAGE_OPTIONS = ("langs", "lang_dict", "lang_pairs", "fixed_dictionary", "target_tag")
-
-
-@dataclass(frozen=True)
-class Languages:
-    """Source and target language of a use of a model, the directory of its dictionaries, and stated options.
-
-    ``stated`` has some of :data:`LANGUAGE_OPTIONS`.
-    """
-
-    source: str
-    target: str
-    data: Path
-    stated: Mapping[str, str]
-
-    @property
-    def exchanged(self) -> Languages:
-        """The other direction."""
-        return replace(self, source=self.target, target=self.source)
-
-    def dictionaries(self, fixed: str | None = None) -> list[Path]:
-        """The dictionaries of source and target, or one of all (``fixed``)."""
-        return dictionary_files(self.data, self.pair, fixed)
-
-    @property
-    def pair(self) -> tuple[str, str]:
-        """Source and target language."""
-        return self.source, self.target
-
-    @property
-    def name(self) -> str:
-        """``source-target``."""
-        return "-".join(self.pair)
 
 
 def find_languages(
@@ -106,48 +78,53 @@ def trained_pairs(options: Any) -> list[str]:
     return pairs.split(",") if isinstance(pairs, str) else list(pairs or ())
 
 
-def setup_task(options: Any, languages: Languages) -> Any:
-    """fairseq's task for a direction of a checkpoint; ``options`` are of the task that it was trained with."""
-    name = task_name(options)
+def setup_task(release: Release, languages: Pair, stated: Mapping[str, str]) -> Any:
+    """fairseq's task for a direction of a checkpoint; ``stated`` are some of :data:`LANGUAGE_OPTIONS`.
+
+    Raises:
+        InputError: a dictionary or a list of languages is missing, or the model was not trained in this direction.
+        UsageError: what is stated does not suit the model.
+    """
+    name = task_name(release.cfg.task)
     if name not in TAGGED:
-        cfg = TranslationConfig(data=str(languages.data), source_lang=languages.source, target_lang=languages.target)
-        return TranslationTask(cfg, *map(_read_dictionary, languages.dictionaries()))
-    if (tag := languages.stated.get("target_tag")) is not None:
+        cfg = TranslationConfig(data=str(release.data), source_lang=languages[0], target_lang=languages[1])
+        return TranslationTask(cfg, *map(partial(_dictionary, release), release.dictionary_files(languages)))
+    if (tag := stated.get("target_tag")) is not None:
         raise UsageError(f"target_tag={shown(tag)}: this model takes its languages from -s and -t; omit target_tag")
-    task, args = TASK_REGISTRY[name], _arguments(name, options, languages)
-    fixed = languages.stated.get("fixed_dictionary")
-    if name == PRETRAINED:
-        check_languages(task, args)
-        made = task(args, *map(task.load_dictionary, map(str, languages.dictionaries(fixed))))
-        made.args = args  # which fairseq forgets
-        return made
-    _check_trained(options, languages, args)
-    args.langtoks = {**(args.langtoks or {})}
-    args.lang_dict = _language_file(args.lang_dict, languages.stated.get("lang_dict"), languages.data)
-    if not (args.langs or args.lang_dict):
-        args.langs = _trained_languages(options) or None
-    args.lang_pairs = args.lang_pairs or [languages.name]
+    task, args = TASK_REGISTRY[name], _arguments(name, release, languages, stated)
+    if name == MULTILINGUAL:
+        _check_trained(release.cfg.task, languages, stated, args)
+        args.langtoks = {**(args.langtoks or {})}
+        args.lang_dict = _language_file(args.lang_dict, stated.get("lang_dict"), release.data)
+        if not (args.langs or args.lang_dict):
+            args.langs = _trained_languages(release.cfg.task) or None
+        args.lang_pairs = args.lang_pairs or ["-".join(languages)]
     check_languages(task, args)
-    source, target = map(str, languages.dictionaries(fixed))
-    one = source == target  # then fairseq loads it once
-    args.fixed_dictionary, args.source_dict, args.target_dict = (source, None, None) if one else (None, source, target)
-    made = task.setup_task(args)
-    made.cfg = args  # as other tasks have it
+    source, target = release.dictionary_files(languages, stated.get("fixed_dictionary"))
+    if name == MULTILINGUAL:
+        two = source != target  # else fairseq loads it once
+        args.fixed_dictionary = None if two else source
+        args.source_dict, args.target_dict = (source, target) if two else (None, None)
+        made = task(args, *MultilingualDatasetManager.prepare(partial(_dictionary, release), args))
+    else:
+        made = task(args, *(_dictionary(release, file) for file in (source, target)))
+    made.cfg = made.args = args  # as other tasks have it
     return made
 
 
-@read_once
-def _read_dictionary(file: str) -> Any:
-    return TranslationTask.load_dictionary(file)
+def _dictionary(release: Release, file: str) -> Any:
+    """A new dictionary, of a file or of a model of Transformers."""
+    if file not in release.dictionaries:
+        return TranslationTask.load_dictionary(file)
+    return Dictionary.load(io.StringIO(dictionary_text(release.dictionaries[file]), newline=None))
 
 
-def _arguments(name: str, options: Any, languages: Languages) -> Namespace:
+def _arguments(name: str, release: Release, languages: Pair, stated: Mapping[str, str]) -> Namespace:
     """The options of a task: its defaults, the checkpoint's, and what is stated."""
     parser = ArgumentParser(add_help=False, allow_abbrev=False)
     TASK_REGISTRY[name].add_args(parser)
-    args = parser.parse_args([str(languages.data)])
+    args, options = parser.parse_args([str(release.data)]), release.cfg.task
     trained = dict(options.items() if hasattr(options, "items") else vars(options))
-    stated = languages.stated
     vars(args).update({option: trained[option] for option in vars(args).keys() & trained}, **stated, seed=1, task=name)
     if stated.get("langs"):
         args.lang_dict = None
@@ -155,18 +132,18 @@ def _arguments(name: str, options: Any, languages: Languages) -> Namespace:
             args.langs = stated["langs"].split(",")
     elif stated.get("lang_dict"):
         args.langs = None
-    args.data, args.source_lang, args.target_lang = str(languages.data), languages.source, languages.target
+    args.data, (args.source_lang, args.target_lang) = str(release.data), languages
     return args
 
 
-def _check_trained(options: Any, languages: Languages, args: Namespace) -> None:
+def _check_trained(options: Any, languages: Pair, stated: Mapping[str, str], args: Namespace) -> None:
     """Check that a multilingual model was trained in a direction, with its languages in the order of ``args``."""
-    pairs = trained_pairs(options)
-    if pairs and languages.name not in pairs and not languages.stated.get("lang_pairs"):
+    pairs, name = trained_pairs(options), "-".join(languages)
+    if pairs and name not in pairs and not stated.get("lang_pairs"):
         some = ", ".join(pairs[:5]) + (", …" if len(pairs) > 5 else "")
         raise InputError(
-            f"the model was not trained from {languages.source} to {languages.target} (its pairs: {some}); give one of "
-            f"them with -s and -t, or use it so by --model-option lang_pairs={languages.name}"
+            f"the model was not trained from {languages[0]} to {languages[1]} (its pairs: {some}); give one of them "
+            f"with -s and -t, or use it so by --model-option lang_pairs={name}"
         )
     trained = _trained_languages(options)
     if args.langs and list(args.langs) != trained and sorted(args.langs) == sorted(trained):

@@ -11,7 +11,8 @@ from contextlib import nullcontext
 from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError, progress_meter, warn_user
 from alignment_eval.profiles.chosen import AlignmentOptions
-from fairseq_norm_plugin.model.aligner import WINDOW, Aligner, Model, choose, signed
+from fairseq_norm_plugin.model.aligner import WINDOW, Aligner, choose, signed
+from fairseq_norm_plugin.model.model import Model
 from fairseq_norm_plugin.model.text_check import FEWEST, check_parallel, sample_lines
 from fairseq_norm_plugin.text.lines import GivenWords, PairReader, of_lists
 from fairseq_norm_plugin.text.tokenise import splitter_name
@@ -57,15 +58,15 @@ def align_lists(
         raise InputError("source: an empty list: expected at least one sentence")
     if len(sources) != len(targets):
         raise InputError(f"{len(sources)} sources, but {len(targets)} targets: expected as many")
-    directions, text = [model.direction for model in models], of_lists(sources, targets, words)
-    pairs = list(PairReader.of(text, models[0].pipelines(options.split_sentences), strings).read_all(text))
+    text = of_lists(sources, targets, words)
+    pairs = list(PairReader.of(text, models[0].pipelines_for(options.split_sentences), strings).read_all(text))
     if not quiet and len(pairs) >= FEWEST:
         sample = ((number, pairs[number]) for number in sample_lines(len(pairs)))
-        check_parallel(sample, directions, options.force)
+        check_parallel(sample, models, options.force)
     chosen = choose(options, models, pairs, len(pairs))
     if not quiet and chosen.reason:
         logger.info("align: %s", chosen.reason)
-    aligner = Aligner(chosen, directions, options, KEPT)
+    aligner = Aligner(chosen, models, options, KEPT)
     aligner.check_table(pairs)
     counted = chosen.method.table_pairs
     starts = range(0, len(pairs), counted or WINDOW)

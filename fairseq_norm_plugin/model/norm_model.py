@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -21,34 +19,16 @@ from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS
 from alignment_eval.maps.words import require_known
 from alignment_eval.profiles.chosen import AlignmentOptions, check_whole
 from alignment_eval.profiles.profile import read_profile
-from alignment_eval.reading import file_hash
-from alignment_eval.signature import Value
 from alignment_eval.transfer.pairs import Markup, check_labels, with_labels
 from alignment_eval.transfer.pieces import NO_PROTECTION, protected_strings
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
-from fairseq_norm_plugin.checkpoints.identity import architecture_hash, dictionary_hash, model_hash
+from fairseq_norm_plugin.model.block_maps import BlockMaps, block_maps_of
 from fairseq_norm_plugin.model.deletion import losses_of_words, uniform_losses
-from fairseq_norm_plugin.model.direction import Direction
 from fairseq_norm_plugin.model.lists import align_lists, text_lines
-from fairseq_norm_plugin.model.read_maps import (
-    BlockMaps,
-    Sentence,
-    block_maps_of,
-    encode_sentence,
-    encode_sentences,
-    read_maps,
-)
-from fairseq_norm_plugin.model.translate import (
-    Translation,
-    Translator,
-    join_translations,
-    translate_lines,
-)
+from fairseq_norm_plugin.model.model import Model, Sentence
+from fairseq_norm_plugin.model.translate import Translation, join_translations, translate_lines
 from fairseq_norm_plugin.text.offsets import word_spans
 from fairseq_norm_plugin.text.pair import Line, SentencePair
-from fairseq_norm_plugin.text.settings import FILES, TextSettings
-from fairseq_norm_plugin.text.tokenise import TextPipeline
-from fairseq_norm_plugin.text.tokens import tagged_hash
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,45 +42,40 @@ class NormModel:
     Several threads may use it: one at a time runs the models, the others wait.
 
     Attributes:
+        forward: the model of the source and target languages.
+        reverse: that of the other direction, or None.
         task: fairseq's task, with the dictionaries.
-        models: the models of the ensemble.
-        direction: the models, and the segmenters that cut text into their subwords.
+        models: fairseq's models, the networks of the ensemble.
         layers: number of decoder layers.
         heads: number of heads of each layer.
         vocabularies: of source and target.
+        languages: source and target language.
         text: how text becomes words and subwords.
-        reverse: the model of the other direction, or None.
         loaded_by: what loads the model again, with its arguments and its options; None: nothing does.
         defaults: options of alignment that hold where others are not given.
     """
 
     def __init__(
         self,
-        task: Any,
-        direction: Direction,
-        text: TextSettings,
-        parameters: str | None = None,
-        dtype: str = "float32",
+        forward: Model,
+        reverse: Model | None = None,
+        task: Any = None,
+        loaded_by: tuple[Callable[..., NormModel], tuple[Any, ...], dict[str, Any]] | None = None,
+        defaults: Mapping[str, Any] | None = None,
     ) -> None:
-        self.task = task
-        self.direction = direction
-        self.models, self.vocabularies = direction.models, direction.vocabularies
-        self.layers, self.heads = direction.layers, direction.heads
-        self.text = text
-        self.reverse: NormModel | None = None
-        self.loaded_by: tuple[Callable[..., NormModel], tuple[Any, ...], dict[str, Any]] | None = None
-        self.defaults: dict[str, Any] = {}
-        self._parameters = parameters
-        self._dtype = dtype
+        self.forward, self.reverse, self.task = forward, reverse, task
+        self.models, self.layers, self.heads = forward.networks, forward.layers, forward.heads
+        self.vocabularies, self.languages, self.text = forward.vocabularies, forward.languages, forward.text
+        self.loaded_by, self.defaults = loaded_by, dict(defaults or {})
 
     def __repr__(self) -> str:
-        names = " and ".join("-".join(each.languages) for each in self.directions)
-        members = [member for each in self.directions for member in each.models]
+        names = " and ".join("-".join(each.languages) for each in self.both)
+        members = [member for each in self.both for member in each.networks]
         sizes = {id(weights): weights.numel() for member in members for weights in member.parameters()}
         profile = table = "none"
-        if not self.defaults.get("profile") and self.direction.profile.is_file():
-            profile = self.direction.profile.name
-            found = read_profile(self.direction.profile).table
+        if not self.defaults.get("profile") and self.forward.profile.is_file():
+            profile = self.forward.profile.name
+            found = read_profile(self.forward.profile).table
             table = "none" if found is None else Path(found.name).name
         return f"{type(self).__name__}({names}, {sum(sizes.values()):,} parameters, profile: {profile}, table: {table})"
 
@@ -110,63 +85,22 @@ class NormModel:
             raise UsageError(
                 "this model cannot be pickled: load it in each process, or give fairseq_norm_plugin.AlignBatch"
             )
-        return _load_again, (*self.loaded_by, str(next(self.models[0].parameters()).device))
+        return _load_again, (*self.loaded_by, str(self.forward.device))
 
-    @cached_property
-    def translator(self) -> Translator:
-        """Translates lines."""
-        return Translator(self.direction)
-
-    @cached_property
+    @property
     def identity(self) -> str:
-        """The hash of the parameters, and of the tags if the model is language-tagged.
-
-        A model in 16 bits has that of its checkpoint in float32, so its profile serves all types.
-        """
-        return tagged_hash(self._parameters or model_hash(self.models), self.direction.special_tokens)
-
-    @cached_property
-    def signature_fields(self) -> dict[str, Value]:
-        """What the signature of alignments says of the model and of how its text is made."""
-        text = self.text
-        options = {name: str(value) for name, value in sorted(text.options.items()) if name not in FILES}
-        return {
-            "model": self.identity,
-            "architecture": architecture_hash(self.models),
-            "dtype": self._dtype,
-            "dictionary": dictionary_hash(*(vocabulary.dictionary for vocabulary in self.vocabularies)),
-            "tokenizer": text.tokenizer or "default",
-            "normalize": text.normalize,
-            "lowercase": text.lowercase,
-            "bpe": text.bpe or "default",
-            "codes": ",".join(file_hash(Path(name)) for name in text.files) or None,
-            "words": ",".join(text.words),
-            "mark": text.mark,
-            **({"text_options": json.dumps(options).replace("|", r"\u007c")} if options else {}),
-        }
+        """The hash of the parameters of the model, and of its tags if it is language-tagged."""
+        return self.forward.identity
 
     @property
-    def languages(self) -> tuple[str, str]:
-        """Source and target language."""
-        return self.task.cfg.source_lang, self.task.cfg.target_lang
-
-    @property
-    def directions(self) -> list[NormModel]:
-        """This model, and the one of the other direction if there is one."""
-        return [self] if self.reverse is None else [self, self.reverse]
-
-    def pipelines(self, split_sentences: bool = False) -> tuple[TextPipeline, TextPipeline]:
-        """How lines of source and target are read, whole or in sentences."""
-        source, target = self.direction.pipelines
-        if not split_sentences:
-            return source, target
-        return source.in_sentences(self.languages[0]), target.in_sentences(self.languages[1])
+    def both(self) -> list[Model]:
+        """The models of both directions, or the only one."""
+        return [self.forward] if self.reverse is None else [self.forward, self.reverse]
 
     def to(self, device: str | torch.device) -> NormModel:
         """Move all models, also those of the other direction, to ``device``; returns the model itself."""
-        for model in self.directions:
-            for member in model.models:
-                member.to(device)
+        for model in self.both:
+            model.to(device)
         return self
 
     @overload
@@ -224,7 +158,7 @@ class NormModel:
         if isinstance(source, str):
             return self.maps([source], None if target is None else [target], beam, kinds, max_tokens)[0]  # type: ignore[list-item]
         sources, targets = self._encoded_lists(source, target)
-        return read_maps(self.translator, sources, targets, kinds, beam, max_tokens)
+        return self.forward.sentence_maps(sources, targets, kinds, beam, max_tokens)
 
     def block_maps(self, source: Sentence, target: Sentence, block: str, kind: str) -> BlockMaps:
         """Compute the maps of ``kind`` of every block of a type, teacher-forced; the mean over an ensemble.
@@ -240,7 +174,7 @@ class NormModel:
             UsageError: an unknown block type or kind.
         """
         pair = self._encoded(source, target)
-        inputs = self.direction.sample({0: pair})["net_input"]
+        inputs = self.forward.sample({0: pair})["net_input"]
         tokens, targets = (line.side.tokens for line in pair)
         decoder = (*targets[-1:], *targets[:-1])  # its inputs
         rows = tokens if block == ENCODER_SELF else decoder
@@ -269,7 +203,7 @@ class NormModel:
         columns, rows = (
             pd.Index(numbered(line.side.word_strings()), name=name) for line, name in zip(pair, ("source", "target"))
         )
-        return pd.DataFrame(losses_of_words(self.direction, pair, unknown), rows, columns)
+        return pd.DataFrame(losses_of_words(self.forward, pair, unknown), rows, columns)
 
     def uniform_losses(
         self, source: Iterable[Sentence], target: Iterable[Sentence], max_tokens: int = DEFAULTS.max_tokens
@@ -293,7 +227,7 @@ class NormModel:
 
         sources, targets = self._encoded_lists(source, target)
         pairs = dict(enumerate(map(SentencePair, sources, targets or [])))
-        found = uniform_losses(self.direction, pairs, max_tokens)
+        found = uniform_losses(self.forward, pairs, max_tokens)
         named = [(block, "all" if layer is None else layer, loss) for block, layer, loss in found]
         table = pd.DataFrame(named, columns=["block", "layer", "loss"])
         rows, columns = (table[name].unique() for name in ("block", "layer"))  # pivot sorts them
@@ -302,15 +236,15 @@ class NormModel:
     def _encoded_lists(
         self, source: Iterable[Sentence], target: Iterable[Sentence] | None
     ) -> tuple[list[Line], list[Line] | None]:
-        sources = encode_sentences(self.direction, source, 0, "source")
-        targets = None if target is None else encode_sentences(self.direction, target, 1, "target")
+        sources = self.forward.encode_sentences(source, 0, "source")
+        targets = None if target is None else self.forward.encode_sentences(target, 1, "target")
         if targets is not None and len(sources) != len(targets):
             raise InputError(f"{len(sources)} sources, but {len(targets)} targets: expected as many")
         return sources, targets
 
     def _encoded(self, source: Sentence, target: Sentence) -> SentencePair:
         sides = (source, 0, "source"), (target, 1, "target")
-        return SentencePair(*(encode_sentence(self.direction, *side) for side in sides))
+        return SentencePair(*(self.forward.encode_sentence(*side) for side in sides))
 
     @overload
     def align(self, source: str, target: str, **options: Any) -> Alignment: ...
@@ -370,7 +304,7 @@ class NormModel:
         """
         one = isinstance(source, str)
         alignments = align_lists(
-            self.directions,
+            self.both,
             text_lines([source] if one else source, "source"),
             text_lines([target] if one else target, "target"),
             AlignmentOptions.of({**self.defaults, **options}),
@@ -422,7 +356,7 @@ class NormModel:
         lines = text_lines(source, "source")
         translations = self.translations(lines, beam, stated, strings)
         targets = [translation.sentences or translation.text for translation in translations]
-        aligned = align_lists(self.directions, lines, targets, stated, strings=strings)
+        aligned = align_lists(self.both, lines, targets, stated, strings=strings)
         scored = (replace(pair, score=translation.score) for pair, translation in zip(aligned, translations))
         return Alignments(scored, aligned.signature)
 
@@ -438,13 +372,13 @@ class NormModel:
 
         ``options`` say how these are aligned.
         """
-        cut = list(map(self.pipelines(options.split_sentences)[0].split, lines))
+        cut = list(map(self.forward.pipelines_for(options.split_sentences)[0].split, lines))
         of_rest = replace(options, scores=False, source_contribution=False, split_sentences=False)
         found = translate_lines(
             [sentence.strip() if len(sentences) > 1 else sentence for sentences in cut for sentence in sentences],
-            lambda texts: self.translator.translate(texts, beam, options.max_tokens, progress),
-            lambda texts, targets: align_lists(self.directions, texts, targets, of_rest, quiet=True),
-            strings if self.direction.pipelines[0].reads_raw else None,
+            lambda texts: self.forward.translate(texts, beam, options.max_tokens, progress),
+            lambda texts, targets: align_lists(self.both, texts, targets, of_rest, quiet=True),
+            strings if self.forward.pipelines[0].reads_raw else None,
         )
         rest = iter(found)
         return [join_translations(sentences, list(islice(rest, len(sentences)))) for sentences in cut]

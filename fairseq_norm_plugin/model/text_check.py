@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, warn_user
-from fairseq_norm_plugin.model.direction import Direction, length_batches
+from fairseq_norm_plugin.model.model import Model, length_batches
 from fairseq_norm_plugin.text.pair import SentencePair
 
 Floats = NDArray[np.float64]
@@ -88,9 +88,7 @@ def sample_lines(size: int, count: int | None = None) -> list[int]:
     return [chance.randrange(start, end) for start, end in itertools.pairwise(bounds)]
 
 
-def check_parallel(
-    sample: Iterable[tuple[int, SentencePair]], directions: Sequence[Direction], force: bool = True
-) -> None:
+def check_parallel(sample: Iterable[tuple[int, SentencePair]], models: Sequence[Model], force: bool = True) -> None:
     """Warn of a text that does not look parallel (:func:`find_mismatch`); refuse unrelated lines, unless ``force``.
 
     ``sample`` are pairs with their lines, from 0 (:func:`sample_lines`).  Below :data:`FEWEST` of them nothing is
@@ -98,26 +96,24 @@ def check_parallel(
     """
     sample = list(sample)
     for which, name in enumerate(("source", "target") if sample else ()):
-        if found := directions[0].pipelines[which].prepared([pair[which].text for _, pair in sample]):
+        if found := models[0].pipelines[which].prepared([pair[which].text for _, pair in sample]):
             warn_user(f"the {name} text {found}")
-    if mismatch := find_mismatch(sample, directions):
+    if mismatch := find_mismatch(sample, models):
         kind, message = mismatch
         if kind == "unrelated" and not force:
             raise InputError(f"{message}; --force (in Python force=True) aligns them all the same")
         warn_user(message)
 
 
-def find_mismatch(
-    sample: Iterable[tuple[int, SentencePair]], directions: Sequence[Direction]
-) -> tuple[str, str] | None:
+def find_mismatch(sample: Iterable[tuple[int, SentencePair]], models: Sequence[Model]) -> tuple[str, str] | None:
     """What shows that a text is not parallel, by a sample of its pairs: the kind of the verdict, and a message."""
-    first, sample = directions[0], list(sample)
+    first, sample = models[0], list(sample)
     readings = _different(sample, first) if len(sample) >= FEWEST else {}
     lines, pairs = list(readings), list(readings.values())
     if len(pairs) < FEWEST:
         return None
     verdict = judge_pairs(pairs, first)
-    wrong = _wrong_model(pairs, verdict, directions) if verdict.kind in ("fine", "exchanged") else None
+    wrong = _wrong_model(pairs, verdict, models) if verdict.kind in ("fine", "exchanged") else None
     if wrong is not None:
         return "exchanged", (
             f"{wrong.name}: looks like a model of the other direction, because it scores pairs better with source and "
@@ -136,12 +132,12 @@ class Readings(NamedTuple):
     exchanged: SentencePair
 
     @classmethod
-    def by(cls, direction: Direction, pair: SentencePair) -> Readings:
+    def by(cls, direction: Model, pair: SentencePair) -> Readings:
         """Read a pair."""
         return cls(pair, direction.encode(pair), direction.encode(pair.exchanged))
 
 
-def _different(sample: Iterable[tuple[int, SentencePair]], direction: Direction) -> dict[int, Readings]:
+def _different(sample: Iterable[tuple[int, SentencePair]], direction: Model) -> dict[int, Readings]:
     """The pairs of a sample, by line, that the model can read in both directions; of lines in sentences, the first.
 
     No two of them have the same source or the same target: each is compared with another one.
@@ -161,17 +157,17 @@ def _different(sample: Iterable[tuple[int, SentencePair]], direction: Direction)
     return kept
 
 
-def _wrong_model(pairs: Sequence[Readings], verdict: Verdict, directions: Sequence[Direction]) -> Direction | None:
+def _wrong_model(pairs: Sequence[Readings], verdict: Verdict, models: Sequence[Model]) -> Model | None:
     """The model of the other direction, if only one of two finds the sides exchanged, and no checkpoint tells."""
-    if len(directions) == 1 or any(each.trained for each in directions) or all(each.named for each in directions):
+    if len(models) == 1 or any(each.trained for each in models) or all(each.named for each in models):
         return None
-    few = [Readings.by(directions[1], pairs[k].pair.exchanged) for k in reread_pairs(len(pairs))]
-    own = _score([read.own for read in few], directions[1])
-    exchanged = _exchanged(_exchange_gains(few, own, directions[1])) is not None
-    return None if (verdict.kind == "exchanged") == exchanged else directions[exchanged]
+    few = [Readings.by(models[1], pairs[k].pair.exchanged) for k in reread_pairs(len(pairs))]
+    own = _score([read.own for read in few], models[1])
+    exchanged = _exchanged(_exchange_gains(few, own, models[1])) is not None
+    return None if (verdict.kind == "exchanged") == exchanged else models[exchanged]
 
 
-def judge_pairs(pairs: Sequence[Readings], direction: Direction) -> Verdict:
+def judge_pairs(pairs: Sequence[Readings], direction: Model) -> Verdict:
     """Judge sentence pairs that fit the model, in the order of the text."""
     encoded = [read.own for read in pairs]
     lengths = np.array([[len(side.ids) for side in pair] for pair in encoded], dtype=np.int64)
@@ -256,7 +252,7 @@ def low_stretch(gains: Floats) -> tuple[int, int] | None:
     return stretch if best >= ENOUGH else None
 
 
-def _score(pairs: Sequence[SentencePair], direction: Direction) -> list[Floats]:
+def _score(pairs: Sequence[SentencePair], direction: Model) -> list[Floats]:
     """The log probability of each target token of the pairs."""
     numbered = dict(enumerate(pairs))
     scores: dict[int, Floats] = {}
@@ -265,14 +261,14 @@ def _score(pairs: Sequence[SentencePair], direction: Direction) -> list[Floats]:
     return [scores[id_] for id_ in numbered]
 
 
-def _exchange_gains(pairs: Sequence[Readings], own: Sequence[Floats], direction: Direction) -> Floats:
+def _exchange_gains(pairs: Sequence[Readings], own: Sequence[Floats], direction: Model) -> Floats:
     """What the exchange adds to the scores of :func:`reread_pairs`, per token; ``own`` are the scores as they are."""
     chosen = reread_pairs(len(pairs))
     scored = _score([pairs[k].exchanged for k in chosen], direction)
     return np.array([tokens.mean() - own[k].mean() for k, tokens in zip(chosen, scored)])
 
 
-def _split_subwords(pairs: Iterable[SentencePair], direction: Direction) -> tuple[int, int]:
+def _split_subwords(pairs: Iterable[SentencePair], direction: Model) -> tuple[int, int]:
     """How many neighbouring subwords of a word there are, and how many of them the dictionary has as one."""
     known = [
         before.removesuffix("@@") + after.removeprefix("##") in direction.vocabularies[which].dictionary

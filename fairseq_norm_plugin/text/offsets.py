@@ -14,11 +14,6 @@ from numpy.typing import NDArray
 
 from alignment_eval.maps.sentence import Span
 
-#: How raw text is normalised.
-NORMALIZATIONS = ("none", "nfc", "moses")
-#: What the words of a text are: tokens of the model's tokenizer; what whitespace separates; or characters, where a
-#: script puts no spaces between words.
-WORDS = ("tokens", "whitespace", "characters")
 #: Blanks are ASCII white space only; other Unicode spaces may be part of a word.
 _WORD = re.compile(r"[^ \t\n\r\v\f]+")
 #: What Moses writes for a mark that it has cut out of a word, such as ``@-@``.

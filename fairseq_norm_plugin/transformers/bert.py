@@ -25,7 +25,7 @@ from torch import Tensor
 
 from alignment_eval.errors import InputError
 from alignment_eval.reading import TextFile
-from fairseq_norm_plugin.transformers.text import plain, write_dictionary
+from fairseq_norm_plugin.transformers.text import plain_config, write_dictionary
 from fairseq_norm_plugin.transformers.weights import ACTIVATIONS, Weights, read_config, read_weights
 
 #: BERT's special token -> fairseq's, in the order of fairseq's ids; the masked-LM task counts <mask> as the last.
@@ -117,7 +117,12 @@ def read_bert(model: Path, place: Path) -> tuple[Any, dict[str, Any], dict[str, 
         max_positions=config["max_position_embeddings"],
     )
     task = MaskedLMConfig(_name="masked_lm", data=".", sample_break_mode="eos", tokens_per_sample=args.max_positions)
-    cfg = {**plain(FairseqConfig()), "model": args, "task": plain(task), "criterion": {"_name": "masked_lm"}}
+    cfg = {
+        **plain_config(FairseqConfig()),
+        "model": args,
+        "task": plain_config(task),
+        "criterion": {"_name": "masked_lm"},
+    }
     return MaskedLMTask(task, dictionary), cfg, _parameters(model, config, [tokens.index(token) for token in order])
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +20,18 @@ from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor
 
 from alignment_eval.errors import InputError, shown
-from fairseq_norm_plugin.checkpoints.read import config_of
+from fairseq_norm_plugin.checkpoints.files import Release, find_files, is_of_transformers, weights_file
+from fairseq_norm_plugin.checkpoints.read import config_of, read_checkpoint_parts
 from fairseq_norm_plugin.checkpoints.stock import PRETRAINED
 from fairseq_norm_plugin.transformers.marian import sinusoids
 from fairseq_norm_plugin.transformers.text import (
     SPECIALS,
-    Text,
+    TokenizerFiles,
     fsmt_text,
     m2m_text,
     marian_text,
     mbart_text,
-    plain,
-    write_dictionary,
+    plain_config,
 )
 from fairseq_norm_plugin.transformers.weights import ACTIVATIONS, Weights, read_config, read_json, read_weights
 
@@ -69,7 +69,7 @@ class Family:
     name: str
     options: Mapping[str, Any]
     allowed: Mapping[str, Sequence[object]]
-    text: Callable[[Path, Mapping[str, Any], Sequence[str | None]], Text]
+    text: Callable[[Path, Mapping[str, Any], Sequence[str | None]], TokenizerFiles]
     sizes: tuple[str, str] = ("vocab_size", "vocab_size")
 
     @property
@@ -125,41 +125,45 @@ FAMILIES = {
 }
 
 
-@dataclass(frozen=True)
-class Release:
-    """A model in the format of Transformers, as fairseq's; ``subwords``: ``bpe`` and its files."""
+def read_release(path: str | Path, data: str | Path | None, languages: Sequence[str | None]) -> Release:
+    """What lies at the path of a model, of fairseq or of Transformers, with the content of its first checkpoint.
 
-    cfg: dict[str, Any]
-    parameters: dict[str, Tensor]
-    languages: tuple[str, str]
-    subwords: dict[str, Any]
-
-    @property
-    def state(self) -> dict[str, Any]:
-        """The same as the content of a checkpoint (checkpoints.read.read_checkpoint_parts)."""
-        return {"cfg": config_of(self.cfg), "model": self.parameters}
+    Raises:
+        InputError: a file is missing, unsafe or damaged, or holds another model than can be read.
+        UsageError: nothing says the languages of a model of Transformers.
+    """
+    if is_of_transformers(path):
+        return read_directory(Path(path), languages)
+    release = find_files(path, data)
+    return replace(release, state=read_checkpoint_parts(release.members[0]))
 
 
-def read_release(directory: Path, place: Path, source: str | None, target: str | None) -> Release:
-    """Read all but the weights of the model in a directory, and compare their headers with config.json.
+def read_directory(directory: Path, languages: Sequence[str | None]) -> Release:
+    """A directory in the format of Transformers, whose headers of weights are compared with config.json.
 
-    fairseq's dictionaries are written to ``place``.  A language that is None is the one that the files name.
+    A language that is None is the one that the files name.
     """
     family, config = _read_config(directory / "config.json")
-    text = family.text(directory, config, (source, target))
+    text = family.text(directory, config, languages)
     _check_ids(directory, family, config, text)
     parameters = _parameters(directory, family, config, text.tokens)
     joint = isinstance(text.task, Namespace)  # multilingual tasks have one dictionary
     names = ["dict.txt"] if joint else [f"dict.{language}.txt" for language in text.languages]
-    for file, tokens in zip(names, text.tokens):
-        write_dictionary(place / file, (token for token in tokens if token not in SPECIALS))
     cfg = {
-        **plain(FairseqConfig()),
+        **plain_config(FairseqConfig()),
         "model": _options(family, config, text.tokens),
         "task": text.task,
         "tokenizer": text.tokenizer,
     }
-    return Release(cfg, parameters, text.languages, text.subwords)
+    return Release(
+        [[str(weights_file(directory) or directory)]],
+        directory,
+        text.subwords,
+        found=True,
+        state={"cfg": config_of(cfg), "model": parameters},
+        languages=text.languages,
+        dictionaries={name: [t for t in own if t not in SPECIALS] for name, own in zip(names, text.tokens)},
+    )
 
 
 def _read_config(path: Path) -> tuple[Family, dict[str, Any]]:
@@ -180,7 +184,7 @@ def _read_config(path: Path) -> tuple[Family, dict[str, Any]]:
     return family, config
 
 
-def _check_ids(directory: Path, family: Family, config: Mapping[str, Any], text: Text) -> None:
+def _check_ids(directory: Path, family: Family, config: Mapping[str, Any], text: TokenizerFiles) -> None:
     """Check that the ids of special tokens are those of config.json, and the decoder's first input is supported."""
     for tokens in text.tokens:
         for token, option in (("</s>", "eos_token_id"), ("<pad>", "pad_token_id"), ("<unk>", None)):

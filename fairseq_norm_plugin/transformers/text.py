@@ -16,6 +16,7 @@ from fairseq.tasks.translation import TranslationConfig
 from omegaconf import OmegaConf
 
 from alignment_eval.errors import InputError, UsageError, shown, warn_user
+from alignment_eval.profiles.recipe import TextRecipe
 from alignment_eval.reading import Count, ForeignFile
 from fairseq_norm_plugin.checkpoints.stock import MULTILINGUAL, PRETRAINED
 from fairseq_norm_plugin.text.subwords import SentencePieceSegmenter, TokenizersSegmenter
@@ -40,13 +41,13 @@ _CODE = re.compile(r"__([\w-]+)__|([a-z]{2,3}_[A-Z][A-Za-z]{1,3})")
 
 
 @dataclass(frozen=True)
-class Text:
+class TokenizerFiles:
     """What the files of a tokenizer say: the tokens of both sides by id, the task, subwords and tokenizer."""
 
     tokens: tuple[list[str], list[str]]
     languages: tuple[str, str]
     task: Any
-    subwords: dict[str, Any]
+    subwords: TextRecipe
     tokenizer: dict[str, Any] | None = None
 
 
@@ -60,18 +61,23 @@ class _Token(msgspec.Struct):
 _Digits = Annotated[str, msgspec.Meta(pattern=r"^\d{1,9}$")]
 
 
-def plain(config: Any) -> Any:
+def plain_config(config: Any) -> Any:
     """The options of one of fairseq's dataclasses as plain values."""
     return OmegaConf.to_container(OmegaConf.structured(config), enum_to_str=True)
 
 
+def dictionary_text(tokens: Iterable[str]) -> str:
+    """The file of a fairseq dictionary of ``tokens``, which come after fairseq's own four."""
+    return "".join(f"{token} 1\n" for token in tokens)
+
+
 def write_dictionary(path: Path, tokens: Iterable[str]) -> Dictionary:
-    """Write a fairseq dictionary of ``tokens``, which come after fairseq's own four, and read it as fairseq does."""
-    path.write_text("".join(f"{token} 1\n" for token in tokens), encoding="utf-8", newline="\n")
+    """Write a fairseq dictionary, and read it as fairseq does."""
+    path.write_text(dictionary_text(tokens), encoding="utf-8", newline="\n")
     return Dictionary.load(str(path))
 
 
-def marian_text(directory: Path, config: Mapping[str, Any], stated: Sequence[str | None]) -> Text:
+def marian_text(directory: Path, config: Mapping[str, Any], stated: Sequence[str | None]) -> TokenizerFiles:
     """Marian: a SentencePiece model and a vocabulary of each language, or one vocabulary for both."""
     path = directory / "tokenizer_config.json"
     known = _optional(path)
@@ -87,11 +93,11 @@ def marian_text(directory: Path, config: Mapping[str, Any], stated: Sequence[str
             f"it with --model-option target_tag=TAG, or with -t ({list_tags(tags)})"
         )
     files = [str(_present(directory / name, "the SentencePiece model")) for name in ("source.spm", "target.spm")]
-    subwords = {"bpe": "sentencepiece", "sentencepiece_model": files}
-    return Text((source, target), languages, _translation(languages), subwords)
+    subwords = TextRecipe(bpe="sentencepiece", files={"sentencepiece_model": files})
+    return TokenizerFiles((source, target), languages, _translation(languages), subwords)
 
 
-def fsmt_text(directory: Path, config: Mapping[str, Any], stated: Sequence[str | None]) -> Text:
+def fsmt_text(directory: Path, config: Mapping[str, Any], stated: Sequence[str | None]) -> TokenizerFiles:
     """FSMT: Moses' tokens, cut by the codes of fastBPE; a vocabulary of each language."""
     path = directory / "config.json"
     own = config.get("langs")
@@ -108,11 +114,11 @@ def fsmt_text(directory: Path, config: Mapping[str, Any], stated: Sequence[str |
     )
     codes = _present(directory / "merges.txt", "the codes")
     lower = _optional(directory / "tokenizer_config.json").get("do_lower_case") is True
-    subwords = {"bpe": "fastbpe", "bpe_codes": str(codes), **({"lowercase": True} if lower else {})}
-    return Text((source, target), languages, _translation(trained), subwords, {"_name": "moses_normalized"})
+    subwords = TextRecipe(bpe="fastbpe", files={"bpe_codes": [str(codes)]}, lowercase=lower or None)
+    return TokenizerFiles((source, target), languages, _translation(trained), subwords, {"_name": "moses_normalized"})
 
 
-def mbart_text(directory: Path, config: Mapping[str, Any], stated: Sequence[str | None]) -> Text:
+def mbart_text(directory: Path, config: Mapping[str, Any], stated: Sequence[str | None]) -> TokenizerFiles:
     """mBART-50, and mBART before, whose sources end, and whose targets begin, with the language."""
     text = m2m_text(directory, config, stated, "mbart", "[{}]")
     named = (config, _optional(directory / "tokenizer_config.json"))
@@ -127,13 +133,13 @@ def m2m_text(
     stated: Sequence[str | None],
     style: str = "multilingual",
     form: str = "__{}__",
-) -> Text:
+) -> TokenizerFiles:
     """M2M-100 and NLLB: one vocabulary, and codes of languages among the added tokens; fairseq's are as ``form``."""
     model, path, fast = (directory / name for name in (_SENTENCEPIECE, "vocab.json", "tokenizer.json"))
     added: Iterable[tuple[int, str]] = ()
-    subwords = {"bpe": "sentencepiece", "sentencepiece_model": str(model)}
+    subwords = TextRecipe(bpe="sentencepiece", files={"sentencepiece_model": [str(model)]})
     if not path.exists() and not os.path.lexists(model) and os.path.lexists(fast):  # as Transformers 5 saves it
-        subwords = {"bpe": "tokenizers", "tokenizer_json": str(fast)}
+        subwords = TextRecipe(bpe="tokenizers", files={"tokenizer_json": [str(fast)]})
         tokens = {number: token for token, number in TokenizersSegmenter(own_file(fast)).ids.items()}
     else:
         own = SentencePieceSegmenter(_present(model, "the SentencePiece model")).entries
@@ -167,7 +173,7 @@ def m2m_text(
         max_source_positions=config["max_position_embeddings"],
         max_target_positions=config["max_position_embeddings"],
     )
-    return Text((whole, whole), languages, task, subwords)
+    return TokenizerFiles((whole, whole), languages, task, subwords)
 
 
 def _added_tokens(directory: Path, count: int, own_ids: bool) -> Iterable[tuple[int, str]]:
@@ -226,7 +232,8 @@ def _languages(path: Path, known: Sequence[Any], stated: Sequence[str | None]) -
 
 
 def _translation(languages: Sequence[str]) -> Any:
-    return plain(TranslationConfig(_name="translation", data=".", source_lang=languages[0], target_lang=languages[1]))
+    source, target = languages
+    return plain_config(TranslationConfig(_name="translation", data=".", source_lang=source, target_lang=target))
 
 
 def _optional(path: Path) -> dict[str, Any]:

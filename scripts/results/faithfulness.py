@@ -30,7 +30,6 @@ from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import SETTINGS, row_shares
 from fairseq_norm_plugin.model.deletion import losses_of_words, word_log_probs
 from fairseq_norm_plugin.model.norm_model import NormModel
-from fairseq_norm_plugin.model.read_maps import encode_sentence
 from fairseq_norm_plugin.text.pair import SentencePair
 
 Floats = NDArray[np.float64]
@@ -49,11 +48,9 @@ class Pair:
 
     def __init__(self, model: NormModel, source: str, target: str, kinds: Sequence[str]) -> None:
         self.maps: SentenceMaps = model.maps(source, target, kinds=kinds)
-        self.direction = model.direction
-        self.encoded = SentencePair(
-            encode_sentence(self.direction, source, 0, "source"), encode_sentence(self.direction, target, 1, "target")
-        )
-        self.losses, self.unknown = (losses_of_words(self.direction, self.encoded, way) for way in (False, True))
+        self.model, encode = model.forward, model.forward.encode_sentence
+        self.encoded = SentencePair(encode(source, 0, "source"), encode(target, 1, "target"))
+        self.losses, self.unknown = (losses_of_words(self.model, self.encoded, way) for way in (False, True))
 
     def shares(self, options: ExtractionOptions) -> Floats:
         """The shares of source words in a map, without null, [target words, source words]."""
@@ -83,7 +80,7 @@ class Pair:
                     cases += [largest, ~largest]
                     places += [(number, word, 0), (number, word, 1)]
         distinct, which = np.unique(np.array(cases), axis=0, return_inverse=True)
-        found = word_log_probs(self.direction, self.encoded, distinct)[which.ravel()]
+        found = word_log_probs(self.model, self.encoded, distinct)[which.ravel()]
         sums = np.zeros((len(every), 2))
         for case, (number, word, kind) in enumerate(places, 1):
             sums[number, kind] += (found[0, word] - found[case, word]) / len(LARGEST)

@@ -140,12 +140,13 @@ def read_ways(aligner: Aligner, options: AlignmentOptions) -> Iterator[Way]:
     first, reverse = [*aligner.checkpoints.values(), Path("none")][:2]
     codes = aligner.models / "codes.bpe"
     model = load(first, aligner.models, *aligner.gold.languages, codes, reverse_path=reverse, tokenizer="none")
-    sides = (map(pipeline.read, lowercased(file)) for pipeline, file in zip(model.pipelines(), aligner.gold.texts))
+    both_sides = zip(model.forward.pipelines, aligner.gold.texts)
+    sides = (map(pipeline.read, lowercased(file)) for pipeline, file in both_sides)
     pairs = list(map(SentencePair, *sides))
-    chosen = choose(options, model.directions, pairs, len(pairs))
-    read = MapAligner(chosen, [one.direction for one in model.directions], options).word_maps(0, pairs)
+    chosen = choose(options, model.both, pairs, len(pairs))
+    read = MapAligner(chosen, model.both, options).word_maps(0, pairs)
     maps = [of_pair for _, of_pair in sorted(read, key=lambda placed: placed[0].number)]
-    for number, (name, one) in enumerate(zip(aligner.checkpoints, model.directions)):
+    for number, (name, one) in enumerate(zip(aligner.checkpoints, model.both)):
         texts = [pair.exchanged for pair in pairs] if number else pairs
         own = [(of_pair[number] or of_pair[0], None) for of_pair in maps]  # a refused pair has one, without a map
         yield Way(name, aligner.gold, choose(options, [one], texts, len(texts)), own, number > 0)

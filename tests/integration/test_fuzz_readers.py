@@ -232,6 +232,8 @@ def test_damaged_checkpoints(tmp_path, demo, monkeypatch):
     @CASES
     def check(rng):
         torch.save(damaged_checkpoint(rng, demo), tmp_path / "c.pt")
-        read_or_refused(lambda: fairseq_norm_plugin.load(tmp_path / "c.pt", tmp_path, "de", "en"))
+        read_or_refused(
+            lambda: fairseq_norm_plugin.load(tmp_path / "c.pt", tmp_path, "de", "en", bpe=rng.choice((None, "none")))
+        )
 
     check()

@@ -9,13 +9,12 @@ from alignment_eval import commands as cli
 from alignment_eval.profiles.profile import fit_profile
 from alignment_eval.records import Records
 from fairseq_norm_plugin.align import cli as align
-from fairseq_norm_plugin.model.direction import Direction
-from fairseq_norm_plugin.model.translate import Translator
+from fairseq_norm_plugin.model.model import Model
 from tests.demo import MODEL, written
 
 PAPER = ("--kind", "attn_n", "--heads", 0, "--setting", "awo", "--rule", "kobayashi2020")
 #: The methods that make maps and translations of a batch.
-ALIGNING, TRANSLATING = (Direction, "maps"), (Translator, "search")
+ALIGNING, TRANSLATING = (Model, "maps"), (Model, "search")
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from alignment_eval.commands import main as align_eval
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.profiles import chosen
-from fairseq_norm_plugin.model.direction import Direction
+from fairseq_norm_plugin.model.model import Model
 from tests.demo import BOTH, raw_lines, written
 from tests.facts import content, says
 from tests.integration.align.conftest import ALIGNING, PAPER, TRANSLATING
@@ -171,7 +171,7 @@ def test_a_text_that_is_changed_in_the_meantime(run, files, tmp_path, monkeypatc
     texts = [tmp_path / f"text.{number}" for number in range(2)]
     for file, text in zip(files, texts):
         text.write_text(Path(file).read_text())
-    maps, batches, before = Direction.maps, [], texts[0].read_text()
+    maps, batches, before = Model.maps, [], texts[0].read_text()
 
     def edit(self, pairs, *what):
         batches.append(len(pairs))
@@ -179,7 +179,7 @@ def test_a_text_that_is_changed_in_the_meantime(run, files, tmp_path, monkeypatc
             texts[0].write_text(before.replace("ba", "ki"))
         return maps(self, pairs, *what)
 
-    monkeypatch.setattr(Direction, "maps", edit)
+    monkeypatch.setattr(Model, "maps", edit)
     done = run(*PAPER, "--window", 4, text=texts)
     assert done.status == 1
     assert "text.0: the text was changed while it was read" in done.err

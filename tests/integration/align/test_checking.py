@@ -8,7 +8,7 @@ import torch
 
 import fairseq_norm_plugin as fnp
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.model.direction import Direction
+from fairseq_norm_plugin.model.model import Model
 from fairseq_norm_plugin.model.text_check import find_mismatch, sample_lines
 from fairseq_norm_plugin.text.lines import PairReader, of_lists
 from fairseq_norm_plugin.text.subwords import BpeSegmenter, MarkedSubwords
@@ -27,7 +27,7 @@ def direction_of(folder, checkpoint, source, target):
 
 def with_pieces(model, splitter, name):
     pipeline = TextPipeline(splitter)
-    return Direction(model.models, model.vocabularies, (pipeline,) * 2, name)
+    return Model(model.models, model.vocabularies, (pipeline,) * 2, name)
 
 
 @pytest.fixture(scope="module")

@@ -194,12 +194,12 @@ def test_a_lexical_table_does_not_depend_on_windows(model, corpus):
     pipelines = model.pipelines(split_sentences=True)
     pairs = [SentencePair(*map(TextPipeline.read, pipelines, pair)) for pair in zip(*lines)]
     options = AlignmentOptions(table="text")
-    chosen = choose(options, model.directions)
+    chosen = choose(options, model.both)
     chosen = replace(chosen, table=None, method=replace(chosen.method, table_pairs=4))
     found = []
     for starts in ([0, 4], [0, 1, 3, 4]):
         windows = [(start, pairs[start:end]) for start, end in itertools.pairwise([*starts, len(pairs)])]
-        aligner = Aligner(chosen, [member.direction for member in model.directions], options)
+        aligner = Aligner(chosen, model.both, options)
         aligner.count(windows[:-1])
         found.append([pair.confidences for window in windows for pair in aligner.align(*window)])
     assert list(map(pytest.approx, found[0])) == found[1]

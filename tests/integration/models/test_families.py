@@ -63,7 +63,7 @@ def both(directory, name, **options):
             numbers = [dictionary.index(token) for token in json.loads(known.read_text(encoding="utf-8"))]
         ids.append(torch.tensor(numbers))
         plain.append([k for k, n in enumerate(numbers) if n > 3 and n not in vocabulary.specials])
-    tags = [ours.direction.special_tokens.around(which)[0] for which in (0, 1)]
+    tags = [ours.forward.special_tokens.around(which)[0] for which in (0, 1)]
     return SimpleNamespace(ours=ours, reference=reference, ids=ids, plain=plain, tags=tags, config=config)
 
 
@@ -102,7 +102,7 @@ def differences(models, source, inputs):
         use_cache=False,
     )
     src_tokens, ours = fairseq_source(models, source), models.ids[1][inputs]
-    ours[:, 0] = models.ours.direction.special_tokens.first
+    ours[:, 0] = models.ours.forward.special_tokens.first
     model = models.ours.models[0]
     encoded = model.encoder(src_tokens, return_all_hiddens=True)
     features, extra = model.decoder(ours, encoder_out=encoded, features_only=True)

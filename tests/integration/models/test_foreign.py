@@ -109,7 +109,7 @@ def check_ids(model, tokenizer, lines=(*LINES, *MARKS)):
         for line in lines:
             normal = own.Normalize(line).replace("▁", " ").strip(" ") if own else line
             expected = tokenizer(**{name: normal})["input_ids"]
-            found = model.direction.encode_line(model.direction.pipelines[which].read(line), which).ids.tolist()
+            found = model.forward.encode_line(model.forward.pipelines[which].read(line), which).ids.tolist()
             if tokenizer.vocab_size and "Marian" in type(tokenizer).__name__:
                 assert [dictionary[number] for number in found] == tokenizer.convert_ids_to_tokens(expected)
             else:
@@ -162,7 +162,7 @@ def binarised(directory, name, made):
     """The text in pieces, binarised with the dictionaries of a conversion."""
     source, target = languages = KINDS[name][2]
     words = ["-s", source, "-t", target, "--destdir", directory / "bin"]
-    for side, language, pipeline in zip(("src", "tgt"), languages, load(made / name, name).direction.pipelines):
+    for side, language, pipeline in zip(("src", "tgt"), languages, load(made / name, name).forward.pipelines):
         lines = (" ".join(pipeline.segment(pipeline.read(line)).tokens) for line in LINES)
         write_lines(directory / f"text.{language}", lines)
         file = made / f"{name}-fairseq" / f"dict.{language}.txt"
@@ -247,10 +247,10 @@ def test_a_directory_as_transformers_5_saves_it(directories, tmp_path, name, kin
     assert old.identity == new.identity
     assert old.vocabularies[0].dictionary == new.vocabularies[0].dictionary
     for line in (*LINES, "Das </s> ist <mask>  zwei deu_Latn   de_DE."):
-        sides = [model.direction.pipelines[0].segment(model.direction.pipelines[0].read(line)) for model in (old, new)]
+        sides = [model.forward.pipelines[0].segment(model.forward.pipelines[0].read(line)) for model in (old, new)]
         assert sides[0].tokens == sides[1].tokens
         assert sides[0].words.tolist() == sides[1].words.tolist()
-        assert new.direction.pipelines[0].raw(sides[1].tokens) == old.direction.pipelines[0].raw(sides[0].tokens)
+        assert new.forward.pipelines[0].raw(sides[1].tokens) == old.forward.pipelines[0].raw(sides[0].tokens)
 
 
 def test_a_directory_of_hugging_faces_cache(directories, tmp_path):

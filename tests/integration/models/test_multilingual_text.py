@@ -59,7 +59,7 @@ def test_python_reads_what_generation_records(run, variant, corpus, lines, tmp_p
     for record, found in zip(searched, model.maps([source for source, _ in lines[:9]], beam=3)):
         assert found.target.tokens == record.target.tokens
         np.testing.assert_allclose(found.layer_maps("attn_w"), record.layer_maps("attn_w"), atol=1e-5)
-    ids = model.direction.encode_line(model.direction.pipelines[0].read(lines[0][0]), 0).ids.tolist()
+    ids = model.forward.encode_line(model.forward.pipelines[0].read(lines[0][0]), 0).ids.tolist()
     plain = [i for i in ids if i not in model.vocabularies[0].specials]
     assert model.maps([plain], [lines[0][1]])[0].source.tokens == both[0].source.tokens
 
@@ -91,7 +91,7 @@ def test_one_checkpoint_of_both_directions(variant, corpus, lines, run, capsys, 
     assert (tmp_path / "generated").read_text().splitlines() == alone.splitlines()[:9]
     model = fairseq_norm_plugin.load(path, corpus, "xx", "yy", bpe="none")
     assert model.reverse is not None
-    assert model.reverse.models[0] is model.models[0]
+    assert model.reverse.networks[0] is model.models[0]
     assert model.identity != model.reverse.identity
     model.align(*zip(*lines[:40])).to_pharaoh(tmp_path / "python")
     assert (tmp_path / "python").read_text() == both

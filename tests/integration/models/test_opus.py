@@ -92,18 +92,18 @@ def tagged(opus, tmp_path_factory):
 def test_a_tag_before_each_source_as_transformers_puts_it(tagged):
     tokenizer = transformers("MarianTokenizer").from_pretrained(tagged / "model")
     model = fairseq_norm_plugin.load(tagged / "out", target_tag="fra", words="whitespace")
-    read = model.direction.pipelines[0].read
+    read = model.forward.pipelines[0].read
     dictionary, ids = model.task.source_dictionary, tokenizer([f">>fra<< {line}" for line in lines("de")])["input_ids"]
     for line, expected in zip(lines("de"), ids):
-        side = model.direction.encode_line(read(line), 0)
+        side = model.forward.encode_line(read(line), 0)
         assert [dictionary[number] for number in side.ids.tolist()] == tokenizer.convert_ids_to_tokens(expected)
         assert (side.side.words[0], side.side.word_count) == (-1, len(line.split()))
-    with_tag = model.direction.encode_line(read(lines("de")[0]), 0).ids.tolist()
+    with_tag = model.forward.encode_line(read(lines("de")[0]), 0).ids.tolist()
     untagged = fairseq_norm_plugin.load(tagged / "out", target_tag="none")
     given, added = untagged.maps([with_tag], lines("en")[:1])[0], model.maps(lines("de")[0], lines("en")[0])
     assert given.score == added.score
     np.testing.assert_array_equal(given.layer_maps("attn_n"), added.layer_maps("attn_n"))
-    assert model.direction.profile == tagged / "out" / "checkpoint.pt.de-fra.align.json"
+    assert model.forward.profile == tagged / "out" / "checkpoint.pt.de-fra.align.json"
 
 
 def test_raw_text_gets_the_translations_of_fairseq_generate(opus, generate):

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from alignment_eval.errors import InputError, UsageError
-from fairseq_norm_plugin.checkpoints.files import dictionary_files, find_files, profile_file
+from alignment_eval.profiles.recipe import TextRecipe
+from fairseq_norm_plugin.checkpoints.files import Release, find_files, is_of_transformers, profile_file
 from tests.facts import facts
 
 
@@ -24,33 +25,30 @@ def directory(tmp_path):
 @pytest.mark.parametrize(
     ("names", "members", "subwords"),
     [
-        (["model.pt", "bpecodes", "dict.de.txt"], [["model.pt"]], {"bpe_codes": "bpecodes"}),
-        (["model2.pt", "model1.pt", "bpecodes"], [["model1.pt"], ["model2.pt"]], {"bpe_codes": "bpecodes"}),
+        (["model.pt", "bpecodes", "dict.de.txt"], [["model.pt"]], (None, "bpe_codes", "bpecodes")),
+        (["model2.pt", "model1.pt", "bpecodes"], [["model1.pt"], ["model2.pt"]], (None, "bpe_codes", "bpecodes")),
         (
             ["418M_last_checkpoint.pt", "spm.128k.model", "model_dict.128k.txt"],
             [["418M_last_checkpoint.pt"]],
-            {"bpe": "sentencepiece", "sentencepiece_model": "spm.128k.model"},
+            ("sentencepiece", "sentencepiece_model", "spm.128k.model"),
         ),
         (
             ["checkpoint.pt", "source.spm", "target.spm"],
             [["checkpoint.pt"]],
-            {"bpe": "sentencepiece", "sentencepiece_model": ["source.spm", "target.spm"]},
+            ("sentencepiece", "sentencepiece_model", "source.spm", "target.spm"),
         ),
-        (["checkpoint_best.pt", "checkpoint_last.pt", "checkpoint3.pt"], [["checkpoint_best.pt"]], {}),
-        (["model-shard0.pt", "model-shard1.pt"], [["model-shard0.pt", "model-shard1.pt"]], {}),
-        (["checkpoint.pt", "config.json", "model.safetensors"], [["checkpoint.pt"]], {}),
+        (["checkpoint_best.pt", "checkpoint_last.pt", "checkpoint3.pt"], [["checkpoint_best.pt"]], None),
+        (["model-shard0.pt", "model-shard1.pt"], [["model-shard0.pt", "model-shard1.pt"]], None),
+        (["checkpoint.pt", "config.json", "model.safetensors"], [["checkpoint.pt"]], None),
     ],
 )
 def test_released_directories(directory, names, members, subwords):
     path = directory(*names)
     files = find_files(path, None)
     assert [list(parts) for parts in files.members] == [[str(path / name) for name in parts] for parts in members]
-    assert (files.data, files.found, files.foreign) == (path, True, False)
-
-    def full(value):
-        return [str(path / name) for name in value] if isinstance(value, list) else str(path / value)
-
-    assert files.subwords == {key: value if key == "bpe" else full(value) for key, value in subwords.items()}
+    assert (files.data, files.found, is_of_transformers(path)) == (path, True, False)
+    bpe, option, *own = subwords or (None, None)
+    assert files.text == TextRecipe(bpe=bpe, files={option: [str(path / name) for name in own]} if own else {})
 
 
 @pytest.mark.parametrize(
@@ -72,7 +70,7 @@ def test_what_is_missing(directory, names, text):
 def test_files_that_are_named(directory):
     path = directory("a.pt", "b.pt", "bpecodes", "c-shard0.pt", "c-shard1.pt")
     files = find_files(f"{path / 'a.pt'}:{path / 'b.pt'}", path)
-    assert (files.name, files.subwords, files.found) == (f"{path / 'a.pt'}:{path / 'b.pt'}", {}, False)
+    assert (files.name, files.text, files.found) == (f"{path / 'a.pt'}:{path / 'b.pt'}", TextRecipe(), False)
     assert files.checkpoints == [str(path / "a.pt"), str(path / "b.pt")]
     assert [len(parts) for parts in find_files(path / "c-shard0.pt", path).members] == [2]
     with pytest.raises(InputError, match=r"no\.pt: no such file"):
@@ -87,14 +85,15 @@ def test_files_that_are_named(directory):
 
 def test_dictionaries_of_languages_or_of_all(directory):
     path = directory("dict.de.txt", "dict.en.txt", "model_dict.128k.txt")
-    assert dictionary_files(path, ("de", "en")) == [path / "dict.de.txt", path / "dict.en.txt"]
-    assert dictionary_files(path, ("de", "fr")) == [path / "model_dict.128k.txt"] * 2
-    assert dictionary_files(path, ("de", "en"), str(path / "dict.de.txt")) == [path / "dict.de.txt"] * 2
+    files = Release([], path).dictionary_files
+    assert files(("de", "en")) == [str(path / "dict.de.txt"), str(path / "dict.en.txt")]
+    assert files(("de", "fr")) == [str(path / "model_dict.128k.txt")] * 2
+    assert files(("de", "en"), str(path / "dict.de.txt")) == [str(path / "dict.de.txt")] * 2
     (path / "model_dict.128k.txt").unlink()
     with pytest.raises(InputError, match=r"dict\.fr\.txt: no such file"):
-        dictionary_files(path, ("de", "fr"))
+        files(("de", "fr"))
     with pytest.raises(InputError, match=r"none\.txt: no such file"):
-        dictionary_files(path, ("de", "fr"), "none.txt")
+        files(("de", "fr"), "none.txt")
 
 
 @pytest.mark.parametrize(

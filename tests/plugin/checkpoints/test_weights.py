@@ -35,7 +35,7 @@ def test_an_ensemble(tmp_path):
     np.testing.assert_array_equal(*(found.layer_maps("attn_n") for found in maps))
     alone = [scored(model, "w1 w2", "w3") for model in stock]
     assert maps[0].score > min(alone)
-    assert released.direction.profile == tmp_path / "model1.pt+1.align.json"
+    assert released.forward.profile == tmp_path / "model1.pt+1.align.json"
     assert len(released.models) == 2
 
 
@@ -67,7 +67,7 @@ def test_another_type(tmp_path):
     save(tmp_path, "wmt big")
     whole, other = (fairseq_norm_plugin.load(tmp_path, bpe="none", dtype=name) for name in ("float32", "bfloat16"))
     assert {p.dtype for p in other.models[0].parameters()} == {torch.bfloat16}
-    assert (other.direction.profile, other.identity) == (whole.direction.profile, whole.identity)
+    assert (other.forward.profile, other.identity) == (whole.forward.profile, whole.identity)
     maps = [model.maps("w1 w2 w3", "w4 w5").layer_maps("attn_n") for model in (whole, other)]
     assert maps[1].dtype == np.float32
     assert not np.array_equal(*maps)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairseq_norm_plugin.model.direction import Direction
+from fairseq_norm_plugin.model.model import Model
 from fairseq_norm_plugin.text.pair import SentencePair
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import TextPipeline
@@ -23,6 +23,6 @@ def make_direction(build, tgt_dict):
         members = [build(model, **options) if isinstance(model, int) else model for model in models]
         pipeline = TextPipeline(MarkedSubwords(mark))
         vocabulary = Vocabulary(tgt_dict, mark, special_ids(tgt_dict))
-        return Direction(members, (vocabulary, vocabulary), (pipeline, pipeline), name)
+        return Model(members, (vocabulary, vocabulary), (pipeline, pipeline), name)
 
     return make

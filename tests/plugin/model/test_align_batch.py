@@ -98,7 +98,7 @@ def test_bad_batches(align, tmp_path):
 class Failing:
     """An aligner that fails with a window that holds a bad word, and counts its windows."""
 
-    directions = (SimpleNamespace(pipelines=[TextPipeline(MarkedSubwords("none"))] * 2),)
+    models = (SimpleNamespace(pipelines=[TextPipeline(MarkedSubwords("none"))] * 2),)
 
     def __init__(self, error=None):
         self.error = error or ValueError("bad\x1b word")

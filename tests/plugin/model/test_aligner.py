@@ -18,7 +18,7 @@ from alignment_eval.extraction.pair_scores import PairScores
 from alignment_eval.extraction.sharpen import FORMED
 from alignment_eval.profiles.chosen import AlignmentOptions, ChosenMethod
 from fairseq_norm_plugin.model.aligner import Aligner
-from fairseq_norm_plugin.model.direction import length_batches
+from fairseq_norm_plugin.model.model import length_batches
 from fairseq_norm_plugin.text.pair import Line, SentencePair, with_copies
 from tests.facts import facts
 from tests.plugin.model.conftest import pair_of

@@ -36,13 +36,13 @@ def slow_log_probs(models, source, target, deleted, unknown):
 @pytest.mark.parametrize("seeds", [(1,), (1, 2)])
 def test_losses_are_those_of_passes_without_the_words(make_direction, unknown, seeds):
     direction = make_direction(*seeds)
-    for model in direction.models:
+    for model in direction.networks:
         model.double()
     pair = direction.encode(PAIR)
     ids = pair.source.ids, pair.target.ids
     cases = [(), (0,), (1,), (0, 2), (0, 1, 2)]
-    expected = [slow_log_probs(direction.models, *ids, case, unknown) for case in cases]
+    expected = [slow_log_probs(direction.networks, *ids, case, unknown) for case in cases]
     deleted = np.array([np.isin(range(3), case) for case in cases])
     np.testing.assert_allclose(word_log_probs(direction, pair, deleted, unknown), expected, rtol=1e-6)
-    losses = np.subtract(expected[0], [slow_log_probs(direction.models, *ids, (word,), unknown) for word in range(3)])
+    losses = np.subtract(expected[0], [slow_log_probs(direction.networks, *ids, (word,), unknown) for word in range(3)])
     np.testing.assert_allclose(losses_of_words(direction, pair, unknown), losses.T, atol=2e-6)

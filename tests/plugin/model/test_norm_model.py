@@ -48,7 +48,7 @@ def test_token_ids_with_and_without_end_are_the_text(model):
 def test_words_of_a_translation_are_certain_although_a_piece_is_unknown(model, monkeypatch):
     target = model.task.target_dictionary
     ids = torch.tensor([target.index("we"), target.unk(), target.index("."), target.eos()])
-    monkeypatch.setattr(model.translator, "search", lambda pairs, beam: {key: {"tokens": ids} for key in pairs})
+    monkeypatch.setattr(model.forward, "search", lambda pairs, beam: {key: {"tokens": ids} for key in pairs})
     maps = model.maps("wir sind hier .")
     assert maps.ok
     assert maps.target.words.tolist() == [0, 1, 2, -1]
@@ -172,7 +172,7 @@ def test_losses_without_the_patterns_of_attention(model, monkeypatch):
     pairs = [model._encoded(*pair) for pair in zip(*texts)]
 
     def mean():
-        return np.concatenate([model.direction.scores({0: pair})[0] for pair in pairs]).mean()
+        return np.concatenate([model.forward.scores({0: pair})[0] for pair in pairs]).mean()
 
     whole = mean()
     assert (list(losses.index), list(losses.columns)) == ([*BLOCK_TYPES], [0, 1, 2, "all"])

@@ -8,7 +8,8 @@ import fairseq_norm_plugin
 from alignment_eval.alignment import Alignment
 from alignment_eval.errors import AlignmentWarning, InputError, UsageError
 from alignment_eval.transfer.pairs import Markup
-from fairseq_norm_plugin.model.translate import UNKNOWN, Translation, Translator, translate_lines
+from fairseq_norm_plugin.model.model import Model
+from fairseq_norm_plugin.model.translate import COPY, Translation, translate_lines
 from tests.demo import DEMO
 from tests.facts import facts
 
@@ -33,8 +34,8 @@ def test_lines_that_cannot_be_translated(model):
 @pytest.mark.parametrize("max_tokens", [1, 20, 4000])
 def test_batches_change_no_translation(model, max_tokens):
     done = []
-    *found, empty, long = model.translator.translate([*SOURCES, "", LONG], 3, max_tokens, done.append)
-    assert [one.text for one in found] == [one.text for one in model.translator.translate(SOURCES, 3, 4000)]
+    *found, empty, long = model.forward.translate([*SOURCES, "", LONG], 3, max_tokens, done.append)
+    assert [one.text for one in found] == [one.text for one in model.forward.translate(SOURCES, 3, 4000)]
     assert empty == long == Translation()
     assert sum(done) == len(SOURCES) + 2
 
@@ -90,7 +91,7 @@ def test_unknown_words_are_copied(model, monkeypatch):
     dictionary = model.vocabularies[1].dictionary
     tokens = dictionary.encode_line("we thank <unk> <unk> for the report .", add_if_not_exist=False).long()
     best = {"tokens": tokens, "score": torch.tensor(-1.0)}
-    monkeypatch.setattr(Translator, "search", lambda self, pairs, beam: dict.fromkeys(pairs, best))
+    monkeypatch.setattr(Model, "search", lambda self, pairs, beam: dict.fromkeys(pairs, best))
     pair = model.translate("Wir danken Ξενία für den Bericht.")
     assert pair.target == "we thank Ξενία for the report."
     marked = model.transfer_markup(["Wir danken <b>Ξενία</b> für den Bericht."])
@@ -103,8 +104,8 @@ def test_an_unknown_word_without_a_link_is_copied_from_the_largest_share():
     class Unlinked(Alignment):
         word_map = pd.DataFrame([[0.1, 0.3, 0.6]])
 
-    pair = Unlinked("Ξενία Παναγία", UNKNOWN, ((0, 5), (6, 13)), ((0, 1),), [])
-    (found,) = translate_lines([pair.source], lambda _: [Translation(UNKNOWN, -1.0)], lambda *_: [pair], None)
+    pair = Unlinked("Ξενία Παναγία", COPY, ((0, 5), (6, 13)), ((0, 1),), [])
+    (found,) = translate_lines([pair.source], lambda _: [Translation(COPY, -1.0)], lambda *_: [pair], None)
     assert found.text == "Παναγία"
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_norm_plugin.text.offsets import TracedText, is_visible, trace_tokens
-from fairseq_norm_plugin.text.settings import TextSettings, pipelines
+from fairseq_norm_plugin.text.recipe import pipelines, stated_recipe
 from fairseq_norm_plugin.text.subwords import BpeSegmenter, LineSegmenter, MarkedSubwords, SentencePieceSegmenter
 from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer
 from fairseq_norm_plugin.text.tokens import Vocabulary
@@ -48,7 +48,7 @@ def rewrite_quotes(text):
 
 def moses(**options):
     named = {f"moses_{name}": value for name, value in options.items()}
-    return TextSettings("moses", "none", named)
+    return stated_recipe("moses", "none", named)
 
 
 def tokenizer_of(settings):
@@ -61,7 +61,7 @@ def tokenizer_of(settings):
 TOKENIZERS = {
     "none": lambda: None,
     "moses": lambda: tokenizer_of(moses()),
-    "space": lambda: tokenizer_of(TextSettings("space", "none")),
+    "space": lambda: tokenizer_of(stated_recipe("space", "none")),
     "rewrites quotes": lambda: Tokenizer(rewrite_quotes, str),
 }
 

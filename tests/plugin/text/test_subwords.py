@@ -13,7 +13,7 @@ from subword_nmt import apply_bpe
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.text import subwords
-from fairseq_norm_plugin.text.settings import TextSettings, pipelines
+from fairseq_norm_plugin.text.recipe import pipelines, stated_recipe
 from fairseq_norm_plugin.text.subwords import BpeSegmenter, LineSegmenter, SentencePieceSegmenter, check_codes, read_bpe
 from fairseq_norm_plugin.text.tokenise import TextPipeline, runs_of
 from fairseq_norm_plugin.text.tokens import Vocabulary
@@ -176,7 +176,7 @@ def test_a_vocabulary_and_glossaries_cut_as_subword_nmt_does(tmp_path):
         known = apply_bpe.read_vocabulary(file, 60)
         theirs = apply_bpe.BPE(codes, vocab=known, glossaries=["ABC-[0-9]"]).segment_tokens(words)
     settings = {"bpe_vocabulary": str(dictionary), "bpe_vocabulary_threshold": "60", "bpe_glossaries": "ABC-[0-9]"}
-    stated = TextSettings(None, None, {"bpe_codes": str(DEMO / "codes.bpe"), **settings})
+    stated = stated_recipe(None, None, {"bpe_codes": str(DEMO / "codes.bpe"), **settings})
     vocabulary = Vocabulary(Dictionary.load(str(DEMO / "dict.de.txt")), "@@", {0, 1, 2})
     pipeline, _ = pipelines(stated, ("de", "en"), (vocabulary, vocabulary))
     line = pipeline.read(" ".join(words))
@@ -184,7 +184,7 @@ def test_a_vocabulary_and_glossaries_cut_as_subword_nmt_does(tmp_path):
     assert list(found.tokens) == theirs
     assert theirs != read_bpe(DEMO / "codes.bpe").segment_tokens(words)
     assert len(set(found.words.tolist())) == len(words)
-    assert stated.files == [str(DEMO / "codes.bpe"), str(dictionary)]
+    assert stated.paths == [str(DEMO / "codes.bpe"), str(dictionary)]
     with pytest.raises(InputError, match=facts("codes.bpe: cannot read a vocabulary")):
         subwords.read_vocabulary(DEMO / "codes.bpe", 60)
 

@@ -92,11 +92,11 @@ def test_a_bias_of_the_logits_is_marians_only(changed, monkeypatch):
     stored = safetensors.load_file(model / "model.safetensors")
     bias = torch.zeros_like(stored["final_logits_bias"])
     safetensors.save_file({**stored, "final_logits_bias": bias}, model / "model.safetensors")
-    families.read_release(model, model, None, None)
+    families.read_directory(model, (None, None))
     bias[0, 3] = 1
     safetensors.save_file({**stored, "final_logits_bias": bias}, model / "model.safetensors")
     with pytest.raises(InputError, match=facts("final_logits_bias is not 0")):
-        families.read_release(model, model, None, None)
+        families.read_directory(model, (None, None))
 
 
 def test_one_vocabulary_and_two_embeddings(changed):

@@ -8,7 +8,7 @@ from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import ExtractionOptions, parse_maps
 from alignment_eval.maps.sentence import SentenceMaps
 from fairseq_norm_plugin.capture.recorder import RecordedMaps, forced_maps, recorded_quantities
-from fairseq_norm_plugin.model.direction import Direction, encode, refusal, usable_pairs
+from fairseq_norm_plugin.model.model import Model, encode, refusal, usable_pairs
 from fairseq_norm_plugin.text.tokens import SpecialTokens
 from tests.plugin.model.conftest import pair_of
 
@@ -47,7 +47,7 @@ def test_a_pair_may_be_as_long_as_the_positions_of_each_model(build, make_direct
 def test_a_model_without_an_embedding_of_each_prediction_reads_norms(make_direction, options, kind):
     """Few pairs, so the upper layers are read: by a kind that the model has."""
     direction = make_direction(1, **options)
-    profile = direction.fit_profile([], "0" * 16, 100)
+    profile = direction.fit_profile([], 100)
     assert profile.maps.kind == kind
     names = list(profile.maps.heads)
     (maps,) = direction.maps({0: direction.encode(pair_of(["w1"], ["w2"]))}, [kind], names).values()
@@ -59,7 +59,7 @@ def test_a_word_that_looks_like_a_tag_is_unknown(build, make_direction, tgt_dict
     plain = make_direction(build(1))
     tag, eos = tgt_dict.index("w5"), tgt_dict.eos()
     special_tokens = SpecialTokens((tag,), (eos,), (), (eos,), eos)
-    direction = Direction([build(1)], plain.vocabularies, plain.pipelines, "name", special_tokens)
+    direction = Model([build(1)], plain.vocabularies, plain.pipelines, "name", special_tokens)
     source, target = direction.encode(pair_of(["w5", "w4", "<pad>", "</s>"], ["w4", "w5"]))
     unknown = tgt_dict.unk()
     assert source.ids.tolist() == [tag, unknown, tgt_dict.index("w4"), unknown, unknown, eos]
@@ -78,7 +78,7 @@ def everything(direction, pair, kind):
     recorded = RecordedMaps((0, 1, 2), recorded_quantities([kind], 1))
     sample = direction.sample({0: pair}, targets=False)
     pad, first = direction.vocabularies[1].dictionary.pad(), direction.special_tokens.first
-    ((_, batch),) = forced_maps(direction.models, sample, [[{"tokens": pair[1].ids}]], recorded, pad, first)
+    ((_, batch),) = forced_maps(direction.networks, sample, [[{"tokens": pair[1].ids}]], recorded, pad, first)
     (arrays,) = batch.sentences([slice(None)], [slice(None)])
     return SentenceMaps(0, pair[0].side, pair[1].side, recorded.layers, arrays=arrays)
 

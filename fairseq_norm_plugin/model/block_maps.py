@@ -1,9 +1,9 @@
-"""Maps of sentence pairs, of single blocks, and of masked language models."""
+"""Maps of single blocks, of translation models and of masked language models."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,9 @@ from typing import Any
 import torch
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 
-from alignment_eval.errors import InputError, shown
-from alignment_eval.extraction.method import MapName
-from alignment_eval.figures.notebook import DisplayMaps
+from alignment_eval.errors import InputError
 from alignment_eval.maps.kinds import KINDS, block_kinds
-from alignment_eval.maps.sentence import Array, status_of
+from alignment_eval.maps.sentence import Array
 from alignment_eval.maps.words import require_known
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.build import build_model
@@ -25,86 +23,6 @@ from fairseq_norm_plugin.checkpoints.read import fairseq_errors, read_checkpoint
 from fairseq_norm_plugin.environment import enough_threads
 from fairseq_norm_plugin.formulas.block import Block
 from fairseq_norm_plugin.formulas.kinds import head_map, layer_map, mixing_ratio
-from fairseq_norm_plugin.model.direction import Direction, length_batches
-from fairseq_norm_plugin.model.translate import Translator
-from fairseq_norm_plugin.text.pair import Line, SentencePair
-
-#: Text, or token ids.
-Sentence = str | Sequence[int]
-#: The types of token ids; others would be cut to whole numbers.
-_WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-
-
-def encode_sentence(direction: Direction, sentence: Sentence, which: int, name: str) -> Line:
-    """Encode a source (``which`` 0) or a target (1), called ``name`` in messages."""
-    if isinstance(sentence, str):
-        line = direction.encode_line(direction.pipelines[which].read(sentence), which)
-    else:
-        line = _spelled(direction, _checked_ids(direction, sentence, which, name), which)
-    if not line.side.word_count:
-        raise InputError(f"{name}: an empty sentence: expected at least one token")
-    if len(line.ids) > (limit := direction.limits[which]):
-        raise InputError(f"{name}: {len(line.ids)} tokens with </s>: the model takes at most {limit}")
-    return line
-
-
-def encode_sentences(direction: Direction, sentences: Iterable[Sentence], which: int, name: str) -> list[Line]:
-    """Encode the sources (``which`` 0) or the targets (1) of a list, called ``name`` in messages."""
-    if isinstance(sentences, str) or not isinstance(sentences, Iterable):
-        raise InputError(f"{name}: {sentences!r:.40}: expected a list of sentences, each of them text or token ids")
-    lines = [encode_sentence(direction, own, which, f"{name}[{number}]") for number, own in enumerate(sentences)]
-    if not lines:
-        raise InputError(f"{name}: an empty list: expected at least one sentence")
-    return lines
-
-
-def _checked_ids(direction: Direction, sentence: Sequence[int], which: int, name: str) -> torch.Tensor:
-    """Token ids, with the special tokens around them."""
-    dictionary = direction.vocabularies[which].dictionary
-    try:
-        given = torch.as_tensor(list(sentence))
-    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        raise InputError(f"{name}: {shown(sentence)}: expected text or token ids ({error})") from error
-    if len(given) and (given.dim() != 1 or given.dtype not in _WHOLE):
-        raise InputError(f"{name}: {shown(sentence)}: expected text or token ids, which are whole numbers")
-    ids = given.to(torch.long)
-    if len(ids) and ids[-1] == dictionary.eos():
-        ids = ids[:-1]
-    prefix, suffix = map(ids.new_tensor, direction.special_tokens.around(which))
-    ids = torch.cat([prefix, ids, suffix])
-    if int(ids.min()) < 0 or int(ids.max()) >= len(dictionary):
-        raise InputError(f"{name}: token ids {int(ids.min())} to {int(ids.max())}: expected 0 to {len(dictionary) - 1}")
-    return ids
-
-
-def _spelled(direction: Direction, ids: torch.Tensor, which: int) -> Line:
-    spelling = direction.vocabularies[which].spell(ids)
-    return Line("", (), "", spelling.side, ids, spelling.unknown, spelling.certain)
-
-
-def read_maps(
-    translator: Translator,
-    sources: Sequence[Line],
-    targets: Sequence[Line] | None,
-    kinds: Sequence[str],
-    beam: int,
-    max_tokens: int,
-) -> list[DisplayMaps]:
-    """The maps of ``kinds`` of all layers of encoded pairs, in order; without targets the model translates."""
-    direction = translator.direction
-    pairs = dict(enumerate(map(SentencePair, sources, targets or [Line("", (), "")] * len(sources))))
-    names = [MapName(layer) for layer in range(direction.layers)]
-    maps = {}
-    for batch in length_batches(pairs, max_tokens):
-        if targets is None:
-            for id_, best in translator.search(batch, beam).items():
-                translation = replace(_spelled(direction, best["tokens"].cpu(), 1), certain=True)
-                batch[id_] = batch[id_]._replace(target=translation)
-        for id_, found in direction.maps(batch, kinds, names, log_probs=True).items():
-            assert found.log_probs is not None
-            status = status_of(*(line.certain for line in batch[id_]))
-            maps[id_] = replace(DisplayMaps.of(found), status=status, score=float(found.log_probs.mean()))
-    return [maps[id_] for id_ in pairs]
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,14 @@
 """How a model's text is made: as stated, as a directory has it, as a checkpoint says."""
 
+from dataclasses import replace
+
 import pytest
 from fairseq.data import Dictionary
 from omegaconf import OmegaConf
 
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin.checkpoints.files import find_files
-from fairseq_norm_plugin.text.settings import TextSettings, pipelines, text_settings
+from fairseq_norm_plugin.text.recipe import check_recipe, decided_recipe, pipelines, stated_recipe
 from fairseq_norm_plugin.text.tokens import Vocabulary
 from tests.demo import DEMO
 from tests.facts import facts
@@ -19,7 +21,7 @@ def build():
     vocabulary = Vocabulary(Dictionary(), "@@", {0, 1, 2})
 
     def make(*stated, languages=("de", "en"), **more):
-        return pipelines(TextSettings(*stated, **more), languages, (vocabulary, vocabulary))
+        return pipelines(stated_recipe(*stated, **more), languages, (vocabulary, vocabulary))
 
     return make
 
@@ -41,8 +43,8 @@ def test_codes_of_both_sides(build, tmp_path):
     (tmp_path / "other").write_text("#version: 0.2\nw i\n")
     source, target = build(None, None, {"bpe_codes": [CODES, tmp_path / "other"]})
     assert [side.segment(side.read("wir")).tokens for side in (source, target)] == [("wir",), ("wi@@", "r")]
-    settings = TextSettings(None, None, {"bpe_codes": [CODES, tmp_path / "other"]})
-    assert settings.exchanged().codes == [str(tmp_path / "other"), str(CODES)]
+    recipe = stated_recipe(None, None, {"bpe_codes": [CODES, tmp_path / "other"]})
+    assert recipe.exchanged().files["bpe_codes"] == [str(tmp_path / "other"), str(CODES)]
 
 
 def test_sentencepiece_models_of_both_sides(build, sentencepiece_model, tmp_path):
@@ -50,9 +52,9 @@ def test_sentencepiece_models_of_both_sides(build, sentencepiece_model, tmp_path
     other = tmp_path / "target.spm"
     other.write_bytes(sentencepiece_model.read_bytes())
     files = [str(sentencepiece_model), str(other)]
-    settings = TextSettings(None, "sentencepiece", {"sentencepiece_model": files})
-    assert settings.files == files
-    assert settings.exchanged().files_of("sentencepiece_model") == files[::-1]
+    recipe = stated_recipe(None, "sentencepiece", {"sentencepiece_model": files})
+    assert recipe.paths == files
+    assert recipe.exchanged().files["sentencepiece_model"] == files[::-1]
     for tokenizer, words in ((None, ("haus", ".")), ("none", ("haus.",))):
         source, _ = build(tokenizer, "sentencepiece", {"sentencepiece_model": files})
         assert source.read("haus.").words == words  # of text that is tokenised, as it is
@@ -80,7 +82,7 @@ def test_sentencepiece_models_of_both_sides(build, sentencepiece_model, tmp_path
 )
 def test_what_does_not_go_together(stated, text):
     with pytest.raises(UsageError, match=facts(text)):
-        TextSettings(*stated)
+        check_recipe(stated_recipe(*stated))
 
 
 def test_what_cannot_be_read(build, tmp_path):
@@ -101,33 +103,34 @@ FAR = {
 
 @pytest.fixture
 def read(tmp_path):
-    """The settings of a model whose directory has ``names``, named as a directory or by its checkpoint."""
+    """The recipe of a model whose directory has ``names``, named as a directory or by its checkpoint."""
 
     def make(*names, cfg=None, released=True, **stated):
         for name in ("model.pt", *names):
             (tmp_path / name).touch()
         files = find_files(tmp_path, None) if released else find_files(tmp_path / "model.pt", tmp_path)
         section = OmegaConf.create(cfg or {"tokenizer": None, "bpe": None})
-        settings, found = text_settings(stated, ("whitespace", "whitespace"), "auto", files, section)
-        return settings.tokenizer, settings.bpe, dict(settings.options), found
+        files = replace(files, state={"cfg": section})
+        recipe = decided_recipe(stated_recipe(**stated), None, files)
+        return recipe.tokenizer, recipe.bpe, {**recipe.options, **{key: own[0] for key, own in recipe.files.items()}}
 
     return make
 
 
 def test_as_the_directory_has_them(read, tmp_path):
-    assert read("bpecodes") == (None, None, {"bpe_codes": str(tmp_path / "bpecodes")}, True)
-    expected = "moses", None, {"bpe_codes": str(tmp_path / "bpecodes")}, True
+    assert read("bpecodes") == (None, None, {"bpe_codes": str(tmp_path / "bpecodes")})
+    expected = "moses", None, {"bpe_codes": str(tmp_path / "bpecodes")}
     assert read("bpecodes", tokenizer="moses") == expected
-    assert read("bpecodes", bpe="none") == (None, "none", {}, False)
-    assert read("bpecodes", bpe="fastbpe") == (None, "fastbpe", {"bpe_codes": str(tmp_path / "bpecodes")}, True)
+    assert read("bpecodes", bpe="none") == (None, "none", {})
+    assert read("bpecodes", bpe="fastbpe") == (None, "fastbpe", {"bpe_codes": str(tmp_path / "bpecodes")})
 
 
 def test_as_the_checkpoint_says(read, tmp_path):
     options = {"bpe_codes": str(tmp_path / "bpecodes"), "moses_no_escape": True}
-    assert read("bpecodes", cfg=FAR, released=False) == ("moses", "fastbpe", options, True)
-    assert read("bpecodes", cfg=FAR) == ("moses", None, options, True)
-    assert read("bpecodes", cfg=FAR, released=False, bpe="none") == (None, "none", {}, False)
-    assert read(released=False) == (None, None, {}, False)
+    assert read("bpecodes", cfg=FAR, released=False) == ("moses", "fastbpe", options)
+    assert read("bpecodes", cfg=FAR) == ("moses", None, options)
+    assert read("bpecodes", cfg=FAR, released=False, bpe="none") == (None, "none", {})
+    assert read(released=False) == (None, None, {})
     words = "sentencepiece", {"sentencepiece_model": "/far/spm.model"}
     (tmp_path / "spm.model").touch()
     cfg = {"tokenizer": None, "bpe": {"_name": words[0], **words[1]}}
