@@ -20,9 +20,9 @@ from alignment_eval.maps.sentence import MARKS
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.parts.alignments import parts_directory
 from alignment_eval.profiles.chosen import ChosenMethod
+from alignment_eval.signature import signature_file
 from fairseq_norm_plugin.checkpoints.read import PATHS
 from fairseq_norm_plugin.hooks.generator import NormOptions
-from fairseq_norm_plugin.hooks.parts import manifest_file
 
 #: The folder of the pictures of validations in fairseq's ``--save-dir``.
 FOLDER = "aer-picture"
@@ -154,8 +154,8 @@ def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) ->
             raise UsageError(f"--{name.replace('_', '-')} '': the name is empty; give a name, or omit the option")
     outputs = [f"{cfg.norm_records}/part-00000-of-00001-00000.parquet"] if cfg.norm_records else []
     if cfg.norm_alignments:
-        file = Path(cfg.norm_alignments)
-        outputs += map(str, (file, parts_directory(file), manifest_file(file)))
+        file = str(cfg.norm_alignments)
+        outputs += map(str, (file, parts_directory(file), signature_file(file)))
     inputs = [getattr(cfg, name, None) for name in PATHS["task"] - {"norm_records", "norm_alignments", "data"}]
     for directory in str(cfg.data).split(":"):
         inputs += [file for file in Path(directory).glob("*") if file.suffix in (".idx", ".bin", ".txt")]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,24 +13,20 @@ from alignment_eval.align_pairs import align_pairs
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.lexical_table import EMPTY
-from alignment_eval.files import check_new, is_stream, new_file, write_lines
+from alignment_eval.files import check_new, is_stream
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.parts.alignments import Form, alignments_in, parts_directory, read_alignments
-from alignment_eval.parts.manifest import Part, RunInfo, read_manifest
+from alignment_eval.parts.alignments import Form, description_of, parts_directory, read_alignments, write_alignments
+from alignment_eval.parts.manifest import RunInfo
 from alignment_eval.parts.writer import Names, PartsWriter, own_parts
 from alignment_eval.profiles.chosen import ChosenMethod
-from alignment_eval.reading import ForeignFile
 
 _NAMES = Names("--norm-records-resume", "--norm-records-overwrite", "--norm-records")
 
 
-def _ids(parts: Iterable[Part]) -> NDArray[np.int64]:
-    return np.concatenate([np.empty(0, dtype=np.int64), *(part.ids() for part in parts)])
-
-
-def recorded_ids(directory: Path, shard: int, shards: int) -> NDArray[np.int64]:
-    """The ids of the sentences that a shard has recorded before, in any run."""
-    return _ids(own_parts(directory, "records", shard, shards))
+def ids_in(directory: Path, content: str, shard: int, shards: int) -> NDArray[np.int64]:
+    """The ids of the sentences that are in a shard's parts of ``content``, of any run."""
+    ids = (part.ids() for part in own_parts(directory, content, shard, shards))
+    return np.concatenate([np.empty(0, dtype=np.int64), *ids])
 
 
 class SentenceParts(PartsWriter):
@@ -50,73 +45,37 @@ class SentenceParts(PartsWriter):
         super().__init__(directory, info, schema, names, resume, overwrite)
         self._table = table
         self.written = np.zeros(info.size, dtype=np.bool_)  #: which sentences were written before, [size]
-        self.written[_ids(self.kept)] = True
+        for part in self.kept:
+            self.written[part.ids()] = True
 
     def write(self, sentences: Sequence[SentenceMaps]) -> None:
         """Add sentences, all hypotheses of each."""
         self.add(self._table([sentence for sentence in sentences if not self.written[sentence.id]]))
 
 
-# ---- word alignments
-
-
-def manifest_file(file: Path) -> Path:
-    """The manifest of the finished alignments file ``file`` of a run with one shard."""
-    return file.with_name(f"{file.name}.manifest.json")
-
-
-def aligned_ids(file: Path, shard: int, shards: int) -> NDArray[np.int64]:
-    """The ids of the sentences that a shard has aligned before, in ``file`` or its parts, in any run."""
-    if shards == 1 and (finished := _finished_run(file)):
-        return np.arange(finished.size)
-    return _ids(own_parts(parts_directory(file), "alignments", shard, shards))
-
-
-def _finished_run(file: Path) -> RunInfo | None:
-    """The run that has finished ``file``; None: no run has."""
-    path = manifest_file(file)
-    if not (file.is_file() and path.is_file()):
-        return None
-    foreign = ForeignFile(str(path), "the manifest of alignments", "remove it and the alignments, and run again")
-    return read_manifest(foreign, path.read_bytes(), "alignments")
-
-
 class AlignmentParts(SentenceParts):
-    """The links of a shard, in parts in FILE.parts, which a run with one shard joins to its file at the end."""
+    """The alignments of a shard, in parts in FILE.parts, which a run with one shard joins to its file at the end."""
 
     def __init__(
         self, file: Path, info: RunInfo, chosen: ChosenMethod, resume: bool = False, overwrite: bool = False
     ) -> None:
-        self.file, self._chosen, self._form = file, chosen, Form()
-        names = _NAMES._replace(place="--norm-alignments")
-        finished = None  # the same run, which has finished the file before
+        self.file, self._chosen, self._form, self._resumed = file, chosen, Form(), resume
+        names, directory = _NAMES._replace(place="--norm-alignments"), parts_directory(file)
         if info.shards == 1:
             if is_stream(file):
                 raise InputError(f"{file}: this is not a regular file; give the name of a file")
-            if finished := _finished_run(file) if resume else None:
-                finished.check_same(info, manifest_file(file), names.place)
-            else:
-                check_new(file, overwrite, names.overwrite, parents=True)
-        self._finished = finished is not None
+            begun = resume and any(own_parts(directory, "alignments", 0, 1))
+            check_new(file, overwrite or begun, names.overwrite, parents=True)
         schema = info.schema(self._form.table([], []).schema)
-        super().__init__(parts_directory(file), info, schema, self._links, resume, overwrite, names)
-        self.written |= self._finished
+        super().__init__(directory, info, schema, self._links, resume, overwrite, names)
 
     def finish(self) -> None:
-        """Make the last part; a run with one shard then writes its manifest and file, and removes the parts."""
+        """Make the last part; a run with one shard then writes its file, and removes the parts."""
         super().finish()
-        if self.info.shards > 1:
-            return
-        if not self._finished:
+        if self.info.shards == 1:
             _, tables = read_alignments(self.directory)
-            with new_file(self.file) as temporary:
-                write_lines(
-                    temporary, (pair.to_pharaoh() for table in tables for pair in alignments_in(table, ["links"]))
-                )
-                # a replaced file goes first, so that the manifest never describes another file
-                Path(os.path.realpath(self.file)).unlink(missing_ok=True)
-                write_lines(manifest_file(self.file), [self.info.to_json()])
-        self.remove()
+            write_alignments(self.file, tables, self._form, description_of(self.info, self.file), self._resumed)
+            self.remove()
 
     def _links(self, sentences: Sequence[SentenceMaps]) -> pa.Table:
         """The rows of the best hypotheses."""

@@ -17,12 +17,13 @@ from alignment_eval.errors import InputError, UsageError, say, warn_user
 from alignment_eval.files import write_bytes
 from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide, status_of
+from alignment_eval.parts.alignments import parts_directory
 from alignment_eval.parts.manifest import RunInfo
 from alignment_eval.profiles.profile import Profile
 from alignment_eval.records import arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
 from fairseq_norm_plugin.hooks.generator import NormOptions
-from fairseq_norm_plugin.hooks.parts import AlignmentParts, SentenceParts, aligned_ids, recorded_ids
+from fairseq_norm_plugin.hooks.parts import AlignmentParts, SentenceParts, ids_in
 from fairseq_norm_plugin.text.tokens import SideReader, UnknownTokens
 
 logger = logging.getLogger(__name__)
@@ -66,10 +67,11 @@ class Plan:
                 f"--max-source-positions or --max-target-positions"
             )
         done = np.zeros(self.size, dtype=np.bool_)
+        links = cfg.norm_alignments and parts_directory(cfg.norm_alignments)
         outputs = [
-            ids(Path(output), self.shard, self.shards)
-            for output, ids in ((cfg.norm_records, recorded_ids), (cfg.norm_alignments, aligned_ids))
-            if output and cfg.norm_records_resume
+            ids_in(Path(place), content, self.shard, self.shards)
+            for place, content in ((cfg.norm_records, "records"), (links, "alignments"))
+            if place and cfg.norm_records_resume
         ]
         if outputs:  # the sentences that each has; a later check, with the model, compares the runs
             written = reduce(np.intersect1d, outputs)

@@ -22,7 +22,7 @@ def test_from_elsewhere_by_the_path_that_the_package_prints(words, command, stoc
     output = Output(command("fairseq-generate", *words, path.rstrip("\n"), *outputs, cwd=tmp_path).stdout)
     assert len(output.lines("A")) == len(list(Records(tmp_path / "r"))) == 12
     assert output.lines() == stock("--beam", 2).lines()
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["a", "a.manifest.json", "r"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a", "a.signature.json", "r"]
     assert len((tmp_path / "a").read_text().splitlines()) == 12
 
 

@@ -31,7 +31,7 @@ def test_norm_analyze(program, data, checkpoint):
     assert (done.returncode, "an input of this command" in done.stderr) == (2, True)
 
 
-@pytest.mark.parametrize("name", ["text", "data", "checkpoint", "records", "manifest"])
+@pytest.mark.parametrize("name", ["text", "data", "checkpoint", "records", "signature"])
 def test_fairseq_generate(norm, data, checkpoint, tmp_path, name):
     text = tmp_path / "text"
     shutil.copy(data.parent / "text2.xx", text)
@@ -40,11 +40,11 @@ def test_fairseq_generate(norm, data, checkpoint, tmp_path, name):
         "data": data / "test.xx-yy.xx.idx",
         "checkpoint": checkpoint,
         "records": tmp_path / "records" / "part-00000-of-00001-00000.parquet",
-        "manifest": tmp_path / "records",
+        "signature": tmp_path / "records",
     }[name]
     more = ["--norm-source-text", text, "--norm-records", tmp_path / "records"]
-    if name == "manifest":
-        more[1] = tmp_path / "records.manifest.json"
+    if name == "signature":
+        more[1] = tmp_path / "records.signature.json"
         shutil.copy(text, more[1])
     before = place.read_bytes() if place.exists() else None
     with pytest.raises(UsageError, match="of this command, or holds it"):

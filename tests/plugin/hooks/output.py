@@ -36,7 +36,7 @@ def record_parts(directory, resume=False, overwrite=False, shard=0, shards=1, si
 
 
 def alignment_parts(file, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
-    run = RunInfo("alignments", signature, size, shard, shards)
+    run = RunInfo("alignments", {"extraction": {}, **signature}, size, shard, shards)
     return AlignmentParts(file, run, ChosenMethod(AlignmentMethod(OPTIONS)), resume, overwrite)
 
 

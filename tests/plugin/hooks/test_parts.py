@@ -10,18 +10,18 @@ from alignment_eval.errors import InputError
 from alignment_eval.parts import writer as parts_writer
 from alignment_eval.parts.alignments import parts_directory
 from alignment_eval.records import Records
-from fairseq_norm_plugin.hooks.parts import aligned_ids, recorded_ids
+from fairseq_norm_plugin.hooks.parts import ids_in
 from tests.facts import facts
 from tests.plugin.hooks.output import PART, alignment_parts, names, record_parts, write
 
 
 @pytest.mark.parametrize("make", [record_parts, alignment_parts], ids=["records", "alignments"])
 def test_a_begun_shard_is_refused_continued_or_replaced(tmp_path, make):
-    place, ids_of = tmp_path / "x", recorded_ids if make is record_parts else aligned_ids
+    place, content = tmp_path / "x", "records" if make is record_parts else "alignments"
     directory = place if make is record_parts else parts_directory(place)
 
     def written(shard=0):
-        return sorted(ids_of(place, shard, 2))
+        return sorted(ids_in(directory, content, shard, 2))
 
     writer = make(place, shards=2, a=1)
     write(writer, 2).commit()
@@ -82,7 +82,7 @@ def test_a_full_disk_fails_the_run_and_leaves_whole_parts(tmp_path, monkeypatch)
             again()
     writer.abandon()
     assert names(tmp_path) == [PART.format(0)]
-    assert recorded_ids(tmp_path, 0, 1).tolist() == [0]
+    assert ids_in(tmp_path, "records", 0, 1).tolist() == [0]
 
 
 @pytest.mark.parametrize("options", [{"resume": True}, {"overwrite": True}], ids=str)
@@ -128,26 +128,22 @@ def test_a_file_is_only_replaced_with_overwrite(tmp_path):
     assert (tmp_path / "a").read_text() == "mine"
     writer.finish()
     assert (tmp_path / "a").read_text() == "0-0 1-1\n"
-    with pytest.raises(InputError, match=facts("a.manifest.json: … of another run (different: a)")):
-        alignment_parts(tmp_path / "a", size=1, a=2, resume=True)
-    finish(tmp_path / "a", size=1, a=2, overwrite=True)
-    finish(tmp_path / "a", size=1, a=2, resume=True)
-    assert names(tmp_path) == ["a", "a.manifest.json"]
+    finish(tmp_path / "a", size=1, overwrite=True)
+    assert names(tmp_path) == ["a", "a.signature.json"]
 
 
 @pytest.mark.parametrize("there", [False, True])
-def test_a_run_that_fails_while_merging_is_resumed(tmp_path, there):
+def test_a_run_that_fails_while_joining_is_resumed(tmp_path, there):
     if there:
-        finish(tmp_path / "a", a=0)
-    (tmp_path / "a.manifest.json").unlink(missing_ok=True)
-    (tmp_path / "a.manifest.json").mkdir()  # cannot be written
-    with pytest.raises(InputError, match=r"a\.manifest\.json"):
-        finish(tmp_path / "a", a=1, overwrite=there)
-    (tmp_path / "a.manifest.json").rmdir()
-    finish(tmp_path / "a", a=1, resume=not there, overwrite=there)
+        finish(tmp_path / "a")
+    (tmp_path / "a.signature.json").unlink(missing_ok=True)
+    (tmp_path / "a.signature.json").mkdir()  # cannot be written
+    with pytest.raises(InputError, match=r"a\.signature\.json"):
+        finish(tmp_path / "a", overwrite=there)
+    (tmp_path / "a.signature.json").rmdir()
+    finish(tmp_path / "a", resume=True)
     assert (tmp_path / "a").read_text() == "0-0 1-1\n" * 2
-    finish(tmp_path / "a", a=1, resume=True)
-    assert names(tmp_path) == ["a", "a.manifest.json"]
+    assert names(tmp_path) == ["a", "a.signature.json"]
 
 
 @pytest.mark.parametrize("path", ["/dev/stdout", "/dev/null"])

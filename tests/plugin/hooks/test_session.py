@@ -73,7 +73,7 @@ def test_a_batch_becomes_records_and_links(tmp_path, capsys):
     assert (first.target.tokens, first.target.words.tolist()) == (("c", "b", "</s>"), [0, 1, -1])
     assert (first.score, first.layers) == (-0.5, (0,))
     assert (tmp_path / "a").read_text() == "0-0\n0-0 0-1\n\n"
-    assert names(tmp_path) == ["a", "a.manifest.json", "r"]
+    assert names(tmp_path) == ["a", "a.signature.json", "r"]
 
 
 def test_the_first_shard_records_the_skipped_sentences_of_all(tmp_path):
