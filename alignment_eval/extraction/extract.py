@@ -255,10 +255,7 @@ def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> Floats:
             continue
         of_heads = _in_float64(of_layer).head_maps(kind)[0]
         if not 0 <= name.head < len(of_heads):
-            known = f"each layer has heads 0 to {len(of_heads) - 1}"
-            if not len(of_heads):
-                known = f"kind {kind!r} has maps of whole layers only; name the layer without a head"
-            raise UsageError(f"there is no head {name.head}: {known}")
+            raise UsageError(f"there is no head {name.head}: each layer has heads 0 to {len(of_heads) - 1}")
         maps.append(of_heads[name.head])
     _check_finite(sentence.arrays.values(), sentence, kind)
     return np.stack(maps)

@@ -126,7 +126,8 @@ class ExtractionOptions:
             (:func:`alignment_eval.extraction.extract.ends_in_punctuation`).
 
     Raises:
-        UsageError: a name is unknown, the rule does not have this ``null``, no map is named, or a map is named twice.
+        UsageError: a name is unknown, the rule does not have this ``null``, the kind has no maps of heads, no map is
+            named, or a map is named twice.
     """
 
     kind: str
@@ -147,6 +148,11 @@ class ExtractionOptions:
             *(("setting", name.setting or self.setting, SETTINGS) for name in (self, *named)),
         ):
             require_known(what, value, known)
+        for name in () if KINDS[self.kind].heads else named:
+            if name.head is not None:
+                raise UsageError(
+                    f"head {name} of kind {self.kind}: this kind has maps of whole layers only; name a layer"
+                )
         if null not in rule.nulls:
             raise UsageError(
                 f"null {null!r} does not work with rule {self.rule!r}: omit it, or choose rule 'kobayashi2020'"

@@ -71,7 +71,7 @@ class AlignmentOptions:
         UsageError: options that do not go together, or a value out of its range.
     """
 
-    heads: str | None = option(
+    heads: MapNames | str | None = option(  # noqa: RUF009
         f"maps to read: LAYER.HEAD, or LAYER for a whole layer, counted from 0, such as 1.2,0.3,1; 0.3:awi has a "
         f"setting of its own; {MAX_NORM}: the layer with the highest mean norm, without gold (extract, AWI only); "
         f"separated by commas",
@@ -106,7 +106,7 @@ class AlignmentOptions:
         type=Input,
         metavar="FILE",
     )
-    reverse_heads: str | None = option(
+    reverse_heads: MapNames | str | None = option(  # noqa: RUF009
         "maps of the other model (default: the same layers and heads); separated by commas", metavar="MAP,…"
     )
     join: str | None = option(
@@ -136,6 +136,9 @@ class AlignmentOptions:
     )
 
     def __post_init__(self) -> None:
+        for name in ("heads", "reverse_heads"):
+            if (text := getattr(self, name)) not in (None, MAX_NORM):
+                object.__setattr__(self, name, MapNames(text or ()))
         for name in _OF_MAPS if self.heads is None else ():
             if getattr(self, name) is not None:
                 raise UsageError(f"{name} without heads: expected the maps that it applies to")

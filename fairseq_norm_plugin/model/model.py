@@ -22,7 +22,6 @@ from alignment_eval.errors import InputError, UsageError, progress_bar, shown
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName
 from alignment_eval.extraction.pair_scores import DECIMALS
 from alignment_eval.figures.notebook import DisplayMaps
-from alignment_eval.maps.kinds import KINDS
 from alignment_eval.maps.sentence import SentenceMaps, status_of
 from alignment_eval.profiles.profile import UPPER_KIND, Profile, fit_profile, profile_path
 from alignment_eval.profiles.recipe import TextRecipe
@@ -195,11 +194,6 @@ class Model:
 
     def check(self, options: ExtractionOptions) -> None:
         """Check that the model has the maps that ``options`` name."""
-        for map_ in options.heads:
-            if map_.head is not None and not KINDS[options.kind].heads:
-                raise UsageError(
-                    f"head {map_} of kind {options.kind}: this kind has maps of whole layers only; name a layer"
-                )
         if beyond := options.heads.beyond(range(self.layers), self.heads, self.name):
             raise UsageError(f"{beyond}; name maps in that range")
 

@@ -210,9 +210,8 @@ def test_layers_and_heads_that_are_not_there(make_sentence):
         extract(s, ExtractionOptions("attn_w", [MapName(0, -1)]))
     with pytest.raises(InputError, match=r"sentence 4 cannot be aligned, its status is 'too long'"):
         extract(make_sentence(4, status="too long"), ExtractionOptions("attn_w", "0"))
-    layers_only = replace(s, arrays={"layer_alti": s.arrays["layer_attn_n"]})
-    with pytest.raises(InputError, match=r"no head 0: kind 'alti' has maps of whole layers only"):
-        extract(layers_only, ExtractionOptions("alti", "0,1.0"))
+    with pytest.raises(InputError, match=r"head 1\.0 of kind alti: this kind has maps of whole layers only"):
+        ExtractionOptions("alti", "0,1.0")
 
 
 def test_awi_of_a_last_token_is_refused(make_side):
