@@ -279,11 +279,11 @@ def check_options(state: Mapping[str, Any], path: str) -> None:
     for group in ("args", "cfg"):
         if state.get(group) is None:
             continue
-        options = _plain(state[group])
+        options = _named(state[group])
         if not isinstance(options, Mapping):
             raise InputError(f"{path}: the options ({group}) are a {type(options).__name__}, not named options")
         model = options.get("model", options) if group == "cfg" else options
-        _check_architecture(_plain(model), path, state.get("model", ()))
+        _check_architecture(_named(model), path, state.get("model", ()))
         for name, value in _values(options):
             if isinstance(value, str):
                 _check_text(name, value, path)
@@ -298,7 +298,7 @@ def forget_paths(options: Any, kept: Collection[str] = ()) -> None:
     nested as fairseq nests them.
     """
     forgotten = frozenset().union(*PATHS.values()) - {*kept, "data"}
-    inner = _plain(options)
+    inner = _named(options)
     for name in inner if isinstance(inner, Mapping) else ():
         if name in forgotten:
             inner[name] = "" if name == "plasma_path" else None  # which fairseq's language models want as text
@@ -334,7 +334,7 @@ def _check_architecture(model: Any, path: str, weights: Collection[str]) -> None
             )
 
 
-def _plain(options: Any) -> Any:
+def _named(options: Any) -> Any:
     options = options._value() if isinstance(options, ValueNode) else options
     return vars(options) if isinstance(options, argparse.Namespace) else options
 
@@ -342,7 +342,7 @@ def _plain(options: Any) -> Any:
 def _values(options: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
     """Every single value with the innermost name that leads to it."""
     for name, value in options.items():
-        inner = _plain(value)
+        inner = _named(value)
         if isinstance(inner, Mapping):
             yield from _values(inner)
         elif isinstance(inner, (list, tuple)):

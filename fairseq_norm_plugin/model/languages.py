@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from fairseq.tasks import TASK_REGISTRY
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
 from alignment_eval.errors import InputError, UsageError, printable, shown
+from alignment_eval.reading import read_once
 from fairseq_norm_plugin.checkpoints.files import Release
 from fairseq_norm_plugin.checkpoints.read import Pair
 from fairseq_norm_plugin.checkpoints.stock import MULTILINGUAL, TAGGED, task_name
@@ -88,7 +89,8 @@ def setup_task(release: Release, languages: Pair, stated: Mapping[str, str]) -> 
     name = task_name(release.cfg.task)
     if name not in TAGGED:
         cfg = TranslationConfig(data=str(release.data), source_lang=languages[0], target_lang=languages[1])
-        return TranslationTask(cfg, *map(partial(_dictionary, release), release.dictionary_files(languages)))
+        read = partial(_dictionary, release, load=_read_dictionary)
+        return TranslationTask(cfg, *map(read, release.dictionary_files(languages)))
     if (tag := stated.get("target_tag")) is not None:
         raise UsageError(f"target_tag={shown(tag)}: this model takes its languages from -s and -t; omit target_tag")
     task, args = TASK_REGISTRY[name], _arguments(name, release, languages, stated)
@@ -112,10 +114,13 @@ def setup_task(release: Release, languages: Pair, stated: Mapping[str, str]) -> 
     return made
 
 
-def _dictionary(release: Release, file: str) -> Any:
-    """A new dictionary, of a file or of a model of Transformers."""
+_read_dictionary = read_once(TranslationTask.load_dictionary)
+
+
+def _dictionary(release: Release, file: str, load: Callable[[str], Any] = TranslationTask.load_dictionary) -> Any:
+    """A dictionary, of a file or of a model of Transformers; a task with tags adds them, so it needs a new one."""
     if file not in release.dictionaries:
-        return TranslationTask.load_dictionary(file)
+        return load(file)
     return Dictionary.load(io.StringIO(dictionary_text(release.dictionaries[file]), newline=None))
 
 

@@ -29,7 +29,7 @@ from fairseq_norm_plugin.model.languages import LANGUAGE_OPTIONS
 from fairseq_norm_plugin.model.model import Model
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.model.spec import ModelSpec, Stated
-from fairseq_norm_plugin.text.recipe import OF_CODES, names_of, options_of, pipelines, stated_recipe
+from fairseq_norm_plugin.text.recipe import known_options, pipelines, stated_recipe
 from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 from fairseq_norm_plugin.transformers.families import read_release
 
@@ -122,7 +122,7 @@ def load(
     if profile not in (None, NO_PROFILE) and not Path(str(profile)).is_file():
         raise InputError(f"{profile}: no such profile; check the path")
     of_languages = {name: str(options.pop(name)) for name in LANGUAGE_OPTIONS if options.get(name) is not None}
-    of_text = stated_recipe(
+    recipe = stated_recipe(
         tokenizer,
         bpe,
         {**options, "bpe_codes": _files(bpe_codes)},
@@ -131,7 +131,7 @@ def load(
         lowercase,
         normalize,
     )
-    stated = Stated((source_lang, target_lang), of_languages, of_text, dtype, profile)
+    stated = Stated((source_lang, target_lang), of_languages, recipe, dtype, profile)
     forward = stated.decide(read_release(path, data, stated.languages))
     if not forward.text.says_subwords:
         raise UsageError(f"{path}: nothing says how its text is cut into subwords: {NO_SUBWORDS}")
@@ -150,8 +150,7 @@ def load(
 
 def check_known(options: Iterable[str]) -> None:
     """Check the names of further options of :func:`load`."""
-    of_text = (each.name for kind in ("tokenizer", "bpe") for name in names_of(kind) for each in options_of(kind, name))
-    known = {*list(signature(load).parameters)[:-1], *LANGUAGE_OPTIONS, *OF_CODES, *of_text}
+    known = {*list(signature(load).parameters)[:-1], *LANGUAGE_OPTIONS, *known_options()}
     methods = {
         name: signature(getattr(NormModel, name)).parameters for name in ("align", "translate", "transfer_markup")
     }

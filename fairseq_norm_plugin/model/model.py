@@ -147,7 +147,7 @@ class Model:
     ) -> None:
         self.networks: list[Any] = list(networks)
         self.vocabularies, self.pipelines = vocabularies, pipelines
-        self.special_tokens = special_tokens or SpecialTokens.plain(vocabularies[1].dictionary.eos())
+        self.special_tokens = special_tokens or SpecialTokens.untagged(vocabularies[1].dictionary.eos())
         self._special_ids = self.special_tokens.ids
         self.name, self.profile = name, profile or profile_path(name)
         self.languages, self.text = languages, text or TextRecipe()

@@ -19,7 +19,7 @@ from alignment_eval.files import STANDARD, writing_errors
 from alignment_eval.reading import ForeignFile, TextFile, content_hash, file_hash, file_state, is_tabbed, split_joined
 from fairseq_norm_plugin.text.pair import SentencePair, with_copies
 from fairseq_norm_plugin.text.tokenise import TextPipeline
-from fairseq_norm_plugin.text.tokens import at
+from fairseq_norm_plugin.text.tokens import errors_at
 
 _TEXT = ("source", "target")
 _ADVICE = "give Parquet files with the columns source and target (text), and perhaps id (whole numbers or text)"
@@ -119,7 +119,7 @@ class PairReader:
         source = self.source_of(number, raw)
         sides = []
         for which, line in enumerate((source, raw.target)):
-            with at(self._place(self.word_names[which], number)):
+            with errors_at(self._place(self.word_names[which], number)):
                 sides.append(self.pipelines[which].read(line, raw.words[which]))
         first = sides[0] if self.plain is None else replace(sides[0], marked=raw.source)
         pair = SentencePair(first, sides[1])
@@ -129,7 +129,7 @@ class PairReader:
         """The source line of a pair, without its markup."""
         if self.plain is None:
             return raw.source
-        with at(self._place(self.names[0], number)):
+        with errors_at(self._place(self.names[0], number)):
             return self.plain(raw.source)
 
     def read_all(self, text: Text) -> Iterator[SentencePair]:

@@ -50,7 +50,7 @@ _read_codes = read_once(BpeSegmenter)
 #: Options whose values are files.
 _FILES = PATHS["bpe"] | {"bpe_vocabulary"}
 #: Options of subword-nmt that fairseq does not have.
-OF_CODES = ("bpe_vocabulary", "bpe_vocabulary_threshold", "bpe_glossaries")
+_OF_CODES = ("bpe_vocabulary", "bpe_vocabulary_threshold", "bpe_glossaries")
 #: Moses' tokens as they stand in the text.
 _WORDS_OF_MOSES = (("moses_no_dash_splits", "true"), ("moses_no_escape", "true"))
 #: Options of fairseq's encoders that norm-align sets itself (languages) or that would draw subwords by chance.
@@ -180,7 +180,7 @@ def check_recipe(recipe: TextRecipe) -> None:
 
 def _check_owner(recipe: TextRecipe, name: str) -> None:
     """Check that a recipe states what an option is of."""
-    if name in OF_CODES or (name == "bpe_codes" and recipe.bpe is None):
+    if name in _OF_CODES or (name == "bpe_codes" and recipe.bpe is None):
         if "bpe_codes" not in recipe.files:
             raise UsageError(f"{name} is an option of BPE codes: give --bpe-codes too")
         return
@@ -234,6 +234,12 @@ def _beside(named: str, option: str, release: Release) -> str:
 def names_of(registry: str) -> list[str]:
     """The names in fairseq's registry ``tokenizer`` or ``bpe``."""
     return sorted(REGISTRIES[registry]["registry"])
+
+
+def known_options() -> set[str]:
+    """The names of all options of tokenizers and subwords."""
+    kinds = [(kind, name) for kind in ("tokenizer", "bpe") for name in names_of(kind)]
+    return {*_OF_CODES, *(option.name for kind, name in kinds for option in options_of(kind, name))}
 
 
 def options_of(registry: str, name: str) -> list[Any]:

@@ -51,7 +51,7 @@ class Segmenter:
         """Cut the ``text`` that the model reads; ``given`` is the line that the user gave."""
         raise NotImplementedError
 
-    def plain(self, given: str) -> str:
+    def text_of(self, given: str) -> str:
         """The text of a line that was given."""
         return given
 
@@ -80,7 +80,7 @@ class MarkedSubwords(Segmenter):
             spans.append((start, start := min(end, start + len(bare(token)))))
         return tokens, spans
 
-    def plain(self, given: str) -> str:
+    def text_of(self, given: str) -> str:
         """The words that the subwords spell, with spaces between."""
         return " ".join(self._read(given)[2])
 

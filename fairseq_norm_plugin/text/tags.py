@@ -71,7 +71,7 @@ def special_tokens(task: Any) -> SpecialTokens:
         before = (dictionaries[0].bos(),) if getattr(task.args, "prepend_bos", False) else ()
         source, target = ((dictionary.eos(), tag) for dictionary, tag in zip(dictionaries, tags))
         return SpecialTokens(before, source, before, target, tags[1])
-    return SpecialTokens.plain(task.target_dictionary.eos())
+    return SpecialTokens.untagged(task.target_dictionary.eos())
 
 
 def _of_multilingual(task: Any) -> SpecialTokens:

@@ -110,7 +110,7 @@ class TextPipeline:
     def read(self, given: str | Sequence[str], words: Sequence[str] | None = None) -> Line:
         """The words of a line, which may be ``given`` in sentences, and with its ``words``."""
         sentences = self.split(given) if isinstance(given, str) else given
-        texts = list(map(self._segmenter.plain, sentences))
+        texts = list(map(self._segmenter.text_of, sentences))
         if words is None:
             spans = [self._word_spans(text) if is_visible(text) else () for text in texts]
         else:

@@ -52,7 +52,7 @@ class SpecialTokens:
     first: int
 
     @classmethod
-    def plain(cls, eos: int) -> SpecialTokens:
+    def untagged(cls, eos: int) -> SpecialTokens:
         """Without tags: both sides end in ``</s>``, and the decoder starts with it."""
         return cls((), (eos,), (), (eos,), eos)
 
@@ -69,11 +69,12 @@ class SpecialTokens:
 
 def tagged_hash(parameters: str, tokens: SpecialTokens) -> str:
     """Hash of models whose parameters have the hash ``parameters``, and of their language tags."""
-    if tokens == SpecialTokens.plain(tokens.first):
+    if tokens == SpecialTokens.untagged(tokens.first):
         return parameters
-    sides = (f"Frame(before={before}, after={after})" for before, after in map(tokens.around, (0, 1)))
-    spelled = "Frames(source={}, target={}, first={})".format(*sides, tokens.first)  # as profiles have it
-    return f"{parameters}-{content_hash([spelled.encode()])}"
+    # profiles hold the hash of this text
+    sides = [f"Frame(before={before}, after={after})" for before, after in map(tokens.around, (0, 1))]
+    text = f"Frames(source={sides[0]}, target={sides[1]}, first={tokens.first})"
+    return f"{parameters}-{content_hash([text.encode()])}"
 
 
 def source_tag(dictionary: Any, stated: str | None, language: str) -> str | None:
@@ -158,9 +159,9 @@ class Vocabulary:
         special = [number in self.specials for number in numbers]
         unknown = [number == self.dictionary.unk() for number in numbers]
         tokens = [self.dictionary[number] for number in numbers]
-        plain = self._side(tokens, special)
-        marked = self._side(with_marks(tokens, unknown, self.mark), special) if any(unknown) else plain
-        by_ids = Spelling(plain, sum(unknown), certain=plain.words.tolist() == marked.words.tolist())
+        ended = self._side(tokens, special)
+        marked = self._side(with_marks(tokens, unknown, self.mark), special) if any(unknown) else ended
+        by_ids = Spelling(ended, sum(unknown), certain=ended.words.tolist() == marked.words.tolist())
         if text is None:
             return by_ids
         forms = [form for form in text if self.dictionary.index(form) not in self.specials]
@@ -245,7 +246,7 @@ class UnknownTokens:
 
 
 @contextmanager
-def at(place: str) -> Iterator[None]:
+def errors_at(place: str) -> Iterator[None]:
     """Let the messages of bad input begin with the ``place``, FILE:LINE."""
     try:
         yield
@@ -284,7 +285,7 @@ class SideReader:
         if self.hash is not None:
             # separated by ASCII whitespace only; fairseq also separates at others
             tokens = [token.decode() for token in self._lines[id_].split()]
-            with at(f"{self._name}:{id_ + 1}"):
+            with errors_at(f"{self._name}:{id_ + 1}"):
                 return self.vocabulary.spell(ids, tokens, self._cut)
         try:
             return self.vocabulary.spell(ids, surface(self._dataset, self._which, id_), cut=True)
