@@ -67,7 +67,7 @@ def test_a_recipe_names_files_of_its_own_directory(model, capsys):
     with pytest.raises(InputError, match=facts("codes.bpe that the model was calibrated with … calibrate again")):
         load(model)
     assert main(list(map(str, [*words, "--bpe-codes", other, "--overwrite"]))) == 0
-    assert load(model).text.codes == [str(other)]
+    assert load(model).text.files["bpe_codes"] == [str(other)]
 
 
 def test_a_profile_replaces_what_was_stated(model, profile):

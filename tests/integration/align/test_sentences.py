@@ -191,7 +191,7 @@ def test_a_lexical_table_does_not_depend_on_windows(model, corpus):
     """It is counted on all sentences of the first lines, however these are read; short sentences come first."""
     ends = [0, 1, 6, 7, 9, 20, 30]
     lines = [[" ".join(side[start:end]) for start, end in itertools.pairwise(ends)] for side in corpus]
-    pipelines = model.pipelines(split_sentences=True)
+    pipelines = model.forward.pipelines_for(split_sentences=True)
     pairs = [SentencePair(*map(TextPipeline.read, pipelines, pair)) for pair in zip(*lines)]
     options = AlignmentOptions(table="text")
     chosen = choose(options, model.both)

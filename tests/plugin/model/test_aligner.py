@@ -143,7 +143,6 @@ def maps_alone(direction, id_, pair, options):
     [
         ({"heads": "3"}, ["map 3", "model.pt", "decoder layers 0, 1, 2 of 4 heads"]),
         ({"heads": "0.4"}, ["map 0.4", "decoder layers 0, 1, 2 of 4 heads"]),
-        ({"kind": "alti", "heads": "0.1"}, ["head 0.1", "alti"]),
     ],
     ids=str,
 )
