@@ -107,8 +107,13 @@ class _Run:
 
     def _check_text(self, models: Sequence[Model]) -> None:
         """Warn of a text that does not suit the models, or is not parallel; refuse unrelated lines."""
-        job, read = self._job, self._here.reader.read
-        sample = [(number, read(number, raw)) for number, raw in self._text.some(sample_lines(self._text.size))]
+        job, numbers = self._job, sample_lines(self._text.size)
+        if self._text.size <= job.window and job.beam is None:  # the only window, which is kept until it is aligned
+            (window,) = windows_of(self._text, [self._text.size], [0])
+            pairs = self._here.pairs(window)
+            sample = [(number, pairs[number]) for number in numbers]
+        else:
+            sample = [(number, self._here.reader.read(number, raw)) for number, raw in self._text.some(numbers)]
         if job.markup is None and any("</" in pair.source.text for _, pair in sample):
             warn_user("the text has tags, which count as words: give --markup")
         check_parallel(sample, models, job.options.force)  # no targets: none is scored
@@ -116,8 +121,9 @@ class _Run:
     def _first_pairs(self) -> Iterator[SentencePair]:
         """The pairs of the text, as far as they are needed."""
         ends = [*range(self._job.window, self._text.size, self._job.window), self._text.size]
-        if self._job.beam is None:
+        if self._job.beam is None and len(ends) > 1:
             yield from self._here.reader.read_all(self._text)
+            return
         for window in windows_of(self._text, ends, range(len(ends))):
             yield from self._here.pairs(window)
 

@@ -116,11 +116,12 @@ class PairReader:
 
     def read(self, number: int, raw: RawPair) -> SentencePair:
         """The pair with this number, from 0."""
-        source = self.source_of(number, raw)
         sides = []
-        for which, line in enumerate((source, raw.target)):
-            with errors_at(self._place(self.word_names[which], number)):
+        for which, line in enumerate((self.source_of(number, raw), raw.target)):
+            try:
                 sides.append(self.pipelines[which].read(line, raw.words[which]))
+            except InputError as error:
+                raise InputError(f"{self._place(self.word_names[which], number)}: {error}") from error
         first = sides[0] if self.plain is None else replace(sides[0], marked=raw.source)
         pair = SentencePair(first, sides[1])
         return pair if self.strings is None else with_copies(pair, self.strings)
