@@ -24,20 +24,6 @@ class TextRecipe:
     """How raw text becomes the words that links count and the subwords that a model reads.
 
     What is None is not stated: it is as another recipe says (:meth:`over`), or as a default.
-
-    Attributes:
-        tokenizer: a name of fairseq's registry; ``none``: the text is tokenised.
-        lowercase: whether the model reads lower case.
-        bpe: a name of fairseq's registry, with ``-`` or ``_``; ``none``: the text is in subwords; None with files of
-            ``bpe_codes``: as these say.
-        options: options of both that are no files, by fairseq's names.
-        files: option -> its files, one of both languages, or two, of source and target; in a profile, their names in
-            its directory.
-        normalize: how the text is normalised before, one of :data:`NORMALIZATIONS`.
-        languages: of source and target; None: not known.
-        hashes: name of a file -> hash of its content, when the profile was written.
-        words: what the words of source and target are, of :data:`WORDS`; not in a profile.
-        mark: the subword mark of text in subwords; not in a profile.
     """
 
     tokenizer: Optional[str] = option("of fairseq: moses, nltk, space; none: the text is tokenised", metavar="NAME")
@@ -47,14 +33,16 @@ class TextRecipe:
         "(default: by --bpe-codes)",
         metavar="NAME",
     )
+    #: options of both that are no files, by fairseq's names
     options: dict[str, Union[bool, str]] = field(default_factory=dict)
+    #: option -> its files, of both languages or of source and target; a profile has their names in its directory
     files: dict[str, list[str]] = field(default_factory=dict)
     normalize: Optional[str] = option(
         "before the tokenizer: nfc, composed and only printed characters; moses, plain punctuation, too",
         choices=NORMALIZATIONS,
     )
-    languages: Optional[tuple[str, str]] = None
-    hashes: dict[str, str] = field(default_factory=dict)
+    languages: Optional[tuple[str, str]] = None  #: of source and target; None: not known
+    hashes: dict[str, str] = field(default_factory=dict)  #: name of a file -> hash of its content, in a profile
     words: tuple[str, str] = option(
         "the words that are linked: tokens, of the tokenizer; whitespace, what it separates; characters, in scripts "
         "without spaces; or a file with the words of each line; one for both texts, or two (default: tokens)",
@@ -62,7 +50,7 @@ class TextRecipe:
         nargs="+",
         metavar="WHAT",
     )
-    mark: str = "auto"
+    mark: str = "auto"  #: the subword mark of text in subwords; as the words, not in a profile
 
     @property
     def says_subwords(self) -> bool:

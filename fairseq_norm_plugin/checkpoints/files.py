@@ -40,25 +40,16 @@ _SHARD = re.compile(r"(?P<stem>.+(?:-shard|_part))(?P<number>\d+)\.pt")
 
 @dataclass(frozen=True)
 class Release:
-    """What lies at the path of a model of fairseq, or of one in the format of Transformers.
+    """What lies at the path of a model of fairseq, or of one in the format of Transformers."""
 
-    Attributes:
-        members: the checkpoint of each model of an ensemble; each is a list of its parts.
-        data: the directory of the dictionaries.
-        text: the subwords of a released directory.
-        found: whether the files were found in a directory, rather than named.
-        state: the content of the first checkpoint; empty until it is read.
-        languages: those that a model of Transformers is read for.
-        dictionaries: of a model of Transformers: names of fairseq's dictionaries, of source and target or of both, and
-            their tokens, which no file holds in this form.
-    """
-
-    members: Sequence[Sequence[str]]
-    data: Path
-    text: TextRecipe = field(default_factory=TextRecipe)
-    found: bool = False
-    state: dict[str, Any] = field(default_factory=dict)
-    languages: tuple[str | None, str | None] = (None, None)
+    members: Sequence[Sequence[str]]  #: the checkpoint of each model of an ensemble, each a list of its parts
+    data: Path  #: the directory of the dictionaries
+    text: TextRecipe = field(default_factory=TextRecipe)  #: the subwords of a released directory
+    found: bool = False  #: whether the files were found in a directory, rather than named
+    state: dict[str, Any] = field(default_factory=dict)  #: the content of the first checkpoint; empty until it is read
+    languages: tuple[str | None, str | None] = (None, None)  #: those that a model of Transformers is read for
+    #: of a model of Transformers: names of fairseq's dictionaries, of source and target or of both, and their tokens,
+    #: which no file holds in this form
     dictionaries: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
@@ -75,6 +66,10 @@ class Release:
     def cfg(self) -> Any:
         """The options of the first checkpoint."""
         return self.state["cfg"]
+
+    def profile(self, direction: str | None) -> Path:
+        """Where its profile is by default (:func:`profile_file`)."""
+        return profile_file(self.checkpoints, direction)
 
     def dictionary_files(self, languages: Sequence[str], fixed: str | None = None) -> list[str]:
         """The dictionaries of source and target: one for each language, or one of all (``fixed``)."""

@@ -30,7 +30,6 @@ from fairseq_norm_plugin.model.model import Model
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.model.spec import ModelSpec, Stated
 from fairseq_norm_plugin.text.recipe import known_options, pipelines, stated_recipe
-from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 from fairseq_norm_plugin.transformers.families import read_release
 
 _OF_ALIGNMENTS = frozenset(field.name for field in fields(AlignmentOptions))
@@ -182,29 +181,24 @@ def build(specs: Sequence[ModelSpec]) -> list[Model]:
         networks.append(build_model(specs[0].task, state, parts[0], specs[0].dtype, see, DECODER_CROSS))
     trained, guided = options[-1].task, guided_maps(options)
     own = None if task_name(trained) in TAGGED else languages_of(trained)
-    models = []
-    for spec in specs:
-        dictionaries = spec.task.source_dictionary, spec.task.target_dictionary
-        source, target = (
-            Vocabulary(words, spec.text.mark, special_ids(words, spec.tags.tokens)) for words in dictionaries
-        )
-        model = Model(
+    return [
+        Model(
             networks,
-            (source, target),
-            pipelines(spec.text, spec.languages, (source, target)),
+            spec.vocabularies,
+            pipelines(spec.text, spec.languages, spec.vocabularies),
             release.name,
             spec.tags.around,
-            languages=spec.languages,
-            text=spec.text,
-            profile=spec.profile,
+            spec.languages,
+            spec.text,
+            spec.profile,
             trained=None if own == spec.languages else own,
-            guided=guided,
             named=own is not None,
+            guided=guided,
             dtype=spec.dtype,
             parameters=None if hashed is None else hashed.whole,
         )
-        models.append(model)
-    return models
+        for spec in specs
+    ]
 
 
 def _warn_of_languages(models: Sequence[Model]) -> None:

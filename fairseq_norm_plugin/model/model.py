@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
@@ -16,14 +16,14 @@ from fairseq.data.data_utils import batch_by_size
 from fairseq.data.language_pair_dataset import collate
 from fairseq.sequence_generator import SequenceGenerator
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError, progress_bar, shown
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName
 from alignment_eval.extraction.pair_scores import DECIMALS
 from alignment_eval.figures.notebook import DisplayMaps
 from alignment_eval.maps.sentence import SentenceMaps, status_of
-from alignment_eval.profiles.profile import UPPER_KIND, Profile, fit_profile, profile_path
+from alignment_eval.profiles.profile import UPPER_KIND, Profile, fit_profile
 from alignment_eval.profiles.recipe import TextRecipe
 from alignment_eval.signature import Value
 from fairseq_norm_plugin.capture.attention import in_one_thread, teacher_forcing
@@ -104,57 +104,30 @@ def usable_pairs(pairs: Iterable[SentencePair], models: Sequence[Model]) -> list
     return list(different.values())
 
 
+@dataclass(eq=False, repr=False)
 class Model:
-    """A model (or an ensemble) of one direction, with the segmentation of its text.
+    """A model (or an ensemble) of one direction, with the segmentation of its text."""
 
-    Args:
-        networks: fairseq's models, in evaluation mode.
-        vocabularies: of source and target.
-        pipelines: how lines of source and target are read.
-        name: path of the checkpoint, also for messages.
-        special_tokens: around the sides; default: ``</s>`` after them.
-        languages: source and target language.
-        text: how text becomes words and subwords.
-        profile: where its profile is; default: beside the checkpoint.
-        trained: the languages that the checkpoint says it was trained from and to, if it is used for others.
-        guided: the maps that it was trained to align with (``--guided-maps``), some in AWI and some in AWO.
-        named: whether the checkpoint says its languages.
-        dtype: the type that the networks are computed in.
-        parameters: the hash of the parameters in float32; default: that of the networks as they are.
+    networks: Sequence[Any]  #: fairseq's models, in evaluation mode
+    vocabularies: tuple[Vocabulary, Vocabulary]  #: of source and target
+    pipelines: tuple[TextPipeline, TextPipeline]  #: how lines of source and target are read
+    name: str  #: path of the checkpoint, also for messages
+    special_tokens: SpecialTokens  #: around the sides
+    languages: tuple[str, str] = ("", "")  #: source and target language
+    text: TextRecipe = field(default_factory=TextRecipe)  #: how text becomes words and subwords
+    profile: Path = Path()  #: where its profile is, or is to be
+    trained: tuple[str, str] | None = None  #: the languages that the checkpoint names, if it is used for others
+    named: bool = False  #: whether the checkpoint names its languages
+    guided: tuple[MapName, ...] = ()  #: the maps that it was trained to align with, some in AWI and some in AWO
+    dtype: str = "float32"  #: the type that the networks are computed in
+    parameters: str | None = None  #: the hash of the parameters in float32; None: that of the networks as they are
 
-    Attributes:
-        layers: number of decoder layers.
-        heads: number of heads of each layer.
-        limits: the maximum lengths of source and target, in tokens with ``</s>``.
-    """
-
-    def __init__(
-        self,
-        networks: Sequence[nn.Module],
-        vocabularies: tuple[Vocabulary, Vocabulary],
-        pipelines: tuple[TextPipeline, TextPipeline],
-        name: str,
-        special_tokens: SpecialTokens | None = None,
-        *,
-        languages: tuple[str, str] = ("", ""),
-        text: TextRecipe | None = None,
-        profile: Path | None = None,
-        trained: tuple[str, str] | None = None,
-        guided: Sequence[MapName] = (),
-        named: bool = False,
-        dtype: str = "float32",
-        parameters: str | None = None,
-    ) -> None:
-        self.networks: list[Any] = list(networks)
-        self.vocabularies, self.pipelines = vocabularies, pipelines
-        self.special_tokens = special_tokens or SpecialTokens.untagged(vocabularies[1].dictionary.eos())
-        self._special_ids = self.special_tokens.ids
-        self.name, self.profile = name, profile or profile_path(name)
-        self.languages, self.text = languages, text or TextRecipe()
-        self.trained, self.named, self.guided = trained, named, tuple(guided)
+    def __post_init__(self) -> None:
+        #: The numbers of decoder layers, and of heads of each.
         self.layers, self.heads = layers_and_heads(self.networks)
+        #: The maximum lengths of source and target, in tokens with ``</s>``.
         self.limits = tuple(min(network.max_positions()[which] for network in self.networks) for which in (0, 1))
-        self._dtype, self._parameters = dtype, parameters
+        self._special_ids = self.special_tokens.ids
 
     @cached_property
     def identity(self) -> str:
@@ -162,7 +135,7 @@ class Model:
 
         A model in 16 bits has that of its checkpoint in float32, so its profile serves all types.
         """
-        return tagged_hash(self._parameters or model_hash(self.networks), self.special_tokens)
+        return tagged_hash(self.parameters or model_hash(self.networks), self.special_tokens)
 
     @cached_property
     def signature_fields(self) -> dict[str, Value]:
@@ -170,7 +143,7 @@ class Model:
         return {
             "model": self.identity,
             "architecture": architecture_hash(self.networks),
-            "dtype": self._dtype,
+            "dtype": self.dtype,
             "dictionary": dictionary_hash(*(vocabulary.dictionary for vocabulary in self.vocabularies)),
             **self.text.fields(),
         }

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from alignment_eval.errors import InputError
 from alignment_eval.profiles.profile import NO_PROFILE, find_profile
 from alignment_eval.profiles.recipe import TextRecipe
-from fairseq_norm_plugin.checkpoints.files import Release, profile_file
+from fairseq_norm_plugin.checkpoints.files import Release
 from fairseq_norm_plugin.checkpoints.read import Pair, fairseq_errors
 from fairseq_norm_plugin.model.languages import find_languages, setup_task, trained_pairs
 from fairseq_norm_plugin.text.recipe import decided_recipe
 from fairseq_norm_plugin.text.tags import Tags
+from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
 
 _DICTIONARY = "give the dict.LANG.txt that the model was trained with, with lines TOKEN COUNT"
 _CHECKPOINT = "give a checkpoint that fairseq-train saved, unchanged"
@@ -26,27 +28,23 @@ _CHECKPOINT = "give a checkpoint that fairseq-train saved, unchanged"
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """What is decided about the model of one direction.
+    """What is decided about the model of one direction."""
 
-    Attributes:
-        release: what lies at its path.
-        languages: source and target language.
-        task: fairseq's task, with the dictionaries.
-        tags: what tells the model its languages.
-        text: how text becomes words and subwords.
-        profile: where its profile is, or is to be.
-        dtype: the type that it is computed in.
-        stated: options of languages that were stated (languages.LANGUAGE_OPTIONS).
-    """
+    release: Release  #: what lies at its path
+    languages: Pair  #: source and target language
+    task: Any  #: fairseq's task, with the dictionaries
+    tags: Tags  #: what tells the model its languages
+    text: TextRecipe  #: how text becomes words and subwords
+    profile: Path  #: where its profile is, or is to be
+    dtype: str  #: the type that it is computed in
+    options: Mapping[str, str]  #: of languages, as stated (languages.LANGUAGE_OPTIONS)
 
-    release: Release
-    languages: Pair
-    task: Any
-    tags: Tags
-    text: TextRecipe
-    profile: Path
-    dtype: str
-    stated: Mapping[str, str]
+    @cached_property
+    def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
+        """Those of source and target."""
+        dictionaries = self.task.source_dictionary, self.task.target_dictionary
+        source, target = (Vocabulary(d, self.text.mark, special_ids(d, self.tags.tokens)) for d in dictionaries)
+        return source, target
 
     @property
     def exchanged(self) -> ModelSpec | None:
@@ -54,29 +52,21 @@ class ModelSpec:
         languages = self.languages[::-1]
         if "-".join(languages) not in trained_pairs(self.release.cfg.task):
             return None
-        task = setup_task(self.release, languages, self.stated)
+        task = setup_task(self.release, languages, self.options)
         tags = Tags.of(task)
-        profile = profile_file(self.release.checkpoints, tags.direction)
+        profile = self.release.profile(tags.direction)
         return replace(self, languages=languages, task=task, tags=tags, text=self.text.exchanged(), profile=profile)
 
 
 @dataclass(frozen=True)
 class Stated:
-    """What a caller states of a model.
+    """What a caller states of a model."""
 
-    Attributes:
-        languages: source and target language.
-        options: of languages (languages.LANGUAGE_OPTIONS).
-        text: how text becomes words and subwords.
-        dtype: the type that it is computed in.
-        profile: its profile; ``none``: it has none; None: the one beside the checkpoint.
-    """
-
-    languages: tuple[str | None, str | None]
-    options: Mapping[str, str]
-    text: TextRecipe
-    dtype: str
-    profile: str | Path | None
+    languages: tuple[str | None, str | None]  #: source and target language
+    options: Mapping[str, str]  #: of languages (languages.LANGUAGE_OPTIONS)
+    text: TextRecipe  #: how text becomes words and subwords
+    dtype: str  #: the type that it is computed in
+    profile: str | Path | None  #: its profile; ``none``: it has none; None: the one beside the checkpoint
 
     @property
     def by_profile(self) -> bool:
@@ -103,7 +93,7 @@ class Stated:
         if "task" not in release.cfg:
             raise InputError(f"{release.name}: the options name no task; {_CHECKPOINT}")
         source, target = (own or known for own, known in zip(self.languages, release.languages))
-        place, recipe = profile_file(release.checkpoints, None), None
+        place, recipe = release.profile(None), None
         if not (source and target):
             recipe = self._recipe(place)
         profiled = None if recipe is None else recipe.languages
@@ -112,7 +102,7 @@ class Stated:
             task = setup_task(release, languages, self.options)
             tags = Tags.of(task, self.options.get("target_tag"))
         if recipe is None or tags.direction is not None:
-            place = profile_file(release.checkpoints, tags.direction)
+            place = release.profile(tags.direction)
             recipe = self._recipe(place)
         with fairseq_errors(f"{release.name}: cannot read its options of tokenizer and subwords", _CHECKPOINT):
             text = decided_recipe(self.text, recipe, release)

@@ -19,17 +19,11 @@ from fairseq_norm_plugin.text.tokens import SpecialTokens, source_tag
 
 @dataclass(frozen=True)
 class Tags:
-    """How a model that reads raw text is told its languages.
+    """How a model that reads raw text is told its languages."""
 
-    Attributes:
-        tokens: the tags, which belong to no word.
-        around: the tokens around a sentence pair, tags among them.
-        direction: what they say, ``de-en``; such a model has a profile for each direction.  None: there are no tags.
-    """
-
-    tokens: Sequence[str]
-    around: SpecialTokens
-    direction: str | None
+    tokens: Sequence[str]  #: the tags, which belong to no word
+    around: SpecialTokens  #: the tokens around a sentence pair, tags among them
+    direction: str | None  #: what they say, ``de-en``, with a profile for each; None: there are no tags
 
     @classmethod
     def of(cls, task: Any, target_tag: str | None = None) -> Tags:

@@ -27,7 +27,7 @@ def direction_of(folder, checkpoint, source, target):
 
 def with_pieces(model, splitter, name):
     pipeline = TextPipeline(splitter)
-    return Model(model.models, model.vocabularies, (pipeline,) * 2, name)
+    return Model(model.models, model.vocabularies, (pipeline,) * 2, name, model.forward.special_tokens)
 
 
 @pytest.fixture(scope="module")

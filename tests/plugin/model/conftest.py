@@ -6,7 +6,7 @@ from fairseq_norm_plugin.model.model import Model
 from fairseq_norm_plugin.text.pair import SentencePair
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
 from fairseq_norm_plugin.text.tokenise import TextPipeline
-from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
+from fairseq_norm_plugin.text.tokens import SpecialTokens, Vocabulary, special_ids
 
 
 def pair_of(source, target):
@@ -23,6 +23,7 @@ def make_direction(build, tgt_dict):
         members = [build(model, **options) if isinstance(model, int) else model for model in models]
         pipeline = TextPipeline(MarkedSubwords(mark))
         vocabulary = Vocabulary(tgt_dict, mark, special_ids(tgt_dict))
-        return Model(members, (vocabulary, vocabulary), (pipeline, pipeline), name)
+        tokens = SpecialTokens.untagged(tgt_dict.eos())
+        return Model(members, (vocabulary, vocabulary), (pipeline, pipeline), name, tokens)
 
     return make
