@@ -42,18 +42,11 @@ def build_model(
 ) -> nn.Module:
     """Build the model of a checkpoint, in evaluation mode; its weights are taken out of ``state``.
 
-    Args:
-        task: fairseq's task, with the dictionaries.
-        state: the content of the checkpoint.
-        name: of the checkpoint, for messages.
-        dtype: the type that the model is computed in.
-        see: called with the name and the values of each entry of the model's state dictionary, in the order of the
-            names, as they are in the file.
-        swapped: the block type that the model must show maps of (:func:`~.attention.swap_attention`); None: of none.
+    ``see`` is called with the name and the values of each entry of the model's state dictionary, in the order of the
+    names, as they are in the file.  ``swapped`` is the block type that the model must show maps of; None: of none.
 
     Raises:
-        InputError: fairseq cannot build the model, its parts do not fit the dictionaries or the options, or it shows no
-            such maps.
+        InputError: fairseq cannot build it, its parts do not fit dictionaries or options, or it shows no such maps.
     """
     cfg: DictConfig = state["cfg"].model
     weights = state.pop("model")

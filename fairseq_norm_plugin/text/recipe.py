@@ -168,32 +168,23 @@ def check_recipe(recipe: TextRecipe) -> None:
     for words in recipe.words:
         if words not in WORDS:
             raise UsageError(f"words {words}: choose one of {', '.join(WORDS)}")
+    stated = {f"--tokenizer {recipe.tokenizer}", f"--bpe {bpe}"}
     for name, values in {**recipe.options, **recipe.files}.items():
         if isinstance(values, list) and len(values) > (most := 2 if name in _SIDED else 1):
             expected = "one for both languages, or two, of source and target" if most > 1 else "one value"
             raise UsageError(f"{name} is given {len(values)} times: expected {expected}")
-        _check_owner(recipe, name)
+        if name in _OF_CODES or (name == "bpe_codes" and bpe is None):
+            if "bpe_codes" not in recipe.files:
+                raise UsageError(f"{name} is an option of BPE codes: give --bpe-codes too")
+            continue
+        owners = [f"--{kind} {own}" for kind, own, options in _encoders() if name in options]
+        if not owners:
+            raise UsageError(f"{name}: no tokenizer and no subwords of fairseq have this option")
+        if not stated & set(owners):
+            raise UsageError(f"{name} is an option of {', '.join(owners)}: give that too")
     for name in sorted(PATHS["bpe"] & {option.name for option in options_of("bpe", str(bpe))} - recipe.files.keys()):
         flag = "--bpe-codes CODES" if name == "bpe_codes" else f"--model-option {name}=FILE"
         raise UsageError(f"--bpe {bpe} needs a file, and none is fetched: give {flag}")
-
-
-def _check_owner(recipe: TextRecipe, name: str) -> None:
-    """Check that a recipe states what an option is of."""
-    if name in _OF_CODES or (name == "bpe_codes" and recipe.bpe is None):
-        if "bpe_codes" not in recipe.files:
-            raise UsageError(f"{name} is an option of BPE codes: give --bpe-codes too")
-        return
-    owners = [
-        f"--{registry} {owner}"
-        for registry in ("tokenizer", "bpe")
-        for owner in names_of(registry)
-        if name in {known.name for known in options_of(registry, owner)}
-    ]
-    if not owners:
-        raise UsageError(f"{name}: no tokenizer and no subwords of fairseq have this option")
-    if not {f"--tokenizer {recipe.tokenizer}", f"--bpe {_registered(recipe)}"} & set(owners):
-        raise UsageError(f"{name} is an option of {', '.join(owners)}: give that too")
 
 
 def _registered(recipe: TextRecipe) -> str | None:
@@ -236,10 +227,15 @@ def names_of(registry: str) -> list[str]:
     return sorted(REGISTRIES[registry]["registry"])
 
 
+def _encoders() -> list[tuple[str, str, set[str]]]:
+    """All tokenizers and subwords of fairseq: registry, name, and the names of their options."""
+    named = ((kind, name) for kind in ("tokenizer", "bpe") for name in names_of(kind))
+    return [(kind, name, {option.name for option in options_of(kind, name)}) for kind, name in named]
+
+
 def known_options() -> set[str]:
     """The names of all options of tokenizers and subwords."""
-    kinds = [(kind, name) for kind in ("tokenizer", "bpe") for name in names_of(kind)]
-    return {*_OF_CODES, *(option.name for kind, name in kinds for option in options_of(kind, name))}
+    return {*_OF_CODES, *(option for _, _, options in _encoders() for option in options)}
 
 
 def options_of(registry: str, name: str) -> list[Any]:
