@@ -109,10 +109,12 @@ class PartsWriter:
                 self._file = self._writer = None
 
     def finish(self) -> None:
-        """Make the last part."""
+        """Make the last part, and remove what killed processes of this shard have left."""
         self.commit()
         with writing_errors(self.directory):
-            self._clear()  # nothing was left to write
+            self._remove_stale()  # nothing was left to write
+            for path in self.directory.glob(f".{self.info.part_names}.*.tmp"):
+                path.unlink()
         self.abandon()
 
     def abandon(self) -> None:
@@ -139,17 +141,15 @@ class PartsWriter:
         if not self._rows:
             return
         if self._writer is None:
-            self._clear()
+            self._remove_stale()
             name = self.info.part_name(self._number if number is None else number)
             self._file = NewFile(self.directory / name)
             self._writer = parquet_writer(self._file.path, self.schema)
         self._writer.write_table(pa.concat_tables(self._rows).cast(self.schema))
         self._rows, self._bytes = [], 0
 
-    def _clear(self) -> None:
-        """Remove the parts that are overwritten, and what a killed run of this shard left."""
+    def _remove_stale(self) -> None:
+        """Remove the parts that are overwritten."""
         for part in self._stale:
             part.path.unlink()
         self._stale = []
-        for path in self.directory.glob(f".{self.info.part_names}.*.tmp"):
-            path.unlink()
