@@ -111,7 +111,8 @@ class TextRecipe:
 
     def found_in(self, directory: Path) -> TextRecipe:
         """The recipe of a profile in ``directory``, with the paths of its files."""
-        return replace(self, files={o: [str(directory / name) for name in names] for o, names in self.files.items()})
+        named = {key: names for key, names in self.files.items() if names}
+        return replace(self, files={o: [str(directory / name) for name in names] for o, names in named.items()})
 
     def check_files(self, files: dict[str, list[str]], exist: bool) -> None:
         """Check that the ``files`` of a model's text are as when its profile, of which this is, was written.

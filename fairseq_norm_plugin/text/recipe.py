@@ -138,8 +138,10 @@ def decided_recipe(stated: TextRecipe, profiled: TextRecipe | None, release: Rel
         found = TextRecipe(files={name: files for name, files in release.text.files.items() if name in needed})
     elif profiled is not None:
         found = profiled
-    elif (found := release.text if release.text != found else _of_checkpoint("bpe", release)) != TextRecipe():
-        found = found if stated.tokenizer is not None else _of_checkpoint("tokenizer", release).over(found)
+    else:
+        found = release.text if release.text != found else _of_checkpoint("bpe", release)
+        if found != TextRecipe() and stated.tokenizer is None:
+            found = _of_checkpoint("tokenizer", release).over(found)
     if found.tokenizer is not None and stated.tokenizer not in (None, found.tokenizer):
         others = {option.name for option in options_of("tokenizer", found.tokenizer)}
         found = replace(found, options={name: value for name, value in found.options.items() if name not in others})
