@@ -20,29 +20,6 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"align-eval {__version__}\n"
 
 
-GOLD = ["--gold", "g", "hyp"]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["scor"], "do you mean score?"),
-        (["score", "--golf", "g", "hyp"], "do you mean --gold?"),
-        (["score", *GOLD, "--fromat=tsv"], "do you mean --format?"),
-        (["score", *GOLD, "--format", "jsom"], "do you mean json?"),
-        (["score", *GOLD, "--gold-bas", "1"], "unrecognized arguments: --gold-bas"),
-        (["score", "--gold", "", "hyp"], "--gold '': the value is empty"),
-        *((["sweep", "run", *GOLD, "-o", "x", "--kinds", kinds], f"{kinds!r}: expected names") for kinds in ("", "a,")),
-    ],
-)
-def test_words_that_are_refused(words, message, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        main(words)
-    out, err = capsys.readouterr()
-    assert (out, len(err.splitlines())) == ("", 1)
-    assert message in err
-
-
 @pytest.mark.parametrize(
     ("code", "heavy"),
     [

@@ -1,8 +1,4 @@
-from pathlib import Path
-
 import pytest
-
-from tests.facts import says
 
 TALP = "1-1 2p2\n\n2-1 3-4\n"
 FILES = {
@@ -60,25 +56,3 @@ def test_losses_are_told(call, arguments, expected, message):
     status, out, err = call("convert", *arguments)
     assert (status, out) == (0, expected)
     assert f"warning: {message}" in err or f"warning: naacl: {message}" in err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected", "message"),
-    [
-        (("sure", "--to", "fairseq", "--to-base", "1"), 2, "--to fairseq with --to-base 1: expected base 0"),
-        (("talp", "--from-base", "1", "--to", "pharaoh"), 1, "talp: 1 possible links … --possible keep"),
-        (("sure", "--to", "scored"), 1, "sure: … no scores … --to scored"),
-        (("blank", "--to", "naacl"), 1, "blank: no links: a NAACL file without any has no line"),
-        (("sure", "--to", "talp", "--min-confidence", "0.5"), 1, "sure: … no scores … --min-confidence"),
-        (("scored", "--to", "talp", "--min-confidence", "nan"), 2, "--min-confidence nan: … finite"),
-        ((*WORDS, "auto"), 2, "--from-subwords without --source and --target"),
-        ((*SUBWORDS, "auto"), 2, "--subwords without --source and --target"),
-        ((*SUBWORDS, "auto", "--source", "bpe.s", "--target", "bpe.1"), 1, "bpe.s has 3 lines … bpe.1 has 1"),
-        ((*SUBWORDS, "auto", "--source", "bpe.s", "--target", "mixed"), 1, "bpe.s, mixed … @@ … ▁ … --subwords"),
-    ],
-)
-def test_refused(call, arguments, expected, message):
-    status, out, err = call("convert", *arguments)
-    assert (status, out) == (expected, "")
-    assert says(err, message)
-    assert sorted(path.name for path in Path().iterdir()) == sorted(FILES)

@@ -234,20 +234,3 @@ def test_an_aer_of_another_gold_is_another_curve(run):
     ]
     assert list(pd.read_csv("a.csv").query("metric == 'aer'")["part"]) == [0, 0, 1, 1, 2]
     assert run("job.log", "-o", "a.svg")[0] == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "message"),
-    [
-        (["small.log", "--metrics", "aer,bleu"], 1, "--metrics bleu: no such metric in the logs"),
-        (["small.log", "valid.log"], 1, "no such metric in valid"),
-        (["small.log", "--pictures", "."], 2, "--pictures"),
-    ],
-)
-def test_errors(run, arguments, status, message):
-    Path("valid.log").write_text(printed("valid", 100, loss="2.5"), encoding="utf-8")
-    before = sorted(Path().iterdir())
-    found, out, err = run(*arguments, "-o", "a.png")
-    assert (found, out) == (status, "")
-    assert message in err
-    assert sorted(Path().iterdir()) == before

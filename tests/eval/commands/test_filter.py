@@ -2,8 +2,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.facts import says
-
 COMMAND = ("filter", "text.a", "text.b", "--scores", "scores", "-o", "out.a", "out.b")
 SCORES = ["0.5\tok", "\tempty", "0.25\tok", "0.5\tok", "1e-06\tok", "\tlonger than 9 tokens", "1.0\tok"]
 FILES = {
@@ -32,26 +30,3 @@ def test_lines_that_are_kept(call, options, lines, said):
     status, out, messages = call(*COMMAND, *options)
     assert (status, out, kept()) == (0, "", lines)
     assert all(part in messages for part in said), messages
-
-
-@pytest.mark.parametrize(
-    ("scores", "status", "message"),
-    [
-        ("unsupported\tstatus\n0.5\tok\n", 1, "text.a: 7 lines … 1 pairs"),
-        ("omitted\tstatus\n0.5\tok\n", 1, "scores:1: no columns unsupported"),
-        ("unsupported\tstatus\n0.5\tok\n\tok\n", 1, "scores:3: unsupported is ''"),
-        ("unsupported\tstatus\nnan\tok\n", 1, "scores:2: unsupported is 'nan'"),
-    ],
-)
-def test_scores_that_do_not_fit(call, scores, status, message):
-    Path("scores").write_text(scores)
-    found, _, messages = call(*COMMAND, "--keep", 0.5)
-    assert found == status
-    assert says(messages, message)
-    assert not Path("out.a").exists()
-
-
-def test_usage(call):
-    assert call(*COMMAND, "out.c", "--keep", 0.5)[0] == 2
-    assert call(*COMMAND, "--keep", 0.5, "--max-unsupported", 0.5)[0] == 2
-    assert call(*COMMAND, "--keep", 2)[0] == 2

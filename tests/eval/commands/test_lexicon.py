@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from alignment_eval.commands.lexicon import bilingual_lexicon, phrase_pairs
 from alignment_eval.errors import InputError
-from tests.facts import says
 
 FILES = {"source": "der hund\nder katze\n", "target": "the dog\nthe cat\n", "links": "0-0 1-1\n0-0 1-0 1-1\n"}
 COMMAND = ("lexicon", "--source", "source", "--target", "target")
@@ -83,18 +82,3 @@ def test_end_to_end(files, align_eval):
     done = align_eval(*COMMAND, "links", "--max-words", 2, "--lowercase")
     assert "\nder hund\tthe dog\t1\t" in done.stdout
     assert "|max_words:2|lowercase:yes|" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("links", "options", "expected", "message"),
-    [
-        ("0-0\n2-0\n", (), 1, "links:2: link 2-0 is outside … 2 words in source and 2 in target"),
-        ("0-0\n", (), 1, "links has 1 sentences, but source has 2"),
-        ("0-0\n\n", ("--min-count", "0"), 2, "1 or more"),
-    ],
-)
-def test_refused(files, call, links, options, expected, message):
-    files("links", links)
-    status, out, err = call(*COMMAND, "links", *options)
-    assert (status, out) == (expected, "")
-    assert says(err, message), err

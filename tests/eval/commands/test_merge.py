@@ -1,6 +1,5 @@
 from alignment_eval.reading import json_hash
 from tests.eval.parts.shards import SIGNATURE, write
-from tests.facts import says
 
 
 def test_command(tmp_path, align_eval):
@@ -15,11 +14,3 @@ def test_command(tmp_path, align_eval):
         f"run:{json_hash(SIGNATURE)}|sentences:4|kind:attn_n|layer:1|rule:kobayashi2020|version:align-eval-"
     )
     assert align_eval("merge", directory).stdout == out.read_text()
-
-
-def test_a_signature_of_another_form(tmp_path, call):
-    directory = write(tmp_path / "run", [[{0: "0-0"}]], 1, signature={"extraction": 3})
-    status, _, messages = call("merge", directory, "-o", tmp_path / "out")
-    assert status == 1
-    assert says(messages, "run: … signature")
-    assert not (tmp_path / "out").exists()

@@ -97,9 +97,6 @@ def test_links_of_a_file(run, tmp_path, plot):
     assert f"predicted: {hyp}" in " ".join(texts(tmp_path / "p.svg"))
     assert "|hyp:" in stderr
     assert "|rule:" not in stderr
-    hyp.write_text("0-0\n1-1\n", encoding="utf-8")
-    status, _, stderr = plot(run, "--heads", 1, "--hyp", hyp, "-o", tmp_path / "q.svg")
-    assert (status, says(stderr, f"{hyp} has 2 sentences, but {run} has 3")) == (1, True)
 
 
 def test_which_maps_are_drawn(run, tmp_path, plot):
@@ -134,32 +131,3 @@ def test_links_of_aligners_without_records(tmp_path, gold, call):
     assert groups(out, "sure") == {"sure-0-0": 2, "sure-0-1": 2}
     assert {"a", "b", "c", "x", "y", "z", "Sentence 0"} <= set(texts(out))
     assert signature.startswith("sentence:0|hyp_1:")
-    for arguments, expected, message in (
-        ((*given, "--heads", "1"), 2, "--heads without RECORDS"),
-        (given[:3], 2, "without RECORDS: expected alignments (--hyp) and their texts"),
-        ((tmp_path / "a",), 2, f"a file, not a records directory … --hyp {tmp_path / 'a'}"),
-        ((*given, "--sentence", "3"), 1, "no sentence 3: expected one of 0 to 2"),
-    ):
-        status, _, err = call("plot", "--sentence", 0, *arguments, "-o", tmp_path / "q.svg")
-        assert (status, (tmp_path / "q.svg").exists()) == (expected, False)
-        assert says(err, message)
-
-
-@pytest.mark.parametrize(
-    ("options", "status", "message"),
-    [
-        (["--heads", "1:awi"], 2, "--heads 1:awi: all maps of a picture have one setting: expected it by --setting"),
-        (["--heads", "1", "-o", "a.jpg"], 2, "a.jpg: the ending 'jpg' is not one of .png, .svg, .pdf"),
-        (["--heads", "1", "--hyp", "h", "--rule", "shift-att"], 2, "--rule together with --hyp"),
-        (["--heads", "1", "--sentence", "3"], 1, "run: no sentence 3: expected one of 0 to 2, counted from 0"),
-        (["--heads", "1", "--sentence", "1"], 1, "run: sentence 1 cannot be drawn (too long)"),
-    ],
-)
-def test_errors(*, run, gold, tmp_path, plot, monkeypatch, options, status, message):
-    monkeypatch.chdir(tmp_path)
-    got, stdout, stderr = plot(run, *options)
-    assert (got, stdout) == (status, "")
-    (line,) = stderr.splitlines()
-    assert line.startswith("align-eval plot: ")
-    assert says(line, message)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "run"]

@@ -104,28 +104,6 @@ def answers(*texts_and_starts):
     return {"text": list(texts_and_starts[::2]), "answer_start": list(texts_and_starts[1::2])}
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("labels", LABELS + "\na\tO\n", "labels: 3 sentences, but text has 2 lines"),
-        ("labels", "", "labels: the file is empty … a word and a label"),
-        ("text", "In Graz\n\n", "text:2: a blank line"),
-        ("text", "In Graz\nforests\n", "links:1: link … outside its sentence pair … 6 words in labels and 2 in text"),
-        ("links", LINKS + "\n", "links has 3 sentences, but labels has 2"),
-        ("links", "0-0:1.5\n\n", "links:1: link 0-0 has the confidence 1.5"),
-        ("labels", {"context": "a b", "answers": answers("b", 0)}, "labels:1: the answer at 0 is 'a'"),
-        ("labels", {"context": "a b", "answers": ["b"]}, "labels:1: … expected"),
-        ("labels", {"text": "a b", "spans": [[0, 4, "X"]]}, "labels:1: span 0 to 4 … 3 characters"),
-        ("labels", {"text": "a b", "spans": [[0, 3, "X"], [2, 3, "Y"]]}, "labels:1: span 2 to 3 shares a word"),
-    ],
-)
-def test_refused(files, call, name, text, message):
-    files(name, text if isinstance(text, str) else json.dumps(text))
-    status, out, err = call(*COMMAND, "links", "-o", "out")
-    assert (status, out, Path("out").exists()) == (1, "", False)
-    assert says(err, message), err
-
-
 def test_the_scheme_and_the_column_of_the_labels(files, call):
     text = "-DOCSTART- X O\n\n# id 7\n" + LABELS.replace("\t", " X ").replace(" B-", " S-").replace("S-PER", "B-PER")
     files("labels", text.replace("I-PER", "E-PER"))

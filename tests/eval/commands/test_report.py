@@ -52,17 +52,6 @@ def test_the_first_map_without_a_gold_is_the_profiles(tmp_path, make_sentence, m
     assert opened == [["attn_n", "awi", 0, 1], ["attn_n", "awo", 0, None]]
 
 
-@pytest.mark.parametrize(
-    ("content", "text"), [("0-9\n\n\n\n", "bad:1: sentence 0 … link 0-9"), ("0-0\n", "bad has 1 sentences")]
-)
-def test_a_file_of_other_words(inputs, tmp_path, call, content, text):
-    (tmp_path / "bad").write_text(content)
-    command = ("report", inputs[0], "--gold", inputs[1], "--gold-base", 1, "-o", tmp_path / "r.html")
-    status, _, messages = call(*command, "--hyp", tmp_path / "bad")
-    assert (status, (tmp_path / "r.html").exists()) == (1, False)
-    assert says(messages, text)
-
-
 def table_rows(html, name):
     """The cells of each row of a table of alignments."""
     body = html.split(f'id="{name}-table"')[1].split("<tbody>")[1].split("</tbody>")[0]
@@ -102,17 +91,3 @@ def test_alignments_of_any_aligners_without_records(tmp_path, call, monkeypatch)
     one = (tmp_path / "one").read_text()
     assert (status, "(p)" in one) == (0, False)
     assert says(err, f"--max-sentences {24 * len(html) // 2 // len(one)} makes a page")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((), "neither RECORDS nor --hyp"),
-        (("--hyp", "a"), "--hyp without RECORDS: … texts too, by --source and --target"),
-        (("--hyp", "a", *TEXTS, "--rule", "shift-att"), "--rule without RECORDS"),
-    ],
-)
-def test_what_is_missing_without_records(tmp_path, call, arguments, message):
-    status, _, err = call("report", "--gold", "g", "-o", tmp_path / "r", *arguments)
-    assert (status, (tmp_path / "r").exists()) == (2, False)
-    assert says(err, message)

@@ -169,25 +169,6 @@ def test_confidence_where_it_is_undefined(files, call):
     )
 
 
-@pytest.mark.parametrize(
-    ("content", "arguments", "expected", "message"),
-    [
-        ({"gold": "1 1 1\n"}, STATED, 1, "1 sentences up to its last link … NAACL … the texts"),
-        ({"hyp": f"{HYPOTHESIS}\n"}, STATED, 1, "gold has 2 … the last line of hyp is blank"),
-        ({}, (*STATED, "--source", "-", "--target", "t"), 2, "--source: '-': expected the name of a file"),
-        ({}, ("--gold", "-", "-"), 2, "several inputs are -: expected at most one input from the standard input"),
-        ({}, (*STATED, "--resamples", "200", "--format", "sentences"), 2, "--resamples with --format sentences"),
-        ({}, (*STATED, "--diagnose", "--format", "tsv"), 2, "--diagnose with --format tsv: expected text or json"),
-    ],
-)
-def test_refused(files, call, content, arguments, expected, message):
-    for name, text in content.items():
-        files(name, text)
-    status, out, err = call("score", *arguments)
-    assert (status, out) == (expected, "")
-    assert says(err, f"align-eval score: … {message}")
-
-
 EXCHANGE = "exchange the hypothesis with align-eval convert --from-swap --to pharaoh"
 #: Ten sentences, no two alike, that count from 1.
 LINES = [" ".join(f"{(5 * k + n) % 7 + 1}-{(3 * k * k + n * n) % 11 + 1}" for k in range(6)) for n in range(12)]

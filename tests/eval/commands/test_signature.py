@@ -2,11 +2,8 @@
 
 import json
 
-import pytest
-
 from alignment_eval.reading import json_hash
 from alignment_eval.signature import fields_of
-from tests.facts import says
 
 
 def printed(call, path):
@@ -27,19 +24,3 @@ def test_a_profile_and_a_file_of_links(call, tmp_path):
     (tmp_path / "links.signature.json").write_text(json.dumps(fields_of(signed)))
     (tmp_path / "links").write_text("0-0\n")
     assert printed(call, tmp_path / "links") == fields_of(signed)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "text"),
-    [
-        ("none", None, "none: cannot be read"),
-        ("links", b"0-0\n", "links: no signature in it, and no 'links.signature.json' beside it"),
-        ("broken.parquet", b"PAR1xx", "broken.parquet: damaged"),
-    ],
-)
-def test_what_has_none(call, tmp_path, name, content, text):
-    if content is not None:
-        (tmp_path / name).write_bytes(content)
-    status, out, err = call("signature", tmp_path / name)
-    assert (status, out) == (1, "")
-    assert says(err, text)

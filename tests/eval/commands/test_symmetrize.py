@@ -53,23 +53,6 @@ def test_a_direction_that_looks_swapped_is_a_warning(call):
         assert says(err, f"warning: {file}: {said}, {advice} --reverse-swap")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected", "message"),
-    [
-        (("fwd", "short", "--method", "union"), 1, "fwd has 3 sentences, but short has 1 sentences"),
-        (("fwd", "talp", "--method", "union"), 1, "talp:1 … a possible link (p)"),
-        (("one", "one", "--method", "union", "--from-base", "0"), 1, "give --from-base 1, or … --from-base 0-unused"),
-    ],
-)
-def test_refused(call, arguments, expected, message):
-    for name, text in (("short", "0-0\n"), ("talp", "0p0\n\n\n"), ("one", "1-1\n" * 9)):
-        Path(name).write_text(text)
-    status, out, err = call("symmetrize", *arguments)
-    assert (status, out) == (expected, "")
-    assert says(err, message)
-    assert Path("rev").read_text() == FILES["rev"]
-
-
 METHODS = {
     "intersection": ("intersection",),
     "union": ("union",),

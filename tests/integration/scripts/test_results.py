@@ -3,30 +3,15 @@
 import argparse
 import sys
 from functools import partial
-from types import SimpleNamespace
 
-import numpy as np
 import pandas as pd
 import pytest
 
-import alignment_eval as ae
-from alignment_eval.align_pairs import align_pairs
-from alignment_eval.extraction.extract import WordMap
-from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
-from alignment_eval.extraction.sharpen import FORMED
-from alignment_eval.links.formats import GoldSentence
-from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from alignment_eval.profiles.chosen import ChosenMethod
-from alignment_eval.transfer.tags import parse_markup
 from tests.demo import DEMO, lines, written
 from tests.integration.scripts.preparing import SCRIPTS
 
 GERMAN = "Anna\tB-PER\nlebt\tO\nin\tO\nGraz\tB-LOC\n\nGraz\tB-LOC\nruht\tO\n"
 ENGLISH = "Graz\tB-LOC\nhouses\tO\nAnna\tB-PER\n\nGraz\tB-LOC\nrests\tO\n"
-LINES = [
-    {"en": "Press <b>Stop</b> now.", "de": "Jetzt <b>Halt</b> drücken."},
-    {"en": "a <i>tree</i> and <b>two</b>", "de": "<i>ein Baum</i> und <b> zwei</b>"},
-]
 
 
 @pytest.fixture(autouse=True)
@@ -59,50 +44,6 @@ def test_rows_have_aer_interval_and_p_against_the_baseline(tmp_path):
     pd.DataFrame([*rows, published]).to_csv(table, index=False)
     systems.figure(argparse.Namespace(csv=table, png=picture))
     assert all(words in picture.read_text() for words in ("ours, both models – 87,652 pairs", "25.0", "15.0"))
-
-
-def test_words_in_other_orders():
-    import parts
-
-    chance = np.random.default_rng(0)
-    for name, order in parts.ORDERS.items():
-        for size in range(1, 12):
-            assert sorted(order(size, chance)) == list(range(size)), name
-    assert list(parts.ORDERS["all words reversed"](3, chance)) == [2, 1, 0]
-    assert all(parts.one_to_the_end(4, chance)[-1] < 3 for _ in range(9))
-    for _ in range(9):
-        phrases = np.split(places := parts.phrases_reversed(9, chance), np.flatnonzero(np.diff(places) != 1) + 1)
-        assert phrases[0][-1] == 8
-        assert phrases[-1][0] == 0
-        assert all(2 <= len(phrase) <= 4 for phrase in phrases[1:])
-
-
-def test_an_order_permutes_the_source_of_the_pairs():
-    """With its columns in the maps of one model, and its rows in those of the other."""
-    import parts
-
-    chance, way = np.random.default_rng(1), [2, 0, 3, 1, 4]
-    words = [[f"{side}{number}" for number in range(5)] for side in "xy"]
-
-    def word_map(sides, scores):
-        source, target = map(SentenceSide.of_words, sides)
-        return WordMap(SentenceMaps(0, source, target, ()), scores)
-
-    def swapped(pair):
-        source, target = [words[0][place] for place in way], words[1]
-        forward, reverse = (one.scores for one in pair)
-        there = word_map((source, target), forward[:, [*way, 5]])
-        return there, word_map((target, source), reverse[way])
-
-    options = ExtractionOptions("attn_n", "1", rule="two-way=0.3")
-    method = AlignmentMethod(options, options, "product", FORMED)
-    maps = [tuple(word_map(sides, chance.random((5, 6)) ** 4) for sides in (words, words[::-1])) for _ in range(40)]
-    aligned = align_pairs(map(swapped, maps), method)
-    links = [frozenset((way[i], j) for i, j in pair.links) for pair in aligned]
-    gold = SimpleNamespace(score=lambda found: ae.score(found, [GoldSentence(of_pair) for of_pair in links]))
-    both = parts.Way("both", gold, ChosenMethod(method), maps, False)
-    assert both.in_order(lambda size, _: np.array(way)) == "0.00"
-    assert both.in_order(parts.ORDERS["as it is"]) == both.aer() != "0.00"
 
 
 def test_parts_of_the_default(tmp_path, monkeypatch, capsys):
@@ -159,14 +100,3 @@ def test_span_f1_and_lead_in_both_directions(tmp_path):
     assert poor[3].startswith("33.3 [")  # of German: Anna; Graz is at two wrong words
     assert poor[4].startswith("+66.7 [")
     assert "| -66.7 [" in use.table(["spans"], systems, "good", leads=False)
-
-
-@pytest.mark.parametrize("source", ["de", "en"])
-def test_lines_and_tags_that_are_right(tmp_path, source):
-    import use
-
-    sides = {language: [parse_markup(line[language], "xml") for line in LINES] for language in ("de", "en")}
-    (tmp_path / "links").write_text("0-2 1-1 2-0 3-3\n0-0 1-1 2-2 3-3\n")
-    links = use.read_others([f"x={tmp_path}/links"])["x"]
-    totals = [figure.total() for figure in use.tagged(sides, links, source)]
-    assert [(int(total.sure), int(total.hypothesis_sure)) for total in totals] == [(2, 1), (3, 2)]

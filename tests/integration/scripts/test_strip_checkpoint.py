@@ -3,14 +3,12 @@
 With --mix it is the weighted mean of a model and its continuation, and of nothing else.
 """
 
-import runpy
-
 import pytest
 import torch
 
 import fairseq_norm_plugin as fnp
 from tests.facts import says
-from tests.integration.scripts.preparing import SCRIPTS, names, run
+from tests.integration.scripts.preparing import names, run
 
 
 @pytest.fixture(scope="module")
@@ -92,16 +90,3 @@ def test_models_that_are_no_continuation_are_refused(whole, continuation, traine
         done = run("strip_checkpoint.py", whole, tmp_path / "mixed.pt", "--mix", model)
         assert (done.returncode, says(done.stderr, "cannot be mixed … further training")) == (1, True)
         assert names(tmp_path) == ["nan.pt"]
-
-
-def test_the_criterion_of_guided_training_becomes_fairseqs(whole, monkeypatch):
-    monkeypatch.syspath_prepend(SCRIPTS)
-    state = torch.load(whole, weights_only=False)
-    guided = {"_name": "guided_alignment", "label_smoothing": 0.25, "alignment_lambda": 1.0, "guided_maps": "0.0:awi"}
-    state["cfg"]["criterion"] = guided
-    vars(state["cfg"]["model"]).update(criterion="guided_alignment", guided_maps="0.0:awi")
-    cfg = runpy.run_path(str(SCRIPTS / "strip_checkpoint.py"))["stripped"](state)["cfg"]
-    assert dict(cfg["criterion"]) == {"_name": "label_smoothed_cross_entropy", "label_smoothing": 0.25}
-    assert cfg["model"].criterion == "label_smoothed_cross_entropy"
-    assert "guided_alignment" not in repr(cfg)
-    assert cfg["model"].guided_maps == "0.0:awi"  # norm-align reads them

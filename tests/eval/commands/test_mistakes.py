@@ -1,0 +1,185 @@
+"""Mistakes of command lines and files: the last line of stderr names the facts, and no file is written or changed."""
+
+import json
+import shlex
+
+import pytest
+
+from tests.eval.commands.test_curve import printed
+from tests.eval.records.shards import write
+from tests.facts import content, says
+
+LABELS = "In\tO\nGraz\tB-LOC\n\nWälder\tO\n"
+CONVERT = "convert --to"
+LEXICON = "lexicon --source source --target target"
+REPORT = "report run --gold gold --gold-base 1 -o out"
+PROJECT = "project --labels labels --target-text text --links links -o out"
+SCORE = "score --gold gold --gold-base 1 hyp"
+ERRORS = "errors --gold links --gold-base 0 --source source --target target links"
+SQUAD = {"context": "a b", "answers": {"text": ["b"], "answer_start": [0]}}
+#: Two sentences; those of run, "a b c ." each, are three; the second is too long.
+FILES = {
+    "gold": "1-1 2-2 3p3\n1-2 2-1\n",
+    "hyp": "0-0 2-2 3-3\n0-1\n",
+    "hyp3": "0-0 2-2 3-3\n0-1\n\n",
+    "hyp1": "0-0\n",
+    "far": "0-0\n2-0\n",
+    "sure": "0-0\n\n1-0 2-3\n",
+    "scored": "1-0:0.25 0-0:1e-2\n\n0-2:-3.5\n",
+    "naacl": "1 1 1\n",
+    "ones": "1-1\n" * 9,
+    "blank": "\n\n",
+    "source": "der hund\nder katze\n",
+    "target": "the dog\nthe cat\n",
+    "pieces.@@": "a@@ b c\nd\n",
+    "pieces.▁": "▁x ▁y\nz\n",
+    "labels": LABELS,
+    "text": "Graz\nforests\n",
+    "links": "1-0\n0-0\n",
+    "text.a": "a\n" * 7,
+    "scores": "unsupported\tstatus\n0.5\tok\n",
+    "log": printed("test", 100, aer="0.5"),
+    "log.valid": printed("valid", 100, loss="2.5"),
+    "damaged.parquet": "PAR1xx",
+}
+MISTAKES = [
+    ("scor", {}, 2, "do you mean score?"),
+    ("score --golf gold hyp", {}, 2, "do you mean --gold?"),
+    (f"{SCORE} --fromat=tsv", {}, 2, "do you mean --format?"),
+    (f"{SCORE} --format jsom", {}, 2, "do you mean json?"),
+    (f"{SCORE} --gold-bas 1", {}, 2, "--gold-bas"),
+    ("score --gold '' hyp", {}, 2, "--gold '' … empty"),
+    *((f"sweep run --gold gold --kinds '{kinds}' -o out", {}, 2, f"'{kinds}': … names") for kinds in ("", "a,")),
+    ("score hyp", {}, 2, "required: --gold"),
+    ("score --gold ones --gold-base 0 ones", {}, 1, "give --gold-base 1"),
+    ("score --gold ones --gold-base 1 ones", {}, 1, "ones: … give --hyp-base 1"),
+    ("score --gold gold --gold-base 1 gold --hyp-base 1", {}, 1, "gold: … possible"),
+    (f"{SCORE}1", {}, 1, "hyp1 has 1 sentences, but gold has 2"),
+    (f"{SCORE} none", {}, 1, "none: "),
+    (SCORE, {"hyp": ""}, 1, "hyp: the file is empty"),
+    (SCORE, {"hyp": "0-0\n1-\n"}, 1, "hyp:2"),
+    ("score --gold naacl --gold-base 1 hyp", {}, 1, "1 sentences up to its last link … NAACL … the texts"),
+    ("score --gold gold --gold-base 1 hyp3", {}, 1, "gold has 2 … the last line of hyp3 is blank"),
+    (f"{SCORE} --source - --target target", {}, 2, "--source: '-'"),
+    ("score --gold - -", {}, 2, "several inputs are -"),
+    (f"{SCORE} --source source", {}, 2, "only one of --source and --target"),
+    (f"{SCORE} --resamples 0", {}, 2, "resamples"),
+    (f"{SCORE} --resamples 200 --format sentences", {}, 2, "--resamples with --format sentences"),
+    (f"{SCORE} --diagnose --format tsv", {}, 2, "--diagnose with --format tsv: … text or json"),
+    *((ERRORS, {"source": f"{mark}\n" * 2}, 1, "source: … subword mark") for mark in ("de@@ r", "de ##r")),
+    (f"{ERRORS} links links", {}, 2, "3 hypotheses"),
+    (f"{CONVERT} xml hyp", {}, 2, "--to"),
+    (f"{CONVERT} fairseq --to-base 1 sure", {}, 2, "--to fairseq with --to-base 1 … 0"),
+    (f"{CONVERT} pharaoh --from-base 1 gold", {}, 1, "gold: 1 possible links … --possible keep"),
+    (f"{CONVERT} scored sure", {}, 1, "sure: … no scores … --to scored"),
+    (f"{CONVERT} naacl blank", {}, 1, "blank: no links"),
+    (f"{CONVERT} talp --min-confidence 0.5 sure", {}, 1, "sure: … no scores … --min-confidence"),
+    (f"{CONVERT} talp --min-confidence nan scored", {}, 2, "--min-confidence nan: … finite"),
+    (f"{CONVERT} scored --from-subwords auto hyp", {}, 2, "--from-subwords without --source and --target"),
+    (f"{CONVERT} talp --subwords auto hyp", {}, 2, "--subwords without --source and --target"),
+    (f"{CONVERT} talp --subwords auto hyp --source source --target naacl", {}, 1, "source has 2 lines … naacl has 1"),
+    (
+        f"{CONVERT} talp --subwords auto hyp --source pieces.@@ --target pieces.▁",
+        {},
+        1,
+        "pieces.@@, pieces.▁ … @@ … ▁ … --subwords",
+    ),
+    ("curve log --metrics aer,bleu -o out.png", {}, 1, "--metrics bleu: no such metric"),
+    ("curve log log.valid -o out.png", {}, 1, "no such metric in log.valid"),
+    ("curve log --pictures . -o out.png", {}, 2, "--pictures"),
+    ("curve log -o out.txt", {}, 2, "out.txt"),
+    ("extract hyp --heads 1 -o out", {}, 1, "hyp: "),
+    ("extract . --heads 1 -o out", {}, 1, ".: no parts"),
+    ("curve hyp -o out.png", {}, 1, "hyp: the file has no lines of statistics"),
+    ("filter text.a --scores scores --keep 0.5 -o out", {}, 1, "text.a: 7 lines … 1 pairs"),
+    ("filter text.a --scores scores --keep 0.5 -o a b", {}, 2, "-o"),
+    *(
+        (f"filter text.a --scores scores {words} -o out", {}, 2, fact)
+        for words, fact in (
+            ("--keep 0.5 --max-unsupported 0.5", "--max-unsupported"),
+            ("--keep 2", "--keep"),
+        )
+    ),
+    *(
+        ("filter text.a --scores scores --keep 0.5 -o out", {"scores": scores}, 1, fact)
+        for scores, fact in (
+            ("omitted\tstatus\n0.5\tok\n", "scores:1: … unsupported"),
+            ("unsupported\tstatus\n0.5\tok\n\tok\n", "scores:3: unsupported is ''"),
+            ("unsupported\tstatus\nnan\tok\n", "scores:2: unsupported is 'nan'"),
+        )
+    ),
+    (f"{LEXICON} far", {}, 1, "far:2: link 2-0 … 2 words in source and 2 in target"),
+    (f"{LEXICON} hyp1", {}, 1, "hyp1 has 1 sentences, but source has 2"),
+    (f"{LEXICON} hyp1 --min-count 0", {}, 2, "1 or more"),
+    ("merge parts -o out", {}, 1, "parts: … signature"),
+    ("plot run --sentence 0 --heads 1:awi -o out.svg", {}, 2, "--heads 1:awi: … --setting"),
+    ("plot run --sentence 0 --heads 1 -o out.jpg", {}, 2, "out.jpg: … 'jpg' … .png, .svg, .pdf"),
+    ("plot run --sentence 0 --heads 1 --hyp hyp --rule shift-att -o out.svg", {}, 2, "--rule together with --hyp"),
+    ("plot run --sentence 0 --heads 1 --hyp hyp -o out.svg", {}, 1, "hyp has 2 sentences, but run has 3"),
+    ("plot run --sentence 3 --heads 1 -o out.svg", {}, 1, "run: no sentence 3: … 0 to 2"),
+    ("plot run --sentence 1 --heads 1 -o out.svg", {}, 1, "run: sentence 1 … too long"),
+    ("plot --sentence 0 --hyp hyp -o out.svg", {}, 2, "without RECORDS: … --hyp … texts"),
+    ("plot hyp --sentence 0 -o out.svg", {}, 2, "a file, not a records directory … --hyp hyp"),
+    *(
+        (f"plot --sentence {words} --hyp links --source source --target target -o out.svg", {}, status, fact)
+        for words, status, fact in (
+            ("0 --heads 1", 2, "--heads without RECORDS"),
+            ("2", 1, "no sentence 2: … 0 to 1"),
+        )
+    ),
+    (PROJECT, {"labels": ""}, 1, "labels: the file is empty"),
+    (PROJECT, {"labels": f"{LABELS}\na\tO\n"}, 1, "labels: 3 sentences, but text has 2 lines"),
+    (PROJECT, {"text": "Graz\n\n"}, 1, "text:2: a blank line"),
+    (PROJECT, {"links": "5-0\n\n"}, 1, "links:1: link … outside … 2 words in labels and 1 in text"),
+    (PROJECT, {"links": "\n\n\n"}, 1, "links has 3 sentences, but labels has 2"),
+    (PROJECT, {"links": "0-0:1.5\n\n"}, 1, "links:1: link 0-0 has the confidence 1.5"),
+    *(
+        (PROJECT, {"labels": json.dumps(labels)}, 1, f"labels:1: {fact}")
+        for labels, fact in (
+            (SQUAD, "the answer at 0 is 'a'"),
+            (SQUAD | {"answers": ["b"]}, "… expected"),
+            ({"text": "a b", "spans": [[0, 4, "X"]]}, "span 0 to 4 … 3 characters"),
+            ({"text": "a b", "spans": [[0, 3, "X"], [2, 3, "Y"]]}, "span 2 to 3 shares a word"),
+        )
+    ),
+    (
+        "report run --gold gold --gold-base 1 --hyp far -o out",
+        {"gold": "\n\n\n", "far": "0-9\n\n\n"},
+        1,
+        "far:1: … 0-9",
+    ),
+    (f"{REPORT} --hyp hyp1", {"gold": "\n\n\n"}, 1, "hyp1 has 1 sentences"),
+    ("report --gold gold -o out", {}, 2, "neither RECORDS nor --hyp"),
+    ("report --gold gold --hyp hyp -o out", {}, 2, "--hyp without RECORDS: … --source and --target"),
+    ("report --hyp hyp --source source --target target --rule shift-att -o out", {}, 2, "--rule without RECORDS"),
+    ("signature none", {}, 1, "none: "),
+    ("signature hyp", {}, 1, "hyp: no signature … hyp.signature.json"),
+    ("signature damaged.parquet", {}, 1, "damaged.parquet: damaged"),
+    ("symmetrize hyp hyp1 --method union", {}, 1, "hyp has 2 sentences, but hyp1 has 1 sentences"),
+    ("symmetrize hyp gold --method union", {}, 1, "gold:1 … a possible link (p)"),
+    ("symmetrize ones ones --method union --from-base 0", {}, 1, "--from-base 1 … --from-base 0-unused"),
+    ("symmetrize hyp --method union", {}, 2, "REVERSE"),
+]
+
+
+@pytest.fixture
+def place(tmp_path, make_records, make_sentence, monkeypatch):
+    """The working directory, with the FILES, records and parts of links."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    make_records(tmp_path / "run", [make_sentence(0), make_sentence(1, status="too long"), make_sentence(2)])
+    write(tmp_path / "parts", [[{0: "0-0"}]], 1, signature={"extraction": 3})
+    return tmp_path
+
+
+@pytest.mark.parametrize(("command", "files", "status", "fact"), MISTAKES)
+def test_mistakes(place, call, command, files, status, fact):
+    for name, text in files.items():
+        (place / name).write_text(text, encoding="utf-8")
+    before = content(place)
+    found, out, err = call(*shlex.split(command))
+    assert (found, out) == (status, ""), err
+    assert says(err.splitlines()[-1], fact), err
+    assert "Traceback" not in err
+    assert content(place) == before
