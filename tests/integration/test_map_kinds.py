@@ -52,13 +52,6 @@ def test_rollouts_are_those_of_the_block_maps(records, data, checkpoint, kind, o
         np.testing.assert_allclose(sentence.layer_maps(kind), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_a_batch_is_each_sentence_alone(norm, records, tmp_path):
-    norm(*SCORE, "--batch-size", 1, "--norm-records", tmp_path / "alone")
-    for id_, sentence in by_id(tmp_path / "alone").items():
-        for name, array in by_id(records)[id_].arrays.items():
-            np.testing.assert_allclose(array, sentence.arrays[name], rtol=1e-3, atol=2e-5, err_msg=name)
-
-
 def test_align_eval_understands_every_kind(norm, records, tmp_path, capsys, monkeypatch):
     hypotheses = {}
     for kind in KINDS:

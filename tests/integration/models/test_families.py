@@ -33,13 +33,16 @@ ODD = {
     "scale_embedding": False,
     "tie_word_embeddings": False,
 }
-SMALL = {"marian": {"activation_function": "swish"}, "fsmt": {"tie_word_embeddings": True}}
-CASES = [(name, "small", SMALL.get(name, {})) for name in KINDS]
+#: Options of a small model; a shape of SLOW has the figures of docs/models.md.
+SMALL = {name: {} for name in KINDS} | {
+    "marian": {"activation_function": "swish"},
+    "fsmt": {"tie_word_embeddings": True},
+}
 SLOW = [
-    *((name, "base", OPUS if name in ("marian", "fsmt") else BASE) for name in KINDS),
-    *((name, "odd", ODD) for name in KINDS),
-    ("marian", "own vocabularies", OWN_VOCABULARIES),
-    ("mbart", "relu", {"activation_function": "relu"}),
+    *((name, OPUS if name in ("marian", "fsmt") else BASE) for name in KINDS),
+    *((name, ODD) for name in KINDS),
+    ("marian", OWN_VOCABULARIES),
+    ("mbart", {"activation_function": "relu"}),
 ]
 #: The longest translation, in tokens without </s>.
 LONGEST = 20
@@ -217,21 +220,16 @@ def compare(directory, name, options, count, longest, of_maps):
     return {**found, **differences_of_maps(models, of_maps, longest)}, equal, len(different)
 
 
-@pytest.mark.parametrize(("name", "shape", "options"), CASES, ids=lambda value: value if isinstance(value, str) else "")
-def test_a_model_computes_what_transformers_does(tmp_path, name, shape, options):
-    found, equal, different = compare(tmp_path, name, options, 20, 12, 4)
+@pytest.mark.parametrize(
+    ("name", "options", "count", "longest", "of_maps", "least"),
+    [
+        *((name, options, 20, 12, 4, 8) for name, options in SMALL.items()),
+        *(pytest.param(name, options, 200, 30, 50, 20, marks=pytest.mark.slow) for name, options in SLOW),
+    ],
+)
+def test_a_model_computes_what_transformers_does(tmp_path, name, options, count, longest, of_maps, least):
+    found, equal, different = compare(tmp_path, name, options, count, longest, of_maps)
+    print(name, options, found, f"{equal} of {count} translations equal, {different} different ones")
     assert max(found.values()) < 1e-5, found
-    assert equal == 20
-    assert different >= 8
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "shape", "options"), SLOW, ids=lambda value: value if isinstance(value, str) else "")
-def test_other_shapes(tmp_path, name, shape, options):
-    """The figures of docs/models.md."""
-    found, equal, different = compare(tmp_path, name, options, 200, 30, 50)
-    figures = ", ".join(f"{key} {value:.1e}" for key, value in found.items())
-    print(f"\n{name}, {shape}: {figures}; {equal} of 200 translations equal, {different} different ones")
-    assert max(found.values()) < 1e-5
-    assert equal == 200
-    assert different >= 20
+    assert equal == count
+    assert different >= least

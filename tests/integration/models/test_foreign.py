@@ -1,21 +1,16 @@
 """A directory in the format of Transformers, as it is, with every command; and what its conversion gives."""
 
 import json
-import logging
-import random
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from fairseq import options
-from fairseq_cli import preprocess
 
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.files import write_lines
 from fairseq_norm_plugin.align import cli as align
-from fairseq_norm_plugin.analyze import cli as analyze
 from fairseq_norm_plugin.convert import main as convert
 from tests.facts import facts
 from tests.families import KINDS, LINES, NLLB_CODES, save, transformers
@@ -37,15 +32,6 @@ MARKS = [
     "1,000.50 3-4 e-mail x--y",
     "a\u00a0b\u200bc",
 ]
-#: Locales of Babel, which has names of languages and countries in each: 22 scripts.
-LOCALES = "am ar bn de el en fa fr he hi hy ja ka km ko ml my ru ta th uk vi zh"
-#: What tokenizers treat in different ways.
-ODD = """
-e\u0301te\u0301 z\u0335\u0322 \u0300 \u1e9b\u0323 \u0e33 \u0eb3 각 가\u11a8 \uff76\uff9e क्\u200dष İ ß ẞ ǅ Ω Å ﷺ
-ﬁne oﬃce Ａｂｃ１２ ½ ① ㌔ … 😀 👩\u200d👩\u200d👧 🇩🇪 ☃\ufe0f a\u200db \u200b \ufeff \u00ad \u180e \u202e \U000e0041
-— – -- don't l'été '' `` „x“ «y» ‘z’ 10% 1,000.5 &amp; &#124; | [ ] @@ @-@ ▁ ▁x http://a.b/c?d=1&e=2 a.b@c.de
-"""
-BLANKS = ["\t", "  ", "\u00a0", "\u3000", "\u2028", "\x85", "\v", "\f", "\x1f"]
 
 
 @pytest.fixture(scope="module")
@@ -75,24 +61,6 @@ def tokenizer_of(directory, name, kind=None):
 @pytest.mark.parametrize("name", KINDS)
 def test_raw_text_becomes_the_ids_of_transformers_own_tokenizer(directories, name):
     check_ids(load(directories / name, name), tokenizer_of(directories / name, name))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", KINDS)
-def test_ids_of_many_lines_of_many_scripts(tmp_path, name):
-    """SentencePiece is trained on 4,000 lines and tested on 2,000 others."""
-    locales = map(pytest.importorskip("babel").Locale, LOCALES.split())
-    names = [[*locale.languages.values(), *locale.territories.values()] for locale in locales]
-    draw = random.Random(1)
-    lines = []
-    for number in range(6000):
-        parts = draw.choices(names[number % len(names)], k=draw.randint(1, 6))
-        parts += draw.choices([*ODD.split(), *BLANKS], k=draw.randint(0, 3))
-        draw.shuffle(parts)
-        around = draw.choices(["", "", "", " ", *BLANKS], k=2)
-        lines.append(around[0] + draw.choice([" ", " ", ""]).join(parts) + around[1])
-    save(tmp_path, name, (lines[:4000], 4000))
-    check_ids(load(tmp_path, name), tokenizer_of(tmp_path, name), lines[4000:])
 
 
 def check_ids(model, tokenizer, lines=(*LINES, *MARKS)):
@@ -156,45 +124,6 @@ def test_calibrated_and_aligned(directories, tmp_path, capsys, name):
     assert align.main([str(word) for word in (*words, "--force", "-o", tmp_path / "links")]) == 0
     assert f"model.safetensors{pairs[0]}.align.json" in capsys.readouterr().err
     assert len((tmp_path / "links").read_text().splitlines()) == 48
-
-
-def binarised(directory, name, made):
-    """The text in pieces, binarised with the dictionaries of a conversion."""
-    source, target = languages = KINDS[name][2]
-    words = ["-s", source, "-t", target, "--destdir", directory / "bin"]
-    for side, language, pipeline in zip(("src", "tgt"), languages, load(made / name, name).forward.pipelines):
-        lines = (" ".join(pipeline.segment(pipeline.read(line)).tokens) for line in LINES)
-        write_lines(directory / f"text.{language}", lines)
-        file = made / f"{name}-fairseq" / f"dict.{language}.txt"
-        words += [f"--{side}dict", file if file.exists() else file.with_name("dict.txt")]
-    words += [f"--{split}pref={directory / 'text'}" for split in ("test", "train", "valid")]
-    preprocess.main(options.get_preprocessing_parser().parse_args([str(word) for word in words]))
-    return directory / "bin"
-
-
-@pytest.mark.parametrize("name", ["marian", "nllb"])
-def test_analysed_when_converted(directories, tmp_path, capsys, monkeypatch, name):
-    monkeypatch.setattr("fairseq_norm_plugin.analyze.cli.draw_figures", lambda *_: {})
-    (source, target), data = KINDS[name][2], binarised(tmp_path, name, directories)
-    words = [data, "--path", directories / f"{name}-fairseq/checkpoint.pt", "-s", source, "-t", target, "--cpu"]
-    assert analyze.main([str(word) for word in [*words, "-o", tmp_path / "out"]]) == 0, capsys.readouterr().err
-    assert (tmp_path / "out/mixing.csv").read_text().count("decoder.cross") > 6
-
-
-def test_monitored_while_it_is_trained_further(directories, tmp_path, trained, caplog):
-    caplog.set_level(logging.INFO)
-    data = binarised(tmp_path, "marian", directories)
-    (tmp_path / "gold").write_text("1-1\n" * len(LINES))
-    sizes = {"layers": (2, 3), "attention-heads": (2, 4), "embed-dim": (16, 16), "ffn-embed-dim": (24, 20)}
-    words = [word for size, of in sizes.items() for side, value in zip(("encoder", "decoder"), of)
-             for word in (f"--{side}-{size}", value)]  # fmt: skip
-    words += ["--finetune-from-model", directories / "marian-fairseq" / "checkpoint.pt", "-s", "de", "-t", "en"]
-    words += ["--aer-gold", f"test={tmp_path / 'gold'}", "--aer-gold-base", 1, "--valid-subset", "test"]
-    words += ["--arch", "marian", "--activation-fn", "gelu", "--lr", 0]
-    further = trained("marian", *words, data=data, task="translation_norm", updates=1)
-    assert "aer_l2_n_awo" in caplog.text
-    # of a learning rate of 0
-    assert load(further, "marian", data=data, bpe="none").identity == load(directories / "marian", "marian").identity
 
 
 @pytest.mark.parametrize(

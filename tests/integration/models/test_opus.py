@@ -1,7 +1,6 @@
 """A model of OPUS-MT's form, from its directory to alignments of raw text, with every command."""
 
 import json
-import math
 import shutil
 from pathlib import Path
 
@@ -104,15 +103,6 @@ def test_a_tag_before_each_source_as_transformers_puts_it(tagged):
     assert given.score == added.score
     np.testing.assert_array_equal(given.layer_maps("attn_n"), added.layer_maps("attn_n"))
     assert model.forward.profile == tagged / "out" / "checkpoint.pt.de-fra.align.json"
-
-
-def test_raw_text_gets_the_translations_of_fairseq_generate(opus, generate):
-    pieces = ("--bpe", "sentencepiece", "--sentencepiece-model", opus / "out" / "target.spm")
-    expected = [content.split("\t") for _, _, content in generate(*pieces, "--beam", 3).lines("D")]
-    found = fairseq_norm_plugin.load(opus / "out").translate(lines("de"), beam=3)
-    assert [pair.target for pair in found] == [text for _, text in expected]
-    scores = [float(score) * math.log(2) for score, _ in expected]
-    assert [pair.score for pair in found] == pytest.approx(scores, abs=6e-4)  # three decimals
 
 
 @pytest.mark.parametrize("words", ["whitespace", "characters"])

@@ -57,14 +57,6 @@ def test_corpus_exact(corpus, tmp_path):
     assert names(tmp_path / "out") == ["train.de", "train.en"]
 
 
-def test_corpus_characters_that_other_tools_take_for_line_ends(corpus):
-    strange = "a\u0085b\u2028c\x0bd\x1ce\rf\u00a0g\x00h"
-    done, de, en = corpus(f"{strange}\nzwei\n".encode(), b"eight\ntwo\n", "--tokenized")
-    assert done.returncode == 0, done.stderr
-    assert de.read_bytes() == b"a b c d e f g h\nzwei\n"
-    assert en.read_bytes() == b"eight\ntwo\n"
-
-
 def test_gold_keeps_lines_and_words(corpus):
     source = "Die Straße  ist naß, z.B. .\r\n\r\nÄpfel \tfallen .\r\n".encode("latin1")
     target = b"<s snum=0001> The street's wet .  </s>\n\n<s snum=0002></s>\n<s snum=0003> Apples fall . </s>\n"

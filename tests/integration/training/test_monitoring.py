@@ -19,7 +19,7 @@ from fairseq_norm_plugin.hooks.validation import Monitor
 from tests.demo import written
 from tests.facts import facts, says
 from tests.integration.conftest import Output, config_of, layer_aers, without_fairseqs_warnings
-from tests.integration.training.conftest import comparable, halves
+from tests.integration.training.conftest import comparable
 
 SUBSETS = ("--valid-subset", "test,valid")
 
@@ -80,14 +80,6 @@ def test_training_is_stocks_bit_for_bit(monitored, trained, logged):
     assert states[0]["extra_state"]["best"] == states[1]["extra_state"]["best"]
     assert states[0]["model"].keys() == states[1]["model"].keys()
     assert all(torch.equal(tensor, states[1]["model"][name]) for name, tensor in states[0]["model"].items())
-
-
-def test_a_gold_of_fewer_sentences_than_fairseq_keeps_has_a_loss(monitored, logged, tmp_path):
-    links = written(tmp_path / "gold", ["1-1"] * 5)
-    monitored("few", "--aer-gold", f"test2={links}", subsets=("--valid-subset", "test2,valid"))
-    line = logged("test2")[-1]
-    assert line["aer_sentences"] == "5"
-    assert float(line["loss"]) > 0
 
 
 # In a process that cannot import the plugin; torch must be told to trust the file there.
@@ -166,15 +158,6 @@ def test_links_lost_to_unknown_words_are_told_above_5_percent(set_up, gold, capl
     task.post_validate(model, {"aer_sentences": 100, "aer_sentences_gold": 100, "aer_unaligned": unaligned}, None)
     message = f"{unaligned} of 100 sentences of the gold … no links … --norm-source-text"
     assert says(caplog.text, message) == said
-
-
-def test_translating_beside_it_changes_nothing(monitored, logged):
-    monitored("no bleu")
-    bleu = ["--eval-bleu", "--eval-bleu-remove-bpe", "--eval-bleu-args", '{"beam": 2, "max_len_b": 9}']
-    monitored("bleu beside", *bleu)
-    without, beside = halves(logged("test"))
-    assert "bleu" in beside
-    assert {key: beside[key] for key in without if "aer" in key} == {k: v for k, v in without.items() if "aer" in k}
 
 
 @pytest.fixture

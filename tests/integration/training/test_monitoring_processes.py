@@ -69,15 +69,6 @@ def several(options, processes):
     return [[*options, *common, "--distributed-rank", str(rank)] for rank in range(processes)]
 
 
-@pytest.mark.slow
-def test_training_in_two_processes_restarts_from_its_checkpoint(data, gold, tmp_path):
-    options = words(data, tmp_path / "ckpt", gold)
-    train_at_once(tmp_path, *several(options, 2))
-    output = train_at_once(tmp_path, *several([*options, "--max-update", "2"], 2))[0]
-    assert re.search(r"Loaded checkpoint \S*checkpoint_last\.pt \(epoch \d+ @ 1 updates\)", output)
-    assert torch.load(tmp_path / "ckpt/checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] == 2
-
-
 def test_training_in_two_processes_is_stocks_bit_for_bit(data, gold, tmp_path):
     """Validation lowers the rate and ends the training, which would do 20 updates; fairseq loses sentences of it."""
     follow = ["--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", "0.9", "--lr-threshold", "0.05", "--lr", "0.5"]

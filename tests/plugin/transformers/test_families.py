@@ -14,8 +14,9 @@ from fairseq_norm_plugin.checkpoints.identity import model_hash
 from fairseq_norm_plugin.convert import convert, main
 from fairseq_norm_plugin.transformers import families
 from fairseq_norm_plugin.transformers.marian import sinusoids
+from fairseq_norm_plugin.transformers.text import mbart_text
 from tests.facts import facts, says
-from tests.families import save
+from tests.families import save, tokenizer
 
 safetensors = pytest.importorskip("safetensors.torch")
 POSITIONS = "model.encoder.embed_positions.weight"
@@ -208,3 +209,32 @@ def test_copies_of_what_is_known(changed, name, change, dtype, message):
     safetensors.save_file(stored, model / "model.safetensors")
     with pytest.raises(InputError, match=facts("fc1.bias is of the type torch.int8 … not quantised")):
         converted(model)
+
+
+def read_mbart(directory):
+    return mbart_text(directory, {"vocab_size": 500, "max_position_embeddings": 8}, ("de_DE", "en_XX"))
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("special_tokens_map", {"additional_special_tokens": [{"content": 1}]}),
+        ("tokenizer_config", {"added_tokens_decoder": {"x": {"content": "de_DE"}}}),
+        ("tokenizer", {"added_tokens": [{"content": "de_DE", "id": -1}]}),
+    ],
+    ids=str,
+)
+def test_tokens_of_other_types(tmp_path, file, content):
+    tokenizer(tmp_path, "mbart")
+    (tmp_path / f"{file}.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match=facts(f"damaged, or not a tokenizer … {next(iter(content))}")):
+        read_mbart(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["sentencepiece.bpe.model", "special_tokens_map.json"])
+def test_a_file_that_is_a_link_to_itself(tmp_path, name):
+    tokenizer(tmp_path, "mbart")
+    (tmp_path / name).unlink()
+    (tmp_path / name).symlink_to(name)
+    with pytest.raises(InputError, match=facts(f"{name}: a symbolic link to itself")):
+        read_mbart(tmp_path)
