@@ -1,4 +1,4 @@
-"""align-eval, and what all command lines share: lists, errors, names of systems, and how a command ends."""
+"""align-eval, and what all command lines share: lists, errors, progress, and how a command ends."""
 
 import io
 import itertools

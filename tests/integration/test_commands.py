@@ -1,4 +1,4 @@
-"""The commands as a user gives them: from anywhere, one as a whole new process; fairseq-interactive."""
+"""The commands as a user gives them: from anywhere, as a new process; fairseq-interactive; no output is an input."""
 
 import shutil
 

@@ -11,6 +11,8 @@ from alignment_eval.records import Records
 from tests.facts import says
 
 SCORE = "--score-reference"
+HARD = ["--print-alignment", "hard"]
+SKIP = "--skip-invalid-size-inputs-valid-test"
 SHORTER = ["--gen-subset", "test5", "--max-source-positions", 60]  # sentence 3 has 84 tokens
 NBEST = ["--beam", 3, "--nbest", 2]
 EVERY_KIND = ["--norm-record-kinds", ",".join(KINDS)]
@@ -36,7 +38,7 @@ def test_hypotheses_and_scores_are_bit_identical(stock, norm, tmp_path, capfd, o
     expected = stock(*options).lines()
     assert len(expected) == 12 * nbest * 3
     assert len({len(content.split()) for _, kind, content in expected if kind == "P"}) > 3  # of various lengths
-    printed = ["--print-alignment", "hard"]
+    printed = HARD
     output = norm(*options, *printed)
     assert output.lines() == expected
     whole = sum(not links for _, _, links in output.lines("A"))
@@ -109,9 +111,9 @@ def test_a_model_of_the_other_direction_is_told(norm, trained, tmp_path, capfd):
 
 @pytest.mark.parametrize("options", [["--beam", 2, "--left-pad-source"], [SCORE]], ids=str)
 def test_weights_of_the_last_layer_are_what_stock_prints(stock, norm, options):
-    expected = stock(*options, "--print-alignment", "hard").lines("A")
+    expected = stock(*options, *HARD).lines("A")
     assert len(expected) == 12
-    assert norm(*options, "--norm-map", "attn_w", "--norm-layer", 1, "--print-alignment", "hard").lines("A") == expected
+    assert norm(*options, "--norm-map", "attn_w", "--norm-layer", 1, *HARD).lines("A") == expected
 
 
 @pytest.mark.parametrize("mode", [["--beam", 2], [SCORE]], ids=str)
@@ -151,15 +153,9 @@ def test_the_alignments_file_is_the_extraction(norm, tmp_path, capsys, mode, map
     [
         (["--num-shards", 2], "--distributed-world-size N --distributed-rank k"),
         (["--retain-dropout"], "--retain-dropout"),
-        (
-            ["--print-alignment", "hard", "--norm-map", "alti", "--norm-record-kinds", "alti"],
-            "--norm-map alti, only attn_w or attn_n",
-        ),
+        ([*HARD, "--norm-map", "alti", "--norm-record-kinds", "alti"], "--norm-map alti, only attn_w or attn_n"),
         (SHORTER, r"Size of sample #3 is invalid .*max_positions=.*60"),
-        (
-            ["--gen-subset", "test1", "--max-source-positions", 1, "--skip-invalid-size-inputs-valid-test"],
-            "sentences are too long, and no other is left",
-        ),
+        (["--gen-subset", "test1", "--max-source-positions", 1, SKIP], "too long, and no other is left"),
     ],
 )
 def test_a_run_that_is_refused_leaves_nothing(norm, tmp_path, options, text):
@@ -170,7 +166,7 @@ def test_a_run_that_is_refused_leaves_nothing(norm, tmp_path, options, text):
 
 @pytest.mark.parametrize("mode", [["--beam", 2], [SCORE]], ids=["generate", "score"])
 def test_a_long_sentence_is_skipped_and_said_so(norm, tmp_path, mode):
-    options = ["--skip-invalid-size-inputs-valid-test", "--norm-records", tmp_path / "r"]
+    options = [SKIP, "--norm-records", tmp_path / "r"]
     output = norm(*mode, *SHORTER, *options, "--norm-alignments", tmp_path / "a")
     assert [id_ for id_, _, _ in output.lines("H")] == [0, 1, 2, 4, 5]
     records = records_of(tmp_path / "r")

@@ -1,4 +1,4 @@
-"""A new map kind is a row of the table and its functions: commands, tables, figures and the check of docs find it."""
+"""Every kind of map on a trained model; a new one is a row of the table and its functions, and is found everywhere."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``align-eval signature``: of records, a lexical table, a profile, and of what has none."""
+"""``align-eval signature`` of records and a profile; ``align-eval merge``."""
 
 import json
 

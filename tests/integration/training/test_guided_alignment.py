@@ -92,16 +92,6 @@ def test_what_cannot_be_guided_is_refused(trained, guided, words, message):
         trained(message, *words, data=guided / "bin", task="translation_norm", updates=1)
 
 
-def test_a_model_guided_with_full_context_generates_aligns_and_calibrates(trained, guided, norm, align, tmp_path):
-    words = (*STOCK, "--alignment-layer", 1, "--full-context-alignment")
-    path = trained("full", *words, data=guided / "bin", task="translation_norm", arch="transformer_align", updates=4)
-    generated = norm("--print-alignment", "hard", "--gen-subset", "test", path=path, data=guided / "bin")
-    assert len(generated.lines("A")) == 12
-    align("calibrate", "--path", path, "-o", tmp_path / "profile")
-    align("--path", path, "--profile", tmp_path / "profile", "-o", tmp_path / "links", "--force")
-    assert any(line.split() for line in (tmp_path / "links").read_text().splitlines())
-
-
 def test_a_guided_model_is_read_by_the_maps_that_it_was_trained_to_align_with(trained, guided, align, tmp_path):
     words = (*OURS, "0.0,0.1,1:awo")
     path = trained("reads its own", *words, data=guided / "bin", task="translation_norm", arch="transformer", updates=4)

@@ -14,7 +14,7 @@ from alignment_eval.errors import InputError
 from alignment_eval.figures.style import kind_name
 from alignment_eval.scoring.token_classes import TOKEN_CLASSES
 from fairseq_norm_plugin.analyze import statistics as analysis
-from fairseq_norm_plugin.analyze.cli import draw_figures
+from fairseq_norm_plugin.analyze.cli import draw_figures, main
 from fairseq_norm_plugin.analyze.statistics import Analysis, BlockStatistics, TokenTypes, spearman
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF
@@ -210,3 +210,24 @@ def test_points_are_the_tokens_that_are_counted(build, analyse, counted, text):
     assert points.get_label() == f"layer 1, ρ {rho:.2f}"
     assert figure.axes[0].get_xlabel() == f"frequency in the {text} text"
     check_print(figure)
+
+
+# -- what the command line refuses before it loads anything
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "facts"),
+    [
+        (("--mixing-kinds", "attn_w,alti"), 2, ("'alti'", "attn_w", "ffresln_n")),
+        (("--path", "no-such.pt"), 1, ("no-such.pt", "no such file")),
+        (("--path", "a.pt:b.pt"), 2, ("--path a.pt:b.pt", "one checkpoint")),
+        ((), 2, ("--path", "one checkpoint")),
+    ],
+)
+def test_bad_input(tmp_path, capsys, options, status, facts):
+    assert main([str(tmp_path), "-o", str(tmp_path / "out"), *options]) == status
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("norm-analyze: ")
+    assert all(fact in err for fact in facts), err
+    assert not (tmp_path / "out").exists()

@@ -76,10 +76,8 @@ def test_text_that_fairseq_would_evaluate_is_not_loaded(changed, tmp_path, optio
 @pytest.mark.parametrize(
     ("state", "text"),
     [
-        *(
-            (legacy(decoder_embed_path=text), "c.pt: option decoder_embed_path is … HOME")
-            for text in ("${oc.env:HOME}", "${common.user_dir}${oc.env:HOME}")
-        ),
+        (legacy(decoder_embed_path="${oc.env:HOME}"), "c.pt: option decoder_embed_path is … HOME"),
+        (legacy(decoder_embed_path="${common.user_dir}${oc.env:HOME}"), "c.pt: option decoder_embed_path is … HOME"),
         (
             {"cfg": {"model": {"_name": "transformer"}, "generation": {"print_alignment": "a ${oc.env:X}"}}},
             "option print_alignment",

@@ -1,4 +1,4 @@
-"""Checkpoints cannot run code, and what fairseq writes loads."""
+"""Checkpoints cannot run code, and what fairseq writes loads; what identifies a run."""
 
 import argparse
 import pickle

@@ -67,8 +67,8 @@ def test_a_given_option_wins_over_the_profile_even_if_it_names_the_default(given
         ({"norm_alignments": "x", "norm_map": "ff_n", "norm_heads": "0"}, "--norm-map ff_n … whole layers only"),
         ({"norm_alignments": "x", "norm_heads": "0,1"}, "one head or the whole layer … --norm-heads 0,1"),
         (
-            {"norm_alignments": "x", "norm_records": "y", "norm_layer": 1, "norm_record_layers": "0"},
-            "--norm-alignments reads attn_n of layers 1",
+            {"norm_alignments": "x", "norm_layer": 1, "norm_records": "y", "norm_record_layers": "0"},
+            "attn_n of layers 1",
         ),
     ],
 )

@@ -1,11 +1,15 @@
-"""The whole way on real data: the AERs of an independent float64 computation with the same checkpoint.
+"""Real data: AERs of an independent float64 computation with the same checkpoint, attention of CTranslate2.
 
 The reference (../shared/models/README.md) was computed one sentence at a time by other code, with the rules of
 ``kobayashi2020``: rows AWO/AWI × </s> allowed/masked × weights/norms, layers 0-2 and the best head.
 """
 
+import json
+
+import numpy as np
 import pytest
 
+import fairseq_norm_plugin as fnp
 from alignment_eval.commands.sweep import configurations, sweep
 from alignment_eval.links.files import ReadOptions, read_gold
 from alignment_eval.records import Records
@@ -74,3 +78,25 @@ def test_the_sweep_gives_the_independent_figures(name, shared, program, tmp_path
     ).stdout
     assert extracted == (tmp_path / "hyp.pharaoh").read_text()
     assert extracted.count("\n") == size
+
+
+# -- a model that somebody else trained
+
+
+@pytest.mark.shared
+def test_attention_of_ctranslate2(shared):
+    """OpenNMT's transliteration model: CTranslate2's own weights of head 0 in the last layer, for six words."""
+    directory = shared / "models/aren-transliteration"
+    model = fnp.load(
+        *(directory / "checkpoint.pt", directory),
+        source_lang="src",
+        target_lang="tgt",
+        tokenizer="none",
+        bpe="none",
+    )
+    words = json.loads((directory / "ref.json").read_text(encoding="utf-8"))
+    assert len(words) == 6
+    for word in words:
+        maps = model.maps(" ".join(word["src"]), " ".join(word["tgt"]), kinds=["attn_w"])
+        rows = maps.head_maps("attn_w")[-1, 0][: len(word["attn"])]
+        assert rows == pytest.approx(np.array(word["attn"]), abs=1e-6)
