@@ -12,7 +12,7 @@ import pytest
 
 import alignment_eval
 from alignment_eval import __version__, errors
-from alignment_eval.command_line import System, exit_status, names
+from alignment_eval.command_line import System, exit_status
 from alignment_eval.commands import main
 from alignment_eval.errors import AlignmentWarning, InputError, UsageError, warn_user
 from alignment_eval.options import distinct_names
@@ -58,10 +58,6 @@ def test_no_name_of_a_file_controls_the_terminal(align_eval, tmp_path, monkeypat
     done = align_eval(*(f"{word}{escape}" if word in (*names, "none", "--none") else word for word in words))
     assert "\x1b" not in done.stdout + done.stderr
     assert done.returncode == (1 if "none" in words else 2 if "--none" in words else 0)
-
-
-def test_a_list():
-    assert names("a, b,a") == ("a", "b")
 
 
 @pytest.mark.parametrize(

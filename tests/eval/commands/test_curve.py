@@ -16,9 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.commands.curve import COLUMNS, draw_curves, read_training_log
-from alignment_eval.figures.style import COLUMN, PAGE, FigureOptions
 from alignment_eval.reading import file_hash
-from tests.eval.figures.printed import check_print
 from tests.facts import says
 
 DEMO = Path(__file__).resolve().parents[3] / "data/demo"
@@ -148,16 +146,6 @@ def test_the_metric_of_the_whole_has_a_name_and_a_broad_line_of_its_own():
     ]
     whole, *layers = sorted(figure.axes[0].lines, key=lambda line: line.get_zorder())
     assert whole.get_linewidth() > 2 * max(line.get_linewidth() for line in layers)
-
-
-def test_it_can_be_printed():
-    for metrics, width in ((["aer", "nll_loss"], COLUMN), (["aer", *MAPS], PAGE)):
-        figure = draw_curves(runs(["a", "b"], ["test", "train"], metrics), FigureOptions(title="Ours"))
-        assert figure.get_figwidth() == width
-        assert figure.get_suptitle() == "Ours"
-        check_print(figure, apart=False)
-        lowest = min(axes.get_tightbbox().y0 for axes in figure.axes)
-        assert figure.legends[0].get_window_extent().y1 <= lowest + 1
 
 
 # --- the command

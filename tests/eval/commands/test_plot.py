@@ -6,9 +6,7 @@ import pytest
 
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.figures import style
 from alignment_eval.records import Records
-from tests.facts import says
 
 #: 1-based; sentence 0 has sure (0, 0) and (2, 2), possible (1, 1).
 GOLD = "1-1 2p2 3-3\n\n1-1\n"
@@ -106,16 +104,6 @@ def test_which_maps_are_drawn(run, tmp_path, plot):
         places = [name.split("-")[1:] for name in groups(tmp_path / "p.svg", "predicted")]
         assert tuple(1 + max(int(place[axis]) for place in places) for axis in (0, 1)) == panels
         (tmp_path / "p.svg").unlink()
-
-
-def test_characters_that_no_font_has_are_one_sentence(tmp_path, call, monkeypatch):
-    monkeypatch.setattr(style, "use_fonts_for", lambda texts: None)  # so only the font of the style is there
-    (tmp_path / "text").write_text("漢字 b\n")
-    (tmp_path / "links").write_text("0-0\n")
-    given = ("--hyp", tmp_path / "links", "--source", tmp_path / "text", "--target", tmp_path / "text")
-    status, _, err = call("plot", "--sentence", 0, *given, "-o", tmp_path / "p.png")
-    assert (status, err.count("\n")) == (0, 2)
-    assert says(err, "warning: … no installed font has")
 
 
 def test_links_of_aligners_without_records(tmp_path, gold, call):

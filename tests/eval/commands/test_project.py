@@ -79,19 +79,6 @@ def test_end_to_end(files, align_eval):
     assert (fields["links_format"], fields["spans"], fields["projected"]) == ("pharaoh", "3", "3")
 
 
-@pytest.mark.parametrize(
-    ("links", "options"),
-    [
-        ("1-3:0.9 2-4:0.8 3-2:1.0 4-0:1.0 5-1:1.0\n0-1:0.5 0-2:0.7 0-3:0.9 1-0:1.0\n", ()),
-        ("4-2 5p3 3-4 1-5 2-6\n2p1 3-1 4-1 1-2\n", ("--links-swap", "--links-base", "1")),
-    ],
-)
-def test_formats_of_links(files, call, links, options):
-    files("links", links)
-    status, out, err = call(*COMMAND, "links", *options)
-    assert (status, out) == (0, EXPECTED), err
-
-
 def test_spans_without_counterpart_are_counted(files, call):
     files("links", "5-1\n1-0\n")
     status, out, err = call(*COMMAND, "links")

@@ -159,16 +159,6 @@ def test_every_pair_of_systems_is_tested(files, call):
     assert last == ["recall", "%", "50.00", "91.67", gain, f"[{low},", f"{high}]", *p_values]
 
 
-def test_confidence_where_it_is_undefined(files, call):
-    files("hyp", "\n\n")
-    status, out, err = call("score", *STATED, "--resamples", "200")
-    assert (status, says(err, "warning: only 2 sentences"), err.count("\n")) == (0, True, 1)
-    assert (
-        out.splitlines()[0]
-        == "hyp: AER 100.00 % [100.00, 100.00], precision undefined [undefined], recall 0.00 % [0.00, 0.00]"
-    )
-
-
 EXCHANGE = "exchange the hypothesis with align-eval convert --from-swap --to pharaoh"
 #: Ten sentences, no two alike, that count from 1.
 LINES = [" ".join(f"{(5 * k + n) % 7 + 1}-{(3 * k * k + n * n) % 11 + 1}" for k in range(6)) for n in range(12)]
@@ -198,18 +188,6 @@ def test_where_a_line_is_missing(files, call):
     status, out, err = call("score", *STATED, "--hyp-base", "1")
     assert (status, out) == (1, "")
     assert says(err, "hyp has 23 sentences, but gold has 24 … if you insert 1 line into the hypothesis at about line 4")
-
-
-def test_exchanged_texts_are_told_by_what_was_tried(files, call):
-    """The advice is followed here, and works."""
-    files("source", "a b c d\na b\n")
-    files("target", "x y\nx y\n")
-    files("gold", "1-1 4-2\n1-2\n")
-    files("hyp", "0-0 3-1\n0-1\n")
-    status, _, err = call("score", *STATED, "--source", "target", "--target", "source")
-    assert (status, says(err, "look exchanged … exchange --source and --target")) == (1, True)
-    assert "swap" not in err
-    assert call("score", *STATED, "--source", "source", "--target", "target")[0] == 0
 
 
 def test_the_diagnosis_comes_before_the_refusal(files, call):

@@ -12,7 +12,6 @@ from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.figures.style import DEFAULT
 from alignment_eval.links.formats import GoldSentence
-from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.records import Records
 from alignment_eval.scoring.aer import score
 from tests.eval.figures.pages import GOLD as OF_FIVE
@@ -62,17 +61,6 @@ def test_every_row_is_extract_and_score(make_sentence, final):
         expected = score(hypotheses, gold)
         assert (row.aer, row.precision, row.recall) == (expected.aer, expected.precision, expected.recall)
         assert [row.links, row.sure, row.links_sure, row.links_possible] == list(map(int, expected.counts))
-
-
-def test_a_head_without_links_has_no_precision(make_side):
-    weights = np.array([[[[0, 1], [0, 1]], [[1, 0], [1, 0]]]], dtype=np.float32)  # head 0 looks at </s> only
-    s = SentenceMaps(0, make_side("a </s>"), make_side("x </s>"), (0,), arrays={"head_attn_w": weights})
-    gold = [GoldSentence(frozenset({(0, 0)}))]
-    table = sweep([s], gold, configurations(["attn_w"], ["awi"], ["kobayashi2020"]))[0]
-    rows = table[table["null"] == "allow"].set_index("head")
-    assert rows.loc[0, ["aer", "recall", "links"]].tolist() == [1, 0, 0]
-    assert np.isnan(rows.loc[0, "precision"])
-    assert rows.loc[1, ["aer", "precision", "recall", "links"]].tolist() == [0, 1, 1, 1]
 
 
 @pytest.fixture

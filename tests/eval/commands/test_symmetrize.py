@@ -26,15 +26,6 @@ def test_end_to_end(align_eval):
     }
 
 
-def test_the_variant_is_that_of_methods_that_grow(call):
-    for method, variant, expected in (
-        ("grow-diag", "lilt", "0-0 1-1\n\n0-1\n"),
-        ("intersection", "none", "0-0\n\n0-1\n"),
-    ):
-        status, out, err = call("symmetrize", "fwd", "rev", "--method", method, "--variant", "lilt")
-        assert (status, out, f"|variant:{variant}|" in err) == (0, expected, True)
-
-
 def test_reverse_swap_and_other_formats(call):
     Path("swapped").write_text("1 1 1\n1 2 3\n1 6 5\n2 2 2\n3 2 1\n")
     expected = call("symmetrize", "fwd", "rev", "--method", "grow-diag")[1]

@@ -80,20 +80,6 @@ def test_fewer_sentences_in_the_page_change_no_figure(corpus):
     assert "This page holds" not in render(every, "t", "s", {})
 
 
-def test_systems_beside_the_maps(corpus):
-    """Sentences without maps count, as empty hypotheses; the links of the others are in the index."""
-    links = {0: frozenset({(0, 0), (1, 1)}), 1: frozenset({(5, 5)}), 3: frozenset({(0, 1)})}
-    system = [links.get(k, frozenset()) for k in range(5)]
-    report = build(corpus, GOLD, systems=[("ours", system)])
-    (found,) = report.systems
-    assert (found.name, found.score.counts) == ("ours", score(system, GOLD).counts)
-    assert found.interval == confidence(found.score.per_sentence, FAST)["aer"]
-    page = page_of(report)
-    assert page.index["systems"] == ["ours"]
-    linked = [entry["aligned"] for entry in page.index["sentences"][:4]]
-    assert linked == [[[[0, 0], [1, 1]]], [[]], [[]], [[[0, 1]]]]  # the second has no words in the page
-
-
 VALUES = st.floats(1e-30, 1e6) | st.just(0.0)
 
 

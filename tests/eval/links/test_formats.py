@@ -29,13 +29,6 @@ def parsed(text, format_):
     return list(FORMATS[format_].parse(lines, "x", Tokens(), True))
 
 
-def test_scores(tmp_path):
-    """The first of two scores counts, and the largest of a duplicate link."""
-    first, second = read(written(tmp_path, "0-0:0.25:0.75 1?1:0.5\n0-0:0.25 0-0:0.5 0-0:-1\n"))
-    assert first == GoldSentence(frozenset({(0, 0)}), frozenset({(0, 0), (1, 1)}))
-    assert (first.confidence, second.confidence) == ({(0, 0): 0.25, (1, 1): 0.5}, {(0, 0): 0.5})
-
-
 @pytest.mark.parametrize(
     ("text", "format_"),
     [
@@ -47,17 +40,6 @@ def test_scores(tmp_path):
 )
 def test_detected_format(text, format_):
     assert detect_format(text.encode()) == format_
-
-
-def test_files_of_simalign(tmp_path):
-    """Gold with possible links, numbered from 0 or 1; probabilities, whose first digit is cut off, so that .0 is 1."""
-    for first in (0, 1):
-        path = written(tmp_path, f"{first}\t0-0 1p1\n{first + 1}\t\n{first + 2}\t2-0\n")
-        assert list(read_gold(path)) == [gold("0-0", "1-1"), gold(), gold("2-0")]
-    file = read(written(tmp_path, "0\t0-0-.134-.5 1-1-.0\n1\t\n2\t10-2-.75\n"))
-    assert (file.format, file.scored, list(file)) == ("simalign", True, [gold("0-0 1-1"), gold(), gold("10-2")])
-    assert [sentence.confidence for sentence in file] == [{(0, 0): 0.134, (1, 1): 1}, {}, {(10, 2): 0.75}]
-    assert [s.confidence for s in read(written(tmp_path, "0-0-.134 1-1-.0\n"))] == [{(0, 0): 0.134, (1, 1): 1}]
 
 
 def test_naacl(tmp_path):

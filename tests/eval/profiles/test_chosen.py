@@ -121,26 +121,6 @@ def test_named_maps_are_sharpened_unless_their_rule_is_named():
         assert choose_method(AlignmentOptions(heads="1", **options), 1, (), 100).method.sharpening == sharpening
 
 
-def test_the_reason_names_maps_and_profiles():
-    maps = "reading head 0.0 (AWI) × layer 2 (AWO); profile: a"
-    assert chosen([FORMED], 100).reason == maps
-    assert chosen(BOTH, 100).reason == f"{maps}, b"
-    other = chosen([FORMED, YOUNG], 100).reason
-    assert (
-        "and, in the other direction, the mean of logit attributions of layer 1 (AWO) and layer 2 (AWO); profile: a, c"
-        in other
-    )
-
-
-@pytest.mark.parametrize("final", [False, None])
-def test_rule_and_punctuation_are_those_that_are_stated(final):
-    for profiles in ([FORMED], BOTH):
-        method = chosen(profiles, rule="two-way=0.6", final_punctuation=final).method
-        for options in (method.forward, method.reverse):
-            assert options is None or (options.rule, options.final_punctuation) == ("two-way=0.6", final is not False)
-        assert method.forward.heads == FORMED.maps.heads
-
-
 def test_two_directions():
     made = chosen(BOTH, FEWEST)
     assert (made.method.forward.rule, made.method.join) == ("two-way=0.4", "product")
@@ -152,18 +132,6 @@ def test_two_directions():
     assert (mutual.forward.rule, mutual.reverse.rule) == ("two-way=0.25", "two-way=0.25")
     assert chosen(BOTH, join="average").method.forward.rule == "two-way=0.4"
     assert chosen(BOTH, join="union").method.join == "union"
-
-
-def test_named_maps_of_two_directions():
-    def method(**options):
-        return choose_method(AlignmentOptions(heads="1", **options), 2, (), 100).method
-
-    joined = method(table="text")
-    assert (joined.forward.rule, joined.reverse, joined.join) == ("two-way=0.4", joined.forward, "product")
-    assert (joined.sharpened, joined.table_pairs) == (True, COUNTED)
-    assert method(join="average").forward.rule == "two-way=0.4"
-    other = method(join="mutual", reverse_heads="0.3").reverse
-    assert (str(other.heads), other.rule) == ("0.3", "two-way=0.25")
 
 
 @pytest.mark.parametrize(

@@ -47,10 +47,6 @@ def test_what_is_written_is_read(write, profile):
     assert read_profile(path).name == str(path)
 
 
-def test_maps_that_a_model_was_trained_to_align_with():
-    assert (GUIDED.chosen_by, GUIDED.figure, str(GUIDED.maps.heads)) == ("training", None, "0.0:awi,1.0:awi,2")
-
-
 def test_too_few_pairs_to_choose_by(make_sentence):
     few = [make_sentence(k) for k in range(DEFAULTS.fewest_pairs - 1)]
     for layers, heads in ((range(3), "1,2"), ([0], "0")):

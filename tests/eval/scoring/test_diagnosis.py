@@ -97,21 +97,6 @@ def test_right_files_are_not_explained(tmp_path):
     assert doubts(near, truth) is None
 
 
-def test_every_base_and_direction_that_the_indices_allow_is_tried(tmp_path):
-    """Four sentences with index 1 and without index 0: each file may count from 0 or from 1."""
-    shifted = [frozenset((i + 1, j + 1) for i, j in links) for links in LINKS[:4]]
-    truth = gold(tmp_path, [GoldSentence(links) for links in shifted])
-    readings = diagnose(hypothesis(tmp_path, shifted), truth).readings
-    tried = {reading.changes for reading in readings if not any("line" in change for change in reading.changes)}
-    swap = f"{EXCHANGE} or give --gold-swap"
-    assert tried == {
-        (*base, *turned) for base in (("give --hyp-base 1",), ("give --gold-base 1",), ()) for turned in ((swap,), ())
-    }
-    from_1 = read_hypothesis(tmp_path / "hyp", ReadOptions(base="1"))
-    changes = {reading.changes for reading in diagnose(from_1, truth).readings}
-    assert ("give --hyp-base 0 or give --gold-base 1",) in changes
-
-
 @pytest.mark.parametrize(
     ("base", "swap", "moved", "changes"),
     [

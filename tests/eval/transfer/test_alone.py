@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alignment_eval.transfer.markup import transfer_markup
-from alignment_eval.transfer.pairs import Markup
 from alignment_eval.transfer.pieces import PROTECTED, protected_strings
 from alignment_eval.transfer.tags import parse_markup, protect
 
@@ -97,11 +96,6 @@ def test_groups_of_a_stated_expression_count_from_one():
     assert [found[0] for found in protected_strings(r"(a)\1").finditer("aa {0} ab")] == ["aa", "{0}"]
 
 
-@pytest.mark.parametrize(("syntax", "text"), [("html", "a "), ("xml", "a b")])
-def test_names_of_opaque_elements_are_in_any_case_in_html_only(syntax, text):
-    assert Markup.of(syntax, ["Q"]).read("a <q>b</q>").text == text
-
-
 #: Elements that are marks of notes behind a word.
 MARKS = """
 <sup>1</sup>
@@ -160,11 +154,6 @@ def test_marks_of_notes_follow_their_words(words, marks, order):
 )
 def test_what_is_a_mark_of_a_note(line, text):
     assert parse_markup(line, "html").text.split() == text.split()
-
-
-def test_a_mark_of_a_note_before_a_break_in_capitals():
-    for syntax in ("html", "xml"):
-        assert parse_markup("Haus<sup>1</sup><BR/>Ende", syntax).text.split() == ["Haus", "Ende"]
 
 
 @pytest.mark.parametrize(

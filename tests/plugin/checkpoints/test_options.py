@@ -7,11 +7,10 @@ import re
 
 import pytest
 import torch
-from fairseq import checkpoint_utils, tasks
+from fairseq import checkpoint_utils
 from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
 from fairseq.registry import REGISTRIES
 from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
-from fairseq.tasks.language_modeling import LanguageModelingConfig
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -197,18 +196,6 @@ def test_fairseq_opens_no_path_of_a_checkpoint(tmp_path, legacy):
     for section in (cfg.model, cfg.task):
         assert {getattr(section, name, None) for name in names - {"data"}} <= {None, ""}
     assert cfg.task.data == "mine"  # what the user says
-
-
-def test_the_task_of_a_language_model_takes_its_options(tmp_path):
-    """As fairseq-generate builds it for --lm-path."""
-    state = torch.load(DEMO / "checkpoint.pt", weights_only=False)
-    state["cfg"]["task"] = dataclasses.asdict(LanguageModelingConfig(data=str(DEMO))) | {"_name": "language_modeling"}
-    state["cfg"]["task"].update(sample_break_mode="none", shorten_method="none", add_bos_token=False)
-    state["cfg"]["model"] = argparse.Namespace(_name="transformer_lm", arch="transformer_lm")
-    torch.save(state, tmp_path / "lm.pt")
-    (tmp_path / "dict.txt").write_bytes((DEMO / "dict.en.txt").read_bytes())
-    cfg = checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "lm.pt"), {"data": str(tmp_path)})["cfg"]
-    assert len(tasks.setup_task(cfg.task, from_checkpoint=True).source_dictionary) > 4
 
 
 @pytest.mark.parametrize("name", ["fastbpe", "sentencepiece"])

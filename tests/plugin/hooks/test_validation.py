@@ -3,12 +3,10 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from fairseq.logging import metrics
 
-from alignment_eval.commands.curve import COLUMNS, draw_curves, is_share
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.links.formats import GoldSentence
@@ -18,11 +16,9 @@ from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCO
 from fairseq_norm_plugin.formulas.kinds import mixing_ratio
 from fairseq_norm_plugin.hooks.validation import (
     GOLD_KEY,
-    KIND_LETTERS,
     NUMBERS_KEY,
     GoldPair,
     Monitor,
-    metric_name,
     mixing_name,
     with_gold,
 )
@@ -203,11 +199,3 @@ def test_mixing_ratios_are_means_over_positions_that_mix(monitor, build, make_sa
             assert found[mixing_name(type_, layer, kind)] == pytest.approx(mean, abs=1e-6), (type_, kind)
     failed = logged(monitor, tally, monitor.tally(sample))
     assert all(math.isnan(value) for name, value in failed.items() if name.startswith("mixing"))
-
-
-def test_metrics_that_the_monitor_logs_are_drawn_by_layer():
-    names = [metric_name(3, kind, "awi") for kind in KIND_LETTERS] + [mixing_name("decoder.cross", 3, "attnres_n")]
-    assert all(map(is_share, names))
-    figure = draw_curves(pd.DataFrame([("run", "test", 1, name, 0, 0.5) for name in names], columns=list(COLUMNS)))
-    assert figure.legends[0].get_texts()[0].get_text() == "layer 3"
-    assert [axes.get_ylabel() for axes in figure.axes] == ["AER %", "mixing_decoder_cross %"]

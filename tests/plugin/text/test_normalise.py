@@ -61,13 +61,6 @@ def test_what_the_model_reads_and_where_it_is(typographic, plain, words):
     assert found == tuple(words.split(" "))
 
 
-def test_words_of_tokenised_text_stay_as_they_are():
-    """Also one of which nothing is left, and one that becomes several tokens."""
-    found, tokens = read("a—b \u200b c’s :", tokenize=False)
-    assert found == ("a—b", "\u200b", "c’s", ":")
-    assert tokens == ("a", "-", "b", "c's", ":")
-
-
 @given(LINES)
 def test_nfc_is_that_of_unicode_and_spans_are_slices_in_order(line):
     printed = "".join(character for character in line if is_visible(character) or character.isspace())

@@ -20,21 +20,6 @@ from fairseq_norm_plugin.text.tokens import Vocabulary
 from tests.demo import DEMO
 from tests.facts import facts
 
-BPE_CODES = "#version: 0.2\nb a</w>\nk i\nki ba</w>\n"
-
-
-@pytest.mark.parametrize("cached", [0, 10])
-def test_a_word_is_one_word_whatever_is_in_it(tmp_path, monkeypatch, cached):
-    monkeypatch.setattr(subwords, "_CACHED", cached)
-    (tmp_path / "codes").write_text(BPE_CODES)
-    pipeline = TextPipeline(BpeSegmenter(str(tmp_path / "codes")))
-    words = ["kiba", "ba", "x@@", "a\u00a0b", "</s>", "kiki"]
-    found = pipeline.segment(pipeline.read(" ".join(words)))
-    of_word = [[p for p, n in zip(found.tokens, found.words) if n == k] for k in range(len(words))]
-    assert ["".join(pieces).replace("@@", "") for pieces in of_word] == [word.replace("@@", "") for word in words]
-    assert found.tokens[:2] == ("kiba", "ba")
-    assert (np.diff(found.words) >= 0).all()
-
 
 def test_any_encoder_of_whole_lines():
     """Its blanks are pieces, which belong to the word after them."""
@@ -83,27 +68,6 @@ def test_runs_are_those_of_a_slow_search(data):
     runs, spans = runs_of(pieces, words)
     expected = slow_runs(pieces, words)
     assert (runs.tolist(), [1] * len(words) if spans is None else spans.tolist()) == expected
-
-
-def test_a_word_without_a_subword_belongs_to_the_run_of_a_neighbour():
-    """The one before it, or the first that has a subword."""
-    runs, spans = runs_of([(3, 5), (9, 11)], [(0, 2), (3, 5), (6, 8), (9, 11)])
-    assert (runs.tolist(), spans.tolist()) == ([0, 1], [3, 1])
-
-
-@pytest.mark.parametrize("line", ["das haus ist ein Haus .", "  das\u00a0haus ﬁn  ", "kleines①haus", "我们 haus"])
-def test_sentencepiece_pieces_belong_to_words_of_the_text(sentencepiece_model, line):
-    pieces = SentencePieceSegmenter(sentencepiece_model)
-    pipeline = TextPipeline(pieces)
-    words = pipeline.read(line)
-    found = pipeline.segment(words)
-    assert found.tokens == tuple(pieces._processor.Encode(line, out_type=str))
-    assert found.spans is None
-    assert found.forms == words.words
-    assert sorted(set(found.words.tolist())) == list(range(len(words)))
-    for number, word in enumerate(words.words):
-        spelled = "".join(piece for piece, of in zip(found.tokens, found.words) if of == number).replace("▁", "")
-        assert spelled == word.replace("\u00a0", "").replace("ﬁ", "fi").replace("①", "1")
 
 
 def test_a_model_of_another_vocabulary(sentencepiece_model, tmp_path):

@@ -99,20 +99,6 @@ def test_links_of_copies(source, target, links):
     assert linked_copies(with_copies(pair, re.compile(r"\{0\}")))[2] == links
 
 
-@pytest.mark.parametrize(("text", "read"), [("a{0}b", "a b"), ("a{0} b", "a b"), ("a {0}b", "a b"), ("ab{0}", "ab")])
-def test_a_copy_between_two_letters_is_read_as_a_blank(text, read):
-    pipeline = TextPipeline(MarkedSubwords("none"))
-    pair = with_copies(SentencePair(pipeline.read(text), pipeline.read(text)), re.compile(r"\{0\}"))
-    assert [line.traced().text for line in pair] == [read, read]
-
-
-def test_subwords_after_a_copy_keep_their_words():
-    pipeline = TextPipeline(LineSegmenter(str, str, "words"), Tokenizer(str, str))
-    pair = with_copies(SentencePair(pipeline.read("{0}, das Haus"), pipeline.read("{0}")), re.compile(r"\{0\}"))
-    side = pipeline.segment(pair.source)
-    assert (side.tokens, side.words.tolist()) == ((",", "das", "Haus"), [0, 1, 2])
-
-
 def test_given_words():
     assert spans_of_words(["我们", "今天"], " 我们今 天"[:4] + "天") == [(1, 3), (3, 5)]
     assert TextPipeline(MarkedSubwords("none")).read("a bc", ["a", "b", "c"]).words == ("a", "b", "c")
