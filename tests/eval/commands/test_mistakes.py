@@ -44,6 +44,8 @@ FILES = {
     "log.valid": printed("valid", 100, loss="2.5"),
     "damaged.parquet": "PAR1xx",
 }
+#: Links that are outside unless the texts are exchanged.
+EXCHANGED = {"gold": "1-1 4-2\n1-2\n", "hyp": "0-0 3-1\n0-1\n", "source": "a b c d\na b\n", "target": "x y\nx y\n"}
 MISTAKES = [
     ("scor", {}, 2, "do you mean score?"),
     ("score --golf gold hyp", {}, 2, "do you mean --gold?"),
@@ -65,6 +67,7 @@ MISTAKES = [
     (f"{SCORE} --source - --target target", {}, 2, "--source: '-'"),
     ("score --gold - -", {}, 2, "several inputs are -"),
     (f"{SCORE} --source source", {}, 2, "only one of --source and --target"),
+    (f"{SCORE} --source target --target source", EXCHANGED, 1, "look exchanged … exchange --source and --target"),
     (f"{SCORE} --resamples 0", {}, 2, "resamples"),
     (f"{SCORE} --resamples 200 --format sentences", {}, 2, "--resamples with --format sentences"),
     (f"{SCORE} --diagnose --format tsv", {}, 2, "--diagnose with --format tsv: … text or json"),
@@ -124,6 +127,7 @@ MISTAKES = [
     ("report --gold gold -o out", {}, 2, "neither RECORDS nor --hyp"),
     ("report --gold gold --hyp hyp -o out", {}, 2, "--hyp without RECORDS: … --source and --target"),
     ("report --hyp hyp --source source --target target --rule shift-att -o out", {}, 2, "--rule without RECORDS"),
+    ("sweep run --gold blank --gold-base 0 --rules x -o out", {"blank": "\n" * 3}, 2, "'x' … kobayashi2020, shift-att"),
     ("signature none", {}, 1, "none: "),
     ("signature hyp", {}, 1, "hyp: no signature … hyp.signature.json"),
     ("signature damaged.parquet", {}, 1, "damaged.parquet: damaged"),

@@ -8,7 +8,7 @@ from fairseq.data import Dictionary
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_norm_plugin.text.offsets import is_visible, trace_tokens
+from fairseq_norm_plugin.text.offsets import TracedText, is_visible, trace_tokens
 from fairseq_norm_plugin.text.recipe import pipelines, stated_recipe
 from fairseq_norm_plugin.text.subwords import BpeSegmenter, LineSegmenter, MarkedSubwords, SentencePieceSegmenter
 from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer
@@ -166,3 +166,14 @@ def test_traced_tokens(raw, tokenized, words):
     assert traced.text == tokenized
     assert (traced.starts <= traced.ends).all()
     assert [raw[start:end] for start, end in traced.tokens()] == words.split(" ") * bool(words)
+
+
+def test_lower_case_of_several_characters():
+    lowered = TracedText.of("İa").lowercased()
+    assert lowered.text == "İa".lower()
+    assert lowered.span(0, 2) == (0, 1)
+    assert lowered.span(2, 3) == (1, 2)
+    assert TracedText.of("İΣ").lowercased().text == "İΣ".lower()  # the sigma at the end of a word is another one
+    assert TracedText.of("").lowercased().span(0, 0) == (0, 0)
+    # the first character of a replacement takes the whole place
+    assert TracedText.of("ab cd").replaced([(0, 2, "xy")]).span(0, 1) == (0, 2)
