@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from alignment_eval.commands.sweep import configurations, save_heatmaps, summary, sweep
+from alignment_eval.commands.sweep import configurations, save_heatmaps, sweep
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions, MapName
 from alignment_eval.figures.style import DEFAULT
@@ -123,22 +123,6 @@ def test_gold_of_other_sentences(stated, tmp_path, make_sentence, make_records, 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.talp", "own", "run"]
 
 
-def test_rules_with_values(stated, tmp_path, call):
-    given = ("--kinds", "attn_w", "--settings", "awi", "--rules", "threshold=0.2,threshold=.20,top-k=2")
-    status, printed, signature = call("sweep", *stated, *given)
-    assert status == 0
-    assert "|rules:threshold=0.2,top-k=2|" in signature
-    assert "rule threshold=0.2, null allow" in printed
-    options = configurations(["attn_w"], ["awi"], ["threshold=0.2", "top-k=2"])
-    expected, _ = sweep(Records(stated[0]).best(), GOLD, options)
-    table = pd.read_csv(tmp_path / "out" / "sweep.csv", float_precision="round_trip")
-    assert table["aer"].tolist() == expected["aer"].tolist()
-    assert (tmp_path / "out" / "heads-attn_w-awi-top-k=2-mask.svg").exists()
-    assert says(
-        call("sweep", *stated, "--overwrite", "--rules", "x")[2], "unknown rule 'x' … one of kobayashi2020, shift-att"
-    )
-
-
 # ---- figures
 
 
@@ -181,23 +165,3 @@ def test_sorted_heads_stand_by_their_rank(tmp_path):
         "86.0",
         "87.0",
     ]
-
-
-def test_summary_is_of_the_rule_with_the_lowest_layer():
-    """Settings and kinds are rows, layers columns; layers that a kind lacks stay empty."""
-    rows = [
-        {"kind": kind, "setting": setting, "rule": rule, "null": "mask", "level": level, "layer": layer, "aer": aer}
-        for kind, setting, rule, level, layer, aer in [
-            ("attn_w", "awo", "a", "layer", 0, 0.5),
-            ("attn_w", "awo", "b", "layer", 0, 0.6),
-            ("attn_w", "awo", "b", "layer", 1, 0.4),
-            ("attn_n", "awo", "b", "layer", 1, 0.3),
-            ("attn_n", "awi", "b", "layer", 1, 0.35),
-            ("attn_n", "awi", "a", "head", 1, 0.1),
-        ]
-    ]
-    grid, text = summary(pd.DataFrame(rows))
-    assert list(grid.index) == ["AWO, weights", "AWO, norms", "AWI, weights", "AWI, norms"]
-    assert [*map(int, grid.columns)] == [0, 1]
-    np.testing.assert_allclose(grid.values, [[60, 40], [np.nan, 30], [np.nan, np.nan], [np.nan, 35]])
-    assert text == "Whole layers; rule b, null masked. Lowest: 30.0, norms, AWO, layer 1"

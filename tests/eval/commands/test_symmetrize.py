@@ -26,14 +26,6 @@ def test_end_to_end(align_eval):
     }
 
 
-def test_reverse_swap_and_other_formats(call):
-    Path("swapped").write_text("1 1 1\n1 2 3\n1 6 5\n2 2 2\n3 2 1\n")
-    expected = call("symmetrize", "fwd", "rev", "--method", "grow-diag")[1]
-    status, out, err = call("symmetrize", "fwd", "swapped", "--method", "grow-diag", "--reverse-swap")
-    assert (status, out) == (0, expected)
-    assert "|reverse_format:naacl|reverse_base:1|reverse_swap:yes|" in err
-
-
 def test_a_direction_that_looks_swapped_is_a_warning(call):
     Path("fwd").write_text("0-1 1-2 2-3\n")
     Path("rev").write_text("1-0 2-1 3-2\n")

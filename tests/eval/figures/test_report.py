@@ -67,19 +67,6 @@ def test_page_holds_what_extract_and_sweep_find(corpus, kinds, rule):
         assert m.interval == confidence(scored.per_sentence, FAST)["aer"]
 
 
-def test_fewer_sentences_in_the_page_change_no_figure(corpus):
-    every, some = build(corpus, GOLD), build(corpus, GOLD, max_sentences=3)
-    assert [(m.score.aer, m.interval) for m in some.maps] == [(m.score.aer, m.interval) for m in every.maps]
-    assert some.shown == [0, 2, 4]
-    html = render(some, "t", "s", {})
-    page = Page(html)
-    assert [entry["id"] for entry in page.index["sentences"]] == [0, 2, 4]
-    assert sorted(page.blocks) == ["aers", "index", "s0", "s1", "s2"]
-    np.testing.assert_array_equal(page.aers(), page_of(every).aers()[:, [0, 2, 4]])
-    assert "This page holds 3 of 5 sentences, evenly spaced over the corpus." in html
-    assert "This page holds" not in render(every, "t", "s", {})
-
-
 VALUES = st.floats(1e-30, 1e6) | st.just(0.0)
 
 

@@ -14,7 +14,7 @@ from alignment_eval.errors import InputError
 from alignment_eval.links.files import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.links.formats import FORMATS, GoldSentence, Tokens, detect_format
 from alignment_eval.reading import TextFile
-from tests.eval.links.samples import gold, written
+from tests.eval.links.samples import written
 from tests.facts import facts
 
 
@@ -40,14 +40,6 @@ def parsed(text, format_):
 )
 def test_detected_format(text, format_):
     assert detect_format(text.encode()) == format_
-
-
-def test_naacl(tmp_path):
-    file = read(written(tmp_path, "0001 1 2 S\n1 2 2 0.5 P\n\n3 4 5\n3 4 5 P .25\n 3\t1 1 0.25\r\n3 2 2\n"))
-    assert file.format == "naacl"
-    assert list(file) == [gold("1-2", "2-2"), gold(), gold("4-5 1-1 2-2")]
-    expected = [{(1, 2): 1, (2, 2): 0.5}, {}, {(4, 5): 1, (1, 1): 0.25, (2, 2): 1}]
-    assert [sentence.confidence for sentence in file] == expected
 
 
 A3 = "# Sentence pair (1) source length 2 target length 2\na house\nNULL ({ }) das ({ 2 1 }) haus ({ })\n"

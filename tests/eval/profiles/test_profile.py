@@ -158,13 +158,6 @@ def test_the_choice_by_agreement_is_that_of_the_slow_loop(make_sentence, seed):
     assert (maps, dice) == (best, pytest.approx(figures[best]))
 
 
-def test_maps_that_link_all_words_do_not_agree(make_sentence):
-    """Of two words on each side a uniform map has shares of 0.5."""
-    sentences = [make_sentence(id_, "a b </s>", "x y </s>") for id_ in range(5)]
-    uniform = {name: np.ones_like(array) for name, array in sentences[0].arrays.items()}
-    assert choose_by_agreement([replace(sentence, arrays=uniform) for sentence in sentences]) is None
-
-
 def following(make_sentence, linked, id_=0):
     """A sentence with these links in its upper map in AWO and in its lower map in AWI; other rows are flat."""
     sizes = zip("ax", reversed(linked.shape))
@@ -191,21 +184,6 @@ def test_a_tenth_of_the_links_must_leave_the_diagonal(make_sentence, size, count
     expected = ((MapName(0, None, "awi"), MapName(1, None, "awo")), 1.0) if counts else None
     # sentences without maps do not count
     assert choose_by_agreement([make_sentence(9, status="empty"), sentence]) == expected
-
-
-@pytest.mark.parametrize(("first", "counts"), [(0, True), (1, False)])
-def test_the_diagonal_goes_through_the_middle_of_the_words(make_sentence, first, counts):
-    """Of ten target words and twice as many source words, each target word faces the second of its two."""
-    linked = np.repeat(np.eye(10), 2, axis=1) * (np.arange(20) % 2 == first)
-    assert (choose_by_agreement([following(make_sentence, linked)]) is not None) == counts
-
-
-def test_of_equal_maps_a_head_is_read_in_awi_and_a_layer_in_awo(make_sentence):
-    sentence = following(make_sentence, np.eye(7)[:, [1, 0, *range(2, 7)]])
-    whole = sentence.arrays["layer_attn_n"]
-    heads = {"head_attn_w": whole[:, None], "transformed_norm": np.ones_like(sentence.arrays["transformed_norm"])}
-    maps, _ = choose_by_agreement([replace(sentence, arrays={**sentence.arrays, **heads})])
-    assert maps == (MapName(0, 0, "awi"), MapName(1, None, "awo"))
 
 
 @pytest.mark.parametrize(("dice", "formed"), [(0.49, False), (0.5, True)])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from alignment_eval.links.files import ReadOptions, read_gold, read_hypothesis
-from alignment_eval.links.formats import GoldSentence, format_links, transpose
+from alignment_eval.links.formats import format_links, transpose
 from alignment_eval.scoring.aer import Counts, score
 from alignment_eval.scoring.diagnosis import diagnose, diagonal, doubts, explains
 from tests.eval.links.samples import gold as gold_sentence
@@ -21,19 +21,6 @@ def gold(folder, sentences, base=0, **options):
     path = folder / "gold"
     path.write_text("".join(f"{format_links(sentence.possible, base, sentence.sure)}\n" for sentence in sentences))
     return read_gold(path, ReadOptions(base="0-unused", **options))
-
-
-@pytest.mark.parametrize(("wrong", "warned"), [(15, False), (25, True)])
-def test_direction_by_aer(tmp_path, wrong, warned):
-    """Of 100 links so many are the other way round, the others are symmetric."""
-    links = [(k, k) for k in range(100 - wrong)] + [(k, k + 100) for k in range(wrong)]
-    truth = gold(tmp_path, [GoldSentence(frozenset({*links, (200, 200)}))])
-    assert doubts(hypothesis(tmp_path, [links]), truth) is None
-    warning = doubts(hypothesis(tmp_path, [transpose(links)]), truth)
-    assert says(warning, f"AER of 1 sentences … exchanged (0 and 0 … {EXCHANGE} or give --gold-swap") == warned
-    if warned:
-        swapped = gold(tmp_path, [GoldSentence(frozenset({*transpose(links), (200, 200)}))], swap=True)
-        assert says(doubts(hypothesis(tmp_path, [transpose(links)]), swapped), "omit --gold-swap")
 
 
 @pytest.mark.parametrize(("beyond", "either", "warned"), [(10, 0, False), (11, 0, True), (18, 6, False), (19, 6, True)])

@@ -26,34 +26,6 @@ def projected(labels, links, target, source=""):
 
 
 @pytest.mark.parametrize(
-    ("links", "expected"),
-    [
-        ("0-0 1-2", "P p p - -"),  # a word without links between
-        ("0-0:.9 1-2 2-1", "- - P - -"),  # the link costs as much as the run before it
-        ("0-0:.8 1-4:.8", "P - - - -"),  # of equal ones the first
-        ("0-2:.9 2-2", "- - - - -"),  # as much against it as for it
-        ("0-2 2-2", "- - P - -"),  # a tie
-        ("0-0:0 1-3", "- - - P -"),
-    ],
-)
-def test_the_run_for_which_most_speaks(links, expected):
-    assert projected("P p -", links, 5) == expected
-
-
-@pytest.mark.parametrize(
-    ("labels", "links", "expected"),
-    [
-        ("P P p", "0-0 1-1 2-2", "P P p -"),  # of one type, next to each other
-        ("P L", "0-0:.9 1-0:.8 1-1", "L l - -"),  # the stronger run first
-        ("P L", "0-0 0-2 1-1:.6 1-3:.5", "P p p L"),
-        ("P L l", "0-0:.8 0-3:.8 1-1 2-2", "P L l -"),  # never across a taken word
-    ],
-)
-def test_spans_do_not_share_words(labels, links, expected):
-    assert projected(labels, links, 4) == expected
-
-
-@pytest.mark.parametrize(
     ("labels", "source", "links", "target", "expected"),
     [
         ("P", "Tirols", "0-0 0-1", "of Tyrol", "- P"),

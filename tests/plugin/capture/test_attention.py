@@ -42,26 +42,6 @@ def test_a_block_that_cannot_be_captured_is_left_and_named_when_it_is_wanted(bui
         norm_attentions(model, ENCODER_SELF)
 
 
-@pytest.mark.parametrize("need_weights", [False, True])
-@pytest.mark.parametrize("need_head_weights", [False, True])
-@pytest.mark.parametrize("fused", [False, True])
-def test_weights_are_given_to_the_caller_as_fairseq_does(build, need_weights, need_head_weights, fused):
-    model = build()
-    attention = norm_attentions(model, DECODER_CROSS)[0]
-    query, key = torch.randn(2, 1, 16), torch.randn(3, 1, 16)
-    flags = {"need_weights": need_weights, "need_head_weights": need_head_weights, "static_kv": not fused}
-    results = []
-    with torch.no_grad():
-        for captures in ([], [quantity_capture(model, [0], QUANTITIES)]):
-            with capturing([attention], *captures):
-                state = None if fused else {}
-                results.append(attention(query, key, key, incremental_state=state, **flags))
-    (output, weights), (captured, given) = results
-    assert torch.equal(captured, output)
-    assert (given is None) == (weights is None)
-    assert given is None or torch.equal(given, weights)
-
-
 def test_a_position_that_sees_nothing_has_weights_0(build, make_sample):
     """Padding before a causal sentence; no NaN may reach a map."""
     sample, capture = make_sample(LENGTHS, left_pad_target=True), MapCapture(DECODER_SELF, [0], lambda block: block)

@@ -1,8 +1,6 @@
 """Map kinds, mixing ratios and vectors of blocks against their definitions, slow loops and fairseq's modules."""
 
 import itertools
-from dataclasses import replace
-from functools import partial
 
 import pytest
 import torch
@@ -103,18 +101,6 @@ def test_an_all_zero_row_of_alti_stays_zero():
     block = random_block(cross=True)
     far = Block(block.weights, block.alpha, block.values * 0, block.residual * 0, block.output * 0)
     assert torch.equal(layer_map(far, "alti"), torch.zeros(1, 4, 5, dtype=torch.float64))
-
-
-@pytest.mark.parametrize("cross", [False, True])
-@pytest.mark.parametrize("before", [False, True])
-def test_no_number_depends_on_those_made_before(cross, before):
-    torch.manual_seed(5)
-    block = random_block(cross, before)
-    makers = [partial(layer_map, kind=kind) for kind in block_kinds()]
-    makers += [partial(mixing_ratio, kind=kind) for kind in mixing_kinds()]
-    expected = [make(replace(block)) for make in makers]
-    for number in (*range(len(makers)), *reversed(range(len(makers)))):
-        assert torch.equal(makers[number](block), expected[number]), makers[number]
 
 
 def test_kinds_that_a_block_has_not_say_so(build, make_sample):
