@@ -7,7 +7,7 @@ import pytest
 from alignment_eval.errors import UsageError
 from alignment_eval.records import Records
 from fairseq_norm_plugin import convert
-from tests.facts import content
+from tests.facts import content, says
 from tests.families import save
 from tests.integration.conftest import ROOT, Output
 
@@ -35,7 +35,7 @@ def test_an_error_ends_the_command(words, command, tmp_path):
     wrong = ["--norm-records", tmp_path / "r", "--num-shards", 2]
     result = command("fairseq-generate", *words, "fairseq_norm_plugin", *wrong, check=False)
     assert result.returncode == 1
-    assert result.stderr.splitlines()[-1].startswith("fairseq-generate: --num-shards 2 has no effect")
+    assert says(result.stderr.splitlines()[-1], "fairseq-generate: --num-shards 2")
     assert "Traceback" not in result.stderr
     assert "hydra" not in result.stderr
     assert list(tmp_path.iterdir()) == []

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.eval.parts.shards import write
-from tests.facts import content
+from tests.facts import content, says
 
 LOG = '{"epoch": 1, "valid_loss": "2.0", "valid_aer": "0.5", "valid_num_updates": "100"}'
 GOLD = ("--gold", "gold", "--gold-base", 0)
@@ -59,7 +59,7 @@ def test_what_exists_is_not_replaced_unasked(call, directory, name):
         (place / "sweep.json").write_text("mine")
     else:
         place.write_text("mine")
-    assert refuse(call, directory, name, place).endswith(": already exists; choose another path or pass --overwrite")
+    assert says(refuse(call, directory, name, place), f"{place} … exists … --overwrite")
     assert call(*COMMANDS[name], place, "--overwrite")[0] == 0
     assert content(directory)[f"{place.name}/sweep.json" if name == "sweep" else place.name] != b"mine"
 

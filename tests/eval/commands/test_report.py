@@ -24,8 +24,8 @@ def test_report_end_to_end(inputs, tmp_path, align_eval):
     done = align_eval("report", inputs[0], *gold, *maps, "--max-sentences", 2, "-o", "-")
     assert done.returncode == 0, done.stderr
     few, skipped, signature = done.stderr.splitlines()
-    assert few == "warning: only 4 sentences: intervals are too narrow and p-values are coarse"
-    assert skipped == "warning: 1 of 4 sentences cannot be aligned, each counts as an empty hypothesis (1 too long)"
+    assert says(few, "warning: only 4 sentences")
+    assert says(skipped, "warning: 1 of 4 sentences … (1 too long)")
     assert signature.startswith("records:9e5d467ff709ca60|gold:")
     assert (
         "|kinds:attn_n|settings:awo,awi|rule:shift-att|null:mask|level:0.95|interval:bootstrap-percentile|"
