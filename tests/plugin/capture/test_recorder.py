@@ -53,14 +53,14 @@ def test_each_quantity_is_its_map_without_the_residuals_column(build, make_sampl
                 torch.testing.assert_close(value, expected)
 
 
-def forced(model, sample, nbest, encoder_outs=()):
+def forced(model, sample, nbest):
     """The sentences of each rank, and their maps where all hypotheses of a sentence are its target."""
     kinds = recorded_quantities(["attn_n", "attn_logit", "rollout_w", "alti_rollout"], 1)
     recorded = RecordedMaps((1, 2), kinds, max(nbest))
     columns, rows = (real_positions(tokens, 1) for tokens in (sample["net_input"]["src_tokens"], sample["target"]))
     hypotheses = [[{"tokens": t[row]}] * number for t, row, number in zip(sample["target"], rows, nbest)]
     with torch.no_grad():
-        for ids, maps in forced_maps([model], sample, hypotheses, recorded, 1, 2, encoder_outs):
+        for ids, maps in forced_maps([model], sample, hypotheses, recorded, 1, 2):
             yield ids, maps.sentences([columns[i] for i in ids], [rows[i] for i in ids])
 
 
@@ -122,15 +122,3 @@ def test_models_of_an_ensemble_have_the_same_layers_and_heads(build):
         layers_and_heads([build(), build(decoder_layers=2)])
     with pytest.raises(InputError, match=r"TransformerModel .*--task translation_norm"):
         layers_and_heads([build(swap=False)])
-
-
-def test_maps_of_the_encoder_are_recorded_where_its_output_is_known(build, make_sample):
-    model, sample = build(), make_sample(LENGTHS)
-    with torch.no_grad():
-        known = model.encoder.forward_torchscript(sample["net_input"])
-    # lists: a generator that is left inside of no_grad would leave it on
-    ranks = [list(forced(model, sample, [1] * 3, *outs)) for outs in ([[known]], [])]
-    for (_, found), (_, expected) in zip(*ranks):
-        for of_pair, by_passes in zip(found, expected):
-            for name, array in by_passes.items():
-                np.testing.assert_array_equal(of_pair[name], array)

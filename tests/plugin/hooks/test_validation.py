@@ -69,13 +69,6 @@ def test_a_sentence_of_uncertain_words_counts_as_one_without_links(join, caplog)
     assert "(--norm-source-text)" in caplog.text
 
 
-def test_the_texts_say_what_the_words_are(join, caplog):
-    (only,) = join(["? b b"], ["b ? b"], ["0-0 1-1"], (["xb b"], ["b x@@ b"])).pairs
-    assert (only.sentence.source.words.tolist(), only.sentence.target.words.tolist()) == ([0, 0, 1, -1], [0, 1, 1, -1])
-    assert only.gold.sure.shape == (2, 2)
-    assert "have no links" not in caplog.text
-
-
 def test_messages_name_the_options_of_training(join):
     with pytest.raises(InputError) as error:
         join(["b b"] * 40, ["b b"] * 40, ["1-1"] * 40)
