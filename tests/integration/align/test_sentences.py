@@ -78,8 +78,8 @@ def test_scores_are_of_the_whole_line(model):
     parts = [part.scores for part in model.align(*PARTS, **options)]
 
     def tokens(which):
-        pipeline = model.direction.pipelines[which]
-        return [len(model.direction.encode_line(pipeline.read(line), which).ids) for line in PARTS[which]]
+        pipeline = model.forward.pipelines[which]
+        return [len(model.forward.encode_line(pipeline.read(line), which).ids) for line in PARTS[which]]
 
     for name, which in (("log_prob", 1), ("reverse_log_prob", 0), ("source_contribution", 1)):
         mean = np.average([getattr(part, name) for part in parts], weights=tokens(which))
@@ -123,7 +123,7 @@ def test_sentences_are_translated_one_by_one(model):
     assert whole.target == f"{first}  {second} {third}"  # two spaces, as in the source
     assert whole.confidences == union(parts)
     lengths = [
-        len(model.direction.encode_line(model.direction.pipelines[1].read(part.target), 1).ids) for part in parts
+        len(model.forward.encode_line(model.forward.pipelines[1].read(part.target), 1).ids) for part in parts
     ]
     assert whole.score == pytest.approx(
         np.average([part.score for part in parts], weights=lengths), abs=1e-3
