@@ -122,9 +122,7 @@ def test_sentences_are_translated_one_by_one(model):
     first, second, third = (part.target for part in parts)
     assert whole.target == f"{first}  {second} {third}"  # two spaces, as in the source
     assert whole.confidences == union(parts)
-    lengths = [
-        len(model.forward.encode_line(model.forward.pipelines[1].read(part.target), 1).ids) for part in parts
-    ]
+    lengths = [len(model.forward.encode_line(model.forward.pipelines[1].read(part.target), 1).ids) for part in parts]
     assert whole.score == pytest.approx(
         np.average([part.score for part in parts], weights=lengths), abs=1e-3
     )  # of three decimals
