@@ -1,6 +1,6 @@
 """What was drawn on Axes: the cells of a map or a heatmap, and texts."""
 
-from matplotlib.collections import PolyCollection, QuadMesh
+from matplotlib.collections import QuadMesh
 
 
 def meshes(axes):
@@ -18,8 +18,4 @@ def picture_texts(axes):
 
 def marks_of(axes):
     """The cells (column, row) of the marks of each series, by the id of its group in SVG."""
-    shapes = [drawn for drawn in axes.collections if isinstance(drawn, PolyCollection) and drawn.get_gid()]
-    return {
-        shape.get_gid(): [tuple(path.vertices[:-1].mean(axis=0).round().astype(int)) for path in shape.get_paths()]
-        for shape in shapes
-    }
+    return {line.get_gid(): [*zip(*line.get_data())] for line in axes.lines}

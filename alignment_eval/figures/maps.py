@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width
 
 import numpy as np
@@ -25,14 +25,14 @@ from alignment_eval.maps.words import LEVELS, require_known
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.collections import PolyCollection, QuadMesh
+    from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
 
-#: Series -> label, marker of the legend, corners, size as a share of a cell, and colour; series differ in shape, too.
-MARKS: dict[str, tuple[str, str, int, float, str]] = {
-    "sure": ("gold, sure", "s", 4, 0.86, "black"),
-    "possible": ("gold, possible", "D", 4, 0.8, "black"),
-    "predicted": ("predicted", "o", 32, 0.46, style.ACCENT),
+#: Series -> label, marker, its size as a share of the type, and colour; series differ in shape, too.
+MARKS: dict[str, tuple[str, str, float, str]] = {
+    "sure": ("gold, sure", "s", 1.0, "black"),
+    "possible": ("gold, possible", "D", 0.7, "black"),
+    "predicted": ("predicted", "o", 0.6, style.ACCENT),
 }
 #: The smallest type of words, in points.
 SMALLEST_TYPE = 5.5
@@ -123,27 +123,36 @@ def draw_maps(picture: Picture, ax: Axes | None = None) -> list[list[Axes]]:
             figure.set_layout_engine("constrained")
         (panel,), (columns, rows) = picture.panels[0], picture.labels
         style.use_fonts_for([*columns, *rows])
-        mesh, _ = _draw_panel(ax, picture, panel, columns, rows)
+        mesh = _draw_panel(ax, picture, panel, columns, rows)
         ax.set_title(panel.title, parse_math=False, wrap=True)
         if picture.bar is not None:
             ax.figure.colorbar(mesh, ax=ax, label=picture.bar).outline.set_visible(False)
-        figure.draw_without_rendering()
-        cell = min(_cell(ax, picture))
-        ax.tick_params(labelsize=_type_of(cell, float(ax.get_yticklabels()[0].get_fontsize())))
+        cell = min(_room(ax, picture))
+        ax.tick_params(labelsize=_type_of(cell))
+        _mark_links(ax, picture, panel, min(_type_of(cell), 72 * cell), "0-0")
         if 72 * cell < SMALLEST_TYPE:
             warn_user("words overlap on these Axes: give them a larger figure")
     return [[ax]]
 
 
-def _type_of(cell: float, largest: float) -> float:
-    """The type, ``largest`` or smaller, whose words do not overlap in rows of ``cell`` inches."""
-    return min(largest, max(72 * cell / _PITCH, SMALLEST_TYPE))
+def _largest_type() -> float:
+    """The type of words that have room, in points."""
+    import matplotlib
+    from matplotlib.font_manager import FontProperties
+
+    return FontProperties(size=matplotlib.rcParams["ytick.labelsize"]).get_size_in_points()
 
 
-def _cell(axes: Axes, picture: Picture) -> tuple[float, float]:
-    """Width and height in inches that a cell of the map on ``axes`` can have."""
-    extent, dpi = axes.get_window_extent(), axes.figure.figure.dpi
-    return extent.width / dpi / len(picture.source.tokens), extent.height / dpi / len(picture.target.tokens)
+def _type_of(cell: float) -> float:
+    """The largest type whose words do not overlap in cells of ``cell`` inches."""
+    return min(_largest_type(), max(72 * cell / _PITCH, SMALLEST_TYPE))
+
+
+def _room(axes: Axes, picture: Picture) -> tuple[float, float]:
+    """Width and height in inches that the layout leaves for a cell of the map on ``axes``."""
+    axes.figure.figure.draw_without_rendering()
+    extent = axes.get_window_extent().transformed(axes.figure.figure.dpi_scale_trans.inverted())
+    return extent.width / len(picture.source.tokens), extent.height / len(picture.target.tokens)
 
 
 def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: bool = False) -> list[list[Axes]]:
@@ -151,107 +160,78 @@ def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: 
 
     It is as wide as the first of ``widths`` at which words do not overlap, and 24 cm high at most.
     """
-    from matplotlib.lines import Line2D
-
     columns, rows = picture.labels
     style.use_fonts_for([picture.title, *columns, *rows])
-    width, inner, places = _arranged(picture, widths)
-    down, wide = (1 + max(of_axis) for of_axis in zip(*places))
+    largest = _LARGEST * _largest_type() / 72
+    width, lines, room = _arranged(picture, widths)
+    down, wide, size = len(lines), max(map(len, lines)), _type_of(room)
+    inner = min(room, largest) * len(columns)
     figure.set_size_inches(width, style.HEIGHT)
     figure.set_layout_engine("constrained", w_pad=_EDGE, h_pad=_EDGE, wspace=0, hspace=0)
     if picture.title:
         figure.suptitle(picture.title, x=_EDGE / width, ha="left", wrap=True, parse_math=False)
-    grid = figure.subplots(down, wide, squeeze=False)
-    drawn: list[list[Axes]] = [[] for _ in range(down)]
-    marked: set[str] = set()
-    for (r, c), axes in np.ndenumerate(grid):
-        if (r, c) not in places:
-            axes.remove()
-            continue
-        below = [] if any((under, c) in places for under in range(r + 1, down)) else columns
-        mesh, series = _draw_panel(axes, picture, places[r, c], below, [] if c else rows, f"{r}-{c}", len(places) > 1)
-        drawn[r].append(axes)
-        marked |= series
-    if legend and marked:
-        marks = [MARKS[name] for name in MARKS if name in marked]
-        handles = [
-            Line2D([], [], linestyle="none", marker=marker, color=colour, fillstyle="full" if corners > 4 else "none")
-            for _, marker, corners, _, colour in marks
-        ]
-        style.add_legend(figure, handles, [mark[0] for mark in marks])
+    grid, several = figure.add_gridspec(down, wide), down * wide > 1
+    drawn: list[list[Axes]] = []
+    for r, line in enumerate(lines):
+        drawn.append([figure.add_subplot(grid[r, c]) for c in range(len(line))])
+        for c, (axes, panel) in enumerate(zip(drawn[r], line)):
+            below = [] if r + 1 < down and c < len(lines[r + 1]) else columns
+            mesh = _draw_panel(axes, picture, panel, below, [] if c else rows, several)
+            title = "\n".join(textwrap.wrap(panel.title, max(8, int(130 * inner / size))))
+            axes.set_title(title, fontsize=size, loc="left", parse_math=False)
+            axes.tick_params(labelsize=size)
+            _mark_links(axes, picture, panel, min(size, 72 * room), f"{r}-{c}")
+    marks = {str(line.get_label()): line for axes in figure.axes for line in axes.lines}
+    if legend and marks:
+        style.add_legend(figure, list(marks.values()), list(marks))
     if picture.bar is not None:
         thick = 0.1 / inner  # of the map beside it, whose height the bar has
-        bar = figure.colorbar(mesh, ax=drawn[0][-1], fraction=thick, aspect=1.1 * len(rows) / len(columns) / thick)
+        bar = figure.colorbar(mesh, ax=drawn[0][-1], fraction=thick, aspect=len(rows) / len(columns) / thick)
         bar.outline.set_visible(False)
-        bar.set_label("relative value" if len(places) > 1 else picture.bar)
+        bar.ax.tick_params(labelsize=size)
+        bar.set_label("relative value" if several else picture.bar)
 
-    size = float(grid[0, 0].get_yticklabels()[0].get_fontsize())
-    laid_out: tuple[float, dict[tuple[int, int], str]] | None = None
-    for _ in range(3):  # smaller type leaves more for the cells; smaller cells make narrower titles
-        letters = max(8, int(130 * inner / size))
-        titles = {place: "\n".join(textwrap.wrap(panel.title, letters)) for place, panel in places.items()}
-        if laid_out == (size, titles):
-            break
-        laid_out = size, titles
-        for place, title in titles.items():
-            grid[place].set_title(title, fontsize=size, loc="left", parse_math=False)
-        for axes in figure.axes:
-            axes.tick_params(labelsize=size)
-        figure.draw_without_rendering()
-        across, high = _cell(grid[0, 0], picture)
-        cell = min(across, high, _LARGEST * size / 72)
-        size, inner = _type_of(cell, size), cell * len(columns)
+    across, high = _room(drawn[0][0], picture)
+    cell = min(across, high, largest)
     if 72 * cell < size:
         side = f"width of {2.54 * width:.1f}" if cell == across else f"height of {2.54 * style.HEIGHT:.0f}"
         warn_user(f"words overlap at a {side} cm: draw fewer maps or a wider figure")
-    spare = wide * (across - cell) * len(columns), down * (high - cell) * len(rows)
-    figure.get_layout_engine().set(rect=(0, 0, 1 - spare[0] / width, 1))  # type: ignore[union-attr, call-arg]
-    figure.set_size_inches(width, style.HEIGHT - spare[1])
+    free = 1 - wide * (across - cell) * len(columns) / width
+    figure.get_layout_engine().set(rect=(0, 0, free, 1))  # type: ignore[union-attr, call-arg]
+    figure.set_size_inches(width, style.HEIGHT - down * (high - cell) * len(rows))
     return drawn
 
 
-def _arranged(picture: Picture, widths: Sequence[float]) -> tuple[float, float, dict[tuple[int, int], Panel]]:
-    """The width of a figure, about the width of each map, and the map at each line and place of it.
+def _arranged(picture: Picture, widths: Sequence[float]) -> tuple[float, Sequence[Sequence[Panel]], float]:
+    """The width of a figure, its lines of maps, and about the largest cell that fits.
 
-    Rows of maps that are too wide become columns; if these are too wide or too many, too, maps follow one another.
+    Maps whose words overlap in the smallest type where they stand follow one another in lines of similar length.
     """
     columns, rows = picture.labels
     cell = _PITCH * SMALLEST_TYPE / 72
     beside = style.text_width(rows, SMALLEST_TYPE) + 0.3 + (0.0 if picture.bar is None else 0.5)
     below = style.text_width(columns, SMALLEST_TYPE) + 0.8
-
-    def most(width: float) -> int:
-        """How many maps fit side by side whose words do not overlap in the smallest type."""
-        return int((width - beside) / (cell * len(columns) + 2 * _EDGE))
-
-    flat, grids = list(chain(*picture.panels)), [picture.panels]
-    if len({*map(len, picture.panels)}) == 1:
-        grids.append([*zip(*picture.panels)])
-    ways = [(width, lines) for lines in grids for width in widths if max(map(len, lines)) <= most(width)]
-    for width in widths:  # lines of similar length
-        across = -(-len(flat) // -(-len(flat) // max(1, most(width))))
-        flowing = [flat[start : start + across] for start in range(0, len(flat), across)]
-        ways += [(width, flowing)] if most(width) or width == widths[-1] else []
+    most = {width: max(0, int((width - beside) / (cell * len(columns) + 2 * _EDGE))) for width in widths}
+    flat, longest = list(chain(*picture.panels)), max(map(len, picture.panels))
+    ways = [(width, picture.panels) for width in widths if longest <= most[width]]
+    for width in (width for width in widths if most[width] or width == widths[-1]):
+        across = -(-len(flat) // -(-len(flat) // max(1, most[width])))
+        ways.append((width, [flat[start : start + across] for start in range(0, len(flat), across)]))
     highest = max(1, int((style.HEIGHT - below) / (cell * len(rows) + 0.2)))
-    width, found = next((way for way in ways if len(way[1]) <= highest), ways[-1])
-    if (style.HEIGHT - below) / len(found) < _LOWEST:
-        raise InputError(f"{len(found)} lines of maps do not fit in 24 cm: draw fewer maps or a wider figure")
-    places = {(down, across): panel for down, line in enumerate(found) for across, panel in enumerate(line)}
-    return width, (width - beside) / max(map(len, found)), places
+    width, lines = next((way for way in ways if len(way[1]) <= highest), ways[-1])
+    height = (style.HEIGHT - below) / len(lines)
+    if height < _LOWEST:
+        raise InputError(f"{len(lines)} lines of maps do not fit in 24 cm: draw fewer maps or a wider figure")
+    inner = max(width - beside, 0.1) / max(map(len, lines))
+    return width, lines, min(inner / len(columns), height / len(rows))
 
 
 def _draw_panel(
-    axes: Axes,
-    picture: Picture,
-    panel: Panel,
-    columns: Sequence[str],
-    rows: Sequence[str],
-    number: str = "0-0",
-    relative: bool = False,
-) -> tuple[QuadMesh, set[str]]:
-    """Draw a panel of ``picture`` with the labels of its ``columns`` and ``rows``; its cells, and the series it has.
+    axes: Axes, picture: Picture, panel: Panel, columns: Sequence[str], rows: Sequence[str], relative: bool = False
+) -> QuadMesh:
+    """Draw the cells of a panel with the labels of its ``columns`` and ``rows``, and return them.
 
-    ``number`` is the end of the ids of the marks in SVG.  ``relative``: values are shares of the largest.
+    ``relative``: values are shares of the largest.
     """
     height, width = panel.values.shape
     largest = panel.values.max() or 1.0  # a map of zeros is light, like zeros in other maps
@@ -267,14 +247,6 @@ def _draw_panel(
     )
     axes.tick_params(length=0, pad=2)
     axes.set_frame_on(False)
-    series: dict[str, Links] = {"predicted": panel.predicted}
-    if picture.gold is not None:
-        series.update(sure=picture.gold.sure, possible=picture.gold.possible - picture.gold.sure)
-    marked = {name for name, links in series.items() if links}
-    for name in (name for name in MARKS if name in series):
-        marks = _marks(name, cells(series[name], picture.source, picture.target))
-        marks.set_gid(f"{name}-{number}")
-        axes.add_collection(marks)
     axes.set_xlim(-0.5, width - 0.5)
     axes.set_ylim(height - 0.5, -0.5)
     axes.set_xticks(range(len(columns)), map(_downwards, columns), rotation=90, parse_math=False)
@@ -283,7 +255,7 @@ def _draw_panel(
     axes.set_yticks(range(len(rows)), rows, parse_math=False)
     axes.set_xlabel("source" if columns else "")
     axes.set_ylabel("target" if rows else "")
-    return mesh, marked
+    return mesh
 
 
 def _is_upright(word: str) -> bool:
@@ -305,22 +277,21 @@ def cells(links: Iterable[Link], source: SentenceSide, target: SentenceSide) -> 
     ]
 
 
-def _marks(name: str, places: Sequence[tuple[int, int]]) -> PolyCollection:
-    """The marks of a series at ``places`` (column, row), in cells, with a white edge that is visible on dark ones."""
-    from matplotlib.collections import PolyCollection
+def _mark_links(axes: Axes, picture: Picture, panel: Panel, size: float, number: str) -> None:
+    """Mark the cells of links, in ``size`` points, with a white edge that is visible on dark cells.
+
+    ``number`` is the end of the ids of the marks in SVG.
+    """
     from matplotlib.patheffects import withStroke
 
-    label, _, corners, size, colour = MARKS[name]
-    angles = 2 * np.pi * (np.arange(corners) / corners + (0.125 if name == "sure" else 0))
-    radius = size / 2 * (np.sqrt(2) if name == "sure" else 1)  # of a square the side is the size, else the width
-    shape = radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    filled = name == "predicted"
-    return PolyCollection(
-        [shape + place for place in places],
-        label=label,
-        facecolors=colour if filled else "none",
-        edgecolors="white" if filled else colour,
-        linewidths=0.5 if filled else 0.9,
-        path_effects=[] if filled else [withStroke(linewidth=1.9, foreground="white")],
-        zorder=2,
-    )
+    gold = GoldSentence(frozenset()) if picture.gold is None else picture.gold
+    series = {"sure": gold.sure, "possible": gold.possible - gold.sure, "predicted": panel.predicted}
+    for name, links in series.items():
+        label, marker, share, colour = MARKS[name]
+        look: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.5}
+        if name != "predicted":
+            outline = [withStroke(linewidth=1.9, foreground="white")]
+            look = {"fillstyle": "none", "markeredgewidth": 0.9, "path_effects": outline}
+        if places := cells(links, picture.source, picture.target):
+            look |= {"markersize": share * size, "color": colour, "label": label, "gid": f"{name}-{number}"}
+            axes.plot(*zip(*places), marker, **look)

@@ -9,10 +9,9 @@ import argparse
 import io
 import re
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,35 +151,24 @@ def styled() -> Iterator[None]:
 
 
 def use_fonts_for(texts: Iterable[str]) -> None:
-    """Take characters that the fonts of ``rcParams`` lack from other installed ones, until the style ends.
-
-    Fonts that were installed after Matplotlib made its list are added to it when the others do not suffice.
-    """
+    """Take characters that the fonts of ``rcParams`` lack from other installed ones, until the style ends."""
     import matplotlib
-    from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
+    from matplotlib.font_manager import FontProperties, findfont, findSystemFonts, fontManager, get_font
 
     missing = {ord(character) for text in texts for character in text if not character.isspace()}
     families = list(matplotlib.rcParams["font.family"])
-    own = [(name, findfont(FontProperties(family=[name]))) for name in families]
-    listed = sorted((font.name, font.fname) for font in fontManager.ttflist)
-    for family, path in chain(own, listed, _new_fonts({path for _, path in listed})):
-        if not missing:
-            break
-        if not family.startswith("Last Resort"):  # which has a box for every character
-            has = missing & get_font(path).get_charmap().keys()
-            families += [family] * (bool(has) and family not in families)
-            missing -= has
-    matplotlib.rcParams["font.family"] = families
-
-
-def _new_fonts(listed: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Name and file of installed fonts that Matplotlib has not ``listed``; they are added to its list."""
-    from matplotlib.font_manager import findSystemFonts, fontManager
-
-    for path in sorted({*findSystemFonts()} - {*listed}):
+    missing -= {code for name in families for code in get_font(findfont(FontProperties(family=[name]))).get_charmap()}
+    listed = {font.fname for font in fontManager.ttflist}  # since when others may have been installed
+    for path in sorted(listed.union(findSystemFonts())) if missing else ():
         with suppress(OSError, RuntimeError, ValueError):  # a file that is no font, or one of bitmaps
-            fontManager.addfont(path)
-            yield fontManager.ttflist[-1].name, path
+            font = get_font(path)
+            has = missing & font.get_charmap().keys()
+            if has and not font.family_name.startswith("Last Resort"):  # which has a box for every character
+                if path not in listed:
+                    fontManager.addfont(path)
+                families.append(font.family_name)
+                missing -= has
+    matplotlib.rcParams["font.family"] = families
 
 
 def text_width(texts: Iterable[str], points: float) -> float:

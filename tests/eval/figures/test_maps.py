@@ -32,7 +32,7 @@ def test_marks_values_and_labels():
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == ["gold, sure", "gold, possible", "predicted"]
     without = draw(picture())
-    assert list(marks_of(without.axes[0])) == ["predicted-0-0"]
+    assert marks_of(without.axes[0]) == {}
     assert without.legends == []
     only = draw(picture(gold=GoldSentence(frozenset({(0, 0)}))))
     assert [text.get_text() for text in only.legends[0].get_texts()] == ["gold, sure"]
@@ -49,22 +49,25 @@ def test_mathematics_is_not_parsed(tmp_path):
     assert all(f">{token}</text>" in svg for token in (*tokens.split(), "$y_2$", "$z^3$"))
 
 
+FIRST = frozenset({(0, 0)})
+
+
 def several(size, word="wort", rows=1, columns=2):
-    side, panel = plain(" ".join([word] * size)), Panel("layer 0, head 0", np.ones((size, size)))
+    side, panel = plain(" ".join([word] * size)), Panel("layer 0, head 0", np.ones((size, size)), FIRST)
     return Picture("several maps", side, side, ((panel,) * columns,) * rows, bar="weights")
 
 
-LONG = Picture("long words " * 12, *(plain("a b c"),) * 2, ((Panel("", np.ones((3, 3))),),))
+LONG = Picture("long words " * 12, *(plain("a b c"),) * 2, ((Panel("", np.ones((3, 3)), FIRST),),))
 
 
 @pytest.mark.parametrize(
     ("drawn", "asked", "width", "maps"),
     [
-        (picture("wort " * 15, "wort " * 15, GoldSentence(frozenset({(0, 0)}))), None, COLUMN, (1, 1)),
+        (picture("wort " * 15, "wort " * 15, GoldSentence(FIRST)), None, COLUMN, (1, 1)),
         (several(10), 8 / 2.54, 8 / 2.54, (1, 2)),
         (several(50), None, PAGE, (2, 1)),
-        (picture("word " * 66, "wort " * 60), None, PAGE, (1, 1)),
-        (several(14, rows=3, columns=5), None, PAGE, (5, 3)),
+        (picture("word " * 66, "wort " * 60, predicted=FIRST), None, PAGE, (1, 1)),
+        (several(14, rows=3, columns=5), None, PAGE, (4, 4)),
         (several(12, rows=2, columns=9), None, PAGE, (4, 5)),
         (several(12, rows=11, columns=1), None, COLUMN, (6, 2)),
         (LONG, None, COLUMN, (1, 1)),
