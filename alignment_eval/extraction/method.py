@@ -89,7 +89,7 @@ class MapNames(tuple[MapName, ...]):
         """That ``owner``, which has these layers of so many heads, lacks one of the maps; empty: it has all."""
         known = tuple(layers)
         for name in self:
-            if name.layer not in known or (name.head is not None and name.head >= heads):
+            if name.layer not in known or name.head not in (None, *range(heads)):
                 has = f"{owner} has decoder layers {', '.join(map(str, known))} of {heads} heads, counted from 0"
                 return f"map {name} (LAYER.HEAD, or LAYER for a whole layer), but {has}"
         return ""

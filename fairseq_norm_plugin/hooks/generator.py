@@ -20,6 +20,7 @@ from fairseq.sequence_scorer import SequenceScorer
 from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.profiles.chosen import ChosenMethod
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, in_one_thread, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.recorder import (
@@ -40,11 +41,7 @@ _SPECIAL, _PAD = -1, -2  # what stands for all special tokens, and for padding, 
 class NormOptions:
     """The options of a norm task, checked against a model (hooks.options.resolve)."""
 
-    #: The map that is printed and extracted; ``heads`` None: all of the layer.
-    kind: str
-    layer: int
-    heads: tuple[int, ...] | None
-    setting: str
+    maps: ExtractionOptions  #: what is printed: a layer or some of its heads; it is extracted unless a profile says
     recorded_kinds: tuple[str, ...]
     recorded_layers: tuple[int, ...]  #: decoder layers, from 0
     layer_heads: int  #: number of heads of a layer
@@ -53,26 +50,26 @@ class NormOptions:
 
 @dataclass(frozen=True)
 class PrintedMap:
-    """The map of ``options`` that ``--print-alignment`` shows.
+    """The map of ``maps`` that ``--print-alignment`` shows.
 
     ``specials`` are the ids, of source and target, that a hard alignment omits (tokens.special_ids).
     """
 
-    options: NormOptions
+    maps: ExtractionOptions
     style: str  # hard or soft
     specials: Sequence[Collection[int]]
 
     def captures(self, models: Sequence[Any]) -> list[MapCapture[Tensor]]:
         """A capture of the map for each model."""
-        options = self.options
-        return [layer_capture(options.kind, options.layer, options.heads) for _ in models]
+        heads = [name.head for name in self.maps.heads if name.head is not None]
+        return [layer_capture(self.maps.kind, self.maps.heads[0].layer, heads or None) for _ in models]
 
     def alignment(self, map_: Tensor, source: Tensor, target: Tensor) -> Any:
         """The alignment in the form that fairseq-generate prints, from a map [T, S] without padding.
 
         AWO takes the row that predicts a token, AWI the row that it is input to; ``</s>``, the last, is no input.
         """
-        if self.options.setting == "awi":
+        if self.maps.setting == "awi":
             map_, target = map_[1:], target[:-1]
         extract = utils.extract_soft_alignment if self.style == "soft" else utils.extract_hard_alignment
         tokens = (

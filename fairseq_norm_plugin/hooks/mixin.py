@@ -175,15 +175,18 @@ class NormMixin:
         if profile is not None and self.cfg.norm_alignments:
             chosen = choose_method(AlignmentOptions(), 1, [profile], None)
         options = resolve(self.cfg, layers, heads, chosen)
-        logger.info("maps: %s of decoder layer %d of %d (counted from 0)", options.kind, options.layer, layers)
-        if style and options.kind not in DEFAULT_KINDS:
+        kind, layer = options.maps.kind, options.maps.heads[0].layer
+        logger.info("maps: %s of decoder layer %d of %d (counted from 0)", kind, layer, layers)
+        if style and kind not in DEFAULT_KINDS:
             raise UsageError(
-                f"--print-alignment cannot show --norm-map {options.kind}, only {' or '.join(DEFAULT_KINDS)}; "
+                f"--print-alignment cannot show --norm-map {kind}, only {' or '.join(DEFAULT_KINDS)}; "
                 "--norm-alignments and --norm-records support all kinds"
             )
         if style and self._plan is not None:
             self._warn_of_prefixes(self._plan, args)
-        printed = PrintedMap(options, str(style), [known.specials for known in self.vocabularies]) if style else None
+        printed = (
+            PrintedMap(options.maps, str(style), [known.specials for known in self.vocabularies]) if style else None
+        )
         if chosen is not None and options.extraction is chosen:
             say(f"--norm-alignments: {chosen.reason}")
         recorded = self._open_session(models, args, parameters, options, profile) if wanted else None

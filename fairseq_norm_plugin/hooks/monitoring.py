@@ -28,10 +28,9 @@ from fairseq_norm_plugin.hooks.options import (
     FOLDER,
     GOLD,
     MONITORED_MIXING,
-    extraction_options,
+    named_maps,
     other_option,
     parse_kinds,
-    resolve,
 )
 from fairseq_norm_plugin.hooks.validation import GOLD_KEY, LOST_KEY, GoldDataset, GoldPair, Monitor, logger, with_gold
 from fairseq_norm_plugin.text.tokens import SUSPICIOUS, Vocabulary, side_readers
@@ -141,13 +140,12 @@ class MonitorMixin:
             self._files = {name: _files_of_subsets(cfg, name) for name in (GOLD, *TEXTS)}
             _check_files(cfg, self._files)
             layers, heads = layers_and_heads([self.built])
-            options = resolve(cfg, layers, heads)
-            if options.kind not in DEFAULT_KINDS or options.heads is not None:
+            maps = named_maps(cfg, layers, heads)
+            if maps.kind not in DEFAULT_KINDS or cfg.norm_heads is not None:
                 raise UsageError(
-                    f"--aer-gold does not work with --norm-map {options.kind} and --norm-heads {cfg.norm_heads}: "
+                    f"--aer-gold does not work with --norm-map {maps.kind} and --norm-heads {cfg.norm_heads}: "
                     f"monitoring reads whole layers with map {' or '.join(DEFAULT_KINDS)}"
                 )
-            maps = extraction_options(cfg, options.kind, options.layer, None)
             mixing = () if cfg.aer_mixing is None else parse_kinds(cfg.aer_mixing, "--aer-mixing", MONITORED_MIXING)
             blocks = Counter(attention.site.block for attention in norm_attentions(self.built)) if mixing else {}
             pads = self.source_dictionary.pad(), self.target_dictionary.pad()

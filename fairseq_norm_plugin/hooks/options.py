@@ -15,9 +15,8 @@ from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import DEFAULTS, AlignmentMethod, ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.rules import RULES
 from alignment_eval.files import check_distinct
-from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS, head_kinds, mixing_kinds
+from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS, mixing_kinds
 from alignment_eval.maps.sentence import MARKS
-from alignment_eval.maps.words import SETTINGS
 from alignment_eval.parts.alignments import parts_directory
 from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.signature import signature_file
@@ -185,76 +184,66 @@ def check_command(cfg: Any, generation: Any, wanted: bool, interactive: bool) ->
 
 def resolve(cfg: Any, layers: int, heads: int, profile: Optional[ChosenMethod] = None) -> NormOptions:
     """Check the task's options against a model; ``profile`` says how to align, unless ``cfg`` names maps."""
-    # the second last layer aligns best in AWO (Kobayashi et al. 2020: layer 5 of 6, counted from 1)
-    layer = max(0, layers - 2) if cfg.norm_layer is None else parse_numbers(cfg.norm_layer, "--norm-layer", layers)[0]
-    chosen = None if cfg.norm_heads is None else parse_numbers(cfg.norm_heads, "--norm-heads", heads)
-    record_layers = set(range(layers))
-    if cfg.norm_record_layers is not None:
-        record_layers = set(parse_numbers(cfg.norm_record_layers, "--norm-record-layers", layers))
-    record_kinds = set(parse_kinds(cfg.norm_record_kinds, "--norm-record-kinds", tuple(KINDS)))
-    kind = _choice(cfg.norm_map, "--norm-map", KINDS, DEFAULTS.kind)
-    read_layers, read_kind, extraction = {layer}, kind, None
+    maps, chosen = named_maps(cfg, layers, heads), None
     if cfg.norm_alignments:
-        maps = extraction_options(cfg, kind, layer, chosen)
-        extraction = ChosenMethod(AlignmentMethod(maps), fields=maps.fields())
-        named = any(getattr(cfg, f"norm_{name}") is not None for name in ("map", "layer", "heads", "setting", "rule"))
-        if profile is not None and not named:
-            extraction, maps = profile, profile.method.forward
-            read_kind, read_layers = maps.kind, {name.layer for name in maps.heads}
-    if not cfg.norm_records:
-        record_layers, record_kinds = read_layers, {read_kind}
-    elif cfg.norm_alignments and not (read_layers <= record_layers and read_kind in record_kinds):
-        raise UsageError(
-            f"--norm-alignments reads {read_kind} of layers {', '.join(map(str, sorted(read_layers)))}, but "
-            f"--norm-record-kinds {cfg.norm_record_kinds} or --norm-record-layers {cfg.norm_record_layers} does not "
-            f"record them; add them there"
-        )
-    return NormOptions(
-        kind=kind,
-        layer=layer,
-        heads=chosen,
-        setting=_choice(cfg.norm_setting, "--norm-setting", SETTINGS, DEFAULTS.setting),
-        recorded_kinds=tuple(name for name in KINDS if name in record_kinds),
-        recorded_layers=tuple(sorted(record_layers)),
-        layer_heads=heads,
-        extraction=extraction,
-    )
+        if len(maps.heads) > 1:
+            raise UsageError(f"--norm-alignments reads one head or the whole layer, not --norm-heads {cfg.norm_heads}")
+        chosen = ChosenMethod(AlignmentMethod(maps), fields=maps.fields())
+        if profile is not None and not _stated(cfg):
+            chosen = profile
+    read = maps if chosen is None else chosen.method.forward
+    read_layers = {name.layer for name in read.heads}
+    record_layers, record_kinds = read_layers, {read.kind}
+    if cfg.norm_records:
+        record_layers = set(range(layers))
+        if cfg.norm_record_layers is not None:
+            named = MapNames(map(MapName, _numbers(cfg.norm_record_layers, "--norm-record-layers")))
+            if beyond := named.beyond(range(layers), heads, "the model"):
+                raise UsageError(f"--norm-record-layers {cfg.norm_record_layers}: {beyond}")
+            record_layers = {name.layer for name in named}
+        record_kinds = set(parse_kinds(cfg.norm_record_kinds, "--norm-record-kinds", tuple(KINDS)))
+        if chosen is not None and not (read_layers <= record_layers and read.kind in record_kinds):
+            raise UsageError(
+                f"--norm-alignments reads {read.kind} of layers {', '.join(map(str, sorted(read_layers)))}, but "
+                f"--norm-record-kinds {cfg.norm_record_kinds} or --norm-record-layers {cfg.norm_record_layers} does "
+                f"not record them; add them there"
+            )
+    kinds = tuple(name for name in KINDS if name in record_kinds)
+    return NormOptions(maps, kinds, tuple(sorted(record_layers)), heads, chosen)
 
 
-def _choice(value: Optional[str], option: str, known: Collection[str], default: str) -> str:
-    """The value of an option; ``default`` if it was not given."""
-    if value is not None and value not in known:
-        raise UsageError(f"{option} {value}: choose one of {', '.join(known)}")
-    return default if value is None else value
-
-
-def extraction_options(cfg: Any, kind: str, layer: int, heads: Optional[tuple[int, ...]]) -> ExtractionOptions:
-    """The extraction that ``cfg`` names, from the map of ``kind`` of a layer or of one of its heads."""
-    if heads is not None and not KINDS[kind].heads:
-        raise UsageError(
-            f"--norm-heads {cfg.norm_heads} does not work with --norm-map {kind}, which has maps of whole layers only; "
-            f"omit it, or choose one of {', '.join(head_kinds())}"
-        )
-    if heads is not None and len(heads) > 1:
-        raise UsageError(f"--norm-alignments reads one head or the whole layer, not --norm-heads {cfg.norm_heads}")
-    return ExtractionOptions(
-        kind=kind,
-        heads=MapNames([MapName(layer, heads[0] if heads else None)]),
-        setting=_choice(cfg.norm_setting, "--norm-setting", SETTINGS, DEFAULTS.setting),
-        rule=_choice(cfg.norm_rule, "--norm-rule", RULES, DEFAULTS.map_rule),
-    )
-
-
-def parse_numbers(text: Any, option: str, count: int) -> tuple[int, ...]:
-    """Numbers from 0 to ``count`` - 1, separated by commas."""
+def named_maps(cfg: Any, layers: int, heads: int) -> ExtractionOptions:
+    """The maps and the rule that ``cfg`` names, or those by default, of a model with these layers and heads."""
+    stated = _stated(cfg)
+    # the second last layer aligns best in AWO (Kobayashi et al. 2020: layer 5 of 6, counted from 1)
+    layer = int(stated.pop("layer", max(0, layers - 2)))
+    numbers = _numbers(cfg.norm_heads, "--norm-heads") if "heads" in stated else [None]
+    chosen = {"map": DEFAULTS.kind, "setting": DEFAULTS.setting, "rule": DEFAULTS.map_rule, **stated}
+    names = MapNames(MapName(layer, head) for head in numbers)
     try:
-        numbers = tuple(int(part) for part in str(text).split(","))
+        maps = ExtractionOptions(chosen["map"], names, setting=chosen["setting"], rule=chosen["rule"])
+        if beyond := maps.heads.beyond(range(layers), heads, "the model"):
+            raise UsageError(beyond)
+    except UsageError as error:
+        given = " ".join(f"--norm-{name} {value}" for name, value in _stated(cfg).items())
+        raise UsageError(f"{given}: {error}") from None
+    return maps
+
+
+def _stated(cfg: Any) -> dict[str, Any]:
+    """The options that name maps and their rule, as far as they are given."""
+    given = {name: getattr(cfg, f"norm_{name}") for name in ("map", "layer", "heads", "setting", "rule")}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _numbers(text: str, option: str) -> list[int]:
+    """Different numbers that are separated by commas."""
+    try:
+        numbers = [int(part) for part in str(text).split(",")]
     except ValueError:
         raise UsageError(f"{option} {text!r}: give numbers separated by commas, such as 0,2") from None
-    if len(set(numbers)) != len(numbers):
+    if len({*numbers}) < len(numbers):
         raise UsageError(f"{option} {text!r} has a duplicate number; give each once")
-    if wrong := [number for number in numbers if not 0 <= number < count]:
-        raise UsageError(f"{option} {wrong[0]}: not in the model; choose 0 to {count - 1} (counted from 0)")
     return numbers
 
 

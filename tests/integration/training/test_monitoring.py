@@ -231,7 +231,7 @@ def set_up(train_config):
         ({"aer_gold": "train=g"}, "subset 'train' is not in --valid-subset test,valid; add it"),
         ({"aer_gold_base": None}, "--aer-gold-base is missing; give 0 or 1"),
         ({"max_valid_steps": 3}, "--max-valid-steps 3: the AER would cover a part"),
-        ({"norm_layer": 2}, "--norm-layer 2: .*choose 0 to 1"),
+        ({"norm_layer": 2}, "--norm-layer 2: .*layers 0, 1 of"),
         ({"norm_map": "alti"}, "--norm-map alti .*monitoring reads whole layers with map attn_w or attn_n"),
         ({"norm_heads": "1"}, "--norm-heads 1 has no effect here.*omit --norm-heads"),
         ({"norm_records": "r"}, "--norm-records r has no effect"),

@@ -9,9 +9,10 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 
 from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.method import ExtractionOptions
 from fairseq_norm_plugin.capture.attention import in_one_thread
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
-from fairseq_norm_plugin.hooks.generator import NormOptions, PrintedMap, carry_maps
+from fairseq_norm_plugin.hooks.generator import PrintedMap, carry_maps
 from tests.facts import facts
 
 SPECIALS = ({1, 2}, {1, 2})
@@ -20,7 +21,7 @@ ALL = RecordedMaps((0, 1, 2), recorded_quantities(["attn_w", "attn_n"], 1), nbes
 
 
 def shown(kind, layer, setting="awo", style="hard", specials=SPECIALS):
-    return PrintedMap(NormOptions(kind, layer, None, setting, (), (), 4, None), style, specials)
+    return PrintedMap(ExtractionOptions(kind, str(layer), setting=setting), style, specials)
 
 
 def search(models, dictionary, printed=None, recorded=None, **options):

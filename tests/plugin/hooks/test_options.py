@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapNames
 from alignment_eval.extraction.sharpen import FORMED
 from alignment_eval.profiles.chosen import ChosenMethod
 from fairseq_norm_plugin.hooks.options import USES, NormConfig, check_command, check_used, resolve
@@ -14,9 +14,9 @@ CFG = NormConfig()
 
 def test_defaults_print_norms_of_the_last_layer_but_one():
     options = resolve(CFG, layers=6, heads=8)
-    assert (options.kind, options.layer, options.heads, options.setting) == ("attn_n", 4, None, "awo")
+    assert options.maps == ExtractionOptions("attn_n", "4", setting="awo")
     assert options.extraction is None
-    assert resolve(CFG, layers=1, heads=8).layer == 0
+    assert resolve(CFG, layers=1, heads=8).maps.heads == MapNames("0")
 
 
 def test_records_hold_everything_unless_told_otherwise():
@@ -56,9 +56,9 @@ def test_a_given_option_wins_over_the_profile_even_if_it_names_the_default(given
         ({"norm_map": "attn_q"}, "--norm-map attn_q … attn_w, attn_n"),
         ({"norm_setting": "aw"}, "--norm-setting aw … awo, awi"),
         ({"norm_alignments": "x", "norm_rule": "argmax"}, "--norm-rule argmax … kobayashi2020, shift-att"),
-        ({"norm_layer": 3}, "--norm-layer 3 … 0 to 2"),
-        ({"norm_layer": -1}, "--norm-layer -1 … 0 to 2"),
-        ({"norm_heads": "0,4"}, "--norm-heads 4 … 0 to 3"),
+        ({"norm_layer": 3}, "--norm-layer 3: map 3 … layers 0, 1, 2"),
+        ({"norm_layer": -1}, "--norm-layer -1: map -1 … layers 0, 1, 2"),
+        ({"norm_heads": "0,4"}, "--norm-heads 0,4: map 1.4 … of 4 heads"),
         ({"norm_heads": "0,0"}, "--norm-heads '0,0' … duplicate"),
         ({"norm_heads": "a"}, "--norm-heads 'a' … numbers separated by commas"),
         ({"norm_records": "x", "norm_record_layers": "7"}, "--norm-record-layers 7"),

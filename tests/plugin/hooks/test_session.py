@@ -27,9 +27,7 @@ def session_of(directory, size=1, signature=SIGNATURE, batching=None, skipped=()
     readers = side_readers(None, size, (known, known), (None, None), cut=False)
     outputs = {"norm_records": directory / "r", "norm_alignments": directory / "a", "norm_part_sentences": 10}
     cfg = SimpleNamespace(**{"norm_records_resume": False, "norm_records_overwrite": False, **outputs, **changes})
-    options = NormOptions(
-        "attn_n", 0, None, "awo", ("attn_w", "attn_n"), (0,), 2, ChosenMethod(AlignmentMethod(OPTIONS))
-    )
+    options = NormOptions(OPTIONS, ("attn_w", "attn_n"), (0,), 2, ChosenMethod(AlignmentMethod(OPTIONS)))
     batches = SimpleNamespace(dataset=range(size), frozen_batches=[[i] for i in range(size) if i not in skipped])
     plan = Plan(cfg, "test", batches, dict.fromkeys(skipped, "skipped: long"), batching or {})
     return RecordingSession(cfg, plan, readers, options, signature, models=1)
