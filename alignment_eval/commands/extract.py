@@ -201,8 +201,8 @@ def _best_of_each(
     records: Records, options: ExtractionOptions, level: str, texts: Texts | None
 ) -> Iterator[SentenceMaps]:
     """The best hypothesis of every sentence; with level ``token`` its tokens pass for words."""
+    if beyond := options.heads.beyond(records.info.layers, records.info.heads, "the run"):
+        raise UsageError(beyond)  # also if all sentences were skipped
     for sentence in records.best():
-        for name in options.heads:
-            sentence.layer_index(name.layer)  # an unknown layer is an error even if all sentences were skipped
         checked = sentence if texts is None else confirmed(sentence, texts)
         yield checked.by_tokens() if level == "token" else checked

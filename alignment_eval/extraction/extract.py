@@ -247,16 +247,15 @@ def check_same_text(pairs: Iterable[tuple[PairWords, PairWords]]) -> None:
 
 def named_maps(sentence: SentenceMaps, options: ExtractionOptions) -> Floats:
     """The maps that ``options`` name, in that order: float64 [M, T, S]; no other layer is computed."""
+    if beyond := options.heads.beyond(sentence.layers, sentence.heads, f"sentence {sentence.id}"):
+        raise UsageError(beyond)
     kind, maps = options.kind, []
     for name in options.heads:
         of_layer = sentence.at(name.layer)
         if name.head is None:
             maps.append(of_layer.layer_maps(kind)[0].astype(np.float64))
             continue
-        of_heads = _in_float64(of_layer).head_maps(kind)[0]
-        if not 0 <= name.head < len(of_heads):
-            raise UsageError(f"there is no head {name.head}: each layer has heads 0 to {len(of_heads) - 1}")
-        maps.append(of_heads[name.head])
+        maps.append(_in_float64(of_layer).head_maps(kind)[0, name.head])
     _check_finite(sentence.arrays.values(), sentence, kind)
     return np.stack(maps)
 

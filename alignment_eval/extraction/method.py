@@ -86,10 +86,13 @@ class MapNames(tuple[MapName, ...]):
         return ",".join(map(str, self))
 
     def beyond(self, layers: Iterable[int], heads: int, owner: str) -> str:
-        """That ``owner``, which has these layers of so many heads, lacks one of the maps; empty: it has all."""
+        """That ``owner``, which has these layers of so many heads, lacks one of the maps; empty: it has all.
+
+        ``heads`` 0: any head may be there, because only maps of whole layers are known.
+        """
         known = tuple(layers)
         for name in self:
-            if name.layer not in known or name.head not in (None, *range(heads)):
+            if name.layer not in known or (heads and name.head not in (None, *range(heads))):
                 has = f"{owner} has decoder layers {', '.join(map(str, known))} of {heads} heads, counted from 0"
                 return f"map {name} (LAYER.HEAD, or LAYER for a whole layer), but {has}"
         return ""

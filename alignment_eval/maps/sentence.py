@@ -21,7 +21,7 @@ from typing import Any, Optional
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError
 from alignment_eval.maps.kinds import KINDS, MapKind, axes_of
 
 Array = NDArray[Any]
@@ -266,22 +266,9 @@ class SentenceMaps:
         mean: Array = KINDS[kind].scale * self.arrays[name].mean(axis=1, dtype=np.float64)
         return mean
 
-    def layer_index(self, layer: int) -> int:
-        """The index on the L axis of layer number ``layer`` (fairseq's, from 0).
-
-        Raises:
-            UsageError: that layer was not recorded.
-        """
-        if layer not in self.layers:
-            first, last = self.layers[0], self.layers[-1]
-            whole = last > first and list(self.layers) == list(range(first, last + 1))
-            known = f"layers {first} to {last}" if whole else f"layer {', '.join(map(str, self.layers))}"
-            raise UsageError(f"there is no layer {layer}: the maps are of {known}, counted from 0")
-        return self.layers.index(layer)
-
     def at(self, layer: int) -> SentenceMaps:
-        """The sentence with only the maps of layer number ``layer``; errors as for :meth:`layer_index`."""
-        index = self.layer_index(layer)
+        """The sentence with only the maps of layer number ``layer`` (fairseq's, from 0), which it has."""
+        index = self.layers.index(layer)
         arrays = {name: array[index : index + 1] for name, array in self.arrays.items()}
         return replace(self, layers=(layer,), arrays=arrays)
 

@@ -80,8 +80,8 @@ def test_max_norm_layer(tmp_path, make_sentence, make_records, call):
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (("--heads", "0"), "layer 0 … layer 1, 4 … counted from 0"),
-        (("--heads", "1.3"), "head 3 … layer has heads 0 to 2"),
+        (("--heads", "0"), "map 0 … layers 1, 4 … counted from 0"),
+        (("--heads", "1.3"), "map 1.3 … of 3 heads"),
         (("--join", "mutual"), "--join without --reverse: expected the records of the other direction too"),
         (("--profile", "x"), "heads together with profile"),
     ],
@@ -252,5 +252,5 @@ def test_errors_of_the_reverse_name_it(tmp_path, make_sentence, make_records):
     runs = [Records(make_records(tmp_path / name, [make_sentence(0)])) for name in ("run", "back")]
     maps = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.3")
     method = AlignmentMethod(maps, replace(maps, heads="7"), "product")
-    with pytest.raises(InputError, match=r"back: .*layer 7"):
+    with pytest.raises(InputError, match=r"back: .*map 7 "):
         list(directed_pairs(runs, method, "word", None))

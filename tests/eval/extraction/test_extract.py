@@ -206,7 +206,7 @@ def test_values_that_are_not_finite_are_refused(make_sentence):
 
 def test_layers_and_heads_that_are_not_there(make_sentence):
     s = make_sentence()
-    with pytest.raises(InputError, match=facts("head -1 … heads 0 to 2")):
+    with pytest.raises(InputError, match=facts("map 0.-1 … of 3 heads")):
         extract(s, ExtractionOptions("attn_w", [MapName(0, -1)]))
     with pytest.raises(InputError, match=r"sentence 4 cannot be aligned, its status is 'too long'"):
         extract(make_sentence(4, status="too long"), ExtractionOptions("attn_w", "0"))

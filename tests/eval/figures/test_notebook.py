@@ -73,9 +73,9 @@ def test_all_maps_are_one_long_table(maps):
 
 
 def test_bad_names_are_refused(maps):
-    with pytest.raises(InputError, match=r"layer 2\b.* 0 to 1"):
+    with pytest.raises(InputError, match=r"map 2\b.* layers 0, 1 "):
         maps.plot(layer=2)
-    with pytest.raises(InputError, match=r"head 3\b.* 0 to 2"):
+    with pytest.raises(InputError, match=r"map 0\.3\b.* of 3 heads"):
         maps.to_frame(layer=0, head=3)
     with pytest.raises(UsageError, match="unknown level 'sentence'"):
         maps.to_frame(layer=0, level="sentence")
