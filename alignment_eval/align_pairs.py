@@ -10,8 +10,8 @@ from typing import TypeVar, Union
 import numpy as np
 
 from alignment_eval.alignment import Alignment
+from alignment_eval.extraction.explain import ReadMaps
 from alignment_eval.extraction.extract import (
-    ReadMaps,
     WordMap,
     WordMaps,
     combined_map,

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.extract import Explanation, ReadMaps, explain
+from alignment_eval.extraction.explain import Explanation, ReadMaps, explain
 from alignment_eval.extraction.pair_scores import PAIR_SCORES, WORD_SCORES, PairScores
 from alignment_eval.figures.maps import Panel, Picture, draw_maps
 from alignment_eval.figures.notebook import cell, heat_table, paragraph, shortened, table
