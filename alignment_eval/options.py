@@ -211,7 +211,7 @@ def distinct_names(systems: Sequence[System]) -> list[str]:
 
 
 def print_table(table: Table, format: str, signatures: Sequence[str]) -> None:
-    """Print a table in one of :data:`alignment_eval.scoring.tables.FORMATS`, and below it one signature of its rows.
+    """Print a table in a format of :mod:`alignment_eval.scoring.tables`, and below it one signature of its rows.
 
     In LaTeX the signature is a comment; with TSV it goes to stderr.
     """
@@ -229,7 +229,7 @@ def texts_of(args: argparse.Namespace) -> Texts | None:
     return None if args.source is None else read_texts(args.source, args.target)
 
 
-def words_of(args: argparse.Namespace) -> list[PairWords] | None:
+def words_of_texts(args: argparse.Namespace) -> list[PairWords] | None:
     """The words of each sentence pair of the texts that :func:`texts_of` checks; None if they are not given."""
     if None in (args.source, args.target):
         return None

@@ -263,14 +263,14 @@ class ForeignFile:
     def convert(self, value: Any, type_: type[T], path: str = "") -> T:
         """The value of type ``type_`` that decoded JSON holds; ``path`` is its place in the content."""
         try:
-            return msgspec.convert(value, type_, dec_hook=_of_text)
+            return msgspec.convert(value, type_, dec_hook=_from_text)
         except msgspec.ValidationError as error:
             problem, _, place = str(error).partition(" - at `$")
             place = f"{path}{place.rstrip('`')}".lstrip(".") or "the content"
             raise self.error(f"{printable(place, 200)}: {printable(problem, 200)}") from error
 
 
-def _of_text(type_: type[T], text: Any) -> T:
+def _from_text(type_: type[T], text: Any) -> T:
     """The value of a type that files hold as text."""
     if not isinstance(text, str):
         raise TypeError("Expected `str`")

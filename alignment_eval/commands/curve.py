@@ -52,7 +52,7 @@ _OF_GOLD = re.compile(r"aer(_l[0-9]+_.*|_precision|_recall)?")
 _JSON = re.compile(r'(?:^|[|\]:-] )(\{".*)')
 _PLAIN = re.compile(r"(?:^|[|\]:-] )epoch [0-9]+ \| (?:valid on '([^']+)' subset \| )?(.*)")
 #: A metric: the family that has a row of panels, and of which layer and map it is.
-_PARTS = re.compile(r"(?P<family>.+?)(?:_l(?P<layer>[0-9]+)_(?P<map>.+))?$")
+_METRIC_NAME = re.compile(r"(?P<family>.+?)(?:_l(?P<layer>[0-9]+)_(?P<map>.+))?$")
 #: Lines of subsets and maps, in the order in which they appear.
 _LINES = ("-", (0, (1, 2)), (0, (5, 1.5)), (0, (9, 2, 1, 2, 1, 2)), (0, (3, 1, 1, 1)), (0, (1, 4)))
 #: The line of a metric of the whole, under those of its layers.
@@ -237,7 +237,7 @@ def draw_curves(table: pd.DataFrame, options: style.FigureOptions = style.DEFAUL
     from matplotlib.lines import Line2D
     from matplotlib.ticker import MaxNLocator
 
-    names = table["metric"].str.extract(_PARTS)
+    names = table["metric"].str.extract(_METRIC_NAME)
     layers = sorted(names["layer"].dropna().astype(int).unique())
     of_maps = names["map"].map(_map_name, na_action="ignore").fillna(table["metric"])
     table = table.assign(**names, line=table["subset"] + (", " + of_maps if layers else ""))  # else the axis says it

@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> None:
     _, gold, systems = options.read_systems(args, args.hypotheses)
     for system in systems:
         options.score_files(system, gold)  # for its checks
-    source, target = zip(*options.words_of(args) or ())
+    source, target = zip(*options.words_of_texts(args) or ())
     for path, text in zip(texts.values(), (source, target)):
         if cut := marks_of_tools([" ".join(line) for line in text])[0]:
             raise InputError(f"{path}: {cut} (a subword mark): expected the words that the gold counts; merge them")

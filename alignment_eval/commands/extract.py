@@ -33,7 +33,7 @@ from alignment_eval.profiles.chosen import (
 from alignment_eval.profiles.profile import Profile, find_profile, parse_profile
 from alignment_eval.reading import check_sizes
 from alignment_eval.records import Records
-from alignment_eval.scoring.gold_corpus import confirmed
+from alignment_eval.scoring.gold_corpus import confirmed_by_texts
 from alignment_eval.signature import signature
 
 EPILOG = """\
@@ -204,5 +204,5 @@ def _best_of_each(
     if beyond := options.heads.beyond(records.info.layers, records.info.heads, "the run"):
         raise UsageError(beyond)  # also if all sentences were skipped
     for sentence in records.best():
-        checked = sentence if texts is None else confirmed(sentence, texts)
+        checked = sentence if texts is None else confirmed_by_texts(sentence, texts)
         yield checked.by_tokens() if level == "token" else checked

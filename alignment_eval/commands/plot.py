@@ -136,7 +136,7 @@ def _maps(
 
 def _of_texts(args: argparse.Namespace) -> SentenceMaps:
     """The sentence of the texts, without maps."""
-    words = options.words_of(args) or []
+    words = options.words_of_texts(args) or []
     if not 0 <= args.sentence < len(words):
         raise InputError(f"no sentence {args.sentence}: expected one of 0 to {len(words) - 1}, counted from 0")
     source, target = map(SentenceSide.of_words, words[args.sentence])

@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> None:
     records = (
         None if args.records is None else options.forced_records(args.records) if args.gold else Records(args.records)
     )
-    words = options.words_of(args)
+    words = options.words_of_texts(args)
     gold: AlignmentFile | None = None
     if args.gold is None:
         texts = options.texts_of(args)

@@ -26,7 +26,7 @@ from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.chosen import FINAL_PUNCTUATION
 from alignment_eval.scoring.aer import METRICS, Counts
 from alignment_eval.scoring.gold_corpus import GoldCorpus, linked_maps
-from alignment_eval.scoring.tables import FORMATS, Table, counted, percent
+from alignment_eval.scoring.tables import TABLE_FORMATS, Table, counted, percent
 from alignment_eval.signature import signature
 
 ORACLE_NOTE = (
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--final-punctuation", action="store_true", help=FINAL_PUNCTUATION)
     what = "directory for table, JSON and heatmaps; only one that sweep wrote is replaced"
     add_output(parser, what, metavar="DIR", required=True)
-    add_format(parser, FORMATS)
+    add_format(parser, TABLE_FORMATS)
     parser.add_argument("--sort-heads", action="store_true", help="heatmaps: the lowest AER of a layer left")
     style.add_figure_options(parser, several=True)
 

@@ -121,7 +121,7 @@ def read_word_map(sentence: SentenceMaps, options: ExtractionOptions, keep: bool
     settings = [name.setting or options.setting for name in options.heads]
 
     def between(units: str) -> Floats:
-        return np.stack([merged(one, sentence, setting, units) for setting, one in zip(settings, maps)])
+        return np.stack([in_units(one, sentence, setting, units) for setting, one in zip(settings, maps)])
 
     words, units = between("words"), rule_of(options.rule).units
     subwords = None if units == "words" else combine(between(units), options.combine)
@@ -284,7 +284,7 @@ def _check_status(sentence: SentenceMaps) -> None:
         raise InputError(f"sentence {sentence.id} cannot be aligned, its status is {sentence.status!r}")
 
 
-def merged(maps: Array, sentence: SentenceMaps, setting: str, units: str) -> Floats:
+def in_units(maps: Array, sentence: SentenceMaps, setting: str, units: str) -> Floats:
     """``maps`` [..., T, S] between ``units``, ``words`` or ``subwords``; errors name the sentence."""
     _check_status(sentence)
     try:
@@ -298,7 +298,7 @@ def linked_cells(maps: Array, sentence: SentenceMaps, options: ExtractionOptions
 
     Kind and heads of ``options`` are ignored, because the maps are given.
     """
-    return links_by_rule(merged(maps, sentence, options.setting, rule_of(options.rule).units), sentence, options)
+    return links_by_rule(in_units(maps, sentence, options.setting, rule_of(options.rule).units), sentence, options)
 
 
 def links_by_rule(

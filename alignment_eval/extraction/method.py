@@ -36,7 +36,7 @@ class Defaults:
     #: the rule of single maps that nobody chose to align by: of ``plot``, ``report``, fairseq-generate, monitoring, and
     #: of Python's ``ExtractionOptions``
     map_rule: str = "kobayashi2020"
-    map_setting: str = "awi"  #: the setting of the last
+    map_setting: str = "awi"  #: the setting of the maps that ``map_rule`` reads
     rule: str = "two-way=0.4"  #: the rule for a word map that is sharpened
     #: the rule of each direction if their links become one (``mutual``, symmetrisations): maps that are not sharpened
     direction_rule: str = "two-way=0.25"

@@ -143,7 +143,7 @@ def _surprise(word_map: WordMap) -> Floats:
     words = side.words[~side.special]
     surprisal = np.bincount(words, -_log_probs(word_map)[~side.special]) / np.bincount(words)
     surprise: Floats = surprisal / (surprisal + HALF)
-    return surprise if side.spans is None else np.repeat(surprise, side.spans)
+    return surprise if side.words_per_run is None else np.repeat(surprise, side.words_per_run)
 
 
 def _log_probs(word_map: WordMap) -> Floats:

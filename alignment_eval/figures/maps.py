@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, warn_user
-from alignment_eval.extraction.extract import linked_cells, links_of, merged, named_maps
+from alignment_eval.extraction.extract import in_units, linked_cells, links_of, named_maps
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures import style
 from alignment_eval.links.formats import GoldSentence, Link, Links
@@ -93,7 +93,7 @@ def panel_of(
     (values,) = named_maps(sentence, options)
     if predicted is None:
         predicted = links_of(linked_cells(values, sentence, options))
-    return Panel(title, merged(values, sentence, options.setting, LEVELS[level]), predicted)
+    return Panel(title, in_units(values, sentence, options.setting, LEVELS[level]), predicted)
 
 
 @style.styled()

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.extract import merged, stacked_maps
+from alignment_eval.extraction.extract import in_units, stacked_maps
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName, MapNames
 from alignment_eval.figures.maps import Panel, Picture, draw_maps, panel_of, sides_of
 from alignment_eval.figures.style import kind_name, label_of, layer_label, visible
@@ -84,7 +84,7 @@ class DisplayMaps(SentenceMaps):
             return pd.DataFrame(values, index, pd.Index(numbered(source.tokens), name="source"))
         if head is not None:
             raise UsageError(f"head {head} without a layer: expected the layer, too, or neither for all maps")
-        values = merged(stacked_maps(self, kind), self, setting, LEVELS[level])
+        values = in_units(stacked_maps(self, kind), self, setting, LEVELS[level])
         layers, heads, rows, columns = np.indices(values.shape).reshape(4, -1)
         return pd.DataFrame(
             {

@@ -133,14 +133,14 @@ class SentenceSide:
     ``words[i]`` is the word (from 0) that ``tokens[i]`` belongs to, -1 for a special token.
 
     Subwords may span words of the text, such as a Chinese one of two characters if characters are the words.  Then
-    ``words`` counts runs of words that no subword spans the ends of, and ``spans`` says how many words each run has;
+    ``words`` counts runs of words that no subword spans the ends of, and ``words_per_run`` how many words each has;
     None: one each.  ``forms`` are the words of the text; None: the tokens spell them.  ``line`` is the raw line, with
     the characters of each word in it; None: only the words are known.
     """
 
     tokens: tuple[str, ...]
     words: NDArray[np.int32]
-    spans: NDArray[np.int32] | None = None
+    words_per_run: NDArray[np.int32] | None = None
     forms: tuple[str, ...] | None = None
     line: Optional[SpannedLine] = None
 
@@ -163,7 +163,7 @@ class SentenceSide:
     @cached_property
     def word_count(self) -> int:
         """Number of words."""
-        return int(self.words.max(initial=-1)) + 1 if self.spans is None else int(self.spans.sum())
+        return int(self.words.max(initial=-1)) + 1 if self.words_per_run is None else int(self.words_per_run.sum())
 
     @cached_property
     def _words(self) -> Sequence[str]:

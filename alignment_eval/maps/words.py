@@ -59,19 +59,19 @@ def word_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: s
     columns = np.concatenate([sums[..., ~special], null], axis=-1)[..., rows, :]
     words = target.words[~target.special]
     starts = np.flatnonzero(np.diff(words, prepend=-1))
-    merged: Floats = np.add.reduceat(columns, starts, axis=-2) / np.bincount(words)[:, None]
-    if target.spans is not None:
-        merged = np.repeat(merged, target.spans, axis=-2)
-    if source.spans is not None:
-        spans = np.append(source.spans, 1)
-        merged = np.repeat(merged / spans, spans, axis=-1)
-    return merged
+    word_scores: Floats = np.add.reduceat(columns, starts, axis=-2) / np.bincount(words)[:, None]
+    if target.words_per_run is not None:
+        word_scores = np.repeat(word_scores, target.words_per_run, axis=-2)
+    if source.words_per_run is not None:
+        counts = np.append(source.words_per_run, 1)
+        word_scores = np.repeat(word_scores / counts, counts, axis=-1)
+    return word_scores
 
 
 def subword_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: str) -> Floats:
     """The rows of the target's subwords: float64 [..., target subwords, source tokens]; arguments as for word_map."""
     token_maps = maps[..., token_rows(maps, source, target, setting), :]
-    if source.spans is not None or target.spans is not None:
+    if source.words_per_run is not None or target.words_per_run is not None:
         raise InputError(
             "subwords of this text span several of its words, so subwords cannot stand for words; choose a rule that "
             "reads words, such as kobayashi2020 or two-way"

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError, printable
-from alignment_eval.extraction.extract import merged, stacked_maps
+from alignment_eval.extraction.extract import in_units, stacked_maps
 from alignment_eval.extraction.lexical_table import count_lexical_table
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName, MapNames
 from alignment_eval.extraction.sharpen import FORMED as FORMED_MAPS
@@ -240,7 +240,7 @@ def _links_by_map(sentences: Sequence[SentenceMaps]) -> list[NDArray[np.bool_]]:
     maps = []
     for sentence in sentences:
         stacked = stacked_maps(sentence, DEFAULTS.kind)
-        both = [merged(stacked, sentence, setting, "words") for setting in ("awo", "awi")]
+        both = [in_units(stacked, sentence, setting, "words") for setting in ("awo", "awi")]
         shares = row_shares(np.stack(both))[..., :-1].astype(np.float32)
         maps.append(shares.reshape(2, -1, *shares.shape[-2:]))
     words = [words_of(sentence) for sentence in sentences]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.extract import links_by_rule, merged, stacked_maps
+from alignment_eval.extraction.extract import in_units, links_by_rule, stacked_maps
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.links.files import Texts
@@ -61,7 +61,7 @@ class GoldCorpus:
                 what = "is a duplicate" if id_ in seen else f"has no gold (the gold has {size} sentences)"
                 raise InputError(f"sentence {id_} {what}; the records must have each id from 0 to {size - 1} once")
             seen.add(id_)
-            sentence = unchecked if self.texts is None else confirmed(unchecked, self.texts)
+            sentence = unchecked if self.texts is None else confirmed_by_texts(unchecked, self.texts)
             if sentence.ok:
                 check_links(self.gold[sentence.id].possible, sentence, "gold")
                 yield sentence, GoldMatrix.of(self.gold[sentence.id], sentence)
@@ -80,7 +80,7 @@ class GoldCorpus:
         return {id_: stub.status for id_, stub in self.stubs.items()}
 
 
-def confirmed(sentence: SentenceMaps, texts: Texts) -> SentenceMaps:
+def confirmed_by_texts(sentence: SentenceMaps, texts: Texts) -> SentenceMaps:
     """Check a sentence against the lengths of its texts.
 
     A sentence whose words are not certain gets status ``ok`` if both texts have the same number of words as the
@@ -113,6 +113,6 @@ def linked_maps(sentence: SentenceMaps, options: Iterable[ExtractionOptions]) ->
     The layer's own map is at the last head index.  Layers and heads of ``options`` are ignored.
     """
     maps = cache(partial(stacked_maps, sentence))
-    scores = cache(lambda kind, setting, units: merged(maps(kind), sentence, setting, units))
+    scores = cache(lambda kind, setting, units: in_units(maps(kind), sentence, setting, units))
     for option in options:
         yield links_by_rule(scores(option.kind, option.setting, rule_of(option.rule).units), sentence, option)

@@ -18,7 +18,7 @@ _LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
 #: Characters that LaTeX reads otherwise, and the minus of a number.
 _LATEX_SPECIAL = re.compile(r"[\\~^&%$#_{}–−]|(?<![^\[])-(?=\d)")
 #: The formats of :meth:`Table.lines`: the best cell, another cell of its column, and how a cell is escaped.
-FORMATS: dict[str, tuple[str, str, Callable[[str], str]]] = {
+TABLE_FORMATS: dict[str, tuple[str, str, Callable[[str], str]]] = {
     "text": ("{}*", "{} ", str),
     "md": ("**{}**", "{}", lambda cell: cell.replace("|", r"\|")),
     "latex": (r"\textbf{{{}}}", "{}", lambda cell: _LATEX_SPECIAL.sub(lambda special: _LATEX[special[0]], cell)),
@@ -37,8 +37,8 @@ class Table:
     names: int = 1  #: how many columns, from the left, are names; the others are numbers, which end at the right
 
     def lines(self, format: str = "text") -> Iterator[str]:
-        """The lines of the table in one of :data:`FORMATS`; in text a star marks what is bold elsewhere."""
-        bold, other, escaped = FORMATS[format]
+        """The lines of the table in one of :data:`TABLE_FORMATS`; in text a star marks what is bold elsewhere."""
+        bold, other, escaped = TABLE_FORMATS[format]
         marked = {column for _, column in self.best}
         rows = [
             [(bold if (r, c) in self.best else other if c in marked else "{}").format(escaped(printable(cell)))

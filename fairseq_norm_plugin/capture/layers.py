@@ -37,7 +37,7 @@ _CHANGED_SUMS = {
 }
 #: The parts of a layer and of its attention that the maps' equations know; and the copies that fairseq 0.12.2 makes of
 #: them.  A fork that has more computes something else.
-_PARTS = re.compile(
+_KNOWN = re.compile(
     r"((self|encoder)_attn\.([qkv]_proj|out_proj)|((self|encoder)_attn|final)_layer_norm|fc[12])\..*"
     r"|(in_proj|out_proj|fc[12])_(weight|bias)"
 )
@@ -100,7 +100,7 @@ class Site:
                 f"checkpoint from before quantisation"
             )
         # what a fork of fairseq has changed
-        other = {name: parameter for name, parameter in layer.named_parameters() if not _PARTS.fullmatch(name)}
+        other = {name: parameter for name, parameter in layer.named_parameters() if not _KNOWN.fullmatch(name)}
         network = (getattr(layer, name, None) for name in ("fc1", "fc2"))
         sizes = [(part.out_features, part.in_features) if isinstance(part, nn.Linear) else (0, 0) for part in network]
         width, hidden = sizes[1]

@@ -39,7 +39,7 @@ MAPS_KEY = "norm_maps"
 #: Rows of a softmax at a time: the numbers of more do not stay in the caches of a CPU.
 _SOFTMAX_ROWS = 256
 #: What quantities are computed of; others of the whole block.
-_PARTS = {
+_COMPUTED_OF = {
     "head_attn_w": Parts.WEIGHTS,
     **dict.fromkeys(("transformed_norm", "head_attn_n", "layer_attn_n"), Parts.VALUES),
 }
@@ -89,7 +89,7 @@ class Recorder:
         names = [name for name in recorded.quantities if name not in rollouts]
         #: The sentences of the batch that the next decoder pass has.
         self.order: Sequence[int] = range(len(sample["id"]))
-        parts = max((_PARTS.get(name, Parts.WHOLE) for name in names), default=Parts.WEIGHTS)
+        parts = max((_COMPUTED_OF.get(name, Parts.WHOLE) for name in names), default=Parts.WEIGHTS)
         whole = [layer for layer in self._layers if recorded.whole is None or layer in recorded.whole]
         self._cross = [
             MapCapture(DECODER_CROSS, layers, partial(self._quantities, names=names, whole=of), parts, first_pass)

@@ -55,7 +55,7 @@ _INERT: list[Any] = [
     *{type(np.dtype(code)) for code in ("f2", "f4", "f8", "i4", "i8", "?")},
 ]
 #: What every encoder-decoder Transformer of fairseq has.
-_PARTS = frozenset(
+_TRANSFORMER_WEIGHTS = frozenset(
     f"{side}coder.{part}" for side in ("en", "de") for part in ("embed_tokens.weight", "layers.0.fc1.weight")
 )
 #: The models that fairseq builds without evaluating text, :data:`EVALUATED` aside.
@@ -316,7 +316,7 @@ def _check_architecture(model: Any, path: str, weights: Collection[str]) -> None
     if not names:
         raise InputError(f"{path}: the options name no architecture; give a checkpoint that fairseq-train saved")
     own = [key for key, name in names.items() if str(name) not in {*ARCH_MODEL_REGISTRY, *MODEL_REGISTRY}]
-    if own and set(weights) >= _PARTS:
+    if own and set(weights) >= _TRANSFORMER_WEIGHTS:
         warn_user(
             f"{path}: architecture {shown(names[own[0]])} is none of fairseq's; it is read as fairseq's Transformer, "
             f"whose parameters it has; if it computes something else, name the directory that registers it "

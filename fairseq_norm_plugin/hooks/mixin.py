@@ -31,11 +31,11 @@ from fairseq_norm_plugin.checkpoints.read import languages_of, languages_warning
 from fairseq_norm_plugin.environment import versions
 from fairseq_norm_plugin.hooks.generator import NormOptions, PrintedMap, carry_maps
 from fairseq_norm_plugin.hooks.options import (
+    AER_GOLD,
     ALIGNMENTS,
-    GOLD,
-    PICTURE,
     PRINT,
     RECORDS,
+    TRAINING,
     check_command,
     check_used,
     other_option,
@@ -95,7 +95,7 @@ class NormMixin:
     def build_criterion(self, *args: Any, **kwargs: Any) -> Any:
         """fairseq's criterion; only training and validation build one, so this call identifies them."""
         gold = getattr(self.cfg, "aer_gold", None) is not None
-        check_used(self.cfg, ([GOLD, PICTURE] if self._training else [GOLD]) if gold else [])
+        check_used(self.cfg, ([AER_GOLD, TRAINING] if self._training else [AER_GOLD]) if gold else [])
         self._training = True
         return super().build_criterion(*args, **kwargs)  # type: ignore[misc]
 

@@ -25,8 +25,8 @@ from alignment_eval.parts.manifest import differing
 from fairseq_norm_plugin.capture.attention import norm_attentions
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.hooks.options import (
+    AER_GOLD,
     FOLDER,
-    GOLD,
     MONITORED_MIXING,
     named_maps,
     other_option,
@@ -39,7 +39,7 @@ from fairseq_norm_plugin.text.tokens import SUSPICIOUS, Vocabulary, side_readers
 TAG = "aer_picture"
 #: What fairseq takes for pieces of the subset valid.
 _PIECE = re.compile(r"valid\d+")
-#: Options that, beside :data:`GOLD`, name files of subsets: the texts of source and target.
+#: Options that, beside :data:`AER_GOLD`, name files of subsets: the texts of source and target.
 TEXTS = ("--norm-source-text", "--norm-target-text")
 
 
@@ -57,7 +57,7 @@ def _files_of_subsets(cfg: Any, name: str) -> dict[str, str]:
 
 def _check_files(cfg: Any, files: Mapping[str, Mapping[str, str]]) -> None:
     """Check the options of gold: validation covers its subsets, and the first subset can choose checkpoints."""
-    gold = files[GOLD]
+    gold = files[AER_GOLD]
     for name, of_subsets in files.items():
         for subset, file in of_subsets.items():
             if subset not in gold:
@@ -127,7 +127,7 @@ class MonitorMixin:
     target_dictionary: Any
     vocabularies: tuple[Vocabulary, Vocabulary]  #: of source and target
     built: Optional[nn.Module]  #: the model, until the criterion is built
-    _files: Mapping[str, Mapping[str, str]]  #: of :data:`GOLD` and :data:`TEXTS`, by subset
+    _files: Mapping[str, Mapping[str, str]]  #: of :data:`AER_GOLD` and :data:`TEXTS`, by subset
     _monitor: Optional[Monitor] = None
     _errors = 0
     _lowest: Optional[str] = None  #: the metric of the lowest AER in the last validation
@@ -137,7 +137,7 @@ class MonitorMixin:
         criterion = super().build_criterion(*args, **kwargs)  # type: ignore[misc]
         cfg = self.cfg
         if cfg.aer_gold is not None and self.built is not None:
-            self._files = {name: _files_of_subsets(cfg, name) for name in (GOLD, *TEXTS)}
+            self._files = {name: _files_of_subsets(cfg, name) for name in (AER_GOLD, *TEXTS)}
             _check_files(cfg, self._files)
             layers, heads = layers_and_heads([self.built])
             maps = named_maps(cfg, layers, heads)
@@ -165,8 +165,8 @@ class MonitorMixin:
                 "--combine-valid-subsets changes the ids of sentences, which --aer-gold counts by: omit it"
             )
         result = super().load_dataset(split, *args, **kwargs)  # type: ignore[misc]
-        if self._monitor is not None and split in self._files[GOLD]:
-            dataset, gold = self.datasets[split], self._files[GOLD]
+        if self._monitor is not None and split in self._files[AER_GOLD]:
+            dataset, gold = self.datasets[split], self._files[AER_GOLD]
             source, target = (self._files[name].get(split) for name in TEXTS)
             cut = bool(self.cfg.truncate_source)
             if cut and dataset.src_sizes.max(initial=0) >= self.cfg.max_source_positions:
@@ -271,7 +271,7 @@ class MonitorMixin:
         if monitor.pictured is None:  # another subset, or another process has the sentence
             return
         (pair, sentence), monitor.pictured = monitor.pictured, None
-        update, subset = int(stats["num_updates"]), next(iter(self._files[GOLD]))
+        update, subset = int(stats["num_updates"]), next(iter(self._files[AER_GOLD]))
         path = Path(other_option(self.cfg, "checkpoint", "save_dir"), FOLDER, f"{update:06d}.png")
         tensorboard = other_option(self.cfg, "common", "tensorboard_logdir")
         try:

@@ -123,15 +123,15 @@ def other_option(cfg: Any, group: str, name: str) -> Any:
 _MAP, _LINKS = {"norm_map", "norm_layer", "norm_setting"}, {"norm_rule"}
 _TEXT = {"norm_subword_mark", "norm_source_text", "norm_target_text", "norm_special_tokens"}
 _RUN = {*_TEXT, "norm_profile", "norm_records_resume", "norm_records_overwrite", "norm_part_sentences"}
-PRINT, ALIGNMENTS, RECORDS, GOLD = "--print-alignment", "--norm-alignments", "--norm-records", "--aer-gold"
-PICTURE = "fairseq-train with --aer-gold"
+PRINT, ALIGNMENTS, RECORDS, AER_GOLD = "--print-alignment", "--norm-alignments", "--norm-records", "--aer-gold"
+TRAINING = "fairseq-train with --aer-gold"
 #: What reads options of the task -> these options.
 USES: Mapping[str, Collection[str]] = {
     PRINT: {*_MAP, "norm_heads", "norm_special_tokens"},
     ALIGNMENTS: {"norm_alignments", *_MAP, *_LINKS, "norm_heads", *_RUN},
     RECORDS: {"norm_records", "norm_record_kinds", "norm_record_layers", *_RUN},
-    GOLD: {"aer_gold", "aer_gold_base", "aer_mixing", *_MAP, *_LINKS, *_TEXT},
-    PICTURE: {"aer_picture"},
+    AER_GOLD: {"aer_gold", "aer_gold_base", "aer_mixing", *_MAP, *_LINKS, *_TEXT},
+    TRAINING: {"aer_picture"},
 }
 
 

@@ -95,7 +95,7 @@ def uniform_losses(
 
 def _tokens_of(side: SentenceSide) -> NDArray[np.int64]:
     """1 where a token belongs to a word, [words, tokens]."""
-    spans = np.ones(side.word_count, dtype=int) if side.spans is None else side.spans
-    runs = np.repeat(np.arange(len(spans)), spans)
+    counts = np.ones(side.word_count, dtype=int) if side.words_per_run is None else side.words_per_run
+    runs = np.repeat(np.arange(len(counts)), counts)
     members: NDArray[np.int64] = np.equal(runs[:, None], side.words).astype(np.int64)
     return members

@@ -155,9 +155,9 @@ class TextPipeline:
             traced = tokens_of.after(traced) if line.copies else tokens_of
         traced = traced.lowercased() if self._lowercase else traced
         tokens, cuts = self._segmenter.cut(traced.text, line.given)
-        runs, spans = runs_of([traced.span(*cut) for cut in cuts], line.spans)
+        runs, counts = runs_of([traced.span(*cut) for cut in cuts], line.spans)
         forms = tuple(word.lower() for word in line.words) if self._lowercase else line.words
-        return SentenceSide(tuple(tokens), runs, spans, forms, (line.text, line.spans))
+        return SentenceSide(tuple(tokens), runs, counts, forms, (line.text, line.spans))
 
     def raw(self, tokens: Sequence[str]) -> str:
         """The line that subwords spell, as fairseq-generate prints it (D-)."""
@@ -222,8 +222,8 @@ def runs_of(subwords: Sequence[Span], words: Sequence[Span]) -> tuple[NDArray[np
     runs = np.cumsum(begins) - 1
     bounds = first[begins]
     bounds[0] = 0
-    spans = np.diff([*bounds, last_word + 1])
-    return runs.astype(np.int32), None if (spans == 1).all() else spans.astype(np.int32)
+    counts = np.diff([*bounds, last_word + 1])
+    return runs.astype(np.int32), None if (counts == 1).all() else counts.astype(np.int32)
 
 
 def sentence_splitter(language: str) -> Callable[[str], list[str]]:
