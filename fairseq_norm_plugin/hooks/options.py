@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 from alignment_eval.command_line import option
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import DEFAULTS, AlignmentMethod, ExtractionOptions, MapName, MapNames
-from alignment_eval.extraction.rules import RULES
+from alignment_eval.extraction.rules import RULE_NAMES
 from alignment_eval.files import check_distinct
 from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS, mixing_kinds
 from alignment_eval.maps.sentence import MARKS
@@ -63,7 +63,7 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
         "to FILE.parts, for align-eval merge (docs/scale.md)"
     )
     norm_rule: Optional[str] = option(
-        f"extraction rule of --norm-alignments and --aer-gold: {', '.join(RULES)} (default: {DEFAULTS.map_rule})"
+        f"extraction rule of --norm-alignments and --aer-gold: {', '.join(RULE_NAMES)} (default: {DEFAULTS.map_rule})"
     )
     norm_records: Optional[str] = option("directory for records of the maps (docs/records.md); one run per directory")
     norm_record_kinds: str = option(f"kinds of maps to record, some of {', '.join(KINDS)}", ",".join(DEFAULT_KINDS))

@@ -35,6 +35,8 @@ def test_an_alignments_file_alone_records_only_its_map():
     assert options.recorded_kinds == ("attn_w",)
     method = options.extraction.method
     assert method.forward == ExtractionOptions("attn_w", "2.3", setting="awo", rule="shift-att", null="mask")
+    weighed = resolve(replace(cfg, norm_rule="threshold=0.2"), 3, 4).extraction.method
+    assert weighed.forward == ExtractionOptions("attn_w", "2.3", setting="awo", rule="threshold=0.2")
 
 
 NAMED = {"norm_map": "attn_n", "norm_setting": "awo", "norm_rule": "kobayashi2020", "norm_layer": 1, "norm_heads": "0"}
