@@ -24,7 +24,7 @@ FAIRSEQ = ["torch>=2.6", f"ve-fairseq==0.12.3; sys_platform == 'linux' and {HAS_
 TENSORBOARD = ["tensorboard"]
 #: Models in the format of Hugging Face Transformers, and their text.
 HUGGINGFACE = ["safetensors", "sentencepiece>=0.2.2", "tokenizers"]
-#: norm-align --engine ray, on several machines.
+#: norm-align --ray, and AlignBatch in Ray Data.
 RAY = ["ray[data]"]
 #: --split-sentences.
 SENTENCES = ["sentencex>=1.0.32"]

@@ -18,14 +18,14 @@ if sys.version_info < (3, 10):  # noqa: UP036  # pip refuses it, but --user-dir 
 
 if TYPE_CHECKING:
     from alignment_eval.transfer.pairs import Markup
-    from fairseq_norm_plugin.align.engines import AlignBatch
+    from fairseq_norm_plugin.align.batch import AlignBatch
     from fairseq_norm_plugin.model.block_maps import BlockMaps, MaskedLM, load_masked_lm
     from fairseq_norm_plugin.model.load import load
     from fairseq_norm_plugin.model.norm_model import NormModel
 
 __all__ = ["AlignBatch", "BlockMaps", "Markup", "MaskedLM", "NormModel", "load", "load_masked_lm", "register"]
 _MODULES = {
-    "AlignBatch": f"{__name__}.align.engines",
+    "AlignBatch": f"{__name__}.align.batch",
     "Markup": "alignment_eval.transfer.pairs",
     "NormModel": f"{__name__}.model.norm_model",
     "load": f"{__name__}.model.load",

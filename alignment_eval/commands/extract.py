@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> None:
     if chosen.reason:
         say(f"align-eval extract: {chosen.reason}")
 
-    described = signature(
+    signed = signature(
         records=records.info.signature_hash,
         **({} if len(runs) == 1 else {"reverse": runs[1].info.signature_hash}),
         **chosen.fields,
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> None:
         lines[alignment.id] = alignment.to_pharaoh(args.confidences)
         if not alignment.ok:
             skipped[alignment.id] = alignment.status
-    write_signed(args.output, (lines[id_] for id_ in range(records.info.size)), described)
+    write_signed(args.output, (lines[id_] for id_ in range(records.info.size)), signed)
 
     warn_skipped(skipped, records.info.size, "their lines are blank")
     if not records.info.forced:
@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> None:
             f"{records.directory} holds maps of the model's own translations: these links are of their words, "
             f"and cannot be scored against gold of the references (record with --score-reference for that)"
         )
-    say(described)
+    say(signed)
 
 
 def _matching(pairs: Iterable[WordMaps], chosen: ChosenMethod) -> Iterator[WordMaps]:

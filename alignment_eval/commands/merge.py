@@ -11,7 +11,7 @@ from alignment_eval.command_line import Input, add_output
 from alignment_eval.errors import progress_meter, say
 from alignment_eval.links.files import check_signed
 from alignment_eval.options import warn_skipped
-from alignment_eval.parts.alignments import description_of, form_of, read_alignments, write_alignments
+from alignment_eval.parts.alignments import form_of, read_alignments, signature_of, write_alignments
 
 EPILOG = """\
 Example, where the shards of a run have left parts (docs/scale.md):
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> None:
                 done += len(table)
                 progress(len(table))
 
-    described = description_of(info, args.parts)
-    write_alignments(args.output, seen(), form_of(info), described)
+    signature = signature_of(info, args.parts)
+    write_alignments(args.output, seen(), form_of(info), signature)
     warn_skipped(skipped, info.size, "without links")
-    say(described)
+    say(signature)

@@ -78,11 +78,6 @@ def block_kinds() -> tuple[str, ...]:
     return tuple(name for name, kind in KINDS.items() if kind.rollout is None)
 
 
-def head_kinds() -> tuple[str, ...]:
-    """The kinds that also have maps of single heads."""
-    return tuple(name for name, kind in KINDS.items() if kind.heads)
-
-
 def mixing_kinds() -> tuple[str, ...]:
     """The kinds that have mixing ratios."""
     return tuple(name for name, kind in KINDS.items() if kind.mixing)

@@ -56,22 +56,22 @@ class Form:
 
 
 def write_alignments(
-    path: str | Path, tables: Iterable[pa.Table], form: Form, described: str, resumed: bool = False
+    path: str | Path, tables: Iterable[pa.Table], form: Form, signature: str, resumed: bool = False
 ) -> None:
     """Write tables of alignments to a file: of JSON lines or Parquet by its ending, else of lines of text.
 
-    Their signature is ``described``; ``resumed`` as for :func:`alignment_eval.files.new_file`.
+    ``resumed`` as for :func:`alignment_eval.files.new_file`.
     """
     if str(path).endswith(".parquet"):
         with new_file(path, resumed) as temporary:
-            write_table(temporary, tables, described)
+            write_table(temporary, tables, signature)
     elif str(path).endswith(".jsonl"):
         rows = (row for table in tables for row in table.drop_columns(["id"]).to_pylist())
-        write_signed(path, map(json_line, rows), described, resumed)
+        write_signed(path, map(json_line, rows), signature, resumed)
     else:
         names = ["marked"] if form.marked else ["links", "confidences"]
         lines = (form.line(alignment) for table in tables for alignment in alignments_in(table, names))
-        write_signed(path, lines, described, resumed)
+        write_signed(path, lines, signature, resumed)
 
 
 def alignments_in(table: pa.Table, names: Sequence[str]) -> Iterator[Alignment]:
@@ -83,11 +83,11 @@ def alignments_in(table: pa.Table, names: Sequence[str]) -> Iterator[Alignment]:
 
 
 def run_info(
-    described: str, form: Form, more: Mapping[str, Value], size: int, windows: int, shard: int, shards: int
+    signature: str, form: Form, more: Mapping[str, Value], size: int, windows: int, shard: int, shards: int
 ) -> RunInfo:
-    """The manifest of a run of ``windows``: its signature is ``described``, and it depends on ``more``."""
-    signature = {**fields_of(described), "form": {**asdict(form), **more}}
-    return RunInfo("alignments", signature, size, shard, shards, windows=windows)
+    """The manifest of a run of ``windows``, which has a signature and depends on ``more``."""
+    fields = {**fields_of(signature), "form": {**asdict(form), **more}}
+    return RunInfo("alignments", fields, size, shard, shards, windows=windows)
 
 
 def form_of(info: RunInfo) -> Form:
@@ -97,7 +97,7 @@ def form_of(info: RunInfo) -> Form:
     return Form(**{field.name: bool(stated.get(field.name)) for field in fields(Form)})
 
 
-def description_of(info: RunInfo, directory: str | Path) -> str:
+def signature_of(info: RunInfo, directory: str | Path) -> str:
     """The signature of a run's alignments."""
     if info.windows:
         return "|".join(f"{name}:{value}" for name, value in info.signature.items() if name != "form")

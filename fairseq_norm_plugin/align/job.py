@@ -19,6 +19,7 @@ from alignment_eval.errors import UsageError
 from alignment_eval.extraction.rules import rule_of
 from alignment_eval.files import STANDARD, check_distinct, is_stream
 from alignment_eval.links.symmetrize import METHODS
+from alignment_eval.parts.alignments import Form
 from alignment_eval.profiles.chosen import MAX_NORM, AlignmentOptions, add_options, given_options
 from alignment_eval.profiles.recipe import WORDS, TextRecipe
 from alignment_eval.transfer.pairs import Markup
@@ -44,7 +45,7 @@ class Job:
     """A run of norm-align.
 
     Attributes:
-        models: the arguments of :func:`fairseq_norm_plugin.load`.
+        load_options: the arguments of :func:`fairseq_norm_plugin.load`.
         on_cpu: whether a GPU is left alone.
         options: how pairs are aligned.
         paths: the text: of source and target, of both, or of the source if the model translates.
@@ -59,10 +60,10 @@ class Job:
         protected: what ``--protect`` states.
         strings: strings that are not translated, or linked to their copies; None: there are none.
         actors: processes of Ray, 0 for as many as it has; None: this process aligns.
-        inputs, outputs: the files that the command line names.
+        inputs, outputs: all files that are read, and all that are written.
     """
 
-    models: Mapping[str, Any]
+    load_options: Mapping[str, Any]
     on_cpu: bool
     options: AlignmentOptions
     paths: tuple[str, ...]
@@ -136,7 +137,7 @@ class Job:
         inputs, outputs = (*read, *other_inputs(args)), (*written, *parts)
         check_distinct(outputs, inputs)
         return cls(
-            models={**model_options(args), "profile": args.profile},
+            load_options={**model_options(args), "profile": args.profile},
             on_cpu=args.cpu,
             options=options,
             paths=text_paths(args),
@@ -159,6 +160,10 @@ class Job:
             inputs=inputs,
             outputs=outputs,
         )
+
+    def form(self, text: Text) -> Form:
+        """What the rows of this text hold."""
+        return Form(self.confidences, self.options.scores, self.markup is not None, text.text_ids)
 
 
 def _protected(stated: Sequence[str]) -> str | None:
@@ -289,11 +294,11 @@ def check_input(args: argparse.Namespace) -> None:
     if getattr(args, "translate", None):
         if args.text is not None or args.target_text is not None or args.source_text is None:
             raise UsageError("--translate: expected --source-text, and no other text")
-    elif pair != (None, None) if args.text is not None else None in pair:
+    elif args.text is not None and pair != (None, None):
+        raise UsageError("--text with another text: expected --source-text and --target-text, or --text")
+    elif args.text is None and None in pair:
         missing = "--target-text" if args.target_text is None else "--source-text"
-        given = args.text is None and pair != (None, None)
-        what = f"{missing} is missing" if given else "no text, or more than one"
-        raise UsageError(f"{what}: expected --source-text and --target-text, or --text")
+        raise UsageError(f"{missing} is missing: expected --source-text and --target-text, or --text")
     if len(args.words) > 2:
         raise UsageError(f"--words is given {len(args.words)} values: expected one, or two, of source and target")
     for what in args.words:
@@ -316,7 +321,7 @@ def other_inputs(args: argparse.Namespace) -> Iterator[str]:
 
 
 def check_directions(options: AlignmentOptions, directions: int) -> None:
-    """Check the options of two directions, now that the models are known."""
+    """Check the options that need a model of one direction, or of both."""
     if directions == 1:
         for name in ("reverse_heads", "join"):
             if getattr(options, name) is not None:
@@ -324,7 +329,10 @@ def check_directions(options: AlignmentOptions, directions: int) -> None:
                     f"--{name.replace('_', '-')} without --reverse-path: expected a model of both directions"
                 )
     elif not (options.join or options.rule is None or rule_of(options.rule).two_way):
-        raise UsageError(f"--rule {options.rule} with two models: give --join mutual, or --reverse-path none")
+        raise UsageError(
+            f"--rule {options.rule} links one direction, but there are two models: give --join mutual, or "
+            f"--reverse-path none"
+        )
 
 
 def model_options(args: argparse.Namespace) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class _Actor:
     """A process of the cluster, which loads the models when it begins."""
 
     def __init__(self, job: Job, text: Text, chosen: ChosenMethod) -> None:
-        self._windows = WindowAligner(job, load_model(job.models, job.on_cpu), text)
+        self._windows = WindowAligner(job, load_model(job.load_options, job.on_cpu), text)
         self._windows.begin(chosen)
 
     def align(self, window: Window) -> tuple[int, pa.Table, Done]:
@@ -68,7 +68,7 @@ def _first_done(ray: Any, busy: dict[Any, Any], free: list[Any]) -> tuple[int, p
 @contextmanager
 def _cluster() -> Iterator[Any]:
     """Ray, connected to the cluster of RAY_ADDRESS, or to one that is started on this machine."""
-    ray = import_ray()
+    ray = _import_ray()
     connected = ray.is_initialized()
     try:
         if not connected:
@@ -84,7 +84,7 @@ def _cluster() -> Iterator[Any]:
             ray.shutdown()
 
 
-def import_ray() -> Any:
+def _import_ray() -> Any:
     """The package."""
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)

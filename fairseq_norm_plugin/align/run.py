@@ -17,6 +17,7 @@ import torch
 
 from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError, progress_meter, say, warn_user
+from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.extraction.pair_scores import PAIR_SCORES
 from alignment_eval.files import check_directory, check_distinct, check_new, is_stream, new_file
 from alignment_eval.links.files import check_signed
@@ -27,7 +28,7 @@ from alignment_eval.reading import json_hash
 from alignment_eval.signature import Value
 from fairseq_norm_plugin.align import on_ray
 from fairseq_norm_plugin.align.job import Job, check_directions, load_model, read_text
-from fairseq_norm_plugin.align.windows import Done, WindowAligner, form_of, windows_of
+from fairseq_norm_plugin.align.windows import Done, Window, WindowAligner, windows_of
 from fairseq_norm_plugin.model.aligner import choose, signed
 from fairseq_norm_plugin.model.model import Model
 from fairseq_norm_plugin.model.norm_model import NormModel
@@ -48,7 +49,7 @@ def run(job: Job) -> None:
     """Align the text of a job."""
     _check_outputs(job)
     text = read_text(job.paths, job.words, translated=job.beam is not None)
-    model = load_model(job.models, job.on_cpu or job.actors is not None)
+    model = load_model(job.load_options, job.on_cpu or job.actors is not None)
     of_models = [file for each in model.both for file in (*each.text.paths, str(each.profile))]
     check_distinct(job.outputs, [*job.inputs, *of_models])
     check_directions(job.options, len(model.both))
@@ -93,24 +94,23 @@ class _Run:
 
     def __init__(self, job: Job, text: Text, model: NormModel) -> None:
         self._job, self._text = job, text
+        # a lexical table is counted on whole windows; pairs of a window are sorted by length
+        counted, size = min(DEFAULTS.table_pairs, text.size), text.size
+        self._ends: list[int] = sorted({*range(job.window, size, job.window), counted, size} - {0})
         self._here = WindowAligner(job, model, text)
         self._check_text(model.both)
         self._chosen = choose(job.options, model.both, self._first_pairs(), text.size)
         if self._chosen.reason:
             say(f"norm-align: {self._chosen.reason}")
-        self._described = signed(model.both, text.hashes, text.size, {**self._chosen.fields, **_of_text(job)})
-        # windows are sorted by length; one ends with the last pair that a lexical table is counted on
-        self._counted = min(self._chosen.method.table_pairs, text.size)
-        self._ends: list[int] = sorted({*range(job.window, text.size, job.window), self._counted, text.size} - {0})
-        self._form = form_of(job, text)
+        self._signature = signed(model.both, text.hashes, size, {**self._chosen.fields, **_of_text(job)})
+        self._form = job.form(text)
         self._done, self._sentences = Done(), 0
 
     def _check_text(self, models: Sequence[Model]) -> None:
         """Warn of a text that does not suit the models, or is not parallel; refuse unrelated lines."""
         job, numbers = self._job, sample_lines(self._text.size)
-        if self._text.size <= job.window and job.beam is None:  # the only window, which is kept until it is aligned
-            (window,) = windows_of(self._text, [self._text.size], [0])
-            pairs = self._here.pairs(window)
+        if len(self._ends) == 1 and job.beam is None:  # the only window, which is kept until it is aligned
+            pairs = list(self._first_pairs())
             sample = [(number, pairs[number]) for number in numbers]
         else:
             sample = [(number, self._here.reader.read(number, raw)) for number, raw in self._text.some(numbers)]
@@ -120,12 +120,14 @@ class _Run:
 
     def _first_pairs(self) -> Iterator[SentencePair]:
         """The pairs of the text, as far as they are needed."""
-        ends = [*range(self._job.window, self._text.size, self._job.window), self._text.size]
-        if self._job.beam is None and len(ends) > 1:
+        if self._job.beam is None and len(self._ends) > 1:
             yield from self._here.reader.read_all(self._text)
             return
-        for window in windows_of(self._text, ends, range(len(ends))):
+        for window in self._windows(range(len(self._ends))):
             yield from self._here.pairs(window)
+
+    def _windows(self, numbers: Iterable[int]) -> Iterator[Window]:
+        return windows_of(self._text, self._ends, numbers)
 
     def run(self) -> None:
         """Align the windows that no stopped run has aligned, write the outputs, and say how it went."""
@@ -145,7 +147,7 @@ class _Run:
                 f"norm-align: {self._sentences} sentences in {seconds:.1f} s, "
                 f"{self._sentences / seconds:.1f} sentences/s{said}"
             )
-        say(self._described)
+        say(self._signature)
 
     def _run_in_parts(self, own: Sequence[int]) -> int:
         """Align the windows of this shard that are not there, each in a part; returns how many sentences were there."""
@@ -154,8 +156,8 @@ class _Run:
         contribution, syntax = job.options.source_contribution, job.markup.syntax if job.markup else "none"
         more: dict[str, Value] = {"window": job.window, "source_contribution": contribution, "markup": syntax}
         places = self._text.size, len(self._ends), job.shard, job.shards
-        info = run_info(self._described, self._form, more, *places)
-        schema = info.schema(self._form.table([], []).schema, signature=self._described)
+        info = run_info(self._signature, self._form, more, *places)
+        schema = info.schema(self._form.table([], []).schema, signature=self._signature)
         writer = PartsWriter(directory, info, schema, _NAMES, job.resume, job.overwrite)
         there = {part.number for part in writer.kept}
         kept = sum(self._size(number) for number in own if number in there)
@@ -197,21 +199,19 @@ class _Run:
 
     def _align(self, numbers: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
         """Align windows, here or on Ray; those that a lexical table is counted on are always read here, and first."""
-        aligner, counted = self._here.begin(self._chosen), bisect_right(self._ends, self._counted)
-        first, rest = [n for n in numbers if n < counted], [n for n in numbers if n >= counted]
+        aligner, counted = self._here.begin(self._chosen), bisect_right(self._ends, self._chosen.method.table_pairs)
+        here = [number for number in numbers if self._job.actors is None or number < counted]
         with progress_meter(sum(map(self._size, {*range(counted), *numbers})), "sentences") as progress:
             if counted:
-                windows = windows_of(self._text, self._ends, range(counted))
+                windows = self._windows(range(counted))
                 aligner.count(((window.first, self._here.pairs(window, progress)) for window in windows), progress)
             else:
                 aligner.check_table(self._first_pairs())
-            for window in windows_of(self._text, self._ends, first if self._job.actors is not None else numbers):
+            for window in self._windows(here):
                 yield self._noted(window.number, *self._here.align(window, progress))
-            if self._job.actors is not None and rest:
+            if rest := [number for number in numbers if number not in here]:
                 chosen = replace(self._chosen, table=aligner.table)
-                for number, table, done in on_ray.align(
-                    self._job, self._text, chosen, windows_of(self._text, self._ends, rest)
-                ):
+                for number, table, done in on_ray.align(self._job, self._text, chosen, self._windows(rest)):
                     progress(len(table))
                     yield self._noted(number, table, done)
 
@@ -252,7 +252,7 @@ class _Run:
                 for _ in passing():
                     pass
             else:
-                write_alignments(job.output, passing(), self._form, self._described, job.resume)
+                write_alignments(job.output, passing(), self._form, self._signature, job.resume)
         for status, (count, first) in left_out.items():
             warn_user(f"sentence pairs that are {status}: {count}, without links (the first is line {first})")
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError
-from alignment_eval.parts.alignments import Form
 from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.transfer.pairs import Markup
 from fairseq_norm_plugin.align.job import Job
@@ -46,7 +45,6 @@ class Done:
     """What became of a window, or of several.
 
     Attributes:
-        table: the rows.
         tally: what the aligner has seen.
         untagged: pairs that are written without tags, and why.
         uncopied: pairs whose target has not each protected string of the source once.
@@ -77,10 +75,10 @@ class WindowAligner:
         plain = None if job.markup is None else partial(job.markup.plain, keep_going=job.options.force)
         pipelines = model.forward.pipelines_for(job.options.split_sentences)
         self.reader = PairReader.of(text, pipelines, job.strings, plain)
-        self._form = form_of(job, text)
+        self._form = job.form(text)
         self._aligner: Aligner | None = None
-        #: What was read of windows that are not aligned yet, by their first pairs and sizes.
-        self._read: dict[tuple[int, int], tuple[list[SentencePair], list[float | None]]] = {}
+        #: What was read of windows that are not aligned yet, by their numbers.
+        self._read: dict[int, tuple[list[SentencePair], list[float | None]]] = {}
 
     def begin(self, chosen: ChosenMethod) -> Aligner:
         """Align by this method from now on."""
@@ -89,14 +87,14 @@ class WindowAligner:
 
     def pairs(self, window: Window, progress: Progress = lambda _: None) -> list[SentencePair]:
         """The pairs of a window, translated if the job says so; they are kept until they are aligned."""
-        key = window.first, len(window.pairs)
-        if key not in self._read:
+        if window.number not in self._read:
             raw: Sequence[RawPair] = window.pairs
             scores: list[float | None] = [None] * len(raw)
             if self._job.beam is not None:
                 raw, scores = self._translated(window, progress)
-            self._read[key] = list(map(self.reader.read, range(window.first, window.first + len(raw)), raw)), scores
-        return self._read[key][0]
+            pairs = list(map(self.reader.read, range(window.first, window.first + len(raw)), raw))
+            self._read[window.number] = pairs, scores
+        return self._read[window.number][0]
 
     def _translated(self, window: Window, progress: Progress) -> tuple[list[RawPair], list[float | None]]:
         job = self._job
@@ -112,23 +110,20 @@ class WindowAligner:
         assert self._aligner is not None
         while_read, while_aligned = (progress, _unseen) if self._job.beam is not None else (_unseen, progress)
         pairs = self.pairs(window, while_read)
-        _, scores = self._read.pop((window.first, len(pairs)))
-        done = Done(self._aligner.tally)
+        _, scores = self._read.pop(window.number)
         aligned = self._aligner.align(window.first, pairs, while_aligned)
-        self._aligner.tally = Tally()
-        done.uncopied += [window.first + place for place, pair in enumerate(pairs) if self._lacks_copies(pair)]
-        finished = (
-            self._finished(alignment, pair, score, done) for alignment, pair, score in zip(aligned, pairs, scores)
-        )
-        return self._form.table([pair.id for pair in window.pairs], finished), done
+        uncopied = [window.first + place for place, pair in enumerate(pairs) if self._lacks_copies(pair)]
+        done, self._aligner.tally = Done(self._aligner.tally, uncopied=uncopied), Tally()
+        written = [self._written(*each, done) for each in zip(aligned, pairs, scores)]
+        return self._form.table([pair.id for pair in window.pairs], written), done
 
     def _lacks_copies(self, pair: SentencePair) -> bool:
         strings = self.reader.strings
         counts = {len(strings_of(line.text, strings)) for line in pair} if strings and pair.target else set()
         return bool(counts - {len(pair.source.copies)})
 
-    def _finished(self, alignment: Alignment, pair: SentencePair, score: float | None, done: Done) -> Alignment:
-        """The alignment with the score of the translation, and with markup."""
+    def _written(self, alignment: Alignment, pair: SentencePair, score: float | None, done: Done) -> Alignment:
+        """The alignment as it is written: with the score of its translation, and with markup."""
         if score is not None:
             alignment = replace(alignment, score=score)
         if self._job.markup is None:
@@ -143,11 +138,6 @@ class WindowAligner:
                 raise
             done.untagged[alignment.id] = str(error)
             return replace(alignment, marked=escape(alignment.target, quote=False))
-
-
-def form_of(job: Job, text: Text) -> Form:
-    """What the rows of a job hold."""
-    return Form(job.confidences, job.options.scores, job.markup is not None, text.text_ids)
 
 
 def _unseen(_: int) -> None:

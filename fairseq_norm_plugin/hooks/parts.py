@@ -15,7 +15,7 @@ from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.lexical_table import EMPTY
 from alignment_eval.files import check_new, is_stream
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.parts.alignments import Form, description_of, parts_directory, read_alignments, write_alignments
+from alignment_eval.parts.alignments import Form, parts_directory, read_alignments, signature_of, write_alignments
 from alignment_eval.parts.manifest import RunInfo
 from alignment_eval.parts.writer import Names, PartsWriter, own_parts
 from alignment_eval.profiles.chosen import ChosenMethod
@@ -74,7 +74,7 @@ class AlignmentParts(SentenceParts):
         super().finish()
         if self.info.shards == 1:
             _, tables = read_alignments(self.directory)
-            write_alignments(self.file, tables, self._form, description_of(self.info, self.file), self._resumed)
+            write_alignments(self.file, tables, self._form, signature_of(self.info, self.file), self._resumed)
             self.remove()
 
     def _links(self, sentences: Sequence[SentenceMaps]) -> pa.Table:

@@ -20,7 +20,15 @@ from alignment_eval.profiles.chosen import AlignmentOptions, unknown_option
 from alignment_eval.profiles.profile import NO_PROFILE
 from fairseq_norm_plugin.capture.build import build_model
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS
-from fairseq_norm_plugin.checkpoints.files import DEMO, NO_REVERSE, NO_SUBWORDS, demo_checkpoints
+from fairseq_norm_plugin.checkpoints.files import (
+    DEMO,
+    NO_REVERSE,
+    NO_SUBWORDS,
+    Release,
+    demo_checkpoints,
+    find_files,
+    is_of_transformers,
+)
 from fairseq_norm_plugin.checkpoints.identity import ParameterHash
 from fairseq_norm_plugin.checkpoints.read import languages_of, languages_warning, read_checkpoint_parts
 from fairseq_norm_plugin.checkpoints.stock import TAGGED, task_name
@@ -30,7 +38,7 @@ from fairseq_norm_plugin.model.model import Model
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.model.spec import ModelSpec, Stated
 from fairseq_norm_plugin.text.recipe import known_options, pipelines, stated_recipe
-from fairseq_norm_plugin.transformers.families import read_release
+from fairseq_norm_plugin.transformers.families import read_directory
 
 _OF_ALIGNMENTS = frozenset(field.name for field in fields(AlignmentOptions))
 #: One file, or two: of source and target.
@@ -57,7 +65,7 @@ def load(
     user_dir: str | Path | None = None,
     **options: Any,
 ) -> NormModel:
-    """Load a fairseq checkpoint to read maps and alignments from.
+    """Load a translation model to read maps and alignments from.
 
     Args:
         path: the checkpoint; several, for an ensemble, separated by colons; or a directory as it was released, with
@@ -131,7 +139,7 @@ def load(
         normalize,
     )
     stated = Stated((source_lang, target_lang), of_languages, recipe, dtype, profile)
-    forward = stated.decide(read_release(path, data, stated.languages))
+    forward = stated.decide(_release(path, data, stated.languages))
     if not forward.text.says_subwords:
         raise UsageError(f"{path}: nothing says how its text is cut into subwords: {NO_SUBWORDS}")
     own = reverse_path is None or str(reverse_path) == str(path)
@@ -139,7 +147,7 @@ def load(
     if reverse_path is not None and str(reverse_path) != NO_REVERSE and len(models) == 1:
         other = stated.exchanged(forward, _files(reverse_bpe_codes))
         own_data = Path(reverse_path).is_dir() or any(Path(str(reverse_path).split(":")[0]).parent.glob("dict.*"))
-        release = read_release(reverse_path, None if own_data else forward.release.data, other.languages)
+        release = _release(reverse_path, None if own_data else forward.release.data, other.languages)
         models += build([other.decide(release, forward.text.exchanged())])
     _warn_of_languages(models)
     defaults = {} if stated.by_profile else {"profile": NO_PROFILE}
@@ -163,6 +171,19 @@ def check_known(options: Iterable[str]) -> None:
             raise unknown_option("load", name, known)
 
 
+def _release(path: str | Path, data: str | Path | None, languages: Sequence[str | None]) -> Release:
+    """What lies at the path of a model, of fairseq or of Transformers, with the content of its first checkpoint.
+
+    Raises:
+        InputError: a file is missing, unsafe or damaged, or holds another model than can be read.
+        UsageError: nothing says the languages of a model of Transformers.
+    """
+    if is_of_transformers(path):
+        return read_directory(Path(path), languages)
+    release = find_files(path, data)
+    return replace(release, state=read_checkpoint_parts(release.members[0]))
+
+
 def _files(codes: Codes | None) -> list[str]:
     """The files of BPE codes; none if there are no codes."""
     return [str(file) for file in ([codes] if isinstance(codes, (str, Path)) else codes or ())]
@@ -171,15 +192,15 @@ def _files(codes: Codes | None) -> list[str]:
 def build(specs: Sequence[ModelSpec]) -> list[Model]:
     """Build the models of one direction, or of two that the same networks were trained in."""
     networks: list[Any] = []
-    options, release = [], specs[0].release
+    configs, release = [], specs[0].release
     # a profile carries the hash of the parameters in float32, which nothing tells once they have 16 bits
     hashed = None if specs[0].dtype == "float32" else ParameterHash(torch.float32)
     for parts in release.members:
         state = read_checkpoint_parts(parts) if networks else release.state
-        options.append(state["cfg"])
+        configs.append(state["cfg"])
         see = None if hashed is None else hashed.add
         networks.append(build_model(specs[0].task, state, parts[0], specs[0].dtype, see, DECODER_CROSS))
-    trained, guided = options[-1].task, guided_maps(options)
+    trained, guided = configs[-1].task, guided_maps(configs)
     own = None if task_name(trained) in TAGGED else languages_of(trained)
     return [
         Model(

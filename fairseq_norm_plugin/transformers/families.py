@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,8 @@ from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor
 
 from alignment_eval.errors import InputError, shown
-from fairseq_norm_plugin.checkpoints.files import Release, find_files, is_of_transformers, weights_file
-from fairseq_norm_plugin.checkpoints.read import config_of, read_checkpoint_parts
+from fairseq_norm_plugin.checkpoints.files import Release, weights_file
+from fairseq_norm_plugin.checkpoints.read import config_of
 from fairseq_norm_plugin.checkpoints.stock import PRETRAINED
 from fairseq_norm_plugin.transformers.marian import sinusoids
 from fairseq_norm_plugin.transformers.text import (
@@ -123,19 +123,6 @@ FAMILIES = {
         sizes=("src_vocab_size", "tgt_vocab_size"),
     ),
 }
-
-
-def read_release(path: str | Path, data: str | Path | None, languages: Sequence[str | None]) -> Release:
-    """What lies at the path of a model, of fairseq or of Transformers, with the content of its first checkpoint.
-
-    Raises:
-        InputError: a file is missing, unsafe or damaged, or holds another model than can be read.
-        UsageError: nothing says the languages of a model of Transformers.
-    """
-    if is_of_transformers(path):
-        return read_directory(Path(path), languages)
-    release = find_files(path, data)
-    return replace(release, state=read_checkpoint_parts(release.members[0]))
 
 
 def read_directory(directory: Path, languages: Sequence[str | None]) -> Release:

@@ -101,6 +101,14 @@ def test_no_kind_of_maps_changes_a_score_and_no_padding_a_map(stock, norm, tmp_p
                 np.testing.assert_allclose(other[id_].layer_maps(kind), sentence.layer_maps(kind), atol=2e-5, rtol=1e-4)
 
 
+def test_ensembles_too(stock, norm, checkpoint, trained, tmp_path):
+    both = f"{checkpoint}:{trained('second', seed=2)}"
+    for mode in (["--beam", 2], [SCORE]):
+        expected = stock(*mode, path=both).lines()
+        output = norm(*mode, "--print-alignment", "hard", "--norm-records", tmp_path / mode[0], path=both)
+        assert output.lines() == expected
+
+
 def test_a_model_of_the_other_direction_is_told(norm, trained, tmp_path, capfd):
     path = trained("directed", "-s", "xx", "-t", "yy")  # fairseq-train does not save languages that it found itself
     norm(SCORE, "--norm-records", tmp_path / "right", path=path)

@@ -104,7 +104,7 @@ MISTAKES = [
     (f"{ALIGN} {PAIR} --tokenizer mose", 2, "--tokenizer mose: choose one of"),
     (f"norm-align --path none.pt --data {DEMO} --cpu -o new {PAIR}", 1, "none.pt: no such file"),
     (f"norm-align --path demo -s de -t fr --cpu -o new {PAIR}", 1, "dict.fr.txt: no such file"),
-    (f"{ALIGN} {PAIR} --text de", 2, "no text, or more than one"),
+    (f"{ALIGN} {PAIR} --text de", 2, "--text … another text"),
     (f"{ALIGN} {PAIR} --resume --overwrite", 2, "--resume and --overwrite contradict each other"),
     (f"{ALIGN} {PAIR} --heads max-norm", 2, "--heads max-norm needs all maps"),
     (f"{ALIGN} {PAIR} --source-contribution", 2, "--source-contribution without --scores"),

@@ -11,7 +11,7 @@ import fairseq_norm_plugin
 from alignment_eval import commands as cli
 from alignment_eval.commands import sweep as sweep_command
 from alignment_eval.figures.style import kind_look, kind_name
-from alignment_eval.maps.kinds import KINDS, MapKind, block_kinds, head_kinds, mixing_kinds, quantities
+from alignment_eval.maps.kinds import KINDS, MapKind, block_kinds, mixing_kinds, quantities
 from alignment_eval.records import Records
 from fairseq_norm_plugin.analyze.cli import main as analyze
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
@@ -32,7 +32,7 @@ def undocumented():
 def test_the_table_says_what_is_there():
     assert undocumented() == set()
     assert tuple(functions.LAYER_MAPS) == block_kinds()
-    assert tuple(functions.HEAD_MAPS) == head_kinds()
+    assert tuple(functions.HEAD_MAPS) == tuple(name for name, kind in KINDS.items() if kind.heads)
     assert tuple(functions.MIXING_RATIOS) == mixing_kinds()
     for kind in KINDS.values():
         assert kind.rollout is None or kind.rollout in block_kinds()

@@ -191,5 +191,5 @@ def test_uncertain_words_are_confirmed_by_their_number(make_sentence):
     sources, targets = replace(make_sentence(1), status="unknown source subwords"), make_sentence(2, status="long")
     both = replace(make_sentence(3), status="unknown subwords on both sides")
     texts = Texts("s", np.array([3, 3, 3, 3]), "t", np.array([3, 3, 3, 2]))
-    found = [confirmed(sentence, texts).status for sentence in (certain, sources, targets, both)]
+    found = [confirmed_by_texts(sentence, texts).status for sentence in (certain, sources, targets, both)]
     assert found == ["ok", "ok", "long", "unknown subwords on both sides"]

@@ -10,6 +10,7 @@ import pytest
 from alignment_eval.commands import main as align_eval
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.profiles import chosen
+from fairseq_norm_plugin.align import run as run_module
 from fairseq_norm_plugin.model.model import Model
 from tests.demo import BOTH, raw_lines, written
 from tests.facts import content, says
@@ -37,7 +38,8 @@ def case(request, lines_run, tmp_path, monkeypatch):
     """An output, its options, which lose nothing by a stop; the other options; and a function that runs them."""
     out, options, where, others = request.param
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(chosen, "DEFAULTS", replace(DEFAULTS, table_pairs=2))
+    for module in (chosen, run_module):
+        monkeypatch.setattr(module, "DEFAULTS", replace(DEFAULTS, table_pairs=2))
     written(tmp_path / "target", TARGETS)
     sources = [f"<b>{line}</b>" if "--markup" in options else line for line in SOURCES]
     targets = None if "--translate" in options else TARGETS
@@ -95,9 +97,9 @@ def test_shards_write_what_one_process_writes(case, stop, tmp_path, order):
     for number in order:
         shard = ("--shard", f"{number}/3")
         stop(0, where)
-        assert run(*shard).status == 130
+        assert run(*shard, out=out).status == 130
         stop(None, where)
-        done = run(*shard, "--resume")
+        done = run(*shard, "--resume", out=out)
         assert done.status == 0, done.err
     assert align_eval(["merge", str(tmp_path / f"{out}.parts"), "-o", str(tmp_path / out)]) == 0
     if out in whole:

@@ -157,6 +157,16 @@ TAGS = {
 }
 
 
+def test_training_under_our_multilingual_task_is_fairseqs(trained, corpus):
+    words = [*KINDS["m2m"].options, "--dropout", 0.2]
+    states = [
+        torch.load(trained(task, *words, data=corpus, task=task, updates=3), weights_only=True)["model"]
+        for task in (MULTI, MULTI + "_norm")
+    ]
+    assert states[0].keys() == states[1].keys()
+    assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
+
+
 @pytest.fixture
 def variant(model_of, tmp_path):
     """The checkpoint of a kind, whose options are those of its command line."""

@@ -99,8 +99,8 @@ def check_words(line):
 def check_pieces(pipeline, line, lowercase):
     """Each piece belongs to a run of words that exists, in order; the runs are all of the words."""
     found = pipeline.segment(line)
-    runs = [1] * len(line) if found.spans is None else found.spans.tolist()
-    assert (len(found.words) == 0 and found.spans is None) or sum(runs) == len(line) or not len(line)
+    runs = [1] * len(line) if found.words_per_run is None else found.words_per_run.tolist()
+    assert (len(found.words) == 0 and found.words_per_run is None) or sum(runs) == len(line) or not len(line)
     assert len(found.words) == len(found.tokens)
     assert all(0 <= run < len(runs) for run in found.words.tolist()) or not len(line)
     assert sorted(found.words.tolist()) == found.words.tolist()
