@@ -82,7 +82,7 @@ def test_links_are_those_of_each_pair_alone(make_direction, pairs, how, max_toke
         8: "longer than 64 tokens",
     }
     for id_, pair in pairs.items():
-        assert (found[id_].source, found[id_].target_spans) == (pair.source.text, pair.target.words_per_run)
+        assert (found[id_].source, found[id_].target_spans) == (pair.source.text, pair.target.spans)
         if found[id_].ok:
             one = read_word_map(maps_alone(directions[0], id_, pair, FORWARD), FORWARD)
             other = read_word_map(maps_alone(directions[1], id_, pair.exchanged, REVERSE), REVERSE)
