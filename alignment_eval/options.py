@@ -290,8 +290,10 @@ def forced_records(directory: str) -> Records:
     return records
 
 
-def warn_skipped(skipped: Mapping[int, str], size: int, consequence: str) -> None:
-    """Warn how many sentences cannot be aligned, and why."""
+def warn_skipped(skipped: Mapping[int, str], size: int, consequence: str, unit: str = "number") -> None:
+    """Warn how many sentences cannot be aligned, why, and which is the first; numbers of a line are from 1."""
     if skipped:
-        reasons = ", ".join(f"{count} {status}" for status, count in Counter(skipped.values()).most_common())
-        warn_user(f"{len(skipped)} of {size} sentences cannot be aligned, {consequence} ({reasons})")
+        first = {status: number + (unit == "line") for number, status in reversed([*skipped.items()])}
+        counts = Counter(skipped.values()).most_common()
+        reasons = ", ".join(f"{count} {status} (the first is {unit} {first[status]})" for status, count in counts)
+        warn_user(f"{len(skipped)} of {size} sentences cannot be aligned, {consequence}: {reasons}")

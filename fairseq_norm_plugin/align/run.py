@@ -21,6 +21,7 @@ from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.extraction.pair_scores import PAIR_SCORES
 from alignment_eval.files import check_directory, check_distinct, check_new, is_stream, new_file
 from alignment_eval.links.files import check_signed
+from alignment_eval.options import warn_skipped
 from alignment_eval.parts.alignments import alignments_in, parts_directory, read_alignments, run_info, write_alignments
 from alignment_eval.parts.manifest import parts_in
 from alignment_eval.parts.writer import Names, PartsWriter, check_not_begun, own_parts
@@ -228,7 +229,7 @@ class _Run:
 
     def _write(self, tables: Iterable[pa.Table]) -> None:
         """Write the outputs that are files, and report the pairs that are not aligned."""
-        job, left_out = self._job, dict[str, list[int]]()
+        job, skipped = self._job, dict[int, str]()
         with ExitStack() as stack:
             files: list[TextIO] = []
             for name in (*job.tokens_out, *([job.scores_out] if job.scores_out else [])):
@@ -239,11 +240,11 @@ class _Run:
                 file.write("\t".join((*PAIR_SCORES, "status")) + "\n")
 
             def passing() -> Iterator[pa.Table]:
-                numbers = itertools.count(1)
+                numbers = itertools.count()
                 for table in tables:
                     for status, number in zip(table["status"].to_pylist(), numbers):
                         if status != "ok":
-                            left_out.setdefault(status, [0, number])[0] += 1
+                            skipped[number] = status
                     for alignment in alignments_in(table, table.column_names) if files else ():
                         _write_row(alignment, words, scores)
                     yield table
@@ -253,8 +254,7 @@ class _Run:
                     pass
             else:
                 write_alignments(job.output, passing(), self._form, self._signature, job.resume)
-        for status, (count, first) in left_out.items():
-            warn_user(f"sentence pairs that are {status}: {count}, without links (the first is line {first})")
+        warn_skipped(skipped, self._text.size, "without links", "line")
 
     def _warn(self) -> None:
         """Say what became of the pairs that this run has aligned."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 
 from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError, progress_meter, warn_user
+from alignment_eval.options import warn_skipped
 from alignment_eval.profiles.chosen import AlignmentOptions
 from fairseq_norm_plugin.model.aligner import WINDOW, Aligner, choose, signed
 from fairseq_norm_plugin.model.model import Model
@@ -77,18 +77,12 @@ def align_lists(
             aligner.count([(0, pairs[:counted])], progress)
         for start in starts:
             aligned += aligner.align(start, pairs[start : start + starts.step], progress)
-    warnings = [] if quiet else [*aligner.tally.warnings()]
+    if not quiet:
+        for warning in aligner.tally.warnings():
+            warn_user(warning)
     if not quiet and len(pairs) > 1:
-        warnings += [*_left_out(aligned), aligner.tally.subwords.warning() or ""]
-    for warning in filter(None, warnings):
-        warn_user(warning)
+        warn_skipped({each.id: each.status for each in aligned if not each.ok}, len(pairs), "without links")
+        if uncertain := aligner.tally.subwords.warning():
+            warn_user(uncertain)
     fields = {**chosen.fields, **({"split": splitter_name()} if options.split_sentences else {})}
     return Alignments(aligned, signed(models, text.hashes, len(pairs), fields))
-
-
-def _left_out(alignments: Sequence[Alignment]) -> Iterator[str]:
-    """Warnings about pairs that were not aligned."""
-    left_out = [alignment for alignment in alignments if not alignment.ok]
-    for reason, count in Counter(alignment.status for alignment in left_out).items():
-        first = next(alignment.id for alignment in left_out if alignment.status == reason)
-        yield f"sentence pairs that are {reason}: {count}, without links (the first is number {first}, from 0)"

@@ -51,7 +51,7 @@ def test_lines_in_corpus_order(directory, tmp_path, make_sentence, align_eval):
     assert expected[0] == expected[2] == expected[4] == ""
     assert all(expected[i] for i in (1, 3))
     warning, signature = done.stderr.splitlines()
-    assert says(warning, "warning: 2 of 5 sentences … (2 too long)")
+    assert says(warning, "warning: 2 of 5 sentences … 2 too long")
     assert signature.startswith(
         "records:9e5d467ff709ca60|kind:attn_n|layer:1|head:none|setting:awi|rule:kobayashi2020|null:allow|final_punctuation:no|"
     )
@@ -130,7 +130,7 @@ def test_both_directions(tmp_path, directory, make_sentence, make_records, align
             (expected[s.id],) = (pair.to_pharaoh() for pair in align_pairs([maps], method))
     assert done.stdout.split("\n") == [*expected, ""]
     warning, signature = done.stderr.splitlines()
-    assert says(warning, "warning: 3 of 5 sentences … (2 too long, 1 too short in the other direction)")
+    assert says(warning, "warning: 3 of 5 sentences … 2 too long … 1 too short in the other direction")
     hashes = [json_hash({"model": model}) for model in ("synthetic", "other")]
     assert signature.startswith(f"records:{hashes[0]}|reverse:{hashes[1]}|kind:")
     assert "|final_punctuation:no|join:average|reverse_heads:5.1|version:" in signature

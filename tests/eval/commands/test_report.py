@@ -25,7 +25,7 @@ def test_report_end_to_end(inputs, tmp_path, align_eval):
     assert done.returncode == 0, done.stderr
     few, skipped, signature = done.stderr.splitlines()
     assert says(few, "warning: only 4 sentences")
-    assert says(skipped, "warning: 1 of 4 sentences … (1 too long)")
+    assert says(skipped, "warning: 1 of 4 sentences … 1 too long")
     assert signature.startswith("records:9e5d467ff709ca60|gold:")
     assert (
         "|kinds:attn_n|settings:awo,awi|rule:shift-att|null:mask|level:0.95|interval:bootstrap-percentile|"

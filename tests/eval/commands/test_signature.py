@@ -35,7 +35,7 @@ def test_command(tmp_path, align_eval):
     assert (done.returncode, done.stdout) == (0, "")
     assert out.read_text() == "0-0 1-1\n\n\n2-0\n"
     warning, signed = done.stderr.splitlines()
-    assert says(warning, "warning: 2 of 4 sentences … (2 skipped)")
+    assert says(warning, "warning: 2 of 4 sentences … 2 skipped")
     assert signed.startswith(
         f"run:{json_hash(SIGNATURE)}|sentences:4|kind:attn_n|layer:1|rule:kobayashi2020|version:align-eval-"
     )

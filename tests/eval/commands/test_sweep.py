@@ -97,7 +97,7 @@ def test_sweep_end_to_end(stated, tmp_path, align_eval):
     np.testing.assert_array_equal([row["aer"] for row in content["rows"]], expected["aer"])
 
     warning, signature = done.stderr.splitlines()  # and no progress bar
-    assert says(warning, "1 of 4 sentences cannot be aligned … (1 too long)")
+    assert says(warning, "1 of 4 sentences cannot be aligned … 1 too long")
     assert signature == content["signature"]
     assert signature.startswith("records:9e5d467ff709ca60|gold:")
     assert "|gold_base:1|" in signature

@@ -93,7 +93,7 @@ def test_on_ray(ray, tmp_path, capsys):
         assert status == 0, err
         assert content(tmp_path / "links") == content(tmp_path / "here")
         assert "|sentences:12|" in f"|{err.splitlines()[-1]}"
-        assert ("sentence pairs that are empty: 1" in err) == (name != "joined")
+        assert ("1 empty (the first is line" in err) == (name != "joined")
     assert ray.is_initialized()
     written(tmp_path / "bad", ["<b>a ||| x"])
     status, err = run("--text", tmp_path / "bad", "--ray", 1, "--markup", "xml", "--overwrite")
