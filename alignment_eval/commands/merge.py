@@ -44,5 +44,5 @@ def run(args: argparse.Namespace) -> None:
 
     signature = signature_of(info, args.parts)
     write_alignments(args.output, seen(), form_of(info), signature)
-    warn_skipped(skipped, info.size, "without links")
+    warn_skipped(skipped, info.size, "so they have no links")
     say(signature)

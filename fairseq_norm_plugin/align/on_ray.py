@@ -45,12 +45,13 @@ def align(
         count = job.actors or gpus or max(1, int(resources.get("CPU", 1)))
         # several actors may share a GPU: much of the work of each is on a processor
         share = {"num_gpus": 1 / math.ceil(count / gpus)} if gpus else {"num_cpus": 1}
-        actor = ray.remote(_Actor).options(**share)
+        actors = ray.remote(_Actor).options(**share)
         known = replace(text, pairs=list, states={}, copies=())  # the lines come window by window
-        free = [actor.remote(job, known, chosen) for _ in range(count)] * _WAITING
+        free = [actors.remote(job, known, chosen) for _ in range(count)] * _WAITING
         busy: dict[Any, Any] = {}
         for window in windows:
-            busy[free[0].align.remote(window)] = free.pop(0)
+            actor = free.pop(0)
+            busy[actor.align.remote(window)] = actor
             if not free:
                 yield _first_done(ray, busy, free)
         while busy:

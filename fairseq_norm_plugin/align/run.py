@@ -254,7 +254,7 @@ class _Run:
                     pass
             else:
                 write_alignments(job.output, passing(), self._form, self._signature, job.resume)
-        warn_skipped(skipped, self._text.size, "without links", "line")
+        warn_skipped(skipped, self._text.size, "so they have no links", "line")
 
     def _warn(self) -> None:
         """Say what became of the pairs that this run has aligned."""

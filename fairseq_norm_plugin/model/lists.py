@@ -81,7 +81,7 @@ def align_lists(
         for warning in aligner.tally.warnings():
             warn_user(warning)
     if not quiet and len(pairs) > 1:
-        warn_skipped({each.id: each.status for each in aligned if not each.ok}, len(pairs), "without links")
+        warn_skipped({each.id: each.status for each in aligned if not each.ok}, len(pairs), "so they have no links")
         if uncertain := aligner.tally.subwords.warning():
             warn_user(uncertain)
     fields = {**chosen.fields, **({"split": splitter_name()} if options.split_sentences else {})}

@@ -79,7 +79,7 @@ def test_on_ray(ray, tmp_path, capsys):
     for part in range(2):
         pq.write_table(pa.table(pairs)[6 * part : 6 * part + 6], tmp_path / f"{part}.parquet")
     written(tmp_path / "joined", [f"{one} ||| {other}" for one, other in zip(SOURCES[:12], TARGETS[:12])])
-    words = ["--path", DEMO / "checkpoint.pt", "--data", DEMO, "-s", "de", "-t", "en", "--window", 5, "--cpu"]
+    words = ["--path", DEMO / "checkpoint.pt", "--data", DEMO, "-s", "de", "-t", "en", "--window", 2, "--cpu"]
     words += ["--bpe-codes", DEMO / "codes.bpe"]
 
     def run(*options, out=tmp_path / "links"):

@@ -24,7 +24,7 @@ def model():
 
 def test_lines_that_cannot_be_translated(model):
     given = ["", SOURCES[0], " \t\u2003", LONG, SOURCES[1]]
-    with pytest.warns(AlignmentWarning, match="without links"):
+    with pytest.warns(AlignmentWarning, match="no links"):
         empty, first, blank, long, second = model.translate(iter(given))
     assert [first.to_row(), second.to_row()] == [pair.to_row() for pair in model.translate(SOURCES[:2])]
     for pair, line in ((empty, ""), (blank, " \t\u2003"), (long, LONG)):
