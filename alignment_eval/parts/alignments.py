@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,8 @@ from alignment_eval.signature import Value, fields_of, signature
 
 #: The columns that may lack a value, and those that may be below 0.
 _OPTIONAL = {"confidences", "score", *PAIR_SCORES, *WORD_SCORES}
+#: Rows that are objects of Python at once: all of a window would take tens of MB.
+_ROWS = 500
 _SIGNED = ("score", "log_prob", "reverse_log_prob")
 
 
@@ -47,8 +50,9 @@ class Form:
 
     def table(self, ids: Sequence[int | str], alignments: Iterable[Alignment]) -> pa.Table:
         """A row for each pair, with its id."""
-        rows = [{"id": id_, **alignment.to_row()} for id_, alignment in zip(ids, alignments)]
-        return table_of(rows, self.types)
+        rows = ({"id": id_, **alignment.to_row()} for id_, alignment in zip(ids, alignments))
+        groups = [table_of(group, self.types) for group in iter(lambda: list(islice(rows, _ROWS)), [])]
+        return pa.concat_tables(groups or [table_of([], self.types)]).combine_chunks()
 
     def line(self, alignment: Alignment) -> str:
         """The line of a pair in a text file."""
@@ -66,7 +70,8 @@ def write_alignments(
         with new_file(path, resumed) as temporary:
             write_table(temporary, tables, signature)
     elif str(path).endswith(".jsonl"):
-        rows = (row for table in tables for row in table.drop_columns(["id"]).to_pylist())
+        batches = (batch for table in tables for batch in table.drop_columns(["id"]).to_batches(max_chunksize=_ROWS))
+        rows = (row for batch in batches for row in batch.to_pylist())
         write_signed(path, map(json_line, rows), signature, resumed)
     else:
         names = ["marked"] if form.marked else ["links", "confidences"]
@@ -76,7 +81,8 @@ def write_alignments(
 
 def alignments_in(table: pa.Table, names: Sequence[str]) -> Iterator[Alignment]:
     """The alignments in a table, as far as the columns ``names`` say."""
-    return map(Alignment.of_row, table.select(names).to_pylist())
+    batches = table.select(names).to_batches(max_chunksize=_ROWS)
+    return (Alignment.of_row(row) for batch in batches for row in batch.to_pylist())
 
 
 # ---- files in parts
