@@ -98,7 +98,7 @@ MISTAKES = [
     ),
     (f"norm-align calibrate {OWN} {PAIR} -o de", 2, "de: is also an input"),
     (f"norm-align calibrate {OWN} {PAIR} --reverse-path model/checkpoint.pt", 2, "of this command, or holds it"),
-    (f"{ALIGN} {PAIR} --heads 1 --rule two-way=0.9", 0, "the maps show no alignment"),
+    (f"{ALIGN} {PAIR} --heads 1 --rule two-way=0.8", 0, "60 of 60 … one link or none … no alignment"),
     (f"{ALIGN} {PAIR} --heads 1 --rule threshold=0", 0, "each word is linked to all … the maps show no alignment"),
     (f"{ALIGN} {PAIR} -o - --resume", 2, "--resume with -o -"),
     (f"{ALIGN} {PAIR} --tokenizer mose", 2, "--tokenizer mose: choose one of"),
