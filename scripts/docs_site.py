@@ -17,7 +17,7 @@ from mkdocs.structure.pages import Page
 
 #: Pages outside of docs/, and files that pages link to.
 BEYOND = (
-    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "LICENSE"),
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CITATION.cff", "LICENSE"),
     *("data/README.md", "data/demo/README.md", "data/demo/GUIDELINES.md"),
     *("scripts/train.sh", "alignment_eval/files.py"),
 )
