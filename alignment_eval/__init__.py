@@ -80,9 +80,9 @@ def class_shares(sentences: Iterable[SentenceMaps]) -> pd.DataFrame:
     Raises:
         InputError: no sentence has maps.
     """
-    from alignment_eval.scoring import token_classes
+    from alignment_eval.scoring import classes
 
-    return token_classes.class_shares(sentences)
+    return classes.class_shares(sentences)
 
 
 def score(links: Iterable[Iterable[Link]], gold: Iterable[GoldSentence]) -> Score:

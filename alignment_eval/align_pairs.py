@@ -5,31 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TypeVar, Union
+from typing import TypeVar
 
 import numpy as np
 
 from alignment_eval.alignment import Alignment
 from alignment_eval.extraction.explain import ReadMaps
-from alignment_eval.extraction.extract import (
-    WordMap,
-    WordMaps,
-    combined_map,
-    linked_pair,
-    sharp_map,
-    unordered_weights,
-)
+from alignment_eval.extraction.extract import WordMaps, combined_map, linked_pair, sharp_map, unordered_weights
 from alignment_eval.extraction.lexical_table import EMPTY, CountedPair, LexicalTable, count_lexical_table
 from alignment_eval.extraction.method import AlignmentMethod
 from alignment_eval.extraction.pair_scores import join_scores, score_pair
-from alignment_eval.extraction.sharpen import Reweighted, Sharpening, sharp_shares
 from alignment_eval.links.formats import Link
 from alignment_eval.maps.sentence import SentenceSide, Span, SpannedLine
+from alignment_eval.maps.words import Reweighted, sharp_shares
 
 #: Pairs that are aligned together: the order of the words of several costs little more than that of one.
 TOGETHER = 16
-#: A pair, its combined map, and that as a lexical table has reweighted it; None: it has none, or is not sharpened.
-_Weighed = tuple[WordMaps, WordMap, Union[Reweighted, None]]
 #: Reweights the word map of a pair by a lexical table.
 Reweight = Callable[[CountedPair], Reweighted]
 #: What a pair carries, such as its number.
@@ -73,44 +64,33 @@ def link_pairs(
     """Align pairs in their order, :data:`TOGETHER`, each with what it carries."""
     arriving = iter(pairs)
     while group := list(islice(arriving, TOGETHER)):
-        weighed = [_weigh(pair, method, reweight) for _, pair in group]
-        for (key, _), own, whole in zip(group, weighed, _sharp_maps(weighed, method.sharpening)):
-            yield key, _alignment(*own, whole, method)
+        combined = [combined_map(pair, method) for _, pair in group]
+        weighed = [reweight(one.counted) if method.sharpening and one.scores is not None else None for one in combined]
+        cells = [(each.cells, one.fertility) for one, each in zip(combined, weighed) if each is not None]
+        sharp = iter(sharp_shares(cells, method.sharpening.of_order) if method.sharpening else ())
+        for (key, pair), one, each in zip(group, combined, weighed):
+            whole = one if each is None else sharp_map(one, *next(sharp))
+            yield key, _alignment(ReadMaps(method, pair, one, each, whole))
 
 
-def _weigh(pair: WordMaps, method: AlignmentMethod, reweight: Reweight) -> _Weighed:
-    combined = combined_map(pair, method)
-    sharpened = method.sharpened and combined.scores is not None
-    return pair, combined, reweight(combined.counted) if sharpened else None
-
-
-def _sharp_maps(group: Sequence[_Weighed], sharpening: Sharpening | None) -> Iterator[WordMap]:
-    """The map of each pair that the rule reads."""
-    sharp = [(weighed.cells, combined.fertility) for _, combined, weighed in group if weighed is not None]
-    shares = iter([] if sharpening is None else sharp_shares(sharp, sharpening.of_order))
-    for _, combined, weighed in group:
-        yield combined if weighed is None else sharp_map(combined, *next(shares))
-
-
-def _alignment(
-    pair: WordMaps, combined: WordMap, weighed: Reweighted | None, whole: WordMap, method: AlignmentMethod
-) -> Alignment:
-    """The alignment of a pair by the ``whole`` map, which the rule reads."""
-    sentence = whole.sentence
+def _alignment(maps: ReadMaps) -> Alignment:
+    """The alignment of a pair by the map that the rule reads."""
+    whole, sentence = maps.whole, maps.whole.sentence
     (source, source_spans), (target, target_spans) = map(_spanned, (sentence.source, sentence.target))
     text = source, target, source_spans, target_spans
     if whole.scores is None:
         return Alignment(*text, [], status=sentence.status, id=sentence.id)
-    linked, sure = linked_pair(whole, pair, method)
+    linked, sure = linked_pair(whole, maps.pair, maps.method)
     sources, targets = np.nonzero(linked)
     links: list[Link] = list(zip(sources.tolist(), targets.tolist()))  # in ascending order
     confidences = {} if sure is None else dict(zip(links, sure[targets, sources].tolist()))
     weights = {}
     if whole.unordered is not None:
         weights = dict(zip(links, unordered_weights(whole.unordered[targets, sources]).tolist()))
-    scores = None if pair[0].sentence.log_probs is None else score_pair(pair, linked, sure)
-    maps = None if pair[0].maps is None else ReadMaps(method, pair, combined, weighed, whole)
-    return Alignment(*text, links, confidences, scores=scores, weights=weights, id=sentence.id, maps=maps)
+    forward = maps.pair[0]
+    scores = None if forward.sentence.log_probs is None else score_pair(maps.pair, linked, sure)
+    kept = None if forward.maps is None else maps
+    return Alignment(*text, links, confidences, scores=scores, weights=weights, id=sentence.id, maps=kept)
 
 
 def _spanned(side: SentenceSide) -> SpannedLine:

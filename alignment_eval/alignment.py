@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError
@@ -16,8 +19,7 @@ from alignment_eval.extraction.explain import Explanation, ReadMaps, explain
 from alignment_eval.extraction.pair_scores import PAIR_SCORES, WORD_SCORES, PairScores
 from alignment_eval.figures.maps import Panel, Picture, draw_maps
 from alignment_eval.figures.notebook import cell, heat_table, paragraph, shortened, table
-from alignment_eval.files import check_new, json_line, new_file
-from alignment_eval.links.files import GROUP_ROWS, TYPES, check_signed, table_of, write_signed, write_table
+from alignment_eval.files import check_new, check_signed, json_line, new_file, write_signed
 from alignment_eval.links.formats import Link, format_links
 from alignment_eval.maps.sentence import SentenceSide, Span
 
@@ -27,12 +29,23 @@ if TYPE_CHECKING:
 
 #: How many pairs a notebook cell lists.
 _LISTED = 10
+_PAIRS = pa.list_(pa.list_(pa.int32()))
+#: The types in Arrow of the columns of a table, and of those of scores.
+TYPES = {
+    "source": pa.string(),
+    "target": pa.string(),
+    "source_spans": _PAIRS,
+    "target_spans": _PAIRS,
+    "links": _PAIRS,
+    "confidences": pa.list_(pa.float64()),
+    "status": pa.string(),
+    "score": pa.float64(),
+}
 _SCORES = {**dict.fromkeys(PAIR_SCORES, TYPES["score"]), **dict.fromkeys(WORD_SCORES, TYPES["confidences"])}
-
-
-def column_types(scored: bool, marked: bool = False) -> dict[str, pa.DataType]:
-    """The types of the columns of :meth:`Alignment.to_row`, of pairs with scores, and with marked targets."""
-    return {**TYPES, **({"marked": TYPES["target"]} if marked else {}), **(_SCORES if scored else {})}
+#: Rows that are written together, as a row group.
+GROUP_ROWS = 100_000
+#: Rows that are objects of Python at once: all of a window would take tens of MB.
+_ROWS = 500
 
 
 @dataclass(frozen=True, repr=False)
@@ -291,13 +304,9 @@ class Alignments(Sequence[Alignment]):
     def to_parquet(self, path: str | Path, overwrite: bool = False) -> None:
         """Write a table with the same columns, and ``id``, the pair's number; errors as for :meth:`to_pharaoh`."""
         check_new(path, overwrite)
-        of_pair = column_types(self._scored, all(alignment.marked is not None for alignment in self))
-        types = {"id": pa.int64(), **of_pair}
-        rows = [{"id": number, **alignment.to_row()} for number, alignment in enumerate(self)]
-        groups = range(0, max(len(rows), 1), GROUP_ROWS)  # without pairs a table has its columns, too
+        form = Form(scored=self._scored, marked=all(alignment.marked is not None for alignment in self))
         with new_file(path) as temporary:
-            tables = (table_of(rows[start : start + GROUP_ROWS], types) for start in groups)
-            write_table(temporary, tables, self.signature)
+            write_table(temporary, [form.table(range(len(self)), self)], self.signature)
 
     def to_frame(self) -> pd.DataFrame:
         """Make a table of the pairs, one row for each, with the columns of :meth:`Alignment.to_row`."""
@@ -352,3 +361,90 @@ class Alignments(Sequence[Alignment]):
             rows.append(list(map(cell, [*texts, *("" if value is None else f"{value:.2f}" for value in values)])))
         more = paragraph(f"and {len(self) - _LISTED} more") if len(self) > _LISTED else ""
         return paragraph(repr(self)) + table(rows) + more
+
+
+# ---- tables and files
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the rows of a run hold, and how a text file shows them.
+
+    Attributes:
+        confidences: Pharaoh lines have confidences.
+        scored: pairs have scores.
+        marked: targets have the markup of their sources, and are the lines of a text file.
+        text_ids: the ids of pairs are text.
+    """
+
+    confidences: bool = False
+    scored: bool = False
+    marked: bool = False
+    text_ids: bool = False
+
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        """The types of the columns."""
+        id_type, marked = (
+            pa.string() if self.text_ids else pa.int64(),
+            {"marked": TYPES["target"]} if self.marked else {},
+        )
+        return {"id": id_type, **TYPES, **marked, **(_SCORES if self.scored else {})}
+
+    def table(self, ids: Sequence[int | str], alignments: Iterable[Alignment]) -> pa.Table:
+        """A row for each pair, with its id."""
+        rows = ({"id": id_, **alignment.to_row()} for id_, alignment in zip(ids, alignments))
+        schema = pa.schema(self.types.items())
+        groups = [pa.Table.from_pylist(group, schema) for group in iter(lambda: list(islice(rows, _ROWS)), [])]
+        return pa.concat_tables([schema.empty_table(), *groups]).combine_chunks()
+
+
+def write_alignments(
+    path: str | Path, tables: Iterable[pa.Table], form: Form, signature: str, resumed: bool = False
+) -> None:
+    """Write tables of alignments to a file: of JSON lines or Parquet by its ending, else of lines of text.
+
+    ``resumed`` as for :func:`alignment_eval.files.new_file`.
+    """
+    if str(path).endswith(".parquet"):
+        with new_file(path, resumed) as temporary:
+            write_table(temporary, tables, signature)
+    elif str(path).endswith(".jsonl"):
+        batches = (batch for table in tables for batch in table.drop_columns(["id"]).to_batches(max_chunksize=_ROWS))
+        rows = (row for batch in batches for row in batch.to_pylist())
+        write_signed(path, map(json_line, rows), signature, resumed)
+    else:
+        names = ["marked"] if form.marked else ["links", "confidences"]
+        pairs = (pair for table in tables for pair in alignments_in(table, names))
+        lines = (pair.to_pharaoh(form.confidences) if pair.marked is None else pair.marked for pair in pairs)
+        write_signed(path, lines, signature, resumed)
+
+
+def alignments_in(table: pa.Table, names: Sequence[str]) -> Iterator[Alignment]:
+    """The alignments in a table, as far as the columns ``names`` say."""
+    batches = table.select(names).to_batches(max_chunksize=_ROWS)
+    return (Alignment.of_row(row) for batch in batches for row in batch.to_pylist())
+
+
+def write_table(path: Path, tables: Iterable[pa.Table], signature: str = "") -> None:
+    """Write tables of the same columns as one, which is never whole in memory; its metadata keep the ``signature``."""
+    with ExitStack() as stack:
+        writer = None
+        for group in _row_groups(tables):
+            group = group.combine_chunks().replace_schema_metadata({"signature": signature})
+            if writer is None:
+                options = {"compression": "zstd", "write_page_checksum": True}
+                writer = stack.enter_context(pq.ParquetWriter(path, group.schema, **options))
+            writer.write_table(group)
+
+
+def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The rows of tables, :data:`GROUP_ROWS` together; tables without rows are one."""
+    waiting: pa.Table | None = None
+    for rows in tables:
+        waiting = rows if waiting is None else pa.concat_tables([waiting, rows])
+        while len(waiting) > GROUP_ROWS:
+            yield waiting[:GROUP_ROWS]
+            waiting = waiting[GROUP_ROWS:]
+    if waiting is not None:
+        yield waiting

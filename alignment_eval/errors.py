@@ -17,7 +17,8 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TextIO, TypeVar
 
 T = TypeVar("T")
@@ -58,8 +59,7 @@ class AlignmentWarning(UserWarning):
 
 def shown(value: Any) -> str:
     """A value from a file, for a message: quoted, control characters escaped, cut to 80 characters."""
-    text = printable(_REPR.repr(value))  # that of a tensor has several lines
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return printable(_REPR.repr(value), _SHOWN)  # that of a tensor has several lines
 
 
 def printable(text: str, longest: int | None = None) -> str:
@@ -73,6 +73,15 @@ def warn_user(message: str) -> None:
     calls = enumerate(traceback.walk_stack(sys._getframe(1)), 3)  # 2 would name the caller of this function
     own = (level for level, (frame, _) in calls if frame.f_globals.get("__name__", "").split(".")[0] in _PACKAGES)
     warnings.warn(one_line(message), AlignmentWarning, stacklevel=max(own, default=2))
+
+
+def warn_skipped(skipped: Mapping[int, str], size: int, consequence: str, unit: str = "number") -> None:
+    """Warn how many sentences cannot be aligned, why, and which is the first; numbers of a line are from 1."""
+    if skipped:
+        first = {status: number + (unit == "line") for number, status in reversed([*skipped.items()])}
+        counts = Counter(skipped.values()).most_common()
+        reasons = ", ".join(f"{count} {status} (the first is {unit} {first[status]})" for status, count in counts)
+        warn_user(f"{len(skipped)} of {size} sentences cannot be aligned, {consequence}: {reasons}")
 
 
 @contextlib.contextmanager

@@ -1,7 +1,9 @@
-"""Writes files and directories whole.
+"""Writes files and directories whole, and signs them.
 
 All output of both packages goes through this module.  It is written under a temporary name in the same directory and
 renamed at the end, so it appears complete or not at all.  Nothing is replaced unless ``overwrite`` is true.
+
+A signature is every option that changes a number, in one string that travels with it.
 """
 
 from __future__ import annotations
@@ -17,14 +19,18 @@ import re
 import secrets
 import shutil
 import stat
+import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Union
 
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval import __version__
+from alignment_eval.errors import InputError, UsageError, printable, shown
 
 #: Stands for standard input or output instead of a path.
 STANDARD = "-"
@@ -270,3 +276,78 @@ def new_directory(out: str | Path, overwrite: bool, own: re.Pattern[str]) -> Ite
 def json_line(value: Any) -> str:
     """A value as one line of JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+Value = Union[str, int, float, bool, None]
+
+
+@cache
+def version() -> str:
+    """This version, with its commit where it is known: in a clone, or installed from Git (``0.1.0+g0123456789ab``)."""
+    commit = _commit()
+    return f"{__version__}+g{commit[:12]}" if commit else __version__
+
+
+def _commit() -> str:
+    root = Path(__file__).resolve().parents[1]
+    if (root / ".git").exists():
+        with suppress(OSError):  # no git here
+            command = ["git", "-C", str(root), "rev-parse", "HEAD"]
+            return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    with suppress(PackageNotFoundError, ValueError):
+        installed = json.loads(distribution("fairseq-norm-plugin").read_text("direct_url.json") or "{}")
+        return str(installed.get("vcs_info", {}).get("commit_id", ""))
+    return ""
+
+
+def signature(**fields: Value) -> str:
+    """``key:value|key:value|…`` in the order given, the version of align-eval at the end.
+
+    True and false become ``yes`` and ``no``, None becomes ``none``; control characters are escaped.
+    """
+    texts = {key: _text(value) for key, value in fields.items()}
+    for key, text in texts.items():
+        if "|" in text:
+            raise InputError(f"signature field {shown(key)} is {shown(text)}: expected a value without '|'")
+    return "|".join(
+        f"{printable(key)}:{printable(text)}" for key, text in {**texts, "version": f"align-eval-{version()}"}.items()
+    )
+
+
+def fields_of(signature: str) -> dict[str, str]:
+    """The fields of a signature, in its order."""
+    return dict(field.partition(":")[::2] for field in signature.split("|")) if signature else {}
+
+
+def signature_file(output: str | Path) -> Path:
+    """The file that keeps the signature of a text file of links, as a JSON object."""
+    return Path(f"{output}.signature.json")
+
+
+def joined(signatures: Sequence[str]) -> str:
+    """One signature for several results of a command; a field that differs has all values, separated by commas."""
+    fields = list(map(fields_of, signatures))
+    return "|".join(f"{key}:{','.join(dict.fromkeys(each[key] for each in fields))}" for key in fields[0])
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
+
+
+def check_signed(path: str | Path, overwrite: bool, parents: bool = False) -> None:
+    """Check, before the work, that :func:`write_signed` can write; arguments as for check_new.
+
+    A signature without its file is nobody's, and is replaced.
+    """
+    check_new(path, overwrite, parents=parents)
+    if not is_stream(path):
+        check_new(signature_file(path), overwrite or not Path(path).exists(), parents=parents)
+
+
+def write_signed(path: str | Path, lines: Iterable[str], signature: str, resumed: bool = False) -> None:
+    """Write lines, and beside their file its ``signature``, if it is not empty, as a line of JSON."""
+    write_lines(path, lines, resumed)
+    if signature and not is_stream(path):
+        write_lines(signature_file(path), [json_line(fields_of(signature))], resumed)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -14,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from alignment_eval.command_line import Input, System, add_list, file_name
 from alignment_eval.errors import InputError, UsageError, say, warn_user
-from alignment_eval.extraction.method import DEFAULTS
-from alignment_eval.extraction.rules import RULE_NAMES
+from alignment_eval.extraction.method import DEFAULTS, RULE_NAMES
 from alignment_eval.figures.style import visible
-from alignment_eval.files import STANDARD
+from alignment_eval.files import STANDARD, Value, joined
 from alignment_eval.links.files import (
     BASES,
     AlignmentFile,
@@ -28,14 +26,12 @@ from alignment_eval.links.files import (
     read_hypothesis,
     read_texts,
 )
-from alignment_eval.maps.kinds import KINDS
-from alignment_eval.maps.sentence import PairWords, marks_of_tools
+from alignment_eval.maps.sentence import KINDS, PairWords, marks_of_tools
 from alignment_eval.reading import TextFile, check_sizes, token_lines
 from alignment_eval.scoring.aer import Score, score
 from alignment_eval.scoring.diagnosis import diagnose, doubts
 from alignment_eval.scoring.significance import LEVEL, Resampling
 from alignment_eval.scoring.tables import Table, counted
-from alignment_eval.signature import Value, joined
 
 if TYPE_CHECKING:
     from alignment_eval.records import Records
@@ -288,12 +284,3 @@ def forced_records(directory: str) -> Records:
             f"{directory}: maps of the model's own translations, not of the gold's: record with --score-reference"
         )
     return records
-
-
-def warn_skipped(skipped: Mapping[int, str], size: int, consequence: str, unit: str = "number") -> None:
-    """Warn how many sentences cannot be aligned, why, and which is the first; numbers of a line are from 1."""
-    if skipped:
-        first = {status: number + (unit == "line") for number, status in reversed([*skipped.items()])}
-        counts = Counter(skipped.values()).most_common()
-        reasons = ", ".join(f"{count} {status} (the first is {unit} {first[status]})" for status, count in counts)
-        warn_user(f"{len(skipped)} of {size} sentences cannot be aligned, {consequence}: {reasons}")

@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from alignment_eval.errors import shown
-from alignment_eval.maps.kinds import axes_of, quantities
-from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from alignment_eval.parts.manifest import RunInfo, finished_run, part_file
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide, axes_of, quantities
+from alignment_eval.parts import RunInfo, finished_run, part_file
 from alignment_eval.reading import ForeignFile, Size, check_columns, check_values
 
 #: The columns of every part.

@@ -27,7 +27,7 @@ from pkgutil import resolve_name
 from types import ModuleType, TracebackType
 from typing import Any
 
-from alignment_eval import signature as texts
+from alignment_eval import files
 from alignment_eval.errors import InputError, print_warnings, say
 
 #: From this version on torch.load unpickles nothing unless told so (CVE-2025-32434 was in those before).
@@ -203,7 +203,7 @@ def set_up_command(program: str) -> None:
 
 def versions() -> dict[str, str]:
     """The versions that numbers may depend on: this package's, torch's, and fairseq's with its distribution."""
-    return {"version": texts.version(), "torch": _torch() or "none", "fairseq": _fairseq() or "none"}
+    return {"version": files.version(), "torch": _torch() or "none", "fairseq": _fairseq() or "none"}
 
 
 def version_line(program: str) -> str:

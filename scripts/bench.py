@@ -39,7 +39,7 @@ from fairseq_cli import generate
 import fairseq_norm_plugin as fnp
 import fairseq_norm_plugin.hooks
 from alignment_eval.command_line import CommandParser
-from alignment_eval.maps.kinds import KINDS, block_kinds
+from alignment_eval.maps.sentence import KINDS, block_kinds
 from fairseq_norm_plugin.capture import recorder
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, swap_attention
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF

@@ -26,9 +26,8 @@ from typing import TYPE_CHECKING, Any
 from alignment_eval.command_line import Input, add_list, add_output
 from alignment_eval.errors import InputError, UsageError, printable, say, warn_user
 from alignment_eval.figures import style
-from alignment_eval.files import check_new, write_lines
+from alignment_eval.files import check_new, signature, write_lines
 from alignment_eval.reading import TextFile
-from alignment_eval.signature import signature
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,12 +13,12 @@ from typing import Any
 from alignment_eval import options
 from alignment_eval.command_line import add_format, file_name
 from alignment_eval.errors import InputError, UsageError, printable, warn_user
+from alignment_eval.files import signature
 from alignment_eval.maps.sentence import marks_of_tools
 from alignment_eval.reading import file_hash, token_lines
 from alignment_eval.scoring.aer import METRICS
-from alignment_eval.scoring.error_classes import SIDES, TITLES, Text, confusion_table, error_table
+from alignment_eval.scoring.classes import SIDES, TITLES, Text, confusion_table, error_table
 from alignment_eval.scoring.tables import UNDEFINED, Table, counted, percent
-from alignment_eval.signature import signature
 
 EPILOG = """\
 Example, after make demo:

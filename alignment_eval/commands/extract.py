@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 
 from alignment_eval.align_pairs import align_pairs
 from alignment_eval.command_line import Input, add_output
-from alignment_eval.errors import InputError, UsageError, progress_bar, say, warn_user
+from alignment_eval.errors import InputError, UsageError, progress_bar, say, warn_skipped, warn_user
 from alignment_eval.extraction.extract import WordMap, WordMaps, check_same_text, read_word_map
 from alignment_eval.extraction.lexical_table import EMPTY, SAMPLE, check_match
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
-from alignment_eval.links.files import Texts, check_signed, write_signed
+from alignment_eval.files import check_signed, signature, write_signed
+from alignment_eval.links.files import Texts
 from alignment_eval.maps.sentence import PairWords, SentenceMaps, words_of
 from alignment_eval.maps.words import LEVELS
-from alignment_eval.options import add_records, add_text_arguments, texts_of, warn_skipped
+from alignment_eval.options import add_records, add_text_arguments, texts_of
 from alignment_eval.profiles.chosen import (
     MAX_NORM,
     ChosenMethod,
@@ -34,7 +35,6 @@ from alignment_eval.profiles.profile import Profile, find_profile, parse_profile
 from alignment_eval.reading import check_sizes
 from alignment_eval.records import Records
 from alignment_eval.scoring.gold_corpus import confirmed_by_texts
-from alignment_eval.signature import signature
 
 EPILOG = """\
 Examples, after make demo:

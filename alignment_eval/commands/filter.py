@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from alignment_eval.command_line import add_output, file_name
 from alignment_eval.errors import InputError, UsageError, say, shown
-from alignment_eval.files import check_new, write_lines
+from alignment_eval.files import Value, check_new, signature, write_lines
 from alignment_eval.reading import TextFile, file_hash
-from alignment_eval.signature import Value, signature
 
 EPILOG = """\
 Example, after norm-align --scores out/filter.tsv:

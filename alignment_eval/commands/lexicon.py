@@ -11,13 +11,12 @@ from typing import NamedTuple
 
 from alignment_eval.command_line import add_output, positive_integer
 from alignment_eval.errors import progress_bar, say
-from alignment_eval.files import check_new, write_lines
+from alignment_eval.files import check_new, signature, write_lines
 from alignment_eval.links.files import read_hypothesis, read_texts
 from alignment_eval.links.formats import Link, check_inside
 from alignment_eval.maps.sentence import Span
 from alignment_eval.options import add_links_arguments, add_text_arguments, read_options, reading_fields
 from alignment_eval.reading import file_hash, token_lines
-from alignment_eval.signature import signature
 
 EPILOG = """\
 Example:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from alignment_eval.alignment import write_alignments
 from alignment_eval.command_line import Input, add_output
-from alignment_eval.errors import progress_meter, say
-from alignment_eval.links.files import check_signed
-from alignment_eval.options import warn_skipped
-from alignment_eval.parts.alignments import form_of, read_alignments, signature_of, write_alignments
+from alignment_eval.errors import progress_meter, say, warn_skipped
+from alignment_eval.files import check_signed
+from alignment_eval.parts import form_of, read_alignments, signature_of
 
 EPILOG = """\
 Example, where the shards of a run have left parts (docs/scale.md):

@@ -13,15 +13,13 @@ from alignment_eval.errors import InputError, UsageError, say
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName, MapNames
 from alignment_eval.figures import style
 from alignment_eval.figures.maps import Panel, Picture, draw, panel_of, sides_of
-from alignment_eval.files import check_new
+from alignment_eval.files import Value, check_new, signature
 from alignment_eval.links.files import read_hypothesis
 from alignment_eval.links.formats import GoldSentence, Links
-from alignment_eval.maps.kinds import KINDS
-from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from alignment_eval.maps.sentence import KINDS, SentenceMaps, SentenceSide
 from alignment_eval.maps.words import LEVELS, SETTINGS
 from alignment_eval.records import Records
 from alignment_eval.scoring.gold_corpus import check_links
-from alignment_eval.signature import Value, signature
 
 EPILOG = """\
 Examples, after make demo:

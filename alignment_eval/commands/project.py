@@ -9,12 +9,11 @@ import numpy as np
 
 from alignment_eval.command_line import add_output, file_name, positive_integer
 from alignment_eval.errors import InputError, UsageError, progress_bar, say, shown, warn_user
-from alignment_eval.files import check_new, write_lines
+from alignment_eval.files import check_new, signature, write_lines
 from alignment_eval.links.files import Texts, read_hypothesis
 from alignment_eval.maps.sentence import Span
 from alignment_eval.options import add_links_arguments, read_options, reading_fields
 from alignment_eval.reading import file_hash
-from alignment_eval.signature import signature
 from alignment_eval.transfer.label_files import (
     CHARACTERS,
     WORDS,

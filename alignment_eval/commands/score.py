@@ -13,12 +13,12 @@ import numpy as np
 from alignment_eval import options
 from alignment_eval.command_line import add_format
 from alignment_eval.errors import UsageError, printable, progress_bar, say
+from alignment_eval.files import Value, joined, signature
 from alignment_eval.links.files import AlignmentFile
 from alignment_eval.scoring.aer import COUNT_NAMES, METRICS, Score, defined
 from alignment_eval.scoring.diagnosis import diagnose
 from alignment_eval.scoring.significance import Difference, Resampling, compare_all, confidence_each
 from alignment_eval.scoring.tables import Table, counted, interval_text, pair_table, percent, score_table
-from alignment_eval.signature import Value, joined, signature
 
 EPILOG = """\
 Examples, after make demo:

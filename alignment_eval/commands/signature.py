@@ -10,9 +10,9 @@ from typing import Any
 
 from alignment_eval.command_line import Input
 from alignment_eval.errors import InputError, printable, shown
-from alignment_eval.parts.manifest import parts_in
+from alignment_eval.files import fields_of, signature_file
+from alignment_eval.parts import parts_in
 from alignment_eval.reading import ForeignFile
-from alignment_eval.signature import fields_of, signature_file
 
 EPILOG = """\
 Example, after make demo:

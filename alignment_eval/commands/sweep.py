@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from alignment_eval import options
 from alignment_eval.command_line import add_format, add_list, add_output
-from alignment_eval.errors import progress_bar, say
-from alignment_eval.extraction.method import ExtractionOptions, MapNames
-from alignment_eval.extraction.rules import RULE_NAMES, RULES, rule_of
+from alignment_eval.errors import progress_bar, say, warn_skipped
+from alignment_eval.extraction.method import RULE_NAMES, RULES, ExtractionOptions, MapNames, rule_of
 from alignment_eval.figures import style
-from alignment_eval.files import check_directory, new_directory, write_bytes, write_lines
+from alignment_eval.files import check_directory, new_directory, signature, write_bytes, write_lines
 from alignment_eval.links.files import Texts
 from alignment_eval.links.formats import GoldSentence
 from alignment_eval.maps.sentence import SentenceMaps
@@ -27,7 +26,6 @@ from alignment_eval.profiles.chosen import FINAL_PUNCTUATION
 from alignment_eval.scoring.aer import METRICS, Counts
 from alignment_eval.scoring.gold_corpus import GoldCorpus, linked_maps
 from alignment_eval.scoring.tables import TABLE_FORMATS, Table, counted, percent
-from alignment_eval.signature import signature
 
 ORACLE_NOTE = (
     "Layers and heads count from 0. A layer, head or rule chosen by these figures is an oracle choice on this gold: "
@@ -73,7 +71,7 @@ def run(args: argparse.Namespace) -> None:
     gold.fit(records.size)
     sentences = progress_bar(records.best(), records.info.size, "sentences")
     table, skipped = sweep(sentences, list(gold), methods, texts)
-    options.warn_skipped(skipped, records.info.size, "each counts as an empty hypothesis")
+    warn_skipped(skipped, records.info.size, "each counts as an empty hypothesis")
     signed = signature(
         records=records.info.signature_hash,
         **options.reading_fields("gold", gold),

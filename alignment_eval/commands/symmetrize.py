@@ -8,14 +8,13 @@ from itertools import islice
 
 from alignment_eval.command_line import Input, add_output
 from alignment_eval.errors import progress_bar, say, warn_user
-from alignment_eval.files import check_new, write_lines
+from alignment_eval.files import check_new, signature, write_lines
 from alignment_eval.links.files import AlignmentFile, read_hypothesis
 from alignment_eval.links.formats import format_links, transpose
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS, VARIANTS, check_method, symmetrize
 from alignment_eval.options import add_base, add_swap, read_options, reading_fields
 from alignment_eval.reading import check_sizes
 from alignment_eval.scoring.diagnosis import LOOKED_AT
-from alignment_eval.signature import signature
 
 EPILOG = """\
 Example, after make demo (a second rule stands in for a model of the other direction):

@@ -7,12 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from alignment_eval.extraction.extract import WordMap, WordMaps, ends_in_punctuation
-from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
-from alignment_eval.extraction.rules import Rule, barred_cells, rule_of, word_numbers
-from alignment_eval.extraction.sharpen import FERTILITY, Reweighted, ordered_shares
+from alignment_eval.extraction.method import (
+    AlignmentMethod,
+    ExtractionOptions,
+    Rule,
+    barred_cells,
+    rule_of,
+    word_numbers,
+)
 from alignment_eval.links.formats import Link
 from alignment_eval.maps.sentence import PairWords
-from alignment_eval.maps.words import Floats, two_way_shares
+from alignment_eval.maps.words import FERTILITY, Floats, Reweighted, ordered_shares, two_way_shares
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
-from alignment_eval.extraction.rules import apply_rule, rule_of
-from alignment_eval.extraction.sharpen import SMOOTHING
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, apply_rule, rule_of
 from alignment_eval.links.formats import Links
 from alignment_eval.links.symmetrize import symmetrize
 from alignment_eval.maps.sentence import Array, PairWords, SentenceMaps, SentenceSide, is_punctuation, words_of
 from alignment_eval.maps.words import (
+    SMOOTHING,
     Floats,
     combine,
     row_shares,
@@ -53,7 +52,7 @@ class WordMap:
         contribution: the mean share of the source in the prediction of a target token (ALTI+), if it was computed.
         fertility: of the maps of two models that will be sharpened, [target words, source words]: the larger one of
             what the two words of a cell get in all.
-        unordered: of a sharp map, whose ``scores`` are S of :mod:`~alignment_eval.extraction.sharpen`: S without the
+        unordered: of a sharp map, whose ``scores`` are S of :mod:`~alignment_eval.maps.words`: S without the
             order, [target words, source words].
     """
 

@@ -5,7 +5,7 @@ each other there show which cells are right here.  This needs no gold and no oth
 the lexical table learns from text in the two languages.
 
 The table makes W = P^a ∘ w^γ of a word map P (:meth:`LexicalTable.reweight`).  a and γ depend on the models: maps whose
-alignment has formed count more, others less (:class:`~alignment_eval.extraction.sharpen.Sharpening`).
+alignment has formed count more, others less (:class:`~alignment_eval.maps.words.Sharpening`).
 
 A lexical table file is a Parquet table with the columns source word, target word and weight.  The weight of a row with
 two words is the sum of their evidence (:attr:`LexicalTable.sums`).  The weight of a row with one word, the other empty,
@@ -30,10 +30,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
-from alignment_eval.extraction.sharpen import Reweighted, Sharpening
 from alignment_eval.files import new_file
 from alignment_eval.maps.sentence import PairWords
-from alignment_eval.maps.words import Floats, two_way_shares
+from alignment_eval.maps.words import Floats, Reweighted, Sharpening, two_way_shares
 from alignment_eval.reading import Count, ForeignFile
 
 VERSION = 1

@@ -1,19 +1,185 @@
-"""How links are made of maps: which maps are read and by which rule, both directions, a lexical table."""
+"""How links are made of maps: which maps are read, by which rule, both directions, a lexical table.
+
+The rules turn maps between words or subwords into links.  Every rule works for any leading axes (layers, heads) at
+once; each map gets the links that it would get alone.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Optional
+from functools import cache, partial
+from typing import Any, Optional
+
+import numpy as np
+from numpy.typing import NDArray
 
 from alignment_eval.errors import UsageError, shown
-from alignment_eval.extraction.rules import NULLS, rule_of
-from alignment_eval.extraction.sharpen import Sharpening
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS
-from alignment_eval.maps.kinds import KINDS
-from alignment_eval.maps.words import COMBINATIONS, FLOOR, SETTINGS, require_known
-from alignment_eval.signature import Value
+from alignment_eval.maps.sentence import KINDS
+from alignment_eval.maps.words import (
+    COMBINATIONS,
+    FLOOR,
+    SETTINGS,
+    Floats,
+    Sharpening,
+    require_known,
+    row_shares,
+    two_way_shares,
+)
+
+#: Whether special source tokens (``</s>``, tags) may win; with ``mask`` they cannot.
+NULLS = ("allow", "mask")
+#: A row or column of no word.
+NO_WORD = -1
+
+Cells = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule with its parameter."""
+
+    name: str  #: its name in options and signatures, ``threshold=0.2``
+    units: str = "words"  #: the units of the map that it reads, ``words`` or ``subwords``
+    nulls: tuple[str, ...] = NULLS  #: the treatments of null that it supports; the first is its default
+    count: int = 0  #: each row takes so many columns, those of the largest scores above 0; 0: the rule compares shares
+    least: float = 0.0  #: cells are linked whose share is at least this
+    #: ``least`` is compared with two-way shares, which the combined maps of two models have, too; else with those of
+    #: the row
+    two_way: bool = False
+
+    def compared(self, scores: Floats, sharp: bool = False) -> Floats:
+        """The shares that are compared with ``least``; a ``sharp`` map already has the two-way ones."""
+        if self.two_way:
+            return scores if sharp else two_way_shares(scores)
+        return row_shares(scores)
+
+    def choose(self, scores: Floats, barred: Cells, sharp: bool = False) -> Cells:
+        """The cells of maps [..., K, N] that are linked; ``barred`` ones [K, N] are not, and count in no sum."""
+        scores = np.where(barred, 0, scores)
+        if self.count:
+            chosen = largest(scores, self.count) & (scores > 0)
+        else:
+            chosen = self.compared(scores, sharp) >= self.least
+        return chosen & ~barred
+
+
+def barred_cells(rows: NDArray[np.intp], columns: NDArray[np.intp], rule: Rule, null: str | None, final: bool) -> Cells:
+    """The cells [K, N] that cannot be linked and count in no sum; arguments as for :func:`apply_rule`.
+
+    Two-way shares count the cells of the final marks: without them AER is higher (docs/reproduction.md).
+    """
+    barred = np.zeros((len(rows), len(columns)), dtype=np.bool_)
+    barred[:, columns == NO_WORD] = null == "mask"
+    if final and not rule.two_way:
+        barred |= (rows != rows.max())[:, None] & (columns == columns.max())
+    return barred
+
+
+def apply_rule(
+    rule: Rule,
+    scores: Floats,
+    null: str | None,
+    final: bool,
+    words: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None,
+    sharp: bool = False,
+) -> Cells:
+    """The links that the rows of maps choose, [..., source words, target words].
+
+    Args:
+        rule: the rule.
+        scores: [..., K, N].
+        null: ``mask``: null columns cannot be chosen.
+        final: the last words of both sides are linked to each other, and to no other word.
+        words: the target word of each row and the source word of each column, :data:`NO_WORD` for null; None: rows and
+            columns are the words, and the last column is null.
+        sharp: whether the scores are the shares of :func:`alignment_eval.maps.words.sharp_shares`.
+    """
+    rows, columns = words or word_numbers(scores)
+    linked = rule.choose(scores, barred_cells(rows, columns, rule, null, final), sharp)
+    if final:
+        lasts = (rows == rows.max())[:, None], columns == columns.max()
+        linked = np.where(lasts[0] | lasts[1], lasts[0] & lasts[1], linked)
+    linked = linked[..., columns != NO_WORD]
+    if words is not None:  # two words are linked if any of their subwords are
+        for axis, numbers in ((-2, rows), (-1, columns[columns != NO_WORD])):
+            linked = np.logical_or.reduceat(linked, np.flatnonzero(np.diff(numbers, prepend=NO_WORD)), axis=axis)
+    return np.swapaxes(linked, -1, -2)
+
+
+def word_numbers(scores: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The target word of each row of a word map, and the source word of each column."""
+    return np.arange(scores.shape[-2]), np.append(np.arange(scores.shape[-1] - 1), NO_WORD)
+
+
+def largest(scores: Floats, count: int) -> Cells:
+    """The cells of the ``count`` largest scores of each row, the first of equal ones first."""
+    if count == 1 and scores.shape[-1]:
+        columns = scores.argmax(axis=-1)[..., None]
+    else:
+        columns = np.argsort(-scores, axis=-1, kind="stable")[..., :count]
+    chosen = np.zeros(scores.shape, dtype=np.bool_)
+    np.put_along_axis(chosen, columns, True, axis=-1)
+    return chosen
+
+
+def _by_share(name: str, value: str) -> Rule:
+    """A rule that links from a share on.
+
+    ``threshold``: of the target word's row, null included unless it is masked.  ``two-way``: of both
+    (:func:`alignment_eval.maps.words.two_way_shares`); null has no share of a column, so it is always masked.
+    """
+    least = math.nan
+    with suppress(ValueError):
+        least = float(value)
+    if not 0 <= least <= 1:
+        raise UsageError(f"rule '{name}={value}': the value must be a share from 0 to 1, such as {name}=0.2")
+    rule = partial(Rule, f"{name}={least!r}", least=least)
+    return rule() if name == "threshold" else rule(nulls=("mask",), two_way=True)
+
+
+def _top_k(value: str) -> Rule:
+    """Each target word takes the source words of its k largest scores; unless masked, null may be one of the k."""
+    if not (value.isascii() and value.isdigit() and len(value) < 10 and int(value)):
+        raise UsageError(
+            f"rule {shown(f'top-k={value}')}: the value must be a number of words, 1 or more, such as top-k=2"
+        )
+    return Rule(f"top-k={int(value)}", count=int(value))
+
+
+_PLAIN = {
+    # Kobayashi et al. 2020, section 5: each target word takes the source word of the largest score, or null.
+    "kobayashi2020": Rule("kobayashi2020", count=1),
+    # Chen et al. 2020: each target subword takes a source subword, never null; published with setting ``awi``.
+    "shift-att": Rule("shift-att", units="subwords", nulls=("mask",), count=1),
+}
+#: Rules with a value -> what the value is, and the rule of a value.
+_WITH_VALUE: dict[str, tuple[str, Callable[[str], Rule]]] = {
+    **{name: ("SHARE", partial(_by_share, name)) for name in ("threshold", "two-way")},
+    "top-k": ("COUNT", _top_k),
+}
+
+#: The names of all rules in options.
+RULE_NAMES = (*_PLAIN, *(f"{name}={value}" for name, (value, _) in _WITH_VALUE.items()))
+
+#: The rules without a value -> the treatments of null that they support; the first is the default.
+RULES: dict[str, tuple[str, ...]] = {name: rule.nulls for name, rule in _PLAIN.items()}
+
+
+@cache
+def rule_of(text: str) -> Rule:
+    """The rule that ``text`` names, with the value of its parameter after ``=``, such as ``threshold=0.2``."""
+    name, equals, value = text.partition("=")
+    if name in _WITH_VALUE and equals:
+        return _WITH_VALUE[name][1](value)
+    if text in _PLAIN:
+        return _PLAIN[text]
+    raise UsageError(f"unknown rule {shown(text)}; choose one of {', '.join(RULE_NAMES)}")
+
 
 #: Ways to make one word map of those of two directions (:func:`alignment_eval.extraction.extract.combined_map`).
 MAP_JOINS = ("average", "product")
@@ -76,11 +242,15 @@ class MapName:
 
 
 class MapNames(tuple[MapName, ...]):
-    """Names of maps, as one text separates them by commas: ``1.2,0.3:awi,1`` (:func:`parse_maps`)."""
+    """Names of maps.
+
+    In a text commas separate them: ``1.2,0.3:awi,1`` is head 2 of layer 1, head 3 of layer 0 in AWI, and the whole
+    layer 1.
+    """
 
     def __new__(cls, names: Iterable[MapName] | str = ()) -> MapNames:
-        """From names, or from the text of a file."""
-        return super().__new__(cls, parse_maps(names) if isinstance(names, str) else names)
+        """From names, or from their text."""
+        return super().__new__(cls, _parsed(names) if isinstance(names, str) else names)
 
     def __str__(self) -> str:
         return ",".join(map(str, self))
@@ -98,8 +268,7 @@ class MapNames(tuple[MapName, ...]):
         return ""
 
 
-def parse_maps(text: str) -> MapNames:
-    """Parse names of maps: ``1.2,0.3:awi,1`` is head 2 of layer 1, head 3 of layer 0 in AWI, and the whole layer 1."""
+def _parsed(text: str) -> list[MapName]:
     pattern = rf"([0-9]{{1,9}})(?:\.([0-9]{{1,9}}))?(?::({'|'.join(SETTINGS)}))?"
     matches = [re.fullmatch(pattern, part.strip()) for part in text.split(",")]
     names = [MapName(int(m[1]), None if m[2] is None else int(m[2]), m[3]) for m in matches if m is not None]
@@ -108,7 +277,7 @@ def parse_maps(text: str) -> MapNames:
             f"cannot read heads {shown(text)}: write LAYER.HEAD for a head or LAYER for a whole layer, counted from 0 "
             f"and separated by commas, such as 1.2,0.3,1; a head may have its own setting, such as 0.3:awi"
         )
-    return MapNames(names)
+    return names
 
 
 @dataclass(frozen=True)
@@ -116,13 +285,13 @@ class ExtractionOptions:
     """Which maps are read, and how links are made of them; names are checked on construction.
 
     Attributes:
-        kind: a map kind (:data:`alignment_eval.maps.kinds.KINDS`).
-        heads: the maps, in the order of their combination, or their text (:func:`parse_maps`).
+        kind: a map kind (:data:`alignment_eval.maps.sentence.KINDS`).
+        heads: the maps, in the order of their combination, or their text.
         combine: how to combine them (:func:`alignment_eval.maps.words.combine`); ignored for a single map.
         setting: ``awo``, alignment with output: a target token's row is the one that predicts it; ``awi``,
             alignment with input: its row is the next one, where it is the decoder input.  Each of several ``heads``
             may have its own setting; that of a single one becomes ``setting``.
-        rule: a rule of :mod:`alignment_eval.extraction.rules`, with its value if it has one: ``threshold=0.2``.
+        rule: a rule of :mod:`alignment_eval.extraction.method`, with its value if it has one: ``threshold=0.2``.
         null: ``allow``: special source tokens (``</s>``) may win, and the word then stays unaligned;
             ``mask``: they cannot win.  None: the rule's default.
         final_punctuation: link the final punctuation of both sides to each other only
@@ -179,9 +348,9 @@ class ExtractionOptions:
             for name in self.heads
         ]
 
-    def fields(self) -> dict[str, Value]:
+    def fields(self) -> dict[str, Any]:
         """The fields of the extraction in a signature."""
-        stated: dict[str, Value] = {**vars(self), "heads": str(self.heads)}
+        stated: dict[str, Any] = {**vars(self), "heads": str(self.heads)}
         first, *others = self.heads
         if not others:
             stated = {"kind": self.kind, "layer": first.layer, "head": first.head, **stated}
@@ -202,7 +371,7 @@ class AlignmentMethod:
     #: (:data:`alignment_eval.links.symmetrize.METHODS`)
     join: Optional[str] = None
     #: how a lexical table, which may be empty, and the order of words sharpen the word map
-    #: (:mod:`alignment_eval.extraction.sharpen`); None: they do not
+    #: (:mod:`alignment_eval.maps.words`); None: they do not
     sharpening: Optional[Sharpening] = None
     #: the number of sentence pairs, the first of the text, that the table is counted on; 0: it is given, or empty.
     #: Those of a given table come to them.
@@ -245,7 +414,7 @@ class AlignmentMethod:
         of_words = rule_of(self.forward.rule).units == "words" and self.forward.null == "mask"
         return of_words and (self.join is None or self.joins_maps)
 
-    def fields(self) -> dict[str, Value]:
+    def fields(self) -> dict[str, Any]:
         """The fields of the method in a signature."""
         fields = self.forward.fields()
         if self.join is not None and self.reverse is not None:

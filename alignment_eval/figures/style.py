@@ -20,7 +20,7 @@ import numpy as np
 from alignment_eval.command_line import add_list, names
 from alignment_eval.errors import UsageError, printable, warn_user
 from alignment_eval.files import write_bytes
-from alignment_eval.maps.kinds import KINDS, mixing_kinds
+from alignment_eval.maps.sentence import KINDS, mixing_kinds
 
 if TYPE_CHECKING:
     import pandas as pd

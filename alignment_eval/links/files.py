@@ -1,49 +1,27 @@
-"""Reads and writes alignment files (docs/formats.md), and checks that they are read as they were meant.
+"""Reads alignment files (docs/formats.md), and checks that they are read as they were meant.
 
 A wrong index base or direction raises no error, it only gives a wrong number (GIZA++'s AER of 21 becomes 63 or 82).
 So a file is read once to count and check what it holds, and then as a stream as often as it is needed.  Only files
 whose lines are not in the order of the sentences (NAACL, fairseq, GIZA) are held in memory while they are parsed.
-
-Lines are written with their signature beside them, Parquet tables with it inside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError, warn_user
-from alignment_eval.files import check_new, is_stream, json_line, write_lines
 from alignment_eval.links.formats import FORMATS, GoldSentence, Links, Tokens, detect_format
 from alignment_eval.reading import Size, TextFile, check_sizes
-from alignment_eval.signature import fields_of, signature_file
 
 IntArray = NDArray[np.int64]
 Warn = Callable[[str], None]
-
-_PAIRS = pa.list_(pa.list_(pa.int32()))
-#: The types in Arrow of the columns of a table.
-TYPES = {
-    "source": pa.string(),
-    "target": pa.string(),
-    "source_spans": _PAIRS,
-    "target_spans": _PAIRS,
-    "links": _PAIRS,
-    "confidences": pa.list_(pa.float64()),
-    "status": pa.string(),
-    "score": pa.float64(),
-}
-#: Rows that are written together, as a row group.
-GROUP_ROWS = 100_000
 
 #: If at least this many sentences use index 1 and none uses index 0, reading the file as 0-based is an error.
 CONTRADICTED = 5
@@ -296,48 +274,3 @@ def read_hypothesis(path: str | Path, options: ReadOptions = AS_IT_STANDS, texts
             f"of words: align-eval convert --from-subwords auto --source FILE --target FILE"
         )
     return read
-
-
-def check_signed(path: str | Path, overwrite: bool, parents: bool = False) -> None:
-    """Check, before the work, that :func:`write_signed` can write; arguments as for check_new.
-
-    A signature without its file is nobody's, and is replaced.
-    """
-    check_new(path, overwrite, parents=parents)
-    if not is_stream(path):
-        check_new(signature_file(path), overwrite or not Path(path).exists(), parents=parents)
-
-
-def write_signed(path: str | Path, lines: Iterable[str], signature: str, resumed: bool = False) -> None:
-    """Write lines, and beside their file its ``signature``, if it is not empty, as a line of JSON."""
-    write_lines(path, lines, resumed)
-    if signature and not is_stream(path):
-        write_lines(signature_file(path), [json_line(fields_of(signature))], resumed)
-
-
-def table_of(rows: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType]) -> pa.Table:
-    """A table with the columns of ``types``."""
-    return pa.table({name: pa.array([row[name] for row in rows], type_) for name, type_ in types.items()})
-
-
-def write_table(path: Path, tables: Iterable[pa.Table], signature: str = "") -> None:
-    """Write tables of the same columns as one, which is never whole in memory; its metadata keep the ``signature``."""
-    writer, waiting = None, list[pa.Table]()
-
-    def write(group: pa.Table) -> None:
-        nonlocal writer
-        group = group.combine_chunks().replace_schema_metadata({"signature": signature})
-        if writer is None:
-            writer = pq.ParquetWriter(path, group.schema, compression="zstd", write_page_checksum=True)
-        writer.write_table(group)
-
-    for table in tables:
-        waiting.append(table)
-        while sum(one.num_rows for one in waiting) >= GROUP_ROWS:
-            whole = pa.concat_tables(waiting)
-            write(whole[:GROUP_ROWS])
-            waiting = [whole[GROUP_ROWS:]]
-    if writer is None or any(one.num_rows for one in waiting):
-        write(pa.concat_tables(waiting))
-    if writer is not None:
-        writer.close()

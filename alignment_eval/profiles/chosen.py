@@ -13,15 +13,21 @@ from typing import Any
 from alignment_eval.command_line import Input, add_fields, option, positive_integer
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.lexical_table import LexicalTable, read_lexical_table
-from alignment_eval.extraction.method import DEFAULTS, JOINS, AlignmentMethod, ExtractionOptions, MapNames
-from alignment_eval.extraction.rules import RULE_NAMES, rule_of
-from alignment_eval.extraction.sharpen import FORMED, FORMING, WITHOUT_TABLE
+from alignment_eval.extraction.method import (
+    DEFAULTS,
+    JOINS,
+    RULE_NAMES,
+    AlignmentMethod,
+    ExtractionOptions,
+    MapNames,
+    rule_of,
+)
+from alignment_eval.files import Value
 from alignment_eval.links.symmetrize import METHODS
-from alignment_eval.maps.kinds import KINDS
-from alignment_eval.maps.words import COMBINATIONS, FLOOR
+from alignment_eval.maps.sentence import KINDS
+from alignment_eval.maps.words import COMBINATIONS, FLOOR, FORMED, FORMING, WITHOUT_TABLE
 from alignment_eval.profiles.profile import NO_PROFILE, Profile
 from alignment_eval.reading import file_hash, read_once
-from alignment_eval.signature import Value
 
 #: The value of ``heads`` for the layer with the highest mean norm, which only recorded maps show.
 MAX_NORM = "max-norm"

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import in_units, links_by_rule, stacked_maps
-from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.extraction.rules import rule_of
+from alignment_eval.extraction.method import ExtractionOptions, rule_of
 from alignment_eval.links.files import Texts
 from alignment_eval.links.formats import GoldSentence, Links, check_inside
 from alignment_eval.maps.sentence import SentenceMaps

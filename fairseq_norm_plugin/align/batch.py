@@ -11,9 +11,8 @@ import pandas as pd
 import pyarrow as pa
 import torch
 
-from alignment_eval.alignment import Alignment
+from alignment_eval.alignment import TYPES, Alignment
 from alignment_eval.errors import InputError, UsageError, printable, shown
-from alignment_eval.links.files import TYPES
 from alignment_eval.profiles.chosen import OF_TEXT, AlignmentOptions
 from alignment_eval.profiles.profile import NO_PROFILE
 from fairseq_norm_plugin.model.aligner import Aligner, choose

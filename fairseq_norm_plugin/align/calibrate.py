@@ -21,11 +21,10 @@ from alignment_eval.extraction.lexical_table import (
     write_lexical_table,
 )
 from alignment_eval.extraction.method import DEFAULTS
-from alignment_eval.files import check_new, write_lines
+from alignment_eval.files import check_new, signature, write_lines
 from alignment_eval.profiles.chosen import OF_TEXT, AlignmentOptions, choose_method, described
 from alignment_eval.profiles.profile import FORMED, NO_PROFILE, Profile, TableFile
 from alignment_eval.reading import file_hash
-from alignment_eval.signature import signature
 from fairseq_norm_plugin.align.job import (
     add_model_arguments,
     add_raw_text_arguments,

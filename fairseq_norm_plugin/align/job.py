@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from alignment_eval.alignment import Form
 from alignment_eval.command_line import Input, add_fields, named_files
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.rules import rule_of
+from alignment_eval.extraction.method import rule_of
 from alignment_eval.files import STANDARD, check_distinct, is_stream
 from alignment_eval.links.symmetrize import METHODS
-from alignment_eval.parts.alignments import Form
 from alignment_eval.profiles.chosen import MAX_NORM, AlignmentOptions, add_options, given_options
-from alignment_eval.profiles.recipe import WORDS, TextRecipe
+from alignment_eval.profiles.profile import WORDS, TextRecipe
 from alignment_eval.transfer.pairs import Markup
 from alignment_eval.transfer.pieces import NO_PROTECTION, protected_strings
 from fairseq_norm_plugin.checkpoints.files import DEMO, NO_REVERSE, NO_SUBWORDS

@@ -15,18 +15,22 @@ from typing import TextIO
 import pyarrow as pa
 import torch
 
-from alignment_eval.alignment import Alignment
-from alignment_eval.errors import InputError, progress_meter, say, warn_user
+from alignment_eval.alignment import Alignment, alignments_in, write_alignments
+from alignment_eval.errors import InputError, progress_meter, say, warn_skipped, warn_user
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.extraction.pair_scores import PAIR_SCORES
-from alignment_eval.files import check_directory, check_distinct, check_new, is_stream, new_file
-from alignment_eval.links.files import check_signed
-from alignment_eval.options import warn_skipped
-from alignment_eval.parts.alignments import alignments_in, parts_directory, read_alignments, run_info, write_alignments
-from alignment_eval.parts.manifest import parts_in
-from alignment_eval.parts.writer import Names, PartsWriter, check_not_begun, own_parts
+from alignment_eval.files import Value, check_directory, check_distinct, check_new, check_signed, is_stream, new_file
+from alignment_eval.parts import (
+    Names,
+    PartsWriter,
+    check_not_begun,
+    own_parts,
+    parts_directory,
+    parts_in,
+    read_alignments,
+    run_info,
+)
 from alignment_eval.reading import json_hash
-from alignment_eval.signature import Value
 from fairseq_norm_plugin.align import on_ray
 from fairseq_norm_plugin.align.job import Job, check_directions, load_model, read_text
 from fairseq_norm_plugin.align.windows import Done, Window, WindowAligner, windows_of

@@ -35,7 +35,7 @@ from alignment_eval.figures.style import (
     styled,
 )
 from alignment_eval.files import check_directory, new_directory, write_bytes, write_lines
-from alignment_eval.maps.kinds import mixing_kinds
+from alignment_eval.maps.sentence import mixing_kinds
 from alignment_eval.maps.words import require_known
 from fairseq_norm_plugin.environment import set_up_torch, silence_libraries
 

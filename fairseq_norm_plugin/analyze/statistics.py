@@ -23,8 +23,8 @@ from torch import Tensor
 from tqdm import tqdm
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.kinds import KINDS
-from alignment_eval.scoring.token_classes import TOKEN_CLASSES, token_class
+from alignment_eval.maps.sentence import KINDS
+from alignment_eval.scoring.classes import TOKEN_CLASSES, token_class
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.build import build_model
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF, mixing_positions

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.kinds import KINDS, axes_of, quantities
+from alignment_eval.maps.sentence import KINDS, axes_of, quantities
 from fairseq_norm_plugin.capture.attention import (
     MapCapture,
     Parts,
@@ -46,7 +46,7 @@ _COMPUTED_OF = {
 
 
 def recorded_quantities(kinds: Sequence[str], models: int) -> tuple[str, ...]:
-    """The quantities that records of ``kinds`` hold (alignment_eval.maps.kinds).
+    """The quantities that records of ``kinds`` hold (alignment_eval.maps.sentence).
 
     The mean of α‖f(x)‖ over an ensemble does not follow from the means of its factors, so it is recorded itself.
     """
@@ -164,7 +164,7 @@ def has_readout(decoder: Any) -> bool:
 class BatchMaps:
     """Quantities of a batch, averaged over the models that were added; float32 on the CPU.
 
-    Each array is [B, L, …], with the axes of ``alignment_eval.maps.kinds`` after the batch axis.
+    Each array is [B, L, …], with the axes of ``alignment_eval.maps.sentence`` after the batch axis.
     """
 
     def __init__(self) -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.profiles.profile import profile_path
-from alignment_eval.profiles.recipe import TextRecipe
+from alignment_eval.profiles.profile import TextRecipe, profile_path
 
 #: The name of the bundled models, German-English and English-German.
 DEMO = "demo"

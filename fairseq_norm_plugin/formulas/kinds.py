@@ -1,7 +1,7 @@
 """The functions of the map kinds: maps and mixing ratios of one block, and rollout over blocks (docs/maps.md).
 
-The kinds themselves are rows of :mod:`alignment_eval.maps.kinds`; :data:`LAYER_MAPS`, :data:`HEAD_MAPS` and the others
-say how each is computed.
+The kinds themselves are rows of :mod:`alignment_eval.maps.sentence`; :data:`LAYER_MAPS`, :data:`HEAD_MAPS` and the
+others say how each is computed.
 
 ======================================= ======================================================================
 ``attn_w``                              α (baseline)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from alignment_eval.command_line import option
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.method import MapName, parse_maps
+from alignment_eval.extraction.method import MapName, MapNames
 from fairseq_norm_plugin.capture.attention import MapCapture, Parts, capturing, in_one_thread, norm_attentions
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
@@ -52,7 +52,7 @@ class GuidedAlignmentCriterion(LabelSmoothedCrossEntropyCriterionWithAlignment):
         self, task: Any, sentence_avg: bool, label_smoothing: float, alignment_lambda: float, guided_maps: str
     ) -> None:
         super().__init__(task, sentence_avg, label_smoothing, alignment_lambda)
-        self._maps = parse_maps(guided_maps)
+        self._maps = MapNames(guided_maps)
         layers = sorted({name.layer for name in self._maps})
         self._guided = MapCapture(DECODER_CROSS, layers, attrgetter("alpha"), Parts.WEIGHTS, first_pass=True)
 

@@ -13,7 +13,7 @@ from fairseq.data.iterators import EpochBatchIterator
 from torch import float32, nn
 
 from alignment_eval.errors import UsageError, say, warn_user
-from alignment_eval.maps.kinds import DEFAULT_KINDS
+from alignment_eval.maps.sentence import DEFAULT_KINDS
 from alignment_eval.profiles.chosen import AlignmentOptions, choose_method
 from alignment_eval.profiles.profile import Profile, find_profile
 from fairseq_norm_plugin.capture.attention import swap_attention

@@ -20,8 +20,8 @@ from torch import is_tensor, nn, zeros_like
 from alignment_eval.errors import UsageError
 from alignment_eval.figures.maps import Picture, draw, panel_of, sides_of
 from alignment_eval.figures.style import kind_name, place_name, save_figure
-from alignment_eval.maps.kinds import DEFAULT_KINDS
-from alignment_eval.parts.manifest import differing
+from alignment_eval.maps.sentence import DEFAULT_KINDS
+from alignment_eval.parts import differing
 from fairseq_norm_plugin.capture.attention import norm_attentions
 from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.hooks.options import (

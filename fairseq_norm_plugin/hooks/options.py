@@ -12,14 +12,11 @@ from omegaconf import OmegaConf
 
 from alignment_eval.command_line import option
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.method import DEFAULTS, AlignmentMethod, ExtractionOptions, MapName, MapNames
-from alignment_eval.extraction.rules import RULE_NAMES
-from alignment_eval.files import check_distinct
-from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS, mixing_kinds
-from alignment_eval.maps.sentence import MARKS
-from alignment_eval.parts.alignments import parts_directory
+from alignment_eval.extraction.method import DEFAULTS, RULE_NAMES, AlignmentMethod, ExtractionOptions, MapName, MapNames
+from alignment_eval.files import check_distinct, signature_file
+from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS, MARKS, mixing_kinds
+from alignment_eval.parts import parts_directory
 from alignment_eval.profiles.chosen import ChosenMethod
-from alignment_eval.signature import signature_file
 from fairseq_norm_plugin.checkpoints.read import PATHS
 from fairseq_norm_plugin.hooks.generator import NormOptions
 

@@ -10,14 +10,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from alignment_eval.align_pairs import align_pairs
+from alignment_eval.alignment import Form, write_alignments
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.lexical_table import EMPTY
 from alignment_eval.files import check_new, is_stream
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.parts.alignments import Form, parts_directory, read_alignments, signature_of, write_alignments
-from alignment_eval.parts.manifest import RunInfo
-from alignment_eval.parts.writer import Names, PartsWriter, own_parts
+from alignment_eval.parts import Names, PartsWriter, RunInfo, own_parts, parts_directory, read_alignments, signature_of
 from alignment_eval.profiles.chosen import ChosenMethod
 
 _NAMES = Names("--norm-records-resume", "--norm-records-overwrite", "--norm-records")

@@ -15,10 +15,8 @@ from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError, say, warn_user
 from alignment_eval.files import write_bytes
-from alignment_eval.maps.kinds import KINDS
-from alignment_eval.maps.sentence import SentenceMaps, SentenceSide, status_of
-from alignment_eval.parts.alignments import parts_directory
-from alignment_eval.parts.manifest import RunInfo
+from alignment_eval.maps.sentence import KINDS, SentenceMaps, SentenceSide, status_of
+from alignment_eval.parts import RunInfo, parts_directory
 from alignment_eval.profiles.profile import Profile
 from alignment_eval.records import arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities

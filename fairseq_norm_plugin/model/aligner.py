@@ -20,12 +20,12 @@ from alignment_eval.extraction.lexical_table import EMPTY, FEW_WORDS, MANY_UNKNO
 from alignment_eval.extraction.lexical_table import SAMPLE as CHECKED
 from alignment_eval.extraction.method import MapName
 from alignment_eval.extraction.pair_scores import PairScores
+from alignment_eval.files import Value, signature
 from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.maps.sentence import SentenceMaps, words_of
 from alignment_eval.profiles.chosen import AlignmentOptions, ChosenMethod, choose_method
 from alignment_eval.profiles.profile import Profile, find_profile
 from alignment_eval.reading import json_hash
-from alignment_eval.signature import Value, signature
 from fairseq_norm_plugin.environment import executors, versions
 from fairseq_norm_plugin.model.model import Encoded, Model, encode, length_batches, refusal, usable_pairs
 from fairseq_norm_plugin.text.pair import SentencePair, linked_copies

@@ -12,8 +12,7 @@ import torch
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.kinds import KINDS, block_kinds
-from alignment_eval.maps.sentence import Array
+from alignment_eval.maps.sentence import KINDS, Array, block_kinds
 from alignment_eval.maps.words import require_known
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.build import build_model

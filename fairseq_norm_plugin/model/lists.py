@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 
 from alignment_eval.alignment import Alignment, Alignments
-from alignment_eval.errors import InputError, progress_meter, warn_user
-from alignment_eval.options import warn_skipped
+from alignment_eval.errors import InputError, progress_meter, warn_skipped, warn_user
 from alignment_eval.profiles.chosen import AlignmentOptions
 from fairseq_norm_plugin.model.aligner import WINDOW, Aligner, choose, signed
 from fairseq_norm_plugin.model.model import Model

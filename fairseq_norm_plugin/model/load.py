@@ -14,7 +14,7 @@ import torch
 from fairseq.utils import import_user_module
 
 from alignment_eval.errors import InputError, UsageError, warn_user
-from alignment_eval.extraction.method import MapName, parse_maps
+from alignment_eval.extraction.method import MapName, MapNames
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.chosen import AlignmentOptions, unknown_option
 from alignment_eval.profiles.profile import NO_PROFILE
@@ -243,7 +243,7 @@ def guided_maps(options: Iterable[Any]) -> tuple[MapName, ...]:
         names: tuple[MapName, ...] = ()
         if stated := getattr(cfg.model, "guided_maps", None):
             with suppress(UsageError):  # text that is no name of maps is not of this plugin
-                names = parse_maps(str(stated))
+                names = MapNames(str(stated))
         of_members.add(tuple(replace(name, setting=name.setting or "awi") for name in names))
     guided = of_members.pop()
     return guided if not of_members and {name.setting for name in guided} == set(SETTINGS) else ()

@@ -22,10 +22,9 @@ from alignment_eval.errors import InputError, UsageError, progress_bar, shown
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName
 from alignment_eval.extraction.pair_scores import DECIMALS
 from alignment_eval.figures.notebook import DisplayMaps
+from alignment_eval.files import Value
 from alignment_eval.maps.sentence import SentenceMaps, status_of
-from alignment_eval.profiles.profile import UPPER_KIND, Profile, fit_profile
-from alignment_eval.profiles.recipe import TextRecipe
-from alignment_eval.signature import Value
+from alignment_eval.profiles.profile import UPPER_KIND, Profile, TextRecipe, fit_profile
 from fairseq_norm_plugin.capture.attention import in_one_thread, teacher_forcing
 from fairseq_norm_plugin.capture.recorder import (
     Hypotheses,

@@ -15,7 +15,7 @@ from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.figures.notebook import DisplayMaps, numbered
-from alignment_eval.maps.kinds import DEFAULT_KINDS, KINDS
+from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS
 from alignment_eval.maps.words import require_known
 from alignment_eval.profiles.chosen import AlignmentOptions, check_whole
 from alignment_eval.profiles.profile import read_profile
@@ -133,7 +133,7 @@ class NormModel:
                 or token ids with or without ``</s>``; or one sentence as text.
             target: likewise; default: the model's own translations by beam search.
             beam: beam size of that search.
-            kinds: which maps (alignment_eval.maps.kinds.KINDS).
+            kinds: which maps (alignment_eval.maps.sentence.KINDS).
             max_tokens: how many tokens (of the longer sides of the pairs) go through the model together.
 
         Returns:

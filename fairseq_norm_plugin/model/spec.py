@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from alignment_eval.errors import InputError
-from alignment_eval.profiles.profile import NO_PROFILE, find_profile
-from alignment_eval.profiles.recipe import TextRecipe
+from alignment_eval.profiles.profile import NO_PROFILE, TextRecipe, find_profile
 from fairseq_norm_plugin.checkpoints.files import Release
 from fairseq_norm_plugin.checkpoints.read import Pair, fairseq_errors
 from fairseq_norm_plugin.model.languages import find_languages, setup_task, trained_pairs

@@ -17,7 +17,7 @@ from fairseq.registry import REGISTRIES
 from omegaconf import OmegaConf
 
 from alignment_eval.errors import InputError, UsageError, printable, shown
-from alignment_eval.profiles.recipe import NORMALIZATIONS, WORDS, TextRecipe
+from alignment_eval.profiles.profile import NORMALIZATIONS, WORDS, TextRecipe
 from alignment_eval.reading import read_once
 from fairseq_norm_plugin.checkpoints.files import Release
 from fairseq_norm_plugin.checkpoints.read import PATHS

@@ -71,7 +71,7 @@ class TextPipeline:
         tokenizer: makes the model's text; None: the model reads the line as it is.
         word_tokenizer: whose tokens are words; None: words are what whitespace separates.
         lowercase: whether the model reads lower case.
-        words: what the words are, one of :data:`~alignment_eval.profiles.recipe.WORDS`.
+        words: what the words are, one of :data:`~alignment_eval.profiles.profile.WORDS`.
     """
 
     def __init__(

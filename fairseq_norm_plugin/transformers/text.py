@@ -16,7 +16,7 @@ from fairseq.tasks.translation import TranslationConfig
 from omegaconf import OmegaConf
 
 from alignment_eval.errors import InputError, UsageError, shown, warn_user
-from alignment_eval.profiles.recipe import TextRecipe
+from alignment_eval.profiles.profile import TextRecipe
 from alignment_eval.reading import Count, ForeignFile
 from fairseq_norm_plugin.checkpoints.stock import MULTILINGUAL, PRETRAINED
 from fairseq_norm_plugin.text.subwords import SentencePieceSegmenter, TokenizersSegmenter

@@ -25,8 +25,7 @@ import fairseq_norm_plugin as fnp
 from alignment_eval.extraction.extract import links_of, read_word_map
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.figures.style import MARKERS, PAGE, add_legend, new_figure, save_figure, styled
-from alignment_eval.maps.kinds import KINDS
-from alignment_eval.maps.sentence import SentenceMaps
+from alignment_eval.maps.sentence import KINDS, SentenceMaps
 from alignment_eval.maps.words import SETTINGS, row_shares
 from fairseq_norm_plugin.model.deletion import losses_of_words, word_log_probs
 from fairseq_norm_plugin.model.norm_model import NormModel

@@ -26,9 +26,10 @@ from numpy.typing import NDArray
 from ours import BOTH, Aligner
 
 from alignment_eval.align_pairs import align_pairs
-from alignment_eval.extraction import extract, lexical_table, sharpen
+from alignment_eval.extraction import extract, lexical_table
 from alignment_eval.extraction.extract import WordMap, WordMaps
 from alignment_eval.extraction.lexical_table import EMPTY
+from alignment_eval.maps import words as sharpen
 from alignment_eval.maps.words import Floats
 from alignment_eval.profiles.chosen import NO_TABLE, OF_TEXT, AlignmentOptions, ChosenMethod
 from fairseq_norm_plugin import load

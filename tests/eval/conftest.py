@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from alignment_eval.commands import main
-from alignment_eval.maps.kinds import DEFAULT_KINDS
-from alignment_eval.maps.sentence import SentenceMaps, SentenceSide, word_indices
-from alignment_eval.parts.manifest import RunInfo
+from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps, SentenceSide, word_indices
+from alignment_eval.parts import RunInfo
 from alignment_eval.records import arrow_schema, to_table
 
 SPECIAL = ("</s>", "<de>", "<en>")

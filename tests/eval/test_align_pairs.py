@@ -19,12 +19,11 @@ from alignment_eval.extraction.extract import (
     sharp_map,
 )
 from alignment_eval.extraction.lexical_table import EMPTY, count_lexical_table
-from alignment_eval.extraction.method import JOINS, AlignmentMethod, ExtractionOptions
-from alignment_eval.extraction.rules import apply_rule, rule_of
-from alignment_eval.extraction.sharpen import FORMED, FORMING, WITHOUT_TABLE, sharp_shares
+from alignment_eval.extraction.method import JOINS, AlignmentMethod, ExtractionOptions, apply_rule, rule_of
 from alignment_eval.links.formats import transpose
 from alignment_eval.links.symmetrize import symmetrize
 from alignment_eval.maps.sentence import words_of
+from alignment_eval.maps.words import FORMED, FORMING, WITHOUT_TABLE, sharp_shares
 from tests.facts import facts
 
 FORWARD = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.2")

@@ -6,18 +6,17 @@ import re
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from alignment_eval import alignment as alignments
 from alignment_eval.align_pairs import align_pairs, join_sentences
-from alignment_eval.alignment import Alignment, Alignments, column_types
+from alignment_eval.alignment import Alignment, Alignments, Form, write_table
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.extraction.pair_scores import PairScores
-from alignment_eval.extraction.sharpen import FORMED
-from alignment_eval.links import files as links_files
+from alignment_eval.maps.words import FORMED
 
 
 def aligned(source, target, *more, **named):
@@ -89,17 +88,16 @@ def test_all_rows_as_a_frame_as_json_and_as_a_table(tmp_path):
 @pytest.mark.parametrize("alignment", [ONE, SYMMETRIZED, EMPTY])
 def test_rows_of_tables_and_what_they_say(tmp_path, monkeypatch, alignment):
     """Whatever tables they come in, row groups are alike; the types do not depend on the rows."""
-    monkeypatch.setattr(links_files, "GROUP_ROWS", 2)
-    types, row = {"id": pa.string(), **column_types(scored=False)}, alignment.to_row()
+    monkeypatch.setattr(alignments, "GROUP_ROWS", 2)
+    form, ids, row = Form(text_ids=True), "xyzab", alignment.to_row()
     assert Alignment.of_row(row) == alignment
-    rows = [{"id": id_, **row} for id_ in "xyzab"]
     for cuts in ((0, 5), (0, 1, 1, 4, 5)):
-        tables = [links_files.table_of(rows[start:end], types) for start, end in itertools.pairwise(cuts)]
-        links_files.write_table(tmp_path / "t", tables, "a:b")
+        tables = [form.table(ids[start:end], [alignment] * (end - start)) for start, end in itertools.pairwise(cuts)]
+        write_table(tmp_path / "t", tables, "a:b")
         written = pq.ParquetFile(tmp_path / "t")
         assert [written.metadata.row_group(n).num_rows for n in range(written.num_row_groups)] == [2, 2, 1]
-        assert written.read().to_pylist() == rows
-        assert {name: written.schema_arrow.field(name).type for name in types} == types
+        assert written.read().to_pylist() == [{"id": id_, **row} for id_ in ids]
+        assert {name: written.schema_arrow.field(name).type for name in form.types} == form.types
 
 
 def test_a_file_has_a_line_a_pair_and_replaces_what_was_there(tmp_path):

@@ -15,7 +15,7 @@ from fairseq.models.roberta.model import base_architecture
 import alignment_eval as ae
 import fairseq_norm_plugin
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.scoring.token_classes import TOKEN_CLASSES
+from alignment_eval.scoring.classes import TOKEN_CLASSES
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, ENCODER_SELF
 
 CPU = ("--cpu", "--num-workers", 0)

@@ -23,15 +23,15 @@ from alignment_eval.errors import AlignmentWarning, InputError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.lexical_table import LexicalTable, WordCounts, read_lexical_table, write_lexical_table
 from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.parts.alignments import read_alignments
+from alignment_eval.parts import read_alignments
 from alignment_eval.profiles.profile import read_profile
 from alignment_eval.reading import TextFile
 from alignment_eval.records import Records
 from alignment_eval.transfer.label_files import parse_conll
 from fairseq_norm_plugin.model import load as loading
 from tests.demo import DEMO
+from tests.eval import shards
 from tests.eval.conftest import records, sentence
-from tests.eval.parts import shards
 from tests.eval.profiles.test_profile import FORMED, REVERSE
 
 #: Draws the damage; the file of one case is overwritten by that of the next.

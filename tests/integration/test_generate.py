@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from alignment_eval import commands as cli
-from alignment_eval.maps.kinds import KINDS
+from alignment_eval.maps.sentence import KINDS
 from alignment_eval.records import Records
 from tests.facts import says
 

@@ -11,7 +11,7 @@ import fairseq_norm_plugin
 from alignment_eval import commands as cli
 from alignment_eval.commands import sweep as sweep_command
 from alignment_eval.figures.style import kind_look, kind_name
-from alignment_eval.maps.kinds import KINDS, MapKind, block_kinds, mixing_kinds, quantities
+from alignment_eval.maps.sentence import KINDS, MapKind, block_kinds, mixing_kinds, quantities
 from alignment_eval.records import Records
 from fairseq_norm_plugin.analyze.cli import main as analyze
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF

@@ -11,7 +11,7 @@ from alignment_eval.commands.extract import directed_pairs
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import extract, read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
-from alignment_eval.extraction.sharpen import WITHOUT_TABLE
+from alignment_eval.maps.words import WITHOUT_TABLE
 from alignment_eval.profiles.profile import fit_profile
 from alignment_eval.reading import json_hash
 from alignment_eval.records import Records

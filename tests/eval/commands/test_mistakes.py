@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from tests.eval.commands.test_curve import printed
-from tests.eval.parts.shards import write
+from tests.eval.shards import write
 from tests.facts import content, says
 
 LABELS = "In\tO\nGraz\tB-LOC\n\nWälder\tO\n"

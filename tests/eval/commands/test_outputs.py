@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.eval.parts.shards import write
+from tests.eval.shards import write
 from tests.facts import content, says
 
 LOG = '{"epoch": 1, "valid_loss": "2.0", "valid_aer": "0.5", "valid_num_updates": "100"}'

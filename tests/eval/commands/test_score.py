@@ -6,11 +6,11 @@ from dataclasses import asdict
 
 import pytest
 
+from alignment_eval.files import version
 from alignment_eval.links.files import ReadOptions, read_gold, read_hypothesis
 from alignment_eval.reading import content_hash
 from alignment_eval.scoring.aer import count
 from alignment_eval.scoring.significance import Resampling, compare_all
-from alignment_eval.signature import version
 from tests.facts import says
 
 GOLD = "1-1 2-2 3p3\n1-2 2-1\n"

@@ -2,9 +2,9 @@
 
 import json
 
+from alignment_eval.files import fields_of
 from alignment_eval.reading import json_hash
-from alignment_eval.signature import fields_of
-from tests.eval.parts.shards import SIGNATURE, write
+from tests.eval.shards import SIGNATURE, write
 from tests.facts import says
 
 

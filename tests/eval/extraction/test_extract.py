@@ -16,11 +16,10 @@ from alignment_eval.extraction.extract import (
     named_maps,
     stacked_maps,
 )
-from alignment_eval.extraction.method import ExtractionOptions, MapName
-from alignment_eval.extraction.rules import RULES
+from alignment_eval.extraction.method import RULES, ExtractionOptions, MapName
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS, word_map
-from tests.eval.extraction.test_sharpen import slow_two_way
+from tests.eval.maps.test_order import slow_two_way
 from tests.facts import facts
 
 #: (setting, rule, null) of every extraction there is.

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.lexical_table import EMPTY, LEAST_SUM, check_match, count_lexical_table
-from alignment_eval.extraction.sharpen import FORMED, FORMING, WITHOUT_TABLE
-from tests.eval.extraction.test_sharpen import slow_two_way
+from alignment_eval.maps.words import FORMED, FORMING, WITHOUT_TABLE
+from tests.eval.maps.test_order import slow_two_way
 from tests.facts import facts
 
 SHARPENINGS = FORMED, FORMING, WITHOUT_TABLE

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName, parse_maps
-from alignment_eval.extraction.sharpen import FORMED
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapName, MapNames
+from alignment_eval.maps.words import FORMED
 from tests.facts import facts
 
 TWO_WAY = ExtractionOptions("attn_n", "1.2,0:awi", "product", setting="awo", rule="two-way=.3")
@@ -60,7 +60,7 @@ def test_unknown_options(options, text):
 
 
 def test_names_of_maps():
-    assert parse_maps("1.2, 0.3,1") == (MapName(1, 2), MapName(0, 3), MapName(1))
+    assert MapNames("1.2, 0.3,1") == (MapName(1, 2), MapName(0, 3), MapName(1))
     assert str(ExtractionOptions("attn_n", "1.2,0.3,1").heads) == "1.2,0.3,1"
     assert ExtractionOptions("attn_n", "1.2,0.3", combine="product").fields() == {
         "kind": "attn_n",
@@ -72,11 +72,11 @@ def test_names_of_maps():
         "null": "allow",
         "final_punctuation": False,
     }
-    assert parse_maps("1:awi, 0.3:awo") == (MapName(1, None, "awi"), MapName(0, 3, "awo"))
+    assert MapNames("1:awi, 0.3:awo") == (MapName(1, None, "awi"), MapName(0, 3, "awo"))
     # a setting that is the others' is not named, and a single map has none but its own
     assert str(ExtractionOptions("attn_n", "1.2:awi,0.3:awo").heads) == "1.2,0.3:awo"
     assert str(ExtractionOptions("attn_n", "1.2:awi,0.3", setting="awo").heads) == "1.2:awi,0.3"
     assert ExtractionOptions("attn_n", "1.2:awo") == ExtractionOptions("attn_n", "1.2", setting="awo")
     for text in ("", "1.", "1.2.3", "-1", "a", "1,,2", "1;2", "²", "1:", "1:aw", "1:awo:awi", ":awi"):
         with pytest.raises(UsageError, match=facts("LAYER.HEAD for a head or LAYER for")):
-            parse_maps(text)
+            MapNames(text)

@@ -4,9 +4,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import UsageError
-from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.extraction.rules import RULE_NAMES, RULES, apply_rule, rule_of
-from tests.eval.extraction.test_sharpen import slow_two_way
+from alignment_eval.extraction.method import RULE_NAMES, RULES, ExtractionOptions, apply_rule, rule_of
+from tests.eval.maps.test_order import slow_two_way
 from tests.facts import facts
 
 SHAPES = st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(1, 4), st.integers(0, 2**32 - 1))

@@ -9,8 +9,8 @@ import time
 import numpy as np
 import pytest
 
+from alignment_eval.commands.report import ERROR
 from alignment_eval.extraction.extract import stacked_maps
-from alignment_eval.figures.report import ERROR
 from alignment_eval.maps.words import word_map
 from alignment_eval.records import Records
 from tests.eval.figures.pages import HOSTILE, Page

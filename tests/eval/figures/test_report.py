@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from alignment_eval.commands.report import ERROR, STEPS, quantise, render
+from alignment_eval.commands.report import build as build_report
 from alignment_eval.commands.sweep import sweep
 from alignment_eval.extraction.extract import extract, stacked_maps
 from alignment_eval.extraction.method import ExtractionOptions, MapName
-from alignment_eval.figures.report import ERROR, STEPS, quantise, render
-from alignment_eval.figures.report import build as build_report
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.scoring.aer import score
 from alignment_eval.scoring.significance import confidence

@@ -8,8 +8,15 @@ from hypothesis import strategies as st
 from alignment_eval.commands.convert import mapped_links, word_subwords
 from alignment_eval.errors import InputError
 from alignment_eval.links.formats import GoldSentence
-from alignment_eval.maps.kinds import DEFAULT_KINDS
-from alignment_eval.maps.sentence import MARKS, detect_mark, status_of, with_marks, word_indices, word_strings
+from alignment_eval.maps.sentence import (
+    DEFAULT_KINDS,
+    MARKS,
+    detect_mark,
+    status_of,
+    with_marks,
+    word_indices,
+    word_strings,
+)
 from tests.facts import facts
 
 

@@ -9,8 +9,8 @@ import pytest
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.lexical_table import count_lexical_table, write_lexical_table
 from alignment_eval.extraction.method import DEFAULTS
-from alignment_eval.extraction.sharpen import FORMED as FORMED_MAPS
-from alignment_eval.extraction.sharpen import FORMING, WITHOUT_TABLE
+from alignment_eval.maps.words import FORMED as FORMED_MAPS
+from alignment_eval.maps.words import FORMING, WITHOUT_TABLE
 from alignment_eval.profiles.chosen import (
     AlignmentOptions,
     add_map_arguments,

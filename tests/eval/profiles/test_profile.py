@@ -10,8 +10,8 @@ import pytest
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName
-from alignment_eval.extraction.sharpen import FORMED as FORMED_MAPS
 from alignment_eval.maps.sentence import words_of
+from alignment_eval.maps.words import FORMED as FORMED_MAPS
 from alignment_eval.profiles import profile
 from alignment_eval.profiles.profile import (
     Profile,
@@ -22,7 +22,7 @@ from alignment_eval.profiles.profile import (
     read_profile,
 )
 from tests.eval.extraction.test_lexical_table import slow_count
-from tests.eval.extraction.test_sharpen import slow_two_way
+from tests.eval.maps.test_order import slow_two_way
 
 FORMED = Profile("m1", ExtractionOptions("attn_n", "0.0:awi,2", "product", "awo"), "agreement", 0.6, 100, "t")
 REVERSE = replace(FORMED, model="m2")

@@ -13,7 +13,7 @@ from alignment_eval.errors import InputError
 from alignment_eval.links.files import Texts
 from alignment_eval.links.formats import GoldSentence
 from alignment_eval.scoring.aer import METRICS, Counts, aer, score
-from alignment_eval.scoring.error_classes import SIDES, confusion_table, error_table
+from alignment_eval.scoring.classes import SIDES, confusion_table, error_table
 from alignment_eval.scoring.gold_corpus import GoldCorpus, confirmed_by_texts
 from tests.facts import facts
 

@@ -10,8 +10,8 @@ import pytest
 
 import fairseq_norm_plugin
 from alignment_eval.errors import AlignmentWarning, InputError, UsageError
+from alignment_eval.files import fields_of
 from alignment_eval.profiles.chosen import AlignmentOptions
-from alignment_eval.signature import fields_of
 from fairseq_norm_plugin.model.aligner import Aligner, choose
 from fairseq_norm_plugin.text.pair import SentencePair
 from fairseq_norm_plugin.text.tokenise import TextPipeline

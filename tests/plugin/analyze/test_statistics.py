@@ -12,7 +12,7 @@ from scipy import stats
 
 from alignment_eval.errors import InputError
 from alignment_eval.figures.style import kind_name
-from alignment_eval.scoring.token_classes import TOKEN_CLASSES
+from alignment_eval.scoring.classes import TOKEN_CLASSES
 from fairseq_norm_plugin.analyze import statistics as analysis
 from fairseq_norm_plugin.analyze.cli import draw_figures, main
 from fairseq_norm_plugin.analyze.statistics import Analysis, BlockStatistics, TokenTypes, spearman

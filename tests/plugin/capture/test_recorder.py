@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.kinds import KINDS
+from alignment_eval.maps.sentence import KINDS
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS
 from fairseq_norm_plugin.capture.recorder import (

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.profiles.recipe import TextRecipe
+from alignment_eval.profiles.profile import TextRecipe
 from fairseq_norm_plugin.checkpoints.files import Release, find_files, is_of_transformers, profile_file
 from tests.facts import facts
 

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional
 
 from alignment_eval.errors import InputError
-from alignment_eval.maps.kinds import KINDS, block_kinds, mixing_kinds
+from alignment_eval.maps.sentence import KINDS, block_kinds, mixing_kinds
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.formulas.block import STAGES, Block, BlockWeights, FeedForward, check_activation
 from fairseq_norm_plugin.formulas.kinds import (

@@ -6,7 +6,7 @@ import numpy as np
 
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from alignment_eval.parts.manifest import RunInfo
+from alignment_eval.parts import RunInfo
 from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.records import arrow_schema, to_table
 from fairseq_norm_plugin.hooks.parts import AlignmentParts, SentenceParts

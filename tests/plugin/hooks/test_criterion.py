@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from alignment_eval.extraction.method import MapName, parse_maps
+from alignment_eval.extraction.method import MapName, MapNames
 from fairseq_norm_plugin.hooks.criterion import GuidedAlignmentCriterion, map_loss
 
 B, H, T, S = 2, 3, 4, 5
@@ -46,7 +46,7 @@ def test_weights_of_zero_give_a_finite_loss(weights, sample):
 
 
 def test_the_losses_of_several_maps_are_averaged(weights, sample):
-    names, layers = parse_maps("0.1:awi,1.0:awo"), [weights, weights.flip(1)]
+    names, layers = MapNames("0.1:awi,1.0:awo"), [weights, weights.flip(1)]
     criterion = SimpleNamespace(_maps=names, _guided=SimpleNamespace(layers=(0, 1), take=lambda: layers))
     losses = [map_loss(of, name, sample).item() for of, name in zip(layers, names)]
     found = GuidedAlignmentCriterion.compute_alignment_loss(criterion, sample, None)

@@ -4,7 +4,7 @@ import pytest
 
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapNames
-from alignment_eval.extraction.sharpen import FORMED
+from alignment_eval.maps.words import FORMED
 from alignment_eval.profiles.chosen import ChosenMethod
 from fairseq_norm_plugin.hooks.options import USES, NormConfig, check_command, check_used, resolve
 from tests.facts import facts

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from alignment_eval import parts
 from alignment_eval.errors import InputError
-from alignment_eval.parts import writer as parts_writer
-from alignment_eval.parts.alignments import parts_directory
+from alignment_eval.parts import parts_directory
 from alignment_eval.records import Records
 from fairseq_norm_plugin.hooks.parts import ids_in
 from tests.facts import facts
@@ -73,7 +73,7 @@ def test_a_full_disk_fails_the_run_and_leaves_whole_parts(tmp_path, monkeypatch)
             super().write_table(table, *args, **kwargs)
 
     monkeypatch.setattr(pq, "ParquetWriter", Writer)
-    monkeypatch.setattr(parts_writer, "_BUFFER_BYTES", 0)
+    monkeypatch.setattr(parts, "_BUFFER_BYTES", 0)
     writer = record_parts(tmp_path, size=9)
     write(writer, 0).commit()
     write(writer, 1)

@@ -13,9 +13,9 @@ from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.lexical_table import count_lexical_table
-from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, parse_maps
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapNames
 from alignment_eval.extraction.pair_scores import PairScores
-from alignment_eval.extraction.sharpen import FORMED
+from alignment_eval.maps.words import FORMED
 from alignment_eval.profiles.chosen import AlignmentOptions, ChosenMethod
 from fairseq_norm_plugin.model.aligner import Aligner
 from fairseq_norm_plugin.model.model import length_batches
@@ -121,7 +121,7 @@ def test_scores_have_the_log_probabilities_of_a_whole_pass(make_direction, pairs
         ways = [direction.encode(way) for direction, way in zip(directions, (pairs[pair.id], pairs[pair.id].exchanged))]
         whole = [direction.scores({0: way})[0].mean() for direction, way in zip(directions, ways)]
         assert [pair.scores.log_prob, pair.scores.reverse_log_prob] == pytest.approx(whole, abs=6e-4)
-        maps = directions[0].maps({0: ways[0]}, ["alti_rollout"], parse_maps("0,1,2"))[0].layer_maps("alti_rollout")
+        maps = directions[0].maps({0: ways[0]}, ["alti_rollout"], MapNames("0,1,2"))[0].layer_maps("alti_rollout")
         assert pair.scores.source_contribution == pytest.approx(maps[2].sum(axis=1).mean(), abs=6e-4)
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from alignment_eval.extraction.extract import read_word_map
-from alignment_eval.extraction.method import ExtractionOptions, parse_maps
+from alignment_eval.extraction.method import ExtractionOptions, MapNames
 from alignment_eval.maps.sentence import SentenceMaps
 from fairseq_norm_plugin.capture.recorder import RecordedMaps, forced_maps, recorded_quantities
 from fairseq_norm_plugin.model.model import Model, encode, refusal, usable_pairs
@@ -106,6 +106,6 @@ def test_scores_are_the_log_probabilities_that_come_with_maps(make_direction, so
     """Also of an adaptive softmax, whose tokens have clusters."""
     direction = make_direction(1, **softmax)
     encoded = {id_: direction.encode(pair) for id_, pair in PAIRS.items()}
-    with_maps = direction.maps(encoded, ["attn_w"], parse_maps("1"), log_probs=True)
+    with_maps = direction.maps(encoded, ["attn_w"], MapNames("1"), log_probs=True)
     for id_, found in direction.scores(encoded).items():
         assert found == pytest.approx(with_maps[id_].log_probs, rel=1e-5)

@@ -1,21 +1,28 @@
-"""Breaks errors down: AER, missed and wrong links by class of word, null rates, and two systems side by side.
+"""Classes of words and of tokens: errors broken down by class of word, and what maps give each class of token.
 
 A class is a property of a word of one side, such as the length of its sentence or its frequency.  A link belongs to the
 class of its source word and to the class of its target word.  So for each property and side, the counts of the classes
 add up to the counts of the corpus, and the metrics of a class are computed from its links.
+
+Classes of tokens are those of Kobayashi et al. (2020), section 4.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from alignment_eval.errors import InputError
 from alignment_eval.links.formats import GoldSentence, Links
-from alignment_eval.maps.sentence import is_punctuation
+from alignment_eval.maps.sentence import SentenceMaps, bare_piece, is_punctuation
 from alignment_eval.scoring.aer import COUNT_NAMES, Counts, IntArray, metrics_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: The words of each sentence.
 Text = Sequence[Sequence[str]]
@@ -123,3 +130,38 @@ def confusion_table(hypothesis: Sequence[Links], other: Sequence[Links], gold: S
             column = "neither" if link not in others else "only_other"
             rows[kind][("both" if link in others else "only_hypothesis") if link in links else column] += 1
     return [{"gold": kind, **counts} | ({"neither": None} if kind == "none" else {}) for kind, counts in rows.items()]
+
+
+#: Classes of tokens; ``other`` is the rest.
+TOKEN_CLASSES = ("<s>", "</s>", "mask", "punctuation", "other")
+#: The row of the tokens themselves.
+_TOKENS = ("tokens", "all", "all")
+_SPECIAL = {"<s>": 0, "</s>": 1, "<mask>": 2}
+
+
+def token_class(token: str) -> int:
+    """The index of a token's class in :data:`TOKEN_CLASSES`."""
+    piece = bare_piece(token)
+    return _SPECIAL.get(token, 3 if piece and is_punctuation(piece) else 4)
+
+
+def class_shares(sentences: Iterable[SentenceMaps]) -> pd.DataFrame:
+    """The share of each class of source token in the maps of a text (:func:`alignment_eval.class_shares`)."""
+    import pandas as pd
+
+    found: dict[tuple[Any, ...], NDArray[np.float64]] = {}
+    for sentence in sentences:
+        classes = np.eye(len(TOKEN_CLASSES))[list(map(token_class, sentence.source.tokens))]
+        rows: list[tuple[tuple[Any, ...], NDArray[np.float64]]] = [(_TOKENS, classes.sum(0))]
+        for kind in sentence.kinds:
+            maps = np.concatenate([sentence.head_maps(kind), sentence.layer_maps(kind)[:, None]], axis=1)
+            for layer, of_layer in zip(sentence.layers, maps.sum(axis=2, dtype=np.float64) @ classes):
+                rows += (((kind, layer, head), row) for head, row in zip((*range(len(of_layer) - 1), "all"), of_layer))
+        for place, row in rows if sentence.arrays else ():
+            found[place] = found.get(place, 0) + row
+    if not found:
+        raise InputError("no sentence has maps: expected the maps of at least one")
+    index = pd.MultiIndex.from_tuples(list(found), names=["kind", "layer", "head"])
+    table = pd.DataFrame(np.stack(list(found.values())), index, list(TOKEN_CLASSES))
+    used = [name for name, count in zip(TOKEN_CLASSES, found[_TOKENS]) if count]
+    return table[used].div(table.sum(axis=1), axis=0)

@@ -16,7 +16,7 @@ from alignment_eval.extraction.lexical_table import (
     write_lexical_table,
 )
 from alignment_eval.extraction.method import ExtractionOptions
-from alignment_eval.extraction.sharpen import FORMED
+from alignment_eval.maps.words import FORMED
 from alignment_eval.profiles.profile import TableFile, fit_profile
 from alignment_eval.reading import file_hash
 from tests.facts import facts, says

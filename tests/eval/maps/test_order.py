@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alignment_eval.extraction.sharpen import ordered_shares, sharp_shares
-from alignment_eval.maps.words import two_way_shares
+from alignment_eval.maps.words import ordered_shares, sharp_shares, two_way_shares
 
 SEEDS = st.integers(0, 2**32 - 1)
 

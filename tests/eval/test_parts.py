@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError
-from alignment_eval.parts.alignments import read_alignments
-from alignment_eval.parts.manifest import RunInfo, finished_run, parts_in
-from tests.eval.parts.shards import FORM, SIGNATURE, linked, write
+from alignment_eval.parts import RunInfo, finished_run, parts_in, read_alignments
+from tests.eval.shards import FORM, SIGNATURE, linked, write
 from tests.facts import facts
 
 FIRST = "part-00000-of-00002-00000.parquet"

@@ -2,9 +2,8 @@
 
 import pyarrow.parquet as pq
 
-from alignment_eval.alignment import Alignment
-from alignment_eval.parts.alignments import Form
-from alignment_eval.parts.manifest import RunInfo
+from alignment_eval.alignment import Alignment, Form
+from alignment_eval.parts import RunInfo
 
 FORM = Form()
 SIGNATURE = {"extraction": {"kind": "attn_n", "layer": 1, "rule": "kobayashi2020"}}

@@ -1,1 +1,0 @@
-"""Work in parts: what a run has done so far, and the files that are made of it."""
