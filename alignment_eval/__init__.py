@@ -120,7 +120,7 @@ def compare(
 
     sentences = list(gold)
     counts = [aer.count(links, sentences) for links in (baseline, system)]
-    return significance.compare(counts[0], counts[1:], significance.Resampling(resamples, seed))[0]
+    return significance.compare_all(counts, significance.Resampling(resamples, seed))[0, 1]
 
 
 def symmetrize(

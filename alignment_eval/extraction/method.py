@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any, Optional
 
 import numpy as np
@@ -127,57 +127,43 @@ def largest(scores: Floats, count: int) -> Cells:
     return chosen
 
 
-def _by_share(name: str, value: str) -> Rule:
-    """A rule that links from a share on.
-
-    ``threshold``: of the target word's row, null included unless it is masked.  ``two-way``: of both
-    (:func:`alignment_eval.maps.words.two_way_shares`); null has no share of a column, so it is always masked.
-    """
-    least = math.nan
-    with suppress(ValueError):
-        least = float(value)
-    if not 0 <= least <= 1:
-        raise UsageError(f"rule '{name}={value}': the value must be a share from 0 to 1, such as {name}=0.2")
-    rule = partial(Rule, f"{name}={least!r}", least=least)
-    return rule() if name == "threshold" else rule(nulls=("mask",), two_way=True)
-
-
-def _top_k(value: str) -> Rule:
-    """Each target word takes the source words of its k largest scores; unless masked, null may be one of the k."""
-    if not (value.isascii() and value.isdigit() and len(value) < 10 and int(value)):
-        raise UsageError(
-            f"rule {shown(f'top-k={value}')}: the value must be a number of words, 1 or more, such as top-k=2"
-        )
-    return Rule(f"top-k={int(value)}", count=int(value))
-
-
+#: The rules without a value.
 _PLAIN = {
     # Kobayashi et al. 2020, section 5: each target word takes the source word of the largest score, or null.
     "kobayashi2020": Rule("kobayashi2020", count=1),
     # Chen et al. 2020: each target subword takes a source subword, never null; published with setting ``awi``.
     "shift-att": Rule("shift-att", units="subwords", nulls=("mask",), count=1),
 }
-#: Rules with a value -> what the value is, and the rule of a value.
-_WITH_VALUE: dict[str, tuple[str, Callable[[str], Rule]]] = {
-    **{name: ("SHARE", partial(_by_share, name)) for name in ("threshold", "two-way")},
-    "top-k": ("COUNT", _top_k),
-}
-
-#: The names of all rules in options.
-RULE_NAMES = (*_PLAIN, *(f"{name}={value}" for name, (value, _) in _WITH_VALUE.items()))
-
-#: The rules without a value -> the treatments of null that they support; the first is the default.
+#: The same -> the treatments of null that they support; the first is the default.
 RULES: dict[str, tuple[str, ...]] = {name: rule.nulls for name, rule in _PLAIN.items()}
+#: The names of all rules in options.
+RULE_NAMES = (*RULES, "threshold=SHARE", "two-way=SHARE", "top-k=COUNT")
 
 
 @cache
 def rule_of(text: str) -> Rule:
-    """The rule that ``text`` names, with the value of its parameter after ``=``, such as ``threshold=0.2``."""
+    """The rule that ``text`` names, with the value of its parameter after ``=``.
+
+    ``threshold=0.2`` links from a share of the target word's row on, null included unless it is masked;
+    ``two-way=0.4`` from a share of both (:func:`alignment_eval.maps.words.two_way_shares`): null has no share of a
+    column, so it is always masked.  ``top-k=2``: each target word takes the source words of its 2 largest scores;
+    unless masked, null may be one of them.
+    """
     name, equals, value = text.partition("=")
-    if name in _WITH_VALUE and equals:
-        return _WITH_VALUE[name][1](value)
     if text in _PLAIN:
         return _PLAIN[text]
+    if equals and name == "top-k":
+        if not (value.isascii() and value.isdigit() and len(value) < 10 and int(value)):
+            raise UsageError(f"rule {shown(text)}: the value must be a number of words, 1 or more, such as top-k=2")
+        return Rule(f"top-k={int(value)}", count=int(value))
+    if equals and name in ("threshold", "two-way"):
+        least = math.nan
+        with suppress(ValueError):
+            least = float(value)
+        if not 0 <= least <= 1:
+            raise UsageError(f"rule {shown(text)}: the value must be a share from 0 to 1, such as {name}=0.2")
+        both = name == "two-way"
+        return Rule(f"{name}={least!r}", nulls=("mask",) if both else NULLS, least=least, two_way=both)
     raise UsageError(f"unknown rule {shown(text)}; choose one of {', '.join(RULE_NAMES)}")
 
 

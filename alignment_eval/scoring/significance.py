@@ -104,32 +104,21 @@ def confidence_each(
     return [{name: _interval(rows[k]) for name, rows in values.items()} for k in range(systems.shape[1])]
 
 
-def compare(
-    baseline: Counts, systems: Sequence[Counts], options: Resampling, progress: Progress = no_progress
-) -> list[dict[str, Difference]]:
-    """Compare systems with a baseline by paired bootstrap and approximate randomisation.
+def compare_all(
+    systems: Sequence[Counts], options: Resampling, progress: Progress = no_progress
+) -> dict[tuple[int, int], dict[str, Difference]]:
+    """Compare all pairs of two or more systems, numbered (baseline, system), with one set of draws.
 
-    The bootstrap draws whole sentences, the same ones for all systems.  Its p-value is the share of resamples whose
-    delta is at least as far from the observed delta as the observed delta is from 0.  Approximate randomisation
+    The paired bootstrap draws whole sentences, the same ones for all systems.  Its p-value is the share of resamples
+    whose delta is at least as far from the observed delta as the observed delta is from 0.  Approximate randomisation
     exchanges the outputs of baseline and system for each sentence with probability 1/2.  Its p-value is the share of
     draws whose delta is at least as large, in absolute value, as the observed one.  Both are
     (c + 1) / (resamples + 1), with ties counted in c, so systems with equal counts have p = 1.
 
-    Counts are those of each sentence, against the same gold.  The result is, for each system, metric
+    Counts are those of each sentence, against the same gold.  The result is, for each pair, metric
     (:data:`alignment_eval.scoring.aer.METRICS`) -> difference.
     """
-    pairs = [(0, k) for k in range(1, len(systems) + 1)]
-    return list(compare_all([baseline, *systems], options, progress, pairs).values())
-
-
-def compare_all(
-    systems: Sequence[Counts],
-    options: Resampling,
-    progress: Progress = no_progress,
-    pairs: Sequence[tuple[int, int]] | None = None,
-) -> dict[tuple[int, int], dict[str, Difference]]:
-    """:func:`compare` for ``pairs`` (number of the baseline, of the system), by default all, with one set of draws."""
-    pairs = pairs or list(combinations(range(len(systems)), 2))
+    pairs = list(combinations(range(len(systems)), 2))
     if any(not np.array_equal(systems[0].sure, system.sure) for system in systems):
         raise InputError("baseline and systems have different sure links; score all of them against the same gold")
     table = np.stack(systems, axis=1)

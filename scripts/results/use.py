@@ -30,7 +30,7 @@ import alignment_eval as ae
 from alignment_eval.links.formats import Link
 from alignment_eval.reading import TextFile
 from alignment_eval.scoring.aer import Counts, Score
-from alignment_eval.scoring.significance import Resampling, compare, confidence
+from alignment_eval.scoring.significance import Resampling, compare_all, confidence
 from alignment_eval.transfer.label_files import LabelledSentence, parse_conll
 from alignment_eval.transfer.labels import project_labels, spans_of
 from alignment_eval.transfer.markup import transfer_markup
@@ -77,7 +77,7 @@ def f1(counts: Counts) -> str:
 
 def lead(ours: Counts, other: Counts) -> str:
     """How many points of F1 ``ours`` has more, with the interval and p."""
-    difference = compare(ours, [other], Resampling())[0]["aer"]
+    difference = compare_all([ours, other], Resampling())[0, 1]["aer"]
     assert difference.interval is not None
     assert difference.delta is not None
     low, high = 100 * difference.interval.low, 100 * difference.interval.high

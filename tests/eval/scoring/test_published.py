@@ -6,7 +6,7 @@ from alignment_eval.links.files import ReadOptions, read_gold, read_hypothesis, 
 from alignment_eval.links.formats import GoldSentence, transpose
 from alignment_eval.scoring.aer import aer, count, score
 from alignment_eval.scoring.diagnosis import diagnose, doubts
-from alignment_eval.scoring.significance import Resampling, compare, confidence
+from alignment_eval.scoring.significance import Resampling, compare_all, confidence
 
 pytestmark = pytest.mark.shared
 
@@ -110,6 +110,6 @@ def test_interval_and_comparison(shared, gold):
     )
     interval = confidence(giza, Resampling(1000))["aer"]
     assert 100 * (interval.high - interval.low) / 2 == pytest.approx(1.2, abs=0.2)
-    difference = compare(giza, [fast_align], Resampling(1000))[0]["aer"]
+    difference = compare_all([giza, fast_align], Resampling(1000))[0, 1]["aer"]
     assert difference.p_bootstrap == difference.p_randomisation == 1 / 1001
     assert round(100 * difference.delta, 1) == 7.5  # 28.4 - 21.0, before rounding

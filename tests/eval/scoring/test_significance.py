@@ -8,7 +8,7 @@ from scipy import stats
 from alignment_eval.errors import InputError
 from alignment_eval.scoring import significance
 from alignment_eval.scoring.aer import METRICS, Counts
-from alignment_eval.scoring.significance import Resampling, compare, compare_all, confidence
+from alignment_eval.scoring.significance import Resampling, compare_all, confidence
 from tests.facts import facts
 
 FEW = Resampling(200, 3)
@@ -45,7 +45,8 @@ def test_intervals_are_those_of_scipy(name, systems):
     def delta(*arrays, axis=-1):
         return statistic(name)(*arrays[4:], axis=axis) - statistic(name)(*arrays[:4], axis=axis)
 
-    ours = confidence(first, options)[name] if systems == 1 else compare(first, [second], options)[0][name].interval
+    compared = compare_all([first, second], options)[0, 1][name].interval
+    ours = confidence(first, options)[name] if systems == 1 else compared
     # scipy draws the same sentences from the same generator
     theirs = stats.bootstrap(
         first if systems == 1 else (*first, *second),
@@ -85,7 +86,7 @@ def oracle_compare(name, first, second, options):
 @pytest.mark.parametrize("name", METRICS)
 def test_p_values_are_those_of_a_slow_computation(name):
     first, second = synthetic(15, seed=4, better=0.03)
-    result = compare(first, [second], FEW)[0][name]
+    result = compare_all([first, second], FEW)[0, 1][name]
     assert (result.p_bootstrap, result.p_randomisation) == oracle_compare(name, first, second, FEW)
 
 
@@ -93,11 +94,11 @@ def test_the_seed_decides_and_neither_other_systems_nor_portions(monkeypatch):
     first, second = synthetic(50)
     third = synthetic(50, better=0.1)[1]
     assert confidence(first, FEW) != confidence(first, Resampling(200, 4))
-    pairs = {(i, j): compare(a, [b], FEW)[0] for (i, a), (j, b) in combinations(enumerate((first, second, third)), 2)}
-    assert compare_all([first, second, third], FEW) == pairs
-    assert compare(first, [second, third], FEW) == [pairs[0, 1], pairs[0, 2]]
+    systems = first, second, third
+    pairs = {(i, j): compare_all([systems[i], systems[j]], FEW)[0, 1] for i, j in combinations(range(3), 2)}
+    assert compare_all(systems, FEW) == pairs
     monkeypatch.setattr(significance, "_WEIGHTS", 50 * 7)
-    assert compare(first, [second], FEW) == [pairs[0, 1]]
+    assert compare_all(systems[:2], FEW) == {(0, 1): pairs[0, 1]}
 
 
 def test_undefined_in_some_resample():
@@ -107,13 +108,13 @@ def test_undefined_in_some_resample():
     intervals = confidence(some, FEW)
     assert intervals["precision"] is None
     assert intervals["aer"] is not None
-    result = compare(some, [Counts(zero, some.sure, zero, zero)], FEW)[0]
+    result = compare_all([some, Counts(zero, some.sure, zero, zero)], FEW)[0, 1]
     assert asdict(result["precision"]) == {
         **{"baseline": 0.5, "system": None, "delta": None, "interval": None},
         **{"p_bootstrap": None, "p_randomisation": None},
     }
     assert result["recall"].delta == -1 / 6
-    same = compare(some, [some], FEW)[0]
+    same = compare_all([some, some], FEW)[0, 1]
     assert (same["precision"].delta, same["precision"].interval, same["precision"].p_bootstrap) == (0, None, 1)
     assert (same["aer"].delta, same["aer"].p_bootstrap, same["aer"].p_randomisation) == (0, 1, 1)
 
@@ -123,17 +124,17 @@ def test_ties_that_rounding_parts():
     # differences of the systems: +1, +1, -1 in three equal sentences; |delta| is 1/30, or 3/30 in 2 of 8 exchanges
     sure, first = np.full(3, 10), np.array([4, 4, 5])
     second = np.array([5, 5, 4])
-    result = compare(Counts(sure, sure, first, first), [Counts(sure, sure, second, second)], FEW)[0]
+    result = compare_all([Counts(sure, sure, first, first), Counts(sure, sure, second, second)], FEW)[0, 1]
     assert result["recall"].p_randomisation == 1
     # one of two sentences is better by 3: delta is 0, 3/20 or 6/20, and 6/20 - 3/20 rounds to less than 3/20
     sure, first, second = np.full(2, 10), np.array([1, 0]), np.array([1, 3])
-    result = compare(Counts(sure, sure, first, first), [Counts(sure, sure, second, second)], FEW)[0]
+    result = compare_all([Counts(sure, sure, first, first), Counts(sure, sure, second, second)], FEW)[0, 1]
     assert result["recall"].p_bootstrap == pytest.approx(1 / 2, abs=0.1)
 
 
 def test_refused_counts():
     first, second = synthetic(5)
     with pytest.raises(InputError, match=facts("different sure links … against the same gold")):
-        compare(first, [Counts(second.hypothesis, second.sure + 1, *second[2:])], FEW)
+        compare_all([first, Counts(second.hypothesis, second.sure + 1, *second[2:])], FEW)
     with pytest.raises(InputError, match="cannot resample without sentences"):
         confidence(synthetic(0)[0], FEW)
