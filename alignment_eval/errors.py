@@ -57,6 +57,12 @@ class AlignmentWarning(UserWarning):
     """Something in the data, or in a result, that may be wrong."""
 
 
+def require_known(what: str, name: str, known: Iterable[str]) -> None:
+    """Check an option's value; raises UsageError if ``name`` is not among ``known``."""
+    if name not in (names := list(known)):
+        raise UsageError(f"unknown {what} {shown(name)}; choose one of {', '.join(names)}")
+
+
 def shown(value: Any) -> str:
     """A value from a file, for a message: quoted, control characters escaped, cut to 80 characters."""
     return printable(_REPR.repr(value), _SHOWN)  # that of a tensor has several lines

@@ -58,7 +58,7 @@ from alignment_eval.records import Records
 from alignment_eval.scoring.aer import Counts, Score, aer, count
 from alignment_eval.scoring.classes import TITLES, Rows, error_table
 from alignment_eval.scoring.diagnosis import doubts
-from alignment_eval.scoring.gold_corpus import GoldCorpus, check_links, linked_maps
+from alignment_eval.scoring.gold_corpus import check_links, linked_maps, with_gold
 from alignment_eval.scoring.significance import Interval, Resampling, compare_all, confidence_each
 from alignment_eval.scoring.tables import Table, interval_text, percent, score_table
 
@@ -246,13 +246,17 @@ def build(
     truth = [GoldSentence(frozenset())] * gold if isinstance(gold, int) else gold
     options = [ExtractionOptions(kind, MapNames("0"), "mean", s, rule) for kind in kinds for s in SETTINGS]
     shown = np.rint(np.linspace(0, len(truth) - 1, min(len(truth), max_sentences or len(truth)))).astype(int).tolist()
-    corpus = GoldCorpus(sentences, truth, texts)
     layers: tuple[int, ...] = ()
     heads: dict[str, int] = {}
     hits: dict[int, NDArray[np.int64]] = {}  # by sentence: |A|, |A∩S| and |A∩P| of each map
     entries: dict[int, dict[str, Any]] = {}
     blocks: dict[int, str] = {}
-    for sentence, matrix in corpus:
+    skipped: dict[int, str] = {}
+    for sentence, matrix in with_gold(sentences, truth, texts):
+        if matrix is None:
+            skipped[sentence.id] = sentence.status
+            entries[sentence.id] = _entry(sentence, truth[sentence.id], [frozenset()] * len(systems))
+            continue
         if not layers:  # they are the same for all sentences of a run
             layers = sentence.layers
             heads = {kind: sentence.head_maps(kind).shape[1] for kind in kinds}
@@ -268,8 +272,6 @@ def build(
             entries[sentence.id] = _entry(sentence, truth[sentence.id], beside)
             if kinds:
                 blocks[sentence.id] = pack(encode_sentence(sentence, kinds, links))
-    for id_, stub in corpus.stubs.items():
-        entries[id_] = _entry(stub, truth[id_], [frozenset()] * len(systems))
     places = [
         (option.kind, option.setting, layer, head)
         for option in options
@@ -318,7 +320,7 @@ def build(
         scored=scored,
         method=options[0] if options else None,
         sentences=len(truth),
-        skipped=corpus.skipped,
+        skipped=skipped,
         shown=shown,
         blocks=packed,
         tables=dict(tables),

@@ -24,7 +24,7 @@ from alignment_eval.maps.sentence import SentenceMaps
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.chosen import FINAL_PUNCTUATION
 from alignment_eval.scoring.aer import METRICS, Counts
-from alignment_eval.scoring.gold_corpus import GoldCorpus, linked_maps
+from alignment_eval.scoring.gold_corpus import linked_maps, with_gold
 from alignment_eval.scoring.tables import TABLE_FORMATS, Table, counted, percent
 
 ORACLE_NOTE = (
@@ -119,7 +119,7 @@ def sweep(
 ) -> tuple[pd.DataFrame, Mapping[int, str]]:
     """Score every layer and head of ``sentences`` with each of ``options``, which are :func:`configurations`.
 
-    ``sentences``, ``gold`` and ``texts`` are those of a :class:`GoldCorpus`.
+    ``sentences``, ``gold`` and ``texts`` are those of :func:`with_gold`.
 
     Returns:
         One row per map (the heads of a layer, then the layer itself, which has no ``head``) and configuration.  AER,
@@ -127,14 +127,17 @@ def sweep(
         count as empty hypotheses: id -> status.
     """
     hits = [np.zeros((1, 1, 3), dtype=np.int64) for _ in options]  # [L, H + 1, 3] each, summed over sentences
-    corpus = GoldCorpus(sentences, gold, texts)
     layers: tuple[int, ...] = ()
-    for sentence, matrix in corpus:
+    skipped: dict[int, str] = {}
+    for sentence, matrix in with_gold(sentences, gold, texts):
+        if matrix is None:
+            skipped[sentence.id] = sentence.status
+            continue
         layers = sentence.layers
         hits = [summed + matrix.hits(linked) for summed, linked in zip(hits, linked_maps(sentence, options))]
     sure = sum(len(sentence.sure) for sentence in gold)  # of sentences that cannot be aligned, too
     blocks = [_block(option, hit, layers, sure) for option, hit in zip(options, hits)]
-    return pd.concat(blocks, ignore_index=True), corpus.skipped
+    return pd.concat(blocks, ignore_index=True), skipped
 
 
 def _block(option: ExtractionOptions, hits: NDArray[np.int64], layers: Sequence[int], sure: int) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from typing import Any, Optional
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.errors import UsageError, shown
+from alignment_eval.errors import UsageError, require_known, shown
 from alignment_eval.links.symmetrize import DEFAULT_VARIANT, METHODS
 from alignment_eval.maps.sentence import KINDS
 from alignment_eval.maps.words import (
@@ -26,7 +26,6 @@ from alignment_eval.maps.words import (
     SETTINGS,
     Floats,
     Sharpening,
-    require_known,
     row_shares,
     two_way_shares,
 )

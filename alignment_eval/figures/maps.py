@@ -15,13 +15,13 @@ from unicodedata import east_asian_width
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.errors import InputError, warn_user
+from alignment_eval.errors import InputError, require_known, warn_user
 from alignment_eval.extraction.extract import in_units, linked_cells, links_of, named_maps
 from alignment_eval.extraction.method import ExtractionOptions
 from alignment_eval.figures import style
 from alignment_eval.links.formats import GoldSentence, Link, Links
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
-from alignment_eval.maps.words import LEVELS, require_known
+from alignment_eval.maps.words import LEVELS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

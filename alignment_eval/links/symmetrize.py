@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from alignment_eval.errors import UsageError, shown
+from alignment_eval.errors import UsageError, require_known
 from alignment_eval.links.formats import Link, Links
 
 #: The methods, roughly from few to many links.
@@ -51,9 +51,8 @@ def symmetrize(forward: Links, reverse: Links, method: str, variant: str = DEFAU
 
 def check_method(method: str, variant: str) -> None:
     """Check that method and variant are known, and that the variant has the method."""
-    for what, name, known in (("method", method, METHODS), ("variant", variant, VARIANTS)):
-        if name not in known:
-            raise UsageError(f"unknown symmetrisation {what} {shown(name)}; choose one of {', '.join(known)}")
+    require_known("symmetrisation method", method, METHODS)
+    require_known("symmetrisation variant", variant, VARIANTS)
     if (method, variant) == ("grow-diag-final-and", "lilt"):
         raise UsageError(
             "variant lilt has no method grow-diag-final-and; choose grow-diag-final, which in lilt means the same: it "

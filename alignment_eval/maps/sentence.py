@@ -36,7 +36,7 @@ from typing import Any, Optional
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, require_known
 
 
 @dataclass(frozen=True)
@@ -139,8 +139,7 @@ def word_indices(tokens: Sequence[str], mark: str, special: Sequence[bool] | Non
 
     ``special`` is true where a token is special; None: no token is.  A special token ends the word before it.
     """
-    if mark not in MARKS:
-        raise InputError(f"unknown subword marker {mark!r}; choose one of {', '.join(MARKS)}")
+    require_known("subword marker", mark, MARKS)
     words = np.full(len(tokens), -1, dtype=np.int32)
     word = -1
     open_word = False  # whether the next token continues the current word, unless its marker says otherwise
@@ -365,8 +364,7 @@ class SentenceMaps:
 
     def _require(self, kind: str, whole_layer: bool = False) -> MapKind:
         """The row of ``kind``, if its maps can be read, or those of whole layers."""
-        if kind not in KINDS:
-            raise InputError(f"unknown map kind {kind!r}; choose one of {', '.join(KINDS)}")
+        require_known("map kind", kind, KINDS)
         if not (self.ok or self.arrays):
             raise InputError(f"sentence {self.id} has no maps: {self.status}")
         if not (KINDS[kind].quantities[-1] in self.arrays if whole_layer else self._has(kind)):

@@ -21,14 +21,14 @@ pair has the mean of their posteriors, weighted by the likelihood of each.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, reduce
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.errors import InputError, UsageError, shown
+from alignment_eval.errors import InputError, require_known
 from alignment_eval.maps.sentence import Array, SentenceSide
 
 Floats = NDArray[np.float64]
@@ -48,12 +48,6 @@ ROUNDS = 3
 
 #: ``product`` raises smaller shares to this one before it takes logarithms, so that no single map can forbid a link.
 FLOOR = 1e-6
-
-
-def require_known(what: str, name: str, known: Iterable[str]) -> None:
-    """Check an option's value; raises UsageError if ``name`` is not among ``known``."""
-    if name not in (names := list(known)):
-        raise UsageError(f"unknown {what} {shown(name)}; choose one of {', '.join(names)}")
 
 
 def word_map(maps: Array, source: SentenceSide, target: SentenceSide, setting: str) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 
 import numpy as np
@@ -40,43 +40,36 @@ class GoldMatrix:
         return np.stack([links.sum(axis=-1) for links in among], axis=-1)
 
 
-@dataclass(frozen=True, eq=False)
-class GoldCorpus:
-    """Sentences with their gold.  Iterating checks them, and yields each sentence that can be aligned with its gold."""
+def with_gold(
+    sentences: Iterable[SentenceMaps], gold: Sequence[GoldSentence], texts: Texts | None = None
+) -> Iterator[tuple[SentenceMaps, GoldMatrix | None]]:
+    """Each sentence, checked, with its gold; None: it cannot be aligned.
 
-    #: the best hypothesis of each sentence, in any order; id k belongs to ``gold[k]``
-    sentences: Iterable[SentenceMaps]
-    gold: Sequence[GoldSentence]  #: the gold, one entry per sentence
-    #: the lengths of the texts; if given, every sentence must have the same number of words as its text
-    texts: Texts | None = None
-    #: the sentences that cannot be aligned, by id; complete after the iteration
-    stubs: dict[int, SentenceMaps] = field(default_factory=dict)
-
-    def __iter__(self) -> Iterator[tuple[SentenceMaps, GoldMatrix]]:
-        seen: set[int] = set()
-        size = len(self.gold)
-        for unchecked in self.sentences:
-            if (id_ := unchecked.id) in seen or not 0 <= id_ < size:
-                what = "is a duplicate" if id_ in seen else f"has no gold (the gold has {size} sentences)"
-                raise InputError(f"sentence {id_} {what}; the records must have each id from 0 to {size - 1} once")
-            seen.add(id_)
-            sentence = unchecked if self.texts is None else confirmed_by_texts(unchecked, self.texts)
-            if sentence.ok:
-                check_links(self.gold[sentence.id].possible, sentence, "gold")
-                yield sentence, GoldMatrix.of(self.gold[sentence.id], sentence)
-            else:
-                self.stubs[sentence.id] = sentence
-        if len(seen) != size:
-            raise InputError(
-                f"the records have {len(seen)} sentences, the gold has {size}; give records and gold of the same text"
-            )
-        if len(self.stubs) == len(seen):
-            raise InputError("no sentence has maps that could be scored; the records' column 'status' says why")
-
-    @property
-    def skipped(self) -> dict[int, str]:
-        """Why sentences cannot be aligned: id -> status."""
-        return {id_: stub.status for id_, stub in self.stubs.items()}
+    Args:
+        sentences: the best hypothesis of each sentence, in any order; id k belongs to ``gold[k]``.
+        gold: an entry per sentence.
+        texts: the lengths of the texts; if given, every sentence must have the same number of words as its text.
+    """
+    seen: set[int] = set()
+    size, aligned = len(gold), 0
+    for unchecked in sentences:
+        if (id_ := unchecked.id) in seen or not 0 <= id_ < size:
+            what = "is a duplicate" if id_ in seen else f"has no gold (the gold has {size} sentences)"
+            raise InputError(f"sentence {id_} {what}; the records must have each id from 0 to {size - 1} once")
+        seen.add(id_)
+        sentence = unchecked if texts is None else confirmed_by_texts(unchecked, texts)
+        if not sentence.ok:
+            yield sentence, None
+            continue
+        aligned += 1
+        check_links(gold[id_].possible, sentence, "gold")
+        yield sentence, GoldMatrix.of(gold[id_], sentence)
+    if len(seen) != size:
+        raise InputError(
+            f"the records have {len(seen)} sentences, the gold has {size}; give records and gold of the same text"
+        )
+    if not aligned:
+        raise InputError("no sentence has maps that could be scored; the records' column 'status' says why")
 
 
 def confirmed_by_texts(sentence: SentenceMaps, texts: Texts) -> SentenceMaps:

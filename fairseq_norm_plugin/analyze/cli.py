@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alignment_eval.command_line import CommandParser, add_list, add_output, check_outputs, exit_status
-from alignment_eval.errors import InputError, UsageError, say
+from alignment_eval.errors import InputError, UsageError, require_known, say
 from alignment_eval.figures.style import (
     COLUMN,
     DEFAULT,
@@ -36,7 +36,6 @@ from alignment_eval.figures.style import (
 )
 from alignment_eval.files import check_directory, new_directory, write_bytes, write_lines
 from alignment_eval.maps.sentence import mixing_kinds
-from alignment_eval.maps.words import require_known
 from fairseq_norm_plugin.environment import set_up_torch, silence_libraries
 
 if TYPE_CHECKING:

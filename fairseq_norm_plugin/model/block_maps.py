@@ -11,9 +11,8 @@ from typing import Any
 import torch
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, require_known
 from alignment_eval.maps.sentence import KINDS, Array, block_kinds
-from alignment_eval.maps.words import require_known
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, teacher_forcing
 from fairseq_norm_plugin.capture.build import build_model
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, ENCODER_SELF

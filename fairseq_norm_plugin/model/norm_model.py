@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, overload
 import torch
 
 from alignment_eval.alignment import Alignment, Alignments
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError, UsageError, require_known
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.figures.notebook import DisplayMaps, numbered
 from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS
-from alignment_eval.maps.words import require_known
 from alignment_eval.profiles.chosen import AlignmentOptions, check_whole
 from alignment_eval.profiles.profile import read_profile
 from alignment_eval.transfer.pairs import Markup, check_labels, with_labels

@@ -14,7 +14,7 @@ from alignment_eval.links.files import Texts
 from alignment_eval.links.formats import GoldSentence
 from alignment_eval.scoring.aer import METRICS, Counts, aer, score
 from alignment_eval.scoring.classes import SIDES, confusion_table, error_table
-from alignment_eval.scoring.gold_corpus import GoldCorpus, confirmed_by_texts
+from alignment_eval.scoring.gold_corpus import confirmed_by_texts, with_gold
 from tests.facts import facts
 
 LINKS = st.frozensets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8)
@@ -167,7 +167,7 @@ NO_LINKS = GoldSentence(frozenset())
 )
 def test_numbers_of_sentences(make_sentence, ids, message):
     with pytest.raises(InputError, match=facts(message)):
-        list(GoldCorpus([make_sentence(id_) for id_ in ids], [NO_LINKS] * 3))
+        list(with_gold([make_sentence(id_) for id_ in ids], [NO_LINKS] * 3))
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_words_that_do_not_fit(make_sentence, link, texts, message):
     gold = [NO_LINKS, GoldSentence(frozenset(), frozenset({link}))]
     lengths = texts and Texts("src", np.array(texts[0]), "tgt", np.array(texts[1]))
     with pytest.raises(InputError, match=facts(message)) as caught:
-        list(GoldCorpus([make_sentence(0), make_sentence(1)], gold, lengths))
+        list(with_gold([make_sentence(0), make_sentence(1)], gold, lengths))
     assert "--norm-subword-mark" in str(caught.value)
 
 
