@@ -1,4 +1,4 @@
-"""The parts of a run: what a directory must hold to count as a finished run, and how parts of links are merged."""
+"""The parts of a run: what a directory must hold to count as finished, how parts of links are merged, signatures."""
 
 import json
 
@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError
+from alignment_eval.files import fields_of
 from alignment_eval.parts import RunInfo, finished_run, parts_in, read_alignments
+from alignment_eval.reading import json_hash
 from tests.eval.shards import FORM, SIGNATURE, linked, write
-from tests.facts import facts
+from tests.facts import facts, says
 
 FIRST = "part-00000-of-00002-00000.parquet"
 SECOND = "part-00001-of-00002-00000.parquet"
@@ -119,3 +121,37 @@ def test_windows_are_read_in_the_order_of_the_text(tmp_path):
     (tmp_path / "part-00000-of-00002-00003.parquet").unlink()
     with pytest.raises(InputError, match=facts("parts 4 are missing")):
         read_alignments(tmp_path)
+
+
+def printed(call, path):
+    status, out, err = call("signature", path)
+    assert (status, err) == (0, "")
+    return dict(line.split("\t") for line in out.splitlines())
+
+
+def test_records(call, tmp_path, make_records, make_sentence):
+    directory = make_records(tmp_path / "run", [make_sentence(0)], signature={"model": "m1", "shards": 2})
+    assert printed(call, directory) == {"run": json_hash({"model": "m1", "shards": 2}), "model": "m1", "shards": "2"}
+
+
+def test_a_profile_and_a_file_of_links(call, tmp_path):
+    signed = "pairs:7|profile:agreement|version:align-eval-1"
+    (tmp_path / "p.align.json").write_text(json.dumps({"signature": signed}))
+    assert printed(call, tmp_path / "p.align.json") == fields_of(signed)
+    (tmp_path / "links.signature.json").write_text(json.dumps(fields_of(signed)))
+    (tmp_path / "links").write_text("0-0\n")
+    assert printed(call, tmp_path / "links") == fields_of(signed)
+
+
+def test_merge(tmp_path, align_eval):
+    directory = write(tmp_path / "run", [[{0: "0-0 1-1", 3: "2-0"}, {2: ""}], [{1: ""}]], 4, skipped=[2, 1])
+    out = tmp_path / "out.pharaoh"
+    done = align_eval("merge", directory, "-o", out)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert out.read_text() == "0-0 1-1\n\n\n2-0\n"
+    warning, signed = done.stderr.splitlines()
+    assert says(warning, "warning: 2 of 4 sentences … 2 skipped")
+    assert signed.startswith(
+        f"run:{json_hash(SIGNATURE)}|sentences:4|kind:attn_n|layer:1|rule:kobayashi2020|version:align-eval-"
+    )
+    assert align_eval("merge", directory).stdout == out.read_text()

@@ -20,7 +20,7 @@ from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_at
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.formulas.kinds import head_map, head_mixing_ratio, layer_map, mixing_ratio
 from fairseq_norm_plugin.formulas.norms import transformed_norms
-from tests.eval.figures.printed import check_print
+from tests.eval.figures.test_maps import check_print
 
 KINDS = ("attn_w", "attn_n", "attnres_n", "attnresln_n")
 BATCHES = [[(7, 5), (3, 6), (4, 4)], [(1, 1), (8, 2), (0, 3)]]
