@@ -19,7 +19,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -114,18 +114,11 @@ def print_warnings() -> None:
     """Print each :class:`AlignmentWarning` on a line of its own from now on."""
     former = warnings.showwarning
 
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
         if issubclass(category, AlignmentWarning):
             say(f"warning: {message}")
         else:
-            former(message, category, filename, lineno, file, line)
+            former(message, category, *place, **more)
 
     warnings.simplefilter("always", AlignmentWarning)
     warnings.showwarning = show

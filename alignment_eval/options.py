@@ -274,13 +274,13 @@ def refuse_without_records(args: argparse.Namespace, options: Iterable[str]) -> 
             raise UsageError(f"--{option} without RECORDS: expected a records directory, whose maps it is about")
 
 
-def forced_records(directory: str) -> Records:
-    """The records in a directory, which must hold maps of the reference texts, which gold is made for."""
+def read_records(args: argparse.Namespace) -> Records | None:
+    """The records of RECORDS, if it is given; with a gold, they must hold maps of the reference texts that it is of."""
     from alignment_eval.records import Records  # of pyarrow, which few commands need
 
-    records = Records(directory)
-    if not records.info.forced:
+    records = None if args.records is None else Records(args.records)
+    if args.gold is not None and records is not None and not records.info.forced:
         raise InputError(
-            f"{directory}: maps of the model's own translations, not of the gold's: record with --score-reference"
+            f"{args.records}: maps of the model's own translations, not of the gold's: record with --score-reference"
         )
     return records

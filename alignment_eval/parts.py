@@ -218,13 +218,6 @@ class Names(NamedTuple):
     place: str
 
 
-def parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """A writer of a part.  It stores all first bytes of maps, then all second ones, …, which zstd compresses."""
-    values = [f"{field.name}.list.element" for field in schema if field.name in quantities()]
-    options = {"use_dictionary": False, "use_byte_stream_split": values} if values else {}
-    return pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True, **options)
-
-
 def own_parts(directory: Path, content: str, shard: int, shards: int) -> Iterator[Part]:
     """The parts of a shard in a directory, of any run."""
     return (part for part in parts_in(directory, content) if (part.info.shard, part.info.shards) == (shard, shards))
@@ -240,7 +233,7 @@ def check_not_begun(own: Sequence[Part], directory: Path, shards: int, names: Na
 
 
 class PartsWriter:
-    """The output of one shard in a directory of parts (alignment_eval.parts).
+    """The output of one shard in a directory of parts.
 
     :meth:`add` takes rows, :meth:`commit` makes a part of them.  The shard's earlier parts are continued (``resume``),
     replaced (``overwrite``) or refused.
@@ -336,7 +329,11 @@ class PartsWriter:
         if self._writer is None:
             self._remove_stale()
             self._file = NewFile(self.directory / self.info.part_name(self._number))
-            self._writer = parquet_writer(self._file.path, self.schema)
+            # of maps all first bytes are stored, then all second ones, …, which zstd compresses
+            values = [f"{field.name}.list.element" for field in self.schema if field.name in quantities()]
+            options = {"use_dictionary": False, "use_byte_stream_split": values} if values else {}
+            options |= {"compression": "zstd", "write_page_checksum": True}
+            self._writer = pq.ParquetWriter(self._file.path, self.schema, **options)
         self._writer.write_table(pa.concat_tables(self._rows).cast(self.schema))
         self._rows, self._bytes = [], 0
 

@@ -69,9 +69,7 @@ def run(args: argparse.Namespace) -> None:
     if args.hyp is not None and args.rule is not None:
         raise UsageError("--rule together with --hyp, which brings the links: leave one of the two out")
     check_new(args.output, args.overwrite)
-    records = (
-        None if args.records is None else options.forced_records(args.records) if args.gold else Records(args.records)
-    )
+    records = options.read_records(args)
     texts, systems = options.texts_of(args), args.hyp or []
     gold = [] if args.gold is None else [options.gold_of(args, texts)]
     files = [*gold, *(read_hypothesis(system.path, options.read_options(args, "hyp"), texts) for system in systems)]

@@ -97,9 +97,7 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError("--hyp without RECORDS: expected the texts too, by --source and --target")
     check_new(args.output, args.overwrite)
     systems = args.hyp or []
-    records = (
-        None if args.records is None else options.forced_records(args.records) if args.gold else Records(args.records)
-    )
+    records = options.read_records(args)
     words = options.words_of_texts(args)
     gold: AlignmentFile | None = None
     if args.gold is None:

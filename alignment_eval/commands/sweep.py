@@ -59,7 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     check_directory(args.output, args.overwrite, _OWN_FILES)
-    records = options.forced_records(args.records)
+    records = options.read_records(args)
+    assert records is not None  # RECORDS is required
     kinds, settings, given_rules = (
         list(dict.fromkeys(getattr(args, name) or known))
         for name, known in (("kinds", records.info.kinds), ("settings", SETTINGS), ("rules", RULES))

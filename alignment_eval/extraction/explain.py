@@ -109,7 +109,8 @@ def explain(maps: ReadMaps, words: PairWords, link: Link, linked: bool) -> Expla
     two_way = two_way_shares(scores)
     if maps.weighed is not None and method.sharpening is not None:
         weighed, combined, weight = maps.weighed, maps.combined, method.sharpening.of_order
-        factors = _quotient(weighed.cells[j], combined.shares[j, :-1])
+        before = combined.shares[j, :-1]
+        factors = np.divide(weighed.cells[j], before, out=np.ones_like(before), where=before > 0)
         table = float(factors[i] / factors.mean())
         beginnings = float(weighed.beginnings[j, i] / (weighed.words[j, i] + weighed.beginnings[j, i]))
         two_way, order = two_way_shares(weighed.cells), float(ordered_shares([weighed.cells])[0][j, i])
@@ -126,10 +127,6 @@ def explain(maps: ReadMaps, words: PairWords, link: Link, linked: bool) -> Expla
     compared = float(rule.compared(scores, whole.sharp)[j, i])
     parts = share, table, beginnings, float(two_way[j, i]), order, weight, fertility, compared
     return Explanation(words[0][i], words[1][j], linked, read, *parts, rule.name, reason)
-
-
-def _quotient(after: Floats, before: Floats) -> Floats:
-    return np.divide(after, before, out=np.ones_like(before), where=before > 0)
 
 
 def _shares_of(word_map: WordMap, options: ExtractionOptions, cell: Link, prefix: str) -> dict[str, float]:

@@ -249,7 +249,8 @@ def _draw_panel(
     axes.set_frame_on(False)
     axes.set_xlim(-0.5, width - 0.5)
     axes.set_ylim(height - 0.5, -0.5)
-    axes.set_xticks(range(len(columns)), map(_downwards, columns), rotation=90, parse_math=False)
+    downwards = ["\n".join(word) if _is_upright(word) else word for word in columns]
+    axes.set_xticks(range(len(columns)), downwards, rotation=90, parse_math=False)
     for word, label in zip(columns, axes.get_xticklabels()):
         label.set_rotation(0 if _is_upright(word) else 90)
     axes.set_yticks(range(len(rows)), rows, parse_math=False)
@@ -261,10 +262,6 @@ def _draw_panel(
 def _is_upright(word: str) -> bool:
     """Whether a word is written downwards letter by letter, as Chinese, Japanese and Korean are, not turned."""
     return any(east_asian_width(letter) in "WF" for letter in word)
-
-
-def _downwards(word: str) -> str:
-    return "\n".join(word) if _is_upright(word) else word
 
 
 def cells(links: Iterable[Link], source: SentenceSide, target: SentenceSide) -> list[tuple[int, int]]:

@@ -40,10 +40,6 @@ OF_TEXT = "text"
 NO_TABLE = "none"
 
 
-def _file_or_word(text: str) -> str:
-    return text if text in (OF_TEXT, NO_TABLE) else Input(text)
-
-
 def check_whole(option: str, value: object) -> None:
     """Check that an option is a whole number of 1 or more."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
@@ -125,7 +121,7 @@ class AlignmentOptions:
         f"a lexical table's file (of norm-align calibrate); {OF_TEXT}: count one on the first {DEFAULTS.table_pairs} "
         f"pairs of this text, and add that of the profile; {NO_TABLE} (default: the table of the model's profile; "
         f"without a profile, {OF_TEXT} from {DEFAULTS.fewest_pairs} pairs on; where maps are named, {NO_TABLE})",
-        type=_file_or_word,
+        type=lambda text: text if text in (OF_TEXT, NO_TABLE) else Input(text),
         metavar=f"FILE|{OF_TEXT}|{NO_TABLE}",
     )
     max_tokens: int = option(
