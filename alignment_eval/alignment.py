@@ -368,19 +368,12 @@ class Alignments(Sequence[Alignment]):
 
 @dataclass(frozen=True)
 class Form:
-    """What the rows of a run hold, and how a text file shows them.
+    """What the rows of a run hold, and how a text file shows them."""
 
-    Attributes:
-        confidences: Pharaoh lines have confidences.
-        scored: pairs have scores.
-        marked: targets have the markup of their sources, and are the lines of a text file.
-        text_ids: the ids of pairs are text.
-    """
-
-    confidences: bool = False
-    scored: bool = False
-    marked: bool = False
-    text_ids: bool = False
+    confidences: bool = False  #: Pharaoh lines have confidences
+    scored: bool = False  #: pairs have scores
+    marked: bool = False  #: targets have the markup of their sources, and are the lines of a text file
+    text_ids: bool = False  #: the ids of pairs are text
 
     @property
     def types(self) -> dict[str, pa.DataType]:

@@ -22,21 +22,13 @@ from alignment_eval.maps.words import FERTILITY, Floats, Reweighted, ordered_sha
 
 @dataclass(frozen=True, eq=False)
 class ReadMaps:
-    """The maps that an alignment was made of.
+    """The maps that an alignment was made of."""
 
-    Attributes:
-        method: how it was made.
-        pair: the word maps of both directions, with each map that was read.
-        combined: the word map of the pair, before it is sharpened.
-        weighed: as a lexical table has reweighted it; None: the map is not sharpened.
-        whole: the map that the rule reads.
-    """
-
-    method: AlignmentMethod
-    pair: WordMaps
-    combined: WordMap
-    weighed: Reweighted | None
-    whole: WordMap
+    method: AlignmentMethod  #: how it was made
+    pair: WordMaps  #: the word maps of both directions, with each map that was read
+    combined: WordMap  #: that of the pair, before it is sharpened
+    weighed: Reweighted | None  #: as a lexical table has reweighted it; None: the map is not sharpened
+    whole: WordMap  #: the map that the rule reads
 
 
 @dataclass(frozen=True)

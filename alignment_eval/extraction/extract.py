@@ -42,26 +42,22 @@ LINK_DECIMALS = 2
 
 @dataclass(frozen=True, eq=False)
 class WordMap:
-    """The word map of a sentence pair, of one direction or of two combined: what a rule reads to make links.
+    """The word map of a sentence pair, of one direction or of two combined: what a rule reads to make links."""
 
-    Attributes:
-        sentence: the pair, without its recorded quantities; its status says why there is no word map.
-        scores: float64 [target words, source words + 1], the last column for null; None: the pair cannot be aligned.
-        subwords: the map between subwords [target subwords, source tokens], if the rule reads that instead.
-        maps: the row shares of each map that was read, [maps, target words, source words + 1], if they are kept.
-        contribution: the mean share of the source in the prediction of a target token (ALTI+), if it was computed.
-        fertility: of the maps of two models that will be sharpened, [target words, source words]: the larger one of
-            what the two words of a cell get in all.
-        unordered: of a sharp map, whose ``scores`` are S of :mod:`~alignment_eval.maps.words`: S without the
-            order, [target words, source words].
-    """
-
-    sentence: SentenceMaps
+    sentence: SentenceMaps  #: without its recorded quantities; its status says why there is no word map
+    #: float64 [target words, source words + 1], the last column for null; None: the pair cannot be aligned
     scores: Floats | None
+    #: the map between subwords [target subwords, source tokens], if the rule reads that instead
     subwords: Floats | None = None
+    #: the row shares of each map that was read, [maps, target words, source words + 1], if they are kept
     maps: Floats | None = None
+    #: the mean share of the source in the prediction of a target token (ALTI+), if it was computed
     contribution: float | None = None
+    #: of the maps of two models that will be sharpened, [target words, source words]: the larger one of what the two
+    #: words of a cell get in all
     fertility: Floats | None = None
+    #: of a sharp map, whose ``scores`` are S of :mod:`~alignment_eval.maps.words`: S without the order, [target words,
+    #: source words]
     unordered: Floats | None = None
 
     @property

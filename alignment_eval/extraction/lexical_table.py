@@ -86,15 +86,10 @@ MOST_OTHER_CASE = 0.05
 
 @dataclass(frozen=True, eq=False)
 class WordCounts:
-    """The words of one side.
+    """The words of one side."""
 
-    Attributes:
-        numbers: each word's number, from 0.
-        counts: int64, how often each word occurs in the text, by number, and a final 0 for unknown words.
-    """
-
-    numbers: Mapping[str, int]
-    counts: NDArray[np.int64]
+    numbers: Mapping[str, int]  #: each word's number, from 0
+    counts: NDArray[np.int64]  #: how often each occurs in the text, by number, and a final 0 for unknown words
 
     @classmethod
     def of(cls, sides: Iterable[Sequence[str]], others: WordCounts | None = None) -> WordCounts:
@@ -114,23 +109,14 @@ class WordCounts:
 
 @dataclass(frozen=True, eq=False)
 class LexicalTable:
-    """The evidence that pairs of words belong together, summed over a text; an empty one knows no words.
-
-    Attributes:
-        source: its source words.
-        target: its target words.
-        cells: int64, ascending: the pairs of words that occur together, numbered by :meth:`cells_of`.
-        sums: for each of ``cells`` the sum of its evidence; other pairs of words count as 0.
-        pairs: the number of sentence pairs that it was counted on.
-        name: its name in messages.
-    """
+    """The evidence that pairs of words belong together, summed over a text; an empty one knows no words."""
 
     source: WordCounts
     target: WordCounts
-    cells: NDArray[np.int64]
-    sums: NDArray[np.floating]
-    pairs: int
-    name: str = "the lexical table"
+    cells: NDArray[np.int64]  #: ascending: the pairs of words that occur together, numbered by :meth:`cells_of`
+    sums: NDArray[np.floating]  #: for each of ``cells`` the sum of its evidence; other pairs of words count as 0
+    pairs: int  #: the number of sentence pairs that it was counted on
+    name: str = "the lexical table"  #: in messages
 
     @cached_property
     def exchanged(self) -> LexicalTable:
