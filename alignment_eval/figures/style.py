@@ -244,9 +244,9 @@ def layer_colours(layers: Sequence[int]) -> dict[int, tuple[float, ...]]:
 
 
 def kind_look(kind: str) -> dict[str, Any]:
-    """The colour and marker of a map kind that has mixing ratios: its row's, or the next of the palette."""
+    """The colour of a map kind that has mixing ratios, its row's or the next of the palette, and its marker."""
     place, row = mixing_kinds().index(kind), KINDS[kind]
-    return {"color": row.colour or f"C{place}", "marker": row.marker or MARKERS[place % len(MARKERS)]}
+    return {"color": row.colour or f"C{place}", "marker": MARKERS[place % len(MARKERS)]}
 
 
 @styled()

@@ -56,7 +56,6 @@ class MapKind:
     rollout: str | None = None
     costly: bool = False  #: whether it takes many times as long as a forward pass
     colour: str | None = None  #: of its lines in figures; None: the next of the palette
-    marker: str | None = None  #: likewise
 
 
 _FEED_FORWARD: dict[str, Any] = {"mixing": True, "feed_forward": True, "costly": True}
