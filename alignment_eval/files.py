@@ -278,6 +278,8 @@ def json_line(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+# ---- signatures
+
 Value = Union[str, int, float, bool, None]
 
 

@@ -206,6 +206,8 @@ def abbreviate(ids: Iterable[int], count: int) -> str:
     return first if count <= 5 else f"{first}, … ({count} in total)"
 
 
+# ---- the parts of a shard are written
+
 #: Bytes of a row group.
 _BUFFER_BYTES = 8 * 2**20
 
@@ -343,6 +345,8 @@ class PartsWriter:
             part.path.unlink()
         self._stale = []
 
+
+# ---- alignments in parts
 
 #: The columns that may lack a value, and those that may be below 0.
 _OPTIONAL = {"confidences", "score", *PAIR_SCORES, *WORD_SCORES}

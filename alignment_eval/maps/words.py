@@ -163,6 +163,9 @@ def token_rows(maps: Array, source: SentenceSide, target: SentenceSide, setting:
     return rows
 
 
+# ---- what sharpens a word map
+
+
 class Sharpening(NamedTuple):
     """How much each part counts; chosen on cmu150 and half of sv-en-ges864 (docs/reproduction.md)."""
 

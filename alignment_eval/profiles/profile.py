@@ -188,6 +188,8 @@ class TextRecipe:
         return f"{normalised}{tokenizer}{case}, {subwords}" + (f" ({', '.join(self.paths)})" if self.paths else "")
 
 
+# ---- profiles
+
 #: Two words are linked in the comparison of maps from this share on.
 LINKED = 0.3
 #: Two maps agree only if they share at least this many links a word above chance: near-uniform maps link next to no
