@@ -378,11 +378,9 @@ class Form:
     @property
     def types(self) -> dict[str, pa.DataType]:
         """The types of the columns."""
-        id_type, marked = (
-            pa.string() if self.text_ids else pa.int64(),
-            {"marked": TYPES["target"]} if self.marked else {},
-        )
-        return {"id": id_type, **TYPES, **marked, **(_SCORES if self.scored else {})}
+        more = {"marked": TYPES["target"]} if self.marked else {}
+        more |= _SCORES if self.scored else {}
+        return {"id": pa.string() if self.text_ids else pa.int64(), **TYPES, **more}
 
     def table(self, ids: Sequence[int | str], alignments: Iterable[Alignment]) -> pa.Table:
         """A row for each pair, with its id."""

@@ -279,7 +279,7 @@ class PartsWriter:
         if rows.num_rows:
             self._rows.append(rows)
             self._bytes += rows.nbytes
-        if self._bytes > _BUFFER_BYTES:
+        if self._bytes > _BUFFER_BYTES and not self.info.windows:  # the number of a window comes with its end
             with writing_errors(self.directory):
                 self._flush()
 

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from alignment_eval import parts
 from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError
 from alignment_eval.files import fields_of
-from alignment_eval.parts import RunInfo, finished_run, parts_in, read_alignments
+from alignment_eval.parts import Names, PartsWriter, RunInfo, finished_run, parts_in, read_alignments
 from alignment_eval.reading import json_hash
 from tests.eval.shards import FORM, SIGNATURE, linked, write
 from tests.facts import facts, says
@@ -104,6 +105,18 @@ def test_links_of_another_form(tmp_path, link):
     pq.write_table(table.set_column(table.column_names.index("links"), "links", links), part)
     with pytest.raises(InputError, match=facts("00000.parquet: … links")):
         list(read_alignments(tmp_path)[1])
+
+
+def test_a_large_window_has_its_number(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "_BUFFER_BYTES", 0)
+    info = RunInfo("alignments", SIGNATURE, 4, 1, 2, windows=4)
+    table = FORM.table([0], [Alignment("", "", (), (), [])])
+    writer = PartsWriter(tmp_path, info, info.schema(table.schema), Names("--resume", "--overwrite", "-o"))
+    for number in (1, 3):
+        writer.add(table)
+        writer.commit(number)
+    writer.finish()
+    assert [part.number for part in parts_in(tmp_path)] == [1, 3]
 
 
 def test_windows_are_read_in_the_order_of_the_text(tmp_path):
