@@ -8,6 +8,7 @@ import io
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -110,6 +111,19 @@ def call(align_eval):
         return done.returncode, done.stdout, done.stderr
 
     return run
+
+
+@pytest.fixture
+def files(request, tmp_path, monkeypatch):
+    """Write a file in the working folder of the test, which has the FILES of its module."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(name, text):
+        Path(name).write_text(text, encoding="utf-8")
+
+    for name, text in request.module.FILES.items():
+        write(name, text)
+    return write
 
 
 @pytest.fixture(scope="session")
