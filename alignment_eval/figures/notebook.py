@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.errors import UsageError
+from alignment_eval.errors import UsageError, require_known
 from alignment_eval.extraction.extract import in_units, stacked_maps
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName, MapNames
 from alignment_eval.figures.maps import Panel, Picture, draw_maps, panel_of, sides_of
 from alignment_eval.figures.style import kind_name, label_of, layer_label, visible
 from alignment_eval.links.formats import Link
 from alignment_eval.maps.sentence import SentenceMaps
-from alignment_eval.maps.words import LEVELS, row_shares
+from alignment_eval.maps.words import LEVELS, SETTINGS, row_shares
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,6 +84,7 @@ class DisplayMaps(SentenceMaps):
             return pd.DataFrame(values, index, pd.Index(numbered(source.tokens), name="source"))
         if head is not None:
             raise UsageError(f"head {head} without a layer: expected the layer, too, or neither for all maps")
+        require_known("setting", setting, SETTINGS)
         values = in_units(stacked_maps(self, kind), self, setting, LEVELS[level])
         layers, heads, rows, columns = np.indices(values.shape).reshape(4, -1)
         return pd.DataFrame(

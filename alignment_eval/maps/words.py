@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.errors import InputError, require_known
+from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import Array, SentenceSide
 
 Floats = NDArray[np.float64]
@@ -140,7 +140,6 @@ def combine(scores: Floats, how: str) -> Floats:
 
 def token_rows(maps: Array, source: SentenceSide, target: SentenceSide, setting: str) -> NDArray[np.intp]:
     """The rows of ``maps`` [..., T, S] of the ordinary target tokens; checks that maps and tokens match."""
-    require_known("setting", setting, SETTINGS)
     if maps.shape[-2:] != (len(target.tokens), len(source.tokens)):
         raise InputError(
             f"a map has the shape {'×'.join(map(str, maps.shape[-2:]))}, but there are "

@@ -79,6 +79,8 @@ def test_bad_names_are_refused(maps):
         maps.to_frame(layer=0, head=3)
     with pytest.raises(UsageError, match="unknown level 'sentence'"):
         maps.to_frame(layer=0, level="sentence")
+    with pytest.raises(UsageError, match="unknown setting 'both'"):
+        maps.to_frame(setting="both")
 
 
 def test_plot_draws_the_map_the_words_and_the_links(maps):
