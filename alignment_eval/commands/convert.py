@@ -13,7 +13,7 @@ import numpy as np
 from alignment_eval.command_line import add_output
 from alignment_eval.errors import InputError, UsageError, progress_bar, warn_user
 from alignment_eval.files import check_new, write_lines
-from alignment_eval.links.files import AlignmentFile, Texts, read_hypothesis
+from alignment_eval.links.files import AlignmentFile, read_hypothesis
 from alignment_eval.links.formats import FORMATS, GoldSentence, Link, Links
 from alignment_eval.maps.sentence import MARKS, detect_mark, word_indices
 from alignment_eval.options import add_links_arguments, add_text_arguments, read_options, texts_of
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     help_ = "keep only links with this score or more (default: all links)"
     group.add_argument("--min-confidence", type=float, metavar="P", help=help_)
     add_text_arguments(parser)
-    group = parser.add_argument_group("subwords", "of texts in subwords, marked so (auto: detected from both)")
+    group = parser.add_argument_group("subwords", "of texts in subwords, marked so (auto: detected in each text)")
     either = group.add_mutually_exclusive_group()
     help_ = "the links are between subwords: write links between words"
     either.add_argument("--from-subwords", choices=("auto", *MARKS), metavar="MARK", help=help_)
@@ -63,36 +63,37 @@ def run(args: argparse.Namespace) -> None:
     if args.min_confidence is not None and not math.isfinite(args.min_confidence):
         raise UsageError(f"--min-confidence {args.min_confidence}: expected a finite number")
     texts, mark, to_words = texts_of(args), args.from_subwords or args.subwords, args.subwords is None
+    sides: list[tuple[str, str]] = []
     if mark is not None:
-        mark = _stated_or_found(mark, texts, "--from-subwords" if to_words else "--subwords")
-    if texts is not None and mark is not None and not to_words:
-        source, target = (
-            np.fromiter(map(len, _units(path, mark, False)), np.int64) for path in (args.source, args.target)
-        )
-        texts = replace(texts, source=source, target=target)
+        option = "--from-subwords" if to_words else "--subwords"
+        if texts is None:
+            raise UsageError(f"{option} without --source and --target: expected both texts in subwords")
+        sides = [(path, _found(path, option) if mark == "auto" else mark) for path in (args.source, args.target)]
+        if mark == "auto" and all(found == "none" for _, found in sides):
+            raise InputError(
+                f"{args.source}, {args.target}: found no marks of subwords: expected one of {', '.join(MARKS)}"
+            )
+        if not to_words:
+            source, target = (np.fromiter(map(len, _units(*side, to_words)), np.int64) for side in sides)
+            texts = replace(texts, source=source, target=target)
     read = read_hypothesis(args.input, read_options(args, "from", allow_possible=True), texts)
     _check_losses(read, args)
     sentences = (_kept(sentence, args.possible == "drop", args.min_confidence) for sentence in read)
-    if mark is not None:
-        sides = (_units(path, mark, to_words) for path in (args.source, args.target))
-        sentences = (mapped_links(*parts) for parts in zip(sentences, *sides))
+    if sides:
+        units = (_units(*side, to_words) for side in sides)
+        sentences = (mapped_links(*parts) for parts in zip(sentences, *units))
     write = FORMATS[args.to].write
     assert write is not None  # of the choices
     shown = progress_bar(sentences, len(read), "sentences")
     write_lines(args.output, (line for n, sentence in enumerate(shown) for line in write(n, sentence, base)))
 
 
-def _stated_or_found(given: str, texts: Texts | None, option: str) -> str:
-    """The mark of texts in subwords."""
-    if texts is None:
-        raise UsageError(f"{option} without --source and --target: expected both texts in subwords")
-    if given != "auto":
-        return given
-    paths = texts.source_name, texts.target_name
+def _found(path: str, option: str) -> str:
+    """The mark of a text in subwords; none marks words."""
     try:
-        return detect_mark({token for path in paths for line in token_lines(path) for token in line})
+        return detect_mark({token for line in token_lines(path) for token in line})
     except InputError as error:
-        raise InputError(f"{', '.join(paths)}: {error}: {option}") from error
+        raise InputError(f"{path}: {error}: {option}") from error
 
 
 def _units(path: str, mark: str, to_words: bool) -> Iterator[list[list[int]]]:

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Optional
@@ -116,18 +116,35 @@ Span = tuple[int, int]
 #: A line, and the span of each word in it.
 SpannedLine = tuple[str, tuple[Span, ...]]
 
-#: The subword markers.  ``@@`` joins a subword to the next one, ``##`` to the previous one, ``▁`` begins a word.
-MARKS = ("@@", "▁", "##", "none")
+#: The subword markers, and whether a ``token`` continues the word of the ``last`` one.
+MARKS: Mapping[str, Callable[[str, str], bool]] = {
+    "@@": lambda last, token: last.endswith("@@"),
+    "▁": lambda last, token: not token.startswith("▁"),
+    "##": lambda last, token: token.startswith("##"),
+    "￭": lambda last, token: last.endswith("￭") or token.startswith("￭"),
+    "</w>": lambda last, token: not last.endswith("</w>"),
+    "none": lambda last, token: False,
+}
 #: fairseq's token for a subword that is not in the dictionary.
 UNKNOWN = "<unk>"
 #: A word without characters: SentencePiece's blank alone.
 UNSPELLED = "▁"
+#: How entries of a vocabulary look that have a marker; the last two are not read.
+_MARKS_OF_ENTRIES = {
+    "@@": re.compile("..*@@$"),
+    "▁": re.compile("^▁."),
+    "##": re.compile("^##."),
+    "￭": re.compile("￭"),
+    "</w>": re.compile(".</w>$"),
+    "Ġ at the beginning of words": re.compile("^Ġ."),
+    "▁ at the end of words": re.compile("[^▁]▁$"),
+}
 #: Marks of subwords; what Moses escapes or marks.
-_SUBWORD = re.compile(r"\S@@(?: |$)|(?:^| )(?:▁\S|##\w)")
+_SUBWORD = re.compile(r"\S(?:@@|▁|</w>)(?: |$)|(?:^| )(?:▁\S|##\w|Ġ\S* Ġ)|￭")
 _ESCAPE = re.compile(r"(?:^| )(?:&(?:apos|quot|#91|#93|#124);|@\W@ )")
 #: Lines look prepared if more than this share of them have such marks.
 _PREPARED = 0.1
-_MARKED = {"@@": f"{UNKNOWN}@@", "▁": f"▁{UNKNOWN}", "##": f"##{UNKNOWN}"}
+_MARKED = {"@@": "{}@@", "▁": "▁{}", "##": "##{}", "￭": "￭{}￭", "</w>": "{}</w>"}
 
 
 def word_indices(tokens: Sequence[str], mark: str, special: Sequence[bool] | None = None) -> NDArray[np.int32]:
@@ -140,16 +157,13 @@ def word_indices(tokens: Sequence[str], mark: str, special: Sequence[bool] | Non
     """
     require_known("subword marker", mark, MARKS)
     words = np.full(len(tokens), -1, dtype=np.int32)
-    word = -1
-    open_word = False  # whether the next token continues the current word, unless its marker says otherwise
+    word, last = -1, None
     for i, token in enumerate(tokens):
         if special is not None and special[i]:
-            open_word = False
+            last = None
             continue
-        marked = token.startswith(mark)
-        word += not open_word or (mark == "▁" and marked) or (mark == "##" and not marked) or mark == "none"
-        open_word = mark != "@@" or token.endswith("@@")
-        words[i] = word
+        word += last is None or not MARKS[mark](last, token)
+        words[i], last = word, token
     return words
 
 
@@ -159,25 +173,35 @@ def with_marks(tokens: Sequence[str], unknown: Sequence[bool], mark: str) -> lis
     Words are certain if they are the same with and without these markers: each unknown token decides only one boundary,
     so what holds in both extreme cases holds in every case between them.
     """
-    return [_MARKED.get(mark, token) if lost else token for token, lost in zip(tokens, unknown)]
+    return [_MARKED.get(mark, "{}").format(token) if lost else token for token, lost in zip(tokens, unknown)]
 
 
 def detect_mark(vocabulary: Iterable[str]) -> str:
-    """Detect the subword marker of a vocabulary from its entries."""
+    """Detect the subword marker of a vocabulary from its entries.
+
+    Raises:
+        InputError: it has several markers, or one that is not read.
+    """
     entries = list(vocabulary)
     counts = {
-        "@@": sum(len(entry) > 2 and entry.endswith("@@") for entry in entries),
-        "▁": sum(len(entry) > 1 and entry.startswith("▁") for entry in entries),
-        "##": sum(len(entry) > 2 and entry.startswith("##") for entry in entries),
+        mark: sum(entry != mark and pattern.search(entry) is not None for entry in entries)
+        for mark, pattern in _MARKS_OF_ENTRIES.items()
     }
-    # A corpus may hold a stray "##abc", but a scheme in use marks a large part of its vocabulary.
-    used = [mark for mark, count in counts.items() if count > 0.02 * len(entries)]
+    # A corpus may hold a stray "##abc", and Maltese begins names with Ġ, but a scheme in use marks a large part of its
+    # vocabulary.  Joiners may stand at punctuation only.
+    used = [mark for mark, count in counts.items() if count > (0 if mark == "￭" else 0.02) * len(entries)]
     if len(used) > 1:
         raise InputError(
             f"the vocabulary of {len(entries)} entries mixes subword markers "
             f"({', '.join(f'{m} on {counts[m]}' for m in used)}); specify one"
         )
-    return used[0] if used else "none"
+    mark = used[0] if used else "none"
+    if mark not in MARKS:
+        raise InputError(
+            f"{counts[mark]} of {len(entries)} entries of the vocabulary have {mark}, a mark of subwords that is not "
+            f"read: expected one of {', '.join(MARKS)}; join the subwords to words first"
+        )
+    return mark
 
 
 def marks_of_tools(lines: Sequence[str]) -> tuple[str, str]:
@@ -185,7 +209,7 @@ def marks_of_tools(lines: Sequence[str]) -> tuple[str, str]:
     cut, escaped = (sum(mark.search(line) is not None for line in lines) for mark in (_SUBWORD, _ESCAPE))
     fewest, size = _PREPARED * len(lines), len(lines)
     return (
-        f"in {cut} of {size} sampled lines words end in @@ or begin with ▁ or ##" if cut > fewest else "",
+        f"{cut} of {size} sampled lines have marks of subwords, such as @@, ▁, ## or ￭" if cut > fewest else "",
         f"{escaped} of {size} sampled lines have Moses' escapes, such as &apos; or @-@" if escaped > fewest else "",
     )
 
@@ -201,7 +225,9 @@ def word_strings(tokens: Sequence[str], words: Sequence[int] | NDArray[np.int32]
 
 def bare_piece(token: str) -> str:
     """What a subword spells, for any marker; empty for a lone ``▁``, while ``##`` and ``@@`` alone may be words."""
-    return "" if token == UNSPELLED else token.lstrip("▁").removeprefix("##").removesuffix("@@") or token
+    if token == UNSPELLED:
+        return ""
+    return token.lstrip("▁").removeprefix("##").removesuffix("@@").removesuffix("</w>").strip("￭") or token
 
 
 def is_punctuation(word: str) -> bool:

@@ -15,7 +15,7 @@ FILES = {
     "bpe.s": "a@@ b c\nd\ne f g@@ h\n",
     "bpe.t": "x y@@ z\nv\nw@@ w\n",
     "bpe.1": "x\n",
-    "mixed": "▁x ▁y\nz\nz\n",
+    "pieces": "▁x ▁y z\n▁v\n▁w w\n",
 }
 WORDS = ("subwords", "--to", "scored", "--from-subwords")
 SUBWORDS = ("words", "--to", "talp", "--subwords")
@@ -37,6 +37,8 @@ pytestmark = pytest.mark.usefixtures("files")
         ((*SUBWORDS, "auto", "--source", "bpe.s", "--target", "bpe.t"), "0-0 1-0 2p1 2p2\n\n2-0 2-1 3-0 3-1\n"),
         ((*WORDS, "auto", "--source", "bpe.s", "--target", "bpe.t"), "0-0:0.5 0-1:0.25\n\n2p0:1.0\n"),
         ((*SUBWORDS, "none", "--source", "bpe.s", "--target", "bpe.t"), "0-0 1p1\n\n2-0\n"),
+        # each text has its own mark; one without marks is in words
+        ((*WORDS, "auto", "--source", "bpe.s", "--target", "pieces"), "0-0:0.5 0-1:0.25\n\n2p0:1.0\n"),
     ],
 )
 def test_without_loss(call, arguments, expected):

@@ -40,7 +40,7 @@ def test_word_indices(mark, tokens, words):
 
 
 def test_unknown_mark():
-    with pytest.raises(InputError, match=facts("'@' … one of @@, ▁, ##, none")):
+    with pytest.raises(InputError, match=facts("'@' … one of @@, ▁, ##, ￭, </w>, none")):
         word_indices(["a"], "@")
 
 
@@ -56,6 +56,10 @@ def split_word(word, mark, cuts):
         return [piece + "@@" for piece in pieces[:-1]] + pieces[-1:]
     if mark == "▁":
         return ["▁" + pieces[0], *pieces[1:]]
+    if mark == "</w>":
+        return [*pieces[:-1], pieces[-1] + "</w>"]
+    if mark == "￭":  # joiners of both forms
+        return [pieces[0] + "￭" * (len(pieces) > 1), *pieces[1:2], *("￭" + piece for piece in pieces[2:])]
     return pieces[:1] + ["##" + piece for piece in pieces[1:]]
 
 
@@ -63,7 +67,8 @@ WORD = st.text("abc.", min_size=1, max_size=5)
 
 
 @given(
-    st.lists(st.tuples(WORD, st.lists(st.booleans(), min_size=4, max_size=4)), max_size=6), st.sampled_from(MARKS[:3])
+    st.lists(st.tuples(WORD, st.lists(st.booleans(), min_size=4, max_size=4)), max_size=6),
+    st.sampled_from([*MARKS][:-1]),
 )
 def test_splitting_is_undone(cut_words, mark):
     split = [split_word(word, mark, cuts) for word, cuts in cut_words]
@@ -91,13 +96,25 @@ def test_word_strings(tokens, words, strings):
         (["the", "@@", "##", "▁"], "none"),  # the bare marks may be words
         (["##1", *(f"w{i}" for i in range(29)), *(f"p{i}@@" for i in range(20))], "@@"),  # a stray one of 50
         (["th@@", *(f"w{i}" for i in range(19))], "@@"),  # one of 20 is a scheme with few subwords
+        (["￭.", *(f"w{i}" for i in range(99))], "￭"),  # a joiner is a mark wherever it stands
+        (["un", "der</w>", "a</w>"], "</w>"),
+        (["Ġorġ", *(f"w{i}" for i in range(99))], "none"),  # a letter of Maltese
     ],
 )
 def test_detect_mark(vocabulary, mark):
     assert detect_mark(vocabulary) == mark
 
 
-@pytest.mark.parametrize(("mark", "marked"), [("@@", "<unk>@@"), ("▁", "▁<unk>"), ("##", "##<unk>"), ("none", "<unk>")])
+@pytest.mark.parametrize("vocabulary", [["ĠDas", "ĠHaus", "boot"], ["Das▁", "Haus", "boot▁"]])
+def test_marks_that_are_not_read_are_named(vocabulary):
+    with pytest.raises(InputError, match=facts(f"2 of 3 … {vocabulary[0].strip('Das')} at the … one of @@, ▁")):
+        detect_mark(vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("mark", "marked"),
+    [("@@", "<unk>@@"), ("▁", "▁<unk>"), ("##", "##<unk>"), ("none", "<unk>"), ("￭", "￭<unk>￭"), ("</w>", "<unk></w>")],
+)
 def test_unknown_tokens_with_the_mark_that_they_may_have_lost(mark, marked):
     assert with_marks(["<unk>", "<unk>", "b"], [False, True, False], mark) == ["<unk>", marked, "b"]
 
