@@ -81,6 +81,7 @@ _SIMALIGN = re.compile(rb"([0-9]{1,9})\t(?:[0-9]+[-p?].*)?")
 _FAST_ALIGN = re.compile(rb".*\|\|\|[ \t]*%s\s*" % _NUMBER)
 _OPENNMT = re.compile(rb".*\|\|\|.*")
 _BAR = b"|||"
+_N_BEST = re.compile(rb"\s*[0-9]+ \|\|\| .* \|\|\| .* \|\|\| .*")
 
 
 class Tokens(dict[bytes, Link]):
@@ -276,6 +277,11 @@ def _beside(lines: Lines, name: str, before: bool) -> Lines:
         if not bar and line.strip():
             what = "and a score after" if before else "between a translation and"
             raise InputError(f"{name}:{number}: expected ||| {what} the links, as in the lines before")
+        if _N_BEST.fullmatch(line):
+            raise InputError(
+                f"{name}:{number}: found a line of an n-best list; expected one line of links a sentence: write the "
+                f"best translation only, or take the links of the first line of each number"
+            )
         yield number, links if before else behind
 
 
@@ -289,7 +295,10 @@ def _wanted(token: bytes, scored: bool) -> str:
     if not scored and _SCORED.fullmatch(token):
         return f"{found} has a score, but the links before have none; give every link a score, i-j:p, or none"
     if not scored and _SOFT.fullmatch(token):
-        return f"{found} is a list of weights, not a link i-j; generate with --print-alignment hard"
+        return (
+            f"{found} is a list of weights, not a link i-j; write links: marian-decoder --alignment hard, "
+            f"fairseq-generate --print-alignment hard"
+        )
     form = "i-j:p (p a finite number)" if scored else "i-j (sure, such as 2-3), or ipj or i?j (possible)"
     return f"{found} is not a link {form}; whitespace separates links, and i and j are below 1000000"
 
