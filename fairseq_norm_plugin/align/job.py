@@ -42,49 +42,30 @@ WITH_TEXT = (".jsonl", ".parquet")
 
 @dataclass(frozen=True)
 class Job:
-    """A run of norm-align.
+    """A run of norm-align."""
 
-    Attributes:
-        load_options: the arguments of :func:`fairseq_norm_plugin.load`.
-        on_cpu: whether a GPU is left alone.
-        options: how pairs are aligned.
-        paths: the text: of source and target, of both, or of the source if the model translates.
-        words: what words are, or the files that give them.
-        output, overwrite, resume, window, tokens_out: as the options say.
-        in_directory: whether the output is a directory of parts.
-        shard, shards: which windows are aligned: of so many shards, the one with this number, from 0.
-        scores_out: the file of scores; empty: they are in the output only; None: there are none.
-        confidences: whether links have them.
-        beam: beam size of a translation; None: the target is given.
-        markup: how markup is read; None: the text has none.
-        protected: what ``--protect`` states.
-        strings: strings that are not translated, or linked to their copies; None: there are none.
-        actors: processes of Ray, 0 for as many as it has; None: this process aligns.
-        inputs, outputs: all files that are read, and all that are written.
-    """
-
-    load_options: Mapping[str, Any]
-    on_cpu: bool
-    options: AlignmentOptions
-    paths: tuple[str, ...]
-    words: tuple[str, ...]
+    load_options: Mapping[str, Any]  #: the arguments of :func:`fairseq_norm_plugin.load`
+    on_cpu: bool  #: whether a GPU is left alone
+    options: AlignmentOptions  #: how pairs are aligned
+    paths: tuple[str, ...]  #: the text: of source and target, of both, or of the source if the model translates
+    words: tuple[str, ...]  #: what words are, or the files that give them
     output: str
-    in_directory: bool
-    shard: int
+    in_directory: bool  #: whether the output is a directory of parts
+    shard: int  #: the windows that are aligned: of so many ``shards``, those of the one with this number, from 0
     shards: int
     overwrite: bool
     resume: bool
     window: int
     tokens_out: Sequence[str]
-    scores_out: str | None
-    confidences: bool
-    beam: int | None
-    markup: Markup | None
-    protected: str | None
-    strings: re.Pattern[str] | None
-    actors: int | None
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
+    scores_out: str | None  #: the file of scores; empty: they are in the output only; None: there are none
+    confidences: bool  #: whether links have them
+    beam: int | None  #: beam size of a translation; None: the target is given
+    markup: Markup | None  #: how markup is read; None: the text has none
+    protected: str | None  #: what ``--protect`` states
+    strings: re.Pattern[str] | None  #: those that are not translated, or linked to their copies; None: there are none
+    actors: int | None  #: processes of Ray, 0 for as many as it has; None: this process aligns
+    inputs: tuple[str, ...]  #: all files that are read
+    outputs: tuple[str, ...]  #: all files that are written
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> Job:

@@ -1,23 +1,29 @@
-"""Runs norm-align: loads models and text, chooses the method, aligns the windows that are missing, writes."""
+"""Runs norm-align: loads models and text, chooses the method, aligns the windows that are missing, writes.
+
+Windows are aligned by this process, or by actors of a Ray cluster (``--ray``); this one reads and writes.
+"""
 
 from __future__ import annotations
 
-import itertools
+import math
+import os
 import re
 import time
-from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
+from html import escape
+from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import pyarrow as pa
 import torch
 
 from alignment_eval.alignment import Alignment, alignments_in, write_alignments
-from alignment_eval.errors import InputError, progress_meter, say, warn_skipped, warn_user
-from alignment_eval.extraction.method import DEFAULTS
+from alignment_eval.errors import InputError, printable, progress_meter, say, warn_skipped, warn_user
 from alignment_eval.extraction.pair_scores import PAIR_SCORES
 from alignment_eval.files import Value, check_directory, check_distinct, check_new, check_signed, is_stream, new_file
 from alignment_eval.parts import (
@@ -30,24 +36,28 @@ from alignment_eval.parts import (
     read_alignments,
     run_info,
 )
+from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.reading import json_hash
-from fairseq_norm_plugin.align import on_ray
+from alignment_eval.transfer.pairs import Markup
 from fairseq_norm_plugin.align.job import Job, check_directions, load_model, read_text
-from fairseq_norm_plugin.align.windows import Done, Window, WindowAligner, windows_of
-from fairseq_norm_plugin.model.aligner import choose, signed
-from fairseq_norm_plugin.model.model import Model
+from fairseq_norm_plugin.model.aligner import Progress, Tally, choose, signed, unseen
 from fairseq_norm_plugin.model.norm_model import NormModel
-from fairseq_norm_plugin.model.text_check import check_parallel, sample_lines
+from fairseq_norm_plugin.model.text_check import check_parallel
+from fairseq_norm_plugin.model.windows import Window, WindowAligner
 from fairseq_norm_plugin.text.lines import Text
-from fairseq_norm_plugin.text.pair import SentencePair
+from fairseq_norm_plugin.text.pair import strings_of
 from fairseq_norm_plugin.text.tokenise import splitter_name
 
-#: How many numbers of lines a warning names.
-_SHOWN = 20
 _NAMES = Names("--resume", "--overwrite", "-o")
 #: The file of a directory that says that all parts are there, as of other programs.
 _MARK = "_SUCCESS"
 _OWN_FILES = re.compile(rf"{_MARK}|\.?part-[\w-]+\.parquet.*")
+#: What Ray reads when it is imported: no network call for statistics of usage.
+_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+#: Windows that wait at each actor, the one that it aligns included.
+_WAITING = 2
+#: The number of a window, its rows, and what was seen of it.
+_Rows = tuple[int, pa.Table, Tally]
 
 
 def run(job: Job) -> None:
@@ -94,60 +104,76 @@ def _of_text(job: Job) -> dict[str, Value]:
     return {name: value for name, value in stated.items() if value}
 
 
+class _JobAligner(WindowAligner):
+    """Aligns windows of the text of a job: what one process does of it."""
+
+    def __init__(self, job: Job, text: Text, model: NormModel) -> None:
+        plain = None if job.markup is None else partial(job.markup.plain, keep_going=job.options.force)
+        strings, translate = None if job.markup else job.strings, None
+        if job.beam is not None:
+            translate = partial(model.translations, beam=job.beam, options=job.options, strings=strings)
+        super().__init__(text, model.both, job.options, job.strings, plain, translate, job.window)
+        self._job, self._form = job, job.form(text)
+
+    def rows(self, window: Window, progress: Progress = unseen) -> _Rows:
+        """The number of a window, its rows, and what was seen of it."""
+        aligned, tally = self.align(window, progress)
+        if (strings := self.reader.strings) is not None:
+            tally.uncopied += [one.id for one in aligned if one.target_spans and _lacks_copies(one, strings)]
+        if self._job.markup is not None:
+            pairs = zip(window.pairs, aligned)
+            aligned = [self._with_markup(self._job.markup, raw.source, one, tally) for raw, one in pairs]
+        return window.number, self._form.table([raw.id for raw in window.pairs], aligned), tally
+
+    def _with_markup(self, markup: Markup, marked: str, alignment: Alignment, tally: Tally) -> Alignment:
+        try:
+            return markup.put(marked, alignment, f"{self.reader.names[0]}:{alignment.id + 1}")
+        except InputError as error:
+            if not self._job.options.force:
+                raise
+            tally.untagged[alignment.id] = str(error)
+            return replace(alignment, marked=escape(alignment.target, quote=False))
+
+
+def _lacks_copies(alignment: Alignment, strings: re.Pattern[str]) -> bool:
+    """Whether source and target have different ``strings``."""
+    source, target = (
+        sorted(text[slice(*span)] for span in strings_of(text, strings))
+        for text in (alignment.source, alignment.target)
+    )
+    return source != target
+
+
 class _Run:
     """Aligns a text, and writes the outputs."""
 
     def __init__(self, job: Job, text: Text, model: NormModel) -> None:
         self._job, self._text = job, text
-        # a lexical table is counted on whole windows; pairs of a window are sorted by length
-        counted, size = min(DEFAULTS.table_pairs, text.size), text.size
-        self._ends: list[int] = sorted({*range(job.window, size, job.window), counted, size} - {0})
-        self._here = WindowAligner(job, model, text)
-        self._check_text(model.both)
-        self._chosen = choose(job.options, model.both, self._first_pairs(), text.size)
-        if self._chosen.reason:
-            say(f"norm-align: {self._chosen.reason}")
-        self._signature = signed(model.both, text.hashes, size, {**self._chosen.fields, **_of_text(job)})
-        self._form = job.form(text)
-        self._done, self._sentences = Done(), 0
-
-    def _check_text(self, models: Sequence[Model]) -> None:
-        """Warn of a text that does not suit the models, or is not parallel; refuse unrelated lines."""
-        job, numbers = self._job, sample_lines(self._text.size)
-        if len(self._ends) == 1 and job.beam is None:  # the only window, which is kept until it is aligned
-            pairs = list(self._first_pairs())
-            sample = [(number, pairs[number]) for number in numbers]
-        else:
-            sample = [(number, self._here.reader.read(number, raw)) for number, raw in self._text.some(numbers)]
+        self._here = _JobAligner(job, text, model)
+        sample = self._here.sample()
         if job.markup is None and any("</" in pair.source.text for _, pair in sample):
             warn_user("the text has tags, which count as words: give --markup")
-        check_parallel(sample, models, job.options.force)  # no targets: none is scored
-
-    def _first_pairs(self) -> Iterator[SentencePair]:
-        """The pairs of the text, as far as they are needed."""
-        if self._job.beam is None and len(self._ends) > 1:
-            yield from self._here.reader.read_all(self._text)
-            return
-        for window in self._windows(range(len(self._ends))):
-            yield from self._here.pairs(window)
-
-    def _windows(self, numbers: Iterable[int]) -> Iterator[Window]:
-        return windows_of(self._text, self._ends, numbers)
+        check_parallel(sample, model.both, job.options.force)  # no targets: none is scored
+        self._chosen = choose(job.options, model.both, self._here.first_pairs(), text.size)
+        if self._chosen.reason:
+            say(f"norm-align: {self._chosen.reason}")
+        self._signature = signed(model.both, text.hashes, text.size, {**self._chosen.fields, **_of_text(job)})
+        self._form = job.form(text)
+        self._tally, self._sentences = Tally(), 0
 
     def run(self) -> None:
         """Align the windows that no stopped run has aligned, write the outputs, and say how it went."""
-        job, size = self._job, self._text.size
-        start = time.monotonic()
-        own = range(job.shard, len(self._ends), job.shards)
-        kept = 0
+        job, start, kept = self._job, time.monotonic(), 0
+        own = range(job.shard, len(self._here.ends), job.shards)
         if not job.in_directory and is_stream(job.output):
             self._write(table for _, table in self._align(own))
         else:
             kept = self._run_in_parts(own)
-        self._warn()
+        for warning in self._tally.warnings():
+            warn_user(warning)
         seconds = time.monotonic() - start
         said = f", {kept} kept from before" if job.resume else ""
-        if size > 1:
+        if self._text.size > 1:
             say(
                 f"norm-align: {self._sentences} sentences in {seconds:.1f} s, "
                 f"{self._sentences / seconds:.1f} sentences/s{said}"
@@ -160,12 +186,11 @@ class _Run:
         directory = Path(job.output) if job.in_directory else parts_directory(job.output)
         contribution, syntax = job.options.source_contribution, job.markup.syntax if job.markup else "none"
         more: dict[str, Value] = {"window": job.window, "source_contribution": contribution, "markup": syntax}
-        places = self._text.size, len(self._ends), job.shard, job.shards
+        places = self._text.size, len(self._here.ends), job.shard, job.shards
         info = run_info(self._signature, self._form, more, *places)
         schema = info.schema(self._form.table([], []).schema, signature=self._signature)
         writer = PartsWriter(directory, info, schema, _NAMES, job.resume, job.overwrite)
         there = {part.number for part in writer.kept}
-        kept = sum(self._size(number) for number in own if number in there)
         if len(there) < len(own):
             (directory / _MARK).unlink(missing_ok=True)
         try:
@@ -175,115 +200,151 @@ class _Run:
             writer.finish()
         except BaseException:
             writer.abandon()
-            if left := sum(
-                self._size(part.number) for part in own_parts(directory, "alignments", job.shard, job.shards)
-            ):
+            if left := self._size(part.number for part in own_parts(directory, "alignments", job.shard, job.shards)):
                 say(f"norm-align: {left} sentences are kept: --resume continues this run")
             raise
-        self._finish(writer)
-        return kept
-
-    def _size(self, number: int) -> int:
-        first: int = self._ends[number - 1] if number else 0
-        return self._ends[number] - first
-
-    def _finish(self, writer: PartsWriter) -> None:
-        """Join the parts to the file, if all are here."""
-        job, directory = self._job, writer.directory
         if not job.in_directory and job.shards > 1:
             say(f"norm-align: when all shards are done: align-eval merge {directory} -o {job.output}")
-            return
-        if job.in_directory and len(parts_in(directory, "alignments")) < len(self._ends):
-            return
-        _, tables = read_alignments(directory)
-        self._write(tables)
-        if job.in_directory:
-            (directory / _MARK).touch()
-        else:
-            writer.remove()
+        elif not job.in_directory or len(parts_in(directory, "alignments")) == len(self._here.ends):
+            self._write(read_alignments(directory)[1])
+            if job.in_directory:
+                (directory / _MARK).touch()
+            else:
+                writer.remove()
+        return self._size(there.intersection(own))
+
+    def _size(self, numbers: Iterable[int]) -> int:
+        """How many pairs windows have."""
+        sizes = [end - start for start, end in pairwise([0, *self._here.ends])]
+        return sum(sizes[number] for number in numbers)
 
     def _align(self, numbers: Sequence[int]) -> Iterator[tuple[int, pa.Table]]:
         """Align windows, here or on Ray; those that a lexical table is counted on are always read here, and first."""
-        aligner, counted = self._here.begin(self._chosen), bisect_right(self._ends, self._chosen.method.table_pairs)
+        aligner, counted = self._here.begin(self._chosen), self._here.counted
         here = [number for number in numbers if self._job.actors is None or number < counted]
-        with progress_meter(sum(map(self._size, {*range(counted), *numbers})), "sentences") as progress:
-            if counted:
-                windows = self._windows(range(counted))
-                aligner.count(((window.first, self._here.pairs(window, progress)) for window in windows), progress)
-            else:
-                aligner.check_table(self._first_pairs())
-            for window in self._windows(here):
-                yield self._noted(window.number, *self._here.align(window, progress))
-            if rest := [number for number in numbers if number not in here]:
-                chosen = replace(self._chosen, table=aligner.table)
-                for number, table, done in on_ray.align(self._job, self._text, chosen, self._windows(rest)):
-                    progress(len(table))
-                    yield self._noted(number, table, done)
-
-    def _noted(self, number: int, table: pa.Table, done: Done) -> tuple[int, pa.Table]:
-        """The number of a window and its rows, when what became of it is noted."""
-        self._text.check_unchanged()
-        tally = self._done.tally.subwords
-        warned = tally.warning() is not None
-        self._done.add(done)
-        self._sentences += len(table)
-        if not warned and (warning := tally.warning()):
-            warn_user(warning)
-        return number, table
+        there = [number for number in numbers if number not in here]
+        with progress_meter(self._size({*range(counted), *numbers}), "sentences") as progress:
+            self._here.prepare(progress)
+            rows = (self._here.rows(window, progress) for window in self._here.windows(here))
+            chosen = replace(self._chosen, table=aligner.table)
+            of_ray = _on_ray(self._job, self._text, chosen, self._here.windows(there), progress) if there else ()
+            for number, table, tally in chain(rows, of_ray):
+                self._text.check_unchanged()
+                warned = self._tally.subwords.warning()
+                self._tally.add(tally)
+                self._sentences += len(table)
+                if not warned and (warning := self._tally.subwords.warning()):
+                    warn_user(warning)
+                yield number, table
 
     def _write(self, tables: Iterable[pa.Table]) -> None:
         """Write the outputs that are files, and report the pairs that are not aligned."""
         job, skipped = self._job, dict[int, str]()
         with ExitStack() as stack:
-            files: list[TextIO] = []
-            for name in (*job.tokens_out, *([job.scores_out] if job.scores_out else [])):
+
+            def opened(name: str) -> TextIO:
                 temporary = stack.enter_context(new_file(name, job.resume))
-                files.append(stack.enter_context(temporary.open("w", encoding="utf-8", newline="\n")))
-            words, scores = files[: len(job.tokens_out)], files[len(job.tokens_out) :]
-            for file in scores:
-                file.write("\t".join((*PAIR_SCORES, "status")) + "\n")
+                return stack.enter_context(temporary.open("w", encoding="utf-8", newline="\n"))
+
+            words, scores = list(map(opened, job.tokens_out)), opened(job.scores_out) if job.scores_out else None
+            if scores is not None:
+                scores.write("\t".join((*PAIR_SCORES, "status")) + "\n")
 
             def passing() -> Iterator[pa.Table]:
-                numbers = itertools.count()
+                first = 0
                 for table in tables:
-                    for status, number in zip(table["status"].to_pylist(), numbers):
+                    for number, status in enumerate(table["status"].to_pylist(), first):
                         if status != "ok":
                             skipped[number] = status
-                    for alignment in alignments_in(table, table.column_names) if files else ():
-                        _write_row(alignment, words, scores)
+                    first += len(table)
+                    for alignment in alignments_in(table, table.column_names) if words or scores else ():
+                        for file, of_side in zip(words, (alignment.source_words, alignment.target_words)):
+                            file.write(" ".join("_".join(word.split()) for word in of_side) + "\n")
+                        if scores is not None:
+                            scores.write(_score_line(alignment))
                     yield table
 
             if job.in_directory:
-                for _ in passing():
-                    pass
+                deque(passing(), maxlen=0)
             else:
                 write_alignments(job.output, passing(), self._form, self._signature, job.resume)
         warn_skipped(skipped, self._text.size, "so they have no links", "line")
 
-    def _warn(self) -> None:
-        """Say what became of the pairs that this run has aligned."""
-        if untagged := self._done.untagged:
-            numbers = _shown_lines(sorted(untagged))
-            warn_user(f"lines written without tags: {numbers}; the first is {untagged[min(untagged)]}")
-        if uncopied := self._done.uncopied:
-            warn_user(
-                f"lines of {self._text.names[0]} whose target has not each protected string of the source once: "
-                f"{_shown_lines(sorted(uncopied))}"
-            )
-        for warning in self._done.tally.warnings():
-            warn_user(warning)
+
+def _score_line(alignment: Alignment) -> str:
+    """The scores of a pair, and its status."""
+    values = (getattr(alignment.scores, name) for name in PAIR_SCORES)
+    return "\t".join((*("" if value is None else repr(value) for value in values), alignment.status)) + "\n"
 
 
-def _write_row(alignment: Alignment, words: Sequence[TextIO], scores: Sequence[TextIO]) -> None:
-    """Write the words that links count (``--tokens-out``), and the scores of a pair."""
-    for file, of_side in zip(words, (alignment.source_words, alignment.target_words)):
-        file.write(" ".join("_".join(word.split()) for word in of_side) + "\n")
-    for file in scores:
-        values = (getattr(alignment.scores, name) for name in PAIR_SCORES)
-        file.write("\t".join((*("" if value is None else repr(value) for value in values), alignment.status)) + "\n")
+# ---- Ray
 
 
-def _shown_lines(ids: Sequence[int]) -> str:
-    """How many lines, and the numbers of the first ones."""
-    more = ", …" if len(ids) > _SHOWN else ""
-    return f"{len(ids)} ({', '.join(str(id_ + 1) for id_ in ids[:_SHOWN])}{more})"
+class _Actor(_JobAligner):
+    """A process of the cluster, which loads the models when it begins."""
+
+    def __init__(self, job: Job, text: Text, chosen: ChosenMethod) -> None:
+        super().__init__(job, text, load_model(job.load_options, job.on_cpu))
+        self.begin(chosen)
+
+
+def _on_ray(
+    job: Job, text: Text, chosen: ChosenMethod, windows: Iterable[Window], progress: Progress
+) -> Iterator[_Rows]:
+    """Align windows on a cluster; gives them in the order in which they end."""
+    with _cluster() as ray:
+        resources = ray.cluster_resources()
+        gpus = 0 if job.on_cpu else int(resources.get("GPU", 0))
+        count = job.actors or gpus or max(1, int(resources.get("CPU", 1)))
+        # several actors may share a GPU: much of the work of each is on a processor
+        share = {"num_gpus": 1 / math.ceil(count / gpus)} if gpus else {"num_cpus": 1}
+        actors = ray.remote(_Actor).options(**share)
+        known = replace(text, pairs=list, states={}, copies=())  # the lines come window by window
+        free = [actors.remote(job, known, chosen) for _ in range(count)] * _WAITING
+        busy: dict[Any, Any] = {}
+        arriving = iter(windows)
+        while True:
+            for window in islice(arriving, len(free)):
+                actor = free.pop(0)
+                busy[actor.rows.remote(window)] = actor
+            if not busy:
+                break
+            (done,), _ = ray.wait(list(busy), num_returns=1)
+            free.append(busy.pop(done))
+            rows: _Rows = ray.get(done)
+            progress(len(rows[1]))
+            yield rows
+
+
+@contextmanager
+def _cluster() -> Iterator[Any]:
+    """Ray, connected to the cluster of RAY_ADDRESS, or to one that is started on this machine."""
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+    except ImportError as error:
+        raise InputError(f"--ray: the package ray cannot be imported ({error}): pip install ray") from error
+    connected = ray.is_initialized()
+    try:
+        if not connected:
+            try:
+                ray.init(address=os.environ.get("RAY_ADDRESS"), log_to_driver=False)
+            except Exception as error:  # Ray raises plain exceptions
+                raise InputError(f"--ray: Ray cannot be started ({_reason(error)}); try again") from error
+        yield ray
+    except (ray.exceptions.RayError, ConnectionError) as error:
+        raise InputError(f"--ray: {_reason(error)}") from error
+    finally:
+        if not connected:
+            ray.shutdown()
+
+
+def _reason(error: BaseException) -> str:
+    """The reason of an error that Ray raised: the error of an actor, if one caused it."""
+    inner: Any = error
+    while inner is not None:
+        if isinstance(inner, InputError):
+            return str(inner)
+        inner = getattr(inner, "cause", None) or inner.__cause__
+    return f"{type(error).__name__}: {printable(str(error).strip().splitlines()[-1], 300)}"

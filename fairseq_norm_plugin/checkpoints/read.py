@@ -6,6 +6,10 @@ those types; everything else stays refused, with a message that names it.
 ``weights_only`` lets strings pass, and fairseq calls ``eval`` on some options when it builds a model
 (``adaptive_softmax_cutoff``, the layers of convolutional models, …).  So the options are checked before fairseq sees
 them, and those that name other files are set to None.
+
+A checkpoint of a training under the plugin is one of stock fairseq: its task and criterion, and no other options.  What
+the plugin reads back lies where stock fairseq does not look: the best AER in ``extra_state``, and ``guided_maps`` among
+the options of the model.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ import zipfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,9 +43,8 @@ from omegaconf import DictConfig, ListConfig, OmegaConf, ValueNode, _utils
 from omegaconf.base import ContainerMetadata, Metadata
 from omegaconf.nodes import AnyNode
 
-from alignment_eval.errors import InputError, printable, shown, warn_user
+from alignment_eval.errors import InputError, UsageError, printable, shown, warn_user
 from fairseq_norm_plugin.checkpoints.identity import FAST_PATH_COPY
-from fairseq_norm_plugin.checkpoints.stock import as_commanded, save_stock_checkpoints, stock_options
 
 Pair = tuple[str, str]
 
@@ -94,6 +98,16 @@ LOOKED_UP = PATHS["bpe"] | {"lang_dict"}
 _PATHS = ("data", "dir", "file", "path", "prefix", "project", "url", "checkpoint", "suffix", "name", "logdir")
 #: A reference to another option of the same checkpoint; it reads nothing outside the checkpoint.
 _REFERENCE = re.compile(r"\$\{\w+(\.\w+)*\}")
+#: fairseq's tasks whose models read their languages as tags.
+TAGGED = MULTILINGUAL, PRETRAINED = "translation_multi_simple_epoch", "translation_from_pretrained_bart"
+_CRITERION = "guided_alignment"
+#: Tasks and criteria of the plugin -> those of fairseq that have their models and losses in validation.
+_STOCK = {
+    **{f"{name}_norm": name for name in ("translation", *TAGGED)},
+    _CRITERION: "label_smoothed_cross_entropy",
+}
+#: Options of the criterion, which fairseq's does not have.
+_GUIDED = ("alignment_lambda", "guided_maps")
 
 
 def admit_checkpoint_types() -> None:
@@ -362,3 +376,72 @@ def _check_text(name: str, text: str, path: str) -> None:
             raise InputError(
                 f"{path}: option {printable(name, 80)} is {shown(text)}, no numbers; fairseq would evaluate it"
             ) from error
+
+
+# ---- stock fairseq's options
+
+
+def is_ours(option: str) -> bool:
+    """Whether an option of a task is of the plugin."""
+    return option.startswith(("norm_", "aer_"))
+
+
+def task_name(options: Any) -> str:
+    """The name of the task of a checkpoint's options."""
+    named = options if isinstance(options, Mapping) else vars(options)
+    return str(named.get("_name") or named.get("task", ""))
+
+
+def stock_options(cfg: Mapping[str, Any]) -> dict[str, Any]:
+    """The options ``cfg`` of a checkpoint as a training of stock fairseq would have saved them; ``cfg`` stays."""
+    return {group: _of_group(options) for group, options in cfg.items()}
+
+
+def _of_group(options: Any) -> Any:
+    """The options of one group; those of what has no dataclass are in a namespace with those of all groups."""
+    named = vars(options) if isinstance(options, argparse.Namespace) else options
+    if not isinstance(named, Mapping):
+        return options
+    guided = _GUIDED if named.get("_name") == _CRITERION else ()
+    stock = {name: value for name, value in named.items() if not (is_ours(name) or name in guided)}
+    for name in stock.keys() & {"_name", "task", "criterion"}:
+        if isinstance(stock[name], str):
+            stock[name] = _STOCK.get(stock[name], stock[name])
+    if isinstance(stock.get("user_dir"), str) and Path(stock["user_dir"]).name == __name__.partition(".")[0]:
+        stock["user_dir"] = None
+    return argparse.Namespace(**stock) if isinstance(options, argparse.Namespace) else stock
+
+
+def save_stock_checkpoints() -> None:
+    """Let fairseq save checkpoints of stock fairseq only."""
+    save = checkpoint_utils.torch_persistent_save
+    if hasattr(save, "__wrapped__"):
+        return
+
+    @functools.wraps(save)
+    def torch_persistent_save(state: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(state, dict) and isinstance(state.get("cfg"), dict):
+            state = {**state, "cfg": stock_options(state["cfg"])}
+        return save(state, *args, **kwargs)
+
+    checkpoint_utils.torch_persistent_save = torch_persistent_save
+
+
+def as_commanded(cfg: dict[str, Any], command: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """The options of a checkpoint, whose task is the norm task that a command line names, with its options.
+
+    fairseq-validate takes the task from the checkpoint, and only its options from the command line.
+    """
+    named = command.get("task")
+    if not isinstance(named, str) or named not in _STOCK:
+        return cfg
+    trained = task_name(cfg["task"])
+    if _STOCK[named] != trained:
+        expected = f"--task {trained}_norm" if trained in _STOCK.values() else "omit --task and its options"
+        raise UsageError(
+            f"--task {named}: {path} was trained with --task {shown(trained)}, which decides how it is read; {expected}"
+        )
+    options, ours = cfg["task"], {name: value for name, value in command.items() if is_ours(name)}
+    if isinstance(options, argparse.Namespace):
+        return {**cfg, "task": argparse.Namespace(**{**vars(options), **ours, "_name": named, "task": named})}
+    return {**cfg, "task": {**options, **ours, "_name": named}}

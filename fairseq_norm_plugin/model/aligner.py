@@ -33,6 +33,8 @@ from fairseq_norm_plugin.text.tokens import UnknownTokens
 
 #: Takes the number of pairs that were read since its last call.
 Progress = Callable[[int], object]
+#: How many numbers of lines a warning names.
+_SHOWN = 20
 #: The fewest words on both sides of pairs that are checked for links of none or all of them, and the fewest pairs.
 _LONG, _FEWEST = 3, 10
 #: Pairs that are sorted by length together.
@@ -45,6 +47,10 @@ _ALTI = "alti_rollout"
 _CPU_TOKENS = 2000
 #: Batches that are read, or wait to be, while links are made of another.
 _AHEAD = 2
+
+
+def unseen(_: int) -> None:
+    """Show no progress."""
 
 
 def choose(
@@ -80,18 +86,30 @@ class Tally:
             ``words``, and those ``unknown`` to the table; of long ``pairs``, those of one link at most (``none``) and
             those of ``every`` link.
         subwords: the subwords that the models know and do not know.
+        untagged: pairs that are written without tags, and why.
+        uncopied: pairs whose target has not each protected string of the source once.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     subwords: UnknownTokens = field(default_factory=UnknownTokens)
+    untagged: dict[int, str] = field(default_factory=dict)
+    uncopied: list[int] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
         """Add what was seen of other pairs."""
         self.counts.update(other.counts)
         self.subwords.update(other.subwords)
+        self.untagged |= other.untagged
+        self.uncopied += other.uncopied
 
     def warnings(self) -> Iterator[str]:
-        """Warnings about lines of unlike sentences, words that the table lacks, and maps of which no links come."""
+        """Warnings about all but the subwords: lines, words that the table lacks, and maps of which no links come."""
+        if untagged := self.untagged:
+            numbers = _shown_lines(sorted(untagged))
+            yield f"lines written without tags: {numbers}; the first is {untagged[min(untagged)]}"
+        if self.uncopied:
+            numbers = _shown_lines(sorted(self.uncopied))
+            yield f"lines whose target has not each protected string of the source once: {numbers}"
         if uneven := self.counts["uneven"]:
             yield f"pairs of which source and target have different numbers of sentences: {uneven}, aligned whole"
         total, unknown = self.counts["words"], self.counts["unknown"]
@@ -107,6 +125,12 @@ class Tally:
                 f"word is linked to all: the maps show no alignment; check that the model is trained, or name other "
                 f"maps and another rule"
             )
+
+
+def _shown_lines(numbers: Sequence[int]) -> str:
+    """How many lines, and which the first ones are, from 1."""
+    more = ", …" if len(numbers) > _SHOWN else ""
+    return f"{len(numbers)} ({', '.join(str(number + 1) for number in numbers[:_SHOWN])}{more})"
 
 
 class _Sentence(NamedTuple):
@@ -165,7 +189,7 @@ class Aligner:
             words = ([line.side.word_strings() for line in pair] for pair in sides)
             check_match(self.chosen.table, [(source, target) for source, target in islice(words, CHECKED)])
 
-    def count(self, windows: Iterable[tuple[int, Sequence[SentencePair]]], progress: Progress = lambda _: None) -> None:
+    def count(self, windows: Iterable[tuple[int, Sequence[SentencePair]]], progress: Progress = unseen) -> None:
         """Count the lexical table of the text on its first windows, given with the numbers of their first pairs.
 
         Their word maps are kept until they are aligned.
@@ -174,7 +198,7 @@ class Aligner:
         read = (maps for window in self._counted.values() for _, maps in window)
         self.table, self._of_counted = count_table(read, self.method, self.table)
 
-    def align(self, first: int, pairs: Sequence[SentencePair], progress: Progress = lambda _: None) -> list[Alignment]:
+    def align(self, first: int, pairs: Sequence[SentencePair], progress: Progress = unseen) -> list[Alignment]:
         """Align the pairs of a window, of which the first has this number; batch by batch, sorted by length.
 
         Lines that are cut into sentences are aligned sentence by sentence.
@@ -183,7 +207,9 @@ class Aligner:
         if counted is not None and self._of_counted is not None:
             reweight = self._of_counted
         read = self.word_maps(first, pairs, progress) if counted is None else counted
-        keyed = (((own, _target_tokens(maps)), maps) for own, maps in read)
+        keyed = (
+            ((own, [len(one.sentence.target.tokens) for one in maps if one is not None]), maps) for own, maps in read
+        )
         cut: list[list[tuple[int, Alignment, list[int]]]] = [[] for _ in pairs]
         for (own, tokens), alignment in link_pairs(keyed, self.method, reweight):
             cut[own.number - first].append((own.place, alignment, tokens))
@@ -194,7 +220,7 @@ class Aligner:
         return aligned
 
     def word_maps(
-        self, first: int, pairs: Sequence[SentencePair], progress: Progress = lambda _: None
+        self, first: int, pairs: Sequence[SentencePair], progress: Progress = unseen
     ) -> Iterator[tuple[_Sentence, WordMaps]]:
         """The word maps of the sentences of a window; batch by batch, short ones first.
 
@@ -282,11 +308,6 @@ class Aligner:
             counts["none"] += len(alignment.links) <= 1  # one may be of the final punctuation
             counts["every"] += len(alignment.links) == sizes[0] * sizes[1]
         return replace(alignment, scores=PairScores()) if self._scores and alignment.scores is None else alignment
-
-
-def _target_tokens(maps: WordMaps) -> list[int]:
-    """The number of target tokens of each model."""
-    return [len(one.sentence.target.tokens) for one in maps if one is not None]
 
 
 def signed(models: Sequence[Model], texts: Iterable[str], sentences: int, fields: Mapping[str, Value]) -> str:

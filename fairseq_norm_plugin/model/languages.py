@@ -18,8 +18,7 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from alignment_eval.errors import InputError, UsageError, printable, shown
 from alignment_eval.reading import read_once
 from fairseq_norm_plugin.checkpoints.files import Release
-from fairseq_norm_plugin.checkpoints.read import Pair
-from fairseq_norm_plugin.checkpoints.stock import MULTILINGUAL, TAGGED, task_name
+from fairseq_norm_plugin.checkpoints.read import MULTILINGUAL, TAGGED, Pair, task_name
 from fairseq_norm_plugin.text.tags import check_languages
 from fairseq_norm_plugin.transformers.text import dictionary_text
 

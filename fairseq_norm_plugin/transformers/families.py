@@ -21,8 +21,7 @@ from torch import Tensor
 
 from alignment_eval.errors import InputError, shown
 from fairseq_norm_plugin.checkpoints.files import Release, weights_file
-from fairseq_norm_plugin.checkpoints.read import config_of
-from fairseq_norm_plugin.checkpoints.stock import PRETRAINED
+from fairseq_norm_plugin.checkpoints.read import PRETRAINED, config_of
 from fairseq_norm_plugin.transformers.marian import sinusoids
 from fairseq_norm_plugin.transformers.text import (
     SPECIALS,

@@ -18,7 +18,7 @@ from omegaconf import OmegaConf
 from alignment_eval.errors import InputError, UsageError, shown, warn_user
 from alignment_eval.profiles.profile import TextRecipe
 from alignment_eval.reading import Count, ForeignFile
-from fairseq_norm_plugin.checkpoints.stock import MULTILINGUAL, PRETRAINED
+from fairseq_norm_plugin.checkpoints.read import MULTILINGUAL, PRETRAINED
 from fairseq_norm_plugin.text.subwords import SentencePieceSegmenter, TokenizersSegmenter
 from fairseq_norm_plugin.text.tokens import MARIAN_TAG, list_tags
 from fairseq_norm_plugin.transformers.weights import own_file, read_json

@@ -10,7 +10,7 @@ import pytest
 from alignment_eval.commands import main as align_eval
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.profiles import chosen
-from fairseq_norm_plugin.align import run as run_module
+from fairseq_norm_plugin.model import windows
 from fairseq_norm_plugin.model.model import Model
 from tests.demo import BOTH, raw_lines, written
 from tests.facts import content, says
@@ -38,7 +38,7 @@ def case(request, lines_run, tmp_path, monkeypatch):
     """An output, its options, which lose nothing by a stop; the other options; and a function that runs them."""
     out, options, where, others = request.param
     monkeypatch.chdir(tmp_path)
-    for module in (chosen, run_module):
+    for module in (chosen, windows):
         monkeypatch.setattr(module, "DEFAULTS", replace(DEFAULTS, table_pairs=2))
     written(tmp_path / "target", TARGETS)
     sources = [f"<b>{line}</b>" if "--markup" in options else line for line in SOURCES]

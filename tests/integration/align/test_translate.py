@@ -82,4 +82,4 @@ def test_strings_that_are_not_translated(run, tmp_path):
     targets = written(tmp_path / "target", [found[0]["target"], "See it.", "Yes."])
     done = run("--target-text", targets, "--protect", "Ja", "--protect", "X+", lines=lines, out="aligned.jsonl")
     assert rows(done)[0]["links"] == found[0]["links"]
-    assert says(done.err, "source … each protected string of the source once: 2 (2, ")
+    assert says(done.err, "each protected string of the source once: 2 (2, ")

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 import fairseq_norm_plugin as fnp
 from alignment_eval.errors import AlignmentWarning, InputError
-from fairseq_norm_plugin.checkpoints.read import EVALUATED, PATHS, check_options
-from fairseq_norm_plugin.checkpoints.stock import MULTILINGUAL, as_commanded
+from fairseq_norm_plugin.checkpoints.read import EVALUATED, MULTILINGUAL, PATHS, as_commanded, check_options
 from tests.demo import DEMO
 from tests.facts import facts, says
 

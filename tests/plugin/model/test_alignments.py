@@ -9,7 +9,7 @@ from alignment_eval.alignment import Alignment
 from alignment_eval.commands import main as align_eval
 from alignment_eval.errors import AlignmentWarning, InputError
 from alignment_eval.reading import file_hash
-from fairseq_norm_plugin.model import lists
+from fairseq_norm_plugin.model import windows
 from tests import demo
 from tests.demo import DEMO
 from tests.facts import says
@@ -127,7 +127,7 @@ def test_it_logs_which_way_it_takes(models, caplog, capfd):
 
 
 def test_the_first_alignments_keep_their_maps(models, monkeypatch):
-    monkeypatch.setattr(lists, "KEPT", 5)
+    monkeypatch.setattr(windows, "KEPT", 5)
     alignments = models[0].align(SOURCES[:20], TARGETS[:20])
     assert [alignment.maps is not None for alignment in alignments] == [True] * 5 + [False] * 15
 
