@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> None:
             f"{named}: {len(pairs)} different sentence pairs that can be aligned, of {text.size}: expected "
             f"{DEFAULTS.fewest_pairs} or more to choose maps by; pass more text of these languages"
         )
-    check_parallel([(n, reader.read(n, raw)) for n, raw in text.some(sample_lines(text.size))], models)
+    check_parallel([(n, reader.read(n, raw)) for n, raw in text.some(sample_lines(text.size))], models[0])
     profiles = [
         model.fit_profile([read[which] for read in pairs], args.max_tokens) for which, model in enumerate(models)
     ]

@@ -239,7 +239,7 @@ class NormMixin:
             )
             return SentencePair(source.read(next(words)), target.read(next(words)))
 
-        check_parallel(((id_, pair(id_)) for id_ in sample_lines(plan.size) if id_ not in plan.skipped), [model])
+        check_parallel(((id_, pair(id_)) for id_ in sample_lines(plan.size) if id_ not in plan.skipped), model)
 
     def _open_session(
         self, models: Sequence[nn.Module], args: Any, parameters: str, options: NormOptions, profile: Profile | None

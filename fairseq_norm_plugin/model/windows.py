@@ -182,7 +182,7 @@ def align_lists(
     text = of_lists(sources, targets, words)
     own = WindowAligner(text, models, options, strings, kept=KEPT)
     if not quiet and text.size >= FEWEST:
-        check_parallel(own.sample(), models, options.force)
+        check_parallel(own.sample(), models[0], options.force)
     chosen = choose(options, models, own.first_pairs(), text.size)
     if not quiet and chosen.reason:
         logger.info("align: %s", chosen.reason)

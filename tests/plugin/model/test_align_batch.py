@@ -87,7 +87,7 @@ def test_bad_batches(align, tmp_path):
             align(batch)
     with pytest.raises(UsageError, match=facts("profile none")):
         AlignBatch(*MODEL, profile="none")
-    with pytest.raises(UsageError, match=facts("split_sentences: an option of align")):
+    with pytest.raises(UsageError, match=facts("split_sentences: an option … align")):
         AlignBatch(*MODEL, split_sentences=True)
     copied = tmp_path / "checkpoint.pt"
     copied.write_bytes((DEMO / "checkpoint.pt").read_bytes())

@@ -42,8 +42,8 @@ def test_bundled_models_are_found_by_name(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("split_sentences", "split_sentences: an option of align, translate and transfer_markup, not of load"),
-        ("beam", "beam: an option of translate, not of load"),
+        ("split_sentences", "split_sentences: an option … align … not of load"),
+        ("beam", "beam: an option … translate, not of load"),
         ("lowecase", "load has no option lowecase; do you mean lowercase? (options: bpe,"),
         ("batch_size", "load has no option batch_size (options: bpe,"),
     ],
