@@ -19,7 +19,7 @@ if sys.version_info < (3, 10):  # noqa: UP036  # pip refuses it, but --user-dir 
 if TYPE_CHECKING:
     from alignment_eval.transfer.pairs import Markup
     from fairseq_norm_plugin.align.batch import AlignBatch
-    from fairseq_norm_plugin.model.block_maps import BlockMaps, MaskedLM, load_masked_lm
+    from fairseq_norm_plugin.model.inspection import BlockMaps, MaskedLM, load_masked_lm
     from fairseq_norm_plugin.model.load import load
     from fairseq_norm_plugin.model.norm_model import NormModel
 
@@ -46,7 +46,7 @@ def register() -> None:
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES.get(name, f"{__name__}.model.block_maps")), name)
+    return getattr(import_module(_MODULES.get(name, f"{__name__}.model.inspection")), name)
 
 
 def __dir__() -> list[str]:

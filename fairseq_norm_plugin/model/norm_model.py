@@ -21,8 +21,7 @@ from alignment_eval.profiles.profile import read_profile
 from alignment_eval.transfer.pairs import Markup, check_labels, with_labels
 from alignment_eval.transfer.pieces import NO_PROTECTION, protected_strings
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
-from fairseq_norm_plugin.model.block_maps import BlockMaps, block_maps_of
-from fairseq_norm_plugin.model.deletion import losses_of_words, uniform_losses
+from fairseq_norm_plugin.model.inspection import BlockMaps, block_maps_of, losses_of_words, uniform_losses
 from fairseq_norm_plugin.model.model import Model, Sentence
 from fairseq_norm_plugin.model.translate import Translation, join_translations, translate_lines
 from fairseq_norm_plugin.model.windows import align_lists, text_lines

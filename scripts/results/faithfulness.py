@@ -27,7 +27,7 @@ from alignment_eval.extraction.method import ExtractionOptions, MapName, MapName
 from alignment_eval.figures.style import MARKERS, PAGE, add_legend, new_figure, save_figure, styled
 from alignment_eval.maps.sentence import KINDS, SentenceMaps
 from alignment_eval.maps.words import SETTINGS, row_shares
-from fairseq_norm_plugin.model.deletion import losses_of_words, word_log_probs
+from fairseq_norm_plugin.model.inspection import losses_of_words, word_log_probs
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.text.pair import SentencePair
 

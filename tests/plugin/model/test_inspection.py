@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairseq_norm_plugin.model.deletion import losses_of_words, word_log_probs
+from fairseq_norm_plugin.model.inspection import losses_of_words, word_log_probs
 from tests.plugin.model.conftest import pair_of
 
 #: Words of two subwords on both sides.
