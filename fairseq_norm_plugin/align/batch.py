@@ -17,7 +17,6 @@ from alignment_eval.profiles.chosen import OF_TEXT, AlignmentOptions
 from alignment_eval.profiles.profile import NO_PROFILE
 from fairseq_norm_plugin.model.aligner import Aligner, choose
 from fairseq_norm_plugin.model.load import check_known, load
-from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.text.pair import SentencePair
 
 #: The columns of an alignment that a batch gets; its text is in the batch.
@@ -68,7 +67,7 @@ class AlignBatch:
 
     def __getstate__(self) -> dict[str, Any]:
         """The options, without loaded models."""
-        return {name: value for name, value in vars(self).items() if name not in ("aligner", "model")}
+        return {name: value for name, value in vars(self).items() if name != "aligner"}
 
     def __call__(self, batch: Any) -> Any:
         """Align the pairs of a batch.
@@ -93,17 +92,6 @@ class AlignBatch:
         return pd.DataFrame({**kept, **found}, batch.index) if isinstance(batch, pd.DataFrame) else {**kept, **found}
 
     @cached_property
-    def model(self) -> NormModel:
-        """The models of this process.
-
-        Raises:
-            InputError: a file cannot be used.
-        """
-        args, options = self._model
-        model = load(*args, profile=self._options.profile, **options)
-        return model.to(self._device or ("cuda" if torch.cuda.is_available() else "cpu"))
-
-    @cached_property
     def aligner(self) -> Aligner:
         """The models of this process, ready to align.
 
@@ -111,12 +99,13 @@ class AlignBatch:
             InputError: a file cannot be used, or a model has no profile; it cannot choose its maps on a batch, or each
                 batch would have others.
         """
-        for member in self.model.both:
-            profile = member.profile
-            if self._options.profile is None and not profile.is_file():
+        args, options = self._model
+        model = load(*args, profile=self._options.profile, **options)
+        model.to(self._device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        for profile in (member.profile for member in model.both if self._options.profile is None):
+            if not profile.is_file():
                 raise InputError(f"{profile}: no such profile, which a batch needs; make one with norm-align calibrate")
-        models = self.model.both
-        return Aligner(choose(self._options, models), models, self._options)
+        return Aligner(choose(self._options, model.both), model.both, self._options)
 
 
 def _columns(batch: Any, known: Sequence[str], names: Sequence[str]) -> list[list[Any]]:

@@ -82,8 +82,8 @@ def _parser() -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> None:
     """Write a profile for each model."""
     from fairseq_norm_plugin.model.model import usable_pairs
-    from fairseq_norm_plugin.model.text_check import check_parallel, sample_lines
-    from fairseq_norm_plugin.text.lines import PairReader
+    from fairseq_norm_plugin.model.text_check import check_parallel
+    from fairseq_norm_plugin.model.windows import WindowAligner
 
     check_input(args)
     if args.table_pairs < 0:
@@ -100,20 +100,17 @@ def run(args: argparse.Namespace) -> None:
     check_outputs(args, [*other_inputs(args), *of_text], map(str, outputs))
     for file in [*files, *tables]:
         check_new(file, args.overwrite)
-    reader = PairReader.of(text, models[0].pipelines)
+    of_windows = WindowAligner(text, models, AlignmentOptions(max_tokens=args.max_tokens))
     recipes = [model.text.kept_in(Path(file).parent, model.languages) for model, file in zip(models, files)]
-    pairs = usable_pairs(reader.read_all(text), models)
+    pairs = usable_pairs(of_windows.first_pairs(), models)
     if len(pairs) < DEFAULTS.fewest_pairs:
-        named = ", ".join(filter(None, (args.text, args.source_text, args.target_text)))
         raise InputError(
-            f"{named}: {len(pairs)} different sentence pairs that can be aligned, of {text.size}: expected "
-            f"{DEFAULTS.fewest_pairs} or more to choose maps by; pass more text of these languages"
+            f"{', '.join(text_paths(args))}: {len(pairs)} different sentence pairs that can be aligned, of "
+            f"{text.size}: expected {DEFAULTS.fewest_pairs} or more to choose maps by; pass more text of them"
         )
-    check_parallel([(n, reader.read(n, raw)) for n, raw in text.some(sample_lines(text.size))], models[0])
-    profiles = [
-        model.fit_profile([read[which] for read in pairs], args.max_tokens) for which, model in enumerate(models)
-    ]
-    table = _count_table(args, text, reader, models, profiles) if args.table_pairs else None
+    check_parallel(of_windows.sample(), models[0])
+    profiles = [model.fit_profile(own, args.max_tokens) for model, own in zip(models, zip(*pairs))]
+    table = _count_table(args, text, of_windows.reader, models, profiles) if args.table_pairs else None
     text.check_unchanged()
     if len(profiles) > 1:
         profiles = [profiles[0].with_reverse(profiles[1]), profiles[1].with_reverse(profiles[0])]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -51,17 +52,17 @@ class Release:
     #: which no file holds in this form
     dictionaries: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The checkpoints, separated by colons."""
         return ":".join(self.checkpoints)
 
-    @property
+    @cached_property
     def checkpoints(self) -> list[str]:
         """The first file of each model."""
         return [parts[0] for parts in self.members]
 
-    @property
+    @cached_property
     def cfg(self) -> Any:
         """The options of the first checkpoint."""
         return self.state["cfg"]

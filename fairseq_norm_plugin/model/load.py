@@ -319,7 +319,6 @@ def build(specs: Sequence[ModelSpec]) -> list[Model]:
             spec.text,
             spec.profile,
             trained=None if own == spec.languages else own,
-            named=own is not None,
             guided=guided,
             dtype=spec.dtype,
             parameters=None if hashed is None else hashed.whole,

@@ -116,7 +116,6 @@ class Model:
     text: TextRecipe = field(default_factory=TextRecipe)  #: how text becomes words and subwords
     profile: Path = Path()  #: where its profile is, or is to be
     trained: tuple[str, str] | None = None  #: the languages that the checkpoint names, if it is used for others
-    named: bool = False  #: whether the checkpoint names its languages
     guided: tuple[MapName, ...] = ()  #: the maps that it was trained to align with, some in AWI and some in AWO
     dtype: str = "float32"  #: the type that the networks are computed in
     parameters: str | None = None  #: the hash of the parameters in float32; None: that of the networks as they are

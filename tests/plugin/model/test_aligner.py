@@ -10,17 +10,13 @@ import torch
 
 from alignment_eval.align_pairs import align_pairs
 from alignment_eval.alignment import Alignment
-from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import read_word_map
-from alignment_eval.extraction.lexical_table import count_lexical_table
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapNames
 from alignment_eval.extraction.pair_scores import PairScores
-from alignment_eval.maps.words import FORMED
 from alignment_eval.profiles.chosen import AlignmentOptions, ChosenMethod
 from fairseq_norm_plugin.model.aligner import Aligner
 from fairseq_norm_plugin.model.model import length_batches
 from fairseq_norm_plugin.text.pair import Line, SentencePair, with_copies
-from tests.facts import facts
 from tests.plugin.model.conftest import pair_of
 
 FORWARD = ExtractionOptions("attn_n", "1", setting="awo", rule="two-way=0.2")
@@ -136,36 +132,6 @@ def test_words_of_copies_are_linked_to_each_other_only(make_direction):
 
 def maps_alone(direction, id_, pair, options):
     return direction.maps({id_: direction.encode(pair)}, [options.kind], options.heads)[id_]
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"heads": "3"}, ["map 3", "model.pt", "decoder layers 0, 1, 2 of 4 heads"]),
-        ({"heads": "0.4"}, ["map 0.4", "decoder layers 0, 1, 2 of 4 heads"]),
-    ],
-    ids=str,
-)
-def test_maps_that_the_model_has_not(make_direction, options, named):
-    method = AlignmentMethod(ExtractionOptions(**{"kind": "attn_n", **options}))
-    with pytest.raises(UsageError) as error:
-        aligner_by(method, [make_direction(1, name="model.pt")])
-    assert all(text in str(error.value) for text in named)
-
-
-@pytest.mark.parametrize(("unknown", "wrong"), [(1, False), (0, True)])
-def test_a_given_lexical_table_must_match_the_text(make_direction, unknown, wrong):
-    """On 50 lines of two words; of a side half of the words may be unknown."""
-    known = ["w1", "w2"][: 1 + unknown] if not wrong else ["w9"]
-    table, _ = count_lexical_table([((known, known), np.eye(len(known)))], FORMED)
-    chosen = ChosenMethod(METHODS["one"], table=table, given=True)
-    aligner = Aligner(chosen, [make_direction(1)], AlignmentOptions())
-    pairs = [pair_of(["w1", "w2"], ["w2", "w1"])] * 50
-    if wrong:
-        with pytest.raises(InputError, match=facts("100 … not in the lexical table")):
-            aligner.check_table(pairs)
-    else:
-        aligner.check_table(pairs)
 
 
 @pytest.mark.parametrize("max_tokens", [1, 30, 100, 10**6])

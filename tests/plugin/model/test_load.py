@@ -18,13 +18,6 @@ from tests.facts import facts
 CODES = DEMO / "codes.bpe"
 
 
-def test_missing_files_are_named(tmp_path):
-    with pytest.raises(InputError, match=r"dict\.de\.txt: no such file"):
-        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", tmp_path)
-    with pytest.raises(InputError, match=r"nocodes: .*No such file"):
-        fairseq_norm_plugin.load(DEMO / "checkpoint.pt", DEMO, "de", "en", bpe_codes=[CODES, tmp_path / "nocodes"])
-
-
 def test_bundled_models_are_found_by_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     both = [(model.languages[0], model.name) for model in fairseq_norm_plugin.load("demo").both]
@@ -45,7 +38,6 @@ def test_bundled_models_are_found_by_name(tmp_path, monkeypatch):
         ("split_sentences", "split_sentences: an option … align … not of load"),
         ("beam", "beam: an option … translate, not of load"),
         ("lowecase", "load has no option lowecase; do you mean lowercase? (options: bpe,"),
-        ("batch_size", "load has no option batch_size (options: bpe,"),
     ],
 )
 def test_options_that_load_has_not(name, message):
