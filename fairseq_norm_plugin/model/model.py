@@ -51,7 +51,7 @@ Sentence = str | Sequence[int]
 #: The types of token ids; others would be cut to whole numbers.
 _WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 #: The target that a search is to find.
-_UNTRANSLATED = Line("", (), "")
+UNTRANSLATED = Line("", (), "")
 #: An encoded pair, of one direction or of all.
 Pair = TypeVar("Pair")
 
@@ -313,19 +313,13 @@ class Model:
         return Line("", (), "", spelling.side, ids, spelling.unknown, spelling.certain)
 
     def sentence_maps(
-        self,
-        sources: Sequence[Line],
-        targets: Sequence[Line] | None,
-        kinds: Sequence[str],
-        beam: int,
-        max_tokens: int,
+        self, pairs: Mapping[int, SentencePair], kinds: Sequence[str], beam: int, max_tokens: int
     ) -> list[DisplayMaps]:
-        """The maps of ``kinds`` of all layers of encoded pairs, in order; without targets the model translates."""
-        pairs = dict(enumerate(map(SentencePair, sources, targets or [_UNTRANSLATED] * len(sources))))
+        """The maps of ``kinds`` of all layers of encoded pairs, in order; untranslated ones are translated."""
         names = [MapName(layer) for layer in range(self.layers)]
         maps = {}
         for batch in length_batches(pairs, max_tokens):
-            if targets is None:
+            if all(pair.target is UNTRANSLATED for pair in batch.values()):
                 for id_, best in self.search(batch, beam).items():
                     translation = replace(self._spelled(best["tokens"].cpu(), 1), certain=True)
                     batch[id_] = batch[id_]._replace(target=translation)
@@ -347,7 +341,7 @@ class Model:
         for id_, line in enumerate(map(self.pipelines[0].read, sources)):
             source = self.encode_line(line, 0)
             if not self.refusal([source]):
-                pairs[id_] = SentencePair(source, _UNTRANSLATED)
+                pairs[id_] = SentencePair(source, UNTRANSLATED)
         translations = [Translation()] * len(sources)
         progress(len(sources) - len(pairs))
         for batch in length_batches(pairs, max_tokens):

@@ -22,11 +22,11 @@ from alignment_eval.transfer.pairs import Markup, check_labels, with_labels
 from alignment_eval.transfer.pieces import NO_PROTECTION, protected_strings
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.model.inspection import BlockMaps, block_maps_of, losses_of_words, uniform_losses
-from fairseq_norm_plugin.model.model import Model, Sentence
+from fairseq_norm_plugin.model.model import UNTRANSLATED, Model, Sentence
 from fairseq_norm_plugin.model.translate import Translation, join_translations, translate_lines
 from fairseq_norm_plugin.model.windows import align_lists, text_lines
 from fairseq_norm_plugin.text.offsets import word_spans
-from fairseq_norm_plugin.text.pair import Line, SentencePair
+from fairseq_norm_plugin.text.pair import SentencePair
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,8 +155,7 @@ class NormModel:
         check_whole("max_tokens", max_tokens)
         if isinstance(source, str):
             return self.maps([source], None if target is None else [target], beam, kinds, max_tokens)[0]  # type: ignore[list-item]
-        sources, targets = self._encoded_lists(source, target)
-        return self.forward.sentence_maps(sources, targets, kinds, beam, max_tokens)
+        return self.forward.sentence_maps(self._encoded_lists(source, target), kinds, beam, max_tokens)
 
     def block_maps(self, source: Sentence, target: Sentence, block: str, kind: str) -> BlockMaps:
         """Compute the maps of ``kind`` of every block of a type, teacher-forced; the mean over an ensemble.
@@ -223,22 +222,21 @@ class NormModel:
         """
         import pandas as pd
 
-        sources, targets = self._encoded_lists(source, target)
-        pairs = dict(enumerate(map(SentencePair, sources, targets or [])))
-        found = uniform_losses(self.forward, pairs, max_tokens)
+        found = uniform_losses(self.forward, self._encoded_lists(source, target), max_tokens)
         named = [(block, "all" if layer is None else layer, loss) for block, layer, loss in found]
         table = pd.DataFrame(named, columns=["block", "layer", "loss"])
         rows, columns = (table[name].unique() for name in ("block", "layer"))  # pivot sorts them
         return table.pivot(index="block", columns="layer", values="loss").loc[rows, columns]
 
-    def _encoded_lists(
-        self, source: Iterable[Sentence], target: Iterable[Sentence] | None
-    ) -> tuple[list[Line], list[Line] | None]:
-        sources = self.forward.encode_sentences(source, 0, "source")
-        targets = None if target is None else self.forward.encode_sentences(target, 1, "target")
-        if targets is not None and len(sources) != len(targets):
-            raise InputError(f"{len(sources)} sources, but {len(targets)} targets: expected as many")
-        return sources, targets
+    def _encoded_lists(self, source: Iterable[Sentence], target: Iterable[Sentence] | None) -> dict[int, SentencePair]:
+        """The pairs of two lists, by their places."""
+        lines = self.forward.encode_sentences(source, 0, "source")
+        targets = [UNTRANSLATED] * len(lines)
+        if target is not None:
+            targets = self.forward.encode_sentences(target, 1, "target")
+        if len(lines) != len(targets):
+            raise InputError(f"{len(lines)} sources, but {len(targets)} targets: expected as many")
+        return dict(enumerate(map(SentencePair, lines, targets)))
 
     def _encoded(self, source: Sentence, target: Sentence) -> SentencePair:
         sides = (source, 0, "source"), (target, 1, "target")
