@@ -16,10 +16,35 @@ from difflib import get_close_matches
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TextIO
+from types import UnionType
+from typing import Any, NamedTuple, NoReturn, TextIO, Union, get_args, get_origin, get_type_hints
 
 from alignment_eval.errors import InputError, UsageError, on_stderr, one_line, say
 from alignment_eval.files import STANDARD, check_distinct
+
+#: What values of options are called.
+_TYPES = {
+    "bool": "True or False",
+    "int": "a whole number",
+    "str": "a text",
+    "Path": "a path",
+    "MapNames": "names of maps",
+}
+#: What people type who know other tools, or the other command -> the first that a parser has, or the last.
+_KNOWN_ELSEWHERE = {
+    "--source": ["--source-text"],
+    "--target": ["--target-text"],
+    "--source-text": ["--source"],
+    "--target-text": ["--target"],
+    "--layer": ["--heads"],
+    "--layers": ["--heads"],
+    "--norm-layer": ["--heads"],
+    "--model": ["--path"],
+    "--gold": ["align-eval score --gold"],
+    "--format": ["--to", "-o FILE.jsonl or FILE.parquet"],
+}
+#: Options that nobody is to take by mistake.
+_NEVER_MEANT = {"--force", "--overwrite"}
 
 
 def option(help: str, default: Any = None, **declared: Any) -> Any:
@@ -32,6 +57,20 @@ def add_fields(group: argparse._ActionsContainer, kind: Any, *names: str) -> Non
     declared = {each.name: each for each in fields(kind)}
     for name in names:
         group.add_argument(f"--{name.replace('_', '-')}", default=declared[name].default, **declared[name].metadata)
+
+
+def check_types(options: Any) -> None:
+    """Check the type of each value of a dataclass of options.
+
+    Raises:
+        UsageError: one has another type than its field says.
+    """
+    for name, expected in get_type_hints(type(options)).items():
+        one_of = get_args(expected) if get_origin(expected) in (Union, UnionType) else (expected,)
+        kinds = tuple(get_origin(kind) or kind for kind in one_of)
+        if not isinstance(value := getattr(options, name), kinds):
+            named = " or ".join(_TYPES.get(kind.__name__, kind.__name__) for kind in kinds if kind is not type(None))
+            raise UsageError(f"{name} {value!r}: expected {named}")
 
 
 class _HelpFormatter(argparse.HelpFormatter):
@@ -78,7 +117,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def _meant(self, message: str) -> str:
         """What a mistyped option, choice or command may mean."""
-        options = list(self._option_string_actions)
+        options = [name for name in self._option_string_actions if name not in _NEVER_MEANT]
         choices = [str(choice) for action in self._actions for choice in action.choices or ()]
         chosen = re.findall("invalid choice: '([^']*)'", message)
         given = [word.partition("=")[0] for word in self._words if word.startswith("--")]
@@ -86,7 +125,11 @@ class CommandParser(argparse.ArgumentParser):
         mistyped += [(word, options) for word in given if word not in options]
         mistyped += [(word, list(self._commands)) for word in self._words[:1]]
         for word, known in mistyped:
-            if nearest := get_close_matches(word, known, 1):
+            if others := _KNOWN_ELSEWHERE.get(word):
+                nearest = [name for name in others if name in options] or [name for name in others if " " in name]
+            else:
+                nearest = get_close_matches(word, known, 1)
+            if nearest:
                 return f" ({word}: do you mean {nearest[0]}?)"
         return ""
 

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_list(group, "--heads", help_, metavar="MAP", type=str)
     meaning = "the row that predicts a target word, or whose input it is"
     help_ = f"{', '.join(SETTINGS)}: {meaning} (default: {DEFAULTS.setting})"
-    group.add_argument("--setting", metavar="SETTING", help=help_)
+    group.add_argument("--setting", type=str.lower, metavar="SETTING", help=help_)
     group.add_argument("--level", metavar="LEVEL", help=f"{', '.join(LEVELS)} (default: word)")
     group = parser.add_argument_group("links", "of each map by a rule, or from a file; without RECORDS from each file")
     options.add_rule(group)

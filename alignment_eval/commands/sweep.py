@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from alignment_eval import options
-from alignment_eval.command_line import add_format, add_list, add_output
+from alignment_eval.command_line import add_format, add_list, add_output, names
 from alignment_eval.errors import progress_bar, say, warn_skipped
 from alignment_eval.extraction.method import RULE_NAMES, RULES, ExtractionOptions, MapNames, rule_of
 from alignment_eval.figures import style
@@ -46,7 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_gold_arguments(parser)
     options.add_text_arguments(parser)
     options.add_kinds(parser)
-    add_list(parser, "--settings", f"default: all of {', '.join(SETTINGS)}", metavar="SETTING")
+    add_list(
+        parser,
+        "--settings",
+        f"default: all of {', '.join(SETTINGS)}",
+        metavar="SETTING",
+        type=lambda text: names(text.lower()),
+    )
     more = f"; or with values: {', '.join(name for name in RULE_NAMES if name not in RULES)}"
     add_list(parser, "--rules", f"default: all of {', '.join(RULES)}{more}", metavar="RULE")
     parser.add_argument("--final-punctuation", action="store_true", help=FINAL_PUNCTUATION)

@@ -255,7 +255,7 @@ class MapNames(tuple[MapName, ...]):
 
 def _parsed(text: str) -> list[MapName]:
     pattern = rf"([0-9]{{1,9}})(?:\.([0-9]{{1,9}}))?(?::({'|'.join(SETTINGS)}))?"
-    matches = [re.fullmatch(pattern, part.strip()) for part in text.split(",")]
+    matches = [re.fullmatch(pattern, part.strip().lower()) for part in text.split(",")]
     names = [MapName(int(m[1]), None if m[2] is None else int(m[2]), m[3]) for m in matches if m is not None]
     if len(names) < len(matches):
         raise UsageError(

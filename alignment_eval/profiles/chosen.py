@@ -10,7 +10,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from alignment_eval.command_line import Input, add_fields, option, positive_integer
+from alignment_eval.command_line import Input, add_fields, check_types, option, positive_integer
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.lexical_table import LexicalTable, read_lexical_table
 from alignment_eval.extraction.method import (
@@ -87,6 +87,7 @@ class AlignmentOptions:
     )
     setting: str | None = option(
         "the row of a target word: awo, the row that predicts it (default), or awi, the row whose input it is",
+        type=str.lower,
         metavar="SETTING",
     )
     rule: str | None = option(
@@ -138,6 +139,7 @@ class AlignmentOptions:
     )
 
     def __post_init__(self) -> None:
+        check_types(self)
         for name in ("heads", "reverse_heads"):
             if (text := getattr(self, name)) not in (None, MAX_NORM):
                 object.__setattr__(self, name, MapNames(text or ()))

@@ -28,7 +28,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from alignment_eval.command_line import option
+from alignment_eval.command_line import check_types, option
 from alignment_eval.errors import InputError, UsageError, printable, warn_user
 from alignment_eval.extraction.extract import in_units, stacked_maps
 from alignment_eval.extraction.lexical_table import count_lexical_table
@@ -77,6 +77,9 @@ class TextRecipe:
         metavar="WHAT",
     )
     mark: str = "auto"  #: the subword mark of text in subwords; as the words, not in a profile
+
+    def __post_init__(self) -> None:
+        check_types(self)
 
     @property
     def says_subwords(self) -> bool:

@@ -49,6 +49,8 @@ EXCHANGED = {"gold": "1-1 4-2\n1-2\n", "hyp": "0-0 3-1\n0-1\n", "source": "a b c
 MISTAKES = [
     ("scor", {}, 2, "do you mean score?"),
     ("score --golf gold hyp", {}, 2, "do you mean --gold?"),
+    ("extract run --layer 1", {}, 2, "--layer: do you mean --heads?"),
+    (f"{SCORE} --source-text source", {}, 2, "--source-text: do you mean --source?"),
     (f"{SCORE} --fromat=tsv", {}, 2, "do you mean --format?"),
     (f"{SCORE} --format jsom", {}, 2, "do you mean json?"),
     (f"{SCORE} --gold-bas 1", {}, 2, "--gold-bas"),

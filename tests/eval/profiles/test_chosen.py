@@ -142,11 +142,16 @@ def test_two_directions():
         ({"reverse_heads": "1"}, "reverse_heads without heads"),
         ({"max_tokens": 0}, "max_tokens 0"),
         ({"rule": "kobayashi2020", "table": "text"}, "a lexical table does not work with rule 'kobayashi2020'"),
+        ({"heads": ["1.2"]}, "heads ['1.2'] … expected names of maps or a text"),
+        ({"heads": 1}, "heads 1 … expected"),
+        ({"scores": "no"}, "scores 'no' … True or False"),
+        ({"final_punctuation": "no"}, "final_punctuation 'no' … True or False"),
+        ({"max_tokens": 1.5}, "max_tokens 1.5 … a whole number"),
     ],
     ids=str,
 )
 def test_options_that_do_not_go_together(options, message):
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError, match=facts(message)):
         chosen([FORMED], **options)
 
 
