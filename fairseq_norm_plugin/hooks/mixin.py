@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,7 @@ class NormMixin:
     source_dictionary: Any
     target_dictionary: Any
     input_options: Sequence[str] = ()  #: more options of the task that change the input of the model
+    check_loaded: Callable[[str, Any], None] | None = None  #: what a criterion checks of each subset that is loaded
     built: nn.Module | None = None  #: the last model, until the criterion is built
     _training = False
     _skipped: Mapping[int, str]
@@ -98,6 +99,12 @@ class NormMixin:
         check_used(self.cfg, ([AER_GOLD, TRAINING] if self._training else [AER_GOLD]) if gold else [])
         self._training = True
         return super().build_criterion(*args, **kwargs)  # type: ignore[misc]
+
+    def load_dataset(self, split: str, *args: Any, **kwargs: Any) -> None:
+        """fairseq's data of a subset, checked by the criterion."""
+        super().load_dataset(split, *args, **kwargs)  # type: ignore[misc]
+        if self.check_loaded is not None:
+            self.check_loaded(split, self.datasets[split])
 
     @property
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:

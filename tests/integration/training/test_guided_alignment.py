@@ -1,6 +1,7 @@
 """Training on alignments that the plugin made, with monitoring beside it."""
 
 import math
+import shutil
 
 import pytest
 import torch
@@ -22,9 +23,12 @@ def guided(texts, norm, program, data, tmp_path_factory):
         norm("--score-reference", "--gen-subset", name, "--norm-records", records)
         extract = ["extract", records, "--kind", "attn_n", "--heads", 0, "--setting", "awo", "--rule", "kobayashi2020"]
         program("align-eval", *extract, "--level", "token", "--output", directory / f"{name}.align")
+    for lang in ("xx", "yy"):
+        shutil.copy(directory / f"test.{lang}", directory / f"valid.{lang}")  # without links
     program(
         *("fairseq-preprocess", "-s", "xx", "-t", "yy", "--trainpref", directory / "train"),
-        *("--testpref", directory / "test", "--align-suffix", "align", "--srcdict", data / "dict.xx.txt"),
+        *("--validpref", directory / "valid", "--testpref", directory / "test", "--align-suffix", "align"),
+        *("--srcdict", data / "dict.xx.txt"),
         *("--joined-dictionary", "--destdir", directory / "bin"),
     )
     return directory
@@ -76,6 +80,22 @@ def test_guided_maps_learn_the_links_with_monitoring_beside_them(trained, guided
     assert math.isfinite(float(logged("test")[-1]["aer"]))
     epochs = [float(line["alignment_loss"]) for line in logged("train")]
     assert epochs[-1] < 0.9 * epochs[0]
+
+
+def test_layers_that_are_computed_twice_learn_the_same(trained, guided):
+    fields = {"data": guided / "bin", "task": "translation_norm", "updates": 4}
+    once, twice = (
+        parameters(trained(f"activations{extra}", *OURS, "0.1:awi,1:awo", *extra, **fields))
+        for extra in ([], ["--checkpoint-activations"])
+    )
+    assert all(torch.equal(tensor, once[name]) for name, tensor in twice.items())
+
+
+def test_a_subset_with_links_has_an_alignment_loss_and_one_without_has_none(trained, guided, tmp_path, logged):
+    fields = {"data": guided / "bin", "task": "translation_norm", "updates": 2}
+    trained("valid", *OURS, "0.1", "--valid-subset", "test,valid", "--log-format", "json", **fields)
+    assert float(logged("test")[-1]["alignment_loss"]) > 0
+    assert "alignment_loss" not in logged("valid")[-1]
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,16 @@
 import math
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
+from fairseq.data import Dictionary
 
+from alignment_eval.errors import InputError
 from alignment_eval.extraction.method import MapName, MapNames
-from fairseq_norm_plugin.hooks.criterion import GuidedAlignmentCriterion, map_loss
+from fairseq_norm_plugin.hooks.criterion import GuidedAlignmentCriterion, check_links, map_loss
+from fairseq_norm_plugin.text.tokens import Vocabulary
+from tests.facts import facts
 
 B, H, T, S = 2, 3, 4, 5
 # (sentence, source, target): source 1 and 2 of target 0, source 4 of target 2, source 0 of target 1
@@ -46,8 +51,52 @@ def test_weights_of_zero_give_a_finite_loss(weights, sample):
 
 
 def test_the_losses_of_several_maps_are_averaged(weights, sample):
-    names, layers = MapNames("0.1:awi,1.0:awo"), [weights, weights.flip(1)]
+    names, layers = MapNames("0.1:awi,1.0:awo"), [weights.requires_grad_(), weights.flip(1)]
     criterion = SimpleNamespace(_maps=names, _guided=SimpleNamespace(layers=(0, 1), take=lambda: layers))
     losses = [map_loss(of, name, sample).item() for of, name in zip(layers, names)]
     found = GuidedAlignmentCriterion.compute_alignment_loss(criterion, sample, None)
     assert found.item() == pytest.approx(sum(losses) / 2)
+
+
+# one line a pair: pieces of the source, of the target, and the links that fit them
+PAIRS = [("a@@ b c", "x y@@ z", "0-0 1-1 2-2"), ("a b@@ c", "y@@ z x", "0-2 2-1")] * 3
+
+
+def data_of(lines):
+    """The pairs of PAIRS with the links of ``lines``, as fairseq loads them."""
+    dictionary = Dictionary()
+    sides = [[dictionary.encode_line(pair[side], add_if_not_exist=True).long() for pair in PAIRS] for side in range(2)]
+    links = [torch.tensor([[*map(int, link.split("-"))] for link in line.split()]).flatten() for line in lines]
+    sizes = [np.array([len(ids) for ids in side]) for side in sides]
+    data = SimpleNamespace(src=sides[0], tgt=sides[1], src_sizes=sizes[0], tgt_sizes=sizes[1], align_dataset=links)
+    return data, [Vocabulary(dictionary, "@@", {dictionary.eos()})] * 2
+
+
+def from_one(line):
+    return " ".join(f"{int(i) + 1}-{int(j) + 1}" for i, j in (link.split("-") for link in line.split()))
+
+
+FITTING = [links for _, _, links in PAIRS]
+
+
+@pytest.mark.parametrize("lines", [FITTING, ["", *FITTING[1:]]])
+def test_links_that_fit_their_text_are_taken(lines):
+    data, vocabularies = data_of(lines)
+    check_links(data, "train", vocabularies)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (FITTING[1:], "train … links of 5 lines … text of 6"),
+        ([*FITTING, "0-0"], "train … links of 7 lines … text of 6"),
+        ([from_one(line) for line in FITTING], "train … count from 1 … --from-base 1"),
+        ([from_one("0-0 1-1")] * len(FITTING), "train … count from 1 … --from-base 1"),  # all of them inside
+        ([*FITTING[:3], "0-3", *FITTING[4:]], "train, line 4 … 0 and 3 … source has 3 and the target 3; 1 of 6"),
+        (["0-0 1-1", "0-1 1-0"] * 3, "train … count words … in subwords … --subwords"),
+    ],
+)
+def test_links_that_do_not_fit_their_text_are_refused(lines, message):
+    data, vocabularies = data_of(lines)
+    with pytest.raises(InputError, match=facts(message)):
+        check_links(data, "train", vocabularies)
