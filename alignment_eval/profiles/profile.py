@@ -433,6 +433,12 @@ def profile_path(checkpoint: str | Path) -> Path:
     return path.with_name(path.name + SUFFIX)
 
 
+def reverse_profile_path(profile: str | Path) -> Path:
+    """Where ``calibrate -o`` writes the profile of the model of the other direction: beside that of the first."""
+    path = Path(profile)
+    return path.with_name(f"{path.name.removesuffix('.json')}.reverse.json")
+
+
 def find_profile(named: str | Path | None, beside: Path | None = None) -> Profile | None:
     """The profile of a file that is ``named``; without one that ``beside`` the checkpoint; None: there is none.
 

@@ -23,7 +23,7 @@ from alignment_eval.extraction.lexical_table import (
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.files import check_new, signature, write_lines
 from alignment_eval.profiles.chosen import OF_TEXT, AlignmentOptions, choose_method, described
-from alignment_eval.profiles.profile import FORMED, NO_PROFILE, Profile, TableFile
+from alignment_eval.profiles.profile import FORMED, NO_PROFILE, Profile, TableFile, reverse_profile_path
 from alignment_eval.reading import file_hash
 from fairseq_norm_plugin.align.job import (
     add_model_arguments,
@@ -74,7 +74,10 @@ def _parser() -> argparse.ArgumentParser:
         f"beside the profile",
     )
     group = parser.add_argument_group("output")
-    add_output(group, "the profile (default: CHECKPOINT.align.json)")
+    add_output(
+        group,
+        "the profile (default: CHECKPOINT.align.json); its table and the profile of a second model go beside it",
+    )
     add_speed_arguments(parser)
     return parser
 
@@ -92,7 +95,9 @@ def run(args: argparse.Namespace) -> None:
     # the subwords that are stated may be other ones than those of the profile that is replaced
     former = NO_PROFILE if args.bpe is not None or args.bpe_codes else None
     models = load_model({**model_options(args), "profile": former}, args.cpu).both
-    files = [args.output or models[0].profile, *(model.profile for model in models[1:])]
+    files = [model.profile for model in models]
+    if args.output is not None:
+        files = [Path(args.output), reverse_profile_path(args.output)][: len(models)]
     name = f"{Path(files[0]).name.removesuffix('.json')}.parquet"
     tables = [Path(file).with_name(name) for file in files] if args.table_pairs else []
     of_text = (file for model in models for file in model.text.paths)

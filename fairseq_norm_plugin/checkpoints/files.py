@@ -86,12 +86,16 @@ class Release:
         return [str(joint)] * 2
 
 
-def demo_checkpoints() -> tuple[Path, Path]:
-    """The bundled models: the installed package has them in ``demo``, a clone in ``data/demo``."""
+def demo_checkpoints(source: str | None, target: str | None) -> tuple[Path, Path]:
+    """The bundled model of these languages, and that of the other direction; German-English if none is stated.
+
+    The installed package has them in ``demo``, a clone in ``data/demo``.
+    """
     package = Path(__file__).parents[1]
     installed = package / "demo"
     directory = installed if installed.is_dir() else package.with_name("data") / "demo"
-    return directory / "checkpoint.pt", directory / "checkpoint.en-de.pt"
+    models = directory / "checkpoint.pt", directory / "checkpoint.en-de.pt"
+    return models[::-1] if source == "en" or target == "de" else models
 
 
 def is_of_transformers(path: str | Path) -> bool:

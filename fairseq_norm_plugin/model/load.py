@@ -22,7 +22,7 @@ from alignment_eval.errors import InputError, UsageError, warn_user
 from alignment_eval.extraction.method import MapName, MapNames
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.chosen import AlignmentOptions, unknown_option
-from alignment_eval.profiles.profile import NO_PROFILE, TextRecipe, find_profile
+from alignment_eval.profiles.profile import NO_PROFILE, TextRecipe, find_profile, reverse_profile_path
 from fairseq_norm_plugin.capture.build import build_model
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS
 from fairseq_norm_plugin.checkpoints.files import (
@@ -114,8 +114,15 @@ class Stated:
             {name: value for name, value in self.options.items() if name != "target_tag"},
             self.text.exchanged(codes),
             self.dtype,
-            None if self.by_profile else NO_PROFILE,
+            self._profile_of_reverse(),
         )
+
+    def _profile_of_reverse(self) -> str | Path | None:
+        """The one that ``calibrate -o`` wrote beside the stated one."""
+        if not self.by_profile:
+            return NO_PROFILE
+        beside = None if self.profile is None else reverse_profile_path(self.profile)
+        return beside if beside is not None and beside.is_file() else None
 
     def decide(self, release: Release, otherwise: TextRecipe | None = None) -> ModelSpec:
         """The description of the model of a release; ``otherwise`` says how its text is made if nothing else does.
@@ -180,7 +187,8 @@ def load(
     Args:
         path: the checkpoint; several, for an ensemble, separated by colons; or a directory as it was released, with
             checkpoint, dictionaries and subwords, by fairseq or in the format of Transformers (docs/models.md); or
-            ``demo``, the bundled German-English model, which comes with its ``reverse_path``.
+            ``demo``, the bundled models of German-English (English-German with ``source_lang`` ``en``), which need no
+            ``reverse_path``.
         data: the directory with ``dict.<lang>.txt`` of both languages; default: ``path``, or the directory of the
             checkpoint if it has dictionaries.
         source_lang: source language; by default detected from binarised data in ``data``, or from the names of the
@@ -221,8 +229,9 @@ def load(
     Raises:
         InputError: a file is missing, the checkpoint is unsafe, the model is not an encoder-decoder Transformer, or it
             was not trained in this direction.
-        UsageError: nothing says what the subwords are, there are more than two files of codes, options of a reverse
-            model without ``reverse_path``, or options of the text that do not go together.
+        UsageError: the model was trained in the other direction, nothing says what the subwords are, there are more
+            than two files of codes, options of a reverse model without ``reverse_path``, or options of the text that do
+            not go together.
     """
     given = {**options, **{name: value for name, value in locals().items() if name != "options"}}
     check_known(options)
@@ -232,7 +241,7 @@ def load(
         raise UsageError(f"dtype {dtype}: choose one of {', '.join(DTYPES)}")
     ignore_noise()
     if path == DEMO:
-        path, demo_reverse = demo_checkpoints()
+        path, demo_reverse = demo_checkpoints(source_lang, target_lang)
         reverse_path = reverse_path or demo_reverse
     if reverse_path is None and reverse_bpe_codes is not None:
         raise UsageError("reverse_bpe_codes without reverse_path: give that checkpoint too")
@@ -259,7 +268,7 @@ def load(
         own_data = Path(reverse_path).is_dir() or any(Path(str(reverse_path).split(":")[0]).parent.glob("dict.*"))
         release = _release(reverse_path, None if own_data else forward.release.data, other.languages)
         models += build([other.decide(release, forward.text.exchanged())])
-    _warn_of_languages(models)
+    _check_languages(models)
     defaults = {} if stated.by_profile else {"profile": NO_PROFILE}
     reverse = models[1] if len(models) > 1 else None
     return NormModel(models[0], reverse, forward.task, (load, (), given), defaults)
@@ -327,15 +336,18 @@ def build(specs: Sequence[ModelSpec]) -> list[Model]:
     ]
 
 
-def _warn_of_languages(models: Sequence[Model]) -> None:
-    """Warn of models of another direction."""
-    other = [(model.name, model.trained, model.languages) for model in models if model.trained]
-    if len(other) == 2 and other[0][1] == other[1][1][::-1]:
-        said = ", and ".join(f"{name} was trained from {of[0]} to {of[1]}" for name, of, _ in other)
-        warn_user(f"{said}: the two models are exchanged; exchange their paths")
-        return
-    for name, trained, pair in other:
-        warn_user(languages_warning(name, trained, pair))
+def _check_languages(models: Sequence[Model]) -> None:
+    """Refuse models that were trained in the other direction; warn of those of other languages."""
+    for model in models:
+        if model.trained == model.languages[::-1]:
+            (source, target), (stated_source, stated_target) = model.trained, model.languages
+            advice = "exchange -s and -t" if len(models) == 1 else "exchange the two models, or -s and -t"
+            raise UsageError(
+                f"{model.name}: was trained from {source} to {target}, but is to translate from {stated_source} to "
+                f"{stated_target}: {advice} (in Python path and reverse_path, source_lang and target_lang)"
+            )
+        if model.trained:
+            warn_user(languages_warning(model.name, model.trained, model.languages))
 
 
 def guided_maps(options: Iterable[Any]) -> tuple[MapName, ...]:

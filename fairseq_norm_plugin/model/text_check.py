@@ -1,4 +1,4 @@
-"""Warns before the work starts if two texts do not look like translations of each other, by a model's own scores.
+"""Tells before the work starts if two texts do not look like translations of each other, by a model's own scores.
 
 Each sampled target is scored twice, teacher-forced: with its own source, and with a source of about the same length
 from another pair of the sample.  The gain of a pair is how much its own source adds, in nats per target token: 2 to 3
@@ -41,6 +41,8 @@ COPIED_SHARE = 0.6
 SPLIT_SHARE, FEWEST_SPLIT = 0.05, 10
 #: A pair looks misaligned if its gain is below this share of the gain of good pairs (the upper quartile).
 LOW_SHARE = 0.2
+#: Verdicts after which nothing is aligned, unless forced: links of such pairs mean nothing.
+REFUSED = ("exchanged", "partly", "unrelated")
 #: Evidence for a shifted stretch of lines: added by a pair of low gain, by any other pair; the sum that is enough.
 LOW_STEP, OTHER_STEP, ENOUGH = 2.0, -0.9, 9.0
 #: Tokens of a batch, at most: each needs scores of the whole vocabulary, in several copies (a vocabulary of 10,000
@@ -62,7 +64,7 @@ def sample_lines(size: int, count: int | None = None) -> list[int]:
 
 
 def check_parallel(sample: Iterable[tuple[int, SentencePair]], model: Model, force: bool = True) -> None:
-    """Warn of a text that does not look parallel (:func:`find_mismatch`); refuse unrelated lines, unless ``force``.
+    """Refuse a text that does not look parallel (:func:`find_mismatch`, :data:`REFUSED`), or warn with ``force``.
 
     ``sample`` are pairs with their lines, from 0 (:func:`sample_lines`).  Below :data:`FEWEST` of them nothing is
     scored.
@@ -73,7 +75,7 @@ def check_parallel(sample: Iterable[tuple[int, SentencePair]], model: Model, for
             warn_user(f"the {name} text {found}")
     if mismatch := find_mismatch(sample, model):
         kind, message = mismatch
-        if kind == "unrelated" and not force:
+        if kind in REFUSED and not force:
             raise InputError(f"{message}; --force (in Python force=True) aligns them all the same")
         warn_user(message)
 
@@ -91,16 +93,13 @@ def find_mismatch(sample: Sequence[tuple[int, SentencePair]], model: Model) -> t
     some = [k * size // REREAD for k in range(REREAD)]
     exchanged = _score([[*readings.values()][k][1] for k in some], model)
     words = [[[word.casefold() for word in side] for side in pair.words] for pair in pairs]
-    verdict = judge(
+    return judge(
         list(readings),
         np.array([(one.sum() - two.sum()) / len(one) for one, two in zip(own, other)]),
         np.array([tokens.mean() - own[k].mean() for k, tokens in zip(some, exchanged)]),
         _split_subwords(pairs, model),
         [word in source for source, target in words for word in target],
     )
-    if verdict is not None and verdict[0] == "exchanged" and model.trained:
-        return None  # the model is known to be of the other direction, and was reported when it was loaded
-    return verdict
 
 
 def _readings(sample: Iterable[tuple[int, SentencePair]], model: Model) -> dict[int, tuple[SentencePair, SentencePair]]:
@@ -158,7 +157,7 @@ def judge(
     if exchanged.mean() >= BETTER and (share := float((exchanged > 0).mean())) > BETTER_SHARE:
         return "exchanged", (
             f"source and target look exchanged: {share:.0%} of {len(exchanged)} sampled pairs score better once this "
-            f"is undone; exchange the two texts, or the two models, or their languages"
+            f"is undone; exchange the two texts, or the two models and their languages"
         )
     if sum(split) >= FEWEST_SPLIT and (share := sum(split) / len(split)) > SPLIT_SHARE:
         return "split", (

@@ -74,6 +74,20 @@ def test_profiles_and_their_table(call, models):
     assert (other.status, "checkpoint.pt.align.parquet with hash" in other.err) == (1, True)
 
 
+def test_a_named_profile_has_what_belongs_to_it_beside_it(call, models, tmp_path):
+    place = tmp_path / "own"
+    place.mkdir()
+    done = call("calibrate", *both(models), "-o", place / "p.json")
+    assert done.status == 0, done.err
+    assert sorted(file.name for file in place.iterdir()) == ["p.json", "p.parquet", "p.reverse.json"]
+    assert not list(models.glob("checkpoint*.align.*"))
+    by_name = call(*both(models), "--profile", place / "p.json", pairs=8)
+    exchanged = call(*both(models), "--profile", place / "p.reverse.json", pairs=8)
+    assert (by_name.status, exchanged.status) == (0, 1)  # the second one is of the other model
+    assert call("calibrate", *both(models)).status == 0
+    assert call(*both(models), pairs=8).lines == by_name.lines
+
+
 def test_a_profile_of_one_direction_and_without_a_table(call, models):
     done = call("calibrate", "--table-pairs", 0, pairs=30)
     assert (done.status, "lexical table" in done.out) == (0, False)

@@ -3,6 +3,7 @@
 import copy
 import pickle
 from argparse import Namespace
+from pathlib import Path
 
 import pytest
 import torch
@@ -30,6 +31,17 @@ def test_bundled_models_are_found_by_name(tmp_path, monkeypatch):
     assert places == ["p.json", f"{DEMO}/checkpoint.en-de.pt.align.json"]  # a profile is of one model
     with pytest.raises(InputError, match=r"demo: no such file"):  # a path
         fairseq_norm_plugin.load("./demo", DEMO, "de", "en")
+
+
+def test_stated_languages_choose_the_direction():
+    for stated in ({"source_lang": "en"}, {"target_lang": "de"}, {"source_lang": "en", "target_lang": "de"}):
+        model = fairseq_norm_plugin.load("demo", **stated)
+        names = [(one.languages, Path(one.name).name) for one in model.both]
+        assert names == [(("en", "de"), "checkpoint.en-de.pt"), (("de", "en"), "checkpoint.pt")]
+    files = DEMO / "checkpoint.pt", DEMO / "checkpoint.en-de.pt"
+    for reverse in ("none", files[1]):
+        with pytest.raises(UsageError, match=facts("checkpoint.pt: was trained from de to en … from en to de")):
+            fairseq_norm_plugin.load(files[0], None, "en", "de", reverse_path=reverse)
 
 
 @pytest.mark.parametrize(
