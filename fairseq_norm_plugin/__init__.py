@@ -40,7 +40,7 @@ def register() -> None:
     Raises:
         InputError: torch or fairseq is missing, or does not serve.
     """
-    import_module(f"{__name__}.hooks")
+    import_module(f"{__name__}.tasks")
 
 
 def __getattr__(name: str) -> Any:

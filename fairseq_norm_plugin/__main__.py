@@ -14,15 +14,17 @@ def main() -> None:
             "fairseq-generate, fairseq-interactive, fairseq-train and fairseq-validate with --task translation_norm, "
             "translation_multi_simple_epoch_norm (no --aer-…) or translation_from_pretrained_bart_norm.",
         )
-        import fairseq_norm_plugin.hooks as hooks  # fairseq is imported there first
 
         # isort: split
         from fairseq.dataclass.utils import gen_parser_from_dataclass
 
+        from fairseq_norm_plugin.hooks.criterion import GuidedAlignmentConfig
+        from fairseq_norm_plugin.hooks.options import MonitorConfig, NormConfig
+
         for title, options in (
-            ("maps (docs/get-started.md)", hooks.options.NormConfig),
-            ("alignment in training and validation (docs/monitoring.md)", hooks.options.MonitorConfig),
-            ("--criterion guided_alignment (docs/guided.md)", hooks.criterion.GuidedAlignmentConfig),
+            ("maps (docs/get-started.md)", NormConfig),
+            ("alignment in training and validation (docs/monitoring.md)", MonitorConfig),
+            ("--criterion guided_alignment (docs/guided.md)", GuidedAlignmentConfig),
         ):
             gen_parser_from_dataclass(parser.add_argument_group(title), options())
         parser.parse_args()

@@ -83,8 +83,7 @@ def _convert_translation(model: Path, directory: Path, source_lang: str | None, 
     from alignment_eval.profiles.profile import fit_profile
     from fairseq_norm_plugin.checkpoints.identity import model_hash
     from fairseq_norm_plugin.model.languages import setup_task
-    from fairseq_norm_plugin.text.tags import special_tokens
-    from fairseq_norm_plugin.text.tokens import tagged_hash
+    from fairseq_norm_plugin.text.tokens import special_tokens, tagged_hash
     from fairseq_norm_plugin.transformers.families import read_directory
     from fairseq_norm_plugin.transformers.text import write_dictionary
 

@@ -37,7 +37,7 @@ from fairseq.trainer import Trainer
 from fairseq_cli import generate
 
 import fairseq_norm_plugin as fnp
-import fairseq_norm_plugin.hooks
+import fairseq_norm_plugin.tasks
 from alignment_eval.command_line import CommandParser
 from alignment_eval.maps.sentence import KINDS, block_kinds
 from fairseq_norm_plugin.capture import recorder

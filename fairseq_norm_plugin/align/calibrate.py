@@ -147,7 +147,7 @@ def _count_table(
     chosen = choose_method(AlignmentOptions(table=OF_TEXT), len(profiles), profiles, text.size)
     aligner = Aligner(chosen, models, AlignmentOptions(max_tokens=args.max_tokens))
     size = min(args.table_pairs, text.size)
-    pairs, maps = itertools.islice(reader.read_all(text), size), list[CountedPair]()
+    pairs, maps = itertools.islice(reader.read_all(), size), list[CountedPair]()
     with progress_meter(size, "sentences") as progress:
         while window := list(itertools.islice(pairs, WINDOW)):
             for _, of_pair in aligner.word_maps(0, window, progress):

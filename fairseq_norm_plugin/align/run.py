@@ -45,8 +45,7 @@ from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.model.text_check import check_parallel
 from fairseq_norm_plugin.model.windows import Window, WindowAligner
 from fairseq_norm_plugin.text.lines import Text
-from fairseq_norm_plugin.text.pair import strings_of
-from fairseq_norm_plugin.text.tokenise import splitter_name
+from fairseq_norm_plugin.text.pair import splitter_name, strings_of
 
 _NAMES = Names("--resume", "--overwrite", "-o")
 #: The file of a directory that says that all parts are there, as of other programs.
@@ -127,7 +126,7 @@ class _JobAligner(WindowAligner):
 
     def _with_markup(self, markup: Markup, marked: str, alignment: Alignment, tally: Tally) -> Alignment:
         try:
-            return markup.put(marked, alignment, f"{self.reader.names[0]}:{alignment.id + 1}")
+            return markup.put(marked, alignment, f"{self.reader.text.names[0]}:{alignment.id + 1}")
         except InputError as error:
             if not self._job.options.force:
                 raise

@@ -1,13 +1,1 @@
-"""Registers the plugin with fairseq: tasks, models, a criterion, and the types that checkpoints may hold."""
-
-import sys
-
-import fairseq_norm_plugin.transformers  # noqa: F401  # fairseq is imported there first
-
-# isort: split
-from fairseq_norm_plugin.environment import importing_fairseq, set_up_command
-
-with importing_fairseq():
-    from fairseq_norm_plugin.hooks import criterion as criterion
-    from fairseq_norm_plugin.hooks import tasks as tasks
-set_up_command(sys.argv[0])
+"""The hooks through which the plugin adds maps, records and monitoring to fairseq's tasks; and a criterion."""

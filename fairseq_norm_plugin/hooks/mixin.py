@@ -29,6 +29,7 @@ from fairseq_norm_plugin.checkpoints.identity import (
 )
 from fairseq_norm_plugin.checkpoints.read import languages_of, languages_warning
 from fairseq_norm_plugin.environment import versions
+from fairseq_norm_plugin.hooks.datasets import BinarisedText, all_batches
 from fairseq_norm_plugin.hooks.generator import NormOptions, PrintedMap, carry_maps
 from fairseq_norm_plugin.hooks.options import (
     AER_GOLD,
@@ -41,14 +42,12 @@ from fairseq_norm_plugin.hooks.options import (
     other_option,
     resolve,
 )
-from fairseq_norm_plugin.hooks.session import Plan, RecordingSession, all_batches
+from fairseq_norm_plugin.hooks.session import Plan, RecordingSession
 from fairseq_norm_plugin.model.model import Model
 from fairseq_norm_plugin.model.text_check import check_parallel, sample_lines
-from fairseq_norm_plugin.text.pair import SentencePair
+from fairseq_norm_plugin.text.pair import SentencePair, TextPipeline
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
-from fairseq_norm_plugin.text.tags import language_tags, special_tokens
-from fairseq_norm_plugin.text.tokenise import TextPipeline
-from fairseq_norm_plugin.text.tokens import Vocabulary, side_readers, special_ids, tagged_hash
+from fairseq_norm_plugin.text.tokens import Vocabulary, language_tags, special_ids, special_tokens, tagged_hash
 
 logger = logging.getLogger(__name__)
 
@@ -257,10 +256,8 @@ class NormMixin:
                 "--norm-records and --norm-alignments need sentence ids: expected fairseq-generate, on binarised text"
             )
         cfg, languages, generation = self.cfg, (self.cfg.source_lang, self.cfg.target_lang), generation_options(args)
-        named = cfg.norm_source_text, cfg.norm_target_text
-        dataset, cut = self.datasets[plan.subset], bool(cfg.truncate_source)
-        readers = side_readers(dataset, plan.size, self.vocabularies, named, cut)
-        texts = [reader.hash for reader in readers]
+        named, dataset = (cfg.norm_source_text, cfg.norm_target_text), self.datasets[plan.subset]
+        text = BinarisedText(dataset, plan.size, self.vocabularies, named, bool(cfg.truncate_source))
         signature = {  # everything that every output depends on
             **versions(),
             "task": type(self).__name__,
@@ -271,18 +268,18 @@ class NormMixin:
             "dictionaries": dictionary_hash(self.source_dictionary, self.target_dictionary),
             "subset": plan.subset,
             "languages": list(languages),
-            "marks": [reader.vocabulary.mark for reader in readers],
-            "special_tokens": [sorted(reader.vocabulary.specials) for reader in readers],
+            "marks": [vocabulary.mark for vocabulary in text.vocabularies],
+            "special_tokens": [sorted(vocabulary.specials) for vocabulary in text.vocabularies],
             **{name: getattr(self, name, None) or getattr(cfg, name) for name in self.input_options},
             "left_pad": [cfg.left_pad_source, cfg.left_pad_target],
             "max_positions": [cfg.max_source_positions, cfg.max_target_positions],
             "truncate_source": cfg.truncate_source,
             "shards": plan.shards,
             "generation": generation,
-            **({"texts": texts} if any(texts) else {}),
+            **({"texts": text.hashes} if any(text.hashes) else {}),
             **(plan.batching if plan.shards > 1 or generation.get("sampling") else {}),
         }
-        self._session = RecordingSession(cfg, plan, readers, options, signature, len(models), profile)
+        self._session = RecordingSession(cfg, plan, text, options, signature, len(models), profile)
         if self._session.finished:
             # Nothing is left to do, and fairseq-generate has no other way to end successfully at this point.
             raise SystemExit(0)

@@ -1,4 +1,7 @@
-"""Monitoring in training and validation: its options, their checks, and the mixin that adds it to a norm task.
+"""Monitoring in training and validation: AER and mixing ratios of batches with gold, added to a norm task.
+
+Maps come from the criterion's own forward passes.  A batch adds plain counts to fairseq's logging output, so that sums
+over batches and processes are exact.  fairseq does not print keys that begin with ``_``.
 
 A monitor that fails does not end a long training run.  A pass that failed is made again without it, the first error of
 each validation is logged, and the AER of that validation is ``inf``, which is never the best.
@@ -6,111 +9,254 @@ each validation is logged, and the AER of that validation is ``inf``, which is n
 
 from __future__ import annotations
 
-import re
+import itertools
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Optional
 
+import numpy as np
 from fairseq import checkpoint_utils
 from fairseq.logging import metrics, progress_bar
-from torch import is_tensor, nn, zeros_like
+from numpy.typing import NDArray
+from torch import Tensor, is_tensor, nn, zeros_like
 
-from alignment_eval.errors import UsageError
+from alignment_eval.errors import InputError, UsageError
+from alignment_eval.extraction.extract import linked_cells
+from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.figures.maps import Picture, draw, panel_of, sides_of
 from alignment_eval.figures.style import kind_name, place_name, save_figure
-from alignment_eval.maps.sentence import DEFAULT_KINDS
+from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps
+from alignment_eval.maps.words import SETTINGS
 from alignment_eval.parts import differing
-from fairseq_norm_plugin.capture.attention import norm_attentions
-from fairseq_norm_plugin.capture.recorder import layers_and_heads
+from alignment_eval.scoring.aer import METRICS, Counts
+from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
+from fairseq_norm_plugin.capture.layers import ENCODER_SELF, mixing_positions
+from fairseq_norm_plugin.capture.recorder import BatchMaps, RecordedMaps, Recorder, layers_and_heads, real_positions
+from fairseq_norm_plugin.formulas.block import Block
+from fairseq_norm_plugin.formulas.kinds import mixing_ratio
+from fairseq_norm_plugin.hooks.datasets import (
+    GOLD_KEY,
+    LOST_KEY,
+    NUMBERS_KEY,
+    SAME,
+    BinarisedText,
+    GoldDataset,
+    GoldPair,
+    log_number,
+    with_gold,
+)
+from fairseq_norm_plugin.hooks.datasets import train_logger as logger
 from fairseq_norm_plugin.hooks.options import (
     AER_GOLD,
     FOLDER,
     MONITORED_MIXING,
+    TEXTS,
+    best_metric,
+    check_best_metric,
+    check_files,
+    files_of_subsets,
     named_maps,
     other_option,
     parse_kinds,
 )
-from fairseq_norm_plugin.hooks.validation import GOLD_KEY, LOST_KEY, GoldDataset, GoldPair, Monitor, logger, with_gold
-from fairseq_norm_plugin.text.tokens import SUSPICIOUS, Vocabulary, side_readers
+from fairseq_norm_plugin.text.tokens import SUSPICIOUS, Vocabulary
+
+Tally = dict[str, float]
 
 #: The name of the pictures in TensorBoard and W&B.
 TAG = "aer_picture"
-#: What fairseq takes for pieces of the subset valid.
-_PIECE = re.compile(r"valid\d+")
-#: Options that, beside :data:`AER_GOLD`, name files of subsets: the texts of source and target.
-TEXTS = ("--norm-source-text", "--norm-target-text")
+#: Metrics that are sums over batches: sentences that were scored, and those of them that count as having no links,
+#: because their words are not certain.
+SUMS = ("aer_sentences", "aer_unaligned")
+#: Keys of the other counts of a batch: sure links, failed sentences, batches.
+SURE, FAILED, BATCHES = "_aer_sure", "_aer_failed", "_aer_batches"
+#: The three counts of a map's links that AER needs; |S| is the same for all maps.
+LINKS = ("links", "links_sure", "links_possible")
+#: Kind of map -> its letter in the names of metrics.
+KIND_LETTERS = {"attn_w": "w", "attn_n": "n"}
 
 
-def _files_of_subsets(cfg: Any, name: str) -> dict[str, str]:
-    """Subset -> the file that the option ``name`` gives for it."""
-    files: dict[str, str] = {}
-    text = getattr(cfg, name[2:].replace("-", "_"))
-    for part in [] if text is None else str(text).split(","):
-        subset, _, path = part.partition("=")
-        if not (subset and path) or subset in files:
-            raise UsageError(f"{name} {text!r}: give SUBSET=FILE, several separated by commas, each subset once")
-        files[subset] = path
-    return files
+def metric_name(layer: int, kind: str, setting: str) -> str:
+    """The name of the AER of a layer's map, such as ``aer_l1_n_awo``."""
+    return f"aer_l{layer}_{KIND_LETTERS[kind]}_{setting}"
 
 
-def _check_files(cfg: Any, files: Mapping[str, Mapping[str, str]]) -> None:
-    """Check the options of gold: validation covers its subsets, and the first subset can choose checkpoints."""
-    gold = files[AER_GOLD]
-    for name, of_subsets in files.items():
-        for subset, file in of_subsets.items():
-            if subset not in gold:
-                raise UsageError(
-                    f"{name} {subset}={file}: subset {subset!r} has no gold; choose one of {', '.join(gold)}"
-                )
-    if cfg.aer_gold_base not in ("0", "1"):
-        found = "is missing" if cfg.aer_gold_base is None else f"is {cfg.aer_gold_base!r}"
-        raise UsageError(
-            f"--aer-gold-base {found}; give 0 or 1, the index base of the gold (a wrong base gives a wrong AER)"
-        )
-    stated = str(other_option(cfg, "dataset", "valid_subset"))
-    subsets = stated.split(",")
-    for subset in gold:
-        if subset not in subsets:
-            remedy = f"add it, such as --valid-subset {subset},valid"
-            if _PIECE.fullmatch(subset):
-                remedy = "fairseq takes it for a piece of valid: binarise the gold's text as test"
-            raise UsageError(
-                f"--aer-gold {cfg.aer_gold}: subset {subset!r} is not in --valid-subset {stated}; {remedy}"
+def mixing_name(block: str, layer: int, kind: str) -> str:
+    """The name of a block's mean mixing ratio, such as ``mixing_decoder_cross_l1_attnres_n``."""
+    return f"mixing_{block.replace('.', '_')}_l{layer}_{kind}"
+
+
+class Monitor:
+    """Counts validation batches that have gold, and derives the metrics from the counts.
+
+    ``extraction`` has kind, layer and setting of ``aer``, and the rule of all metrics; ``layers`` is the number of
+    decoder layers.  Mixing ratios of the kinds ``mixing`` are logged for ``blocks``, block type -> number of layers.
+    """
+
+    def __init__(
+        self,
+        extraction: ExtractionOptions,
+        layers: int,
+        mixing: Sequence[str],
+        blocks: Mapping[str, int],
+        pads: tuple[int, int],
+    ) -> None:
+        self.extraction, self._mixing, self._blocks, self._pads = extraction, mixing, blocks, pads
+        self._recorded = RecordedMaps(tuple(range(layers)), ("head_attn_w", "layer_attn_n"))
+        #: Metric of a layer -> the map that it scores, by the axes [setting, layer, kind] of the counts.
+        self.maps = {
+            metric_name(layer, kind, setting): replace(
+                extraction, kind=kind, setting=setting, heads=MapNames((MapName(layer),))
             )
-    if (steps := other_option(cfg, "dataset", "max_valid_steps")) is not None:
-        raise UsageError(
-            f"--aer-gold does not work with --max-valid-steps {steps}: the AER would cover a part of the gold"
-        )
-    metric = _best_metric(cfg)
-    if not metric.startswith("aer"):
-        return
-    if subsets[0] not in gold:
-        raise UsageError(
-            f"--best-checkpoint-metric {metric}: the first subset of --valid-subset {stated} has no gold; give "
-            f"--valid-subset {','.join([*gold, *(s for s in subsets if s not in gold)])}"
-        )
-    lower = not metric.endswith(("precision", "recall"))
-    if lower == bool(other_option(cfg, "checkpoint", "maximize_best_checkpoint_metric")):
-        raise UsageError(
-            f"--best-checkpoint-metric {metric}: {'smaller' if lower else 'larger'} is better; "
-            f"{'omit' if lower else 'give'} --maximize-best-checkpoint-metric"
-        )
+            for setting, layer, kind in itertools.product(SETTINGS, range(layers), KIND_LETTERS)
+        }
+        self._no_hits = np.zeros((len(SETTINGS), layers, len(KIND_LETTERS), len(LINKS)), dtype=np.int64)
+        places = [(block, layer) for block, number in blocks.items() for layer in range(number)]
+        #: Mixing ratio -> the key of the number of positions that it is averaged over.
+        self._positions = {
+            mixing_name(*place, kind): f"_{mixing_name(*place, 'positions')}" for place in places for kind in mixing
+        }
+        #: What is summed, by the axes [block, layer, kind].
+        self._mixing_keys = [f"_{mixing_name(*place, kind)}" for place in places for kind in (*mixing, "positions")]
+        #: The pair that is drawn, and its maps in the last validation.
+        self.pictured: tuple[GoldPair, SentenceMaps] | None = None
+
+    @contextmanager
+    def listening(self, criterion: Any) -> Iterator[list[Callable[[], Tally]]]:
+        """Record the passes that ``criterion`` makes in the block; gives a function for each that counts its maps."""
+        tallies: list[Callable[[], Tally]] = []
+        forward = criterion.forward
+
+        def recorded(model: nn.Module, sample: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+            first_pass = any(getattr(module, "full_context_alignment", False) for module in model.modules())
+            recorder = Recorder(model, self._recorded, sample, first_pass)
+            mixing = self._mixing_captures(sample, first_pass)
+            with capturing(norm_attentions(model), *recorder.captures, *mixing):
+                result = forward(model, sample, *args, **kwargs)
+
+            def tally() -> Tally:
+                sums = [value for capture in mixing for of_layer in capture.take() for value in of_layer]
+                return self.tally(sample, self.hits(sample, recorder.take()), sums)
+
+            tallies.append(tally)
+            return result
+
+        criterion.forward = recorded
+        try:
+            yield tallies
+        finally:
+            del criterion.forward
+
+    def hits(self, sample: dict[str, Any], quantities: Sequence[dict[str, Tensor]]) -> NDArray[np.int64]:
+        """The counts :data:`LINKS` of each map, from the recorded quantities of each layer."""
+        maps = BatchMaps()
+        maps.add(quantities)
+        tokens = (sample["net_input"]["src_tokens"], sample["target"])
+        slices = [real_positions(ids, pad) for ids, pad in zip(tokens, self._pads)]
+        hits = np.zeros_like(self._no_hits)
+        for pair, arrays in zip(sample[GOLD_KEY], maps.sentences(*slices)):
+            if pair.gold is None:
+                continue
+            sentence = replace(pair.sentence, layers=self._recorded.layers, arrays=arrays)
+            if pair.pictured:
+                self.pictured = pair, sentence
+            stacked = np.stack([sentence.layer_maps(kind) for kind in KIND_LETTERS], axis=1)  # [L, kinds, T, S]
+            if not np.isfinite(stacked).all():
+                raise InputError(f"sentence {sentence.id}: the maps hold NaN or infinite values")
+            for of_setting, setting in zip(hits, SETTINGS):
+                options = replace(self.extraction, setting=setting)
+                of_setting += pair.gold.hits(linked_cells(stacked, sentence, options))
+        return hits
+
+    def tally(
+        self, sample: dict[str, Any], hits: NDArray[np.int64] | None = None, mixing: Sequence[float] = ()
+    ) -> Tally:
+        """The counts of a batch with gold; without ``hits``, of one that failed.  Processes sum them by position."""
+        pairs, failed = sample[GOLD_KEY], hits is None
+        tally: Tally = {
+            SURE: sum(len(pair.links.sure) for pair in pairs),
+            FAILED: len(pairs) if failed else 0,
+            BATCHES: 1,
+            "_aer_sentences": 0 if failed else len(pairs),
+            "_aer_unaligned": sum(pair.gold is None for pair in pairs),
+            **{f"_{name}": number for name, number in sample[NUMBERS_KEY].items()},
+            **dict(zip(self._mixing_keys, mixing or itertools.repeat(0))),
+        }
+        links = (self._no_hits if hits is None else hits).reshape(-1, len(LINKS))
+        for name, counts in zip(self.maps, links.tolist()):
+            tally.update((f"_{name}_{count}", value) for count, value in zip(LINKS, counts))
+        return tally
+
+    def _mixing_captures(self, sample: dict[str, Any], first_pass: bool) -> list[MapCapture[list[float]]]:
+        """Captures of :attr:`_mixing_keys`, in their order."""
+        source, target = sample["net_input"]["src_tokens"].ne(self._pads[0]), sample["target"].ne(self._pads[1])
+        captures = []
+        for type_, layers in self._blocks.items():
+            positions = mixing_positions(type_, source if type_ == ENCODER_SELF else target)
+            sums = partial(self._mixing_sums, positions=positions)
+            captures.append(MapCapture(type_, range(layers), sums, first_pass=first_pass))
+        return captures
+
+    def _mixing_sums(self, block: Block, positions: Tensor) -> list[float]:
+        ratios = (mixing_ratio(block, kind).double()[positions] for kind in self._mixing)
+        return [*(float(of_kind.sum()) for of_kind in ratios), int(positions.sum())]
+
+    def log(self, logging_outputs: Sequence[dict[str, Any]]) -> None:
+        """Add the counts of ``logging_outputs`` to fairseq's metrics, and the metrics derived from them.
+
+        If monitoring has failed, AER is ``inf``, and precision, recall and mixing ratios are NaN.
+        """
+        outputs = [output for output in logging_outputs if BATCHES in output]
+        if not outputs:  # a training batch, or a batch of a subset without gold
+            return
+        for key in outputs[0]:
+            if key.startswith(("_aer_", "_mixing_")):
+                metrics.log_scalar_sum(key, sum(float(output[key]) for output in outputs))
+        (map_,) = self.extraction.heads
+        main = metric_name(map_.layer, self.extraction.kind, self.extraction.setting)
+        method = log_number(self.extraction.fields())
+        derived: dict[str, Callable[[Any], float]] = {
+            "aer": partial(_score, name=main, metric="aer"),
+            "aer_precision": partial(_score, name=main, metric="precision"),
+            "aer_recall": partial(_score, name=main, metric="recall"),
+            **{name: partial(_score, name=name, metric="aer") for name in self.maps},
+            **{name: partial(_sum, key=f"_{name}") for name in SUMS},
+            **{name: partial(_same, key=f"_{name}") for name in SAME},
+            **{name: partial(_mean, total=f"_{name}", count=key) for name, key in self._positions.items()},
+            "aer_method": lambda meters: method,
+        }
+        for name, function in derived.items():
+            metrics.log_derived(name, function)
 
 
-def _best_metric(cfg: Any) -> str:
-    """The metric that chooses the best checkpoint."""
-    return str(other_option(cfg, "checkpoint", "best_checkpoint_metric"))
+def _sum(meters: Any, key: str) -> int:
+    # Processes exchange counts as float64, which is exact up to 2 to the power of 53.
+    return round(float(meters[key].sum))
 
 
-def _check_best_metric(cfg: Any, logged: Sequence[str]) -> None:
-    """Check that an AER that chooses the best checkpoint is one of the ``logged`` metrics; none without gold."""
-    metric = _best_metric(cfg)
-    if not metric.startswith("aer") or metric in logged:
-        return
-    expected = f"choose one of {', '.join(logged)}" if logged else "give --aer-gold SUBSET=FILE too, or another metric"
-    raise UsageError(f"--best-checkpoint-metric {metric}: no validation subset logs it; {expected}")
+def _same(meters: Any, key: str) -> int:
+    """A number that is the same in all batches."""
+    return _sum(meters, key) // _sum(meters, BATCHES)
+
+
+def _score(meters: Any, name: str, metric: str) -> float:
+    if _sum(meters, FAILED):
+        return math.inf if metric == "aer" else math.nan
+    links, links_sure, links_possible = (np.int64(_sum(meters, f"_{name}_{count}")) for count in LINKS)
+    counts = Counts(links, np.int64(_sum(meters, SURE)), links_sure, links_possible)  # type: ignore[arg-type]
+    return round(float(METRICS[metric](counts)), 6)
+
+
+def _mean(meters: Any, total: str, count: str) -> float:
+    positions = _sum(meters, count)
+    if _sum(meters, FAILED) or not positions:
+        return math.nan
+    return round(float(meters[total].sum) / positions, 6)
 
 
 class MonitorMixin:
@@ -137,8 +283,8 @@ class MonitorMixin:
         criterion = super().build_criterion(*args, **kwargs)  # type: ignore[misc]
         cfg = self.cfg
         if cfg.aer_gold is not None and self.built is not None:
-            self._files = {name: _files_of_subsets(cfg, name) for name in (AER_GOLD, *TEXTS)}
-            _check_files(cfg, self._files)
+            self._files = {name: files_of_subsets(cfg, name) for name in (AER_GOLD, *TEXTS)}
+            check_files(cfg, self._files)
             layers, heads = layers_and_heads([self.built])
             maps = named_maps(cfg, layers, heads)
             if maps.kind not in DEFAULT_KINDS or cfg.norm_heads is not None:
@@ -150,7 +296,7 @@ class MonitorMixin:
             blocks = Counter(attention.site.block for attention in norm_attentions(self.built)) if mixing else {}
             pads = self.source_dictionary.pad(), self.target_dictionary.pad()
             self._monitor = Monitor(maps, layers, mixing, blocks, pads)
-            _check_best_metric(cfg, ["aer", "aer_precision", "aer_recall", *sorted(self._monitor.maps)])
+            check_best_metric(cfg, ["aer", "aer_precision", "aer_recall", *sorted(self._monitor.maps)])
             logger.info(
                 "aer: %s of decoder layer %s (counted from 0), %s, rule %s, null %s",
                 *(maps.kind, maps.heads, maps.setting, maps.rule, maps.null),
@@ -167,12 +313,12 @@ class MonitorMixin:
         result = super().load_dataset(split, *args, **kwargs)  # type: ignore[misc]
         if self._monitor is not None and split in self._files[AER_GOLD]:
             dataset, gold = self.datasets[split], self._files[AER_GOLD]
-            source, target = (self._files[name].get(split) for name in TEXTS)
             cut = bool(self.cfg.truncate_source)
             if cut and dataset.src_sizes.max(initial=0) >= self.cfg.max_source_positions:
                 raise UsageError(f"--truncate-source cuts sentences of {split}, whose gold is of whole ones: omit it")
-            readers = side_readers(dataset, len(dataset), self.vocabularies, (source, target), cut)
-            self.datasets[split] = dataset = with_gold(dataset, split, gold[split], self.cfg.aer_gold_base, readers)
+            files = [self._files[name].get(split) for name in TEXTS]
+            text = BinarisedText(dataset, len(dataset), self.vocabularies, files, cut)
+            self.datasets[split] = dataset = with_gold(dataset, split, gold[split], self.cfg.aer_gold_base, text)
             if self.cfg.aer_picture is not None and split == next(iter(gold)):
                 self._choose_picture(dataset.pairs, self.cfg.aer_picture, gold[split])
         return result
@@ -191,7 +337,7 @@ class MonitorMixin:
     def begin_epoch(self, epoch: int, model: nn.Module) -> None:
         """Begin an epoch of fairseq-train; without gold no AER can choose its checkpoints."""
         if self._monitor is None:
-            _check_best_metric(self.cfg, ())
+            check_best_metric(self.cfg, ())
         super().begin_epoch(epoch, model)  # type: ignore[misc]
 
     def valid_step(self, sample: dict[str, Any], model: nn.Module, criterion: Any, **kwargs: Any) -> Any:
@@ -248,7 +394,7 @@ class MonitorMixin:
                 "the binarised texts: --norm-source-text SUBSET=FILE, --norm-target-text SUBSET=FILE",
                 *(stats["aer_unaligned"], size),
             )
-        metric = _best_metric(self.cfg)
+        metric = best_metric(self.cfg)
         if metric.startswith("aer"):
             # fairseq-train reads the metric in every subset; the first subset counts, the others may not have it.
             stats.setdefault(metric, None)
@@ -318,7 +464,7 @@ class MonitorMixin:
     def _best_score(self) -> Optional[dict[str, Any]]:
         """The metric that chooses the best checkpoint, and what it is of; None if it is not an AER."""
         dataset = self.datasets.get(str(other_option(self.cfg, "dataset", "valid_subset")).split(",")[0])
-        metric = _best_metric(self.cfg)
+        metric = best_metric(self.cfg)
         if self._monitor is None or not metric.startswith("aer") or not isinstance(dataset, GoldDataset):
             return None
         return {"metric": metric, **dataset.identity, **self._monitor.extraction.fields()}

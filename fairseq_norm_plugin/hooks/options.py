@@ -1,6 +1,7 @@
 """The options that the plugin adds to a fairseq task, and their checks."""
 
 # No `from __future__ import annotations` here: fairseq reads the field types at run time.
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -122,6 +123,10 @@ _TEXT = {"norm_subword_mark", "norm_source_text", "norm_target_text", "norm_spec
 _RUN = {*_TEXT, "norm_profile", "norm_records_resume", "norm_records_overwrite", "norm_part_sentences"}
 PRINT, ALIGNMENTS, RECORDS, AER_GOLD = "--print-alignment", "--norm-alignments", "--norm-records", "--aer-gold"
 TRAINING = "fairseq-train with --aer-gold"
+#: Options that, beside :data:`AER_GOLD`, name files of subsets: the texts of source and target.
+TEXTS = ("--norm-source-text", "--norm-target-text")
+#: What fairseq takes for pieces of the subset valid.
+_PIECE = re.compile(r"valid\d+")
 #: What reads options of the task -> these options.
 USES: Mapping[str, Collection[str]] = {
     PRINT: {*_MAP, "norm_heads", "norm_special_tokens"},
@@ -250,3 +255,76 @@ def parse_kinds(text: str, option: str, known: Sequence[str]) -> tuple[str, ...]
     if not kinds or any(kind not in known for kind in kinds):
         raise UsageError(f"{option} {text!r}: choose from {', '.join(known)}")
     return tuple(dict.fromkeys(kinds))
+
+
+# ---- of monitoring
+
+
+def files_of_subsets(cfg: Any, name: str) -> dict[str, str]:
+    """Subset -> the file that the option ``name`` gives for it."""
+    files: dict[str, str] = {}
+    text = getattr(cfg, name[2:].replace("-", "_"))
+    for part in [] if text is None else str(text).split(","):
+        subset, _, path = part.partition("=")
+        if not (subset and path) or subset in files:
+            raise UsageError(f"{name} {text!r}: give SUBSET=FILE, several separated by commas, each subset once")
+        files[subset] = path
+    return files
+
+
+def check_files(cfg: Any, files: Mapping[str, Mapping[str, str]]) -> None:
+    """Check the options of gold: validation covers its subsets, and the first subset can choose checkpoints."""
+    gold = files[AER_GOLD]
+    for name, of_subsets in files.items():
+        for subset, file in of_subsets.items():
+            if subset not in gold:
+                raise UsageError(
+                    f"{name} {subset}={file}: subset {subset!r} has no gold; choose one of {', '.join(gold)}"
+                )
+    if cfg.aer_gold_base not in ("0", "1"):
+        found = "is missing" if cfg.aer_gold_base is None else f"is {cfg.aer_gold_base!r}"
+        raise UsageError(
+            f"--aer-gold-base {found}; give 0 or 1, the index base of the gold (a wrong base gives a wrong AER)"
+        )
+    stated = str(other_option(cfg, "dataset", "valid_subset"))
+    subsets = stated.split(",")
+    for subset in gold:
+        if subset not in subsets:
+            remedy = f"add it, such as --valid-subset {subset},valid"
+            if _PIECE.fullmatch(subset):
+                remedy = "fairseq takes it for a piece of valid: binarise the gold's text as test"
+            raise UsageError(
+                f"--aer-gold {cfg.aer_gold}: subset {subset!r} is not in --valid-subset {stated}; {remedy}"
+            )
+    if (steps := other_option(cfg, "dataset", "max_valid_steps")) is not None:
+        raise UsageError(
+            f"--aer-gold does not work with --max-valid-steps {steps}: the AER would cover a part of the gold"
+        )
+    metric = best_metric(cfg)
+    if not metric.startswith("aer"):
+        return
+    if subsets[0] not in gold:
+        raise UsageError(
+            f"--best-checkpoint-metric {metric}: the first subset of --valid-subset {stated} has no gold; give "
+            f"--valid-subset {','.join([*gold, *(s for s in subsets if s not in gold)])}"
+        )
+    lower = not metric.endswith(("precision", "recall"))
+    if lower == bool(other_option(cfg, "checkpoint", "maximize_best_checkpoint_metric")):
+        raise UsageError(
+            f"--best-checkpoint-metric {metric}: {'smaller' if lower else 'larger'} is better; "
+            f"{'omit' if lower else 'give'} --maximize-best-checkpoint-metric"
+        )
+
+
+def best_metric(cfg: Any) -> str:
+    """The metric that chooses the best checkpoint."""
+    return str(other_option(cfg, "checkpoint", "best_checkpoint_metric"))
+
+
+def check_best_metric(cfg: Any, logged: Sequence[str]) -> None:
+    """Check that an AER that chooses the best checkpoint is one of the ``logged`` metrics; none without gold."""
+    metric = best_metric(cfg)
+    if not metric.startswith("aer") or metric in logged:
+        return
+    expected = f"choose one of {', '.join(logged)}" if logged else "give --aer-gold SUBSET=FILE too, or another metric"
+    raise UsageError(f"--best-checkpoint-metric {metric}: no validation subset logs it; {expected}")

@@ -1,4 +1,4 @@
-"""The session of a run that writes maps: opened with the generator, finished by the last sentence; its batches."""
+"""A run that writes maps: its plan, its session, which the last sentence finishes, and the parts of its output."""
 
 from __future__ import annotations
 
@@ -11,39 +11,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 from torch import Tensor
 
+from alignment_eval.align_pairs import align_pairs
+from alignment_eval.alignment import Form, write_alignments
 from alignment_eval.errors import InputError, UsageError, say, warn_user
-from alignment_eval.files import write_bytes
+from alignment_eval.extraction.extract import read_word_map
+from alignment_eval.extraction.lexical_table import EMPTY
+from alignment_eval.files import check_new, is_stream, write_bytes
 from alignment_eval.maps.sentence import KINDS, SentenceMaps, SentenceSide, status_of
-from alignment_eval.parts import RunInfo, parts_directory
+from alignment_eval.parts import Names, PartsWriter, RunInfo, own_parts, parts_directory, read_alignments, signature_of
+from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.profiles.profile import Profile
 from alignment_eval.records import arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY, RecordedMaps, recorded_quantities
+from fairseq_norm_plugin.hooks.datasets import BinarisedText
 from fairseq_norm_plugin.hooks.generator import NormOptions
-from fairseq_norm_plugin.hooks.parts import AlignmentParts, SentenceParts, ids_in
-from fairseq_norm_plugin.text.tokens import SideReader, UnknownTokens
 
 logger = logging.getLogger(__name__)
-
-
-def all_batches(
-    batch_by_size: Callable[..., Any], indices: Any, required_batch_size_multiple: int = 1, **sizes: Any
-) -> tuple[list[Any], list[Any]]:
-    """fairseq's batches of a data set, and batches of the sentences that it loses.
-
-    fairseq drops the last batch unless its size is a multiple of ``--required-batch-size-multiple``.
-    """
-    multiple = required_batch_size_multiple
-    batches = list(batch_by_size(indices, required_batch_size_multiple=multiple, **sizes) if len(indices) else ())
-    lost = indices[~np.isin(indices, [id_ for batch in batches for id_ in batch])]
-    if not len(lost):
-        return batches, []
-    logger.info(
-        "%d of %d sentences come last: fairseq alone would lose them (--required-batch-size-multiple %d)",
-        *(len(lost), len(indices), multiple),
-    )
-    return batches, list(batch_by_size(lost, **sizes))
+_NAMES = Names("--norm-records-resume", "--norm-records-overwrite", "--norm-records")
 
 
 class Plan:
@@ -94,7 +82,7 @@ class RecordingSession:
         self,
         cfg: Any,
         plan: Plan,
-        readers: tuple[SideReader, SideReader],
+        text: BinarisedText,
         options: NormOptions,
         signature: Mapping[str, Any],
         models: int,
@@ -105,9 +93,8 @@ class RecordingSession:
         for batch in plan.batches:
             self._expected[batch] = True
         self._total = int(self._expected.sum())
-        self._source, self._target = readers
-        self._unknown = UnknownTokens()
-        logger.info("subword markers: source %s, target %s", *(reader.vocabulary.mark for reader in readers))
+        self._text = text
+        logger.info("subword markers: source %s, target %s", *(vocabulary.mark for vocabulary in text.vocabularies))
         generation = signature["generation"]
         self._forced = bool(generation.get("score_reference"))
         self.recorded = RecordedMaps(
@@ -199,17 +186,19 @@ class RecordingSession:
         kept = f", {plan.kept} kept from before" if plan.kept else ""
         rate = f" in {seconds:.1f} s, {self._total / seconds:.1f} sentences/s" if self._total else ""
         say(f"{plan.subset}: shard {plan.shard} of {plan.shards}: {self._total} sentences{rate}{kept}")
-        for warning in filter(None, (self._unknown.warning(), self._unknown.uncertain_warning())):
+        for warning in self._text.warnings():
             logger.warning(warning)
 
     def _sentence(self, id_: int, rank: int, src_tokens: Tensor, hypothesis: dict[str, Any]) -> SentenceMaps:
-        source = self._source.spell(id_, src_tokens[src_tokens.ne(self._source.vocabulary.dictionary.pad())])
+        of_source, of_target = self._text.vocabularies
+        source = self._text.spell(0, id_, src_tokens[src_tokens.ne(of_source.dictionary.pad())])
         if self._forced:
-            target = self._target.spell(id_, hypothesis["tokens"])
+            target = self._text.spell(1, id_, hypothesis["tokens"])
         else:  # in the model's own translation, <unk> is the word itself and not a piece of another
-            target = replace(self._target.vocabulary.spell(hypothesis["tokens"]), certain=True)
+            own = of_target.spell(hypothesis["tokens"])
+            target = replace(own, other=own.side)
         if rank == 0:
-            self._unknown.add_pair(source, target)
+            self._text.count(source, target)
         sentence = SentenceMaps(
             id=id_,
             rank=rank,
@@ -226,3 +215,68 @@ class RecordingSession:
                 f"sentence {id_}: {', '.join(wrong)} has NaN or infinite values; is NaN in the checkpoint? omit --fp16"
             )
         return sentence
+
+
+# ---- output
+
+
+def ids_in(directory: Path, content: str, shard: int, shards: int) -> NDArray[np.int64]:
+    """The ids of the sentences that are in a shard's parts of ``content``, of any run."""
+    ids = (part.ids() for part in own_parts(directory, content, shard, shards))
+    return np.concatenate([np.empty(0, dtype=np.int64), *ids])
+
+
+class SentenceParts(PartsWriter):
+    """Sentences in parts: ``table`` makes rows of them, and those that a part has already are passed by."""
+
+    def __init__(
+        self,
+        directory: Path,
+        info: RunInfo,
+        schema: pa.Schema,
+        table: Callable[[Sequence[SentenceMaps]], pa.Table],
+        resume: bool = False,
+        overwrite: bool = False,
+        names: Names = _NAMES,
+    ) -> None:
+        super().__init__(directory, info, schema, names, resume, overwrite)
+        self._table = table
+        self.written = np.zeros(info.size, dtype=np.bool_)  #: which sentences were written before, [size]
+        for part in self.kept:
+            self.written[part.ids()] = True
+
+    def write(self, sentences: Sequence[SentenceMaps]) -> None:
+        """Add sentences, all hypotheses of each."""
+        self.add(self._table([sentence for sentence in sentences if not self.written[sentence.id]]))
+
+
+class AlignmentParts(SentenceParts):
+    """The alignments of a shard, in parts in FILE.parts, which a run with one shard joins to its file at the end."""
+
+    def __init__(
+        self, file: Path, info: RunInfo, chosen: ChosenMethod, resume: bool = False, overwrite: bool = False
+    ) -> None:
+        self.file, self._chosen, self._form, self._resumed = file, chosen, Form(), resume
+        names, directory = _NAMES._replace(place="--norm-alignments"), parts_directory(file)
+        if info.shards == 1:
+            if is_stream(file):
+                raise InputError(f"{file}: this is not a regular file; give the name of a file")
+            begun = resume and any(own_parts(directory, "alignments", 0, 1))
+            check_new(file, overwrite or begun, names.overwrite, parents=True)
+        schema = info.schema(self._form.table([], []).schema)
+        super().__init__(directory, info, schema, self._links, resume, overwrite, names)
+
+    def finish(self) -> None:
+        """Make the last part; a run with one shard then writes its file, and removes the parts."""
+        super().finish()
+        if self.info.shards == 1:
+            _, tables = read_alignments(self.directory)
+            write_alignments(self.file, tables, self._form, signature_of(self.info, self.file), self._resumed)
+            self.remove()
+
+    def _links(self, sentences: Sequence[SentenceMaps]) -> pa.Table:
+        """The rows of the best hypotheses."""
+        method = self._chosen.method
+        best = ((read_word_map(sentence, method.forward), None) for sentence in sentences if sentence.rank == 0)
+        aligned = list(align_pairs(best, method, self._chosen.table or EMPTY))
+        return self._form.table([pair.id for pair in aligned], aligned)

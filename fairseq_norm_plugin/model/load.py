@@ -49,8 +49,7 @@ from fairseq_norm_plugin.model.languages import LANGUAGE_OPTIONS, find_languages
 from fairseq_norm_plugin.model.model import Model
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.text.recipe import decided_recipe, known_options, pipelines, stated_recipe
-from fairseq_norm_plugin.text.tags import Tags
-from fairseq_norm_plugin.text.tokens import Vocabulary, special_ids
+from fairseq_norm_plugin.text.tokens import Tags, Vocabulary, special_ids
 from fairseq_norm_plugin.transformers.families import read_directory
 
 _OF_ALIGNMENTS = frozenset(field.name for field in fields(AlignmentOptions))

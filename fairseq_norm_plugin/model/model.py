@@ -38,8 +38,7 @@ from fairseq_norm_plugin.capture.recorder import (
 from fairseq_norm_plugin.checkpoints.identity import architecture_hash, dictionary_hash, model_hash
 from fairseq_norm_plugin.environment import enough_threads
 from fairseq_norm_plugin.model.translate import COPY, Translation
-from fairseq_norm_plugin.text.pair import Line, SentencePair
-from fairseq_norm_plugin.text.tokenise import TextPipeline
+from fairseq_norm_plugin.text.pair import Line, SentencePair, TextPipeline
 from fairseq_norm_plugin.text.tokens import SpecialTokens, Vocabulary, tagged_hash
 
 #: Tokens of a batch at most whose maps of all layers are held, which takes gigabytes of larger batches in large models.

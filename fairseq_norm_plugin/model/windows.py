@@ -20,8 +20,7 @@ from fairseq_norm_plugin.model.model import Model
 from fairseq_norm_plugin.model.text_check import FEWEST, check_parallel, sample_lines
 from fairseq_norm_plugin.model.translate import Translation
 from fairseq_norm_plugin.text.lines import GivenWords, PairReader, RawPair, Text, of_lists
-from fairseq_norm_plugin.text.pair import SentencePair
-from fairseq_norm_plugin.text.tokenise import splitter_name
+from fairseq_norm_plugin.text.pair import SentencePair, splitter_name
 
 logger = logging.getLogger(__name__)
 #: Makes the translations of source lines, with ``progress``.
@@ -70,7 +69,7 @@ class WindowAligner:
     ) -> None:
         self._text, self._models, self._options = text, models, options
         self._translate, self._kept = translate, kept
-        self.reader = PairReader.of(text, models[0].pipelines_for(options.split_sentences), strings, plain)
+        self.reader = PairReader(text, models[0].pipelines_for(options.split_sentences), strings, plain)
         size = text.size
         self.ends: list[int] = sorted({*range(window, size, window), min(DEFAULTS.table_pairs, size), size} - {0})
         self._aligner: Aligner | None = None
@@ -98,7 +97,7 @@ class WindowAligner:
     def first_pairs(self) -> Iterator[SentencePair]:
         """The pairs of the text, as far as they are needed; those of an only window, and translations, are kept."""
         if self._translate is None and len(self.ends) > 1:
-            return self.reader.read_all(self._text)
+            return self.reader.read_all()
         return chain.from_iterable(map(self.pairs, self.windows()))
 
     def pairs(self, window: Window, progress: Progress = unseen) -> list[SentencePair]:

@@ -6,6 +6,7 @@ import glob
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -17,9 +18,7 @@ import pyarrow as pa
 from alignment_eval.errors import InputError, printable, shown, warn_user
 from alignment_eval.files import STANDARD, writing_errors
 from alignment_eval.reading import ForeignFile, TextFile, content_hash, file_hash, file_state, is_tabbed, split_joined
-from fairseq_norm_plugin.text.pair import SentencePair, with_copies
-from fairseq_norm_plugin.text.tokenise import TextPipeline
-from fairseq_norm_plugin.text.tokens import errors_at
+from fairseq_norm_plugin.text.pair import SentencePair, TextPipeline, with_copies
 
 _TEXT = ("source", "target")
 _ADVICE = "give Parquet files with the columns source and target (text), and perhaps id (whole numbers or text)"
@@ -84,61 +83,56 @@ class Text:
         return [(number, pair) for number, pair in read if number in wanted]
 
 
-@dataclass(frozen=True)
 class PairReader:
-    """Reads raw pairs as the pipelines of a model do.
+    """Reads the raw pairs of a text as the pipelines of a model, of source and target, do.
 
-    Attributes:
+    Args:
+        text: the text; where only single pairs are read, what messages name of it is enough.
         pipelines: of source and target.
-        names, word_names, in_files: those of the text, for messages.
         strings: what is not translated: raw text has its copies (:func:`with_copies`); None: nothing.
         plain: takes the markup out of a source line; ``Line.marked`` still has it; None: there is none.
     """
 
-    pipelines: tuple[TextPipeline, TextPipeline]
-    names: tuple[str, str]
-    word_names: tuple[str, str]
-    in_files: bool = True
-    strings: re.Pattern[str] | None = None
-    plain: Callable[[str], str] | None = None
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         text: Text,
         pipelines: tuple[TextPipeline, TextPipeline],
         strings: re.Pattern[str] | None = None,
         plain: Callable[[str], str] | None = None,
-    ) -> PairReader:
-        """The reader of a text."""
-        reads_raw = all(pipeline.reads_raw for pipeline in pipelines)
-        return cls(pipelines, text.names, text.word_names, text.in_files, strings if reads_raw else None, plain)
+    ) -> None:
+        self.text, self._pipelines, self._plain = text, pipelines, plain
+        #: Those of raw text.
+        self.strings = strings if all(pipeline.reads_raw for pipeline in pipelines) else None
 
     def read(self, number: int, raw: RawPair) -> SentencePair:
         """The pair with this number, from 0."""
         sides = []
         for which, line in enumerate((self.source_of(number, raw), raw.target)):
-            try:
-                sides.append(self.pipelines[which].read(line, raw.words[which]))
-            except InputError as error:
-                raise InputError(f"{self._place(self.word_names[which], number)}: {error}") from error
-        first = sides[0] if self.plain is None else replace(sides[0], marked=raw.source)
+            with self._errors_at(self.text.word_names[which], number):
+                sides.append(self._pipelines[which].read(line, raw.words[which]))
+        first = sides[0] if self._plain is None else replace(sides[0], marked=raw.source)
         pair = SentencePair(first, sides[1])
         return pair if self.strings is None else with_copies(pair, self.strings)
 
     def source_of(self, number: int, raw: RawPair) -> str:
         """The source line of a pair, without its markup."""
-        if self.plain is None:
+        if self._plain is None:
             return raw.source
-        with errors_at(self._place(self.names[0], number)):
-            return self.plain(raw.source)
+        with self._errors_at(self.text.names[0], number):
+            return self._plain(raw.source)
 
-    def read_all(self, text: Text) -> Iterator[SentencePair]:
-        """All pairs of a text."""
-        return itertools.starmap(self.read, enumerate(text.pairs()))
+    def read_all(self) -> Iterator[SentencePair]:
+        """All pairs of the text."""
+        return itertools.starmap(self.read, enumerate(self.text.pairs()))
 
-    def _place(self, name: str, number: int) -> str:
-        return f"{name}:{number + 1}" if self.in_files else f"{name}[{number}]"
+    @contextmanager
+    def _errors_at(self, name: str, number: int) -> Iterator[None]:
+        """Let messages of bad input begin with the place of a pair."""
+        try:
+            yield
+        except InputError as error:
+            place = f"{name}:{number + 1}" if self.text.in_files else f"{name}[{number}]"
+            raise InputError(f"{place}: {error}") from error
 
 
 def of_lists(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import regex
@@ -186,6 +187,29 @@ def _plain(found: str) -> str:
 def word_spans(text: str) -> list[Span]:
     """The words that whitespace separates."""
     return [match.span() for match in _WORD.finditer(text)]
+
+
+class Tokenizer:
+    """Normalises and tokenises, and knows where its tokens are in the raw line.
+
+    ``encode`` gives the tokens of a line with spaces between (None: it is only normalised), ``decode`` the line.
+    """
+
+    def __init__(
+        self, encode: Callable[[str], str] | None, decode: Callable[[str], str], normalize: str = "none"
+    ) -> None:
+        self._encode = encode
+        self.decode = decode
+        self._normalize = normalize
+        # both directions and the reader of words ask for the same line one after the other
+        self.trace = lru_cache(maxsize=64)(self._trace)
+
+    def _trace(self, raw: str) -> TracedText:
+        text = normalised(raw, self._normalize)
+        if self._encode is None:
+            return text
+        tokens = trace_tokens(text.text, self._encode(text.text))
+        return tokens if text.text == raw else tokens.after(text)
 
 
 def trace_tokens(raw: str, tokenized: str) -> TracedText:

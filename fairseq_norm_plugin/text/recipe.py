@@ -21,6 +21,8 @@ from alignment_eval.profiles.profile import NORMALIZATIONS, WORDS, TextRecipe
 from alignment_eval.reading import read_once
 from fairseq_norm_plugin.checkpoints.files import Release
 from fairseq_norm_plugin.checkpoints.read import PATHS
+from fairseq_norm_plugin.text.offsets import Tokenizer
+from fairseq_norm_plugin.text.pair import TextPipeline
 from fairseq_norm_plugin.text.subwords import (
     CODES,
     BpeSegmenter,
@@ -33,7 +35,6 @@ from fairseq_norm_plugin.text.subwords import (
     check_codes,
     read_vocabulary,
 )
-from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
 logger = logging.getLogger(__name__)

@@ -1,21 +1,26 @@
-"""Token ids: special tokens around a sentence, language tags, the words that ids spell, and unknown tokens."""
+"""Token ids: the words that they spell, and the tokens around a sentence: ``</s>``, and tags that name languages."""
 
 from __future__ import annotations
 
 import re
+from argparse import Namespace
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
+import numpy as np
+from fairseq.data.multilingual.multilingual_data_manager import MultilingualDatasetManager
+from fairseq.data.multilingual.multilingual_utils import get_lang_tok
+from fairseq.tasks.translation_from_pretrained_bart import TranslationFromPretrainedBARTTask
+from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
 from torch import Tensor
 
 from alignment_eval.errors import InputError, UsageError, printable, shown
-from alignment_eval.maps.sentence import UNKNOWN, SentenceSide, detect_mark, with_marks, word_indices
-from alignment_eval.reading import TextFile, content_hash
+from alignment_eval.maps.sentence import SentenceSide, detect_mark, with_marks, word_indices
+from alignment_eval.reading import content_hash
 
 #: A larger share of unknown tokens suggests that the text does not suit the model, such as words instead of subwords.
 SUSPICIOUS = 0.05
@@ -33,6 +38,96 @@ def special_ids(dictionary: Any, tags: Iterable[str] = ()) -> frozenset[int]:
     """The ids of tokens that belong to no word: ``</s>``, ``<s>``, padding, and the ``tags`` in the dictionary."""
     known = {dictionary.index(tag) for tag in tags} - {dictionary.unk()}
     return frozenset({dictionary.eos(), dictionary.bos(), dictionary.pad()} | known)
+
+
+@dataclass(frozen=True, eq=False)
+class Spelling:
+    """What ids spell: an unknown subword has lost its marker, so ``<unk>`` may end a word or stand inside of one.
+
+    Attributes:
+        side: the tokens and their words, if each unknown token ends its word.
+        other: the same if none does.
+        unknown: how many tokens are unknown.
+    """
+
+    side: SentenceSide
+    other: SentenceSide
+    unknown: int
+
+    @property
+    def certain(self) -> bool:
+        """Whether the words are those of the text, wherever unknown tokens end one."""
+        return bool(np.array_equal(self.side.words, self.other.words))
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """The vocabulary of one side.
+
+    Attributes:
+        dictionary: fairseq's dictionary.
+        stated_mark: the subword marker, one of alignment_eval.maps.sentence.MARKS, or ``auto``.
+        specials: the ids that belong to no word (:func:`special_ids`).
+    """
+
+    dictionary: Any
+    stated_mark: str
+    specials: Collection[int]
+
+    @cached_property
+    def mark(self) -> str:
+        """The subword marker, detected from the dictionary if ``stated_mark`` is ``auto``."""
+        symbols = self.dictionary.symbols[self.dictionary.nspecial :]
+        return detect_mark(symbols) if self.stated_mark == "auto" else self.stated_mark
+
+    def spell(self, ids: Tensor) -> Spelling:
+        """The tokens and words that ``ids``, possibly with padding, spell."""
+        numbers = ids.tolist()
+        unknown = [number == self.dictionary.unk() for number in numbers]
+        tokens = [self.dictionary[number] for number in numbers]
+        side = self.side(numbers, tokens)
+        other = self.side(numbers, with_marks(tokens, unknown, self.mark)) if any(unknown) else side
+        return Spelling(side, other, sum(unknown))
+
+    def side(self, ids: Sequence[int], tokens: Sequence[str]) -> SentenceSide:
+        """The ``tokens`` of these ids, which may be spelled in another way than the dictionary's, and their words."""
+        special = [number in self.specials for number in ids]
+        return SentenceSide(tuple(tokens), word_indices(tokens, self.mark, special))
+
+
+class UnknownTokens:
+    """Counts the ``tokens`` of sentence pairs by side, and how many of them are ``unknown``."""
+
+    def __init__(self) -> None:
+        self.tokens: Counter[str] = Counter()
+        self.unknown: Counter[str] = Counter()
+
+    def add(self, side: str, tokens: int, unknown: int) -> None:
+        """Count a side of a pair."""
+        self.tokens[side] += tokens
+        self.unknown[side] += unknown
+
+    def update(self, other: UnknownTokens) -> None:
+        """Count what another one has counted."""
+        self.tokens.update(other.tokens)
+        self.unknown.update(other.unknown)
+
+    def warning(self) -> str | None:
+        """A warning if many tokens so far are unknown, with the shares of all such sides."""
+        shares = [
+            f"{unknown} of {self.tokens[name]} {name} subwords ({100 * unknown / self.tokens[name]:.1f} %)"
+            for name, unknown in self.unknown.items()
+            if unknown > SUSPICIOUS * self.tokens[name]
+        ]
+        if not shares:
+            return None
+        return (
+            f"unknown to the model so far: {', '.join(shares)}; check that language, tokenisation, case and BPE codes "
+            f"are those of its training"
+        )
+
+
+# ---- the tokens around a sentence pair
 
 
 @dataclass(frozen=True)
@@ -77,6 +172,31 @@ def tagged_hash(parameters: str, tokens: SpecialTokens) -> str:
     return f"{parameters}-{content_hash([text.encode()])}"
 
 
+@dataclass(frozen=True)
+class Tags:
+    """How a model that reads raw text is told its languages."""
+
+    tokens: Sequence[str]  #: the tags, which belong to no word
+    around: SpecialTokens  #: the tokens around a sentence pair, tags among them
+    direction: str | None  #: what they say, ``de-en``, with a profile for each; None: there are no tags
+
+    @classmethod
+    def of(cls, task: Any, target_tag: str | None = None) -> Tags:
+        """Those of a task's model; one of Marian's is told a target language as stated (:func:`source_tag`).
+
+        Raises:
+            InputError: the options of a multilingual task do not go together.
+            UsageError: the dictionary has no such tag, or several and none is stated.
+        """
+        dictionary, source, target = task.source_dictionary, task.cfg.source_lang, task.cfg.target_lang
+        tokens, around = language_tags(task), special_tokens(task)
+        if tokens:
+            return cls(tokens, around, f"{source}-{target}")
+        if (tag := source_tag(dictionary, target_tag, target)) is None:
+            return cls((), around, None)
+        return cls((tag,), replace(around, source_prefix=(dictionary.index(tag),)), f"{source}-{tag.strip('<>[]_')}")
+
+
 def source_tag(dictionary: Any, stated: str | None, language: str) -> str | None:
     """The tag that every source begins with: as ``stated``, ``>>…<<`` or its name, else that of the target language.
 
@@ -109,214 +229,70 @@ def list_tags(tags: list[str]) -> str:
     return f"{len(tags)} known: {some}"
 
 
-@dataclass(frozen=True, eq=False)
-class Spelling:
-    """Tokens and words that ids spell, and how many tokens are unknown.
+def language_tags(task: Any) -> Sequence[str]:
+    """The tokens that tell the model of ``task`` the languages, ``__de__`` or ``[de]``; they belong to no word."""
+    if isinstance(task, TranslationMultiSimpleEpochTask):  # every kind of data has its own
+        style, specs = task.args.lang_tok_style, task.args.langtoks_specs
+        return [get_lang_tok(language, style, spec) for spec in specs for language in task.langs]
+    return [f"[{language}]" for language in task.langs] if isinstance(task, TranslationFromPretrainedBARTTask) else ()
 
-    ``certain``: the words are those of the text; false if ``<unk>`` may stand for a subword of a word.
+
+def special_tokens(task: Any) -> SpecialTokens:
+    """What the model of ``task`` reads around a sentence pair of the task's languages.
+
+    Raises:
+        InputError: the options of a multilingual task do not go together.
     """
-
-    side: SentenceSide
-    unknown: int
-    certain: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Vocabulary:
-    """The vocabulary of one side.
-
-    Attributes:
-        dictionary: fairseq's dictionary.
-        stated_mark: the subword marker, one of alignment_eval.maps.sentence.MARKS, or ``auto``.
-        specials: the ids that belong to no word (:func:`special_ids`).
-    """
-
-    dictionary: Any
-    stated_mark: str
-    specials: Collection[int]
-
-    @cached_property
-    def mark(self) -> str:
-        """The subword marker, detected from the dictionary if ``stated_mark`` is ``auto``."""
-        symbols = self.dictionary.symbols[self.dictionary.nspecial :]
-        return detect_mark(symbols) if self.stated_mark == "auto" else self.stated_mark
-
-    def spell(self, ids: Tensor, text: Sequence[str] | None = None, cut: bool = False) -> Spelling:
-        """The tokens and words that ``ids`` spell, with the help of the sentence's ``text`` if it is given.
-
-        An unknown subword has lost its marker: ``<unk>`` looks like the end of a word, but it may have been the middle
-        of one.  The text tells what it was.  It may have two forms:
-
-        - the tokens that were binarised: known tokens must be equal, and the unknown ones are taken from the text;
-        - words: the unknown subwords are read with or without the marker, whichever gives the text's number of words.
-
-        Args:
-            ids: token ids, possibly with padding.
-            text: tokens or words of the sentence, without special ones; default: unknown.
-            cut: whether ``ids`` may be only the beginning of the text (``--truncate-source``).
-        """
-        numbers = ids.tolist()
-        special = [number in self.specials for number in numbers]
-        unknown = [number == self.dictionary.unk() for number in numbers]
-        tokens = [self.dictionary[number] for number in numbers]
-        ended = self._side(tokens, special)
-        marked = self._side(with_marks(tokens, unknown, self.mark), special) if any(unknown) else ended
-        by_ids = Spelling(ended, sum(unknown), certain=ended.words.tolist() == marked.words.tolist())
-        if text is None:
-            return by_ids
-        forms = [form for form in text if self.dictionary.index(form) not in self.specials]
-        ordinary = [number for number, is_special in zip(numbers, special) if not is_special]
-        first = forms[: len(ordinary)] if cut else forms
-        if [self.dictionary.index(form) for form in first] == ordinary:
-            if self.mark == "▁" and len(first) > 1 and not any(form.startswith("▁") for form in first):
-                return by_ids  # tokens of one word and several words look the same here
-            rest = iter(first)
-            known = [token if is_special else next(rest) for token, is_special in zip(tokens, special)]
-            return replace(by_ids, side=self._side(known, special), certain=True)
-        return _by_number_of_words(by_ids, marked, len(forms), len(ordinary), cut)
-
-    def _side(self, tokens: Sequence[str], special: Sequence[bool]) -> SentenceSide:
-        return SentenceSide(tuple(tokens), word_indices(tokens, self.mark, special))
+    if isinstance(task, TranslationMultiSimpleEpochTask):
+        return _of_multilingual(task)
+    if isinstance(task, TranslationFromPretrainedBARTTask):  # the tag after </s>, and before the decoder's first input
+        dictionaries = task.source_dictionary, task.target_dictionary
+        languages = task.args.source_lang, task.args.target_lang
+        tags = [dictionary.index(f"[{language}]") for dictionary, language in zip(dictionaries, languages)]
+        before = (dictionaries[0].bos(),) if getattr(task.args, "prepend_bos", False) else ()
+        source, target = ((dictionary.eos(), tag) for dictionary, tag in zip(dictionaries, tags))
+        return SpecialTokens(before, source, before, target, tags[1])
+    return SpecialTokens.untagged(task.target_dictionary.eos())
 
 
-def _by_number_of_words(by_ids: Spelling, marked: SentenceSide, words: int, tokens: int, cut: bool) -> Spelling:
-    """The extreme case that has ``words`` words: either no unknown token had a marker, or all had one."""
-    for side in (by_ids.side, marked):
-        if side.word_count == words:
-            return replace(by_ids, side=side, certain=True)
-    fewest, most = sorted((by_ids.side.word_count, marked.word_count))
-    if fewest < words < most or (cut and words > most):
-        return by_ids
-    raise InputError(
-        f"the line has {words} words, but the binarised sentence has {most} words in {tokens} tokens; give its text"
-    )
-
-
-class UnknownTokens:
-    """Counts the ``tokens`` of sentence pairs by side, and how many of them are ``unknown``."""
-
-    def __init__(self) -> None:
-        self._sentences = self._left_out = 0
-        self.tokens: Counter[str] = Counter()
-        self.unknown: Counter[str] = Counter()
-        self._uncertain: Counter[str] = Counter()
-
-    def add(self, side: str, tokens: int, unknown: int) -> None:
-        """Count a side of a pair."""
-        self.tokens[side] += tokens
-        self.unknown[side] += unknown
-
-    def update(self, other: UnknownTokens) -> None:
-        """Count what another one has counted."""
-        self.tokens.update(other.tokens)
-        self.unknown.update(other.unknown)
-
-    def add_pair(self, source: Spelling, target: Spelling) -> None:
-        """Count a pair of a binarised text, whose words may be uncertain."""
-        self._sentences += 1
-        self._left_out += not (source.certain and target.certain)
-        for name, side in (("source", source), ("target", target)):
-            self.add(name, len(side.side.tokens), side.unknown)
-            self._uncertain[name] += not side.certain
-
-    def warning(self) -> str | None:
-        """A warning if many tokens so far are unknown, with the shares of all such sides."""
-        shares = [
-            f"{unknown} of {self.tokens[name]} {name} subwords ({100 * unknown / self.tokens[name]:.1f} %)"
-            for name, unknown in self.unknown.items()
-            if unknown > SUSPICIOUS * self.tokens[name]
-        ]
-        if not shares:
-            return None
-        return (
-            f"unknown to the model so far: {', '.join(shares)}; check that language, tokenisation, case and BPE codes "
-            f"are those of its training"
-        )
-
-    def uncertain_warning(self) -> str | None:
-        """A warning if unknown tokens make the words of sentences uncertain."""
-        if not self._left_out:
-            return None
-        options = [f"--norm-{name}-text" for name in ("source", "target") if self._uncertain[name]]
-        return (
-            f"{self._left_out} of {self._sentences} sentences ({100 * self._left_out / self._sentences:.1f} %) get no "
-            f"links, because {UNKNOWN} in them may be a piece of a word, which would shift all later words; give the "
-            f"text that was binarised ({', '.join(options)})"
-        )
-
-
-@contextmanager
-def errors_at(place: str) -> Iterator[None]:
-    """Let the messages of bad input begin with the ``place``, FILE:LINE."""
+def _of_multilingual(task: Any) -> SpecialTokens:
+    """Tags before the sides, or in the place of ``</s>``."""
+    args, manager = task.args, task.data_manager
+    encoder_spec, decoder_spec = args.langtoks["main"]
     try:
-        yield
-    except InputError as error:
-        raise InputError(f"{place}: {error}") from error
+        of_source = manager.get_encoder_langtok(args.source_lang, args.target_lang, encoder_spec)
+        of_target = manager.get_decoder_langtok(args.target_lang, decoder_spec)
+    except AssertionError as error:  # fairseq adds the tags of --langtoks-specs only
+        raise InputError(
+            f"{printable(str(error), 120)}: --langtoks {shown(args.langtoks['main'])} and --langtoks-specs "
+            f"{shown(args.langtoks_specs)} do not go together; give those of the training"
+        ) from error
+    eos = task.target_dictionary.eos()
+    before = [() if tag is None else (tag,) for tag in (of_source, of_target)]
+    if args.lang_tok_replacing_bos_eos:
+        return SpecialTokens((), before[0] or (eos,), (), (eos,), eos if of_target is None else of_target)
+    return SpecialTokens(before[0], (eos,), before[1], (eos,), eos)
 
 
-class SideReader:
-    """Reads one side, ``src`` or ``tgt``, of fairseq's data set of ``size`` sentence pairs, with the help of its text.
+def check_languages(task: type[Any], args: Namespace) -> None:
+    """Check that the models of a class of tasks with ``args`` have the languages of these.
 
-    ``text`` is the file of the text; without one, the data set may hold the text itself.  ``cut``: a sentence may be
-    only the beginning of its text.
-
-    Attributes:
-        hash: of the text's content; None: there is no text.
+    Raises:
+        UsageError: they lack one.
     """
-
-    hash: str | None = None
-
-    def __init__(
-        self, vocabulary: Vocabulary, dataset: Any, which: str, text: str | Path | None, size: int, cut: bool
-    ) -> None:
-        self.vocabulary, self._dataset, self._which, self._cut = vocabulary, dataset, which, cut
-        if text is None:
-            return
-        file = TextFile(text)
-        self._lines = [line for _, line in file.lines()]
-        self._name, self.hash = file.name, file.hash
-        if len(self._lines) != size:
-            raise InputError(
-                f"{file.name}: the text has {len(self._lines)} lines, but the binarised data has {size} sentences"
+    if issubclass(task, TranslationMultiSimpleEpochTask):
+        pairs = args.lang_pairs.split(",") if isinstance(args.lang_pairs, str) else args.lang_pairs
+        known = Namespace(langs=args.langs, lang_dict=args.lang_dict, lang_pairs=pairs)
+        languages = MultilingualDatasetManager.load_langs(known)
+        origin = "--langs, --lang-dict or --lang-pairs"
+    elif not args.langs:
+        raise UsageError("--langs is missing; give the languages of the pretrained model, in its order")
+    else:
+        languages, origin = args.langs.split(","), "--langs"
+    for option, language in (("--source-lang", args.source_lang), ("--target-lang", args.target_lang)):
+        if language is not None and language not in languages:
+            near = get_close_matches(language, languages, n=5, cutoff=0.3) or languages[:5]
+            raise UsageError(
+                f"{option} {language} is not one of the model's {len(languages)} languages ({origin}), such as "
+                f"{', '.join(near)}"
             )
-
-    def spell(self, id_: int, ids: Tensor) -> Spelling:
-        """The tokens and words that the ``ids`` of sentence ``id_`` spell."""
-        if self.hash is not None:
-            # separated by ASCII whitespace only; fairseq also separates at others
-            tokens = [token.decode() for token in self._lines[id_].split()]
-            with errors_at(f"{self._name}:{id_ + 1}"):
-                return self.vocabulary.spell(ids, tokens, self._cut)
-        try:
-            return self.vocabulary.spell(ids, surface(self._dataset, self._which, id_), cut=True)
-        except InputError:  # the data set has changed the sentence, so its text does not help with these tokens
-            return self.vocabulary.spell(ids)
-
-
-def side_readers(
-    dataset: Any,
-    size: int,
-    vocabularies: tuple[Vocabulary, Vocabulary],
-    texts: tuple[str | Path | None, str | Path | None],
-    cut: bool,
-) -> tuple[SideReader, SideReader]:
-    """Readers of source and target; ``cut``: source sentences may be cut (``--truncate-source``)."""
-    (source, target), (source_text, target_text) = vocabularies, texts
-    return (
-        SideReader(source, dataset, "src", source_text, size, cut),
-        SideReader(target, dataset, "tgt", target_text, size, False),
-    )
-
-
-def surface(dataset: Any, which: str, id_: int) -> list[str] | None:
-    """The original tokens of the side ``src`` or ``tgt`` of a sentence, if the data set keeps them; else None.
-
-    The data set may be wrapped in another and have tags added.
-    """
-    while dataset is not None and not hasattr(dataset, which):
-        parts = getattr(dataset, "datasets", None)
-        dataset = parts[0] if parts else getattr(dataset, "dataset", None)
-    texts = getattr(dataset, which, None)
-    while texts is not None and not hasattr(texts, "get_original_text"):
-        texts = getattr(texts, "dataset", None)
-    return None if texts is None else str(texts.get_original_text(id_)).split()

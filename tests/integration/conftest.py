@@ -22,7 +22,7 @@ from fairseq.registry import REGISTRIES
 from fairseq_cli import generate, interactive, preprocess, train
 from omegaconf import DictConfig
 
-import fairseq_norm_plugin.hooks  # noqa: F401  # lets stock fairseq, too, load checkpoints in this process
+import fairseq_norm_plugin.tasks  # noqa: F401  # lets stock fairseq, too, load checkpoints in this process
 from alignment_eval import commands as align_eval
 from alignment_eval.commands.sweep import configurations, sweep
 from alignment_eval.errors import print_warnings

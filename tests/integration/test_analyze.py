@@ -189,7 +189,7 @@ def test_maps_of_a_masked_language_model(masked_lm):
 def test_the_task_of_masked_models_does_not_train(masked_lm):
     from fairseq.tasks.masked_lm import MaskedLMConfig
 
-    from fairseq_norm_plugin.hooks.tasks import MaskedLMNormTask
+    from fairseq_norm_plugin.tasks.norm import MaskedLMNormTask
 
     task = MaskedLMNormTask.setup_task(MaskedLMConfig(data=str(masked_lm / "bin")))
     with pytest.raises(UsageError, match="train with --task masked_lm"):

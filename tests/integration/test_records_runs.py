@@ -13,7 +13,7 @@ import pytest
 from alignment_eval import commands as cli
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.records import Records
-from fairseq_norm_plugin.hooks.tasks import TranslationNormTask
+from fairseq_norm_plugin.tasks.norm import TranslationNormTask
 
 PART = "part-00000-of-00001-00000.parquet"
 

@@ -9,8 +9,8 @@ from alignment_eval.errors import InputError
 from fairseq_norm_plugin.model.model import Model
 from fairseq_norm_plugin.model.text_check import find_mismatch, sample_lines
 from fairseq_norm_plugin.text.lines import PairReader, of_lists
+from fairseq_norm_plugin.text.pair import TextPipeline
 from fairseq_norm_plugin.text.subwords import BpeSegmenter, MarkedSubwords
-from fairseq_norm_plugin.text.tokenise import TextPipeline
 from tests.demo import DEMO, in_pieces, lines, written
 from tests.facts import says
 from tests.integration.conftest import ROOT, demo_binarised
@@ -39,7 +39,7 @@ def warned(direction, tmp_path):
 
     def warned(source, target, direction=direction):
         text = of_lists(list(source), list(target), (None, None))
-        reader = PairReader.of(text, (TextPipeline(MarkedSubwords("none")),) * 2)
+        reader = PairReader(text, (TextPipeline(MarkedSubwords("none")),) * 2)
         sample = [(number, reader.read(number, raw)) for number, raw in text.some(sample_lines(text.size))]
         found = find_mismatch(sample, direction)
         return found and found[1]

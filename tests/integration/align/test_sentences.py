@@ -13,8 +13,7 @@ from alignment_eval.errors import AlignmentWarning, InputError, UsageError
 from alignment_eval.files import fields_of
 from alignment_eval.profiles.chosen import AlignmentOptions
 from fairseq_norm_plugin.model.aligner import Aligner, choose
-from fairseq_norm_plugin.text.pair import SentencePair
-from fairseq_norm_plugin.text.tokenise import TextPipeline
+from fairseq_norm_plugin.text.pair import SentencePair, TextPipeline
 from tests.demo import BOTH
 
 SOURCES = [

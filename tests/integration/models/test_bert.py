@@ -9,7 +9,7 @@ from fairseq.data import data_utils
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from fairseq_cli import preprocess
 
-import fairseq_norm_plugin.hooks  # noqa: F401  # registers --arch bert
+import fairseq_norm_plugin.tasks  # noqa: F401  # registers --arch bert
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.convert import convert, main
 from tests.facts import facts

@@ -15,7 +15,7 @@ from fairseq_cli import train, validate
 
 from alignment_eval.errors import InputError, UsageError
 from alignment_eval.figures.maps import draw
-from fairseq_norm_plugin.hooks.validation import Monitor
+from fairseq_norm_plugin.hooks.monitoring import Monitor
 from tests.demo import written
 from tests.facts import facts, says
 from tests.integration.conftest import Output, config_of, layer_aers, without_fairseqs_warnings

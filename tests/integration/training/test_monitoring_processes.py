@@ -30,7 +30,7 @@ def figures(printed):
 # The processes are forks of one that has imported fairseq, which takes longer than the training.
 TRAININGS = """
 import json, os, sys
-import torch._dynamo, fairseq_norm_plugin.hooks  # the first is what a training imports
+import torch._dynamo, fairseq_norm_plugin.tasks  # the first is what a training imports
 from fairseq_cli import train
 
 processes = []

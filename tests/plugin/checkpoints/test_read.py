@@ -10,7 +10,7 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 
-import fairseq_norm_plugin.hooks  # noqa: F401  # admits the safe types
+import fairseq_norm_plugin.tasks  # noqa: F401  # admits the safe types
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.checkpoints.identity import ParameterHash, architecture_hash, data_hash, model_hash
 from fairseq_norm_plugin.hooks.mixin import generation_options

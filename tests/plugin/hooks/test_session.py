@@ -1,36 +1,81 @@
-"""A run that writes its maps: what of a batch goes into records and word alignments."""
+"""A run that writes its maps: what of a batch goes into records and word alignments; parts, begun, resumed, killed."""
 
 import re
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 
+from alignment_eval import parts as parts_module
 from alignment_eval.errors import InputError, UsageError
-from alignment_eval.extraction.method import AlignmentMethod
+from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
+from alignment_eval.parts import RunInfo, parts_directory
 from alignment_eval.profiles.chosen import ChosenMethod
-from alignment_eval.records import Records
+from alignment_eval.records import Records, arrow_schema, to_table
 from fairseq_norm_plugin.capture.recorder import MAPS_KEY
+from fairseq_norm_plugin.hooks.datasets import BinarisedText
 from fairseq_norm_plugin.hooks.generator import NormOptions
-from fairseq_norm_plugin.hooks.session import Plan, RecordingSession
-from fairseq_norm_plugin.text.tokens import side_readers
+from fairseq_norm_plugin.hooks.session import AlignmentParts, Plan, RecordingSession, SentenceParts, ids_in
 from tests.facts import facts, says
 from tests.plugin.dictionaries import dictionary_of, vocabulary_of
-from tests.plugin.hooks.output import OPTIONS, QUANTITIES, names
+
+QUANTITIES = ("head_attn_w", "transformed_norm", "layer_attn_n")
+OPTIONS = ExtractionOptions("attn_n", "0", setting="awo")
+PART = "part-00000-of-00001-{:05d}.parquet"
+
+
+def sentence(id_, rank=0, status="ok"):
+    side = SentenceSide(("a", "b", "</s>"), np.array([0, 1, -1], dtype=np.int32))
+    maps = np.eye(3, dtype=np.float32)
+    arrays = {
+        "head_attn_w": np.stack([[maps, maps]]),
+        "transformed_norm": np.ones((1, 2, 3), dtype=np.float32),
+        "layer_attn_n": maps[None],
+    }
+    if status != "ok":
+        side, arrays = SentenceSide((), np.empty(0, dtype=np.int32)), {}
+    return SentenceMaps(id_, side, side, (0,), rank=rank, status=status, arrays=arrays)
+
+
+def record_parts(directory, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
+    info = RunInfo("records", signature, size, shard, shards, ("attn_w", "attn_n"), (0,), 2, 1)
+    schema = arrow_schema(info, QUANTITIES)
+    return SentenceParts(directory, info, schema, partial(to_table, schema=schema), resume, overwrite)
+
+
+def alignment_parts(file, resume=False, overwrite=False, shard=0, shards=1, size=3, **signature):
+    run = RunInfo("alignments", {"extraction": {}, **signature}, size, shard, shards)
+    return AlignmentParts(file, run, ChosenMethod(AlignmentMethod(OPTIONS)), resume, overwrite)
+
+
+def write(parts, *ids, status="ok"):
+    parts.write([sentence(id_, status=status) for id_ in ids])
+    return parts
+
+
+def names(directory):
+    return sorted(path.name for path in directory.iterdir())
+
+
+# -- from batches to output
+
 
 SIGNATURE = {"generation": {"nbest": 2, "score_reference": False, "sampling": False}}
 
 
 def session_of(directory, size=1, signature=SIGNATURE, batching=None, skipped=(), **changes):
     known = vocabulary_of("a@@", "b", "c", mark="auto")
-    readers = side_readers(None, size, (known, known), (None, None), cut=False)
     outputs = {"norm_records": directory / "r", "norm_alignments": directory / "a", "norm_part_sentences": 10}
     cfg = SimpleNamespace(**{"norm_records_resume": False, "norm_records_overwrite": False, **outputs, **changes})
     options = NormOptions(OPTIONS, ("attn_w", "attn_n"), (0,), 2, ChosenMethod(AlignmentMethod(OPTIONS)))
     batches = SimpleNamespace(dataset=range(size), frozen_batches=[[i] for i in range(size) if i not in skipped])
     plan = Plan(cfg, "test", batches, dict.fromkeys(skipped, "skipped: long"), batching or {})
-    return RecordingSession(cfg, plan, readers, options, signature, models=1)
+    return RecordingSession(cfg, plan, BinarisedText(None, size, (known, known)), options, signature, models=1)
 
 
 def ids_of(text, pads=0):
@@ -108,3 +153,143 @@ def test_a_value_that_is_not_finite_stops_the_run(tmp_path, name, value):
         session.write(batch(0, "b c c"), [[hypothesis("c"), spoiled]])
     assert not session.finished
     assert not list(tmp_path.rglob("part-*"))
+
+
+# -- parts
+
+
+@pytest.mark.parametrize("make", [record_parts, alignment_parts], ids=["records", "alignments"])
+def test_a_begun_shard_is_refused_continued_or_replaced(tmp_path, make):
+    place, content = tmp_path / "x", "records" if make is record_parts else "alignments"
+    directory = place if make is record_parts else parts_directory(place)
+
+    def written(shard=0):
+        return sorted(ids_in(directory, content, shard, 2))
+
+    writer = make(place, shards=2, a=1)
+    write(writer, 2).commit()
+    write(writer, 1).abandon()
+    assert (written(), written(1)) == ([2], [])
+    with pytest.raises(InputError, match=facts("1 parts … --norm-records-resume … --norm-records-overwrite")):
+        make(place, shards=2, a=1)
+    for options in ({}, {"resume": True}, {"overwrite": True}):
+        with pytest.raises(InputError, match=facts("of another run (different: a, b)")):
+            make(place, shards=2, a=2, b=3, **options)
+    writer = make(place, shards=2, a=1, resume=True)
+    write(writer, 1, 2)
+    write(writer, 0, status="skipped").finish()
+    assert written() == [0, 1, 2]
+    before = {path: path.stat().st_mtime_ns for path in directory.iterdir()}
+    parts = write(make(place, shards=2, a=1, resume=True), 1)
+    assert parts.written.all()
+    parts.finish()
+    assert {path: path.stat().st_mtime_ns for path in directory.iterdir()} == before
+    writer = make(place, shards=2, a=1, overwrite=True)
+    assert {path: path.stat().st_mtime_ns for path in directory.iterdir()} == before
+    write(writer, 0).finish()
+    assert written() == [0]
+    assert names(directory) == ["part-00000-of-00002-00000.parquet"]
+    write(make(place, shards=2, shard=1, a=1), 1).finish()  # the other shard is not this one's to refuse or replace
+    write(make(place, shards=2, a=1, overwrite=True), 2).finish()
+    assert (written(), written(1)) == ([2], [1])
+
+
+def test_many_small_writes_make_few_row_groups_in_their_order(tmp_path):
+    writer = record_parts(tmp_path, size=50)
+    order = np.random.default_rng(0).permutation(50).tolist()
+    for id_ in order:
+        write(writer, id_)
+    writer.finish()
+    assert [sentence.id for sentence in Records(tmp_path)] == order
+    assert pq.ParquetFile(tmp_path / PART.format(0)).num_row_groups == 1
+
+
+def test_a_full_disk_fails_the_run_and_leaves_whole_parts(tmp_path, monkeypatch):
+    """Rows are written one by one, and the third is one too many."""
+    written = []
+
+    class Writer(pq.ParquetWriter):
+        def write_table(self, table, *args, **kwargs):
+            written.extend(table["id"].to_pylist())
+            if len(written) > 2:
+                raise OSError("No space left on device")
+            super().write_table(table, *args, **kwargs)
+
+    monkeypatch.setattr(pq, "ParquetWriter", Writer)
+    monkeypatch.setattr(parts_module, "_BUFFER_BYTES", 0)
+    writer = record_parts(tmp_path, size=9)
+    write(writer, 0).commit()
+    write(writer, 1)
+    for again in (lambda: write(writer, 2), writer.commit, writer.finish):
+        with pytest.raises(InputError, match=r"cannot write the file \(No space left"):
+            again()
+    writer.abandon()
+    assert names(tmp_path) == [PART.format(0)]
+    assert ids_in(tmp_path, "records", 0, 1).tolist() == [0]
+
+
+@pytest.mark.parametrize("options", [{"resume": True}, {"overwrite": True}], ids=str)
+def test_what_a_killed_process_leaves_is_removed(tmp_path, options):
+    """A whole part and an unfinished one; tests/integration/test_records_runs.py kills a process."""
+    write(record_parts(tmp_path, size=4), 0, 1).commit()
+    (tmp_path / f".{PART.format(1)}.x1.tmp").write_text("unfinished")
+    with pytest.raises(InputError, match=facts("sentences 2, 3 are missing")):
+        Records(tmp_path)
+    (tmp_path / f".{PART.format(0)[:-8]}.tmp").write_text("of somebody else")
+    write(record_parts(tmp_path, size=4, **options), 0, 1, 2, 3).finish()
+    assert [sentence.id for sentence in Records(tmp_path)] == [0, 1, 2, 3]
+    parts = [PART.format(0), PART.format(1)] if "resume" in options else [PART.format(0)]
+    assert names(tmp_path) == [f".{PART.format(0)[:-8]}.tmp", *parts]
+
+
+def test_two_processes_of_one_shard_lose_nothing(tmp_path):
+    first, second = record_parts(tmp_path, size=2), record_parts(tmp_path, size=2)
+    write(first, 0, 1).finish()
+    write(second, 1)
+    with pytest.raises(InputError, match=facts(f"{PART.format(0)}: another process")):
+        second.finish()
+    second.abandon()
+    assert [sentence.id for sentence in Records(tmp_path)] == [0, 1]
+    assert names(tmp_path) == [PART.format(0)]
+
+
+# -- the alignments file of a run of one shard
+
+
+def finish(file, size=2, **options):
+    write(alignment_parts(file, size=size, **options), *range(size)).finish()
+
+
+def test_a_file_is_only_replaced_with_overwrite(tmp_path):
+    (tmp_path / "a").write_text("mine")
+    for resume in (False, True):
+        with pytest.raises(InputError, match=facts("a: already exists … --norm-records-overwrite")):
+            alignment_parts(tmp_path / "a", resume=resume)
+    assert names(tmp_path) == ["a"]
+    writer = alignment_parts(tmp_path / "a", overwrite=True, size=1)
+    write(writer, 0)
+    assert (tmp_path / "a").read_text() == "mine"
+    writer.finish()
+    assert (tmp_path / "a").read_text() == "0-0 1-1\n"
+    finish(tmp_path / "a", size=1, overwrite=True)
+    assert names(tmp_path) == ["a", "a.signature.json"]
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_run_that_fails_while_joining_is_resumed(tmp_path, there):
+    if there:
+        finish(tmp_path / "a")
+    (tmp_path / "a.signature.json").unlink(missing_ok=True)
+    (tmp_path / "a.signature.json").mkdir()  # cannot be written
+    with pytest.raises(InputError, match=r"a\.signature\.json"):
+        finish(tmp_path / "a", overwrite=there)
+    (tmp_path / "a.signature.json").rmdir()
+    finish(tmp_path / "a", resume=True)
+    assert (tmp_path / "a").read_text() == "0-0 1-1\n" * 2
+    assert names(tmp_path) == ["a", "a.signature.json"]
+
+
+@pytest.mark.parametrize("path", ["/dev/stdout", "/dev/null"])
+def test_a_stream_is_no_file(path):
+    with pytest.raises(InputError, match=facts(f"{path} … is not a regular file")):
+        alignment_parts(Path(path))

@@ -3,9 +3,8 @@
 import pytest
 
 from fairseq_norm_plugin.model.model import Model
-from fairseq_norm_plugin.text.pair import SentencePair
+from fairseq_norm_plugin.text.pair import SentencePair, TextPipeline
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
-from fairseq_norm_plugin.text.tokenise import TextPipeline
 from fairseq_norm_plugin.text.tokens import SpecialTokens, Vocabulary, special_ids
 
 

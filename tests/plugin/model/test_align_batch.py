@@ -14,8 +14,8 @@ from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError, UsageError
 from fairseq_norm_plugin import AlignBatch
 from fairseq_norm_plugin.align.batch import align_separately
+from fairseq_norm_plugin.text.pair import TextPipeline
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
-from fairseq_norm_plugin.text.tokenise import TextPipeline
 from tests.demo import DEMO, lines
 from tests.facts import facts
 

@@ -9,14 +9,14 @@ import pytest
 
 from alignment_eval.errors import AlignmentWarning, InputError
 from fairseq_norm_plugin.text.lines import PairReader, of_files, of_lists, of_parquet, with_words
+from fairseq_norm_plugin.text.pair import TextPipeline
 from fairseq_norm_plugin.text.subwords import MarkedSubwords
-from fairseq_norm_plugin.text.tokenise import TextPipeline
 from tests.facts import facts
 
 
 def words_of(text):
-    reader = PairReader.of(text, (TextPipeline(MarkedSubwords("none")),) * 2)
-    return [pair.words for pair in reader.read_all(text)]
+    reader = PairReader(text, (TextPipeline(MarkedSubwords("none")),) * 2)
+    return [pair.words for pair in reader.read_all()]
 
 
 def test_pairs_of_a_text(tmp_path):

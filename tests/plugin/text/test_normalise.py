@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
-from fairseq_norm_plugin.text.offsets import is_visible, normalised
+from fairseq_norm_plugin.text.offsets import Tokenizer, is_visible, normalised
+from fairseq_norm_plugin.text.pair import TextPipeline
 from fairseq_norm_plugin.text.subwords import LineSegmenter
-from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer
 
 MOSES = MosesTokenizer("en")
 TYPOGRAPHIC = "„“”–—´‘‚’…«»，：？！（）；０９％～"

@@ -8,10 +8,10 @@ from fairseq.data import Dictionary
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_norm_plugin.text.offsets import TracedText, is_visible, trace_tokens
+from fairseq_norm_plugin.text.offsets import Tokenizer, TracedText, is_visible, trace_tokens
+from fairseq_norm_plugin.text.pair import TextPipeline
 from fairseq_norm_plugin.text.recipe import pipelines, stated_recipe
 from fairseq_norm_plugin.text.subwords import BpeSegmenter, LineSegmenter, MarkedSubwords, SentencePieceSegmenter
-from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
 #: Parts of lines that tokenizers rewrite, cut, drop or keep in unusual ways.

@@ -13,9 +13,9 @@ from subword_nmt import apply_bpe
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.text import subwords
+from fairseq_norm_plugin.text.pair import TextPipeline, runs_of
 from fairseq_norm_plugin.text.recipe import pipelines, stated_recipe
 from fairseq_norm_plugin.text.subwords import BpeSegmenter, LineSegmenter, SentencePieceSegmenter, check_codes, read_bpe
-from fairseq_norm_plugin.text.tokenise import TextPipeline, runs_of
 from fairseq_norm_plugin.text.tokens import Vocabulary
 from tests.demo import DEMO
 from tests.facts import facts

@@ -8,10 +8,16 @@ from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.transfer.units import character_spans
-from fairseq_norm_plugin.text.offsets import word_spans
-from fairseq_norm_plugin.text.pair import SentencePair, linked_copies, with_copies
+from fairseq_norm_plugin.text.offsets import Tokenizer, word_spans
+from fairseq_norm_plugin.text.pair import (
+    SentencePair,
+    TextPipeline,
+    linked_copies,
+    sentence_splitter,
+    spans_of_words,
+    with_copies,
+)
 from fairseq_norm_plugin.text.subwords import LineSegmenter, MarkedSubwords
-from fairseq_norm_plugin.text.tokenise import TextPipeline, Tokenizer, sentence_splitter, spans_of_words
 from tests.facts import facts
 
 

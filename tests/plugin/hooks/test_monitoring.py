@@ -1,4 +1,4 @@
-"""A validation with gold: the gold is joined with its sentences, whose words must be certain; metrics from counts."""
+"""Metrics of validations with gold, from counts of their batches."""
 
 import math
 
@@ -14,89 +14,9 @@ from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.scoring.gold_corpus import GoldMatrix
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.formulas.kinds import mixing_ratio
-from fairseq_norm_plugin.hooks.validation import (
-    GOLD_KEY,
-    NUMBERS_KEY,
-    GoldPair,
-    Monitor,
-    mixing_name,
-    with_gold,
-)
-from fairseq_norm_plugin.text.tokens import side_readers
-from tests.facts import facts, says
-from tests.plugin.dictionaries import vocabulary_of
+from fairseq_norm_plugin.hooks.datasets import GOLD_KEY, NUMBERS_KEY, GoldPair
+from fairseq_norm_plugin.hooks.monitoring import Monitor, mixing_name
 from tests.plugin.formulas.blocks import capture_blocks
-
-
-class Pairs(list):
-    def __init__(self, dictionary, *texts):
-        sides = [
-            [torch.tensor([dictionary.index(t) for t in f"{line} </s>".split()]) for line in text] for text in texts
-        ]
-        super().__init__(zip(*sides))
-        self.src, self.tgt = sides
-
-
-@pytest.fixture
-def join(tmp_path):
-    """Join texts, as lines, and gold; ``texts`` are what was binarised."""
-    known = vocabulary_of("a@@", "b")
-
-    def run(source, target, gold, texts=(None, None)):
-        (tmp_path / "gold").write_text("".join(f"{line}\n" for line in gold))
-        pairs = Pairs(known.dictionary, source, target)
-        paths = []
-        for number, text in enumerate(texts):
-            paths.append(None if text is None else tmp_path / f"text{number}")
-            if text is not None:
-                paths[-1].write_text("".join(f"{line}\n" for line in text))
-        readers = side_readers(pairs, len(pairs), (known, known), tuple(paths), cut=False)
-        return with_gold(pairs, "test", tmp_path / "gold", "0", readers)
-
-    return run
-
-
-def test_a_gold_of_possible_links_only(join):
-    assert join(["b b"], ["b b"], ["0p1"]).pairs[0].gold.possible.tolist() == [[False, True], [False, False]]
-
-
-def test_a_sentence_of_uncertain_words_counts_as_one_without_links(join, caplog):
-    first, second = join(["? b b", "b"], ["b b", "b"], ["0-0 1-1 7-7", "0-0"]).pairs
-    assert (first.gold, len(first.links.sure), first.sentence.status) == (None, 3, "unknown source subwords")
-    assert second.sentence.ok
-    assert "1 of 6 source subwords (16.7 %)" in caplog.text
-    assert says(caplog.text, "1 of 2 sentences (50.0 %)")
-    assert "(--norm-source-text)" in caplog.text
-
-
-def test_messages_name_the_options_of_training(join):
-    with pytest.raises(InputError) as error:
-        join(["b b"] * 40, ["b b"] * 40, ["1-1"] * 40)
-    assert says(str(error.value), "give --aer-gold-base 1")
-    assert "unused-zero" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("gold", "said"),
-    [
-        (["", ""], "gold of subset test has no links"),
-        (["0-0"], "1 sentences, but subset test has 2"),
-        (["0-0", "1-1 5-0"], "gold, subset test: sentence 1 (line 2): link 5-0 … outside"),
-    ],
-)
-def test_wrong_gold_is_told(join, gold, said):
-    with pytest.raises(InputError, match=facts(said)):
-        join(["b b"] * 2, ["b b"] * 2, gold)
-
-
-def test_numbers_tell_golds_and_texts_apart(join):
-    """The curves of two runs are of one only where they are equal."""
-    first = join(["b b"], ["b b"], ["0-0"]).numbers
-    assert first == join(["b b"], ["b b"], ["0-0"]).numbers
-    for other, name in ((join(["b b"], ["b b"], ["1-1"]), "aer_gold"), (join(["b"], ["b b"], ["0-0"]), "aer_texts")):
-        assert [key for key, value in other.numbers.items() if value != first[key]] == [name]
-    assert all(0 <= value < 10**6 for value in first.values())  # fairseq logs six digits
-
 
 WORDS, LAYERS = 3, 2
 MIXING = ("attn_w", "attnres_n")
