@@ -60,7 +60,7 @@ def convert(
     target_lang: str | None = None,
 ) -> None:
     """Write a checkpoint of a ``model``, and what belongs to it, to ``out``; ``command``: bert or translation."""
-    from fairseq_norm_plugin.transformers.bert import read_bert
+    from fairseq_norm_plugin.transformers.families import read_bert
 
     model = Path(model)
     if not model.is_dir():
@@ -85,7 +85,7 @@ def _convert_translation(model: Path, directory: Path, source_lang: str | None, 
     from fairseq_norm_plugin.model.languages import setup_task
     from fairseq_norm_plugin.text.tokens import special_tokens, tagged_hash
     from fairseq_norm_plugin.transformers.families import read_directory
-    from fairseq_norm_plugin.transformers.text import write_dictionary
+    from fairseq_norm_plugin.transformers.files import write_dictionary
 
     release = read_directory(model, (source_lang, target_lang))
     for name, tokens in release.dictionaries.items():
@@ -105,7 +105,7 @@ def _build_and_write(name: Path, directory: Path, task: Any, cfg: dict[str, Any]
     """Build the model ``name``, and write its checkpoint, without an optimizer."""
     import torch
 
-    from fairseq_norm_plugin.capture.build import build_model
+    from fairseq_norm_plugin.capture.layers import build_model
     from fairseq_norm_plugin.checkpoints.read import config_of
 
     model = build_model(task, {"cfg": config_of(cfg), "model": parameters}, str(name))

@@ -26,14 +26,19 @@ from alignment_eval.errors import InputError
 from alignment_eval.maps.sentence import KINDS
 from alignment_eval.scoring.classes import TOKEN_CLASSES, token_class
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions, teacher_forcing
-from fairseq_norm_plugin.capture.build import build_model
-from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF, mixing_positions
+from fairseq_norm_plugin.capture.layers import (
+    BLOCK_TYPES,
+    DECODER_CROSS,
+    DECODER_SELF,
+    ENCODER_SELF,
+    build_model,
+    mixing_positions,
+)
 from fairseq_norm_plugin.checkpoints.identity import data_hash, model_hash
 from fairseq_norm_plugin.checkpoints.read import fairseq_errors, read_checkpoint_parts
 from fairseq_norm_plugin.environment import versions
-from fairseq_norm_plugin.formulas.block import Block
+from fairseq_norm_plugin.formulas.block import Block, transformed_norms
 from fairseq_norm_plugin.formulas.kinds import HEAD_MIXING_RATIOS, head_map, head_mixing_ratio, layer_map, mixing_ratio
-from fairseq_norm_plugin.formulas.norms import transformed_norms
 
 #: The tokens of the rows and of the columns of each block type's maps.
 _SIDES = {ENCODER_SELF: ("source",) * 2, DECODER_SELF: ("target",) * 2, DECODER_CROSS: ("target", "source")}

@@ -26,8 +26,7 @@ from torch import Tensor, nn
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, Site, at_least_float32, sites
-from fairseq_norm_plugin.formulas.block import Block, BlockWeights
-from fairseq_norm_plugin.formulas.norms import gram_factor
+from fairseq_norm_plugin.formulas.block import Block, BlockWeights, gram_factor
 
 Value = TypeVar("Value")
 

@@ -26,9 +26,8 @@ from fairseq_norm_plugin.capture.attention import (
     teacher_forcing,
 )
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, at_least_float32
-from fairseq_norm_plugin.formulas.block import Block
+from fairseq_norm_plugin.formulas.block import Block, layer_norms, layer_weights, transformed_norms, vector_norms
 from fairseq_norm_plugin.formulas.kinds import decoder_rollout, encoder_rollout, head_map, layer_map
-from fairseq_norm_plugin.formulas.norms import layer_norms, layer_weights, transformed_norms, vector_norms
 
 Quantities = dict[str, Tensor]
 #: The n-best hypotheses of each sentence of a batch, as fairseq gives them.

@@ -1,13 +1,15 @@
-"""A block of a Transformer layer, from which every map is computed.
+"""A block of a Transformer layer, from which every map is computed, and the norms of its vectors.
 
 A block is an attention with its residual connection, its layer normalisation and, if one follows, the feed-forward
 network.  Axes: B batch, H heads, T target positions, S source positions, d head dimension, D model dimension, F
-feed-forward dimension.  Source position j reaches target position i as the vector
+feed-forward dimension.  α is the attention weight after softmax and before dropout, v^h_j the value vector of source
+token j in head h (bias included), W_h = W_O[:, h·d:(h+1)·d] the head's slice of the output projection (as in
+``torch.nn.Linear.weight``), f^h(x_j) = W_h v^h_j the transformed vector.  Source position j reaches position i as
 
     z_ij = Σ_h α^h_ij f^h(x_j)  [+ x_i if j is i's own position],
 
-which the steps after the attention carry to one of the stages :data:`~fairseq_norm_plugin.formulas.block.STAGES`.  If
-the whole vector is known, each step is linear in its parts (docs/maps.md):
+which the steps after the attention carry to one of the :data:`STAGES`.  If the whole vector is known, each step is
+linear in its parts (docs/maps.md):
 
 - The layer norm of y_i = Σ_j z_ij + b_O maps a part v to g_i(v) = γ ⊙ (v − mean(v)) / s_i with
   s_i = sqrt(var(y_i) + eps); β belongs to no part (Kobayashi et al. 2021).
@@ -15,12 +17,18 @@ the whole vector is known, each step is linear in its parts (docs/maps.md):
   gradients from a zero baseline, in closed form (Kobayashi et al. 2024).
 
 So the carried vectors of all source positions, of the residual connection and of the biases sum to :meth:`Block.whole`.
+
+Norms (Kobayashi et al. 2020, "Attention is Not Only a Weight") are Euclidean, in the unit of the model's hidden states,
+and of no bias b_O.  ‖Σ_h α^h_ij f^h(x_j)‖² = Σ_hk α^h_ij α^k_ij G_j[h,k] with the Gram matrix
+G_j[h,k] = f^h(x_j)·f^k(x_j), one H×H matrix per source token.  From its Cholesky factor, G_j = L_j L_jᵀ, the norm is
+‖Σ_h α^h_ij L_j[h,:]‖: never negative, and as accurate as the norm of the summed vectors.  (A stored Gram matrix would
+lose digits with the square of the cancellation between heads.)  No tensor of B·T·S·D elements is built.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -28,11 +36,144 @@ from torch import Tensor
 from torch.nn import functional
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.formulas.norms import gram_factor, head_gram_basis, layer_norms
 
 #: The stages that a vector can be carried to: the attention's sum, with the residual, with the layer norm after it,
 #: through the feed-forward network, with its residual, with the layer norm after that.
 STAGES = ("attn", "attnres", "attnresln", "ff", "ffres", "ffresln")
+#: Size of the temporary tensors of one chunk, in bytes: about the size of a core's caches; of vectors, large enough for
+#: the network's matrix products.
+CHUNK_BYTES, VECTOR_CHUNK_BYTES = 2 * 2**20, 8 * 2**20
+# Added to the diagonal before factoring.  The first is relative to each head's own ‖f‖² (times H), so small heads are
+# as accurate as large ones.  The second, relative to the sum over heads, is for matrices made indefinite by rounding.
+_JITTER, _LAST_JITTER = 1e-15, 1e-12
+
+
+# ---- norms
+
+
+def head_gram_basis(w_o: Tensor, num_heads: int) -> Tensor:
+    """M[h] = W_hᵀ W, float64 [H, d, H·d], which gives G[h,k] = v^h · M[h,k] v^k; it depends on the parameters only.
+
+    ``w_o`` is the output projection, [D_out, H·d] as ``torch.nn.Linear.weight``.
+    """
+    weight = w_o.detach().double()
+    return torch.mm(weight.t(), weight).view(num_heads, -1, weight.size(1))
+
+
+def gram_factor(values: Tensor, basis: Tensor, real: Tensor | None = None) -> Tensor:
+    """The lower-triangular factor L of each source token's Gram matrix (module docstring).
+
+    Built in float64 over chunks of source tokens (:data:`CHUNK_BYTES`), returned in float32 (float64 for
+    float64 values).  The row of a head whose transformed vector is zero is exactly zero.
+
+    Args:
+        values: value vectors, [..., S, H, d].
+        basis: :func:`head_gram_basis`, [H, d, H·d].
+        real: the source tokens whose factors are computed, bool [..., S]; the factors of other tokens are zero.
+            Default: all.  A GPU must wait for their number.
+
+    Returns:
+        [..., S, H, H]; S is innermost in memory, as :func:`layer_norms` reads it.
+    """
+    heads, head_dim = values.shape[-2:]
+    tokens = values.reshape(-1, heads, head_dim) if real is None else values[real]
+    chunk = max(1, CHUNK_BYTES // (8 * heads * (2 * head_dim + heads)))
+    dtype = values.dtype if values.dtype == torch.float64 else torch.float32
+    parts = [_cholesky(_gram(part.double(), basis)).to(dtype) for part in torch.split(tokens, chunk)]
+    factor = _placed(torch.cat(parts), values.shape[:-2], real)
+    return factor.movedim(-3, -1).contiguous().movedim(-1, -3)
+
+
+def _placed(found: Tensor, shape: torch.Size, real: Tensor | None) -> Tensor:
+    """What was ``found`` for the ``real`` source tokens, [N, …], at their places: [*shape, …], zeros elsewhere."""
+    inner = found.shape[1:]
+    return found.view(*shape, *inner) if real is None else found.new_zeros(*shape, *inner).index_put_((real,), found)
+
+
+def _gram(values: Tensor, basis: Tensor) -> Tensor:
+    """The lower triangle of the Gram matrices, zeros above it: [N, H, H] of values [N, H, d]."""
+    tokens, heads, head_dim = values.shape
+    gram = values.new_zeros(tokens, heads, heads)
+    for k in range(heads):
+        upto = k + 1
+        # v^k · M[k,h] v^h for h ≤ k; the matrix is symmetric
+        products = torch.mm(values[:, k], basis[k, :, : upto * head_dim]).view(tokens, upto, head_dim)
+        gram[:, k, :upto] = products.mul_(values[:, :upto]).sum(-1)
+    return gram
+
+
+def _cholesky(gram: Tensor) -> Tensor:
+    """L of the lower triangles [N, H, H]; a dead head (f = 0) has a row of exact zeros and does not change others."""
+    squares = gram.diagonal(dim1=-2, dim2=-1)  # ‖f‖²
+    total = squares.sum(-1, keepdim=True)
+    dead = squares <= 0  # rounding may take ‖f‖² below 0
+    result = torch.full_like(gram, float("nan"))  # a matrix that cannot be factored (NaN in the model) gives NaN
+    for jitter in (_LAST_JITTER * total, _JITTER * gram.size(-1) * squares):
+        factor, failed = torch.linalg.cholesky_ex(gram + torch.diag_embed(torch.where(dead, total, jitter)))
+        result = torch.where(failed[:, None, None] == 0, factor, result)
+    return result.masked_fill(dead[..., None], 0.0)
+
+
+def transformed_norms(factor: Tensor) -> Tensor:
+    """‖f^h(x_j)‖, the norms of the transformed vectors, [B, H, S], from their :func:`gram_factor`, [B, S, H, H]."""
+    # vector_norm is ten times slower along an axis that is not innermost in memory
+    return factor.square().sum(dim=-1).sqrt_().transpose(1, 2)
+
+
+def vector_norms(values: Tensor, basis: Tensor, real: Tensor | None = None) -> Tensor:
+    """:func:`transformed_norms` without the factor, for less than a tenth of its time, where no layer norms are read.
+
+    ‖f^h(x_j)‖² = v^h · M[h,h] v^h in float64, over chunks of source tokens (:data:`CHUNK_BYTES`).  ``values`` are
+    [B, S, H, d]; ``basis`` and ``real`` are as for :func:`gram_factor`.  The norms are [B, H, S], in float32 (float64
+    for float64 values).
+    """
+    heads, head_dim = values.shape[-2:]
+    squares = basis.view(heads, head_dim, heads, head_dim).diagonal(dim1=0, dim2=2).movedim(-1, 0)  # [H, d, d]
+    chunk = max(1, CHUNK_BYTES // (16 * heads * head_dim))
+    parts = []
+    for part in torch.split(values.reshape(-1, heads, head_dim) if real is None else values[real], chunk):
+        vectors = part.double().transpose(0, 1)  # [H, N, d]
+        parts.append(torch.bmm(vectors, squares).mul_(vectors).sum(-1))
+    norms = torch.cat(parts, dim=1).clamp_min_(0).sqrt_()  # rounding may take ‖f‖² below 0
+    dtype = values.dtype if values.dtype == torch.float64 else torch.float32
+    return _placed(norms.to(dtype).t(), values.shape[:2], real).transpose(1, 2)
+
+
+def layer_norms(alpha: Tensor, factor: Tensor, heads: Sequence[int] | None = None) -> Tensor:
+    """‖Σ_h α^h_ij f^h(x_j)‖, [B, T, S]: the sum over heads (all, or the named ones), then the norm.
+
+    ``alpha`` are attention weights, [B, H, T, S]; ``factor`` is the :func:`gram_factor` of the values, [B, S, H, H].
+    Temporary tensors have the size of a chunk of :data:`CHUNK_BYTES`.
+    """
+    batch, all_heads, target, source = alpha.shape
+    # L is lower triangular: head h has the first h + 1 coordinates, so the last head comes first.
+    wanted = range(all_heads) if heads is None else [range(all_heads)[head] for head in heads]
+    last, *others = sorted(wanted, reverse=True)
+    rows = max(1, CHUNK_BYTES // max(1, (last + 1) * source * alpha.element_size()))
+    step = max(1, rows // max(1, target))
+    coordinates = factor.movedim(1, -1).unsqueeze(-2)  # [B, H, H, 1, S]
+    norms = alpha.new_empty(batch, target, source)
+    for b in range(0, batch, step):
+        for t in range(0, target, rows):
+            sentences, positions = slice(b, b + step), slice(t, t + rows)
+            weights, lower = alpha[sentences, :, positions], coordinates[sentences]
+            sums = weights[:, last : last + 1] * lower[:, last, : last + 1]
+            for h in others:
+                sums[:, : h + 1].addcmul_(weights[:, h : h + 1], lower[:, h, : h + 1])
+            norms[sentences, positions] = sums.square_().sum(dim=1).sqrt_()
+    return norms
+
+
+def layer_weights(alpha: Tensor, heads: Sequence[int] | None = None) -> Tensor:
+    """The mean of ``alpha`` [B, H, T, S] over the heads (all, or the named ones), [B, T, S].
+
+    It is the baseline of Kobayashi et al. (2020).
+    """
+    # stacked, because indexing with a list would make a GPU wait
+    return (alpha if heads is None else torch.stack([alpha[:, h] for h in heads], dim=1)).mean(dim=1)
+
+
+# ---- a block
 
 
 @dataclass(frozen=True)
@@ -81,6 +222,7 @@ class BlockWeights:
     cross: bool
     norm: Norm | None = None  #: after the attention's residual connection; None in pre-norm layers
     feed_forward: FeedForward | None = None  #: None: no network follows (decoder self-attention)
+    _folded: dict[str, list[Tensor | None]] = field(default_factory=dict, init=False)
 
     @cached_property
     def network(self) -> FeedForward:
@@ -101,7 +243,7 @@ class BlockWeights:
 
     @cached_property
     def gram_basis(self) -> Tensor:
-        """:func:`~fairseq_norm_plugin.formulas.norms.head_gram_basis` of W_O, float64 [H, d, H·d]."""
+        """:func:`head_gram_basis` of W_O, float64 [H, d, H·d]."""
         return head_gram_basis(self.w_o, self.heads)
 
     @cached_property
@@ -131,10 +273,6 @@ class BlockWeights:
             pre = torch.matmul(inner, self.network.w_1.t())
         return stream, pre
 
-    @cached_property
-    def _folded(self) -> dict[str, list[Tensor | None]]:
-        return {}
-
     def folded(self, stage: str) -> list[Tensor | None]:
         """W_O of each head followed by :meth:`parts`, for vectors u W as rows: [H, d, D] and [H, d, F], or None."""
         if stage not in self._folded:
@@ -157,10 +295,6 @@ def check_activation(activation: Callable[[Tensor], Tensor]) -> None:
             f"activation {getattr(activation, '__name__', repr(activation))} {problem}, but kinds ff_n, ffres_n and "
             f"ffresln_n need an elementwise one with g(0) = 0 (relu, gelu, swish, tanh, linear)"
         )
-
-
-#: Size of the temporary tensors of one chunk of vectors, in bytes: large enough for the network's matrix products.
-VECTOR_CHUNK_BYTES = 8 * 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +327,7 @@ class Block:
 
     @cached_property
     def factor(self) -> Tensor:
-        """:func:`~fairseq_norm_plugin.formulas.norms.gram_factor` of the transformed vectors f^h(x_j), [B, S, H, H]."""
+        """:func:`gram_factor` of the transformed vectors f^h(x_j), [B, S, H, H]."""
         if self.known_factor is not None:
             return self.known_factor
         return gram_factor(self.values, self.weights.gram_basis, self.real)

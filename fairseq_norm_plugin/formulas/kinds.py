@@ -26,8 +26,7 @@ import torch
 from torch import Tensor
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.formulas.block import Block
-from fairseq_norm_plugin.formulas.norms import head_norms, layer_norms, layer_weights
+from fairseq_norm_plugin.formulas.block import Block, layer_norms, layer_weights, transformed_norms
 
 #: A map or a mixing ratio of a block, for every sentence of a batch.
 MapFunction = Callable[[Block], Tensor]
@@ -68,6 +67,11 @@ def _of_kind(functions: Mapping[str, MapFunction], kind: str, what: str) -> MapF
 
 
 # ---- maps
+
+
+def _head_norms(block: Block, factor: Tensor) -> Tensor:
+    """‖α^h_ij f^h(x_j)‖ = α^h_ij ‖f^h(x_j)‖, [B, H, T, S]: the norm of what a head takes from a source token."""
+    return block.alpha * transformed_norms(factor)[:, :, None, :]
 
 
 def _attnres_w(block: Block) -> Tensor:
@@ -162,11 +166,11 @@ LAYER_MAPS: dict[str, MapFunction] = {
 #: Kind -> the maps of single heads: [B, H, T, S].
 HEAD_MAPS: dict[str, MapFunction] = {
     "attn_w": lambda block: block.alpha,
-    "attn_n": lambda block: head_norms(block.alpha, block.factor),
+    "attn_n": lambda block: _head_norms(block, block.factor),
     "attn_p": lambda block: block.projections.clamp_min(0),
     "attn_logit": lambda block: block.logits.clamp_min(0),
     # the maps of 2021, without the residual
-    "attnresln_n": lambda block: _scaled(head_norms(block.alpha, block.norm_factor), block, heads=True),
+    "attnresln_n": lambda block: _scaled(_head_norms(block, block.norm_factor), block, heads=True),
 }
 #: Kind -> the mixing ratio of the block: [B, T].
 MIXING_RATIOS: dict[str, MapFunction] = {

@@ -17,7 +17,7 @@ from alignment_eval.maps.sentence import DEFAULT_KINDS
 from alignment_eval.profiles.chosen import AlignmentOptions, choose_method
 from alignment_eval.profiles.profile import Profile, find_profile
 from fairseq_norm_plugin.capture.attention import swap_attention
-from fairseq_norm_plugin.capture.build import check_architecture, check_vocabulary
+from fairseq_norm_plugin.capture.layers import check_architecture, check_vocabulary
 from fairseq_norm_plugin.capture.recorder import Hypotheses, RecordedMaps, layers_and_heads
 from fairseq_norm_plugin.checkpoints.files import profile_file
 from fairseq_norm_plugin.checkpoints.identity import (

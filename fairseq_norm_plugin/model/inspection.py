@@ -27,10 +27,10 @@ from fairseq_norm_plugin.capture.attention import (
     capturing,
     in_one_thread,
     norm_attentions,
+    swap_attention,
     teacher_forcing,
 )
-from fairseq_norm_plugin.capture.build import build_model
-from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, ENCODER_SELF
+from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, ENCODER_SELF, build_model
 from fairseq_norm_plugin.capture.recorder import BatchMaps, Quantities
 from fairseq_norm_plugin.checkpoints.read import fairseq_errors, read_checkpoint_parts
 from fairseq_norm_plugin.environment import enough_threads
@@ -147,7 +147,9 @@ def load_masked_lm(path: str | Path, data: str | Path) -> MaskedLM:
             raise InputError(f"{name}: no such file: expected the checkpoint, and dict.txt in {data}")
     with fairseq_errors(f"{data}/dict.txt: not a dictionary of fairseq", "give the dict.txt of the model"):
         task = MaskedLMTask.setup_task(MaskedLMConfig(data=str(data)))
-    return MaskedLM(task, build_model(task, read_checkpoint_parts([str(path)]), str(path), swapped=ENCODER_SELF))
+    model = build_model(task, read_checkpoint_parts([str(path)]), str(path))
+    swap_attention(model, ENCODER_SELF)
+    return MaskedLM(task, model)
 
 
 # ---- what a prediction loses

@@ -20,7 +20,7 @@ from alignment_eval.reading import read_once
 from fairseq_norm_plugin.checkpoints.files import Release
 from fairseq_norm_plugin.checkpoints.read import MULTILINGUAL, TAGGED, Pair, task_name
 from fairseq_norm_plugin.text.tokens import check_languages
-from fairseq_norm_plugin.transformers.text import dictionary_text
+from fairseq_norm_plugin.transformers.files import dictionary_text
 
 #: Options of multilingual tasks that may be stated, and override those of the checkpoint; and the tag of other models.
 LANGUAGE_OPTIONS = ("langs", "lang_dict", "lang_pairs", "fixed_dictionary", "target_tag")

@@ -23,8 +23,8 @@ from alignment_eval.extraction.method import MapName, MapNames
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.profiles.chosen import AlignmentOptions, unknown_option
 from alignment_eval.profiles.profile import NO_PROFILE, TextRecipe, find_profile, reverse_profile_path
-from fairseq_norm_plugin.capture.build import build_model
-from fairseq_norm_plugin.capture.layers import DECODER_CROSS
+from fairseq_norm_plugin.capture.attention import swap_attention
+from fairseq_norm_plugin.capture.layers import build_model
 from fairseq_norm_plugin.checkpoints.files import (
     DEMO,
     NO_REVERSE,
@@ -313,7 +313,8 @@ def build(specs: Sequence[ModelSpec]) -> list[Model]:
         state = read_checkpoint_parts(parts) if networks else release.state
         configs.append(state["cfg"])
         see = None if hashed is None else hashed.add
-        networks.append(build_model(specs[0].task, state, parts[0], specs[0].dtype, see, DECODER_CROSS))
+        networks.append(build_model(specs[0].task, state, parts[0], specs[0].dtype, see))
+        swap_attention(networks[-1])
     trained, guided = configs[-1].task, guided_maps(configs)
     own = None if task_name(trained) in TAGGED else languages_of(trained)
     return [

@@ -8,7 +8,6 @@ from fairseq_norm_plugin.environment import importing_fairseq
 
 with importing_fairseq():
     from fairseq_norm_plugin.checkpoints.read import admit_checkpoint_types
-    from fairseq_norm_plugin.transformers import bert as bert
-    from fairseq_norm_plugin.transformers import marian as marian
+    from fairseq_norm_plugin.transformers import networks as networks
 
     admit_checkpoint_types()

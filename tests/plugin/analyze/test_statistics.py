@@ -18,8 +18,8 @@ from fairseq_norm_plugin.analyze.cli import draw_figures, main
 from fairseq_norm_plugin.analyze.statistics import Analysis, BlockStatistics, TokenTypes, spearman
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
 from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECODER_SELF, ENCODER_SELF
+from fairseq_norm_plugin.formulas.block import transformed_norms
 from fairseq_norm_plugin.formulas.kinds import head_map, head_mixing_ratio, layer_map, mixing_ratio
-from fairseq_norm_plugin.formulas.norms import transformed_norms
 from tests.eval.figures.test_maps import check_print
 
 KINDS = ("attn_w", "attn_n", "attnres_n", "attnresln_n")

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_norm_plugin.formulas import norms
+from fairseq_norm_plugin.formulas import block as norms
 from tests.plugin.formulas.blocks import head_vectors
 
 
@@ -27,7 +27,7 @@ def random_case(seed, batch=2, heads=3, target=4, source=5, head_dim=2, out=7, d
 
 def fast_maps(alpha, values, w_o):
     factor = norms.gram_factor(values, norms.head_gram_basis(w_o, values.size(2)))
-    return norms.head_norms(alpha, factor), norms.layer_norms(alpha, factor)
+    return alpha * norms.transformed_norms(factor)[:, :, None, :], norms.layer_norms(alpha, factor)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -70,7 +70,7 @@ def test_a_dead_head_has_norm_zero_and_others_are_untouched(dtype, dead):
     values[:, :, dead] = 0
     head_map, layer_map, _ = slow_maps(alpha, values, w_o)
     factor = norms.gram_factor(values, norms.head_gram_basis(w_o, 3))
-    found = norms.head_norms(alpha, factor)
+    found = alpha * norms.transformed_norms(factor)[:, :, None, :]
     assert not found[:, dead].any()
     torch.testing.assert_close(found.double(), head_map, atol=0, rtol=1e-6)
     assert not any(norms.layer_norms(alpha, factor, (head,)).any() for head in dead)

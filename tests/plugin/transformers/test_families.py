@@ -13,8 +13,8 @@ from alignment_eval.profiles.profile import read_profile
 from fairseq_norm_plugin.checkpoints.identity import model_hash
 from fairseq_norm_plugin.convert import convert, main
 from fairseq_norm_plugin.transformers import families
-from fairseq_norm_plugin.transformers.marian import sinusoids
-from fairseq_norm_plugin.transformers.text import mbart_text
+from fairseq_norm_plugin.transformers.files import mbart_text
+from fairseq_norm_plugin.transformers.networks import sinusoids
 from tests.facts import facts, says
 from tests.families import save, tokenizer
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from alignment_eval.errors import InputError
-from fairseq_norm_plugin.transformers.weights import read_weights
+from fairseq_norm_plugin.transformers.files import read_weights
 from tests.facts import facts
 
 safetensors = pytest.importorskip("safetensors.torch")

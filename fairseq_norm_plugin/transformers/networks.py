@@ -1,21 +1,30 @@
-"""Marian's Transformer (``--arch marian``), which OPUS-MT models are read into.
+"""The networks that fairseq lacks: Marian's Transformer (``--arch marian``), and BERT (``--arch bert``).
 
-It is fairseq's with these differences, as in Transformers' ``MarianMTModel``:
+Marian's, which OPUS-MT models are read into, is fairseq's with these differences, as in Transformers'
+``MarianMTModel``:
 
 - The first input of the decoder is the embedding of ``<pad>``.  fairseq's data, search and scoring begin a target with
   ``</s>``, which no other decoder input is, so the decoder looks up ``<pad>`` for it.
 - Positions are Marian's sinusoids, which have other frequencies than fairseq's.
 - The output projection has a bias (``final_logits_bias``), ``decoder.output_projection.bias``.
 - ``--activation-fn swish`` works; in fairseq's own models it does not.
+
+BERT is fairseq's RoBERTa with another eps.  RoBERTa fixes the eps of its layer norms at 1e-5, but BERT's is 1e-12, and
+its embeddings are so small that this changes their layer norm by 6e-3.  As a separate model, BERT stores eps in the
+checkpoint, so it holds for any task, and a fairseq without this plugin refuses the checkpoint instead of computing
+something else.
 """
 
 from __future__ import annotations
 
+import argparse
 from typing import Any
 
 import torch
 from fairseq import utils
 from fairseq.models import register_model, register_model_architecture
+from fairseq.models.roberta import RobertaModel
+from fairseq.models.roberta.model import base_architecture as roberta_base
 from fairseq.models.transformer import TransformerModel
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor, nn
@@ -99,3 +108,30 @@ def marian_architecture(args: Any) -> None:
     args.max_source_positions = getattr(args, "max_source_positions", 512)
     args.max_target_positions = getattr(args, "max_target_positions", 512)
     base_architecture(args)
+
+
+@register_model("bert")
+class BertModel(RobertaModel):  # type: ignore[misc]  # fairseq is untyped
+    """fairseq's RoBERTa with ``--layer-norm-eps``; parameters and their names are RoBERTa's."""
+
+    @staticmethod
+    def add_args(parser: argparse.ArgumentParser) -> None:
+        """Add RoBERTa's options and eps."""
+        RobertaModel.add_args(parser)
+        parser.add_argument("--layer-norm-eps", type=float, help="eps of every layer norm (default: 1e-12)")
+
+    @classmethod
+    def build_model(cls, args: Any, task: Any) -> Any:
+        """Build fairseq's model, then set eps."""
+        model = super().build_model(args, task)
+        for module in model.modules():
+            if hasattr(module, "normalized_shape"):  # torch's LayerNorm, or apex's
+                module.eps = args.layer_norm_eps
+        return model
+
+
+@register_model_architecture("bert", "bert")  # type: ignore[untyped-decorator]
+def bert_architecture(args: Any) -> None:
+    """RoBERTa base with BERT's eps."""
+    args.layer_norm_eps = getattr(args, "layer_norm_eps", 1e-12)
+    roberta_base(args)
