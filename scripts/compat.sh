@@ -131,7 +131,7 @@ END
 
     say "checkpoints that would run code, and tests of what touches fairseq"
     (cd "$ROOT" && python -m pytest -q -p no:cacheprovider tests/integration/models/test_hostile.py \
-        tests/plugin/checkpoints tests/plugin/capture tests/plugin/hooks)
+        tests/plugin/checkpoints tests/plugin/capture tests/plugin/formulas tests/plugin/hooks)
 }
 
 ROOT=$PWD

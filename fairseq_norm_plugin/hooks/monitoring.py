@@ -75,6 +75,7 @@ TAG = "aer_picture"
 SUMS = ("aer_sentences", "aer_unaligned")
 #: Keys of the other counts of a batch: sure links, failed sentences, batches.
 SURE, FAILED, BATCHES = "_aer_sure", "_aer_failed", "_aer_batches"
+_OWN = ("_aer_", "_mixing_")
 #: The three counts of a map's links that AER needs; |S| is the same for all maps.
 LINKS = ("links", "links_sure", "links_possible")
 #: Kind of map -> its letter in the names of metrics.
@@ -214,49 +215,43 @@ class Monitor:
         outputs = [output for output in logging_outputs if BATCHES in output]
         if not outputs:  # a training batch, or a batch of a subset without gold
             return
-        for key in outputs[0]:
-            if key.startswith(("_aer_", "_mixing_")):
-                metrics.log_scalar_sum(key, sum(float(output[key]) for output in outputs))
+        keys = [key for key in outputs[0] if key.startswith(_OWN)]
+        sums = {key: sum(float(output[key]) for output in outputs) for key in keys}
+        for key, value in sums.items():
+            metrics.log_scalar_sum(key, value)
+        for name in self._figures(sums):
+            metrics.log_derived(name, partial(self._figure, name=name))
+
+    def _figure(self, meters: Any, name: str) -> float:
+        return self._figures({key: float(meter.sum) for key, meter in meters.items() if key.startswith(_OWN)})[name]
+
+    def _figures(self, sums: Mapping[str, float]) -> dict[str, float]:
+        """The metrics of the sums of all counts, which processes exchange as float64: exact up to 2**53."""
+        failed = sums[FAILED] > 0
+
+        def score(name: str, metric: str) -> float:
+            if failed:
+                return math.inf if metric == "aer" else math.nan
+            links, links_sure, links_possible = (np.int64(sums[f"_{name}_{count}"]) for count in LINKS)
+            counts = Counts(links, np.int64(sums[SURE]), links_sure, links_possible)  # type: ignore[arg-type]
+            return round(float(METRICS[metric](counts)), 6)
+
         (map_,) = self.extraction.heads
         main = metric_name(map_.layer, self.extraction.kind, self.extraction.setting)
-        method = log_number(self.extraction.fields())
-        derived: dict[str, Callable[[Any], float]] = {
-            "aer": partial(_score, name=main, metric="aer"),
-            "aer_precision": partial(_score, name=main, metric="precision"),
-            "aer_recall": partial(_score, name=main, metric="recall"),
-            **{name: partial(_score, name=name, metric="aer") for name in self.maps},
-            **{name: partial(_sum, key=f"_{name}") for name in SUMS},
-            **{name: partial(_same, key=f"_{name}") for name in SAME},
-            **{name: partial(_mean, total=f"_{name}", count=key) for name, key in self._positions.items()},
-            "aer_method": lambda meters: method,
+        means = {
+            name: math.nan if failed or not sums[count] else round(sums[f"_{name}"] / sums[count], 6)
+            for name, count in self._positions.items()
         }
-        for name, function in derived.items():
-            metrics.log_derived(name, function)
-
-
-def _sum(meters: Any, key: str) -> int:
-    # Processes exchange counts as float64, which is exact up to 2 to the power of 53.
-    return round(float(meters[key].sum))
-
-
-def _same(meters: Any, key: str) -> int:
-    """A number that is the same in all batches."""
-    return _sum(meters, key) // _sum(meters, BATCHES)
-
-
-def _score(meters: Any, name: str, metric: str) -> float:
-    if _sum(meters, FAILED):
-        return math.inf if metric == "aer" else math.nan
-    links, links_sure, links_possible = (np.int64(_sum(meters, f"_{name}_{count}")) for count in LINKS)
-    counts = Counts(links, np.int64(_sum(meters, SURE)), links_sure, links_possible)  # type: ignore[arg-type]
-    return round(float(METRICS[metric](counts)), 6)
-
-
-def _mean(meters: Any, total: str, count: str) -> float:
-    positions = _sum(meters, count)
-    if _sum(meters, FAILED) or not positions:
-        return math.nan
-    return round(float(meters[total].sum) / positions, 6)
+        return {
+            "aer": score(main, "aer"),
+            "aer_precision": score(main, "precision"),
+            "aer_recall": score(main, "recall"),
+            **{name: score(name, "aer") for name in self.maps},
+            **{name: int(sums[f"_{name}"]) for name in SUMS},
+            **{name: int(sums[f"_{name}"] / sums[BATCHES]) for name in SAME},
+            **means,
+            "aer_method": log_number(self.extraction.fields()),
+        }
 
 
 class MonitorMixin:

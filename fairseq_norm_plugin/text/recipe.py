@@ -38,6 +38,8 @@ from fairseq_norm_plugin.text.subwords import (
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
 logger = logging.getLogger(__name__)
+#: fairseq's registries of tokenizers and of subwords.
+_KINDS = ("tokenizer", "bpe")
 #: fairseq's marker of an option that must be given.
 _REQUIRED = "???"
 #: Options that may name two files, of source and target.
@@ -135,7 +137,7 @@ def decided_recipe(stated: TextRecipe, profiled: TextRecipe | None, release: Rel
     """
     found = TextRecipe()
     if stated.says_subwords:
-        needed = {option.name for option in options_of("bpe", str(_registered(stated)))}
+        needed = offered("bpe").get(str(_registered(stated)), {})
         found = TextRecipe(files={name: files for name, files in release.text.files.items() if name in needed})
     elif profiled is not None:
         found = profiled
@@ -144,7 +146,7 @@ def decided_recipe(stated: TextRecipe, profiled: TextRecipe | None, release: Rel
         if found != TextRecipe() and stated.tokenizer is None:
             found = _of_checkpoint("tokenizer", release).over(found)
     if found.tokenizer is not None and stated.tokenizer not in (None, found.tokenizer):
-        others = {option.name for option in options_of("tokenizer", found.tokenizer)}
+        others = offered("tokenizer").get(found.tokenizer, {})
         found = replace(found, options={name: value for name, value in found.options.items() if name not in others})
     recipe = stated.over(found)
     recipe = replace(recipe, lowercase=bool(recipe.lowercase), normalize=recipe.normalize or "none")
@@ -160,10 +162,11 @@ def check_recipe(recipe: TextRecipe) -> None:
     Raises:
         UsageError: it does not.
     """
-    bpe = _registered(recipe)
-    for option, name in (("tokenizer", recipe.tokenizer), ("bpe", bpe)):
-        if name not in (None, "none", *names_of(option)):
-            raise UsageError(f"--{option} {name}: choose one of none, {', '.join(names_of(option))}")
+    bpe, known = _registered(recipe), {kind: offered(kind) for kind in _KINDS}
+    chosen = {"tokenizer": recipe.tokenizer, "bpe": bpe}
+    for kind, name in chosen.items():
+        if name not in (None, "none", *known[kind]):
+            raise UsageError(f"--{kind} {name}: choose one of none, {', '.join(known[kind])}")
     if (how := recipe.normalize or "none") not in NORMALIZATIONS:
         raise UsageError(f"--normalize {how}: choose one of {', '.join(NORMALIZATIONS)}")
     if how != "none" and (recipe.bpe == "none" or not recipe.says_subwords):
@@ -171,7 +174,6 @@ def check_recipe(recipe: TextRecipe) -> None:
     for words in recipe.words:
         if words not in WORDS:
             raise UsageError(f"words {words}: choose one of {', '.join(WORDS)}")
-    stated = {f"--tokenizer {recipe.tokenizer}", f"--bpe {bpe}"}
     for name, values in {**recipe.options, **recipe.files}.items():
         if isinstance(values, list) and len(values) > (most := 2 if name in _SIDED else 1):
             expected = "one for both languages, or two, of source and target" if most > 1 else "one value"
@@ -180,12 +182,14 @@ def check_recipe(recipe: TextRecipe) -> None:
             if "bpe_codes" not in recipe.files:
                 raise UsageError(f"{name} is an option of BPE codes: give --bpe-codes too")
             continue
-        owners = [f"--{kind} {own}" for kind, own, options in _encoders() if name in options]
+        owners = [(kind, own) for kind in _KINDS for own, options in known[kind].items() if name in options]
         if not owners:
             raise UsageError(f"{name}: no tokenizer and no subwords of fairseq have this option")
-        if not stated & set(owners):
-            raise UsageError(f"{name} is an option of {', '.join(owners)}: give that too")
-    for name in sorted(PATHS["bpe"] & {option.name for option in options_of("bpe", str(bpe))} - recipe.files.keys()):
+        if not {*owners} & {*chosen.items()}:
+            raise UsageError(
+                f"{name} is an option of {', '.join(map('--{0[0]} {0[1]}'.format, owners))}: give that too"
+            )
+    for name in sorted(PATHS["bpe"] & known["bpe"].get(str(bpe), {}).keys() - recipe.files.keys()):
         flag = "--bpe-codes CODES" if name == "bpe_codes" else f"--model-option {name}=FILE"
         raise UsageError(f"--bpe {bpe} needs a file, and none is fetched: give {flag}")
 
@@ -200,11 +204,10 @@ def _of_checkpoint(registry: str, release: Release) -> TextRecipe:
     section = release.cfg.get(registry) or {}
     section = {"_name": section} if isinstance(section, str) else section
     name = section.get("_name")
-    if name not in names_of(registry):
+    if name not in (known := offered(registry)):
         return TextRecipe()
-    stated = {option.name: section.get(option.name) for option in options_of(registry, name)}
-    defaults = {option.name: option.default for option in options_of(registry, name)}
-    own = {key: value for key, value in stated.items() if value not in (None, _REQUIRED, defaults[key])}
+    stated = {key: (section.get(key), option.default) for key, option in known[name].items()}
+    own = {key: value for key, (value, default) in stated.items() if value not in (None, _REQUIRED, default)}
     files = {key: [_beside(str(value), key, release)] for key, value in own.items() if key in PATHS["bpe"]}
     options = {key: value for key, value in own.items() if key not in files}
     return replace(TextRecipe(options=options, files=files), **{registry: name})
@@ -225,26 +228,23 @@ def _beside(named: str, option: str, release: Release) -> str:
     )
 
 
-def names_of(registry: str) -> list[str]:
-    """The names in fairseq's registry ``tokenizer`` or ``bpe``."""
-    return sorted(REGISTRIES[registry]["registry"])
+def offered(kind: str) -> dict[str, dict[str, Any]]:
+    """The tokenizers (``kind`` tokenizer) or subwords (bpe) of fairseq, and the options of each that can be stated.
 
-
-def _encoders() -> list[tuple[str, str, set[str]]]:
-    """All tokenizers and subwords of fairseq: registry, name, and the names of their options."""
-    named = ((kind, name) for kind in ("tokenizer", "bpe") for name in names_of(kind))
-    return [(kind, name, {option.name for option in options_of(kind, name)}) for kind, name in named]
+    Options are fields of fairseq's dataclasses, by name.
+    """
+    configs = REGISTRIES[kind]["dataclass_registry"]
+    return {
+        name: {
+            field.name: field for field in fields(configs.get(name, FairseqDataclass)) if field.name not in _NOT_OFFERED
+        }
+        for name in sorted(REGISTRIES[kind]["registry"])
+    }
 
 
 def known_options() -> set[str]:
     """The names of all options of tokenizers and subwords."""
-    return {*_OF_CODES, *(option for _, _, options in _encoders() for option in options)}
-
-
-def options_of(registry: str, name: str) -> list[Any]:
-    """The options of a tokenizer or of subwords that can be stated: fields of fairseq's dataclass."""
-    config = REGISTRIES[registry]["dataclass_registry"].get(name)
-    return [] if config is None else [option for option in fields(config) if option.name not in _NOT_OFFERED]
+    return {*_OF_CODES, *(name for kind in _KINDS for options in offered(kind).values() for name in options)}
 
 
 def pipelines(
@@ -267,8 +267,8 @@ def _tokenizers(recipe: TextRecipe, language: str, words: str) -> tuple[Tokenize
     code = language.split("_")[0]  # de_DE: tokenizers know the language only
     how = recipe.normalize or "none"
     if recipe.tokenizer not in (None, "none"):
-        stated = {name: str(value) for name, value in recipe.options.items()}
-        tokenizer = _tokenizer(str(recipe.tokenizer), code, how, tuple(sorted(stated.items())))
+        stated = sorted((name, str(value)) for name, value in recipe.options.items())
+        tokenizer = _tokenizer(str(recipe.tokenizer), code, how, tuple(stated))
         return tokenizer, tokenizer
     own = None if how == "none" else _tokenizer(None, code, how, ())
     if _registered(recipe) in _WHOLE_LINES and words == "tokens" and recipe.tokenizer is None:
@@ -313,7 +313,7 @@ def _segmenters(recipe: TextRecipe, vocabularies: tuple[Vocabulary, Vocabulary])
 
 def _build(registry: str, name: str, options: Mapping[str, Any], **more: str) -> Any:
     """Build a tokenizer or subwords of fairseq's registry."""
-    known = {option.name for option in options_of(registry, name)}
+    known = offered(registry)[name]
     config = REGISTRIES[registry]["dataclass_registry"].get(name)
     # omegaconf reads text as the type of the option
     stated = {key: str(value) for key, value in options.items() if key in known and value is not None}

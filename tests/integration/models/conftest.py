@@ -23,7 +23,6 @@ class Kind:
     options: tuple[str, ...]
     source: tuple[str, ...]
     target: tuple[str, ...]
-    first: str  # input of the decoder's first step
 
 
 PAIRS = ("--lang-pairs", "xx-yy,yy-xx")
@@ -33,30 +32,23 @@ KINDS = {
         (*PAIRS, "--encoder-langtok", "src", "--decoder-langtok"),
         ("__xx__", "…", "</s>"),
         ("__yy__", "…", "</s>"),
-        "</s>",
     ),
-    "to-target": Kind(MULTI, (*PAIRS, "--encoder-langtok", "tgt"), ("__yy__", "…", "</s>"), ("…", "</s>"), "</s>"),
+    "to-target": Kind(MULTI, (*PAIRS, "--encoder-langtok", "tgt"), ("__yy__", "…", "</s>"), ("…", "</s>")),
     "replacing": Kind(
         MULTI,
         (*PAIRS, "--encoder-langtok", "src", "--decoder-langtok", "--lang-tok-replacing-bos-eos"),
         ("…", "__xx__"),
         ("…", "</s>"),
-        "__yy__",
     ),
     "mbart50": Kind(
         MULTI,
         (*PAIRS, "--encoder-langtok", "src", "--decoder-langtok", "--lang-tok-style", "mbart"),
         ("[xx]", "…", "</s>"),
         ("[yy]", "…", "</s>"),
-        "</s>",
     ),
-    "mbart": Kind(BART, ("--langs", "xx,yy"), ("…", "</s>", "[xx]"), ("…", "</s>", "[yy]"), "[yy]"),
+    "mbart": Kind(BART, ("--langs", "xx,yy"), ("…", "</s>", "[xx]"), ("…", "</s>", "[yy]")),
     "mbart-bos": Kind(
-        BART,
-        ("--langs", "xx,yy", "--prepend-bos"),
-        ("<s>", "…", "</s>", "[xx]"),
-        ("<s>", "…", "</s>", "[yy]"),
-        "[yy]",
+        BART, ("--langs", "xx,yy", "--prepend-bos"), ("<s>", "…", "</s>", "[xx]"), ("<s>", "…", "</s>", "[yy]")
     ),
 }
 

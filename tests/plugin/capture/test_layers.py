@@ -2,9 +2,7 @@
 
 import pytest
 import torch
-from fairseq.models.transformer import TransformerConfig
 from fairseq.modules import MultiheadAttention
-from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
 
 from alignment_eval.errors import InputError
 from fairseq_norm_plugin.capture.attention import swap_attention
@@ -97,42 +95,3 @@ def test_a_norm_without_weights_is_refused_when_it_is_needed(build):
     model.decoder.layers[0].encoder_attn_layer_norm = torch.nn.Identity()
     with pytest.raises(InputError, match=facts("decoder layer 0 … Identity … attn_w and attn_n")):
         site_of(model, DECODER_CROSS).weights()
-
-
-@pytest.mark.parametrize("norms_first", [False, True])
-@pytest.mark.parametrize("kind", [TransformerEncoderLayerBase, TransformerDecoderLayerBase])
-def test_fairseq_computes_what_the_equations_of_the_maps_say(kind, norms_first):
-    """Of the fairseq that is installed, and of every other that make compat installs."""
-    config = TransformerConfig()
-    for stack in (config.encoder, config.decoder):
-        stack.embed_dim, stack.ffn_embed_dim, stack.attention_heads, stack.normalize_before = 8, 12, 2, norms_first
-    layer = kind(config).eval()
-    with torch.no_grad():
-        for parameter in layer.parameters():
-            parameter.normal_()
-        x, source = torch.randn(3, 1, 8), torch.randn(4, 1, 8)
-        decodes = kind is TransformerDecoderLayerBase
-        output = layer(x, source, None)[0] if decodes else layer(x, None)
-        torch.testing.assert_close(output, equations(layer, x, source if decodes else None), rtol=1e-3, atol=1e-4)
-
-
-def equations(layer, x, source):
-    """Attention, residual sums, layer norms and a network of fc1 and fc2."""
-
-    def add(x, norm, update):
-        return x + update(norm(x)) if layer.normalize_before else norm(x + update(x))
-
-    x = add(x, layer.self_attn_layer_norm, lambda x: attention_of(layer.self_attn, x, x))
-    if source is not None:
-        x = add(x, layer.encoder_attn_layer_norm, lambda x: attention_of(layer.encoder_attn, x, source))
-    return add(x, layer.final_layer_norm, lambda x: layer.fc2(torch.relu(layer.fc1(x))))
-
-
-def attention_of(attention, query, memory):
-    """Of [T, 1, D] to [S, 1, D]: the sum over two heads and source positions of weights times values, projected."""
-    q, k, v = (
-        projection(x)[:, 0].view(len(x), 2, -1).transpose(0, 1)
-        for projection, x in ((attention.q_proj, query), (attention.k_proj, memory), (attention.v_proj, memory))
-    )
-    weights = torch.softmax(q @ k.transpose(1, 2) / q.size(-1) ** 0.5, dim=-1)
-    return attention.out_proj((weights @ v).transpose(0, 1).reshape(len(query), 1, -1))

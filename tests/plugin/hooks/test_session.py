@@ -194,16 +194,6 @@ def test_a_begun_shard_is_refused_continued_or_replaced(tmp_path, make):
     assert (written(), written(1)) == ([2], [1])
 
 
-def test_many_small_writes_make_few_row_groups_in_their_order(tmp_path):
-    writer = record_parts(tmp_path, size=50)
-    order = np.random.default_rng(0).permutation(50).tolist()
-    for id_ in order:
-        write(writer, id_)
-    writer.finish()
-    assert [sentence.id for sentence in Records(tmp_path)] == order
-    assert pq.ParquetFile(tmp_path / PART.format(0)).num_row_groups == 1
-
-
 def test_a_full_disk_fails_the_run_and_leaves_whole_parts(tmp_path, monkeypatch):
     """Rows are written one by one, and the third is one too many."""
     written = []
