@@ -26,9 +26,8 @@ logger = logging.getLogger(__name__)
 #: The logger of validations: a child of that of fairseq-train, so that ``--log-file`` has the messages too.
 train_logger = logging.getLogger("fairseq_cli.train.monitoring")
 
-#: The keys of a batch for its list of :class:`GoldPair`, in the order of ``batch["id"]``; for
-#: :attr:`GoldDataset.numbers`; and for whether fairseq alone would lose it, so that it counts for AER only.
-GOLD_KEY, NUMBERS_KEY, LOST_KEY = "gold", "gold_numbers", "gold_lost"
+#: The key of a batch for its :class:`GoldBatch`.
+GOLD_KEY = "gold"
 #: Metrics that are the same in all batches: the size of the gold, to check whether a validation saw all of it; and the
 #: numbers that tell golds and texts apart, so that no curve joins AERs of two.
 SAME = ("aer_sentences_gold", "aer_gold", "aer_texts")
@@ -191,6 +190,15 @@ class GoldPair:
     pictured: bool = False  #: whether each validation draws it
 
 
+@dataclass(frozen=True, eq=False)
+class GoldBatch:
+    """The gold of a batch."""
+
+    pairs: Sequence[GoldPair]  #: in the order of ``batch["id"]``
+    numbers: Mapping[str, int]  #: the values of the metrics :data:`SAME`
+    lost: bool = False  #: whether fairseq alone would lose the batch, so that it counts for AER only
+
+
 class GoldDataset(BaseWrapperDataset):  # type: ignore[misc]  # fairseq is untyped
     """fairseq's data set of sentence pairs, whose batches hold the gold of their sentences.
 
@@ -218,9 +226,8 @@ class GoldDataset(BaseWrapperDataset):  # type: ignore[misc]  # fairseq is untyp
         """fairseq's batch, with its gold."""
         batch = self.dataset.collater(samples, **kwargs)
         if batch:
-            batch[GOLD_KEY] = [self.pairs[id_] for id_ in batch["id"].tolist()]
-            batch[NUMBERS_KEY] = self.numbers
-            batch[LOST_KEY] = int(batch["id"][0]) in self._lost
+            ids = batch["id"].tolist()
+            batch[GOLD_KEY] = GoldBatch([self.pairs[id_] for id_ in ids], self.numbers, ids[0] in self._lost)
         return batch
 
 

@@ -41,10 +41,9 @@ from fairseq_norm_plugin.formulas.block import Block
 from fairseq_norm_plugin.formulas.kinds import mixing_ratio
 from fairseq_norm_plugin.hooks.datasets import (
     GOLD_KEY,
-    LOST_KEY,
-    NUMBERS_KEY,
     SAME,
     BinarisedText,
+    GoldBatch,
     GoldDataset,
     GoldPair,
     log_number,
@@ -160,7 +159,7 @@ class Monitor:
         tokens = (sample["net_input"]["src_tokens"], sample["target"])
         slices = [real_positions(ids, pad) for ids, pad in zip(tokens, self._pads)]
         hits = np.zeros_like(self._no_hits)
-        for pair, arrays in zip(sample[GOLD_KEY], maps.sentences(*slices)):
+        for pair, arrays in zip(sample[GOLD_KEY].pairs, maps.sentences(*slices)):
             if pair.gold is None:
                 continue
             sentence = replace(pair.sentence, layers=self._recorded.layers, arrays=arrays)
@@ -178,14 +177,15 @@ class Monitor:
         self, sample: dict[str, Any], hits: NDArray[np.int64] | None = None, mixing: Sequence[float] = ()
     ) -> Tally:
         """The counts of a batch with gold; without ``hits``, of one that failed.  Processes sum them by position."""
-        pairs, failed = sample[GOLD_KEY], hits is None
+        gold: GoldBatch = sample[GOLD_KEY]
+        pairs, failed = gold.pairs, hits is None
         tally: Tally = {
             SURE: sum(len(pair.links.sure) for pair in pairs),
             FAILED: len(pairs) if failed else 0,
             BATCHES: 1,
             "_aer_sentences": 0 if failed else len(pairs),
             "_aer_unaligned": sum(pair.gold is None for pair in pairs),
-            **{f"_{name}": number for name, number in sample[NUMBERS_KEY].items()},
+            **{f"_{name}": number for name, number in gold.numbers.items()},
             **dict(zip(self._mixing_keys, mixing or itertools.repeat(0))),
         }
         links = (self._no_hits if hits is None else hits).reshape(-1, len(LINKS))
@@ -247,8 +247,8 @@ class Monitor:
             "aer_precision": score(main, "precision"),
             "aer_recall": score(main, "recall"),
             **{name: score(name, "aer") for name in self.maps},
-            **{name: int(sums[f"_{name}"]) for name in SUMS},
-            **{name: int(sums[f"_{name}"] / sums[BATCHES]) for name in SAME},
+            **{name: round(sums[f"_{name}"]) for name in SUMS},
+            **{name: round(sums[f"_{name}"] / sums[BATCHES]) for name in SAME},
             **means,
             "aer_method": log_number(self.extraction.fields()),
         }
@@ -357,7 +357,7 @@ class MonitorMixin:
             result = result or step(sample, model, criterion, **kwargs)
             tally = monitor.tally(sample)
         loss, sample_size, logging_output = result
-        if sample[LOST_KEY]:
+        if sample[GOLD_KEY].lost:
             zeros = {name: zeros_like(value) if is_tensor(value) else 0 for name, value in logging_output.items()}
             sample_size, logging_output = sample_size * 0, zeros
         return loss, sample_size, {**logging_output, **tally}

@@ -11,8 +11,6 @@ from alignment_eval.maps.sentence import KINDS, block_kinds, mixing_kinds
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.formulas.block import STAGES, Block, BlockWeights, FeedForward, check_activation
 from fairseq_norm_plugin.formulas.kinds import (
-    decoder_rollout,
-    encoder_rollout,
     head_map,
     head_mixing_ratio,
     layer_map,
@@ -130,38 +128,6 @@ def test_activations_without_a_closed_form_are_refused_by_name():
             layer_map(random_block(activation=activation), "ff_n")
     for activation in (torch.relu, functional.gelu, functional.silu, torch.tanh, lambda x: x, lambda x: x.relu() ** 2):
         check_activation(activation)
-
-
-# -- rollout, against sums over explicit paths
-
-
-def rows(*shape):
-    return torch.rand(*shape, dtype=torch.float64).softmax(-1)
-
-
-def test_encoder_rollout_sums_over_all_paths():
-    torch.manual_seed(0)
-    maps = [rows(1, 3, 3) for _ in range(3)]
-    expected = torch.zeros(3, 3, dtype=torch.float64)
-    for a, b, c, d in itertools.product(range(3), repeat=4):  # last layer's a ← b ← c ← input d
-        expected[a, d] += maps[2][0, a, b] * maps[1][0, b, c] * maps[0][0, c, d]
-    torch.testing.assert_close(encoder_rollout(maps)[0], expected)
-
-
-def test_decoder_rollout_sums_over_paths_to_the_source():
-    torch.manual_seed(1)
-    target, source, layers = 3, 4, 2
-    causal = torch.ones(target, target).tril()
-    self_maps = [rows(2, target, target) * causal for _ in range(layers)]
-    cross_maps, encoder = [rows(2, target, source + 1) for _ in range(layers)], rows(2, source, source)
-    found = decoder_rollout(self_maps, cross_maps, encoder)[1]
-    for b, t, s in itertools.product(range(2), range(target), range(source)):
-        direct = sum(cross_maps[1][b, t, k] * encoder[b, k, s] for k in range(source))
-        below = sum(
-            cross_maps[1][b, t, source] * self_maps[1][b, t, u] * cross_maps[0][b, u, k] * encoder[b, k, s]
-            for u, k in itertools.product(range(target), range(source))
-        )
-        torch.testing.assert_close(found[b, t, s], direct + below)
 
 
 # -- the vectors of a block

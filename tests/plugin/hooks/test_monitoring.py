@@ -14,7 +14,7 @@ from alignment_eval.maps.sentence import SentenceMaps, SentenceSide
 from alignment_eval.scoring.gold_corpus import GoldMatrix
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.formulas.kinds import mixing_ratio
-from fairseq_norm_plugin.hooks.datasets import GOLD_KEY, NUMBERS_KEY, GoldPair
+from fairseq_norm_plugin.hooks.datasets import GOLD_KEY, GoldBatch, GoldPair
 from fairseq_norm_plugin.hooks.monitoring import Monitor, mixing_name
 from tests.plugin.formulas.blocks import capture_blocks
 
@@ -40,7 +40,8 @@ def gold_batch(sample, certain):
         sentence = SentenceMaps(id_, side, side, layers=(), status="ok")
         gold = GoldSentence(frozenset((k, k) for k in range(WORDS)))
         pairs.append(GoldPair(sentence, GoldMatrix.of(gold, sentence) if is_certain else None, gold))
-    return {**sample, GOLD_KEY: pairs, NUMBERS_KEY: {"aer_sentences_gold": 6, "aer_gold": 123456, "aer_texts": 7}}
+    numbers = {"aer_sentences_gold": 6, "aer_gold": 123456, "aer_texts": 7}
+    return {**sample, GOLD_KEY: GoldBatch(pairs, numbers)}
 
 
 class Criterion:
