@@ -106,20 +106,16 @@ def _mapped(path: Path) -> dict[str, Tensor]:
     """The tensors of a file."""
     with explained(str(path)):
         if own_file(path).suffix == ".safetensors":
-            return _load_safetensors(path)
+            try:
+                from safetensors.torch import load_file
+            except ImportError:
+                raise UsageError(f"{path}: reading this file needs safetensors; pip install safetensors") from None
+            return load_file(path)
         # weights_only: a .bin cannot run code
         tensors = torch.load(path, "cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
     if not isinstance(tensors, dict) or not all(isinstance(tensor, Tensor) for tensor in tensors.values()):
         raise InputError(f"{path}: the file holds more than named tensors; give the weights of a model")
     return {str(name): tensor for name, tensor in tensors.items()}
-
-
-def _load_safetensors(path: Path) -> dict[str, Tensor]:
-    try:
-        from safetensors.torch import load_file
-    except ImportError:
-        raise UsageError(f"{path}: reading this file needs safetensors; pip install safetensors") from None
-    return load_file(path)
 
 
 class Weights:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from alignment_eval import commands as cli
-from alignment_eval.errors import InputError, UsageError
+from alignment_eval.errors import InputError
 from alignment_eval.records import Records
 from fairseq_norm_plugin.tasks.norm import TranslationNormTask
 
@@ -82,25 +82,17 @@ def test_shards_of_other_batches_are_refused(norm, tmp_path, other, named):
 
 
 def test_a_second_run_is_refused_kept_or_replaces(norm, tmp_path):
-    directory, part = tmp_path / "r", tmp_path / "r" / PART
-    options = ["--score-reference", "--norm-records", directory]
+    part = tmp_path / "r" / PART
+    options = ["--score-reference", "--norm-records", tmp_path / "r"]
     norm(*options)
-    first = by_id(directory)
-    before = part.stat()
+    before = part.stat().st_mtime_ns
     with pytest.raises(InputError, match=r"1 parts.* --norm-records-resume.*--norm-records-overwrite"):
         norm(*options)
-    with pytest.raises(UsageError, match="--norm-records-resume and --norm-records-overwrite contradict each other"):
-        norm(*options, "--norm-records-resume", "--norm-records-overwrite")
-    with pytest.raises(UsageError, match="--norm-part-sentences 0: "):
-        norm(*options, "--norm-records-resume", "--norm-part-sentences", 0)
     with pytest.raises(SystemExit) as end:
         norm(*options, "--norm-records-resume")
-    assert end.value.code == 0
-    assert part.stat().st_mtime_ns == before.st_mtime_ns
+    assert (end.value.code, part.stat().st_mtime_ns) == (0, before)
     norm(*options, "--norm-records-overwrite")
-    assert part.stat().st_mtime_ns > before.st_mtime_ns
-    assert sorted(path.name for path in directory.iterdir()) == [PART]
-    assert_same(by_id(directory), first)
+    assert part.stat().st_mtime_ns > before
 
 
 @pytest.mark.parametrize(

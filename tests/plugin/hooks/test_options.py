@@ -6,10 +6,11 @@ from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapNames
 from alignment_eval.maps.words import FORMED
 from alignment_eval.profiles.chosen import ChosenMethod
-from fairseq_norm_plugin.hooks.options import USES, NormConfig, check_command, check_used, resolve
+from fairseq_norm_plugin.hooks.options import USES, check_command, check_used, resolve
+from fairseq_norm_plugin.tasks.norm import TranslationNormConfig
 from tests.facts import facts
 
-CFG = NormConfig()
+CFG = TranslationNormConfig()
 
 
 def test_defaults_print_norms_of_the_last_layer_but_one():
@@ -95,7 +96,16 @@ def test_what_nothing_reads_is_refused(change, readers, text):
         check_used(replace(CFG, **change), readers)
 
 
-@pytest.mark.parametrize("name", ["norm_records", "norm_alignments"])
-def test_an_empty_path_is_refused(name):
-    with pytest.raises(UsageError, match=facts(f"--{name.replace('_', '-')} '': … empty")):
-        check_command(replace(CFG, **{name: ""}), None, wanted=True, interactive=False)
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"norm_records": ""}, "--norm-records '': … empty"),
+        ({"norm_alignments": ""}, "--norm-alignments '': … empty"),
+        ({"norm_records_resume": True, "norm_records_overwrite": True}, "--norm-records-resume and … contradict"),
+        ({"norm_part_sentences": 0}, "--norm-part-sentences 0: "),
+    ],
+)
+def test_commands_that_are_refused(change, text):
+    cfg = replace(CFG, **{"source_lang": "de", "target_lang": "en", "data": "d", **change})
+    with pytest.raises(UsageError, match=facts(text)):
+        check_command(cfg, None, wanted=True, interactive=False)
