@@ -57,8 +57,7 @@ from fairseq_norm_plugin.hooks.options import (
     TEXTS,
     best_metric,
     check_best_metric,
-    check_files,
-    files_of_subsets,
+    files_of_gold,
     named_maps,
     other_option,
     parse_kinds,
@@ -278,8 +277,7 @@ class MonitorMixin:
         criterion = super().build_criterion(*args, **kwargs)  # type: ignore[misc]
         cfg = self.cfg
         if cfg.aer_gold is not None and self.built is not None:
-            self._files = {name: files_of_subsets(cfg, name) for name in (AER_GOLD, *TEXTS)}
-            check_files(cfg, self._files)
+            self._files = files_of_gold(cfg)
             layers, heads = layers_and_heads([self.built])
             maps = named_maps(cfg, layers, heads)
             if maps.kind not in DEFAULT_KINDS or cfg.norm_heads is not None:
@@ -291,7 +289,8 @@ class MonitorMixin:
             blocks = Counter(attention.site.block for attention in norm_attentions(self.built)) if mixing else {}
             pads = self.source_dictionary.pad(), self.target_dictionary.pad()
             self._monitor = Monitor(maps, layers, mixing, blocks, pads)
-            check_best_metric(cfg, ["aer", "aer_precision", "aer_recall", *sorted(self._monitor.maps)])
+            logged = ["aer", "aer_precision", "aer_recall", *sorted(self._monitor.maps)]
+            check_best_metric(cfg, logged, self._files[AER_GOLD])
             logger.info(
                 "aer: %s of decoder layer %s (counted from 0), %s, rule %s, null %s",
                 *(maps.kind, maps.heads, maps.setting, maps.rule, maps.null),
@@ -332,7 +331,7 @@ class MonitorMixin:
     def begin_epoch(self, epoch: int, model: nn.Module) -> None:
         """Begin an epoch of fairseq-train; without gold no AER can choose its checkpoints."""
         if self._monitor is None:
-            check_best_metric(self.cfg, ())
+            check_best_metric(self.cfg)
         super().begin_epoch(epoch, model)  # type: ignore[misc]
 
     def valid_step(self, sample: dict[str, Any], model: nn.Module, criterion: Any, **kwargs: Any) -> Any:

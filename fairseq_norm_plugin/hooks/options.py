@@ -260,36 +260,27 @@ def parse_kinds(text: str, option: str, known: Sequence[str]) -> tuple[str, ...]
 # ---- of monitoring
 
 
-def files_of_subsets(cfg: Any, name: str) -> dict[str, str]:
-    """Subset -> the file that the option ``name`` gives for it."""
-    files: dict[str, str] = {}
-    text = getattr(cfg, name[2:].replace("-", "_"))
-    for part in [] if text is None else str(text).split(","):
-        subset, _, path = part.partition("=")
-        if not (subset and path) or subset in files:
-            raise UsageError(f"{name} {text!r}: give SUBSET=FILE, several separated by commas, each subset once")
-        files[subset] = path
-    return files
-
-
-def check_files(cfg: Any, files: Mapping[str, Mapping[str, str]]) -> None:
-    """Check the options of gold: validation covers its subsets, and the first subset can choose checkpoints."""
+def files_of_gold(cfg: Any) -> Mapping[str, Mapping[str, str]]:
+    """The files of :data:`AER_GOLD` and of :data:`TEXTS`, by subset; validation must cover those of gold."""
+    files: dict[str, dict[str, str]] = {name: {} for name in (AER_GOLD, *TEXTS)}
     gold = files[AER_GOLD]
     for name, of_subsets in files.items():
-        for subset, file in of_subsets.items():
+        text = getattr(cfg, name[2:].replace("-", "_"))
+        for part in [] if text is None else str(text).split(","):
+            subset, _, path = part.partition("=")
+            if not (subset and path) or subset in of_subsets:
+                raise UsageError(f"{name} {text!r}: give SUBSET=FILE, several separated by commas, each subset once")
+            of_subsets[subset] = path
             if subset not in gold:
-                raise UsageError(
-                    f"{name} {subset}={file}: subset {subset!r} has no gold; choose one of {', '.join(gold)}"
-                )
+                raise UsageError(f"{name} {part}: subset {subset!r} has no gold; choose one of {', '.join(gold)}")
     if cfg.aer_gold_base not in ("0", "1"):
         found = "is missing" if cfg.aer_gold_base is None else f"is {cfg.aer_gold_base!r}"
         raise UsageError(
             f"--aer-gold-base {found}; give 0 or 1, the index base of the gold (a wrong base gives a wrong AER)"
         )
     stated = str(other_option(cfg, "dataset", "valid_subset"))
-    subsets = stated.split(",")
     for subset in gold:
-        if subset not in subsets:
+        if subset not in stated.split(","):
             remedy = f"add it, such as --valid-subset {subset},valid"
             if _PIECE.fullmatch(subset):
                 remedy = "fairseq takes it for a piece of valid: binarise the gold's text as test"
@@ -300,20 +291,7 @@ def check_files(cfg: Any, files: Mapping[str, Mapping[str, str]]) -> None:
         raise UsageError(
             f"--aer-gold does not work with --max-valid-steps {steps}: the AER would cover a part of the gold"
         )
-    metric = best_metric(cfg)
-    if not metric.startswith("aer"):
-        return
-    if subsets[0] not in gold:
-        raise UsageError(
-            f"--best-checkpoint-metric {metric}: the first subset of --valid-subset {stated} has no gold; give "
-            f"--valid-subset {','.join([*gold, *(s for s in subsets if s not in gold)])}"
-        )
-    lower = not metric.endswith(("precision", "recall"))
-    if lower == bool(other_option(cfg, "checkpoint", "maximize_best_checkpoint_metric")):
-        raise UsageError(
-            f"--best-checkpoint-metric {metric}: {'smaller' if lower else 'larger'} is better; "
-            f"{'omit' if lower else 'give'} --maximize-best-checkpoint-metric"
-        )
+    return files
 
 
 def best_metric(cfg: Any) -> str:
@@ -321,10 +299,24 @@ def best_metric(cfg: Any) -> str:
     return str(other_option(cfg, "checkpoint", "best_checkpoint_metric"))
 
 
-def check_best_metric(cfg: Any, logged: Sequence[str]) -> None:
-    """Check that an AER that chooses the best checkpoint is one of the ``logged`` metrics; none without gold."""
-    metric = best_metric(cfg)
-    if not metric.startswith("aer") or metric in logged:
+def check_best_metric(cfg: Any, logged: Sequence[str] = (), gold: Collection[str] = ()) -> None:
+    """Check that an AER that chooses the best checkpoint is ``logged``, by the first subset, which has ``gold``."""
+    metric, subsets = best_metric(cfg), str(other_option(cfg, "dataset", "valid_subset")).split(",")
+    if not metric.startswith("aer"):
         return
-    expected = f"choose one of {', '.join(logged)}" if logged else "give --aer-gold SUBSET=FILE too, or another metric"
-    raise UsageError(f"--best-checkpoint-metric {metric}: no validation subset logs it; {expected}")
+    if metric not in logged:
+        expected = (
+            f"choose one of {', '.join(logged)}" if gold else "give --aer-gold SUBSET=FILE too, or another metric"
+        )
+        raise UsageError(f"--best-checkpoint-metric {metric}: no validation subset logs it; {expected}")
+    if subsets[0] not in gold:
+        raise UsageError(
+            f"--best-checkpoint-metric {metric}: the first subset of --valid-subset {','.join(subsets)} has no gold; "
+            f"give --valid-subset {','.join([*gold, *(s for s in subsets if s not in gold)])}"
+        )
+    lower = not metric.endswith(("precision", "recall"))
+    if lower == bool(other_option(cfg, "checkpoint", "maximize_best_checkpoint_metric")):
+        raise UsageError(
+            f"--best-checkpoint-metric {metric}: {'smaller' if lower else 'larger'} is better; "
+            f"{'omit' if lower else 'give'} --maximize-best-checkpoint-metric"
+        )
