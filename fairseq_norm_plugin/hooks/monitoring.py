@@ -377,8 +377,16 @@ class MonitorMixin:
         if self._errors:
             logger.error("monitoring failed in %d batches of this process", self._errors)
             self._errors = 0
-        self._draw(self._monitor, stats)
-        self._name_lowest(self._monitor, stats)
+        if "aer" in stats:
+            aer, name = min((float(stats[name]), name) for name in self._monitor.maps)
+            self._draw(self._monitor, stats, aer, name)
+            if name != self._lowest and aer < float(stats["aer"]):
+                logger.info(
+                    "%s is lowest, %.4f (aer: %s); to follow it: --best-checkpoint-metric %s, or --norm-map, "
+                    "--norm-layer and --norm-setting for aer",
+                    *(name, aer, stats["aer"], name),
+                )
+            self._lowest = name
         scored, size = stats.get("aer_sentences"), stats.get("aer_sentences_gold")
         if scored != size:
             logger.warning("AER covers %s of the gold's %s sentences; the others were skipped or failed", scored, size)
@@ -393,20 +401,7 @@ class MonitorMixin:
             # fairseq-train reads the metric in every subset; the first subset counts, the others may not have it.
             stats.setdefault(metric, None)
 
-    def _name_lowest(self, monitor: Monitor, stats: Mapping[str, Any]) -> None:
-        """Name the map of the lowest AER when it is another than before, unless it is that of ``aer``."""
-        if "aer" not in stats:
-            return
-        aer, name = min((float(stats[name]), name) for name in monitor.maps)
-        if name != self._lowest and aer < float(stats["aer"]):
-            logger.info(
-                "%s is lowest, %.4f (aer: %s); to follow it: --best-checkpoint-metric %s, or --norm-map, --norm-layer "
-                "and --norm-setting for aer",
-                *(name, aer, stats["aer"], name),
-            )
-        self._lowest = name
-
-    def _draw(self, monitor: Monitor, stats: dict[str, Any]) -> None:
+    def _draw(self, monitor: Monitor, stats: Mapping[str, Any], aer: float, name: str) -> None:
         """Draw the sentence of ``--aer-picture`` in the map of the lowest AER; a failure does not end training."""
         if monitor.pictured is None:  # another subset, or another process has the sentence
             return
@@ -415,7 +410,6 @@ class MonitorMixin:
         path = Path(other_option(self.cfg, "checkpoint", "save_dir"), FOLDER, f"{update:06d}.png")
         tensorboard = other_option(self.cfg, "common", "tensorboard_logdir")
         try:
-            aer, name = min((float(stats[name]), name) for name in monitor.maps)
             map_ = monitor.maps[name]
             (place,) = map_.heads
             what = f"{kind_name(map_.kind)}, {map_.setting.upper()}, {place_name(place.layer)}"
