@@ -224,7 +224,7 @@ def layers_and_heads(models: Sequence[nn.Module]) -> tuple[int, int]:
     if any(shape != shapes[0] for shape in shapes) or len(set(shapes[0])) != 1:
         raise InputError(
             f"decoder layers differ in their number of heads (one list per model: {shapes}), but maps are stacked and "
-            f"averaged over layers and models; record each model separately"
+            f"averaged over layers and models; give models with the same number of heads, or one model at a time"
         )
     return len(shapes[0]), shapes[0][0]
 

@@ -27,6 +27,7 @@ from alignment_eval.errors import InputError, shown
 from alignment_eval.reading import TextFile
 from fairseq_norm_plugin.checkpoints.files import Release, weights_file
 from fairseq_norm_plugin.checkpoints.read import PRETRAINED, config_of
+from fairseq_norm_plugin.text.subwords import TokenizersSegmenter
 from fairseq_norm_plugin.transformers.files import (
     ACTIVATIONS,
     SPECIALS,
@@ -36,6 +37,7 @@ from fairseq_norm_plugin.transformers.files import (
     m2m_text,
     marian_text,
     mbart_text,
+    own_file,
     plain_config,
     read_config,
     read_json,
@@ -327,9 +329,10 @@ def read_bert(model: Path, place: Path) -> tuple[Any, dict[str, Any], dict[str, 
     config = read_config(path, _BERT_ALLOWED, _BERT_SIZES)
     if type(config.get("layer_norm_eps")) not in (int, float):
         raise InputError(f"{path}: layer_norm_eps is {config.get('layer_norm_eps')!r}, not a number")
-    tokens = _bert_vocabulary(model / "vocab.txt")
+    file = model / ("vocab.txt" if (model / "vocab.txt").exists() else "tokenizer.json")
+    tokens = _bert_vocabulary(file)
     if config.get("vocab_size", len(tokens)) != len(tokens):
-        raise InputError(f"{model / 'vocab.txt'}: {len(tokens)} tokens, but config.json gives {config['vocab_size']}")
+        raise InputError(f"{file}: {len(tokens)} tokens, but config.json gives {config['vocab_size']}")
     *first, mask = BERT_SPECIALS
     order = [*first, *(token for token in tokens if token not in BERT_SPECIALS), mask]
     dictionary = write_dictionary(place / "dict.txt", [*order[len(first) : -1], BERT_SPECIALS[mask]])
@@ -358,8 +361,12 @@ def read_bert(model: Path, place: Path) -> tuple[Any, dict[str, Any], dict[str, 
 
 
 def _bert_vocabulary(path: Path) -> list[str]:
-    """The tokens of vocab.txt, by BERT's ids."""
-    tokens = [line for chunk in TextFile(path) for line in chunk.decode().split("\n")[:-1]]
+    """The tokens of vocab.txt, or of tokenizer.json if there is no other, by BERT's ids."""
+    if path.suffix == ".txt":
+        tokens = [line for chunk in TextFile(path) for line in chunk.decode().split("\n")[:-1]]
+    else:
+        ids = TokenizersSegmenter(own_file(path)).ids
+        tokens = sorted(ids, key=ids.__getitem__)
     seen: set[str] = set()
     for number, token in enumerate(tokens, 1):
         if token.split() != [token] or token in seen or token in BERT_SPECIALS.values():
@@ -369,7 +376,7 @@ def _bert_vocabulary(path: Path) -> list[str]:
         seen.add(token)
     for special in BERT_SPECIALS:
         if special not in seen:
-            raise InputError(f"{path}: the file has no {special}; give the vocab.txt of a BERT model")
+            raise InputError(f"{path}: the file has no {special}; give the vocabulary of a BERT model")
     return tokens
 
 

@@ -17,7 +17,7 @@ from tests.families import transformers
 from tests.integration.scripts.preparing import run
 
 safetensors = pytest.importorskip("safetensors.torch")
-pytest.importorskip("tokenizers")
+tokenizers = pytest.importorskip("tokenizers")
 
 WORDS = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", "the", "cat", "sat", "##s", "##ting", "mat"]
 CONFIG = {
@@ -135,7 +135,7 @@ def test_a_masked_lm_of_an_old_file_comes_along(tmp_path):
         ({}, WORDS, 1, "model: cls.predictions.decoder.weight differs from … word_embeddings"),
         ({}, [*WORDS[:-1], "cat"], 0, "vocab.txt:13: token 'cat' … duplicate"),
         ({}, [*WORDS[:-1], "a\u2003b"], 0, "vocab.txt:13: token 'a\\u2003b' contains a blank"),
-        ({}, ["<pad]", *WORDS[1:]], 0, "has no [PAD]; give the vocab.txt of a BERT model"),
+        ({}, ["<pad]", *WORDS[1:]], 0, "has no [PAD]; give the vocabulary of a BERT model"),
     ],
 )
 def test_other_models_are_refused(tmp_path, config, words, decoder, message):
@@ -145,6 +145,25 @@ def test_other_models_are_refused(tmp_path, config, words, decoder, message):
     with pytest.raises(InputError, match=facts(message)):
         convert("bert", model, tmp_path / "out")
     assert not list(tmp_path.glob("out/*"))
+
+
+def test_tokenizer_json_says_what_older_files_say(tmp_path):
+    """As Transformers 5 saves a model: without vocab.txt."""
+    model, text = save(tmp_path / "model", reference("BertForMaskedLM")[1]), tmp_path / "text"
+    text.write_text("Cats\u2028sat\n\n[UNK] [MASK].\n", encoding="utf-8")
+    made = {}
+    for name in ("old", "new"):
+        convert("bert", model, tmp_path / name)
+        assert run("wordpiece.py", model, text, "--out", tmp_path / f"{name}.wp").returncode == 0
+        files = tmp_path / name / "dict.txt", tmp_path / name / "checkpoint.pt", tmp_path / f"{name}.wp"
+        made[name] = [file.read_bytes() for file in files]
+        if name == "old":
+            tokenizers.BertWordPieceTokenizer(str(model / "vocab.txt"), lowercase=True).save(
+                str(model / "tokenizer.json")
+            )
+            (model / "vocab.txt").unlink()
+            (model / "tokenizer_config.json").unlink()
+    assert made["old"] == made["new"]
 
 
 def test_wordpiece_keeps_lines_and_refuses_special_tokens(tmp_path):
