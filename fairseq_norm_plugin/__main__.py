@@ -14,6 +14,7 @@ def main() -> None:
             "fairseq-generate, fairseq-interactive, fairseq-train and fairseq-validate with --task translation_norm, "
             "translation_multi_simple_epoch_norm (no --aer-…) or translation_from_pretrained_bart_norm.",
         )
+        import fairseq_norm_plugin.tasks  # noqa: F401  # fairseq is imported there first
 
         # isort: split
         from fairseq.dataclass.utils import gen_parser_from_dataclass
