@@ -104,6 +104,8 @@ class NewFile:
             with writing_errors(self._shown):
                 if resumed and self._target.exists() and not filecmp.cmp(self.path, self._target, shallow=False):
                     raise InputError(f"{self._shown}: already exists, with other content; move it, and resume again")
+                if self._target.exists():
+                    shutil.copymode(self._target, self.path)
                 self.path.replace(self._target)
         finally:
             self.drop()

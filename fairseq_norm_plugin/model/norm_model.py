@@ -219,9 +219,13 @@ class NormModel:
 
         Raises:
             InputError: see :meth:`maps`.
+            UsageError: ``target`` is None, or ``max_tokens`` is no whole number above 0.
         """
         import pandas as pd
 
+        if target is None:
+            raise UsageError("uniform_losses without target: expected the translations of the sources")
+        check_whole("max_tokens", max_tokens)
         found = uniform_losses(self.forward, self._encoded_lists(source, target), max_tokens)
         named = [(block, "all" if layer is None else layer, loss) for block, layer, loss in found]
         table = pd.DataFrame(named, columns=["block", "layer", "loss"])

@@ -66,6 +66,12 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path):
         assert (tmp_path / "elsewhere" / "a").read_bytes() == CONTENT
 
 
+def test_a_file_that_is_replaced_keeps_its_mode(tmp_path):
+    (tmp_path / "a").touch(0o640)
+    write_lines(tmp_path / "a", LINES)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
+
+
 @pytest.mark.parametrize("name", ["/dev/stdout", "-"])
 @pytest.mark.parametrize("to", ["pipe", "file"])
 def test_standard_output_by_its_names(name, to, tmp_path):

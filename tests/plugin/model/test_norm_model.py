@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import fairseq_norm_plugin
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, UsageError
 from alignment_eval.extraction.extract import extract
 from alignment_eval.extraction.method import ExtractionOptions
 from fairseq_norm_plugin.capture.attention import norm_attentions
@@ -167,6 +167,9 @@ def test_losses_without_the_patterns_of_attention(model, monkeypatch):
     """A batch of padded sentences, against one sentence at a time with the mean of the values."""
     texts = ["wir sind hier .", "ja ."], ["we are here .", "yes ."]
     losses = model.uniform_losses(*texts)
+    for sources, targets, tokens in ((texts[0], None, 1), (*texts, 0)):
+        with pytest.raises(UsageError):
+            model.uniform_losses(sources, targets, tokens)
     attentions = norm_attentions(model.models[0])
 
     pairs = [model._encoded(*pair) for pair in zip(*texts)]
