@@ -87,6 +87,14 @@ def test_head_maps_and_head_mixing_ratios(build, make_sample, before):
                 torch.testing.assert_close(head_mixing_ratio(block, kind)[b, h], slow)
 
 
+def test_head_maps_of_logits_hold_no_negative_part():
+    block = random_block(cross=True)
+    parts = head_vectors(block.alpha, block.values, block.weights.w_o)
+    along = (parts * block.readout()[:, None, :, None]).sum(-1)
+    assert (along < 0).any()
+    torch.testing.assert_close(head_map(block, "attn_logit"), along.clamp_min(0), rtol=1e-6, atol=1e-9)
+
+
 def test_nan_shows_as_nan():
     block = random_block()
     block.values[0, 0, 0, 0] = float("nan")
