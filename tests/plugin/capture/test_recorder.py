@@ -78,6 +78,15 @@ def test_each_rank_has_the_maps_of_the_sentences_that_have_it(build, make_sample
             np.testing.assert_allclose(array, alone[i][name], atol=1e-6, rtol=1e-4, err_msg=name)
 
 
+def test_a_forced_hypothesis_has_the_logits_of_its_own_tokens(build, make_sample):
+    model, sample = build(), make_sample(LENGTHS[:1])
+    ((_, (arrays,)),) = forced(model, sample, [1])
+    layers, _ = record(model, sample, ["attn_logit"], (1, 2))
+    for number, quantities in enumerate(layers):
+        for name, value in quantities.items():
+            np.testing.assert_allclose(arrays[name][number], value[0], atol=1e-6, rtol=1e-4, err_msg=name)
+
+
 def test_the_maps_of_an_ensemble_are_means_cut_to_each_sentence():
     torch.manual_seed(0)
     models = [
