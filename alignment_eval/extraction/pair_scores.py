@@ -7,19 +7,28 @@ F of the one model, or √(F ∘ Rᵀ) with the row shares R of the reverse mode
 knows the surprise of source words; without one it is 1/2.
 
     of a word:      new = surprise · (1 - support)
-    of a pair:      x = mean of surprise · (1 - support / 2) over both sides
+    of a pair:      x = mean of surprise · (1 - support / 2) over both sides; 0 if a side has no words
                     y = mean new of target words - mean new of source words
-    unsupported:    answer(max(x - DOUBTFUL, y - MORE)): neither side explains the other, or the target says more
+                    z = the sum of surprise² · (:data:`EXTRA` · extra + copied) over target words, / √(their number)
+    unsupported:    answer(max(x - DOUBTFUL, y - MORE, z - DOUBTFUL)): neither side explains the other, the target says
+                    more, or it repeats itself or the source
     omitted:        answer(-y - MORE): the source says more
 
-answer(z) is 1 / (1 + exp(-:data:`SLOPE` z)).  Means leave out punctuation; that over both sides is the mean of two
-means.  In y, free words of both sides cancel out; without a reverse model, all surprises in it are 1/2, or its two
-means could not be compared.  docs/reproduction.md has the measurements.
+answer(w) is 1 / (1 + exp(-:data:`SLOPE` w)).  Words are those with a letter or digit, or all if neither side has such;
+only words support words.  The mean over both sides is that of two means.  In y, free words of both sides cancel out;
+without a reverse model, all surprises in it are 1/2, or its two means could not be compared.
+
+What a source word can carry is limited.  ``extra`` is the part of a target word that it cannot: of its row F, what
+earlier copies of the target word have taken already.  The c copies of source word u carry c · max F(v, u) of all copies
+v.  ``copied`` is 1 for a target word of letters only that is a word of the source, too: names are, but the model
+expects them.  In the scores of target words, support is · (1 - max(extra, copied)).  docs/reproduction.md has the
+measurements.
 """
 
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,12 +38,14 @@ from numpy.typing import NDArray
 
 from alignment_eval.extraction.extract import LINK_DECIMALS, WordMap, WordMaps
 from alignment_eval.links.formats import Link
-from alignment_eval.maps.sentence import SentenceSide, is_punctuation
+from alignment_eval.maps.sentence import PairWords, words_of
 from alignment_eval.maps.words import Floats
 
 #: -log p of a subword that surprises by half; the slope of answers; the x and the y from which they are over 1/2.  They
 #: were chosen on every second translation of Guerreiro et al. (2022).
 HALF, SLOPE, DOUBTFUL, MORE = 3.0, 20.0, 0.45, 0.25
+#: What an extra copy weighs beside a word that is copied from the source; chosen on 150 altered pairs of cmu150.
+EXTRA = 4.0
 #: Decimals of the scores of a pair; see :data:`~alignment_eval.extraction.extract.LINK_DECIMALS`.
 DECIMALS = 3
 
@@ -67,19 +78,23 @@ def score_pair(pair: WordMaps, linked: NDArray[np.bool_], sure: Floats | None) -
     ``linked`` [source words, target words]: its links; ``sure`` [target words, source words + 1]: their confidences.
     """
     forward, reverse = pair
-    source, target = forward.sentence.source, forward.sentence.target
+    words = words_of(forward.sentence)
+    content = _content_words(words)
     support = forward.shares[:, :-1]
     if reverse is not None:
         support = np.sqrt(support * reverse.shares[:, :-1].T)
+    support = np.where(content[1][:, None] == content[0], support, 0)
     supports = support.max(axis=0), support.max(axis=1)
-    content = _content_words(source), _content_words(target)
     known = [None if reverse is None else _surprise(reverse), _surprise(forward)]
     surprises = [np.full(len(own), 0.5) if surprise is None else surprise for own, surprise in zip(supports, known)]
     new = [surprise * (1 - own) for surprise, own in zip(surprises, supports)]
     missing = new if reverse is not None else [0.5 * (1 - own) for own in supports]
     weak = [surprise * (1 - own / 2) for surprise, own in zip(surprises, supports)]
-    x = sum(_mean(values, words) for values, words in zip(weak, content)) / 2
+    x = sum(map(_mean, weak, content)) / 2 if all(own.any() for own in content) else 0
     y = _mean(missing[1], content[1]) - _mean(missing[0], content[0])
+    extra, copied = _extra(forward.shares[:, :-1] * content[0], words), _copied(words)
+    z = (surprises[1] ** 2 * (EXTRA * extra + copied))[content[1]].sum() / math.sqrt(max(content[1].sum(), 1))
+    of_words = surprises[1] * (1 - supports[1] * (1 - np.maximum(extra, copied)))
     unlinked = [linked.sum(axis=axis) == 0 for axis in (1, 0)]
     confidences = None if sure is None else sure[:, :-1].T[linked]
     return PairScores(
@@ -89,9 +104,9 @@ def score_pair(pair: WordMaps, linked: NDArray[np.bool_], sure: Floats | None) -
         unlinked_source=_rounded(_mean(unlinked[0], content[0])),
         unlinked_target=_rounded(_mean(unlinked[1], content[1])),
         source_contribution=None if forward.contribution is None else _rounded(forward.contribution),
-        unsupported=_answer(max(x - DOUBTFUL, y - MORE)),
+        unsupported=_answer(max(x - DOUBTFUL, y - MORE, z - DOUBTFUL)),
         omitted=_answer(-y - MORE),
-        unsupported_words=new[1].round(LINK_DECIMALS).tolist(),
+        unsupported_words=of_words.round(LINK_DECIMALS).tolist(),
         omitted_words=new[0].round(LINK_DECIMALS).tolist(),
     )
 
@@ -99,7 +114,7 @@ def score_pair(pair: WordMaps, linked: NDArray[np.bool_], sure: Floats | None) -
 def join_scores(
     scores: Sequence[PairScores],
     tokens: Sequence[Sequence[int]],
-    words: tuple[Sequence[str], Sequence[str]],
+    words: PairWords,
     links: Sequence[Link],
     confidences: Mapping[Link, float],
 ) -> PairScores:
@@ -113,10 +128,12 @@ def join_scores(
         values = [getattr(of_sentence, name) for of_sentence in scores]
         return None if None in values else _rounded(np.average(values, weights=[counts[which] for counts in tokens]))
 
+    content = _content_words(words)
+
     def unlinked(which: int) -> float:
         linked = {link[which] for link in links}
         free = np.array([word not in linked for word in range(len(words[which]))])
-        return _rounded(_mean(free, _content_words(SentenceSide.of_words(words[which]))))
+        return _rounded(_mean(free, content[which]))
 
     shares = list(confidences.values())
     return PairScores(
@@ -137,6 +154,30 @@ def _answer(z: float) -> float:
     return _rounded(1 / (1 + math.exp(-SLOPE * z)))
 
 
+def _extra(shares: Floats, words: PairWords) -> Floats:
+    """``extra`` of each target word, of ``shares`` [target words, source words] of its row."""
+    (_, sources), (_, targets) = (np.unique([word.casefold() for word in side], return_inverse=True) for side in words)
+    taken = np.zeros((len(targets), sources.max() + 1))
+    np.add.at(taken.T, sources, shares.T)
+    extra = np.zeros(len(targets))
+    for word in np.flatnonzero(np.bincount(targets) > 1):
+        own = taken[targets == word]
+        carried = np.bincount(sources) * own.max(axis=0)
+        extra[targets == word] = np.clip(own.cumsum(axis=0) - carried, 0, own).sum(axis=1)
+    return extra
+
+
+def _copied(words: PairWords) -> NDArray[np.bool_]:
+    """Which target words, of letters only, are words of the source, too."""
+    source = {word.casefold() for word in words[0]}
+    return np.array([word.casefold() in source and _categories(word) <= {"L", "M"} for word in words[1]])
+
+
+def _categories(word: str) -> set[str]:
+    """The first letters of the Unicode categories of its characters: L for letters, M for marks, N for digits."""
+    return {unicodedata.category(character)[0] for character in word}
+
+
 def _surprise(word_map: WordMap) -> Floats:
     """The surprise of each target word of a map; words that share a subword share its surprise."""
     side = word_map.sentence.target
@@ -151,14 +192,15 @@ def _log_probs(word_map: WordMap) -> Floats:
     return word_map.sentence.log_probs
 
 
-def _content_words(side: SentenceSide) -> NDArray[np.bool_]:
-    """The words that means are over: those that are not punctuation, or all if there is no other."""
-    words = np.array([not is_punctuation(word) for word in side.word_strings()], dtype=np.bool_)
-    return words if words.any() else ~words
+def _content_words(words: PairWords) -> list[NDArray[np.bool_]]:
+    """The words of both sides that means are over: those with a letter or digit, or all if neither side has such."""
+    content = [np.array([not _categories(word).isdisjoint("LN") for word in side], dtype=np.bool_) for side in words]
+    return content if any(own.any() for own in content) else [~own for own in content]
 
 
 def _mean(values: NDArray[Any], words: NDArray[np.bool_]) -> float:
-    return float(values[words].mean())
+    """The mean over ``words``, 0 over none."""
+    return float(values[words].mean()) if words.any() else 0.0
 
 
 def _rounded(value: float) -> float:

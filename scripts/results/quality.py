@@ -2,20 +2,21 @@
 
 DATA/use/quality has translations with human labels (Guerreiro et al. 2022).  Rows count from 1: the constants of the
 scores were chosen on odd rows, the table is of even rows.  DATA/train gives the noise test: 10,000 pairs, of which 1 %
-are shifted, exchanged or from elsewhere.  AUROC is the chance that a bad pair scores worse than a good one; intervals
-(95 %) resample pairs 1,000 times.  Scores in OUT are not made again.
+are shifted, exchanged or from elsewhere.  DATA/gold/vilar508 gives the altered pairs: targets that repeat words, copy
+the source or have no words.  AUROC is the chance that a bad pair scores worse than a good one; intervals (95 %)
+resample pairs 1,000 times.  Scores in OUT are not made again.
 """
 
 import argparse
 import csv
 import lzma
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from gold_sets import NORM_ALIGN, make, markdown, run_script, write
+from gold_sets import CHECKPOINTS, NORM_ALIGN, lowercased, make, markdown, run_script, write
 from numpy.typing import NDArray
 
 from fairseq_norm_plugin import load
@@ -25,6 +26,8 @@ Flags = NDArray[np.bool_]
 #: Pairs of the noise test, how many of them are bad, and further lines that bad targets come from.
 PAIRS, BAD, MORE = 10_000, 100, 10_000
 NOISE = ("shifted", "exchanged", "from elsewhere")
+#: How many pairs are altered.
+ALTERED = 150
 #: The maps of the bundled models' profiles, with weights instead of norms.
 WEIGHTS = ("--kind", "attn_w", "--heads", "0.0:awi,2", "--reverse-heads", "0.0:awi,2", "--combine", "product")
 
@@ -50,7 +53,7 @@ def precision(bad: Flags, scores: Floats) -> str:
     return f"{100 * bad[scores >= least].mean():.0f}"
 
 
-def scores_of(texts: Sequence[Path], made: Path, *options: str) -> pd.DataFrame:
+def scores_of(texts: Sequence[Path], made: Path, *options: object) -> pd.DataFrame:
     """The scores of ``norm-align`` with both bundled models."""
     files = ("--source-text", texts[0], "--target-text", texts[1], "-o", made.with_suffix(".pharaoh"))
     return pd.read_csv(make(made, *NORM_ALIGN, "--path", "demo", *files, "--scores", made, "--cpu", *options), sep="\t")
@@ -122,14 +125,58 @@ def noise(data: Path, out: Path, others: Sequence[str]) -> str:
     return markdown(["score", "AUROC", *NOISE, "precision at 90 % recall"], table)
 
 
+def repeated(words: int, times: int) -> Callable[[str, str], str]:
+    """Repeats the last words of a target, before its punctuation."""
+
+    def target(_: str, target: str) -> str:
+        tokens = target.split()
+        end = max((at + 1 for at, token in enumerate(tokens) if token[0].isalnum()), default=len(tokens))
+        return " ".join(tokens[:end] + tokens[max(end - words, 0) : end] * times + tokens[end:])
+
+    return target
+
+
+#: The targets of altered pairs, by source and target.
+ALTERATIONS: Mapping[str, Callable[[str, str], str]] = {
+    "as they are": lambda _, target: target,
+    **{f"the last word {times} times more": repeated(1, times) for times in (2, 4, 8)},
+    **{f"the last three words {times} times more": repeated(3, times) for times in (2, 4)},
+    "the sentence twice": lambda _, target: f"{target} {target}",
+    "the source": lambda source, _: source,
+    "the second half of the source": lambda source, target: " ".join(
+        target.split()[: len(target.split()) // 2] + source.split()[len(source.split()) // 2 :]
+    ),
+    "a full stop": lambda *_: ".",
+}
+
+
+def altered(data: Path, out: Path) -> str:
+    """The share of altered pairs whose answers are above 1/2, in both directions."""
+    texts = {name: lowercased(data / f"gold/vilar508/test.{name}")[:ALTERED] for name in CHECKPOINTS}
+    columns = []
+    for source, target in (("de", "en"), ("en", "de")):
+        pairs = list(zip(texts[source], texts[target]))
+        targets = [alter(*pair) for alter in ALTERATIONS.values() for pair in pairs]
+        sides = {source: texts[source] * len(ALTERATIONS), target: targets}
+        files = [write(out / f"altered.{source}-{target}.{name}", lines) for name, lines in sides.items()]
+        models = ("--path", CHECKPOINTS[source], "--reverse-path", CHECKPOINTS[target])
+        scores = scores_of(files, out / f"altered.{source}-{target}.tsv", *models, "--tokenizer", "none", "--force")
+        for answer in (scores.unsupported, scores.omitted):
+            columns.append(100 * (answer > 0.5).to_numpy().reshape(-1, ALTERED).mean(axis=1))
+    rows = [[name, *(f"{value:.0f}" for value in values)] for name, *values in zip(ALTERATIONS, *columns)]
+    heads = [f"`{answer}`, {pair}" for pair in ("De-En", "En-De") for answer in ("unsupported", "omitted")]
+    return markdown(["target", *heads], rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, metavar="DATA", help="folder of use/quality and train/")
+    parser.add_argument("data", type=Path, metavar="DATA", help="folder of use/quality, train/ and gold/vilar508")
     parser.add_argument("out", type=Path, metavar="OUT", help="folder for texts and scores")
     parser.add_argument("others", nargs="*", metavar="NAME=FILE", help="scores of OUT/noise.*, larger is worse")
     args = parser.parse_args()
     print(quality(args.data, args.out), end="\n\n", flush=True)
-    print(noise(args.data, args.out, args.others))
+    print(noise(args.data, args.out, args.others), end="\n\n")
+    print(altered(args.data, args.out))
 
 
 if __name__ == "__main__":
