@@ -9,20 +9,21 @@ knows the surprise of source words; without one it is 1/2.
     of a word:      new = surprise · (1 - support)
     of a pair:      x = mean of surprise · (1 - support / 2) over both sides; 0 if a side has no words
                     y = mean new of target words - mean new of source words
-                    z = the sum of surprise² · (:data:`EXTRA` · extra + copied) over target words, / √(their number)
+                    z = max(min(:data:`EXTRA` · r(extra), :data:`MOST_OF_EXTRA`), r(copied))
     unsupported:    answer(max(x - DOUBTFUL, y - MORE, z - DOUBTFUL)): neither side explains the other, the target says
                     more, or it repeats itself or the source
     omitted:        answer(-y - MORE): the source says more
 
-answer(w) is 1 / (1 + exp(-:data:`SLOPE` w)).  Words are those with a letter or digit, or all if neither side has such;
-only words support words.  The mean over both sides is that of two means.  In y, free words of both sides cancel out;
-without a reverse model, all surprises in it are 1/2, or its two means could not be compared.
+answer(v) is 1 / (1 + exp(-:data:`SLOPE` v)).  r(v) is the sum of surprise² · v over the n target words, divided by √n.
+Words are those with a letter or digit, or all if neither side has such; only words support words.  The mean over both
+sides is that of two means.  In y, free words of both sides cancel out; without a reverse model, all surprises in it are
+1/2, or its two means could not be compared.
 
-What a source word can carry is limited.  ``extra`` is the part of a target word that it cannot: of its row F, what
-earlier copies of the target word have taken already.  The c copies of source word u carry c · max F(v, u) of all copies
-v.  ``copied`` is 1 for a target word of letters only that is a word of the source, too: names are, but the model
-expects them.  In the scores of target words, support is · (1 - max(extra, copied)).  docs/reproduction.md has the
-measurements.
+A source word carries a target word as often as it occurs itself.  ``extra`` is the part of a target word beyond that:
+of its row F, what no longer fits after the earlier copies of the target word, where c copies of a source word u have
+room for c · the largest F(v, u) of the copies v.  ``copied`` is 1 for a target word of letters alone that is a word of
+the source, too.  Names are, but the model expects them.  In the scores of target words support is less, multiplied by
+1 - max(extra, copied).  docs/reproduction.md has the measurements.
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ from alignment_eval.maps.words import Floats
 #: -log p of a subword that surprises by half; the slope of answers; the x and the y from which they are over 1/2.  They
 #: were chosen on every second translation of Guerreiro et al. (2022).
 HALF, SLOPE, DOUBTFUL, MORE = 3.0, 20.0, 0.45, 0.25
-#: What an extra copy weighs beside a word that is copied from the source; chosen on 150 altered pairs of cmu150.
-EXTRA = 4.0
+#: What repetition weighs beside copies of the source, and the most that counts: a target about something else is worse.
+#: They were chosen on altered pairs of cmu150 and on the same translations.
+EXTRA, MOST_OF_EXTRA = 4.0, 0.5
 #: Decimals of the scores of a pair; see :data:`~alignment_eval.extraction.extract.LINK_DECIMALS`.
 DECIMALS = 3
 
@@ -93,7 +95,9 @@ def score_pair(pair: WordMaps, linked: NDArray[np.bool_], sure: Floats | None) -
     x = sum(map(_mean, weak, content)) / 2 if all(own.any() for own in content) else 0
     y = _mean(missing[1], content[1]) - _mean(missing[0], content[0])
     extra, copied = _extra(forward.shares[:, :-1] * content[0], words), _copied(words)
-    z = (surprises[1] ** 2 * (EXTRA * extra + copied))[content[1]].sum() / math.sqrt(max(content[1].sum(), 1))
+    weights = (surprises[1] ** 2)[content[1]] / math.sqrt(max(content[1].sum(), 1))
+    repeated, again = ((weights * values[content[1]]).sum() for values in (extra, copied))
+    z = max(min(EXTRA * repeated, MOST_OF_EXTRA), again)
     of_words = surprises[1] * (1 - supports[1] * (1 - np.maximum(extra, copied)))
     unlinked = [linked.sum(axis=axis) == 0 for axis in (1, 0)]
     confidences = None if sure is None else sure[:, :-1].T[linked]

@@ -71,7 +71,10 @@ def slow(forward, reverse, linked):
     y = float(np.mean([missing[1][w] for w in targets]) - np.mean([missing[0][w] for w in sources]))
     extras = [extra([0, 1, 4, 5], j) if j in (0, 1, 4, 5) else 0 for j in range(6)]
     copied = [j == 2 for j in range(6)]
-    z = sum(surprises[1][j] ** 2 * (4 * extras[j] + copied[j]) for j in targets) / math.sqrt(len(targets))
+    repeated, again = (
+        sum(surprises[1][j] ** 2 * values[j] for j in targets) / math.sqrt(len(targets)) for values in (extras, copied)
+    )
+    z = max(min(4 * repeated, 0.5), again)
     return {
         "unsupported": 1 / (1 + math.exp(-20 * max(sum(weak) / 2 - 0.45, y - 0.25, z - 0.45))),
         "omitted": 1 / (1 + math.exp(-20 * (-y - 0.25))),
@@ -140,7 +143,7 @@ TEXTS = st.lists(st.text("abcdefghij", min_size=2), min_size=3, max_size=25, uni
 
 @given(TEXTS, st.data())
 def test_copies_of_a_word_beyond_those_of_its_source_word_are_unsupported(words, data):
-    """Two or more, anywhere after the first; as many as the source has are supported."""
+    """Two or more, anywhere after the first, if less than what is made up; as many as the source has are supported."""
     word = data.draw(st.integers(0, len(words) - 1))
     at = [*range(len(words)), *[word] * data.draw(st.integers(2, 8))]
     log_probs = data.draw(st.lists(EXPECTED, min_size=len(words), max_size=len(words)))
@@ -149,7 +152,7 @@ def test_copies_of_a_word_beyond_those_of_its_source_word_are_unsupported(words,
     at, log_probs = ([values[place] for place in order] for values in (at, log_probs))
     target = [words[i].upper() for i in at]
     source = [f"{word}{k}" for k, word in enumerate(words)]
-    assert scored(source, target, at, log_probs).unsupported > 0.5
+    assert 0.5 < scored(source, target, at, log_probs).unsupported < 0.8
     assert scored([source[i] for i in at], target, range(len(at)), log_probs).unsupported < 0.2
 
 
