@@ -54,6 +54,7 @@ BAD = [
     ("scored", "0-0:1-.5\n", "x.talp:1: '0-0:1-.5' is not a link"),
     ("fast_align", "0-0 ||| -1.5\n0-0\n", "x.talp:2: expected |||"),
     ("opennmt", "ein ||| Rohr ||| 0-0\n1-1\n", "x.talp:2: expected ||| between a translation and the links"),
+    ("scored", "0-0:1\n1-1:nan\n", "x.talp:2: '1-1:nan' … finite number"),
     ("fast_align", "0 ||| das haus ||| 0-0 1-1 ||| F0= -1 ||| -1\n", "x.talp:1: … n-best list"),
     ("opennmt", "0 ||| das haus ||| LM0= -1 ||| -1 ||| 0-0 1-1\n", "x.talp:1: … n-best list"),
     ("pharaoh", '{"source": "a", "links": [[0, 0]]}\n', "x.talp:1: … a line of JSON … FILE.pharaoh"),

@@ -1,5 +1,7 @@
 """One direction: what its models take, and which of their maps are computed."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -34,6 +36,12 @@ def test_a_pair_may_be_as_long_as_the_positions_of_each_model(build, make_direct
         assert refusal(encode(pair_of(words(source), words(target)), both), both) == refused
     pairs = [pair_of(words(a), words(b)) for a, b in ((1, 2), (1, 2), (0, 2), (1, 3))]
     assert [read.words for (read,) in usable_pairs(pairs, [direction])] == [pairs[0].words, pairs[3].words]
+
+
+def test_the_first_300_usable_pairs_are_enough(make_direction):
+    pairs = (pair_of([source], [target]) for source, target in itertools.product(words(20), words(20)))
+    assert len(usable_pairs(pairs, [make_direction(1)])) == 300
+    assert next(pairs).words == (("w16",), ("w1",))  # pair 301 was not read
 
 
 @pytest.mark.parametrize(
