@@ -368,11 +368,13 @@ def _tables(
 def _class_table(names: Sequence[str], errors: Sequence[Rows]) -> Table:
     """AER of systems by class of word; ``errors`` has the :func:`error_table` of each."""
     heads = ("property", "class", "side", "words", *(f"{name}: AER %" for name in names))
-    rows, best = [], set()
-    for number, systems in enumerate(zip(*errors)):
+    rows, best = list[tuple[str, ...]](), set[tuple[int, int]]()
+    for systems in zip(*errors):
         row, aers = systems[0], [of_system["aer"] for of_system in systems]
+        if row["null_gold"] == 1:  # any link of such words is wrong: their AER is 100 %
+            continue
+        best |= {(len(rows), 4 + k) for k, value in enumerate(aers) if value == min(aers) < max(aers)}
         rows.append((TITLES[row["by"]], row["class"], row["side"], str(row["words"]), *map(percent, aers)))
-        best |= {(number, 4 + k) for k, value in enumerate(aers) if value == min(aers) and len(aers) > 1}
     title = "AER of the links of words, by what the words are. Frequencies are those in the texts."
     return Table(title, heads, rows, best, names=3)
 

@@ -111,6 +111,7 @@ async function showSentence() {
   $("readout").textContent = "Point at a cell, tap it, or move to it with the arrow keys.";
   if (mapped) drawMap(entry, decoded);
   showBeside(entry, decoded);
+  showMore();
 }
 
 // Fills a table with a row for each target word. `cell(i, j)` says what a cell shows: its classes, what it reads out
@@ -250,6 +251,11 @@ function readOut(cell) {
   const [column, row] = [cell.cellIndex, cell.parentNode.rowIndex];
   const words = [cell.parentNode.cells[0], table.rows[0].cells[column], $("source").children[column - 1], $("target").children[row - 1]];
   for (const word of words) word?.classList.add("at");
+}
+
+// Tells the style sheet what goes on to the right.
+function showMore() {
+  for (const region of document.querySelectorAll("nav, .scroll, .grids")) region.classList.toggle("more", region.scrollLeft + region.clientWidth < region.scrollWidth - 1);
 }
 
 // ---- what is chosen
@@ -401,6 +407,8 @@ function listen() {
   });
   for (const name of ["pointerover", "click", "focusin"]) document.addEventListener(name, (event) => readOut(event.target.closest("table.map td.cell")));
   document.addEventListener("keydown", mapKey);
+  document.addEventListener("scroll", showMore, true);
+  new ResizeObserver(showMore).observe(document.body);
   $("filter").addEventListener("input", renewList);
   for (const id of ["order", "scored"]) $(id)?.addEventListener("change", renewList);
   $("sentences").addEventListener("change", () => chooseSentence(Number($("sentences").value)));

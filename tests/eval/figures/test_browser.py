@@ -315,12 +315,35 @@ def test_aligners_without_records(chromium, aligners):
     assert browser.run("return document.getElementById('sentences').scrollTop") == 0
     browser.find("#shown input").click()
     browser.until(lambda: browser.texts("#beside caption") == NAMES[1:])
-    table = "const t = document.getElementById('scores-table'); return [t.scrollWidth, t.parentNode.clientWidth]"
-    for width in (400, 1280):
+    cut = "return [...document.querySelectorAll('.scroll')].filter((r) => r.scrollWidth > r.clientWidth + 1).length"
+    for width, some in ((400, True), (1280, False)):
         browser.driven.set_window_size(width, 900)
         inner, wide = browser.run("return [window.innerWidth, document.documentElement.scrollWidth]")
         assert wide <= inner
-    wide, inner = browser.run(table)
-    assert wide <= inner
+        assert (browser.run(cut) > 0) == some
+        browser.until(lambda: len(browser.texts(".scroll.more")) == browser.run(cut))
     browser.driven.set_window_size(1400, 1000)
     assert browser.driven.get_log("browser") == []
+
+
+def test_print_hides_controls_and_keeps_shades(browser):
+    styles = """return arguments[0].map((name) => {
+        const { display, position, printColorAdjust } = getComputedStyle(document.querySelector(name));
+        return [display === "none", position === "sticky", printColorAdjust === "exact"]; })"""
+    browser.driven.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    controls, cells = ["nav", ".controls", "#readout", ".list"], ["#map thead th", "#map .cell", "button.heat"]
+    printed = browser.run(styles, [*controls, *cells])
+    browser.driven.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert [hidden for hidden, _, _ in printed] == [True] * 4 + [False] * 3
+    assert [(sticky, exact) for _, sticky, exact in printed[4:]] == [(False, True)] * 3
+
+
+def test_the_focus_shows_on_a_ringed_cell(browser):
+    browser.choose_sentence(2)
+    browser.until_title("Sentence 2")
+    look = "return getComputedStyle(document.querySelector(arguments[0])).outline"
+    for ringed in ("button[aria-current=true]", "#beside .only"):
+        before = browser.run(look, ringed)
+        browser.press("\ue004")  # by keys, as focus that a script moves after a click is not shown
+        browser.run("document.querySelector(arguments[0]).focus()", ringed)
+        assert browser.run(look, ringed) != before
