@@ -25,7 +25,7 @@ EPILOG = """\
 Examples, after make demo:
   align-eval plot out/demo/forced --sentence 0 --heads 1 --kinds attn_w,attn_n --setting awo \\
       --gold data/demo/demo.talp --gold-base 1 -o out/demo/sentence-0.png
-  align-eval plot out/demo/forced --sentence 0 -o out/demo/grid-0.pdf
+  align-eval plot out/demo/forced --sentence 0 -o out/demo/layers-0.pdf
   align-eval plot --sentence 0 --hyp out/demo/hyp.pharaoh out/demo/both.pharaoh \\
       --gold data/demo/demo.talp --gold-base 1 --source data/demo/demo.de --target data/demo/demo.en \\
       -o out/demo/aligners-0.pdf
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_list(group, "--kinds", help_, metavar="KIND")
     help_ = (
         "LAYER.HEAD, or LAYER for a whole layer, counted from 0, such as 1.2,1; several stand one below the other "
-        "(default: all, one row a layer)"
+        "(default: all whole layers)"
     )
     add_list(group, "--heads", help_, metavar="MAP", type=str)
     meaning = "the row that predicts a target word, or whose input it is"
@@ -106,18 +106,14 @@ def _maps(
     maps, rule = MapNames(args.heads or ()), args.rule or DEFAULTS.map_rule
     if any(name.setting for name in maps):
         raise UsageError(f"--heads {maps}: all maps of a picture have one setting: expected it by --setting")
+    maps = maps or MapNames(map(MapName, sentence.layers))
     methods = [ExtractionOptions(kind, MapNames("0"), setting=setting, rule=rule) for kind in kinds]
-    rows = [[(option, name) for option in methods] for name in maps] or [  # a column for each kind
-        [(option, MapName(layer, head)) for head in (*range(sentence.head_maps(option.kind).shape[1]), None)]
-        for option in methods
-        for layer in sentence.layers
-    ]
 
     def panel(option: ExtractionOptions, name: MapName) -> Panel:
         title = f"{style.place_name(name.layer, name.head)}, {style.kind_name(option.kind)}"
         return panel_of(sentence, replace(option, heads=MapNames([name])), level, title, predicted)
 
-    fields: dict[str, Value] = {"sentence": args.sentence, "kinds": ",".join(kinds), "heads": str(maps) or "all"}
+    fields: dict[str, Value] = {"sentence": args.sentence, "kinds": ",".join(kinds), "heads": str(maps)}
     fields |= {"setting": setting, "level": level}
     null = str(methods[0].null)
     if predicted is None:
@@ -125,7 +121,7 @@ def _maps(
         fields |= {"rule": methods[0].rule, "null": null}
     else:
         shown = style.visible(options.system_name(args.hyp[0]))
-    panels = [[panel(*of_map) for of_map in row] for row in rows]
+    panels = [[panel(option, name) for option in methods] for name in maps]  # a column for each kind
     heading = f"Sentence {args.sentence}, {setting.upper()}; predicted: {shown}"
     return Picture(heading, *sides_of(sentence, level), panels, truth, style.kind_name(kinds[0])), fields
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width
 
@@ -38,8 +38,8 @@ MARKS: dict[str, tuple[str, str, float, str]] = {
 SMALLEST_TYPE = 5.5
 #: In sizes of type: the smallest cell whose words do not overlap, and the largest cell.
 _PITCH, _LARGEST = 1.18, 3.1
-#: Inches round the parts of a figure, and the least height of a map with its title.
-_EDGE, _LOWEST = 0.03, 0.5
+#: Inches round the parts of a figure.
+_EDGE = 0.03
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ def panel_of(
 
 @style.styled()
 def draw(picture: Picture, options: style.FigureOptions = style.DEFAULT) -> Figure:
-    """Draw ``picture`` at its printed width, with a legend of its marks; its height is what the sentence needs."""
+    """Draw ``picture`` for print, with a legend of its marks; wider than a column or high only as it needs to be."""
     from matplotlib.figure import Figure
 
     figure = Figure()
@@ -109,8 +109,8 @@ def draw(picture: Picture, options: style.FigureOptions = style.DEFAULT) -> Figu
 def draw_maps(picture: Picture, ax: Axes | None = None) -> list[list[Axes]]:
     """Draw ``picture`` in the type that ``rcParams`` say; the Axes of each line.
 
-    It is drawn on a new figure of ``pyplot``, as wide as ``rcParams`` say; or its one map on Axes of the caller.  Their
-    figure gets Matplotlib's constrained layout if it has no layout, so that ``savefig`` does not crop it.
+    It is drawn on a new figure of ``pyplot``, at most as wide as ``rcParams`` say; or its one map on Axes of the
+    caller, whose figure gets Matplotlib's constrained layout if it has no layout, so that ``savefig`` does not crop it.
     """
     import matplotlib
     from matplotlib import pyplot
@@ -158,13 +158,13 @@ def _room(axes: Axes, picture: Picture) -> tuple[float, float]:
 def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: bool = False) -> list[list[Axes]]:
     """Draw ``picture``, and a ``legend`` of its marks, on an empty figure, which gets the size that it needs.
 
-    It is as wide as the first of ``widths`` at which words do not overlap, and 24 cm high at most.
+    It is at most as wide as the first of ``widths`` at which words do not overlap, and 24 cm high at most.
     """
     columns, rows = picture.labels
     style.use_fonts_for([picture.title, *columns, *rows])
     largest = _LARGEST * _largest_type() / 72
     width, lines, room = _arranged(picture, widths)
-    down, wide, size = len(lines), max(map(len, lines)), _type_of(room)
+    down, wide, size = len(lines), len(lines[0]), _type_of(room)
     inner = min(room, largest) * len(columns)
     figure.set_size_inches(width, style.HEIGHT)
     figure.set_layout_engine("constrained", w_pad=_EDGE, h_pad=_EDGE, wspace=0, hspace=0)
@@ -196,34 +196,31 @@ def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: 
     if 72 * cell < size:
         side = f"width of {2.54 * width:.1f}" if cell == across else f"height of {2.54 * style.HEIGHT:.0f}"
         warn_user(f"words overlap at a {side} cm: draw fewer maps or a wider figure")
-    free = 1 - wide * (across - cell) * len(columns) / width
-    figure.get_layout_engine().set(rect=(0, 0, free, 1))  # type: ignore[union-attr, call-arg]
+    needed = width - wide * (across - cell) * len(columns)
+    width = max(needed, min(width, style.COLUMN)) if legend else needed  # a heading and a legend need a column
+    figure.get_layout_engine().set(rect=(0, 0, needed / width, 1))  # type: ignore[union-attr, call-arg]
     figure.set_size_inches(width, style.HEIGHT - down * (high - cell) * len(rows))
     return drawn
 
 
 def _arranged(picture: Picture, widths: Sequence[float]) -> tuple[float, Sequence[Sequence[Panel]], float]:
-    """The width of a figure, its lines of maps, and about the largest cell that fits.
+    """The width of a figure, its lines of maps, and about the size of a cell.
 
     Maps whose words overlap in the smallest type where they stand follow one another in lines of similar length.
     """
     columns, rows = picture.labels
-    cell = _PITCH * SMALLEST_TYPE / 72
     beside = style.text_width(rows, SMALLEST_TYPE) + 0.3 + (0.0 if picture.bar is None else 0.5)
     below = style.text_width(columns, SMALLEST_TYPE) + 0.8
-    most = {width: max(0, int((width - beside) / (cell * len(columns) + 2 * _EDGE))) for width in widths}
-    flat, longest = list(chain(*picture.panels)), max(map(len, picture.panels))
-    ways = [(width, picture.panels) for width in widths if longest <= most[width]]
-    for width in (width for width in widths if most[width] or width == widths[-1]):
-        across = -(-len(flat) // -(-len(flat) // max(1, most[width])))
-        ways.append((width, [flat[start : start + across] for start in range(0, len(flat), across)]))
-    highest = max(1, int((style.HEIGHT - below) / (cell * len(rows) + 0.2)))
-    width, lines = next((way for way in ways if len(way[1]) <= highest), ways[-1])
-    height = (style.HEIGHT - below) / len(lines)
-    if height < _LOWEST:
-        raise InputError(f"{len(lines)} lines of maps do not fit in 24 cm: draw fewer maps or a wider figure")
-    inner = max(width - beside, 0.1) / max(map(len, lines))
-    return width, lines, min(inner / len(columns), height / len(rows))
+    flat = list(chain(*picture.panels))
+    ways = []
+    for width, down in chain(product(widths, [len(picture.panels)]), product(widths, range(1, len(flat) + 1))):
+        across = -(-len(flat) // down)
+        cell = ((width - beside) / across - 2 * _EDGE) / len(columns)
+        ways.append((min(cell, ((style.HEIGHT - below) / down - 0.2) / len(rows)), width, across))
+    cell, width, across = next((way for way in ways if 72 * way[0] >= _PITCH * SMALLEST_TYPE), max(ways))
+    if 72 * cell < 1:
+        raise InputError(f"{len(flat)} maps do not fit in {2.54 * width:.1f} × 24 cm: draw fewer or a wider figure")
+    return width, [flat[start : start + across] for start in range(0, len(flat), across)], cell
 
 
 def _draw_panel(
@@ -275,7 +272,7 @@ def cells(links: Iterable[Link], source: SentenceSide, target: SentenceSide) -> 
 
 
 def _mark_links(axes: Axes, picture: Picture, panel: Panel, size: float, number: str) -> None:
-    """Mark the cells of links, in ``size`` points, with a white edge that is visible on dark cells.
+    """Mark the cells of links, in ``size`` points: outlines, which leave the shade of a cell visible.
 
     ``number`` is the end of the ids of the marks in SVG.
     """
@@ -283,12 +280,9 @@ def _mark_links(axes: Axes, picture: Picture, panel: Panel, size: float, number:
 
     gold = GoldSentence(frozenset()) if picture.gold is None else picture.gold
     series = {"sure": gold.sure, "possible": gold.possible - gold.sure, "predicted": panel.predicted}
+    look: dict[str, Any] = {"fillstyle": "none", "path_effects": [withStroke(linewidth=1.9, foreground="white")]}
     for name, links in series.items():
         label, marker, share, colour = MARKS[name]
-        look: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.5}
-        if name != "predicted":
-            outline = [withStroke(linewidth=1.9, foreground="white")]
-            look = {"fillstyle": "none", "markeredgewidth": 0.9, "path_effects": outline}
         if places := cells(links, picture.source, picture.target):
             look |= {"markersize": share * size, "color": colour, "label": label, "gid": f"{name}-{number}"}
-            axes.plot(*zip(*places), marker, **look)
+            axes.plot(*zip(*places), marker, markeredgewidth=0.9, **look)

@@ -41,7 +41,7 @@ def plot(call, tmp_path):
 def groups(path, prefix):
     """Id -> number of marks, of the groups whose ids begin with ``prefix``.
 
-    Outlined marks are two paths, a white one and the black one on it.
+    A mark is two paths, a white one and the coloured one on it.
     """
     found = {}
     for group in ElementTree.parse(path).iter(f"{SVG}g"):
@@ -49,7 +49,7 @@ def groups(path, prefix):
             styles = [
                 element.get("style", "") for element in group.iter() if element.tag in (f"{SVG}path", f"{SVG}use")
             ]
-            found[name] = sum("stroke: #000000" in style or "fill: #d55e00" in style for style in styles)
+            found[name] = sum("stroke: #000000" in style or "stroke: #d55e00" in style for style in styles)
     return found
 
 
@@ -98,8 +98,8 @@ def test_links_of_a_file(run, tmp_path, plot):
 
 
 def test_which_maps_are_drawn(run, tmp_path, plot):
-    """Those of ``--heads`` one below the other, the kinds side by side; without it all, a row a kind and layer."""
-    for heads, panels in (((), (4, 4)), (("--heads", "1,0.2"), (2, 2))):
+    """Those of ``--heads`` one below the other, the kinds side by side; without it all whole layers."""
+    for heads, panels in (((), (2, 2)), (("--heads", "1,0.2,0"), (3, 2))):
         assert plot(run, *heads, "--kinds", "attn_w,attn_n", "--width", "40cm")[0] == 0
         places = [name.split("-")[1:] for name in groups(tmp_path / "p.svg", "predicted")]
         assert tuple(1 + max(int(place[axis]) for place in places) for axis in (0, 1)) == panels

@@ -109,10 +109,10 @@ LONG = Picture("long words " * 12, *(plain("a b c"),) * 2, ((Panel("", np.ones((
         (LONG, None, COLUMN, (1, 1)),
     ],
 )
-def test_it_is_as_wide_as_said_and_its_text_is_large_enough_inside_and_apart(drawn, asked, width, maps, recwarn):
+def test_it_is_no_wider_than_said_and_its_text_is_large_enough_inside_and_apart(drawn, asked, width, maps, recwarn):
     figure = draw(drawn, FigureOptions(width=asked))
     check_print(figure, least=SMALLEST_TYPE)
-    assert figure.get_figwidth() == pytest.approx(width)
+    assert min(width, COLUMN) - 0.01 <= figure.get_figwidth() <= width + 0.01
     assert figure.get_figheight() <= HEIGHT
     places = {tuple(int(n) for n in name.split("-")[1:]) for axes in figure.axes for name in marks_of(axes)}
     assert tuple(1 + max(of_axis) for of_axis in zip(*places)) == maps
@@ -123,16 +123,16 @@ def test_words_that_overlap_are_told():
     with pytest.warns(AlignmentWarning, match=r"overlap at a width of 5\.1 cm"):
         draw(several(30), FigureOptions(width=2.0))
     with pytest.warns(AlignmentWarning, match="overlap at a height of 24 cm"):
-        draw(several(25, rows=6))
-    with pytest.raises(InputError, match="21 lines of maps do not fit in 24 cm"):
-        draw(several(12, rows=6, columns=17))
+        draw(several(25, rows=12))
+    with pytest.raises(InputError, match="600 maps do not fit"):
+        draw(several(12, rows=30, columns=20))
 
 
 def test_type_is_that_of_rc_params_and_two_maps_fit_one_figure():
     sides, panel = (plain("a b"), plain("x y")), Panel("weights", np.eye(2))
     with mpl.rc_context({"font.size": 12, "figure.figsize": (9, 4)}):
         ((alone,),) = draw_maps(Picture("", *sides, [[panel]]))
-        assert alone.figure.get_figwidth() == 9
+        assert alone.figure.get_figwidth() < 4  # of 9: nothing is blank
         assert {label.get_fontsize() for label in alone.get_yticklabels()} == {12}
         figure, both = pyplot.subplots(1, 2)
         assert [draw_maps(Picture("", *sides, [[panel]], bar="weights"), ax) for ax in both] == [[[ax]] for ax in both]
