@@ -271,7 +271,8 @@ def draw_curves(table: pd.DataFrame, options: style.FigureOptions = style.DEFAUL
     entries = {
         style.place_name(key) if layers else style.label_of(key): Line2D([], [], color=c) for key, c in colours.items()
     }
-    entries.update({style.label_of(line): Line2D([], [], **looks[line]) for line in lines})
+    if len(looks) > 1 or layers:  # else no line tells a subset from another
+        entries.update({style.label_of(line): Line2D([], [], **looks[line]) for line in lines})
     style.add_legend(figure, list(entries.values()), list(entries))
     return figure
 

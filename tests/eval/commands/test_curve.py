@@ -138,6 +138,8 @@ def test_the_metric_of_the_whole_has_a_name_and_a_broad_line_of_its_own():
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
         *("layer 0", "layer 1", "test, aer", "test, norms, AWO")
     ]
+    runs_alone = draw_curves(runs(["a", "b"], ["test"], ["aer"]))
+    assert [text.get_text() for text in runs_alone.legends[0].get_texts()] == ["a", "b"]
     whole, *layers = sorted(figure.axes[0].lines, key=lambda line: line.get_zorder())
     assert whole.get_linewidth() > 2 * max(line.get_linewidth() for line in layers)
 
