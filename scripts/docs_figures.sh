@@ -12,7 +12,7 @@ GOLD=(--gold data/demo/demo.talp --gold-base 1)
 align-eval plot "$DEMO/forced" --sentence 24 --heads 1 --kinds attn_w,attn_n --setting awo "${GOLD[@]}" --width 12cm \
     --title 'Where each English word comes from' --overwrite -o $TO/plot.png
 align-eval sweep "$DEMO/forced" "${GOLD[@]}" --figure-formats png -o "$MADE/sweep"
-align-eval curve data/demo/training-a.log --width 12cm --overwrite -o $TO/curve.png
+align-eval curve data/demo/training.log --overwrite -o $TO/curve.png
 norm-analyze "$DEMO/bin" --path data/demo/checkpoint.pt --cpu --figure-formats png -o "$MADE/analysis"
 python scripts/results/systems.py figure $TO/systems.csv $TO/systems.png
 python scripts/results/confidences.py figure $TO/confidences.csv $TO/confidences.png

@@ -35,11 +35,10 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 Examples:
-  align-eval curve data/demo/training-a.log -o out/curve.png
-  align-eval curve data/demo/training-a.log -o out/curve.csv
-  align-eval curve data/demo/training-a.log data/demo/training-b.log --metrics aer,nll_loss -o out/runs.svg
+  align-eval curve data/demo/training.log -o out/curve.png
+  align-eval curve data/demo/training.log --metrics aer,nll_loss -o out/curve.csv
 
-A pattern has *, ? and [...].  It is compared with the name of a metric, with and without its subset (test1_aer, aer).
+A pattern has *, ? and [...].  It is compared with the name of a metric, with and without its subset (test_aer, aer).
 """
 _METRICS = ("aer", "aer_l*", "mixing_*")
 #: Columns of the table; ``value`` is as logged (AER is a fraction), NaN if it was not finite.  ``part`` counts from 0:
