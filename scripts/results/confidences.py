@@ -20,7 +20,7 @@ import pandas as pd
 from gold_sets import DEMO, SETS, TEST, Gold, markdown, run_script
 from ours import BOTH, Aligner
 
-from alignment_eval.figures.style import MARKERS, PAGE, new_figure, save_figure, styled
+from alignment_eval.figures.style import COLUMN, MARKERS, add_legend, new_figure, save_figure, styled
 from alignment_eval.links.files import read_hypothesis
 
 ONE = "one model"
@@ -83,23 +83,28 @@ def page(args: argparse.Namespace) -> None:
 
 @styled()
 def figure(args: argparse.Namespace) -> None:
-    """Draw the share of right links by confidence."""
-    drawn = new_figure(PAGE, 0.7 * PAGE)
-    axes = drawn.subplots()
-    axes.plot([0, 1], [0, 1], color="0.6", linestyle=":")
+    """Draw the share of right links by confidence, and below how many links have it."""
+    drawn = new_figure(COLUMN, 1.4 * COLUMN)
+    axes, counts = drawn.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     for number, (name, models, rows) in enumerate(columns(pd.read_csv(args.csv))):
         weighed = rows[["confidence", "right"]].mul(rows["links"], axis=0).groupby(rows["tenth"]).sum()
         size = rows.groupby("tenth")["links"].sum()
-        means = weighed[size >= FEW].div(size[size >= FEW], axis=0)
+        means = weighed[size >= FEW].div(size[size >= FEW], axis=0).assign(links=size)
         look: dict[str, Any] = {"marker": MARKERS[number // 2], "color": f"C{2 * (number // 2)}"}
         look["linestyle"] = "--" if models == ONE else "-"
-        axes.plot(means["confidence"], means["right"], label=f"{name}, {models}", **look)
-    axes.set_xlim(0.3, 1.01)
-    axes.set_ylim(0, 1.01)
-    axes.grid()
-    axes.set_xlabel("mean confidence of the links")
-    axes.set_ylabel("share of them in the gold")
-    axes.legend(loc="lower right")
+        label = f"{name}, {'1 model' if models == ONE else '2 models'}"
+        axes.plot(means["confidence"], means["right"], label=label, **look)
+        counts.plot(means["confidence"], means["links"], **look)
+    axes.plot([0, 1], [0, 1], color="0.6", linestyle=":", label="share = confidence")
+    axes.set_xlim(0.4, 1.01)
+    axes.set_ylim(0.4, 1.01)
+    axes.set_ylabel("share in the gold")
+    counts.set_yscale("log")
+    counts.set_ylabel("links")
+    counts.set_xlabel("mean confidence of the links of a tenth")
+    for panel in (axes, counts):
+        panel.grid()
+    add_legend(drawn, *axes.get_legend_handles_labels())
     save_figure(drawn, args.png, "Share of links that are in the gold, by confidence")
 
 

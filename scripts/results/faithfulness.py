@@ -24,7 +24,7 @@ import alignment_eval as ae
 import fairseq_norm_plugin as fnp
 from alignment_eval.extraction.extract import links_of, read_word_map
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
-from alignment_eval.figures.style import MARKERS, PAGE, add_legend, new_figure, save_figure, styled
+from alignment_eval.figures.style import COLUMN, MARKERS, add_legend, new_figure, save_figure, styled
 from alignment_eval.maps.sentence import KINDS, SentenceMaps
 from alignment_eval.maps.words import SETTINGS, row_shares
 from fairseq_norm_plugin.model.inspection import losses_of_words, word_log_probs
@@ -188,21 +188,24 @@ def measured(args: argparse.Namespace) -> None:
 
 @styled()
 def figure(args: argparse.Namespace) -> None:
-    """Draw the loss without the named word against AER, of the sets that no map was chosen on."""
-    frame = pd.read_csv(args.csv).set_index("kind")
-    shown = [(name, rows) for name, rows in frame.groupby("set", sort=False) if name != DEV]
-    drawn = new_figure(PAGE, 0.42 * PAGE)
-    panels = drawn.subplots(1, len(shown), sharex=True, sharey=True, squeeze=False)[0]
-    for axes, (name, rows) in zip(panels, shown):
-        for number, (kind, marker) in enumerate(zip(MEASURED, MARKERS)):
-            look = {"marker": marker, "color": f"C{number}", "label": KINDS[kind].label}
-            axes.plot(rows.loc[kind, "aer"], rows.loc[kind, "loss"], linestyle="", **look)
-        for line, style in ((MOST, "--"), (RANDOM, ":")):
-            axes.axhline(rows.loc[line, "loss"], color="0.5", linestyle=style, label=line)
-        axes.set(title=name, xlabel="AER %", ylim=(0, None))
-    panels[0].set_ylabel("loss without the named word")
+    """Draw the loss without the named word beside AER, of the sets that no map was chosen on."""
+    frame = pd.read_csv(args.csv)
+    shown = [kind for kind in MEASURED if kind != "attnresln_n"]  # nearly the norms; nor has the page's table it
+    rows = {MOST: MOST, **{kind: KINDS[kind].label for kind in shown}, RANDOM: RANDOM}
+    drawn = new_figure(COLUMN, 0.75 * COLUMN)
+    panels = drawn.subplots(1, 2, sharey=True)
+    for number, (name, of_set) in enumerate(frame[frame["set"] != DEV].groupby("set", sort=False)):
+        look = {"marker": MARKERS[number], "color": f"C{2 * number}", "label": name, "linestyle": ""}
+        for axes, column in zip(panels, ("loss", "aer")):
+            axes.plot(of_set.set_index("kind").loc[list(rows), column], range(len(rows)), **look)
+    panels[0].set_yticks(range(len(rows)), rows.values())
+    panels[0].invert_yaxis()
+    for axes, label in zip(panels, ("loss without\nthe word, nats", "AER %")):
+        axes.set_xlabel(label)
+        axes.set_xlim(left=0)
+        axes.grid()
     add_legend(drawn, *panels[0].get_legend_handles_labels())
-    save_figure(drawn, args.png, "Loss of log probability without the word that a map names, against AER")
+    save_figure(drawn, args.png, "Loss of log probability without the word that a map names, beside AER")
 
 
 def main() -> None:

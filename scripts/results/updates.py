@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 from gold_sets import run_script
 
-from alignment_eval.figures.style import MARKERS, PAGE, new_figure, save_figure, styled
+from alignment_eval.figures.style import COLUMN, MARKERS, new_figure, save_figure, styled
 
 
 @styled()
@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("png", type=Path)
     args = parser.parse_args()
     frame = pd.read_csv(args.csv)
-    drawn = new_figure(PAGE, 0.5 * PAGE)
+    drawn = new_figure(COLUMN, 0.7 * COLUMN)
     axes = drawn.subplots()
     for number, (name, rows) in enumerate(frame.groupby("links", sort=False)):
         color = f"C{2 * number}"
