@@ -176,7 +176,6 @@ STEPS = 16
 _SCALE_BITS = 3
 #: What a stored value is off by at most, as a share of the largest value of its row.
 ERROR = (1 + 2**-_SCALE_BITS) / (2 * STEPS)
-_AER = attrgetter("score.aer")
 _RESAMPLING = Resampling()
 
 
@@ -212,11 +211,6 @@ class Report:
     blocks: Mapping[str, str]  #: packed data by name (see above)
     tables: Mapping[str, Table]  #: ``scores``, AER by ``classes`` of words; those there are
     resampling: Resampling
-
-    @property
-    def best(self) -> LinkScore:
-        """The map with the lowest AER, the first of equals; raises ValueError if there are no maps."""
-        return min(self.maps, key=_AER)
 
 
 def build(
@@ -329,7 +323,7 @@ def build(
 def _first(maps: Sequence[LinkScore], scored: bool, opened: MapName | None) -> int | None:
     """The number of the map that the page opens."""
     if scored or not opened:
-        return min(maps, key=_AER).number if maps else None
+        return min(maps, key=attrgetter("score.aer")).number if maps else None
     named = [m for m in maps if (m.layer, m.head, m.setting) == (opened.layer, opened.head, opened.setting)]
     return max(named or maps, key=lambda m: m.kind == DEFAULTS.kind).number
 

@@ -98,7 +98,7 @@ def panel_of(
 
 @style.styled()
 def draw(picture: Picture, options: style.FigureOptions = style.DEFAULT) -> Figure:
-    """Draw ``picture`` for print, with a legend of its marks; wider than a column or high only as it needs to be."""
+    """Draw ``picture`` for print, with a legend of its marks: a column wide, or wider if its maps need that."""
     from matplotlib.figure import Figure
 
     figure = Figure()
@@ -135,17 +135,13 @@ def draw_maps(picture: Picture, ax: Axes | None = None) -> list[list[Axes]]:
     return [[ax]]
 
 
-def _largest_type() -> float:
-    """The type of words that have room, in points."""
+def _type_of(cell: float = np.inf) -> float:
+    """The type of words in points: that of ``rcParams``, smaller where words would overlap in cells of these inches."""
     import matplotlib
     from matplotlib.font_manager import FontProperties
 
-    return FontProperties(size=matplotlib.rcParams["ytick.labelsize"]).get_size_in_points()
-
-
-def _type_of(cell: float) -> float:
-    """The largest type whose words do not overlap in cells of ``cell`` inches."""
-    return min(_largest_type(), max(72 * cell / _PITCH, SMALLEST_TYPE))
+    largest = FontProperties(size=matplotlib.rcParams["ytick.labelsize"]).get_size_in_points()
+    return min(largest, max(72 * cell / _PITCH, SMALLEST_TYPE))
 
 
 def _room(axes: Axes, picture: Picture) -> tuple[float, float]:
@@ -162,7 +158,7 @@ def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: 
     """
     columns, rows = picture.labels
     style.use_fonts_for([picture.title, *columns, *rows])
-    largest = _LARGEST * _largest_type() / 72
+    largest = _LARGEST * _type_of() / 72
     width, lines, room = _arranged(picture, widths)
     down, wide, size = len(lines), len(lines[0]), _type_of(room)
     inner = min(room, largest) * len(columns)
@@ -194,8 +190,7 @@ def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: 
     across, high = _room(drawn[0][0], picture)
     cell = min(across, high, largest)
     if 72 * cell < size:
-        side = f"width of {2.54 * width:.1f}" if cell == across else f"height of {2.54 * style.HEIGHT:.0f}"
-        warn_user(f"words overlap at a {side} cm: draw fewer maps or a wider figure")
+        warn_user(f"words overlap in {2.54 * width:.1f} × 24 cm: draw fewer maps or a wider figure")
     needed = width - wide * (across - cell) * len(columns)
     width = max(needed, min(width, style.COLUMN)) if legend else needed  # a heading and a legend need a column
     figure.get_layout_engine().set(rect=(0, 0, needed / width, 1))  # type: ignore[union-attr, call-arg]
@@ -236,7 +231,7 @@ def _draw_panel(
         np.arange(-0.5, width),
         np.arange(-0.5, height),
         panel.values / largest if relative else panel.values,
-        cmap=style.MAP_COLOURS,
+        cmap="Blues",  # its lightness falls steadily
         vmin=0,
         vmax=1 if relative else largest,
         edgecolors="0.8",

@@ -114,9 +114,8 @@ class DisplayMaps(SentenceMaps):
     ) -> Axes | list[list[Axes]]:
         """Plot a map, or several with one colour bar; the lightest colour is 0, the darkest cell is the largest value.
 
-        Type and colours of text follow ``matplotlib.rcParams``; a figure is as large as its maps need, at most as wide
-        as ``rcParams`` say and 24 cm high.  Words are set smaller where they would overlap, down to 5.5 points; then a
-        warning says so.
+        Type, colours of text and the largest width follow ``matplotlib.rcParams``; the largest height is 24 cm.  Words
+        are set smaller where they would overlap, down to 5.5 points; then a warning says so.
 
         Args:
             kind: a recorded map kind.

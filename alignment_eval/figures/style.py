@@ -39,8 +39,6 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _NO_GLYPH = r"Glyph ([0-9]+) .*missing from"
 #: Colour of what is marked: visible on light and on dark cells.
 ACCENT = "#D55E00"
-#: Colour maps whose lightness rises or falls steadily: of maps, and of shares and scores.
-MAP_COLOURS, SCORE_COLOURS = "Blues", "cividis"
 
 
 # ---- names
@@ -273,7 +271,7 @@ def draw_heatmap(
     figure = new_figure(width, 0.85 + 0.19 * len(rows), options.heading_of(heading))
     axes = figure.add_subplot()
     edges = [np.arange(count + 1) - 0.5 for count in values.shape[::-1]]
-    cells = axes.pcolormesh(*edges, values, cmap=SCORE_COLOURS, vmin=low, vmax=high)
+    cells = axes.pcolormesh(*edges, values, cmap="cividis", vmin=low, vmax=high)
     axes.invert_yaxis()
     axes.set_xticks(range(values.shape[1]), [str(name) for name in table.columns])
     axes.set_yticks(range(len(rows)), rows)

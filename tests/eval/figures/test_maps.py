@@ -120,9 +120,9 @@ def test_it_is_no_wider_than_said_and_its_text_is_large_enough_inside_and_apart(
 
 
 def test_words_that_overlap_are_told():
-    with pytest.warns(AlignmentWarning, match=r"overlap at a width of 5\.1 cm"):
+    with pytest.warns(AlignmentWarning, match=r"overlap in 5\.1 × 24 cm"):
         draw(several(30), FigureOptions(width=2.0))
-    with pytest.warns(AlignmentWarning, match="overlap at a height of 24 cm"):
+    with pytest.warns(AlignmentWarning, match="words overlap"):
         draw(several(25, rows=12))
     with pytest.raises(InputError, match="600 maps do not fit"):
         draw(several(12, rows=30, columns=20))
