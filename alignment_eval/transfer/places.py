@@ -19,9 +19,9 @@ Elements never cross, and each keeps to the element around it:
 - An element that encloses all words of the line, or of the element around it, does so in the translation.
 - Elements side by side take disjoint intervals with the highest sum.  They stand in the order of the source, or of
   their best intervals if that has a higher sum.
-- Of two elements whose words share their counterpart one takes it; the other is left without words beside it, rather
-  than with words that it has nothing to do with: words that have links, but none to it.  So is an element that has no
-  link, where all words that it could take have sure links to others.
+- An element may be left without words, which costs a little.  So of two elements that share their counterpart one
+  takes it, and the other is left beside it, rather than with words that it has nothing to do with.  These are words
+  without a link to it if it has links, and words that all have sure links to others if it has none.
 - A tag that stands alone, or an element without words, goes where it crosses the fewest links, near links counting
   most; preferably beside the counterpart of a word that it stands beside, above all of one that it touches, or between
   the same kinds of marks.
@@ -50,6 +50,8 @@ Scores = NDArray[np.float64]
 
 #: Weights, where a sure link that is kept counts 1 and one that is broken -1.
 _MARK_LINK = 0.5  # a link of a mark, against that of a word
+_STRANGE = 2.0  # words that an element has nothing to do with; times the weight of its surest link, if it has links
+_EMPTY = (0.5, 1.5)  # no words, for an element with words: without links, with links
 _INSIDE = 0.2  # each word or mark inside
 _LENGTH = 0.6  # e times as long as expected, or as short
 _CENTRE = 0.2  # at the end of the line, and not at its beginning
@@ -58,6 +60,7 @@ _STOPS = 0.5  # a full stop too many or too few
 _SENTENCE = 1.0  # whole sentences, and it begins with one
 _CAPITAL = 0.4  # a capital at the beginning like the source
 _COPY = 1.0  # the same words
+_ORDER = 0.1  # elements side by side that are not in the order of the source
 _BESIDE = 1.2  # a tag that stands alone is beside the counterpart of its neighbour
 _NEIGHBOUR = 0.25  # a tag that stands alone has the same mark on one side
 _OF_NOTE = 1e2  # times as much, the mark of a note that touches its neighbour
@@ -65,10 +68,8 @@ _SAME_MARK = 1e4  # the target has that mark there
 
 #: A link with at least this confidence is sure: its word belongs to no element without links.
 _SURE = 0.63
-#: Below every score of an interval: an interval of no words, for an element with words; and one that cannot be taken.
-_EMPTY, _NEVER = -1e4, -1e8
-#: Sums that differ by less are the same.
-_SAME = 1e-6
+#: Below every score of an interval: one that cannot be taken.
+_NEVER = -1e8
 #: An interval has at most so many units for each of the element, and so many more.
 _LONGEST = (5, 20)
 #: Units of a line: time and memory grow with their square, and no model takes so long a sentence.
@@ -133,12 +134,12 @@ def element_places(
     ranks = [0] * len(spans)
     for parent, inner in sorted(children.items(), key=lambda item: -1 if item[0] is None else item[0]):
         around, room, (at, last) = found[parent]
-        for rank, place in enumerate(_side_by_side(pair, [members[k] for k in inner], around, room)):
-            index = inner[place.element]
-            start, end = marks.get(index) or place.characters or _characters(pair, members[index], place.interval)
+        for rank, (child, interval) in enumerate(_side_by_side(pair, [members[k] for k in inner], around, room)):
+            index = inner[child]
+            start, end = marks.get(index) or _characters(pair, members[index], interval)
             start = min(max(at, start), last)
             at = min(max(start, end), last)
-            ranks[index], found[index] = rank, (members[index][:2], place.interval, (start, at))
+            ranks[index], found[index] = rank, (members[index][:2], interval, (start, at))
     return [(ranks[index], found[index][2]) for index in range(len(spans))]
 
 
@@ -161,37 +162,34 @@ class _Pair:
         for sources, at, weight in links:
             is_of_words = {target[at].kind, *(source[s].kind for s in sources)} == {WORD}
             self.links.append((sources, at, weight**3 * (1.0 if is_of_words else _MARK_LINK)))
+        self.weights, self.is_sure = np.zeros(len(target)), np.zeros(len(target), dtype=bool)  # of each target unit
+        for _, at, weight in self.links:
+            self.weights[at] += weight
+            self.is_sure[at] |= weight >= _SURE**3
         self.source_lengths = _sums([unit.end - unit.start for unit in source])
         self.target_lengths = _sums([unit.end - unit.start for unit in target])
         self.target_stops = _sums([unit.kind == STOP for unit in target])
 
-    def links_of(self, element: _Members) -> dict[int, float]:
-        """The target units that an element has links to, with the weight of each."""
-        weights: dict[int, float] = {}
+    def weights_of(self, element: _Members) -> Scores:
+        """The weight of the links that an element has to each target unit."""
+        weights = np.zeros(len(self.target))
         for sources, target, weight in self.links:
-            if weight and any(element.first <= source < element.end for source in sources):
-                weights[target] = weights.get(target, 0.0) + weight
+            if any(element.first <= source < element.end for source in sources):
+                weights[target] += weight
         return weights
 
-    def is_of_others(self, element: _Members, interval: Span) -> bool:
-        """Whether an element has no links, and each word of an interval has a sure link."""
-        units = range(*interval)
-        words = {unit for unit in units if self.target[unit].kind == WORD}
-        linked = {target for _, target, weight in self.links if weight >= _SURE**3}
-        return bool(words) and words <= linked and not self.links_of(element)
 
-
-def _sums(values: Sequence[float] | Scores) -> Scores:
+def _sums(values: Sequence[float] | Scores | NDArray[np.bool_]) -> Scores:
     """Sums of the first 0, 1, 2, … values."""
     return np.concatenate([[0.0], np.cumsum(values, dtype=float)])
 
 
 def _characters(pair: _Pair, members: _Members, interval: Span) -> Span:
-    """The characters of an interval; a tag between two words touches the word that it touches in the source."""
+    """The characters of an interval; one of no words touches a word that it is linked to, or touches in the source."""
     first, end = interval
     if first < end:
         return pair.target[first].start, pair.target[end - 1].end
-    if first > 0 and (members.touches[0] or first == len(pair.target)):
+    if first > 0 and (members.touches[0] or first == len(pair.target) or pair.weights_of(members)[first - 1]):
         at = pair.target[first - 1].end
     else:
         at = pair.target[first].start if pair.target else 0
@@ -212,28 +210,12 @@ class _Intervals:
         return np.asarray(sums[self.ends] - sums[self.starts])
 
 
-class _Place(NamedTuple):
-    """Where one of several elements side by side goes."""
+def _side_by_side(pair: _Pair, elements: Sequence[_Members], around: Span, room: Span) -> list[tuple[int, Span]]:
+    """The elements and their target units, from left to right: disjoint intervals with the highest sum of scores.
 
-    element: int  #: its index
-    interval: Span  #: target units
-    characters: Span | None = None  #: of the target, where they do not follow from the interval
-
-
-def _side_by_side(pair: _Pair, elements: Sequence[_Members], around: Span, room: Span) -> list[_Place]:
-    """Places of elements side by side, from left to right."""
+    They are in the order of the elements or in that of their best intervals.
+    """
     scored = [_scored(pair, element, around, room) for element in elements]
-    found = _best_order(scored, room)
-    others = [place.element for place in found if pair.is_of_others(elements[place.element], place.interval)]
-    if others and all(element[:2] != around for element in elements):
-        for index in others:
-            scored[index] = _scored_alone(pair, elements[index], around, room)
-        found = _best_order(scored, room)
-    return _without_strangers(pair, elements, found)
-
-
-def _best_order(scored: Sequence[_Intervals], room: Span) -> list[_Place]:
-    """Disjoint places with the highest sum of scores, in the order of the elements or in that of their best places."""
     in_order = list(range(len(scored)))
     middles = []  # of the best intervals, twice
     for intervals in scored:
@@ -243,38 +225,9 @@ def _best_order(scored: Sequence[_Intervals], room: Span) -> list[_Place]:
     total, places = _disjoint(scored)
     if by_best != in_order:
         other_total, other_places = _disjoint([scored[index] for index in by_best])
-        if other_total > total + _SAME:
+        if other_total > total + _ORDER:
             in_order, places = by_best, other_places
-    return [_Place(index, (room[0] + start, room[0] + end)) for index, (start, end) in zip(in_order, places)]
-
-
-def _without_strangers(pair: _Pair, elements: Sequence[_Members], places: list[_Place]) -> list[_Place]:
-    """The same places, but of two elements that share their counterpart one is left without words beside the other.
-
-    The one that has the word is the one with the surer link; of equal ones, the first in the source.
-    """
-    for element in [place.element for place in places]:
-        place = next(place for place in places if place.element == element)
-        start, end = place.interval
-        weights = pair.links_of(elements[element])
-        if start == end or not weights or any(start <= target < end for target in weights):
-            continue
-        best = max(weights, key=lambda target: weights[target])
-        owner = next((other for other in places if other.interval[0] <= best < other.interval[1]), None)
-        if owner is None:
-            continue
-        first, last = owner.interval
-        behind = places.index(place) > places.index(owner)
-        left = place
-        if element < owner.element and weights[best] >= pair.links_of(elements[owner.element]).get(best, 0.0):
-            behind, left = True, owner
-        at, character = (last, pair.target[last - 1].end) if behind else (first, pair.target[first].start)
-        both = [(place if left is owner else owner)._replace(interval=owner.interval)]
-        both.insert(behind, left._replace(interval=(at, at), characters=(character, character)))
-        where = places.index(owner)
-        places[where : where + 1] = both
-        places.remove(place)
-    return places
+    return [(index, (room[0] + start, room[0] + end)) for index, (start, end) in zip(in_order, places)]
 
 
 def _disjoint(scored: Sequence[_Intervals]) -> tuple[float, list[Span]]:
@@ -308,13 +261,18 @@ def _scored(pair: _Pair, element: _Members, around: Span, room: Span) -> _Interv
         return _Intervals(size, [size])
     longest = _LONGEST[0] * (element[1] - element[0]) + _LONGEST[1]
     intervals = _Intervals(size, range(min(size, longest) + 1))
-    gain = np.full(len(pair.target), -_INSIDE)
-    for sources, target, weight in pair.links:  # one of the element counts against intervals without it
-        gain[target] += 2 * weight if any(element[0] <= s < element[1] for s in sources) else -weight
-    intervals.scores += intervals.sums(_sums(gain[room[0] : room[1]]))
+    own, all_weights = pair.weights_of(element)[slice(*room)], pair.weights[slice(*room)]
+    # a link of the element counts against the intervals without it
+    intervals.scores += intervals.sums(_sums(3 * own - all_weights - _INSIDE))
     intervals.scores += _scores_of_borders(pair, element, room, intervals)
-    intervals.scores += _scores_of_lengths(pair, element, around, room, intervals)
-    intervals.scores[:, 0] = _EMPTY
+    lengths = _scores_of_lengths(pair, element, around, room, intervals)
+    intervals.scores += lengths
+    has_links = bool(own.any())
+    its_words = own > 0 if has_links else ~pair.is_sure[slice(*room)]
+    strange = intervals.sums(_sums(its_words)) == 0
+    intervals.scores -= _STRANGE * (own.max() if has_links else 1.0) * strange
+    beside = np.maximum([*own, 0.0], [0.0, *own])
+    intervals.scores[:, 0] = lengths[:, 0] + _NEIGHBOUR * beside - _EMPTY[has_links]
     return intervals
 
 
@@ -350,6 +308,7 @@ def _scores_of_lengths(pair: _Pair, element: _Members, around: Span, room: Span,
     lengths = pair.target_lengths[room[0] : room[1] + 1] - pair.target_lengths[room[0]]
     whole = max(lengths[-1], 1.0)
     times_expected = np.maximum(intervals.sums(lengths), 1.0) / (whole * (end - first))
+    times_expected[:, 0] = 1.0  # no words are not too short
     centres = (lengths[intervals.ends] + lengths[intervals.starts]) / (2 * whole)
     return np.asarray(-_LENGTH * np.abs(np.log(times_expected)) - _CENTRE * np.abs(centres - (first + end) / 2))
 

@@ -225,9 +225,13 @@ html | <% if (a > b) %>heute<% end %> hier | today here | =
 xml | Sie <b>sagt</b> das Treffen <b>ab</b>. | She cancels the meeting. | 0-0 1-1 2-2 3-3 4-1 5-4
     She <b>cancels</b><b></b> the meeting.
 xml | Das <b>Ende</b> <i>spiel</i> heute | the final today | 0-0 1-1 2-1 3-2
-    the <b>final</b><i></i> today
+    the <b></b><i>final</i> today
 xml | <a>kein</a> Baum <b>mehr</b> | no tree | 0-0 1-1 2-0
     <a>no</a><b></b> tree
+xml | <a>Meine</a> <b>Damen</b> <c>und</c> Herren! | Ladies and gentlemen! | 0-0 1-0 2-1 3-2 4-3
+    <a>Ladies</a><b></b> <c>and</c> gentlemen!
+xml | <a>Meine</a> <b>lieben</b> <c>und</c> <d>Leute</d> | and people | 2-0 3-1
+    <a></a><b></b><c>and</c> <d>people</d>
 # an element without links takes no word of another
 xml | Sie <b>sagt</b> das Treffen <b>ab</b>. | She cancels the meeting. | 0-0 1-1 2-2 3-3 5-4
     She <b>cancels</b> the meeting<b></b>.

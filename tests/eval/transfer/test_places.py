@@ -2,6 +2,7 @@
 
 import math
 import re
+from itertools import accumulate
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,32 +25,47 @@ def slow_score(source, target, links, element, interval, around, room):
     ``around``: the source units of the element around it, ``room``: the target units of that one.
     """
     (a, b), (start, end) = element, interval
-    inside, there = source[a:b], target[start:end]
 
-    def begins_sentence(units, place):
-        return place == 0 or place == len(units) or units[place - 1].kind == STOP
-
-    score = -places._INSIDE * len(there)
-    for link in links:
+    def weight_of(link):
         kinds = {target[link.target].kind, *(source[s].kind for s in link.sources)}
-        weight = link.weight**3 * (1 if kinds == {WORD} else places._MARK_LINK)
-        ends = [any(a <= s < b for s in link.sources), start <= link.target < end]
-        score += weight * (all(ends) - (ends[0] != ends[1]))
-    if begins_sentence(source, a) and begins_sentence(source, b) and begins_sentence(target, start):
-        score += places._SENTENCE
-    score += places._CAPITAL * (there[0].capital == inside[0].capital)
-    score -= places._BORDER * ((there[0].kind != inside[0].kind) + (there[-1].kind != inside[-1].kind))
-    score -= places._STOPS * abs(sum(u.kind == STOP for u in there) - sum(u.kind == STOP for u in inside))
-    score += places._COPY * ([u.text for u in there] == [u.text for u in inside])
+        return link.weight**3 * (1 if kinds == {WORD} else places._MARK_LINK)
 
     def share(units, within, span):  # of the characters within: those before the span, and those in it
         lengths = [unit.end - unit.start for unit in units]
         whole = sum(lengths[slice(*within)])
         return sum(lengths[within[0] : span[0]]) / whole, sum(lengths[slice(*span)]) / whole
 
+    own = dict.fromkeys(range(*room), 0)
+    for link in links:
+        if link.target in own and any(a <= s < b for s in link.sources):
+            own[link.target] += weight_of(link)
     (before, length), (before_there, length_there) = share(source, around, element), share(target, room, interval)
-    score -= places._LENGTH * abs(math.log(length_there / length))
-    return score - places._CENTRE * abs(before_there + length_there / 2 - before - length / 2)
+    centre = -places._CENTRE * abs(before_there + length_there / 2 - before - length / 2)
+    if start == end:
+        beside = max(own.get(start - 1, 0), own.get(start, 0))
+        return centre + places._NEIGHBOUR * beside - places._EMPTY[any(own.values())]
+    score = centre - places._LENGTH * abs(math.log(length_there / length)) - places._INSIDE * (end - start)
+    inside, there = source[a:b], target[start:end]
+
+    def begins_sentence(units, place):
+        return place == 0 or place == len(units) or units[place - 1].kind == STOP
+
+    for link in links:
+        ends = [any(a <= s < b for s in link.sources), start <= link.target < end]
+        score += weight_of(link) * (all(ends) - (ends[0] != ends[1]))
+    # what every interval of the element lacks of its links is the same for all
+    score += sum(weight_of(link) for link in links if any(a <= s < b for s in link.sources))
+    surely_linked = {link.target for link in links if weight_of(link) >= places._SURE**3}
+    if any(own.values()):
+        score -= places._STRANGE * max(own.values()) * (not any(own[at] for at in range(start, end)))
+    else:
+        score -= places._STRANGE * surely_linked.issuperset(range(start, end))
+    if begins_sentence(source, a) and begins_sentence(source, b) and begins_sentence(target, start):
+        score += places._SENTENCE
+    score += places._CAPITAL * (there[0].capital == inside[0].capital)
+    score -= places._BORDER * ((there[0].kind != inside[0].kind) + (there[-1].kind != inside[-1].kind))
+    score -= places._STOPS * abs(sum(u.kind == STOP for u in there) - sum(u.kind == STOP for u in inside))
+    return score + places._COPY * ([u.text for u in there] == [u.text for u in inside])
 
 
 @settings(max_examples=400)
@@ -78,17 +94,47 @@ def test_an_element_takes_the_best_of_all_intervals_in_the_one_around_it(source,
         return
     room = inside[0], inside[-1] + 1
     scores = {
-        (there[start].start, there[end - 1].end): slow_score(units, there, links, (a, b), (start, end), around, room)
-        for start in range(*room)
-        for end in range(start + 1, room[1] + 1)
+        (start, end): slow_score(units, there, links, (a, b), (start, end), around, room)
+        for start in range(room[0], room[1] + 1)
+        for end in range(start, room[1] + 1)
     }
-    if found[0] == found[1]:  # all words that it could take have sure links to others
-        best = max(scores, key=scores.get)
-        sure = {there[link.target].start for link in links if link.weight >= places._SURE}
-        assert not any(a <= s < b for link in links if link.weight**3 for s in link.sources)
-        assert {unit.start for unit in there if unit.kind == WORD and best[0] <= unit.start < best[1]} <= sure
-        return
-    assert math.isclose(scores[found], max(scores.values()), abs_tol=1e-9)
+    taken = tuple(sum(unit.end <= at for unit in there) for at in found)
+    assert math.isclose(scores[taken], max(scores.values()), abs_tol=1e-9)
+
+
+@st.composite
+def runs_of_words(draw):
+    """Runs of source words and target words, and links: some words share their counterpart, others have none."""
+    lengths = draw(st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=4), min_size=2, max_size=8))
+    ends = list(accumulate(map(len, lengths)))
+    runs = [(end - len(run), end) for run, end in zip(lengths, ends)]
+    target, links = [], set()
+    order = draw(st.just(runs) | st.permutations(runs))
+    for start, end in order:
+        size = len(target)
+        for i in range(start, end):
+            kind = draw(st.sampled_from(["alone", "alone", "alone", "shared", "none", "more"]))
+            if kind in ("alone", "more") or not target:
+                target.append("u" * draw(st.integers(1, 9)))  # no word is equal on both sides
+            if kind == "alone" or (kind == "shared" and (order == runs or len(target) > size)):
+                links.add((i, len(target) - 1))
+    return runs, " ".join("a" * length for run in lengths for length in run), " ".join(target), links
+
+
+@settings(max_examples=200)
+@given(runs_of_words(), st.data())
+def test_of_elements_side_by_side_each_has_the_words_that_are_linked_to_it_alone(drawn, data):
+    """Also where others share their counterpart, or have none."""
+    runs, source, target, links = drawn
+    inside = data.draw(st.just(runs) | st.lists(st.sampled_from(runs), min_size=1, unique=True).map(sorted))
+    spans, there = words(source), words(target)
+    alone = {j: i for i, j in links if [other for _, other in links].count(j) == 1}
+    found = places_of(source, [(spans[a][0], spans[b - 1][1]) for a, b in inside], target, links)
+    for (a, b), (_, (start, end)) in zip(inside, found):
+        own = [there[j] for j, i in alone.items() if a <= i < b]
+        assert all(start <= first and last <= end for first, last in own)
+        if not any(a <= i < b for i, _ in links):  # it takes no words of others alone
+            assert start == end or any(j not in alone and start <= at < end for j, (at, _) in enumerate(there))
 
 
 def test_combining_and_invisible_characters_belong_to_the_word_around_them():
@@ -144,7 +190,7 @@ def places_of(source, elements, target, links, nested=False):
 
 
 def test_an_element_that_is_a_sentence_begins_with_one_in_the_element_around_it():
-    assert places_of("cc . bb", [(3, 7), (5, 7)], ", . “", {}, nested=True) == [(0, (2, 5)), (0, (4, 5))]
+    assert places_of(", . .", [(2, 5), (4, 5)], "cc . !", {}, nested=True) == [(0, (3, 6)), (0, (5, 6))]
 
 
 def test_an_element_without_links_takes_no_word_whose_link_to_another_is_surer_than_0_63():
