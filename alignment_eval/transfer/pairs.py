@@ -11,6 +11,7 @@ from alignment_eval.alignment import Alignment
 from alignment_eval.errors import InputError, UsageError, warn_user
 from alignment_eval.transfer.labels import project_labels, spans_of
 from alignment_eval.transfer.markup import transfer_markup
+from alignment_eval.transfer.pieces import Strings
 from alignment_eval.transfer.tags import MarkedLine, Syntax, parse_markup
 
 #: What looks like a tag in a line whose markup is damaged.
@@ -32,10 +33,10 @@ class Markup:
 
     syntax: Syntax
     opaque: tuple[str, ...] = ()
-    strings: re.Pattern[str] | None = None
+    strings: Strings | None = None
 
     @classmethod
-    def of(cls, syntax: str, opaque: Collection[str] = (), strings: re.Pattern[str] | None = None) -> Markup:
+    def of(cls, syntax: str, opaque: Collection[str] = (), strings: Strings | None = None) -> Markup:
         """Check the options; raises UsageError."""
         if syntax not in ("xml", "html"):
             raise UsageError(f"syntax {syntax}: choose xml or html")

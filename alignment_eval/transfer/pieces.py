@@ -7,25 +7,37 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
 from itertools import chain
 from typing import NamedTuple
 
 from alignment_eval.errors import UsageError, shown
+from alignment_eval.maps.sentence import Span
 from alignment_eval.transfer.units import is_letter
 
-#: Elements that separate words: HTML's blocks, breaks and images; TEI's breaks.
+#: Elements that separate words: HTML's blocks, breaks and images; TEI's breaks; XLIFF's tab.
 SEPARATORS = frozenset(
     (
         *("address", "article", "aside", "blockquote", "br", "button", "caption", "cb", "center", "dd", "details"),
         *("div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6"),
         *("header", "hr", "img", "input", "lb", "legend", "li", "main", "nav", "ol", "optgroup", "option", "p", "pb"),
         *("pre", "section", "select", "summary", "table", "tbody", "td", "textarea", "tfoot", "th", "thead", "tr"),
-        *("ul", "video"),
+        *("tab", "ul", "video"),
     )
 )
-#: The name of a piece that is no tag and stands alone.
-STRING = "#string"
+#: Elements of TMX and XLIFF for native code, and what says there that it separates words: the type or the name of the
+#: tag, such as ``ctype="x-html-br"``; the code of such an element, or an escape of a line break or tab.
+_NATIVE = frozenset({"x", "ph", "it", "ut", "bx", "ex", "sc", "ec", "bpt", "ept"})
+_NATIVE_SEPARATOR = re.compile(
+    rf"""\s[\w:]*type\s*=\s*["'](?:x-(?:html-)?|xlf:)?(?:{"|".join(SEPARATORS)}|image|line-?break|newline)(?![\w-])"""
+    r"""|\s(?:id|name)\s*=\s*["'](?:line_?break|newline)"""
+    rf"""|(?:&lt;|&\#0*60;|&\#x0*3c;|(?<=["'>])<)\s*/?(?:{"|".join(SEPARATORS)})(?![\w-])"""
+    r"""|["'>](?:\\[nrt]|&\#(?:0*(?:9|10|13)|x0*[9ad]);|[\n\r\t↵])+["'<]""",
+    re.IGNORECASE,
+)
+#: The names of pieces that are no tags and stand alone: a string, and a code of a CAT tool.
+STRING, CODE = "#string", "#code"
 #: Brackets and quotes that go with a string, if they enclose nothing else.
 _ENCLOSING = frozenset(("()", "[]", '""', "''", "„“", "“”", "«»", "»«", "‚‘", "‘’", "‹›", "›‹"))
 #: What goes with the string before it: a sign, or the ending of a file's name.
@@ -50,9 +62,16 @@ _LONGEST_MARK = 12
 
 #: The types of ICU's messages, ``{name, type, …}``.
 _TYPES = "plural|select|selectordinal|number|date|time|choice|spellout|ordinal|duration|list|unit|currency"
+#: Codes of CAT tools, which enclose words: of Phrase, memoQ, GitLocalize, each first the one that begins and then the
+#: one that ends a pair.  The brackets may be escaped.
+_PHRASE = r"\d+|[biu_^]+"
+CODES = re.compile(
+    rf"\{{({_PHRASE})(?:>|&gt;)|(?:<|&lt;)({_PHRASE})\}}|\[(\d+)\}}|\{{(\d+)\]|\{{(code\d+)\}}|\{{/(code\d+)\}}"
+)
 #: What is not translated; at one place, the first that matches.  ``<round>``, ``<square>`` and ``<braces>`` stand for
 #: balanced brackets with what is inside.
 _KINDS = {
+    "codes of CAT tools": rf"\{{(?:{_PHRASE})>|<(?:{_PHRASE})\}}|\[\d+\}}|\{{\d+\]",
     "URLs": r"""\b(?:[A-Za-z][A-Za-z\d+.-]*://|www\.)(?:[^\s<>()\[\]{}]|<round>|<square>|<braces>)+"""
     r"""(?<![.,;:!?'"»”“…])""",
     "mail addresses": r"(?<![\w.+-])(?:mailto:)?[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
@@ -82,29 +101,60 @@ def _nested(inside: str, opening: str, closing: str, depth: int) -> str:
 _BRACKETS = {
     "<round>": _nested(r"[^\s<>()]", "(", ")", 3),
     "<square>": _nested(r"[^\s<>\[\]]", "[", "]", 2),
-    "<braces>": _nested(r"[^{}']|'[{}]'|'(?![{}]')", "{", "}", 8),
+    "<braces>": rf"(?!\{{(?:{_PHRASE})>)" + _nested(r"[^{}']|'[{}]'|'(?![{}]')", "{", "}", 8),
 }
-_PATTERN = re.sub("|".join(_BRACKETS), lambda name: _BRACKETS[name[0]], "|".join(_KINDS.values()))
-#: Strings of these kinds.
-PROTECTED = re.compile(_PATTERN)
+_OF_KINDS = re.compile(re.sub("|".join(_BRACKETS), lambda name: _BRACKETS[name[0]], "|".join(_KINDS.values())))
 #: The value that protects nothing.
 NO_PROTECTION = "none"
 
 
-def protected_strings(stated: str | None) -> re.Pattern[str] | None:
+@dataclass(frozen=True)
+class Strings:
+    """Strings that are not translated: those that match ``stated``, and of the rest those of certain kinds.
+
+    At one place, the first of ``stated`` that matches counts.
+    """
+
+    stated: tuple[re.Pattern[str], ...] = ()
+
+    def spans(self, text: str) -> list[Span]:
+        """The characters of each string, from left to right."""
+        spans, at = [], 0
+        for start, end in chain(self._stated_spans(text), [(len(text), len(text))]):
+            spans += [found.span() for found in _OF_KINDS.finditer(text, at, start)]
+            spans += [(start, end)] * (start < end)
+            at = end
+        return spans
+
+    def _stated_spans(self, text: str) -> Iterator[Span]:
+        found, at = [expression.search(text) for expression in self.stated], 0
+        while at <= len(text):
+            found = [each if each is None or each.start() >= at else each.re.search(text, at) for each in found]
+            first = min(filter(None, found), key=lambda each: each.start(), default=None)
+            if first is None:
+                return
+            if first[0]:
+                yield first.span()
+            at = max(first.end(), first.start() + 1)
+
+
+#: Strings of these kinds alone.
+PROTECTED = Strings()
+
+
+def protected_strings(stated: str | Sequence[str] | None) -> Strings | None:
     """The strings that are not translated, :data:`PROTECTED` and those that match ``stated``; None: there are none.
 
-    ``stated`` is a regular expression, or :data:`NO_PROTECTION`.
+    ``stated`` is a regular expression, or several, or :data:`NO_PROTECTION`.
     """
-    if stated is None:
-        return PROTECTED
-    if stated == NO_PROTECTION:
-        return None
-    try:
-        re.compile(stated)  # so that an error names a place in what was stated
-        return re.compile(f"{_PATTERN}|(?:{stated})")
-    except re.error as error:
-        raise UsageError(f"protect {shown(stated)}: no regular expression: {error}") from error
+    expressions = [stated] if isinstance(stated, str) else stated or ()
+    compiled = []
+    for expression in expressions:
+        try:
+            compiled.append(re.compile(expression))
+        except re.error as error:
+            raise UsageError(f"protect {shown(expression)}: no regular expression: {error}") from error
+    return None if [*expressions] == [NO_PROTECTION] else Strings(tuple(compiled))
 
 
 def is_inside_word(line: str, start: int, end: int) -> bool:
@@ -123,10 +173,11 @@ class Piece(NamedTuple):
     @property
     def separates(self) -> bool:
         """Whether it is a tag that separates words."""
-        return self.name.lower() in SEPARATORS
+        name = self.name.lower()
+        return name in SEPARATORS or (name in _NATIVE and _NATIVE_SEPARATOR.search(self.raw) is not None)
 
 
-def without_strings(pieces: Iterable[Piece], strings: re.Pattern[str], escaped: bool) -> Iterator[Piece]:
+def without_strings(pieces: Iterable[Piece], strings: Strings, escaped: bool) -> Iterator[Piece]:
     """The pieces of a line, in which strings of the text stand alone.
 
     With each go the brackets that enclose it and what touches it; strings with marks between them are one.
@@ -134,18 +185,20 @@ def without_strings(pieces: Iterable[Piece], strings: re.Pattern[str], escaped: 
     return _joined(chain.from_iterable(_cut(piece, strings, escaped) for piece in pieces), escaped)
 
 
-def _cut(piece: Piece, strings: re.Pattern[str], escaped: bool) -> Iterator[Piece]:
+def _cut(piece: Piece, strings: Strings, escaped: bool) -> Iterator[Piece]:
     text, at = (piece.text if piece.kind == "text" else ""), 0
-    for found in strings.finditer(text):
-        start, end = found.span()
+    spans = strings.spans(text)
+    starts = {start for start, _ in spans}
+    for start, end in spans:
         while at < start < end and text[start - 1] + text[end:][:1] in _ENCLOSING:
             start, end = start - 1, end + 1
         if start < end:
-            if (attached := _ATTACHED.match(text, end)) and strings.match(text, end) is None:
+            if (attached := _ATTACHED.match(text, end)) and end not in starts:
                 end = attached.end()
             if at < start:
                 yield Piece("text", "", text=text[at:start])
-            yield Piece("alone", _raw(text[start:end], escaped), STRING)
+            raw = _raw(text[start:end], escaped)
+            yield Piece("alone", raw, CODE if CODES.fullmatch(raw) else STRING)
             at = end
     if at < len(text) or not text:
         yield piece._replace(text=text[at:] if text else piece.text)
@@ -159,7 +212,7 @@ def _joined(pieces: Iterable[Piece], escaped: bool) -> Iterator[Piece]:
     """Strings with what stands between them as one; so are tags that stand for words."""
     held: list[Piece] = []  # a string or tag, and what may stand between it and the next
     for piece in pieces:
-        if piece.kind == "alone" and piece.name in _PLACEHOLDERS:
+        if piece.kind == "alone" and piece.name in _PLACEHOLDERS and not piece.separates:
             if len(held) == 2 or (held and held[0].name == piece.name == STRING):
                 raw = "".join(_raw(part.text, escaped) if part.kind == "text" else part.raw for part in held)
                 held = [Piece("alone", raw + piece.raw, STRING)]

@@ -4,8 +4,10 @@
   content is no text, together with it: HTML's ``script`` and ``style``; ``bpt``, ``ept``, ``ph``, ``it`` and ``ut`` of
   TMX and XLIFF; and others that are named.
 - Two tags that stand alone but are halves of a pair (``bx`` and ``ex``, ``sc`` and ``ec``, ``bpt`` and ``ept``, ``ph``
-  of type ``open`` and ``close``) enclose words as a pair of tags does.
-- Tags that separate words, such as ``br``, ``img``, ``p`` and ``li``, are a space in the text.
+  of type ``open`` and ``close``) enclose words as a pair of tags does.  So do codes of CAT tools, ``{1>`` and ``<1}``,
+  where strings that are not translated stand alone.
+- Tags that separate words, such as ``br``, ``img``, ``p`` and ``li``, are a space in the text.  So are those whose type
+  or native code says that, such as ``<x ctype="lb"/>``, and spaces inside an element whose content is no text.
 - Marks of notes, such as ``<sup>1</sup>`` behind a word, stand alone together with what they show.
 - Strings that are not translated, such as URLs and placeholders, stand alone, too, if this is asked for.  Those with
   marks between them, ``{0}.{1}``, are one string.
@@ -23,7 +25,16 @@ from xml.parsers import expat
 
 from alignment_eval.errors import InputError, shown
 from alignment_eval.maps.sentence import Span
-from alignment_eval.transfer.pieces import PROTECTED, STRING, Piece, without_marks, without_strings
+from alignment_eval.transfer.pieces import (
+    CODE,
+    CODES,
+    PROTECTED,
+    STRING,
+    Piece,
+    Strings,
+    without_marks,
+    without_strings,
+)
 from alignment_eval.transfer.units import is_letter
 
 Syntax = Literal["xml", "html"]
@@ -46,9 +57,13 @@ _HALVES = {
     "bpt": (True, "pt", ("i", "rid", "id")),
     "ept": (False, "pt", ("i", "rid", "id")),
 }
-#: Elements whose content is not translated, besides those with ``translate="no"`` and ``mtype="protected"``.
+#: Elements whose content is not translated, besides those with ``translate="no"``, ``mtype="protected"`` and Google's
+#: ``class="notranslate"``.
 _UNTRANSLATED = frozenset({"code", "kbd", "samp", "var"})
-_TRANSLATE_NO = re.compile(r"""\s(?:translate\s*=\s*["']?no|mtype\s*=\s*["']?protected)\b""", re.IGNORECASE)
+_TRANSLATE_NO = re.compile(
+    r"""\s(?:translate\s*=\s*["']?no|mtype\s*=\s*["']?protected|class\s*=[^=>]*?\b(?:no|skip)translate)\b""",
+    re.IGNORECASE,
+)
 _ATTRIBUTE = re.compile(r"""\s([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>/]+))""")
 #: Comments, declarations and processing instructions, which show nothing; PHP's do.
 _HIDDEN = re.compile(r"<!|<\?(?!=|php\b)")
@@ -113,9 +128,7 @@ class MarkedLine:
     escaped: bool = True
 
 
-def parse_markup(
-    line: str, syntax: Syntax, opaque: Collection[str] = (), strings: re.Pattern[str] | None = None
-) -> MarkedLine:
+def parse_markup(line: str, syntax: Syntax, opaque: Collection[str] = (), strings: Strings | None = None) -> MarkedLine:
     """Take the tags out of a line.
 
     XML must be the content of an element: a line cannot declare a document type, so entities other than XML's five and
@@ -127,7 +140,7 @@ def parse_markup(
         syntax: ``xml`` or ``html``.
         opaque: names of further elements whose content is no text.
         strings: what is not translated stands alone, too: such strings of the text, ``code``, ``kbd``, ``samp``,
-            ``var``, and elements with ``translate="no"``; None: it is text.
+            ``var``, and elements with ``translate="no"`` or ``class="notranslate"``; None: it is text.
 
     Raises:
         InputError: the tags are not in pairs, or the line is not of this syntax; without file and line.
@@ -144,7 +157,7 @@ def parse_markup(
     return marked
 
 
-def protect(line: str, strings: re.Pattern[str] = PROTECTED) -> MarkedLine:
+def protect(line: str, strings: Strings = PROTECTED) -> MarkedLine:
     """A line of plain text as one without the strings that are not translated, which are its elements.
 
     The translation of the rest gets them back by :func:`alignment_eval.transfer.markup.transfer_markup`.
@@ -222,10 +235,19 @@ def _without_content(pieces: Iterable[Piece], opaque: Collection[str], untransla
         inside.append(piece)
         depth += {"start": 1, "end": -1}.get(piece.kind, 0) if piece.name == inside[0].name else 0
         if depth == 0:
-            yield Piece("alone", "".join(part.raw for part in inside), piece.name)
+            whole = Piece("alone", "".join(part.raw for part in inside), piece.name)
+            yield from _blanks_outside(whole, inside) if piece.name not in _OPAQUE else [whole]
             inside = []
     if inside:
         raise InputError(f"found {inside[0].raw} without an end tag; {_PAIRS}")
+
+
+def _blanks_outside(element: Piece, inside: Sequence[Piece]) -> list[Piece]:
+    """An element with a space on each side where its content has one: it is none in the text, but separates words."""
+    content = "".join(" " if piece.separates else piece.text for piece in inside)
+    before, behind = content[:1].isspace(), content[-1:].isspace()
+    space = Piece("text", "", text=" ")
+    return [space] * before + [element] + [space] * behind
 
 
 class _Open(NamedTuple):
@@ -284,6 +306,8 @@ def _marked(pieces: Iterable[Piece]) -> MarkedLine:
 
 def _half(piece: Piece) -> tuple[bool, str] | None:
     """Whether a tag begins or ends a pair of which it is half, and the name of the pair; None: it is no half."""
+    if piece.name == CODE and (code := CODES.fullmatch(piece.raw)) and code.lastindex:
+        return code.lastindex % 2 == 1, f"{(code.lastindex + 1) // 2} {code[code.lastindex]}"
     tag = piece.raw.partition(">")[0]
     attributes = {key.lower(): "".join(values) for key, *values in _ATTRIBUTE.findall(tag)}
     if piece.name == "ph" and attributes.get("type") in ("open", "close"):

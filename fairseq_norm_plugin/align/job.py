@@ -23,7 +23,7 @@ from alignment_eval.links.symmetrize import METHODS
 from alignment_eval.profiles.chosen import MAX_NORM, AlignmentOptions, add_options, given_options
 from alignment_eval.profiles.profile import WORDS, TextRecipe
 from alignment_eval.transfer.pairs import Markup
-from alignment_eval.transfer.pieces import NO_PROTECTION, protected_strings
+from alignment_eval.transfer.pieces import NO_PROTECTION, Strings, protected_strings
 from fairseq_norm_plugin.checkpoints.files import DEMO, NO_REVERSE, NO_SUBWORDS
 from fairseq_norm_plugin.environment import DTYPES
 
@@ -61,8 +61,8 @@ class Job:
     confidences: bool  #: whether links have them
     beam: int | None  #: beam size of a translation; None: the target is given
     markup: Markup | None  #: how markup is read; None: the text has none
-    protected: str | None  #: what ``--protect`` states
-    strings: re.Pattern[str] | None  #: those that are not translated, or linked to their copies; None: there are none
+    protected: Sequence[str]  #: what ``--protect`` states
+    strings: Strings | None  #: those that are not translated, or linked to their copies; None: there are none
     actors: int | None  #: processes of Ray, 0 for as many as it has; None: this process aligns
     inputs: tuple[str, ...]  #: all files that are read
     outputs: tuple[str, ...]  #: all files that are written
@@ -111,7 +111,7 @@ class Job:
             options.named_maps(directions=1 if reverse == NO_REVERSE else 2)
         protected = _protected(args.protect or ())
         # a tag beside a placeholder that is linked elsewhere would go to a wrong place without a word
-        protects = protected is not None or args.translate or args.markup
+        protects = protected or args.translate or args.markup
         strings = protected_strings(protected) if protects else None
         read, written = named_files(args)
         parts = [] if in_directory or is_stream(args.output) else [f"{os.path.realpath(args.output)}.parts"]
@@ -147,11 +147,11 @@ class Job:
         return Form(self.confidences, self.options.scores, self.markup is not None, text.text_ids)
 
 
-def _protected(stated: Sequence[str]) -> str | None:
-    """One regular expression of all that are stated."""
+def _protected(stated: Sequence[str]) -> Sequence[str]:
+    """The regular expressions, of which none excludes others."""
     if len(stated) > 1 and NO_PROTECTION in stated:
         raise UsageError(f"--protect {NO_PROTECTION} with another --protect: give one of them")
-    return "|".join(f"(?:{regex})" for regex in stated) if len(stated) > 1 else next(iter(stated), None)
+    return stated
 
 
 # ---- what norm-align and calibrate have in common

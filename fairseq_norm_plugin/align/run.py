@@ -39,13 +39,14 @@ from alignment_eval.parts import (
 from alignment_eval.profiles.chosen import ChosenMethod
 from alignment_eval.reading import json_hash
 from alignment_eval.transfer.pairs import Markup
+from alignment_eval.transfer.pieces import Strings
 from fairseq_norm_plugin.align.job import Job, check_directions, load_model, read_text
 from fairseq_norm_plugin.model.aligner import Progress, Tally, choose, signed, unseen
 from fairseq_norm_plugin.model.norm_model import NormModel
 from fairseq_norm_plugin.model.text_check import check_parallel
 from fairseq_norm_plugin.model.windows import Window, WindowAligner
 from fairseq_norm_plugin.text.lines import Text
-from fairseq_norm_plugin.text.pair import splitter_name, strings_of
+from fairseq_norm_plugin.text.pair import splitter_name
 
 _NAMES = Names("--resume", "--overwrite", "-o")
 #: The file of a directory that says that all parts are there, as of other programs.
@@ -97,7 +98,7 @@ def _of_text(job: Job) -> dict[str, Value]:
     stated = {
         "beam": job.beam,
         "opaque": ",".join(job.markup.opaque) if job.markup else "",
-        "protect": job.protected and json_hash(job.protected),
+        "protect": json_hash(job.protected) if job.protected else None,
         "split": job.options.split_sentences and splitter_name(),
     }
     return {name: value for name, value in stated.items() if value}
@@ -134,11 +135,10 @@ class _JobAligner(WindowAligner):
             return replace(alignment, marked=escape(alignment.target, quote=False))
 
 
-def _lacks_copies(alignment: Alignment, strings: re.Pattern[str]) -> bool:
+def _lacks_copies(alignment: Alignment, strings: Strings) -> bool:
     """Whether source and target have different ``strings``."""
     source, target = (
-        sorted(text[slice(*span)] for span in strings_of(text, strings))
-        for text in (alignment.source, alignment.target)
+        sorted(text[slice(*span)] for span in strings.spans(text)) for text in (alignment.source, alignment.target)
     )
     return source != target
 

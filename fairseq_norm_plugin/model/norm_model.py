@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -19,7 +18,7 @@ from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS
 from alignment_eval.profiles.chosen import AlignmentOptions, check_whole
 from alignment_eval.profiles.profile import read_profile
 from alignment_eval.transfer.pairs import Markup, check_labels, with_labels
-from alignment_eval.transfer.pieces import NO_PROTECTION, protected_strings
+from alignment_eval.transfer.pieces import NO_PROTECTION, Strings, protected_strings
 from fairseq_norm_plugin.capture.layers import DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.model.inspection import BlockMaps, block_maps_of, losses_of_words, uniform_losses
 from fairseq_norm_plugin.model.model import UNTRANSLATED, Model, Sentence
@@ -365,7 +364,7 @@ class NormModel:
         lines: Sequence[str],
         beam: int,
         options: AlignmentOptions,
-        strings: re.Pattern[str] | None = None,
+        strings: Strings | None = None,
         progress: Callable[[int], object] = lambda _: None,
     ) -> list[Translation]:
         """Translate raw lines, and put back what a model does not translate: ``strings``, and unknown words.
@@ -400,8 +399,8 @@ class NormModel:
             syntax: ``xml`` or ``html``.
             opaque: names of further elements whose content is no text, such as ``code``.
             protect: as for :meth:`translate`; in targets these strings are linked to their copies.  Without targets
-                elements with ``translate="no"``, ``code``, ``kbd``, ``samp``, ``var`` and ``mrk`` of the type
-                ``protected`` are not translated either.
+                elements with ``translate="no"`` or ``class="notranslate"``, ``code``, ``kbd``, ``samp``, ``var`` and
+                ``mrk`` of the type ``protected`` are not translated either.
             **options: of :meth:`align`, or without targets of :meth:`translate`.
 
         Returns:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from alignment_eval.alignment import Alignment
 from alignment_eval.extraction.pair_scores import DECIMALS
 from alignment_eval.transfer.pairs import with_elements
+from alignment_eval.transfer.pieces import Strings
 from alignment_eval.transfer.tags import MarkedLine, protect
 from alignment_eval.transfer.units import is_unspaced
 from fairseq_norm_plugin.text.offsets import is_visible
@@ -39,7 +40,7 @@ def translate_lines(
     lines: Sequence[str],
     translate: Callable[[Sequence[str]], list[Translation]],
     align: Callable[[Sequence[str], Sequence[str]], Sequence[Alignment]],
-    strings: re.Pattern[str] | None,
+    strings: Strings | None,
 ) -> list[Translation]:
     """Translate raw lines, and put back what a model does not translate: ``strings`` if given, and unknown words.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
@@ -15,6 +14,7 @@ from alignment_eval.alignment import Alignment, Alignments
 from alignment_eval.errors import InputError, progress_meter, warn_skipped, warn_user
 from alignment_eval.extraction.method import DEFAULTS
 from alignment_eval.profiles.chosen import AlignmentOptions, ChosenMethod
+from alignment_eval.transfer.pieces import Strings
 from fairseq_norm_plugin.model.aligner import WINDOW, Aligner, Progress, Tally, choose, signed, unseen
 from fairseq_norm_plugin.model.model import Model
 from fairseq_norm_plugin.model.text_check import FEWEST, check_parallel, sample_lines
@@ -61,7 +61,7 @@ class WindowAligner:
         text: Text,
         models: Sequence[Model],
         options: AlignmentOptions,
-        strings: re.Pattern[str] | None = None,
+        strings: Strings | None = None,
         plain: Callable[[str], str] | None = None,
         translate: Translate | None = None,
         window: int = WINDOW,
@@ -165,7 +165,7 @@ def align_lists(
     targets: Sequence[str | Sequence[str]],
     options: AlignmentOptions,
     words: tuple[GivenWords, GivenWords] = (None, None),
-    strings: re.Pattern[str] | None = None,
+    strings: Strings | None = None,
     quiet: bool = False,
 ) -> Alignments:
     """Align two lists of lines, in their order, with the models of one direction, or of both.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import itertools
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ import pyarrow as pa
 from alignment_eval.errors import InputError, printable, shown, warn_user
 from alignment_eval.files import STANDARD, writing_errors
 from alignment_eval.reading import ForeignFile, TextFile, content_hash, file_hash, file_state, is_tabbed, split_joined
+from alignment_eval.transfer.pieces import Strings
 from fairseq_norm_plugin.text.pair import SentencePair, TextPipeline, with_copies
 
 _TEXT = ("source", "target")
@@ -97,7 +97,7 @@ class PairReader:
         self,
         text: Text,
         pipelines: tuple[TextPipeline, TextPipeline],
-        strings: re.Pattern[str] | None = None,
+        strings: Strings | None = None,
         plain: Callable[[str], str] | None = None,
     ) -> None:
         self.text, self._pipelines, self._plain = text, pipelines, plain

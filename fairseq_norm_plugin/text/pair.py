@@ -19,7 +19,7 @@ from torch import Tensor
 from alignment_eval.errors import InputError, UsageError, shown
 from alignment_eval.links.formats import Link
 from alignment_eval.maps.sentence import SentenceSide, Span, marks_of_tools
-from alignment_eval.transfer.pieces import is_inside_word
+from alignment_eval.transfer.pieces import Strings, is_inside_word
 from alignment_eval.transfer.units import character_spans
 from fairseq_norm_plugin.text.offsets import Tokenizer, TracedText, is_visible, word_spans
 from fairseq_norm_plugin.text.subwords import Segmenter
@@ -328,20 +328,15 @@ def splitter_name() -> str:
 # ---- strings that both lines have
 
 
-def strings_of(text: str, strings: re.Pattern[str]) -> list[Span]:
-    """The characters of each string of a text that matches."""
-    return [found.span() for found in strings.finditer(text) if found[0]]
-
-
-def with_copies(pair: SentencePair, strings: re.Pattern[str]) -> SentencePair:
+def with_copies(pair: SentencePair, strings: Strings) -> SentencePair:
     """The pair, with the strings that stand in both lines."""
     if len(pair.sentences) > 1:
         sides = map(Line.joined, zip(*(with_copies(sentence, strings) for sentence in pair.sentences)))
         both = zip(sides, pair)
         return SentencePair(*(replace(side, given=line.given, marked=line.marked) for side, line in both))
     copies: list[tuple[Span, Span]] = []
-    rest = strings_of(pair.target.text, strings)
-    for span in strings_of(pair.source.text, strings):
+    rest = strings.spans(pair.target.text)
+    for span in strings.spans(pair.source.text):
         string = pair.source.text[slice(*span)]
         copy = next((other for other in rest if pair.target.text[slice(*other)] == string), None)
         if copy is not None:

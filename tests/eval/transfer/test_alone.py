@@ -53,6 +53,10 @@ def spans(text):
     return [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)]
 
 
+def strings_of(line, stated=None):
+    return [line[slice(*span)] for span in protected_strings(stated).spans(line)]
+
+
 def moved(marked, order):
     """Onto its own words in another order."""
     places = spans(marked.text)
@@ -89,11 +93,25 @@ def test_each_string_comes_out_once_and_nothing_is_lost(parts, order):
     ],
 )
 def test_what_is_a_string(line, strings):
-    assert [found[0] for found in PROTECTED.finditer(line)] == strings
+    assert strings_of(line) == strings
 
 
-def test_groups_of_a_stated_expression_count_from_one():
-    assert [found[0] for found in protected_strings(r"(a)\1").finditer("aa {0} ab")] == ["aa", "{0}"]
+@pytest.mark.parametrize(
+    ("line", "stated", "strings"),
+    [
+        ("aa {0} ab", [r"(a)\1"], ["aa", "{0}"]),
+        ("%%count%% 5", [r"%%\w+%%"], ["%%count%%"]),
+        ("{1>Wort<1}", [r"\{\d+>|<\d+\}"], ["{1>", "<1}"]),
+        ("${a {b} c}", [r"\{b\}"], ["{b}"]),
+        ("#a# ~b~ ~c#", [r"(#)\w+\1", r"(~)\w+\1"], ["#a#", "~b~"]),
+        ("AB ab Ab", ["(?i)ab", "(?i)x"], ["AB", "ab", "Ab"]),
+        ("abc bcd", ["ab", "bc+d?"], ["ab", "bcd"]),
+        ("aab {0}", ["x*"], ["{0}"]),
+    ],
+)
+def test_stated_expressions_count_before_others(line, stated, strings):
+    """Each with the numbers of its own groups, and with its own flags."""
+    assert strings_of(line, stated) == strings
 
 
 #: Elements that are marks of notes behind a word.
@@ -177,6 +195,129 @@ def test_marks_in_a_translation(line, target, links, expected):
         else [tuple(map(int, link.split("-"))) for link in links.split()]
     )
     assert transfer_markup(marked, source, target, words, pairs) == expected
+
+
+#: A user's expression, and strings that match it; a string of a certain kind begins at the same place or around it.
+STATED = {
+    r"%%\w+%%": ["%%count%%", "%%s%%"],
+    r"\$\$\w+": ["$$total"],
+    r"(#)\w+\1": ["#name#"],
+    r"(~)\w+\1": ["~name~"],
+    r"(?i)VAR_\w+": ["Var_a", "VAR_B"],
+    r"\[\w+\]": ["[1]", "[name]"],
+}
+ALL_STATED = [string for strings in STATED.values() for string in strings]
+
+
+@MANY
+@given(st.permutations(list(STATED)), st.lists(WORDS | st.sampled_from(ALL_STATED), max_size=8))
+def test_each_string_that_is_stated_comes_out_once_in_any_order_of_the_expressions(expressions, parts):
+    line = " ".join([*parts, "{0}"])
+    expected = [part for part in parts if part in ALL_STATED]
+    assert strings_of(line, expressions) == [*expected, "{0}"]
+
+
+#: The codes of a pair, which are two strings.
+PAIRS = ["{1> <1}", "{b> <b}", "[2} {2]", "{code3} {/code3}", "{4} {4}"]
+
+
+@MANY
+@given(st.lists(st.tuples(WORDS, st.sampled_from(["", *PAIRS])), min_size=1, max_size=6), st.permutations(range(6)))
+def test_codes_of_cat_tools_enclose_the_words_that_they_enclose(words, order):
+    """Each word is translated, and stands between the same codes."""
+    codes = [(word, *pair.split()) if pair else (word, "", "") for word, pair in words]
+    wrapped = [f"{before}{word}{behind}" for word, before, behind in codes]
+    order = [k for k in order if k < len(words)]
+    texts = [word for word, _ in words]
+    marked = protect(" ".join(wrapped))
+    assert marked.text.split() == texts
+    pairs = [element for element in marked.elements if element.closing]
+    assert [element.opening for element in pairs] == [b for _, b, _ in codes if b and b != "{4}"]
+    if len(set(texts)) == len(texts) and "{4}" not in str(codes):
+        assert moved(marked, order) == " ".join(wrapped[k] for k in order)
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("50%{1>Wort<1} #{2>Haus<2}", "50%Wort #Haus"),
+        ("{1>{2>Wort<2} und<1}", "Wort und"),
+        ("[1}{2}Wort{1]", "Wort"),
+        ("{1>Haus<1}tür", "Haustür"),
+        ("{00108}Wort{00109}", "Wort"),
+        ("${a<1} Wort", " Wort"),
+    ],
+)
+def test_codes_swallow_no_words(line, text):
+    assert protect(line).text == text
+
+
+#: Tags that break the line, or show something between two words.
+BREAKS = r"""
+<x id="LINE_BREAK" ctype="lb" equiv-text="&lt;br/&gt;"/>
+<x id="LINE_BREAK_1"/>
+<x id="1" ctype="pb"/>
+<x id="1" ctype="x-html-br"/>
+<x id='1' ctype='x-br'/>
+<x id="1" ctype="image"/>
+<x id="1" ctype="x-html-P"/>
+<ph id="1" type="fmt" subType="xlf:lb"/>
+<ph id="1" type="fmt" subType="xlf:pb"/>
+<ph id="1" equiv="&lt;br&gt;"/>
+<ph id="1" disp="&lt;BR /&gt;"/>
+<ph id="1" equiv="\n"/>
+<ph id="1">&lt;br/&gt;</ph>
+<ph id="1">\n</ph>
+<ph id="1">&#10;</ph>
+<it pos="begin">&lt;/p&gt;</it>
+<ut>&lt;hr/&gt;</ut>
+<bpt i="1">&lt;li&gt;</bpt>
+<br/>
+<tab/>
+""".strip().split("\n")
+#: Tags that may stand inside a word.
+OTHER_TAGS = """
+<x id="1" ctype="bold" equiv-text="&lt;b&gt;"/>
+<x id="PH"/>
+<ph id="1">&lt;p-panel&gt;</ph>
+<ph id="1" disp="{0}"/>
+<ph id="1">&lt;brand/&gt;</ph>
+<ph id="1" subType="xlf:b"/>
+<it pos="begin">&lt;u&gt;</it>
+<b id="br"/>
+""".strip().split("\n")
+
+
+@MANY
+@given(WORDS, st.sampled_from([*BREAKS, *OTHER_TAGS]), WORDS, st.sampled_from(["xml", "html"]), st.booleans())
+def test_tags_whose_type_or_native_code_is_a_break_separate_words(before, tag, behind, syntax, translates):
+    marked = parse_markup(f"{before}{tag}{behind}", syntax, strings=PROTECTED if translates else None)
+    assert marked.text.split() == ([before, behind] if tag in BREAKS else [before + behind])
+    if tag in BREAKS and before != behind:
+        assert moved(marked, [0, 1]).replace(" ", "") == f"{before}{tag}{behind}".replace(" ", "")
+
+
+#: Elements that are not translated.
+UNTRANSLATED = """
+<code>|</code>
+<kbd class="x">|</kbd>
+<span translate="no">|</span>
+<span class="a notranslate">|</span>
+<i class='skiptranslate'>|</i>
+<mrk mtype="protected">|</mrk>
+<q>|</q>
+""".strip().split("\n")
+BLANKS = st.sampled_from(["", " ", "\u00a0", "&#10;", "&#160;", "<br/>"])
+
+
+@MANY
+@given(WORDS, st.sampled_from(UNTRANSLATED), BLANKS, BLANKS, WORDS, st.sampled_from(["xml", "html"]))
+def test_blanks_inside_an_element_that_is_not_translated_separate_words(before, tags, first, last, behind, syntax):
+    line = f"{before}{tags.replace('|', f'{first}Haus{last}')}{behind}"
+    marked = parse_markup(line, syntax, opaque=["q"], strings=PROTECTED)
+    assert marked.text.split() == ([before, behind] if first or last else [before + behind])
+    if (first or last) and before != behind:
+        assert moved(marked, [0, 1]).replace(" ", "") == line.replace(" ", "")
 
 
 TAGS = st.sampled_from(['<x id="1"/>', '<ph id="2"/>', '<ph id="3">{0}</ph>'])
