@@ -341,10 +341,11 @@ def _check_languages(models: Sequence[Model]) -> None:
     for model in models:
         if model.trained == model.languages[::-1]:
             (source, target), (stated_source, stated_target) = model.trained, model.languages
-            advice = "exchange -s and -t" if len(models) == 1 else "exchange the two models, or -s and -t"
+            both = "the two models, or " if len(models) > 1 else ""
             raise UsageError(
                 f"{model.name}: was trained from {source} to {target}, but is to translate from {stated_source} to "
-                f"{stated_target}: {advice} (in Python path and reverse_path, source_lang and target_lang)"
+                f"{stated_target}, as -s and -t or the profile say: exchange {both}-s and -t (source_lang and "
+                f"target_lang), or give the profile of this model"
             )
         if model.trained:
             warn_user(languages_warning(model.name, model.trained, model.languages))

@@ -77,7 +77,11 @@ MISTAKES = [
     (f"{ALIGN} {PAIR} --join union", 2, "--join without --reverse-path"),
     (f"{ALIGN} {PAIR} --profile none", 2, "expected --bpe-codes"),
     (f"{ALIGN} {PAIR} --profile missing.json", 1, "missing.json: no such profile"),
-    (f"{ALIGN} {PAIR} --profile {DEMO}/checkpoint.en-de.pt.align.json", 1, "is the profile of model"),
+    (
+        f"{ALIGN} {PAIR} --profile {DEMO}/checkpoint.en-de.pt.align.json",
+        2,
+        "trained from de to en … the profile of this model",
+    ),
     (f"{ALIGN} {PAIR} --bpe none --bpe-codes hyp", 2, "expected --bpe-codes CODES"),
     (f"{ALIGN} {PAIR} --bpe-codes none", 1, "none: "),
     (f"{ALIGN} {PAIR} --table missing", 1, "missing: cannot read the file"),
@@ -98,7 +102,11 @@ MISTAKES = [
         )
     ),
     (f"norm-align calibrate {OWN} {PAIR} -o de", 2, "de: is also an input"),
-    (f"norm-align calibrate {OWN} {PAIR} --reverse-path model/checkpoint.pt", 2, "of this command, or holds it"),
+    (
+        f"norm-align calibrate {OWN} {PAIR} --reverse-path model/checkpoint.pt",
+        2,
+        "trained from de to en … exchange the two models",
+    ),
     (f"{ALIGN} {PAIR} --heads 1 --rule two-way=0.8", 0, "60 of 60 … one link or none … no alignment"),
     (f"{ALIGN} {PAIR} --heads 1 --rule threshold=0", 0, "each word is linked to all … the maps show no alignment"),
     (f"{ALIGN} {PAIR} -o - --resume", 2, "--resume with -o -"),
