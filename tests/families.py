@@ -7,26 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+from check_model import LINES
 
-#: A line or two of each script, written for the tests.
-LINES = """\
-The old bridge was closed for repairs, and everyone had to walk along the river.
-"Why don't you come in?" she asked; it's 25.5 °C outside -- well-known & loved.
-Der Zug nach Köln fährt heute von Gleis 7 – nicht von Gleis 12.
-Elle a dit : « Je reviendrai demain, peut-être », puis elle est partie.
-Старый мост закрыли на ремонт, и всем пришлось идти вдоль реки.
-Сколько стоит этот хлеб? Двадцать пять рублей.
-Η παλιά γέφυρα έκλεισε για επισκευές και όλοι περπάτησαν δίπλα στο ποτάμι.
-أغلقوا الجسر القديم للإصلاح، فسار الجميع بجانب النهر.
-הגשר הישן נסגר לתיקונים, וכולם הלכו לאורך הנהר.
-पुराना पुल मरम्मत के लिए बंद था, और सब नदी के किनारे चले।
-สะพานเก่าปิดซ่อม ทุกคนจึงต้องเดินไปตามแม่น้ำ
-旧桥正在维修，大家只好沿着河走。“这个面包多少钱？”
-古い橋は修理のために閉まっていて、みんな川に沿って歩いた。２５円です。
-낡은 다리가 수리 중이라 모두 강을 따라 걸어야 했다.
-ძველი ხიდი დაკეტილი იყო და ყველა მდინარის გასწვრივ მიდიოდა.
-Հին կամուրջը փակ էր, և բոլորը քայլեցին գետի երկայնքով։
-""".splitlines()
 #: The classes of a model, and the languages of the tests; a name of Transformers' directories may be of two families.
 KINDS = {
     "marian": ("Marian", "MarianMTModel", ("de", "en")),

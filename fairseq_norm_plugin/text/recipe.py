@@ -280,7 +280,7 @@ def _tokenizers(recipe: TextRecipe, language: str, words: str) -> tuple[Tokenize
 def _tokenizer(name: str | None, language: str, normalize: str, options: tuple[tuple[str, str], ...]) -> Tokenizer:
     if name is None:
         return Tokenizer(None, str, normalize)
-    built = _build("tokenizer", name, dict(options), source_lang=language, target_lang=language)
+    built = build_encoder("tokenizer", name, dict(options), source_lang=language, target_lang=language)
     return Tokenizer(built.encode, built.decode, normalize)
 
 
@@ -307,11 +307,11 @@ def _segmenters(recipe: TextRecipe, vocabularies: tuple[Vocabulary, Vocabulary])
             segmenter.check(vocabulary.dictionary)
         return list(subwords)
     files = {option: files[0] for option, files in recipe.files.items()}
-    encoder = _build("bpe", str(name), {**recipe.options, **files})
+    encoder = build_encoder("bpe", str(name), {**recipe.options, **files})
     return [LineSegmenter(encoder.encode, encoder.decode, str(name))] * 2
 
 
-def _build(registry: str, name: str, options: Mapping[str, Any], **more: str) -> Any:
+def build_encoder(registry: str, name: str, options: Mapping[str, Any], **more: str) -> Any:
     """Build a tokenizer or subwords of fairseq's registry."""
     known = offered(registry)[name]
     config = REGISTRIES[registry]["dataclass_registry"].get(name)

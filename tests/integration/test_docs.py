@@ -144,7 +144,7 @@ def demo(tmp_path_factory, environment):
 @pytest.fixture
 def root(demo, tmp_path, monkeypatch):
     """The working directory, which looks like the root of the repository after ``make demo``."""
-    for name in ("data", "fairseq_norm_plugin"):
+    for name in ("data", "fairseq_norm_plugin", "scripts"):
         (tmp_path / name).symlink_to(ROOT / name)
     shutil.copytree(demo, tmp_path / "out/demo")
     monkeypatch.chdir(tmp_path)

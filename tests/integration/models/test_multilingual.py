@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from check_model import compare
 from fairseq.tasks.translation_from_pretrained_bart import TranslationFromPretrainedBARTTask
+from stock_models import Fairseq
 
 import fairseq_norm_plugin
 from alignment_eval import commands as cli
@@ -195,6 +197,13 @@ def test_one_checkpoint_of_both_directions(variant, corpus, lines, run, capsys, 
     assert model.identity != model.reverse.identity
     model.align(*zip(*lines[:40])).to_pharaoh(tmp_path / "python")
     assert (tmp_path / "python").read_text() == both
+
+
+@pytest.mark.parametrize("name", TAGS)
+def test_ids_translations_and_maps_are_those_of_stock_fairseq(variant, corpus, lines, name):
+    model = fairseq_norm_plugin.load(variant(name), corpus, "xx", "yy", bpe="none")
+    found = list(compare(model, Fairseq(model), [source for source, _ in lines[:9]]))
+    assert all(same for _, _, same in found), found
 
 
 @pytest.mark.parametrize(
