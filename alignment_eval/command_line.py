@@ -45,6 +45,10 @@ _KNOWN_ELSEWHERE = {
 }
 #: Options that nobody is to take by mistake.
 _NEVER_MEANT = {"--force", "--overwrite"}
+#: What a usage shows in the place of options that may be left out.
+_OTHERS = argparse.Action([], "options", nargs="?", metavar="options")
+#: A space that no option and no pipe follows: a command is not folded there.
+_WITHIN_OPTION = re.compile(r"(?<=\S) (?!--?[a-z]|\| )")
 
 
 def option(help: str, default: Any = None, **declared: Any) -> Any:
@@ -74,7 +78,15 @@ def check_types(options: Any) -> None:
 
 
 class _HelpFormatter(argparse.HelpFormatter):
-    """Fills paragraphs; an indented line is a command, which goes on in the next line after a backslash."""
+    """Fills paragraphs; an indented line is a command, which is folded at its options, with a backslash.
+
+    The usage names what must be given.
+    """
+
+    def add_usage(self, usage: Any, actions: Iterable[argparse.Action], groups: Any, prefix: Any = None) -> None:
+        one_of = [action for group in groups if group.required for action in group._group_actions]
+        needed = [action for action in actions if action.required or action in one_of or not action.option_strings]
+        super().add_usage(usage, [*needed, _OTHERS], groups, prefix)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         lines: list[str] = []
@@ -82,8 +94,10 @@ class _HelpFormatter(argparse.HelpFormatter):
             if is_text:
                 lines += textwrap.wrap(" ".join(block), width, initial_indent=indent, subsequent_indent=indent)
             else:
+                commands = re.sub(r"\\\n *", "", "\n".join(block)).split("\n")
                 fold = partial(textwrap.wrap, width=width - 2, break_long_words=False, break_on_hyphens=False)
-                lines += [" \\\n".join(fold(line, subsequent_indent=" " * 6)) for line in block]
+                folded = (fold(_WITHIN_OPTION.sub("\0", line), subsequent_indent=" " * 6) for line in commands)
+                lines += [" \\\n".join(command).replace("\0", " ") for command in folded]
         return "\n".join(lines)
 
 
@@ -110,6 +124,10 @@ class CommandParser(argparse.ArgumentParser):
             if action.dest != "title" and value not in (action.default, action.const) and "" in _texts(value):
                 self.error(f"{'/'.join(action.option_strings) or action.metavar or action.dest} '': the value is empty")
         return found, others
+
+    def format_help(self) -> str:
+        """As argparse, with what the exit status of all commands means."""
+        return f"{super().format_help()}\nExit status: 0 success, 1 bad data, 2 bad usage, 130 Ctrl-C.\n"
 
     def error(self, message: str) -> NoReturn:
         """Exit with status 2, without the usage, which would fill a screen."""
@@ -245,7 +263,6 @@ def _texts(value: object) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
-@on_stderr()
 def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object]) -> int:
     """Parse the command line, check its outputs, and run it.
 
@@ -256,8 +273,9 @@ def exit_status(name: str, parse: Callable[[], Any], run: Callable[[Any], object
         try:
             args = parse()
             name = " ".join([name, *([args.command] if hasattr(args, "command") else [])])
-            check_outputs(args)
-            run(args)
+            with on_stderr(name):
+                check_outputs(args)
+                run(args)
         finally:  # also after --help, which ends by SystemExit
             sys.stdout.flush()
     except (InputError, UsageError) as error:

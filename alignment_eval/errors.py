@@ -91,12 +91,12 @@ def warn_skipped(skipped: Mapping[int, str], size: int, consequence: str, unit: 
 
 
 @contextlib.contextmanager
-def on_stderr() -> Iterator[None]:
-    """Print warnings, each time, and log messages as a command does."""
+def on_stderr(program: str) -> Iterator[None]:
+    """Print warnings, each time, and log messages as the command ``program`` does."""
     handler, loggers = _Printer(), [logging.getLogger(name) for name in _PACKAGES]
     levels = [each.level for each in loggers]
     with warnings.catch_warnings():
-        print_warnings()
+        print_warnings(program)
         try:
             for each in loggers:
                 each.addHandler(handler)
@@ -110,13 +110,13 @@ def on_stderr() -> Iterator[None]:
                 each.propagate = True
 
 
-def print_warnings() -> None:
-    """Print each :class:`AlignmentWarning` on a line of its own from now on."""
+def print_warnings(program: str) -> None:
+    """Print each :class:`AlignmentWarning` on a line of its own from now on, which names the ``program``."""
     former = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
         if issubclass(category, AlignmentWarning):
-            say(f"warning: {message}")
+            say(f"{program}: warning: {message}")
         else:
             former(message, category, *place, **more)
 

@@ -26,7 +26,7 @@ from alignment_eval.links.files import (
     read_hypothesis,
     read_texts,
 )
-from alignment_eval.maps.sentence import KINDS, PairWords, marks_of_tools
+from alignment_eval.maps.sentence import KINDS_HELP, PairWords, marks_of_tools
 from alignment_eval.reading import TextFile, check_sizes, token_lines
 from alignment_eval.scoring.aer import Score, score
 from alignment_eval.scoring.diagnosis import diagnose, doubts
@@ -55,7 +55,7 @@ def add_hypothesis_arguments(group: argparse._ActionsContainer, name: str = "hyp
     """Declare the hypotheses, or an option ``name`` for them, and how to read them; ``more`` is what the help adds."""
     help_ = (
         "word alignments (-: standard input), as norm-align, awesome-align, simalign, eflomal, fast_align, GIZA++ (A3) "
-        f"and fairseq-generate write them, all read in the same way; NAME=FILE names the system{more}"
+        f"or fairseq-generate writes them; NAME=FILE names the system{more}"
     )
     group.add_argument(name, action="extend", nargs="+", type=System.of, metavar="HYP", help=help_)
     add_base(group, "hyp", "0")
@@ -88,14 +88,14 @@ def add_base(group: argparse._ActionsContainer, role: str, default: str) -> None
     group.add_argument(
         f"--{role}-base",
         choices=BASES,
-        help="number of the first word; auto: as the indices show; 0-unused: 0, though no link has index 0 "
+        help="the number of a sentence's first word; auto: found from the links; 0-unused: 0, although no link has a 0 "
         f"(default: {default}; 1 for the formats naacl and giza)",
     )
 
 
 def add_swap(group: argparse._ActionsContainer, role: str) -> None:
     """Declare ``--<role>-swap``."""
-    group.add_argument(f"--{role}-swap", action="store_true", help="the file has target-source links: swap them")
+    group.add_argument(f"--{role}-swap", action="store_true", help="its links are target-source: exchange them")
 
 
 def read_options(
@@ -255,7 +255,7 @@ def warn_of_few(sentences: int) -> None:
 
 def add_kinds(parser: argparse._ActionsContainer) -> None:
     """Declare ``--kinds``; None stands for all that were recorded."""
-    add_list(parser, "--kinds", f"of {', '.join(KINDS)} (default: all recorded)", metavar="KIND")
+    add_list(parser, "--kinds", f"kinds of maps, of {KINDS_HELP} (default: all recorded)", metavar="KIND")
 
 
 def add_records(parser: argparse.ArgumentParser, optional: bool = False) -> None:

@@ -38,8 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = CommandParser(prog=PROG, description=_DESCRIPTION)
     families = parser.add_subparsers(dest="command", metavar="FAMILY", required=True)
-    translation = "translation models: Marian, M2M-100, NLLB, mBART, FSMT (docs/models.md)"
-    for name, text in (("bert", "BERT (docs/analysis.md)"), ("translation", translation)):
+    translation = "translation models: Marian, M2M-100, NLLB, mBART, FSMT"
+    for name, text in (("bert", "BERT"), ("translation", translation)):
         family = families.add_parser(name, help=text, description=text)
         family.add_argument("model", type=Input, metavar="MODEL", help="directory of the model")
         family.add_argument("out", type=Output, metavar="OUT", help="directory to write")

@@ -187,7 +187,7 @@ def set_up_command(program: str) -> None:
     if not (path.name.startswith("fairseq-") or path.parent.name == "fairseq_cli"):
         return
     silence_libraries()
-    print_warnings()
+    print_warnings(path.stem)
     if {"-h", "--help"} & set(sys.argv):  # fairseq prints its help before it adds the options of a task
         atexit.register(print, "\nOptions --norm-… and --aer-…: python -m fairseq_norm_plugin --help")
 

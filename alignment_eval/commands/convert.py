@@ -34,24 +34,26 @@ Units = Sequence[Sequence[int]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("output")
+    group.add_argument("--to", required=True, choices=_WRITTEN, metavar="FORMAT", help=", ".join(_WRITTEN))
+    add_output(group, "the file in the new format", metavar="OUT", standard=True)
+    group.add_argument("--to-base", choices=("0", "1"), help="number of the first word (default: 0, but 1 for naacl)")
+    group.add_argument(
+        "--possible", choices=("keep", "drop"), help="possible links: keep (as plain ones if OUT has no others) or drop"
+    )
     group = parser.add_argument_group("input")
     add_links_arguments(group, "input", "from", metavar="IN")
     help_ = "keep only links with this score or more (default: all links)"
     group.add_argument("--min-confidence", type=float, metavar="P", help=help_)
     add_text_arguments(parser)
-    group = parser.add_argument_group("subwords", "of texts in subwords, marked so (auto: detected in each text)")
+    group = parser.add_argument_group(
+        "subwords", f"the texts are in subwords; MARK says how they are marked: {', '.join(MARKS)}, or auto"
+    )
     either = group.add_mutually_exclusive_group()
     help_ = "the links are between subwords: write links between words"
     either.add_argument("--from-subwords", choices=("auto", *MARKS), metavar="MARK", help=help_)
-    help_ = f"write links between subwords; MARK is one of auto, {', '.join(MARKS)}"
+    help_ = "the links are between words: write links between subwords"
     either.add_argument("--subwords", choices=("auto", *MARKS), metavar="MARK", help=help_)
-    group = parser.add_argument_group("output")
-    add_output(group, "the file in the new format", metavar="OUT", standard=True)
-    group.add_argument("--to", required=True, choices=_WRITTEN, help=f"of {', '.join(_WRITTEN)}")
-    group.add_argument("--to-base", choices=("0", "1"), help="index of the first word (default: 0, but 1 for naacl)")
-    group.add_argument(
-        "--possible", choices=("keep", "drop"), help="possible links: keep (as plain ones if OUT has no others) or drop"
-    )
 
 
 def run(args: argparse.Namespace) -> None:

@@ -65,11 +65,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "logs", nargs="+", type=Input, metavar="LOG", help="log of fairseq-train, one a run (-: standard input)"
     )
+    help_ = f"picture: .{', .'.join(style.ENDINGS)}; .csv: its values; .html: a page of picture, table and --pictures"
+    add_output(parser, help_, required=True)
     add_list(parser, "--metrics", f"names of metrics, or patterns (default: {','.join(_METRICS)})", metavar="GLOB")
     help_ = "folder of the pictures of --aer-picture (SAVE_DIR/aer-picture), for a page .html"
     parser.add_argument("--pictures", type=Input, metavar="DIR", help=help_)
-    help_ = f"picture: .{', .'.join(style.ENDINGS)}; .csv: its values; .html: a page of picture, table and --pictures"
-    add_output(parser, help_, required=True)
     style.add_figure_options(parser)
 
 

@@ -22,7 +22,7 @@ from alignment_eval.scoring.tables import UNDEFINED, Table, counted, percent
 
 EPILOG = """\
 Example, after make demo:
-  align-eval errors --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh \\
+  align-eval errors out/demo/hyp.pharaoh --gold data/demo/demo.talp --gold-base 1 \\
       --source data/demo/demo.de --target data/demo/demo.en
 
 json: one object; shares and metrics are fractions, null where undefined.  text: tables with percentages.

@@ -46,12 +46,15 @@ Examples, after make demo:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_records(parser)
-    group = add_map_arguments(parser, "default: the profile that the records carry")
+    group = add_map_arguments(
+        parser,
+        f"default: the profile that the records carry; --heads {MAX_NORM} --setting awi: the layer of largest norms",
+    )
     group.add_argument(
         "--level",
         choices=LEVELS,
         default="word",
-        help="word: link words (default); token: link subword tokens, as fairseq-preprocess --align-suffix reads them",
+        help="link words (default) or subword tokens, as fairseq-preprocess --align-suffix reads them",
     )
     add_text_arguments(parser)
     group = parser.add_argument_group("both directions")
@@ -60,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_options(group, "join", "reverse_heads")
     group = parser.add_argument_group("output")
-    group.add_argument("--confidences", action="store_true", help="write i-j:p, p: how likely the link is right")
+    group.add_argument("--confidences", action="store_true", help="write i-j:p; p says how likely the link is right")
     add_output(group, "Pharaoh file", standard=True)
 
 

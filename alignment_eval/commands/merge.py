@@ -14,7 +14,7 @@ from alignment_eval.files import check_signed
 from alignment_eval.parts import form_of, read_alignments, signature_of
 
 EPILOG = """\
-Example, where the shards of a run have left parts (docs/scale.md):
+Example, where the shards of a run have left parts:
   align-eval merge out/sharded.pharaoh.parts --output out/merged.pharaoh
 
 The signature goes to stderr.

@@ -16,7 +16,7 @@ from alignment_eval.figures.maps import Panel, Picture, draw, panel_of, sides_of
 from alignment_eval.files import Value, check_new, signature
 from alignment_eval.links.files import read_hypothesis
 from alignment_eval.links.formats import GoldSentence, Links
-from alignment_eval.maps.sentence import KINDS, SentenceMaps, SentenceSide
+from alignment_eval.maps.sentence import KINDS_HELP, SentenceMaps, SentenceSide
 from alignment_eval.maps.words import LEVELS, SETTINGS
 from alignment_eval.records import Records
 from alignment_eval.scoring.gold_corpus import check_links
@@ -35,8 +35,9 @@ Examples, after make demo:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_records(parser, optional=True)
     parser.add_argument("--sentence", required=True, type=int, metavar="ID", help="sentence, from 0 (line ID + 1)")
+    add_output(parser, f"picture: .{', .'.join(style.ENDINGS)}", required=True)
     group = parser.add_argument_group("maps of RECORDS")
-    help_ = f"drawn side by side: {', '.join(KINDS)} (default: {DEFAULTS.kind})"
+    help_ = f"kinds, drawn side by side: {KINDS_HELP} (default: {DEFAULTS.kind})"
     add_list(group, "--kinds", help_, metavar="KIND")
     help_ = (
         "LAYER.HEAD, or LAYER for a whole layer, counted from 0, such as 1.2,1; several stand one below the other "
@@ -52,8 +53,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_hypothesis_arguments(group, "--hyp", "; one with RECORDS")
     options.add_gold_arguments(parser, required=False)
     options.add_text_arguments(parser)
-    group = parser.add_argument_group("output")
-    add_output(group, f"picture: .{', .'.join(style.ENDINGS)}", required=True)
     style.add_figure_options(parser)
 
 

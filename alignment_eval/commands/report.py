@@ -76,6 +76,7 @@ LARGE = 20e6
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_records(parser, optional=True)
+    add_output(parser, "the page (-: standard output)", required=True)
     options.add_gold_arguments(parser, required=False, more="; without gold the page has no scores")
     options.add_text_arguments(parser)
     options.add_hypothesis_arguments(parser.add_argument_group("hypotheses", "the alignments to compare"), "--hyp")
@@ -86,7 +87,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--title", metavar="TEXT", help="heading (default: what is compared)")
     help_ = "show at most N sentences, evenly spaced over the corpus, to keep the page small (default: all)"
     group.add_argument("--max-sentences", type=positive_integer, metavar="N", help=help_)
-    add_output(group, "the page (-: standard output)", required=True)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -22,17 +22,17 @@ from alignment_eval.scoring.tables import Table, counted, interval_text, pair_ta
 
 EPILOG = """\
 Examples, after make demo:
-  align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh
-  align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh \\
+  align-eval score out/demo/hyp.pharaoh --gold data/demo/demo.talp --gold-base 1
+  align-eval score out/demo/hyp.pharaoh --gold data/demo/demo.talp --gold-base 1 \\
       --source data/demo/demo.de --target data/demo/demo.en
-  align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh out/demo/both.pharaoh --format latex
-  align-eval score --gold data/demo/demo.talp --gold-base 1 out/demo/hyp.pharaoh --gold-swap --diagnose
-  fairseq-generate … --print-alignment hard | align-eval score --gold gold.talp --gold-base 1 -
+  align-eval score out/demo/hyp.pharaoh out/demo/both.pharaoh --gold data/demo/demo.talp --gold-base 1 --format latex
+  align-eval score out/demo/hyp.pharaoh --gold data/demo/demo.talp --gold-base 1 --gold-swap --diagnose
+  fairseq-generate … --print-alignment hard | align-eval score - --gold gold.talp --gold-base 1
 
-Several hypotheses, md and latex: a table, with intervals, and AER minus that of each row above with p of approximate
-randomisation; a star or bold type marks the best; latex needs booktabs.
-json: one object a line and hypothesis; AER, precision and recall are fractions, null where undefined.
-Other formats: they are percentages.  sentences: counts and scores of each sentence, as TSV.
+Several hypotheses, md and latex make a table: it has intervals, and AER minus that of each row above with p of
+approximate randomisation.  A star or bold type marks the best.  latex needs booktabs.  sentences has a row for each
+sentence, as TSV; json has an object for each hypothesis, on a line, and null where a metric is undefined.  In these two
+metrics are fractions, else percentages.
 """
 
 #: The columns of counts of a table for machines.
@@ -50,16 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_text_arguments(parser)
     group = parser.add_argument_group("output")
     add_format(group, ("text", *_TABLES, "tsv", "json", "sentences"))
+    help_ = "add AER under other index bases and directions, and with lines shifted by one"
+    group.add_argument("--diagnose", action="store_true", help=help_)
     group = parser.add_argument_group(
         "resampling", "95 % intervals from a bootstrap over sentences; paired bootstrap and approximate randomisation"
     )
     help_ = f"number of resamples (default: {Resampling().resamples} for a table, else no intervals and tests)"
     group.add_argument("--resamples", type=int, metavar="N", help=help_)
-    parser.add_argument(
-        "--diagnose",
-        action="store_true",
-        help="add AER under other index bases and directions, and with lines shifted by one",
-    )
 
 
 def run(args: argparse.Namespace) -> None:

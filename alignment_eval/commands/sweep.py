@@ -43,23 +43,24 @@ CONFIGURATION = ["kind", "setting", "rule", "null"]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_records(parser)
+    what = "directory for table, JSON and heatmaps; only one that sweep wrote is replaced"
+    add_output(parser, what, metavar="DIR", required=True)
     options.add_gold_arguments(parser)
     options.add_text_arguments(parser)
     options.add_kinds(parser)
     add_list(
         parser,
         "--settings",
-        f"default: all of {', '.join(SETTINGS)}",
+        f"settings to score, of {', '.join(SETTINGS)} (default: all)",
         metavar="SETTING",
         type=lambda text: names(text.lower()),
     )
-    more = f"; or with values: {', '.join(name for name in RULE_NAMES if name not in RULES)}"
-    add_list(parser, "--rules", f"default: all of {', '.join(RULES)}{more}", metavar="RULE")
+    help_ = f"extraction rules to score, of {', '.join(RULE_NAMES)} (default: {','.join(RULES)})"
+    add_list(parser, "--rules", help_, metavar="RULE")
     parser.add_argument("--final-punctuation", action="store_true", help=FINAL_PUNCTUATION)
-    what = "directory for table, JSON and heatmaps; only one that sweep wrote is replaced"
-    add_output(parser, what, metavar="DIR", required=True)
     add_format(parser, TABLE_FORMATS)
-    parser.add_argument("--sort-heads", action="store_true", help="heatmaps: the lowest AER of a layer left")
+    help_ = "order the heads of a layer in heatmaps by AER, lowest first"
+    parser.add_argument("--sort-heads", action="store_true", help=help_)
     style.add_figure_options(parser, several=True)
 
 

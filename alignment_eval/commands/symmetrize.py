@@ -27,12 +27,13 @@ direction writes it.  The signature goes to stderr.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--method", required=True, choices=METHODS, metavar="RULE", help=f"of {', '.join(METHODS)}")
+    parser.add_argument("--method", required=True, choices=METHODS, metavar="METHOD", help=", ".join(METHODS))
     parser.add_argument(
         "--variant",
         choices=VARIANTS,
         default=DEFAULT_VARIANT,
-        help="whose algorithm of that name: Moses' (default), that of fast_align's atools, or that of lilt's scripts",
+        help="programs differ in these methods: do as Moses (default), as fast_align's atools, or as the "
+        "alignment-scripts of Lilt",
     )
     group = parser.add_argument_group("input", "two files of the same aligner (-: standard input)")
     group.add_argument("forward", type=Input, metavar="FORWARD", help="word alignments, source-target")

@@ -102,7 +102,7 @@ def add_figure_options(parser: argparse.ArgumentParser, several: bool = False) -
     ``several``: also ``--figure-formats``, for a command that writes a directory of figures.
     """
     group = parser.add_argument_group(
-        "look of the figures", "type has 7 points at the printed width; words have 5.5 where more would overlap"
+        "look of the figures", "letters have 7 points at the printed width, words 5.5 where they would overlap"
     )
     help_ = "printed width, such as 8.5cm or 3.3in (default: 8.5cm, one column; where that is too narrow, 17.5cm)"
     group.add_argument("--width", type=_width, metavar="WIDTH", help=help_)

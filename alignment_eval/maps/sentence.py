@@ -83,6 +83,8 @@ _ROWS = (
 )
 #: Map kinds by name, in the order in which commands list them.
 KINDS: dict[str, MapKind] = {row.name: row for row in _ROWS}
+#: What helps say of them.
+KINDS_HELP = ", ".join(f"{row.name} ({row.label})" for row in _ROWS)
 #: The kinds that are recorded by default.
 DEFAULT_KINDS = ("attn_w", "attn_n")
 

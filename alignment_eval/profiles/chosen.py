@@ -16,6 +16,7 @@ from alignment_eval.extraction.lexical_table import LexicalTable, read_lexical_t
 from alignment_eval.extraction.method import (
     DEFAULTS,
     JOINS,
+    MAP_JOINS,
     RULE_NAMES,
     AlignmentMethod,
     ExtractionOptions,
@@ -24,8 +25,8 @@ from alignment_eval.extraction.method import (
 )
 from alignment_eval.files import Value
 from alignment_eval.links.symmetrize import METHODS
-from alignment_eval.maps.sentence import KINDS
-from alignment_eval.maps.words import COMBINATIONS, FLOOR, FORMED, FORMING, WITHOUT_TABLE
+from alignment_eval.maps.sentence import KINDS, KINDS_HELP
+from alignment_eval.maps.words import COMBINATIONS, FORMED, FORMING, WITHOUT_TABLE
 from alignment_eval.profiles.profile import NO_PROFILE, Profile
 from alignment_eval.reading import file_hash, read_once
 
@@ -74,30 +75,29 @@ class AlignmentOptions:
     """
 
     heads: MapNames | str | None = option(  # noqa: RUF009
-        f"maps to read: LAYER.HEAD, or LAYER for a whole layer, counted from 0, such as 1.2,0.3,1; 0.3:awi has a "
-        f"setting of its own; {MAX_NORM}: the layer with the highest mean norm, without gold (extract, AWI only); "
-        f"separated by commas",
+        "maps to read: LAYER.HEAD, or LAYER for all its heads, counted from 0, such as 1.2,0.3,1; 0.3:awi has a "
+        "setting of its own; separated by commas",
         metavar="MAP,…",
     )
-    kind: str | None = option(f"map kind (default: {DEFAULTS.kind}): {', '.join(KINDS)}", metavar="KIND")
+    kind: str | None = option(f"kind of the maps: {KINDS_HELP} (default: {DEFAULTS.kind})", metavar="KIND")
     combine: str | None = option(
-        f"how several maps become one: the mean (default) or the geometric mean (product) of their row shares; shares "
-        f"below {FLOOR:g} count as {FLOOR:g} in a product",
+        "make one map of several: their mean (default), or their product, a geometric mean; each row is divided by its "
+        "sum first",
         choices=COMBINATIONS,
     )
     setting: str | None = option(
-        "the row of a target word: awo, the row that predicts it (default), or awi, the row whose input it is",
+        "the row of a target word: awo, the row that predicts it (default), or awi, the next row, which reads it",
         type=str.lower,
         metavar="SETTING",
     )
     rule: str | None = option(
-        f"extraction rule: {', '.join(RULE_NAMES)} (default: {DEFAULTS.rule}; {DEFAULTS.direction_rule} for "
-        f"each of two models if --join makes one of their links)",
+        f"extraction rule: {', '.join(RULE_NAMES)} (default: {DEFAULTS.rule}; {DEFAULTS.direction_rule} if --join "
+        f"combines links, not maps)",
         metavar="RULE",
     )
     null: str | None = option(
-        "may null (</s>, a tag) win a row? allow: then the target word stays unaligned; mask: null is left out "
-        "(default: by the rule)",
+        "what a target word does whose map is largest at null, that is </s> or a tag; allow: it stays unaligned; mask: "
+        "it takes a word, as null is left out (default: by the rule)",
         metavar="NULL",
     )
     final_punctuation: bool | None = option(
@@ -105,7 +105,7 @@ class AlignmentOptions:
         action=argparse.BooleanOptionalAction,
     )
     profile: str | Path | None = option(  # noqa: RUF009
-        f"read the maps that a profile names (of norm-align calibrate); {NO_PROFILE}: use no profile",
+        f"a profile, made by norm-align calibrate, which names the maps; {NO_PROFILE}: use no profile",
         type=Input,
         metavar="FILE",
     )
@@ -113,15 +113,15 @@ class AlignmentOptions:
         "maps of the other model (default: the same layers and heads); separated by commas", metavar="MAP,…"
     )
     join: str | None = option(
-        f"{', '.join((*JOINS, *METHODS))}: mutual links; the rule on average or product of both word maps (default: "
-        f"{DEFAULTS.join}); or links symmetrised by one of the other methods, without confidences",
+        f"how the directions become one: {' or '.join(MAP_JOINS)} of their maps (default: {DEFAULTS.join}); mutual, "
+        f"the links that both have; or a symmetrisation of links, without confidences: {', '.join(METHODS)}",
         choices=(*JOINS, *METHODS),
         metavar="RULE",
     )
     table: str | Path | None = option(  # noqa: RUF009
-        f"a lexical table's file (of norm-align calibrate); {OF_TEXT}: count one on the first {DEFAULTS.table_pairs} "
-        f"pairs of this text, and add that of the profile; {NO_TABLE} (default: the table of the model's profile; "
-        f"without a profile, {OF_TEXT} from {DEFAULTS.fewest_pairs} pairs on; where maps are named, {NO_TABLE})",
+        f"lexical table: a FILE, made by norm-align calibrate; {OF_TEXT}, counted on the first {DEFAULTS.table_pairs} "
+        f"pairs of this text and added to the profile's; {NO_TABLE} (default: the profile's; without a profile "
+        f"{OF_TEXT}, from {DEFAULTS.fewest_pairs} pairs on; where maps are named, {NO_TABLE})",
         type=lambda text: text if text in (OF_TEXT, NO_TABLE) else Input(text),
         metavar=f"FILE|{OF_TEXT}|{NO_TABLE}",
     )
@@ -132,8 +132,8 @@ class AlignmentOptions:
     source_contribution: bool = False
     force: bool = False
     split_sentences: bool = option(
-        "cut lines that are paragraphs into sentences by sentencex, align or translate these, and join them again; the "
-        "languages are those of the model",
+        "the lines are paragraphs: align or translate each of their sentences, which sentencex finds, and join them "
+        "again",
         default=False,
         action="store_true",
     )

@@ -52,7 +52,9 @@ class TextRecipe:
     What is None is not stated: it is as another recipe says (:meth:`over`), or as a default.
     """
 
-    tokenizer: Optional[str] = option("of fairseq: moses, nltk, space; none: the text is tokenised", metavar="NAME")
+    tokenizer: Optional[str] = option(
+        "tokenizer of fairseq: moses, nltk, space; none: the text is tokenised", metavar="NAME"
+    )
     lowercase: Optional[bool] = option("the model reads lower case", action="store_const", const=True)
     bpe: Optional[str] = option(
         "subwords of fairseq: subword-nmt, fastbpe, sentencepiece, tokenizers, …; none: the text is in subwords "
@@ -64,14 +66,14 @@ class TextRecipe:
     #: option -> its files, of both languages or of source and target; a profile has their names in its directory
     files: dict[str, list[str]] = field(default_factory=dict)
     normalize: Optional[str] = option(
-        "before the tokenizer: nfc, composed and only printed characters; moses, plain punctuation, too",
+        "clean the text first: nfc composes characters and drops invisible ones; moses makes punctuation plain, too",
         choices=NORMALIZATIONS,
     )
     languages: Optional[tuple[str, str]] = None  #: of source and target; None: not known
     hashes: dict[str, str] = field(default_factory=dict)  #: name of a file -> hash of its content, in a profile
     words: tuple[str, str] = option(
-        "the words that are linked: tokens, of the tokenizer; whitespace, what it separates; characters, in scripts "
-        "without spaces; or a file with the words of each line; one for both texts, or two (default: tokens)",
+        "the words to link: tokens of the tokenizer (default), what whitespace separates, characters of a script "
+        "without spaces, or those in a file; one for both texts, or two",
         ("tokens", "tokens"),
         nargs="+",
         metavar="WHAT",

@@ -32,10 +32,9 @@ _USAGE = """\
                   --target-text FILE.en [options]"""
 _EPILOG = f"""\
 Example, from the root of the repository:
-  {PROG} --path demo --tokenizer none \\
-      --source-text data/demo/demo.de --target-text data/demo/demo.en -o -
+  {PROG} --path demo --tokenizer none --source-text data/demo/demo.de --target-text data/demo/demo.en -o -
 
-The signature goes to stderr.  Exit status: 0 success, 1 bad data, 2 bad usage.
+The signature goes to stderr.
 """
 
 
@@ -64,16 +63,41 @@ def _parser() -> argparse.ArgumentParser:
         prog=PROG,
         commands=["calibrate"],
         usage=_USAGE,
-        description="Word alignments of raw parallel text by one trained translation model, or one of each direction",
+        description="Align the words of raw parallel text with one trained translation model, or one of each direction",
         epilog=_EPILOG,
     )
     parser.add_argument("--version", action="version", version=version_line(PROG))
     add_model_arguments(parser)
     add_options(add_raw_text_arguments(parser), "split_sentences")
+    _add_output(parser)
     add_map_arguments(
         parser, "default: the profile next to each checkpoint; without one, maps chosen on the text itself"
     )
     add_options(add_reverse_arguments(parser), "reverse_heads", "join")
+    group = add_speed_arguments(parser)
+    group.add_argument(
+        "--window",
+        type=positive_integer,
+        default=10000,
+        metavar="N",
+        help="align so many sentences at once, sorted by length; a stop loses at most those (default: 10000)",
+    )
+    help_ = "align every Nth window, from the Kth on (0/4: of four runs the first); -o DIR/, or merge FILE.parts"
+    group.add_argument("--shard", type=shard_of, metavar="K/N", help=help_)
+    group.add_argument(
+        "--ray",
+        nargs="?",
+        type=positive_integer,
+        const=0,
+        metavar="ACTORS",
+        help="align the windows on a Ray cluster, that of RAY_ADDRESS or one that is started on this machine, in so "
+        "many processes (default: one for each GPU of the cluster, without GPUs one for each processor); -o is a "
+        "directory",
+    )
+    return parser
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     help_ = (
         "Pharaoh file (-: standard output); with text, character spans, links and confidences if it ends in .jsonl or "
@@ -91,19 +115,19 @@ def _parser() -> argparse.ArgumentParser:
     group.add_argument(
         "--markup",
         choices=("xml", "html"),
-        help="the source text has inline markup: write the target text with the same tags, instead of links, or beside "
-        "them as marked if -o ends in .jsonl or .parquet",
+        help="the source text has inline markup: write the target text with the same tags instead of links; in .jsonl "
+        "and .parquet beside them, as marked",
     )
     add_list(group, "--opaque", "with --markup: further elements whose content is no text", metavar="TAG", default=())
     group.add_argument(
         "--protect",
         action="append",
         metavar="REGEX",
-        help="do not translate what matches (may be given again), nor URLs, mail addresses, placeholders such as "
-        "{0} and %%s, and emoji; with --target-text, link them to their copy (default: on with --translate and "
-        "--markup, without REGEX; none: off)",
+        help="do not translate URLs, mail addresses, emoji, placeholders such as {0} and %%s, and what matches REGEX; "
+        "with --target-text, link them to their copies; may be given again; none: off (default: on with --translate "
+        "and --markup)",
     )
-    group.add_argument("--confidences", action="store_true", help="write i-j:p, p: how likely the link is right")
+    group.add_argument("--confidences", action="store_true", help="write i-j:p; p says how likely the link is right")
     group.add_argument(
         "--scores",
         dest="scores_out",
@@ -111,8 +135,8 @@ def _parser() -> argparse.ArgumentParser:
         const="",
         type=Output,
         metavar="FILE.tsv",
-        help="score each pair: what the target says and the source does not, and the other way round; without FILE.tsv "
-        "only in -o FILE.jsonl or .parquet, where words are scored, too",
+        help="score each pair by what one side says and the other does not; without FILE.tsv only in -o FILE.jsonl or "
+        ".parquet, where words have scores, too",
     )
     group.add_argument(
         "--source-contribution",
@@ -124,37 +148,16 @@ def _parser() -> argparse.ArgumentParser:
         nargs=2,
         type=Output,
         metavar=("SOURCE", "TARGET"),
-        help="files for the words that links count, separated by blanks: the tokens of --tokenizer",
+        help="write the words that links count to two files, with blanks between",
     )
     group.add_argument(
         "--force",
         action="store_true",
-        help="align lines that do not look like translations of each other; write a line without tags where --markup "
-        "is damaged, and count it",
+        help="align lines although they do not look like translations of each other; write a line without tags where "
+        "--markup is damaged, and count it",
     )
     help_ = "continue a stopped run of the same options; --overwrite starts anew"
     group.add_argument("--resume", action="store_true", help=help_)
-    group = add_speed_arguments(parser)
-    group.add_argument(
-        "--window",
-        type=positive_integer,
-        default=10000,
-        metavar="N",
-        help="sentences sorted by length together, and the most that a stop can lose (default: 10000)",
-    )
-    help_ = "align every Nth window, from the Kth on (0/4: of four runs the first); -o DIR/, or merge FILE.parts"
-    group.add_argument("--shard", type=shard_of, metavar="K/N", help=help_)
-    group.add_argument(
-        "--ray",
-        nargs="?",
-        type=positive_integer,
-        const=0,
-        metavar="ACTORS",
-        help="align the windows on a Ray cluster, that of RAY_ADDRESS or one that is started on this machine, in so "
-        "many processes (default: one for each GPU of the cluster, without GPUs one for each processor); -o is a "
-        "directory",
-    )
-    return parser
 
 
 if __name__ == "__main__":

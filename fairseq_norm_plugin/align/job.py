@@ -164,25 +164,27 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         "--path",
         required=True,
         metavar="CHECKPOINT",
-        help="an ensemble: several, separated by :; the directory of a released model; or demo, the included models of "
-        "both directions",
+        help="a fairseq checkpoint; those of an ensemble, separated by :; the directory of a released model; or demo, "
+        "the included models of both directions",
     )
     group.add_argument(
-        "--data", metavar="DIR", help="directory with dict.LANG.txt of both languages (default: that of --path)"
+        "--data",
+        metavar="DIR",
+        help="directory with dict.LANG.txt of both languages (default: the directory of CHECKPOINT)",
     )
-    group.add_argument("-s", "--source-lang", metavar="LANG", help="default: detected from binarised data in DIR")
-    group.add_argument("-t", "--target-lang", metavar="LANG", help="default: detected, too")
+    default = "(default: by the profile, the names of binarised files in DIR, or CHECKPOINT)"
+    group.add_argument("-s", "--source-lang", metavar="LANG", help=f"source language {default}")
+    group.add_argument("-t", "--target-lang", metavar="LANG", help="target language (default: likewise)")
     group.add_argument(
         "--model-option",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="an option of fairseq's tokenizer, such as moses_no_escape=true; of its subwords, such as "
-        "sentencepiece_model=FILE (twice: of source and target), subword_mark=@@ of text in subwords, or "
-        "reverse_bpe_codes=FILE of the other direction; or of a multilingual model, such as langs=LANG,LANG,… in the "
-        "order of its training, lang_pairs=SRC-TGT,…, target_tag=fra for >>fra<<; may be repeated",
+        help="another option of the model's tokenizer, subwords or languages, by its name in fairseq, such as "
+        "sentencepiece_model=FILE, moses_no_escape=true or lang_pairs=de-en; subword_mark=@@ of text in subwords; "
+        "target_tag=fra of a model that expects >>fra<<; may be given again",
     )
-    help_ = "as of fairseq: registers the architecture of the model; its code is run"
+    help_ = "as in fairseq, a directory with the code of the model's architecture, which is run"
     group.add_argument("--user-dir", type=Input, metavar="DIR", help=help_)
     group = parser.add_argument_group("words and subwords", "default: as the model's profile says")
     add_fields(group, TextRecipe, "tokenizer", "normalize", "lowercase", "bpe")
@@ -191,22 +193,22 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=Input,
         metavar="CODES",
-        help="of subword-nmt or fastBPE: joint, or source and target",
+        help="codes of subword-nmt or fastBPE: one file, or those of source and target",
     )
     add_fields(group, TextRecipe, "words")
 
 
 def add_raw_text_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Declare the text; returns its group."""
-    group = parser.add_argument_group("text", "raw, or as the tokenizer above leaves it (-: standard input)")
+    group = parser.add_argument_group("text", "raw, or as --tokenizer and --bpe say (-: standard input)")
     group.add_argument("--source-text", type=Input, metavar="FILE", help="source text, one sentence a line")
-    group.add_argument("--target-text", type=Input, metavar="FILE", help="target text, the translations line by line")
+    group.add_argument("--target-text", type=Input, metavar="FILE", help="its translation, line by line")
     group.add_argument(
         "--text",
         type=Input,
         metavar="PATH",
-        help="both texts: a file with lines SOURCE ||| TARGET, or with tabs between columns, whose first two are read; "
-        "or Parquet with columns source and target (and perhaps id): FILE.parquet, a directory or a glob",
+        help="both texts: a file with lines SOURCE ||| TARGET; one with tabs, whose first two columns are read; or "
+        "FILE.parquet, a directory or a glob, with columns source, target and perhaps id",
     )
     return group
 
@@ -217,7 +219,8 @@ def add_reverse_arguments(parser: argparse.ArgumentParser) -> argparse._Argument
     group.add_argument(
         "--reverse-path",
         metavar="CHECKPOINT",
-        help="a target-source model; a multilingual model is its own (none: only one direction of it)",
+        help="a model of the other direction, target-source; none: read one direction (default: CHECKPOINT if it has "
+        "both, as demo and multilingual models; else none)",
     )
     return group
 
@@ -231,7 +234,7 @@ def add_speed_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGr
         "--dtype",
         choices=DTYPES,
         default="float32",
-        help="compute the model in 16 bits; maps and links stay in float32 (default: float32)",
+        help="what the model is computed in; maps and links stay in float32 (default: float32)",
     )
     return group
 

@@ -50,10 +50,6 @@ _DESCRIPTION = "Mixing ratios, special tokens, norms and frequency of every bloc
 _EPILOG = """\
 Example, after make demo:
   norm-analyze out/demo/bin --path data/demo/checkpoint.pt -o out/analysis --cpu
-
-DATA is what fairseq-preprocess made.  All options of fairseq-generate that read data and a model are taken:
---path CHECKPOINT, --gen-subset NAME (default: test), --max-tokens N, --batch-size N, --cpu and others.
---task masked_lm_norm analyses a masked language model; the default is translation_norm.
 """
 _BLOCKS = {
     "encoder.self": "encoder self-attention",
@@ -76,21 +72,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parsed(words: Sequence[str]) -> Any:
     """Parse the command line: first what is known without fairseq, then everything."""
-    ours = CommandParser(
-        lenient=True,  # fairseq's parser reads the others
-        prog=PROG,
-        usage=f"{PROG} DATA --path CHECKPOINT -o DIR [-s LANG -t LANG] [options]",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-    )
-    group = ours.add_argument_group("analysis")
-    add_output(group, "directory for tables and figures", metavar="DIR", required=True)
-    help_ = "kinds of mixing ratios (default: those of Kobayashi et al. 2021; docs/maps.md has all)"
-    add_list(group, "--mixing-kinds", help_, metavar="KIND", default=DEFAULT_MIXING)
-    add_figure_options(ours, several=True)
+    ours = CommandParser(lenient=True, prog=PROG, description=_DESCRIPTION, epilog=_EPILOG)
+    group = ours.add_argument_group("data and model", "other options of fairseq-generate that read them work, too")
+    group.add_argument("data", metavar="DATA", help="directory that fairseq-preprocess made")
+    group.add_argument("--path", required=True, metavar="CHECKPOINT", help="the model, a fairseq checkpoint")
+    for name in ("source", "target"):
+        help_ = f"{name} language (default: by the names of files in DATA)"
+        group.add_argument(f"-{name[0]}", f"--{name}-lang", metavar="LANG", help=help_)
+    group.add_argument("--gen-subset", metavar="NAME", help="subset of DATA to analyse (default: test)")
+    help_ = "translation_norm (default), or masked_lm_norm for a masked language model, such as BERT"
+    group.add_argument("--task", metavar="TASK", help=help_)
+    group.add_argument("--max-tokens", metavar="N", help="tokens in a batch")
+    group.add_argument("--cpu", action="store_true", help="do not use a GPU")
+    _add_analysis(ours)
     ours.parse_known_args(words)
 
-    from fairseq_norm_plugin import hooks as hooks  # fairseq is imported there first
+    import fairseq_norm_plugin.tasks  # noqa: F401  # fairseq is imported there first
 
     # isort: split
     from fairseq import options
@@ -98,9 +95,19 @@ def _parsed(words: Sequence[str]) -> Any:
     fairseqs = options.get_parser("analyze", default_task="translation_norm")
     options.add_dataset_args(fairseqs, gen=True)
     options.add_common_eval_args(fairseqs)
-    parents = [ours, fairseqs]  # options of a task and a model come later; -h is fairseq's, too
-    parser = CommandParser(lenient=True, prog=PROG, parents=parents, conflict_handler="resolve")
+    # options of a task and a model come later; -h is fairseq's, too
+    parser = CommandParser(lenient=True, prog=PROG, parents=[fairseqs], conflict_handler="resolve")
+    _add_analysis(parser)
     return options.parse_args_and_arch(parser, input_args=list(words))
+
+
+def _add_analysis(parser: CommandParser) -> None:
+    """Declare what is analysed and written."""
+    group = parser.add_argument_group("analysis")
+    add_output(group, "directory for tables and figures", metavar="DIR", required=True)
+    help_ = f"kinds of mixing ratios, of {', '.join(mixing_kinds())} (default: the first five)"
+    add_list(group, "--mixing-kinds", help_, metavar="KIND", default=DEFAULT_MIXING)
+    add_figure_options(parser, several=True)
 
 
 def run(args: Any) -> None:

@@ -15,7 +15,7 @@ from alignment_eval.command_line import option
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import DEFAULTS, RULE_NAMES, AlignmentMethod, ExtractionOptions, MapName, MapNames
 from alignment_eval.files import check_distinct, signature_file
-from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS, MARKS, mixing_kinds
+from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS, KINDS_HELP, MARKS, mixing_kinds
 from alignment_eval.parts import parts_directory
 from alignment_eval.profiles.chosen import ChosenMethod
 from fairseq_norm_plugin.checkpoints.read import PATHS
@@ -42,29 +42,28 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
     """
 
     norm_map: Optional[str] = option(
-        f"map that --print-alignment and --norm-alignments use: {', '.join(KINDS)} (docs/maps.md; default: "
-        f"{DEFAULTS.kind})"
+        f"map that --print-alignment and --norm-alignments use: {KINDS_HELP} (default: {DEFAULTS.kind})"
     )
     norm_layer: Optional[int] = option(
         "decoder layer of that map, counted from 0 (papers count from 1); default: the second last, which aligns best "
-        "in AWO (docs/maps.md)"
+        "in AWO"
     )
     norm_heads: Optional[str] = option(
         "heads of that layer to sum (norms) or average (weights), e.g. 0,3; default: all"
     )
     norm_setting: Optional[str] = option(
-        f"awo: read a target token from the step that outputs it; awi: from the step that takes it as input (default: "
+        f"the row of a target token: awo, the row that predicts it, or awi, the next row, which reads it (default: "
         f"{DEFAULTS.setting})"
     )
     norm_alignments: Optional[str] = option(
         "file for word alignments of the best hypotheses, as Pharaoh lines in corpus order; several shards write parts "
-        "to FILE.parts, for align-eval merge (docs/scale.md)"
+        "to FILE.parts, for align-eval merge"
     )
     norm_rule: Optional[str] = option(
         f"extraction rule of --norm-alignments and --aer-gold: {', '.join(RULE_NAMES)} (default: {DEFAULTS.map_rule})"
     )
-    norm_records: Optional[str] = option("directory for records of the maps (docs/records.md); one run per directory")
-    norm_record_kinds: str = option(f"kinds of maps to record, some of {', '.join(KINDS)}", ",".join(DEFAULT_KINDS))
+    norm_records: Optional[str] = option("directory for records of the maps, for one run")
+    norm_record_kinds: str = option("kinds of maps to record, some of those of --norm-map", ",".join(DEFAULT_KINDS))
     norm_record_layers: Optional[str] = option("decoder layers to record, counted from 0, e.g. 0,2; default: all")
     norm_records_resume: bool = option("keep the earlier output of this shard and continue it", False)
     norm_records_overwrite: bool = option("replace the earlier output of this shard", False)
@@ -74,13 +73,13 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
     )
     norm_source_text: Optional[str] = option(
         "text of the binarised source, one sentence per line, in subwords or words; it shows which words unknown "
-        "subwords belong to; without it, sentences where that matters get no links (docs/records.md); with --aer-gold: "
-        "SUBSET=FILE, several separated by commas"
+        "subwords belong to; without it, sentences where that matters get no links; with --aer-gold: SUBSET=FILE, "
+        "several separated by commas"
     )
     norm_target_text: Optional[str] = option("the same for the target; needs --score-reference")
     norm_special_tokens: Optional[str] = option(
         "more tokens that, like </s>, belong to no word, separated by commas: tags in the text such as <2de>,<2fr>; "
-        "multilingual tasks know their own tags (docs/models.md)"
+        "multilingual tasks know their own tags"
     )
     norm_profile: Optional[str] = option(
         "profile that names the maps for --norm-alignments, unless an option names maps or a rule (default: "

@@ -143,7 +143,7 @@ def test_a_program_gets_warnings_and_log_messages_and_a_command_prints_them(caps
 
     errors.logger.info("not asked for")
     assert exit_status("it", Namespace, run) == 0
-    assert capsys.readouterr() == ("", "warning: 3 lines are \\x1b[2J\\n\n" * 2 + "3 lines\n")
+    assert capsys.readouterr() == ("", "it: warning: 3 lines are \\x1b[2J\\n\n" * 2 + "3 lines\n")
     errors.logger.info("not asked for")
     assert capsys.readouterr() == ("", "")
 

@@ -176,7 +176,7 @@ def without_fairseqs_warnings():
     with warnings.catch_warnings():
         for message in FAIRSEQ_WARNINGS:
             warnings.filterwarnings("ignore", message=message)
-        print_warnings()  # as fairseq's commands do with the plugin
+        print_warnings("it")  # as fairseq's commands do with the plugin
         yield
 
 

@@ -99,3 +99,15 @@ def test_versions():
     assert torch.__version__.startswith(found["torch"])  # which has no +cu126
     assert "fairseq" in found["fairseq"]
     assert found["torch"] in installed.version_line("norm-align")
+
+
+def test_the_options_of_the_tasks_without_fairseq():
+    """One sentence, as every command says it."""
+    program = (
+        "import runpy, sys, fairseq_norm_plugin.environment as installed\n"
+        "installed.find_spec, sys.argv = lambda name: None, ['', '--help']\n"
+        "runpy.run_module('fairseq_norm_plugin', run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "fairseq is not installed" in done.stderr

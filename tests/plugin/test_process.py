@@ -134,3 +134,12 @@ def test_models_share_the_threads(three_threads, threads, share, pools, of_each)
     assert len({thread for thread, _ in results} - {threading.get_ident()}) == pools
     assert [number for _, number in results] == [of_each] * 2
     assert torch.get_num_threads() == threads
+
+
+def test_norm_analyze_registers_the_task_that_it_reads_data_by(tmp_path):
+    """A process of its own: tests that run in one process have registered it."""
+    program = "import sys; from fairseq_norm_plugin.analyze.cli import main; sys.exit(main())"
+    words = ["data", "--path", "missing.pt", "-o", str(tmp_path / "out")]
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "missing.pt: no such file" in done.stderr

@@ -45,7 +45,7 @@ def refuse(call, directory, name, place, *options):
     status, out, messages = call(*COMMANDS[name], place, *options)
     assert status in (1, 2), messages
     assert out == ""
-    lines = [line for line in messages.splitlines() if not line.startswith("warning: ")]
+    lines = [line for line in messages.splitlines() if ": warning: " not in line]
     assert len(lines) == 1, messages
     assert content(directory) == before
     return lines[0]
