@@ -185,8 +185,10 @@ def _check_place(path: str | Path, target: Path, parents: bool = False) -> None:
     directory = target.parent
     while parents and not os.path.lexists(directory):
         directory = directory.parent
-    if not (directory.is_dir() and os.access(directory, os.W_OK | os.X_OK)):
-        raise InputError(f"{path}: the directory {directory} is missing or read-only; create it, or choose another")
+    if not directory.is_dir():
+        raise InputError(f"{path}: there is no directory {directory}; create it, or choose another path")
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise InputError(f"{path}: the directory {directory} is read-only; choose another path, or make it writable")
     if target.exists() and not target.stat().st_mode & 0o222:
         raise InputError(f"{path}: the file is read-only; choose another path, or make it writable")
 

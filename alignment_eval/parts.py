@@ -229,8 +229,8 @@ def check_not_begun(own: Sequence[Part], directory: Path, shards: int, names: Na
     """Check that a shard has no parts of its ``own``, unless an option says what to do with them."""
     if own and not allowed:
         raise InputError(
-            f"{directory}: this {'run' if shards == 1 else 'shard'} has {len(own)} parts already: it was stopped, or "
-            f"is running; give {names.resume}, {names.overwrite}, or another place with {names.place}"
+            f"{directory}: holds parts of this {'run' if shards == 1 else 'shard'} already: it was stopped, or is "
+            f"running; give {names.resume}, {names.overwrite}, or another place with {names.place}"
         )
 
 

@@ -146,6 +146,8 @@ class TextFile:
                 yield from self._kept or self._chunks(file)
         except FileNotFoundError as error:
             raise InputError(f"{self.name}: no such file; check the path") from error
+        except IsADirectoryError as error:
+            raise InputError(f"{self.name}: this is a directory; expected a file, {self._expected}") from error
         except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
             reason = getattr(error, "strerror", None) or error
             raise InputError(f"{self.name}: cannot read the file ({reason})") from error
@@ -162,21 +164,25 @@ class TextFile:
         return lzma.LZMAFile(file) if start.startswith(_XZ) else file
 
     def _chunks(self, file: BufferedIOBase) -> Iterator[bytes]:
-        read, lines = 0, False
+        read = lines = 0
         while chunk := file.read(_CHUNK_BYTES):
             chunk += file.readline()
             self._digest.update(chunk)
             try:
                 chunk.decode()
             except UnicodeDecodeError as error:
+                line = lines + chunk.count(b"\n", 0, error.start) + 1
+                is_utf16 = not read and chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+                found = "UTF-16, not UTF-8" if is_utf16 else f"byte 0x{chunk[error.start]:02x} is not UTF-8"
+                encoding = "UTF-16" if is_utf16 else "ENCODING (that of the file, such as ISO-8859-1)"
                 raise InputError(
-                    f"{self.name}: not UTF-8 (byte {read + error.start}); convert it with iconv -f ENCODING -t UTF-8"
+                    f"{self.name}:{line}: {found}; convert the file with iconv -t UTF-8 -f {encoding}"
                 ) from error
             text = chunk if read else chunk.removeprefix(codecs.BOM_UTF8)
             read += len(chunk)
             if text:
-                lines = True
                 text = text if text.endswith(b"\n") else text + b"\n"
+                lines += text.count(b"\n")
                 yield text.replace(b"\r\n", b"\n") if b"\r" in text else text
         if not lines and Path(self._path).is_fifo():
             raise InputError(f"{self.name}: the pipe is empty; if it is read for the second time, give a file instead")

@@ -104,7 +104,7 @@ def _maps(
     kinds, setting, level = args.kinds or (DEFAULTS.kind,), args.setting or DEFAULTS.setting, args.level or "word"
     maps, rule = MapNames(args.heads or ()), args.rule or DEFAULTS.map_rule
     if any(name.setting for name in maps):
-        raise UsageError(f"--heads {maps}: all maps of a picture have one setting: expected it by --setting")
+        raise UsageError(f"--heads {maps}: a picture has one setting for all maps; name it by --setting only")
     maps = maps or MapNames(map(MapName, sentence.layers))
     methods = [ExtractionOptions(kind, MapNames("0"), setting=setting, rule=rule) for kind in kinds]
 

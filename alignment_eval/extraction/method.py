@@ -148,19 +148,19 @@ def rule_of(text: str) -> Rule:
     column, so it is always masked.  ``top-k=2``: each target word takes the source words of its 2 largest scores;
     unless masked, null may be one of them.
     """
-    name, equals, value = text.partition("=")
+    name, _, value = text.partition("=")
     if text in _PLAIN:
         return _PLAIN[text]
-    if equals and name == "top-k":
+    if name == "top-k":
         if not (value.isascii() and value.isdigit() and len(value) < 10 and int(value)):
-            raise UsageError(f"rule {shown(text)}: the value must be a number of words, 1 or more, such as top-k=2")
+            raise UsageError(f"rule {shown(text)}: expected a number of words, 1 or more, such as top-k=2")
         return Rule(f"top-k={int(value)}", count=int(value))
-    if equals and name in ("threshold", "two-way"):
+    if name in ("threshold", "two-way"):
         least = math.nan
         with suppress(ValueError):
             least = float(value)
         if not 0 <= least <= 1:
-            raise UsageError(f"rule {shown(text)}: the value must be a share from 0 to 1, such as {name}=0.2")
+            raise UsageError(f"rule {shown(text)}: expected a share from 0 to 1, such as {name}=0.2")
         both = name == "two-way"
         return Rule(f"{name}={least!r}", nulls=("mask",) if both else NULLS, least=least, two_way=both)
     raise UsageError(f"unknown rule {shown(text)}; choose one of {', '.join(RULE_NAMES)}")
@@ -373,7 +373,8 @@ class AlignmentMethod:
             )
         if self.join == "product" and self.forward.null != "mask":
             raise UsageError(
-                "join 'product' with null 'allow': the reverse model has no score for it; choose null 'mask'"
+                "join 'product' with null 'allow': the other model has no score for null; choose null 'mask' (--null "
+                "mask), or join 'mutual' (--join mutual)"
             )
         if self.sharpened and not self.can_be_sharpened:
             join = "" if self.join is None else f" and join {self.join!r}"

@@ -242,7 +242,7 @@ class AlignmentFile:
         links = [(*link, *size) for sentence, size in zip(self, lengths) for link in sentence.possible]
         if not any(i >= width or j >= height for i, j, height, width in links):
             advice = self._options.advise("omit" if self.swap else "give", "swap")
-            advice = f"with source and target exchanged all links are inside; {advice}"
+            advice = f"with source and target exchanged all links are inside: exchange the two texts, or {advice}"
         elif self.base == 0 and all(0 < i <= height and 0 < j <= width for i, j, height, width in links):
             advice = f"read as 1-based all links are inside; {self._options.advise('give', 'base 1')}"
         else:

@@ -305,8 +305,8 @@ def _wanted(token: bytes, scored: bool) -> str:
 
 def _possible_error(place: str, mark: str) -> InputError:
     return InputError(
-        f"{place}: found a possible link ({mark}) where only sure links are allowed; check that gold and hypothesis "
-        f"are not exchanged, or convert the file first (align-eval convert), which keeps or drops possible links"
+        f"{place}: found a possible link ({mark}), which only gold may have; give the links of an aligner, or keep or "
+        f"drop possible ones first (align-eval convert --possible)"
     )
 
 

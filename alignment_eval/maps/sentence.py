@@ -396,7 +396,8 @@ class SentenceMaps:
             raise InputError(f"sentence {self.id} has no maps: {self.status}")
         if not (KINDS[kind].quantities[-1] in self.arrays if whole_layer else self._has(kind)):
             raise InputError(
-                f"the records have no map kind {kind!r} (they have {', '.join(self.kinds) or 'none'}): record it"
+                f"the records have no map kind {kind!r} (they have {', '.join(self.kinds) or 'none'}): record it "
+                f"(--norm-record-kinds {kind})"
             )
         return KINDS[kind]
 

@@ -118,9 +118,9 @@ def run(args: Any) -> None:
 
     for kind in args.mixing_kinds:
         require_known("kind of mixing ratio", kind, mixing_kinds())
-    check_outputs(args, [args.data, *filter(None, [args.path])])
+    check_outputs(args, [args.data, args.path])
     check_directory(args.output, args.overwrite, _OWN_FILES)
-    if not args.path or ":" in args.path:
+    if ":" in args.path:
         raise UsageError(f"--path {args.path}: give one checkpoint; analyse the models of an ensemble one by one")
     if not Path(args.path).is_file():
         raise InputError(

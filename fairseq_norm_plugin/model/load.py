@@ -235,7 +235,10 @@ def load(
     given = {**options, **{name: value for name, value in locals().items() if name != "options"}}
     check_known(options)
     if user_dir is not None:
-        import_user_module(Namespace(user_dir=str(user_dir)))
+        try:
+            import_user_module(Namespace(user_dir=str(user_dir)))
+        except FileNotFoundError as error:
+            raise InputError(f"{user_dir}: no such directory; give one with code, as fairseq's --user-dir") from error
     if dtype not in DTYPES:
         raise UsageError(f"dtype {dtype}: choose one of {', '.join(DTYPES)}")
     ignore_noise()

@@ -193,7 +193,7 @@ class TextPipeline:
             return None
         cut, escaped = marks_of_tools(lines)
         if cut:
-            return f"looks cut into subwords: {cut}; state that it is (bpe none), or give the text before it was cut"
+            return f"looks cut into subwords: {cut}; state --bpe none, or give the text before it was cut"
         if not self._tokenizes:
             return None
         apart, attached = (sum(len(mark.findall(line)) for line in lines) for mark in (_APART, _ATTACHED))
@@ -203,7 +203,7 @@ class TextPipeline:
             found = f"{apart} of {apart + attached} commas and full stops of the sampled lines stand apart from words"
         else:
             return None
-        return f"looks tokenised: {found}; state that it is (tokenizer none), or give raw text"
+        return f"looks tokenised: {found}; state --tokenizer none, or give raw text"
 
     def segment(self, line: Line, before: Sequence[str] = (), after: Sequence[str] = ()) -> SentenceSide:
         """The subwords of a line, and the words that they belong to, by overlap of their spans in the line.

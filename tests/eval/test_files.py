@@ -193,10 +193,11 @@ def test_pieces_are_whole_lines(tmp_path, monkeypatch, size):
 @pytest.mark.parametrize(
     ("name", "content", "fact"),
     [
-        ("x", "\ufeffä\nb".encode() + b"\xe4\n", "x: … not UTF-8 (byte 7) … iconv"),
+        ("x", "\ufeffä\nb".encode() + b"\xe4\n", "x:2: … 0xe4 … UTF-8 … iconv"),
+        ("x", "ä\n".encode("utf-16"), "x:1: UTF-16 … iconv … UTF-16"),
         ("x", b"\xef\xbb\xbf", "x: … empty … one line per sentence"),
         ("nothing", b"", "nothing: no such file"),
-        (".", b"", "cannot read the file (Is a directory)"),
+        (".", b"", "directory"),
     ],
 )
 def test_files_that_are_no_text(tmp_path, monkeypatch, name, content, fact):
@@ -213,7 +214,7 @@ def test_files_that_are_no_text(tmp_path, monkeypatch, name, content, fact):
         ("..", "a directory"),
         ("folder", "a directory"),
         ("folder/", "a directory"),
-        ("no/where", "no is missing or read-only"),
+        ("no/where", "no directory … no;"),
         ("locked", "the file is read-only"),
     ],
 )

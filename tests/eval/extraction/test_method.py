@@ -165,7 +165,7 @@ def test_the_rule_of_two_way_shares_links_from_a_share_on(sharp, shape, least, f
     ("text", "message"),
     [
         ("argmax", "unknown rule 'argmax' … one of kobayashi2020, shift-att, threshold=SHARE, two-way=SHARE"),
-        ("threshold", "unknown rule 'threshold' … threshold=SHARE"),
+        ("threshold", "rule 'threshold' … threshold=0.2"),
         ("threshold=", "rule 'threshold=' … from 0 to 1, such as threshold=0.2"),
         ("top-k=0", "rule 'top-k=0' … a number of … words, 1 or more, such as top-k=2"),
     ],

@@ -171,7 +171,7 @@ def test_errors(make_sentence):
     only_weights = replace(make_sentence(), arrays=weights)
     assert only_weights.kinds == ("attn_w", "attnres_w")
     for read in (only_weights.head_maps, only_weights.layer_maps):
-        with pytest.raises(InputError, match=facts("map kind 'attn_n' … attn_w, attnres_w): record it")):
+        with pytest.raises(InputError, match=facts("'attn_n' … attn_w, attnres_w … --norm-record-kinds attn_n")):
             read("attn_n")
     with pytest.raises(InputError, match=r"they have none"):
         replace(make_sentence(), arrays={}).head_maps("attn_w")
