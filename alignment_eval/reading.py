@@ -173,10 +173,9 @@ class TextFile:
             except UnicodeDecodeError as error:
                 line = lines + chunk.count(b"\n", 0, error.start) + 1
                 is_utf16 = not read and chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-                found = "UTF-16, not UTF-8" if is_utf16 else f"byte 0x{chunk[error.start]:02x} is not UTF-8"
-                encoding = "UTF-16" if is_utf16 else "ENCODING (that of the file, such as ISO-8859-1)"
+                encoding = "UTF-16" if is_utf16 else "ENCODING"
                 raise InputError(
-                    f"{self.name}:{line}: {found}; convert the file with iconv -t UTF-8 -f {encoding}"
+                    f"{self.name}:{line}: not UTF-8; convert the file with iconv -f {encoding} -t UTF-8"
                 ) from error
             text = chunk if read else chunk.removeprefix(codecs.BOM_UTF8)
             read += len(chunk)

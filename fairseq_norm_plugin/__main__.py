@@ -5,7 +5,6 @@ from argparse import Namespace
 from pathlib import Path
 
 from alignment_eval.command_line import CommandParser, exit_status
-from alignment_eval.errors import UsageError
 from fairseq_norm_plugin import register
 
 PROG = "python -m fairseq_norm_plugin"
@@ -17,28 +16,25 @@ translation_norm, translation_multi_simple_epoch_norm (no --aer-…) or translat
 """
 
 
-def _parser() -> CommandParser:
-    register()  # imports fairseq first
-    from fairseq.dataclass.utils import gen_parser_from_dataclass
-
-    from fairseq_norm_plugin.hooks.criterion import GuidedAlignmentConfig
-    from fairseq_norm_plugin.hooks.options import MonitorConfig, NormConfig
-
-    parser = CommandParser(prog=PROG, usage=f"{PROG} [--help]", description=_DESCRIPTION)
-    for title, options in (
-        ("maps", NormConfig),
-        ("alignment in training and validation", MonitorConfig),
-        ("--criterion guided_alignment", GuidedAlignmentConfig),
-    ):
-        gen_parser_from_dataclass(parser.add_argument_group(title), options())
-    return parser
-
-
-def _print_path(given: Namespace) -> None:
+def _parse() -> Namespace:
     if sys.argv[1:]:
-        raise UsageError("give no option, or --help: these are options of fairseq's commands")
-    print(Path(__file__).resolve().parent)
+        register()  # imports fairseq first
+        from fairseq.dataclass.utils import gen_parser_from_dataclass
+
+        from fairseq_norm_plugin.hooks.criterion import GuidedAlignmentConfig
+        from fairseq_norm_plugin.hooks.options import MonitorConfig, NormConfig
+
+        parser = CommandParser(prog=PROG, usage=f"{PROG} [--help]", description=_DESCRIPTION)
+        for title, options in (
+            ("maps", NormConfig),
+            ("alignment in training and validation", MonitorConfig),
+            ("--criterion guided_alignment", GuidedAlignmentConfig),
+        ):
+            gen_parser_from_dataclass(parser.add_argument_group(title), options())
+        parser.parse_args()
+        parser.error("give no option, or --help: these are options of fairseq's commands")
+    return Namespace()
 
 
 if __name__ == "__main__":
-    sys.exit(exit_status(PROG, lambda: _parser().parse_args() if sys.argv[1:] else Namespace(), _print_path))
+    sys.exit(exit_status(PROG, _parse, lambda _: print(Path(__file__).resolve().parent)))

@@ -50,12 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         f"default: the profile that the records carry; --heads {MAX_NORM} --setting awi: the layer of largest norms",
     )
-    group.add_argument(
-        "--level",
-        choices=LEVELS,
-        default="word",
-        help="link words (default) or subword tokens, as fairseq-preprocess --align-suffix reads them",
-    )
+    help_ = "link words (default) or subword tokens, as fairseq-preprocess --align-suffix reads them"
+    group.add_argument("--level", choices=LEVELS, default="word", help=help_)
     add_text_arguments(parser)
     group = parser.add_argument_group("both directions")
     group.add_argument(

@@ -33,20 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_links_arguments(parser.add_argument_group("links"), "links", "links", metavar="LINKS")
     add_text_arguments(parser, required=True)
     group = parser.add_argument_group("output")
-    group.add_argument(
-        "--min-count",
-        type=positive_integer,
-        default=1,
-        metavar="N",
-        help="leave out words with fewer than N links (default: 1)",
-    )
-    group.add_argument(
-        "--max-words",
-        type=positive_integer,
-        default=1,
-        metavar="N",
-        help="entries of up to N words: the phrase pairs that are consistent with the links (default: 1, linked words)",
-    )
+    help_ = "leave out words with fewer than N links (default: 1)"
+    group.add_argument("--min-count", type=positive_integer, default=1, metavar="N", help=help_)
+    help_ = "entries of up to N words: the phrase pairs that are consistent with the links (default: 1, linked words)"
+    group.add_argument("--max-words", type=positive_integer, default=1, metavar="N", help=help_)
     group.add_argument("--lowercase", action="store_true", help="words in lower case: one entry for The and the")
     add_output(group, "the lexicon, tab-separated", standard=True)
 

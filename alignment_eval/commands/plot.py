@@ -17,7 +17,8 @@ from alignment_eval.files import Value, check_new, signature
 from alignment_eval.links.files import read_hypothesis
 from alignment_eval.links.formats import GoldSentence, Links
 from alignment_eval.maps.sentence import KINDS_HELP, SentenceMaps, SentenceSide
-from alignment_eval.maps.words import LEVELS, SETTINGS
+from alignment_eval.maps.words import LEVELS
+from alignment_eval.profiles.chosen import add_options
 from alignment_eval.records import Records
 from alignment_eval.scoring.gold_corpus import check_links
 
@@ -39,14 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("maps of RECORDS")
     help_ = f"kinds, drawn side by side: {KINDS_HELP} (default: {DEFAULTS.kind})"
     add_list(group, "--kinds", help_, metavar="KIND")
-    help_ = (
-        "LAYER.HEAD, or LAYER for a whole layer, counted from 0, such as 1.2,1; several stand one below the other "
-        "(default: all whole layers)"
-    )
+    help_ = "LAYER.HEAD, or LAYER for all its heads, counted from 0, one below the other (default: all whole layers)"
     add_list(group, "--heads", help_, metavar="MAP", type=str)
-    meaning = "the row that predicts a target word, or whose input it is"
-    help_ = f"{', '.join(SETTINGS)}: {meaning} (default: {DEFAULTS.setting})"
-    group.add_argument("--setting", type=str.lower, metavar="SETTING", help=help_)
+    add_options(group, "setting")
     group.add_argument("--level", metavar="LEVEL", help=f"{', '.join(LEVELS)} (default: word)")
     group = parser.add_argument_group("links", "of each map by a rule, or from a file; without RECORDS from each file")
     options.add_rule(group)

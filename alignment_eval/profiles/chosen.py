@@ -33,6 +33,7 @@ from alignment_eval.reading import file_hash, read_once
 #: The value of ``heads`` for the layer with the highest mean norm, which only recorded maps show.
 MAX_NORM = "max-norm"
 FINAL_PUNCTUATION = "link the final punctuation marks of both sides to each other and to nothing else"
+SETTING_HELP = "the row of a target word: awo, the row that predicts it (default), or awi, the next row, which reads it"
 #: The options that mean something only where maps are named.
 _OF_MAPS = ("kind", "combine", "setting", "null", "reverse_heads")
 #: The value of ``table`` for a lexical table that is counted on the text that is aligned, and the profile's.
@@ -85,11 +86,7 @@ class AlignmentOptions:
         "sum first",
         choices=COMBINATIONS,
     )
-    setting: str | None = option(
-        "the row of a target word: awo, the row that predicts it (default), or awi, the next row, which reads it",
-        type=str.lower,
-        metavar="SETTING",
-    )
+    setting: str | None = option(SETTING_HELP, type=str.lower, metavar="SETTING")
     rule: str | None = option(
         f"extraction rule: {', '.join(RULE_NAMES)} (default: {DEFAULTS.rule}; {DEFAULTS.direction_rule} if --join "
         f"combines links, not maps)",

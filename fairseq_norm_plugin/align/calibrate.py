@@ -61,8 +61,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    usage = "%(prog)s --path CHECKPOINT --source-text FILE.de\n                  --target-text FILE.en [options]"
-    parser = CommandParser(prog=PROG, usage=usage, description=_DESCRIPTION)
+    parser = CommandParser(prog=PROG, description=_DESCRIPTION)
     add_model_arguments(parser)
     add_raw_text_arguments(parser)
     add_reverse_arguments(parser)

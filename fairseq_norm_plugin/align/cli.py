@@ -75,25 +75,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_options(add_reverse_arguments(parser), "reverse_heads", "join")
     group = add_speed_arguments(parser)
-    group.add_argument(
-        "--window",
-        type=positive_integer,
-        default=10000,
-        metavar="N",
-        help="align so many sentences at once, sorted by length; a stop loses at most those (default: 10000)",
-    )
+    help_ = "align so many sentences at once, sorted by length; a stop loses at most those (default: 10000)"
+    group.add_argument("--window", type=positive_integer, default=10000, metavar="N", help=help_)
     help_ = "align every Nth window, from the Kth on (0/4: of four runs the first); -o DIR/, or merge FILE.parts"
     group.add_argument("--shard", type=shard_of, metavar="K/N", help=help_)
-    group.add_argument(
-        "--ray",
-        nargs="?",
-        type=positive_integer,
-        const=0,
-        metavar="ACTORS",
-        help="align the windows on a Ray cluster, that of RAY_ADDRESS or one that is started on this machine, in so "
-        "many processes (default: one for each GPU of the cluster, without GPUs one for each processor); -o is a "
-        "directory",
+    help_ = (
+        "align the windows on a Ray cluster, that of RAY_ADDRESS or one that is started on this machine, in so many "
+        "processes (default: one for each GPU, without GPUs one for each processor); -o is a directory"
     )
+    group.add_argument("--ray", nargs="?", type=positive_integer, const=0, metavar="ACTORS", help=help_)
     return parser
 
 
@@ -104,20 +94,13 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         ".parquet; or a directory (DIR/) of Parquet files, one for each --window"
     )
     add_output(group, help_, required=True)
-    group.add_argument(
-        "--translate",
-        nargs="?",
-        type=positive_integer,
-        const=5,
-        metavar="BEAM",
-        help="translate --source-text as fairseq-generate does, and align the translations (default beam: 5)",
+    help_ = "translate --source-text as fairseq-generate does, and align the translations (default beam: 5)"
+    group.add_argument("--translate", nargs="?", type=positive_integer, const=5, metavar="BEAM", help=help_)
+    help_ = (
+        "the source text has inline markup: write the target text with the same tags instead of links; in .jsonl and "
+        ".parquet beside them, as marked"
     )
-    group.add_argument(
-        "--markup",
-        choices=("xml", "html"),
-        help="the source text has inline markup: write the target text with the same tags instead of links; in .jsonl "
-        "and .parquet beside them, as marked",
-    )
+    group.add_argument("--markup", choices=("xml", "html"), help=help_)
     add_list(group, "--opaque", "with --markup: further elements whose content is no text", metavar="TAG", default=())
     group.add_argument(
         "--protect",
@@ -138,18 +121,10 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         help="score each pair by what one side says and the other does not; without FILE.tsv only in -o FILE.jsonl or "
         ".parquet, where words have scores, too",
     )
-    group.add_argument(
-        "--source-contribution",
-        action="store_true",
-        help="with --scores: also the share of the source in the prediction (ALTI+), which takes longer",
-    )
-    group.add_argument(
-        "--tokens-out",
-        nargs=2,
-        type=Output,
-        metavar=("SOURCE", "TARGET"),
-        help="write the words that links count to two files, with blanks between",
-    )
+    help_ = "with --scores: also the share of the source in the prediction (ALTI+), which takes longer"
+    group.add_argument("--source-contribution", action="store_true", help=help_)
+    help_ = "write the words that links count to two files, with blanks between"
+    group.add_argument("--tokens-out", nargs=2, type=Output, metavar=("SOURCE", "TARGET"), help=help_)
     group.add_argument(
         "--force",
         action="store_true",

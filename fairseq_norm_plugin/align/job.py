@@ -167,11 +167,8 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         help="a fairseq checkpoint; those of an ensemble, separated by :; the directory of a released model; or demo, "
         "the included models of both directions",
     )
-    group.add_argument(
-        "--data",
-        metavar="DIR",
-        help="directory with dict.LANG.txt of both languages (default: the directory of CHECKPOINT)",
-    )
+    help_ = "directory with dict.LANG.txt of both languages (default: the directory of CHECKPOINT)"
+    group.add_argument("--data", metavar="DIR", help=help_)
     default = "(default: by the profile, the names of binarised files in DIR, or CHECKPOINT)"
     group.add_argument("-s", "--source-lang", metavar="LANG", help=f"source language {default}")
     group.add_argument("-t", "--target-lang", metavar="LANG", help="target language (default: likewise)")
@@ -188,13 +185,8 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--user-dir", type=Input, metavar="DIR", help=help_)
     group = parser.add_argument_group("words and subwords", "default: as the model's profile says")
     add_fields(group, TextRecipe, "tokenizer", "normalize", "lowercase", "bpe")
-    group.add_argument(
-        "--bpe-codes",
-        nargs="+",
-        type=Input,
-        metavar="CODES",
-        help="codes of subword-nmt or fastBPE: one file, or those of source and target",
-    )
+    help_ = "codes of subword-nmt or fastBPE: one file, or those of source and target"
+    group.add_argument("--bpe-codes", nargs="+", type=Input, metavar="CODES", help=help_)
     add_fields(group, TextRecipe, "words")
 
 
@@ -230,12 +222,8 @@ def add_speed_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGr
     group = parser.add_argument_group("speed and memory")
     add_options(group, "max_tokens")
     group.add_argument("--cpu", action="store_true", help="do not use a GPU")
-    group.add_argument(
-        "--dtype",
-        choices=DTYPES,
-        default="float32",
-        help="what the model is computed in; maps and links stay in float32 (default: float32)",
-    )
+    help_ = "what the model is computed in; maps and links stay in float32 (default: float32)"
+    group.add_argument("--dtype", choices=DTYPES, default="float32", help=help_)
     return group
 
 

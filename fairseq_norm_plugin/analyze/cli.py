@@ -73,16 +73,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parsed(words: Sequence[str]) -> Any:
     """Parse the command line: first what is known without fairseq, then everything."""
     ours = CommandParser(lenient=True, prog=PROG, description=_DESCRIPTION, epilog=_EPILOG)
-    group = ours.add_argument_group("data and model", "other options of fairseq-generate that read them work, too")
+    more = "also any other option of fairseq-generate that reads them, such as --max-tokens"
+    group = ours.add_argument_group("data and model", more)
     group.add_argument("data", metavar="DATA", help="directory that fairseq-preprocess made")
     group.add_argument("--path", required=True, metavar="CHECKPOINT", help="the model, a fairseq checkpoint")
     for name in ("source", "target"):
-        help_ = f"{name} language (default: by the names of files in DATA)"
-        group.add_argument(f"-{name[0]}", f"--{name}-lang", metavar="LANG", help=help_)
+        group.add_argument(f"-{name[0]}", f"--{name}-lang", metavar="LANG", help="default: by the names in DATA")
     group.add_argument("--gen-subset", metavar="NAME", help="subset of DATA to analyse (default: test)")
     help_ = "translation_norm (default), or masked_lm_norm for a masked language model, such as BERT"
     group.add_argument("--task", metavar="TASK", help=help_)
-    group.add_argument("--max-tokens", metavar="N", help="tokens in a batch")
     group.add_argument("--cpu", action="store_true", help="do not use a GPU")
     _add_analysis(ours)
     ours.parse_known_args(words)

@@ -17,7 +17,7 @@ from alignment_eval.extraction.method import DEFAULTS, RULE_NAMES, AlignmentMeth
 from alignment_eval.files import check_distinct, signature_file
 from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS, KINDS_HELP, MARKS, mixing_kinds
 from alignment_eval.parts import parts_directory
-from alignment_eval.profiles.chosen import ChosenMethod
+from alignment_eval.profiles.chosen import SETTING_HELP, ChosenMethod
 from fairseq_norm_plugin.checkpoints.read import PATHS
 from fairseq_norm_plugin.hooks.generator import NormOptions
 
@@ -51,10 +51,7 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
     norm_heads: Optional[str] = option(
         "heads of that layer to sum (norms) or average (weights), e.g. 0,3; default: all"
     )
-    norm_setting: Optional[str] = option(
-        f"the row of a target token: awo, the row that predicts it, or awi, the next row, which reads it (default: "
-        f"{DEFAULTS.setting})"
-    )
+    norm_setting: Optional[str] = option(SETTING_HELP)
     norm_alignments: Optional[str] = option(
         "file for word alignments of the best hypotheses, as Pharaoh lines in corpus order; several shards write parts "
         "to FILE.parts, for align-eval merge"

@@ -193,8 +193,8 @@ def test_pieces_are_whole_lines(tmp_path, monkeypatch, size):
 @pytest.mark.parametrize(
     ("name", "content", "fact"),
     [
-        ("x", "\ufeffä\nb".encode() + b"\xe4\n", "x:2: … 0xe4 … UTF-8 … iconv"),
-        ("x", "ä\n".encode("utf-16"), "x:1: UTF-16 … iconv … UTF-16"),
+        ("x", "\ufeffä\nb".encode() + b"\xe4\n", "x:2: … UTF-8 … iconv"),
+        ("x", "ä\n".encode("utf-16"), "x:1: … iconv -f UTF-16"),
         ("x", b"\xef\xbb\xbf", "x: … empty … one line per sentence"),
         ("nothing", b"", "nothing: no such file"),
         (".", b"", "directory"),
