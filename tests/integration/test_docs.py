@@ -153,11 +153,11 @@ def root(demo, tmp_path, monkeypatch):
 
 @pytest.fixture
 def bash(root, environment):
-    """Run a command: what it prints.  One of PROGRAMS runs in this process unless it needs a shell."""
+    """Run a command: what it prints.  One of PROGRAMS runs in this process unless it needs a shell or reads input."""
 
     def run(command, text=""):
         simple = SIMPLE.fullmatch(words(command))
-        if simple and simple["words"].split()[0] in PROGRAMS:
+        if simple and not text and simple["words"].split()[0] in PROGRAMS:
             given = (str(PLUGIN) if word == PLUGIN.name else word for word in simple["words"].split())
             done = run_program(*given, merged=bool(simple["merged"]))
             if simple["err"]:
