@@ -101,10 +101,14 @@ def importing() -> Iterator[None]:
     """Let the block import fairseq without :data:`_UNUSED`; a library that is loaded already stays.
 
     Imports leave a million objects and no garbage: the collector looks at them neither meanwhile nor later.
+
+    Raises:
+        InputError: torch or fairseq is missing, or does not serve.
     """
     if "fairseq" in sys.modules:
         yield
         return
+    check_installed()
     unused = {} if "scipy" in sys.modules else {name: _Unused(name) for name in _UNUSED}
     sys.modules.update(unused)
     gc.disable()

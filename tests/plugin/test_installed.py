@@ -101,12 +101,21 @@ def test_versions():
     assert found["torch"] in installed.version_line("norm-align")
 
 
-def test_the_options_of_the_tasks_without_fairseq():
-    """One sentence, as every command says it."""
+@pytest.mark.parametrize(
+    ("command", "module"),
+    [
+        ("--help", "fairseq_norm_plugin"),
+        ("--path demo --text - -o -", "fairseq_norm_plugin.align.cli"),
+        ("calibrate --path demo --source-text a --target-text b", "fairseq_norm_plugin.align.cli"),
+    ],
+)
+def test_commands_without_fairseq_say_so_in_one_sentence(command, module):
+    run = "runpy.run_module('fairseq_norm_plugin', run_name='__main__')"
+    if module != "fairseq_norm_plugin":
+        run = f"from {module} import main; sys.exit(main(sys.argv[1:]))"
     program = (
         "import runpy, sys, fairseq_norm_plugin.environment as installed\n"
-        "installed.find_spec, sys.argv = lambda name: None, ['', '--help']\n"
-        "runpy.run_module('fairseq_norm_plugin', run_name='__main__')"
+        f"installed.find_spec, sys.argv = lambda name: None, ['', *{command.split()!r}]\n{run}"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
